@@ -11,6 +11,7 @@ static void in_child(void)
     ranges_forget_parent();
     vmm_forget_parent();
     pools_forget_parent();
+    ipc_forget_parent();
 }
 
 static void watch(void)

@@ -14,5 +14,6 @@ void gpu_forget_parent(void);
 void ranges_forget_parent(void);
 void vmm_forget_parent(void);
 void pools_forget_parent(void);
+void ipc_forget_parent(void);
 
 #endif

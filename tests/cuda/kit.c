@@ -12,6 +12,7 @@
 #include "card.h"
 
 #define GPU     "0000:3b:00.0"
+#define GPU_2   "0000:3c:00.0"
 #define STARTED 128
 
 struct live kit_live;
@@ -20,9 +21,9 @@ static pid_t started[STARTED];
 static unsigned int started_count;
 
 /* GPU/SLICE as a container has it, in a directory of that name. */
-static void show(const char *slice, const char *name)
+static void show(const char *gpu, const char *slice, const char *name)
 {
-    g_autofree char *dir = g_build_filename(kit_live.root, name, GPU, NULL);
+    g_autofree char *dir = g_build_filename(kit_live.root, name, gpu, NULL);
     g_autofree char *link = g_build_filename(dir, slice, NULL);
     g_autofree char *of = g_build_filename(kit_live.root, "run/vgpu/slices", slice, NULL);
 
@@ -39,7 +40,7 @@ void kit_open(uint64_t vram)
 
     live_open(&kit_live, slices);
     if (vram)
-        show("a", "shown");
+        show(GPU, "a", "shown");
     shown = g_build_filename(kit_live.root, "shown", NULL);
     g_mkdir_with_parents(shown, 0755);
     card = g_build_filename(kit_live.root, "card", NULL);
@@ -55,11 +56,23 @@ void kit_open_two(const char *a, const char *b)
     g_autofree char *card = NULL;
 
     live_open(&kit_live, slices);
-    show("a", "only-a");
-    show("b", "only-b");
+    show(GPU, "a", "only-a");
+    show(GPU, "b", "only-b");
     card = g_build_filename(kit_live.root, "card", NULL);
     g_setenv("FAKE_CUDA_CARD", card, TRUE);
     started_count = 0;
+}
+
+void kit_open_devices(const char *a, const char *b)
+{
+    g_autofree char *shown = NULL;
+
+    kit_open_two(a, b);
+    show(GPU, "a", "shown");
+    show(GPU_2, "b", "shown");
+    shown = g_build_filename(kit_live.root, "shown", NULL);
+    g_setenv("VGPU_GOVERNOR_SLICES", shown, TRUE);
+    g_setenv("FAKE_CUDA_DEVICES", "2", TRUE);
 }
 
 void kit_enter(const char *slice)
@@ -111,6 +124,7 @@ void kit_close(void)
     g_unsetenv("FAKE_CUDA_UNEXPORTED");
     g_unsetenv("FAKE_CUDA_LATER");
     g_unsetenv("FAKE_CUDA_SMALL_STEPS");
+    g_unsetenv("FAKE_CUDA_DEVICES");
 }
 
 unsigned int kit_start(void (*program)(void))
@@ -171,6 +185,11 @@ CUcontext kit_context(void)
 void kit_charged(uint64_t bytes)
 {
     live_await(&kit_live, "a", "vram_used", (gint64)bytes);
+}
+
+void kit_charged_b(uint64_t bytes)
+{
+    live_await(&kit_live, "b", "vram_used", (gint64)bytes);
 }
 
 static void look(struct card *card)

@@ -24,6 +24,13 @@ CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location,
+                                CUmemAllocationType type);
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type);
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
+                                            CUmemAllocationHandleType type,
+                                            unsigned long long flags);
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *parameters);
@@ -37,6 +44,11 @@ void kit_close(void);
 /* The same card with slices "a" and "b", given as their files: each program says which is its own.
  */
 void kit_open_two(const char *a, const char *b);
+/*
+ * Two devices: programs have slice "a" of the first one and "b" of the second one. Their current
+ * context is the first one's.
+ */
+void kit_open_devices(const char *a, const char *b);
 /* Of a program, first: a context on the card, in this slice; NULL: in none. */
 void kit_enter(const char *slice);
 /* Launches kernels of so many nanoseconds, or of fake.h's, in the slice until they are measured. */
@@ -58,6 +70,8 @@ void kit_kill_all(void);
 CUcontext kit_context(void);
 /* What slice "a" is charged. Waits until it is so, for what is given back is not waited for. */
 void kit_charged(uint64_t bytes);
+/* The same of slice "b". */
+void kit_charged_b(uint64_t bytes);
 /* What the card has given out. */
 uint64_t kit_on_card(void);
 uint64_t kit_peak(void);

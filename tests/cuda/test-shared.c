@@ -196,11 +196,128 @@ static void test_stranger(void)
     kit_close();
 }
 
+/* A handle as another process would have made it of memory on the second device. */
+static CUipcMemHandle handle_of_second(CUdeviceptr at, uint64_t bytes)
+{
+    CUipcMemHandle handle = {0};
+    struct {
+        int pid;
+        CUdeviceptr dptr;
+        uint64_t bytes;
+        int device;
+    } inside = {1, at, bytes, 1};
+
+    memcpy(handle.reserved, &inside, sizeof(inside));
+    return handle;
+}
+
+/* As collectives do: each has its own card's context and opens the others' memory. */
+static void peer(void)
+{
+    CUipcMemHandle handle = handle_of_second(1, 30 * MIB);
+    CUdeviceptr dptr, never;
+
+    kit_context();
+    ok(cuIpcOpenMemHandle_v2(&dptr, handle, 1));
+    kit_charged_b(30 * MIB);
+    kit_charged(0);
+    ok(cuIpcCloseMemHandle(dptr));
+    kit_charged_b(0);
+    handle = handle_of_second(2, 80 * MIB);
+    full(cuIpcOpenMemHandle_v2(&never, handle, 1));
+    kit_charged_b(0);
+}
+
+static void test_peer(void)
+{
+    kit_open_devices("[slice]\nvram=20971520\n", "[slice]\nvram=67108864\n");
+    kit_run(peer);
+    kit_close();
+}
+
+/* The driver gives one address however often, until it was closed as often. */
+static void twice(void)
+{
+    CUipcMemHandle handle = handle_of_second(1, 30 * MIB);
+    CUdeviceptr dptr, again, other;
+
+    kit_context();
+    ok(cuIpcOpenMemHandle_v2(&dptr, handle, 1));
+    ok(cuIpcOpenMemHandle(&again, handle, 1));
+    g_assert_cmpuint(dptr, ==, again);
+    kit_charged_b(30 * MIB);
+    ok(cuIpcCloseMemHandle(dptr));
+    /* What is given back is not waited for, but comes before this. */
+    ok(cuIpcOpenMemHandle(&other, handle_of_second(2, 2 * MIB), 1));
+    kit_charged_b(32 * MIB);
+    ok(cuIpcCloseMemHandle(again));
+    kit_charged_b(2 * MIB);
+    ok(cuIpcCloseMemHandle(other));
+    kit_charged_b(0);
+    g_assert_cmpint(cuIpcCloseMemHandle(again), !=, CUDA_SUCCESS);
+}
+
+static void test_twice(void)
+{
+    kit_open_devices("[slice]\n", "[slice]\n");
+    kit_run(twice);
+    kit_close();
+}
+
+/* CUmulticastObjectProp. */
+struct multicast {
+    unsigned int devices;
+    size_t bytes;
+    unsigned long long handle_types;
+    unsigned long long flags;
+};
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const struct multicast *of);
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice device);
+
+/* It is no memory: what is bound to it has been charged. */
+static void multicast(void)
+{
+    const struct multicast of = {.devices = 1, .bytes = 2 * LIMIT, .handle_types = 1};
+    CUmemGenericAllocationHandle made, imported;
+    CUdeviceptr at;
+    int fd;
+
+    kit_context();
+    ok(cuMulticastCreate(&made, &of));
+    ok(cuMemExportToShareableHandle(&fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    ok(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd,
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    ok(cuMulticastAddDevice(imported, 0));
+    ok(cuMemAddressReserve(&at, of.bytes, 0, 0, 0));
+    ok(cuMemMap(at, of.bytes, 0, imported, 0));
+    kit_charged(0);
+    ok(cuMemUnmap(at, of.bytes));
+    ok(cuMemRelease(imported));
+    ok(cuMemRelease(made));
+    close(fd);
+}
+
+/* By a driver that says nothing of it, and by one that says where it is. */
+static void test_multicast(void)
+{
+    for (int i = 0; i < 2; i++) {
+        if (i)
+            g_setenv("FAKE_CUDA_MULTICAST_PROPERTIES", "1", TRUE);
+        kit_open(LIMIT);
+        kit_run(multicast);
+        kit_close();
+    }
+    g_unsetenv("FAKE_CUDA_MULTICAST_PROPERTIES");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/shared/ipc", test_ipc);
     g_test_add_func("/shared/physical", test_physical);
     g_test_add_func("/shared/stranger", test_stranger);
+    g_test_add_func("/shared/peer", test_peer);
+    g_test_add_func("/shared/twice", test_twice);
+    g_test_add_func("/shared/multicast", test_multicast);
     return g_test_run();
 }

@@ -6,7 +6,9 @@
  *   FAKE_CUDA_TOTAL    bytes of memory, for who makes the card; 1 GiB
  *   FAKE_CUDA_HIDDEN   bytes that a context takes for itself; 0
  *   FAKE_CUDA_PCI      the card's address; CARD_PCI
- *   FAKE_CUDA_CGROUP   the directory of the cgroup that the process is in; none
+ *   FAKE_CUDA_DEVICES  2: a second device, at CARD_PCI_2, whose memory is not counted: it has as
+ * much as it is asked for FAKE_CUDA_CGROUP   the directory of the cgroup that the process is in;
+ * none
  */
 #ifndef FAKE_CUDA_CARD_H
 #define FAKE_CUDA_CARD_H
@@ -16,6 +18,7 @@
 #include <stdint.h>
 
 #define CARD_PCI       "0000:3B:00.0"
+#define CARD_PCI_2     "0000:3C:00.0"
 #define CARD_PROCESSES 512
 #define CARD_CGROUPS   8
 #define CARD_PATH      256

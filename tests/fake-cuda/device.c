@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* One device; contexts, which have hidden memory of their own; how much memory there is. */
+/* Devices; contexts, which have hidden memory of their own; how much memory there is. */
 #include "fake.h"
 
 #include <limits.h>
@@ -10,6 +10,7 @@
 #include "card.h"
 
 struct context {
+    int device;
     uint64_t hidden;
 };
 
@@ -25,6 +26,26 @@ CUcontext fake_current(void)
     return (CUcontext)current;
 }
 
+int fake_device(void)
+{
+    return current ? current->device : 0;
+}
+
+bool fake_take(int device, uint64_t bytes)
+{
+    return device || card_take(bytes);
+}
+
+static int devices(void)
+{
+    return (int)card_setting("FAKE_CUDA_DEVICES", 1);
+}
+
+static bool exists(CUdevice device)
+{
+    return device >= 0 && device < devices();
+}
+
 CUresult cuDriverGetVersion(int *version)
 {
     ENTER();
@@ -35,23 +56,23 @@ CUresult cuDriverGetVersion(int *version)
 CUresult cuDeviceGetCount(int *count)
 {
     ENTER();
-    *count = 1;
+    *count = devices();
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
     ENTER();
-    if (ordinal)
+    if (!exists(ordinal))
         return CUDA_ERROR_INVALID_DEVICE;
-    *device = 0;
+    *device = ordinal;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
     ENTER();
-    if (device || length < 1)
+    if (!exists(device) || length < 1)
         return CUDA_ERROR_INVALID_DEVICE;
     snprintf(name, (size_t)length, "Fake");
     return CUDA_SUCCESS;
@@ -60,9 +81,9 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
     ENTER();
-    if (device || length < 13)
+    if (!exists(device) || length < 13)
         return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(id, card_pci(), 13);
+    memcpy(id, device ? CARD_PCI_2 : card_pci(), 13);
     return CUDA_SUCCESS;
 }
 
@@ -76,14 +97,15 @@ static struct context **place_of(const void *context)
     return NULL;
 }
 
-static CUresult make_context(struct context **made)
+static CUresult make_context(struct context **made, CUdevice device)
 {
     struct context **place = place_of(NULL);
-    uint64_t hidden = card_setting("FAKE_CUDA_HIDDEN", 0);
+    uint64_t hidden = device ? 0 : card_setting("FAKE_CUDA_HIDDEN", 0);
 
     if (!place || !card_take(hidden))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *place = *made = calloc(1, sizeof(**made));
+    (*made)->device = device;
     (*made)->hidden = hidden;
     return CUDA_SUCCESS;
 }
@@ -103,9 +125,9 @@ static CUresult create(CUcontext *made, CUdevice device)
 {
     CUresult result;
 
-    if (!made || device)
+    if (!made || !exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    result = make_context((struct context **)made);
+    result = make_context((struct context **)made, device);
     if (result == CUDA_SUCCESS)
         current = (struct context *)*made;
     return result;
@@ -199,7 +221,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
     ENTER();
     if (!current)
         return CUDA_ERROR_INVALID_CONTEXT;
-    *device = 0;
+    *device = current->device;
     return CUDA_SUCCESS;
 }
 
@@ -223,7 +245,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     if (!context || device)
         return CUDA_ERROR_INVALID_DEVICE;
     if (!primary_users)
-        result = make_context(&primary);
+        result = make_context(&primary, 0);
     if (result != CUDA_SUCCESS)
         return result;
     primary_users++;
@@ -308,7 +330,7 @@ CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     ENTER();
-    if (!bytes || device)
+    if (!bytes || !exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     *bytes = card_get()->total;
     return CUDA_SUCCESS;
@@ -317,7 +339,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
 {
     ENTER();
-    if (!bytes || device)
+    if (!bytes || !exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     *bytes = (unsigned int)card_get()->total;
     return CUDA_SUCCESS;

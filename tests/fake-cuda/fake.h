@@ -58,7 +58,9 @@ void fake_note(const char *name);
 CUresult fake_alloc(uint64_t bytes, CUdeviceptr *dptr);
 CUresult fake_free(CUdeviceptr dptr);
 /* An address for what isn't the card's own; NULL-safe as those are. */
-CUresult fake_address(uint64_t bytes, CUdeviceptr *dptr);
+CUresult fake_address(uint64_t bytes, int device, CUdeviceptr *dptr);
+/* Which the memory at @dptr is of. */
+int fake_device_at(CUdeviceptr dptr);
 CUresult fake_forget(CUdeviceptr dptr);
 uint64_t fake_size_of(CUdeviceptr dptr, CUdeviceptr *base);
 uint64_t fake_round(uint64_t bytes);
@@ -68,5 +70,9 @@ void fake_give(uint64_t bytes);
 void fake_free_context(CUcontext context);
 void fake_end_events(CUcontext context);
 CUcontext fake_current(void);
+/* Of the current context; 0: or there is none. */
+int fake_device(void);
+/* Nothing but the first device's memory is counted. */
+bool fake_take(int device, uint64_t bytes);
 
 #endif

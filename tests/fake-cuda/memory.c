@@ -17,6 +17,7 @@
 struct slot {
     uint64_t size;
     uint64_t charged;
+    int device;
     CUcontext context;
 };
 
@@ -31,7 +32,7 @@ uint64_t fake_round(uint64_t bytes)
     return bytes > block / 2 ? (bytes + block - 1) / block * block : bytes;
 }
 
-static CUresult add(uint64_t bytes, uint64_t charged, CUdeviceptr *dptr)
+static CUresult add(uint64_t bytes, uint64_t charged, int device, CUdeviceptr *dptr)
 {
     unsigned int i = 0;
 
@@ -39,7 +40,8 @@ static CUresult add(uint64_t bytes, uint64_t charged, CUdeviceptr *dptr)
     while (i < SLOTS && slots[i].size)
         i++;
     if (i < SLOTS)
-        slots[i] = (struct slot){.size = bytes, .charged = charged, .context = fake_current()};
+        slots[i] = (struct slot){
+            .size = bytes, .charged = charged, .device = device, .context = fake_current()};
     pthread_mutex_unlock(&lock);
     *dptr = BASE + i * STRIDE;
     return i < SLOTS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -47,17 +49,18 @@ static CUresult add(uint64_t bytes, uint64_t charged, CUdeviceptr *dptr)
 
 static CUresult allocate(uint64_t bytes, CUdeviceptr *dptr)
 {
+    uint64_t taken = fake_device() ? 0 : fake_round(bytes);
     CUresult result;
 
     if (!fake_current())
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!dptr || !bytes || bytes > STRIDE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!card_take(fake_round(bytes)))
+    if (!card_take(taken))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = add(bytes, fake_round(bytes), dptr);
+    result = add(bytes, taken, fake_device(), dptr);
     if (result != CUDA_SUCCESS)
-        card_give(fake_round(bytes));
+        card_give(taken);
     return result;
 }
 
@@ -104,9 +107,16 @@ CUresult fake_free(CUdeviceptr dptr)
     return release(dptr);
 }
 
-CUresult fake_address(uint64_t bytes, CUdeviceptr *dptr)
+CUresult fake_address(uint64_t bytes, int device, CUdeviceptr *dptr)
 {
-    return add(bytes, 0, dptr);
+    return add(bytes, 0, device, dptr);
+}
+
+int fake_device_at(CUdeviceptr dptr)
+{
+    const struct slot *slot = slot_of(dptr);
+
+    return slot ? slot->device : 0;
 }
 
 CUresult fake_forget(CUdeviceptr dptr)
@@ -232,12 +242,17 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags)
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr at)
 {
     CUdeviceptr base;
+    bool is_device = fake_size_of(at, &base);
 
     ENTER();
-    if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
-        (!fake_size_of(at, &base) && at - locked_at >= locked_bytes))
+    if (!is_device && at - locked_at >= locked_bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    *(CUmemorytype *)data = fake_size_of(at, &base) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+        *(CUmemorytype *)data = is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    else if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+        *(int *)data = fake_device_at(at);
+    else
+        return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 

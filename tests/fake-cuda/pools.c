@@ -10,7 +10,14 @@
 #define STEP        (32ull << 20)
 #define POOLED_MOST 4096
 
+#define DEVICES 2
+
+/* @device: whose memory it has
+ * @elsewhere: it has the host's memory, or another process's, of which nothing new can be had */
 struct pool {
+    int device;
+    bool elsewhere;
+    bool imported;
     uint64_t reserved;
     uint64_t used;
 };
@@ -22,7 +29,9 @@ struct pooled {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pool default_pool;
+static struct pool default_pools[DEVICES] = {{.device = 0}, {.device = 1}};
+static struct pool managed_pool;
+static struct pool host_pool = {.elsewhere = true};
 static struct pooled pooled[POOLED_MOST];
 
 /* By a step, or where that is more than there is, by what is asked for. */
@@ -36,7 +45,7 @@ static int grow(struct pool *pool, uint64_t bytes)
     /* A step that would not fit is not tried: the door reserves what it can. */
     if (getenv("FAKE_CUDA_SMALL_STEPS"))
         steps = more;
-    if (!card_take(steps))
+    if (!pool->elsewhere && !fake_take(pool->device, steps))
         return 0;
     pool->reserved += steps;
     return 1;
@@ -47,13 +56,13 @@ static CUresult allocate(CUdeviceptr *dptr, uint64_t bytes, struct pool *pool)
     unsigned int i = 0;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
-    if (!dptr || !bytes || !pool)
+    if (!dptr || !bytes || !pool || pool->imported)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     while (i < POOLED_MOST && pooled[i].dptr)
         i++;
     if (i < POOLED_MOST && grow(pool, bytes))
-        result = fake_address(bytes, dptr);
+        result = fake_address(bytes, pool->device, dptr);
     if (result == CUDA_SUCCESS) {
         pool->used += bytes;
         pooled[i] = (struct pooled){.dptr = *dptr, .bytes = bytes, .pool = pool};
@@ -66,14 +75,14 @@ CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     ENTER();
     (void)stream;
-    return allocate(dptr, bytes, &default_pool);
+    return allocate(dptr, bytes, &default_pools[fake_device()]);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     ENTER();
     (void)stream;
-    return allocate(dptr, bytes, &default_pool);
+    return allocate(dptr, bytes, &default_pools[fake_device()]);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
@@ -122,6 +131,12 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream)
     return release(dptr);
 }
 
+static void give(const struct pool *pool, uint64_t bytes)
+{
+    if (!pool->elsewhere && !pool->device)
+        fake_give(bytes);
+}
+
 static void trim(struct pool *pool, uint64_t keep)
 {
     uint64_t least;
@@ -129,7 +144,7 @@ static void trim(struct pool *pool, uint64_t keep)
     pthread_mutex_lock(&lock);
     least = pool->used > keep ? pool->used : keep;
     if (pool->reserved > least) {
-        fake_give(pool->reserved - least);
+        give(pool, pool->reserved - least);
         pool->reserved = least;
     }
     pthread_mutex_unlock(&lock);
@@ -144,39 +159,102 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     return CUDA_SUCCESS;
 }
 
+static bool is_managed(CUmemAllocationType type)
+{
+    return type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
+    struct pool *made;
+
     ENTER();
-    if (!pool || !properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (!pool || !properties)
         return CUDA_ERROR_INVALID_VALUE;
-    *pool = calloc(1, sizeof(struct pool));
+    made = calloc(1, sizeof(*made));
+    if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        made->device = properties->location.id;
+    else
+        made->elsewhere = !is_managed(properties->allocType);
+    *pool = (CUmemoryPool)made;
     return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
+                                            CUmemAllocationHandleType type,
+                                            unsigned long long flags)
+{
+    struct pool *made;
+
+    ENTER();
+    (void)handle;
+    (void)type;
+    (void)flags;
+    if (!pool)
+        return CUDA_ERROR_INVALID_VALUE;
+    made = calloc(1, sizeof(*made));
+    made->elsewhere = made->imported = true;
+    *pool = (CUmemoryPool)made;
+    return CUDA_SUCCESS;
+}
+
+static bool is_own(const void *pool)
+{
+    return pool == &default_pools[0] || pool == &default_pools[1] || pool == &managed_pool ||
+           pool == &host_pool;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     ENTER();
-    if (!pool || pool == (CUmemoryPool)&default_pool)
+    if (!pool || is_own(pool))
         return CUDA_ERROR_INVALID_VALUE;
-    fake_give(((struct pool *)pool)->reserved);
+    give((struct pool *)pool, ((struct pool *)pool)->reserved);
     free(pool);
+    return CUDA_SUCCESS;
+}
+
+static CUresult pool_of(CUmemoryPool *pool, CUdevice device)
+{
+    if (device < 0 || device >= DEVICES)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *pool = (CUmemoryPool)&default_pools[device];
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
     ENTER();
-    (void)device;
-    *pool = (CUmemoryPool)&default_pool;
-    return CUDA_SUCCESS;
+    return pool_of(pool, device);
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 {
     ENTER();
-    (void)device;
-    *pool = (CUmemoryPool)&default_pool;
+    return pool_of(pool, device);
+}
+
+static CUresult pool_at(CUmemoryPool *pool, const CUmemLocation *location, CUmemAllocationType type)
+{
+    if (!pool || !location)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!is_managed(type) && location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return pool_of(pool, location->id);
+    *pool = (CUmemoryPool)(is_managed(type) ? &managed_pool : &host_pool);
     return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location,
+                                CUmemAllocationType type)
+{
+    ENTER();
+    return pool_at(pool, location, type);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    ENTER();
+    return pool_at(pool, location, type);
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
@@ -199,6 +277,6 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 CUresult cuCtxSynchronize(void)
 {
     ENTER();
-    trim(&default_pool, 0);
+    trim(&default_pools[fake_device()], 0);
     return CUDA_SUCCESS;
 }

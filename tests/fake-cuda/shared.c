@@ -13,11 +13,19 @@
 
 #include "card.h"
 
-/* @imported: the card's memory is another process's. */
+/* @imported: the card's memory is another process's.
+ * @multicast: no memory, but several devices' at once */
 struct physical {
     uint64_t bytes;
     unsigned int references;
     int imported;
+    int multicast;
+};
+
+/* What a descriptor's file says. */
+struct exported {
+    uint64_t bytes;
+    int multicast;
 };
 
 #define MAPPED_MOST 8192
@@ -144,14 +152,16 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
                                       CUmemAllocationHandleType type, unsigned long long flags)
 {
     const struct physical *physical = (struct physical *)(uintptr_t)handle;
+    struct exported of;
     int fd;
 
     ENTER();
     (void)flags;
     if (!shareable || !physical || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
+    of = (struct exported){.bytes = physical->bytes, .multicast = physical->multicast};
     fd = memfd_create("fake-cuda", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, &physical->bytes, sizeof(physical->bytes)) < 0)
+    if (fd < 0 || write(fd, &of, sizeof(of)) < 0)
         return CUDA_ERROR_INVALID_VALUE;
     *(int *)shareable = fd;
     return CUDA_SUCCESS;
@@ -161,14 +171,15 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
                                         CUmemAllocationHandleType type)
 {
     struct physical *made;
-    uint64_t bytes;
+    struct exported of;
 
     ENTER();
     if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        pread((int)(intptr_t)os, &bytes, sizeof(bytes), 0) != sizeof(bytes))
+        pread((int)(intptr_t)os, &of, sizeof(of), 0) != sizeof(of))
         return CUDA_ERROR_INVALID_VALUE;
     made = calloc(1, sizeof(*made));
-    made->bytes = bytes;
+    made->bytes = of.bytes;
+    made->multicast = of.multicast;
     made->references = 1;
     made->imported = 1;
     *handle = (uintptr_t)made;
@@ -178,18 +189,58 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *property,
                                                 CUmemGenericAllocationHandle handle)
 {
+    const struct physical *physical = (struct physical *)(uintptr_t)handle;
+
     ENTER();
-    if (!handle)
+    if (!handle || (physical->multicast && !getenv("FAKE_CUDA_MULTICAST_PROPERTIES")))
         return CUDA_ERROR_INVALID_VALUE;
     *property = (CUmemAllocationProp){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     return CUDA_SUCCESS;
+}
+
+/* CUmulticastObjectProp. */
+struct multicast {
+    unsigned int devices;
+    size_t bytes;
+    unsigned long long handle_types;
+    unsigned long long flags;
+};
+
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const struct multicast *of)
+{
+    struct physical *made;
+
+    ENTER();
+    made = calloc(1, sizeof(*made));
+    *made = (struct physical){.bytes = of->bytes, .references = 1, .imported = 1, .multicast = 1};
+    *handle = (uintptr_t)made;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice device)
+{
+    const struct physical *physical = (struct physical *)(uintptr_t)handle;
+
+    ENTER();
+    (void)device;
+    return physical && physical->multicast ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 struct ipc {
     int pid;
     CUdeviceptr dptr;
     uint64_t bytes;
+    int device;
 };
+
+#define OPENED_MOST 64
+
+/* What this process has opened, which has one address however often. */
+static struct opened {
+    struct ipc ipc;
+    CUdeviceptr at;
+    unsigned int times;
+} opened[OPENED_MOST];
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr dptr)
 {
@@ -197,6 +248,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr dptr)
 
     ENTER();
     ipc.bytes = fake_size_of(dptr, &ipc.dptr);
+    ipc.device = fake_device_at(dptr);
     if (!handle || !ipc.bytes)
         return CUDA_ERROR_INVALID_VALUE;
     *handle = (CUipcMemHandle){0};
@@ -204,14 +256,48 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr dptr)
     return CUDA_SUCCESS;
 }
 
+/* That of this memory, or one that is free; NULL: there are too many. */
+static struct opened *opened_as(const struct ipc *ipc)
+{
+    struct opened *none = NULL;
+
+    for (unsigned int i = 0; i < OPENED_MOST; i++) {
+        if (opened[i].times && opened[i].ipc.pid == ipc->pid && opened[i].ipc.dptr == ipc->dptr)
+            return &opened[i];
+        if (!opened[i].times && !none)
+            none = &opened[i];
+    }
+    return none;
+}
+
+static CUresult open_once_more(CUdeviceptr *dptr, const struct ipc *ipc)
+{
+    struct opened *as = opened_as(ipc);
+    CUresult result = CUDA_SUCCESS;
+
+    if (!as)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!as->times) {
+        as->ipc = *ipc;
+        result = fake_address(ipc->bytes, ipc->device, &as->at);
+    }
+    as->times += result == CUDA_SUCCESS;
+    *dptr = as->at;
+    return result;
+}
+
 static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle)
 {
     struct ipc ipc;
+    CUresult result;
 
     memcpy(&ipc, handle->reserved, sizeof(ipc));
     if (!dptr || !ipc.bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    return fake_address(ipc.bytes, dptr);
+    pthread_mutex_lock(&lock);
+    result = open_once_more(dptr, &ipc);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *dptr, CUipcMemHandle handle, unsigned int flags)
@@ -230,8 +316,15 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *dptr, CUipcMemHandle handle, unsigned i
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+
     ENTER();
-    return dptr ? fake_forget(dptr) : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; i < OPENED_MOST && result != CUDA_SUCCESS; i++)
+        if (opened[i].times && opened[i].at == dptr)
+            result = --opened[i].times ? CUDA_SUCCESS : fake_forget(dptr);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 CUresult cuImportExternalMemory(CUexternalMemory *external,

@@ -145,7 +145,9 @@ typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
 typedef enum CUmemLocationType_enum {
+    CU_MEM_LOCATION_TYPE_INVALID = 0,
     CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_LOCATION_TYPE_HOST = 2,
 } CUmemLocationType;
 
 typedef struct CUmemLocation_st {
@@ -155,6 +157,7 @@ typedef struct CUmemLocation_st {
 
 typedef enum CUmemAllocationType_enum {
     CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+    CU_MEM_ALLOCATION_TYPE_MANAGED = 2,
 } CUmemAllocationType;
 
 typedef enum CUmemAllocationHandleType_enum {
@@ -237,6 +240,7 @@ typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
 
 typedef enum CUpointer_attribute_enum {
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
 } CUpointer_attribute;
 
 typedef enum CUmemorytype_enum {

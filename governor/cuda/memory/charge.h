@@ -13,6 +13,7 @@
  * @context: whose end gives the memory back; NULL: none's
  * @object: the memory is shared, and the charge is the object's
  * @imported: another process asked the driver for it
+ * @again: how often it was opened after the first time
  */
 struct charge {
     struct gpu *gpu;
@@ -20,6 +21,7 @@ struct charge {
     CUcontext context;
     struct governor_object *object;
     bool imported;
+    unsigned int again;
 };
 
 /* The driver's unit for cuMemAlloc. */

@@ -4,13 +4,20 @@
  * its processes has it. The arbiter knows it by a name that all processes can tell: a hash of a
  * CUDA handle's bytes, or a descriptor's file.
  */
-#include <string.h>
+#include <pthread.h>
 
+#include "forks.h"
 #include "ranges.h"
 #include "real.h"
 
 /* In place of a file's device in a name; no device has this number. */
 #define NAMED_BY_BYTES 0x4355444168616e64ull
+
+/*
+ * Over the driver's calls that open and close handles, too: it counts how often the same memory is
+ * opened, and so does the charge of its address.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* FNV-1a. */
 static uint64_t hash_of(const CUipcMemHandle *handle)
@@ -51,15 +58,43 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     return result;
 }
 
-/* The size is known only after the call. */
+/* Which need not be the current context's: with peer access, another GPU's memory can be opened. */
+static struct gpu *gpu_of_memory(CUdeviceptr dptr)
+{
+    CUdevice device;
+
+    return DRIVER(cuPointerGetAttribute, &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, dptr) ==
+                   CUDA_SUCCESS
+               ? gpu_of(device)
+               : gpu_current();
+}
+
+/* True: the driver has given an address once more, and it is charged. */
+static bool opened_again(CUdeviceptr dptr, const CUipcMemHandle *handle)
+{
+    struct charge charge;
+    bool is_same;
+
+    if (!ranges_take(&ranges_pointers, dptr, &charge))
+        return false;
+    is_same = charge.imported && charge.object->inode == hash_of(handle);
+    charge.again += is_same;
+    /* Otherwise what was there is gone: it was freed without us. */
+    if (!is_same || !ranges_put(&ranges_pointers, dptr, &charge))
+        charge_give(&charge);
+    return is_same;
+}
+
+/* The size is known only after the call. Under the lock. */
 static CUresult opened(CUresult result, const CUdeviceptr *pdptr, const CUipcMemHandle *handle)
 {
-    struct gpu *gpu = result == CUDA_SUCCESS ? gpu_current() : NULL;
+    struct gpu *gpu = result == CUDA_SUCCESS ? gpu_of_memory(*pdptr) : NULL;
     struct charge charge;
     CUdeviceptr base;
     size_t bytes = 0;
 
-    if (!gpu || DRIVER(cuMemGetAddressRange_v2, &base, &bytes, *pdptr) != CUDA_SUCCESS)
+    if (!gpu || opened_again(*pdptr, handle) ||
+        DRIVER(cuMemGetAddressRange_v2, &base, &bytes, *pdptr) != CUDA_SUCCESS)
         return result;
     if (!charge_import(gpu, NAMED_BY_BYTES, hash_of(handle), charge_of_alloc(bytes), &charge)) {
         DRIVER(cuIpcCloseMemHandle, *pdptr);
@@ -73,30 +108,52 @@ static CUresult opened(CUresult result, const CUdeviceptr *pdptr, const CUipcMem
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
+    CUresult result;
+
     if (real_depth || !pdptr)
         return REAL(cuIpcOpenMemHandle_v2)(pdptr, handle, Flags);
-    return opened(DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags), pdptr, &handle);
+    pthread_mutex_lock(&lock);
+    result = opened(DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags), pdptr, &handle);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
+    CUresult result;
+
     if (real_depth || !pdptr)
         return REAL(cuIpcOpenMemHandle)(pdptr, handle, Flags);
-    return opened(DRIVER(cuIpcOpenMemHandle, pdptr, handle, Flags), pdptr, &handle);
+    pthread_mutex_lock(&lock);
+    result = opened(DRIVER(cuIpcOpenMemHandle, pdptr, handle, Flags), pdptr, &handle);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* Under the lock. */
+static CUresult close_handle(CUdeviceptr dptr)
+{
+    struct charge charge;
+    bool known = ranges_take(&ranges_pointers, dptr, &charge);
+    CUresult result = DRIVER(cuIpcCloseMemHandle, dptr);
+    bool ends = known && result == CUDA_SUCCESS && !charge.again;
+
+    if (known && result == CUDA_SUCCESS && !ends)
+        charge.again--;
+    if (known && (ends || !ranges_put(&ranges_pointers, dptr, &charge)))
+        charge_give(&charge);
+    return result;
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
-    struct charge charge;
     CUresult result;
-    bool known;
 
     if (real_depth)
         return REAL(cuIpcCloseMemHandle)(dptr);
-    known = ranges_take(&ranges_pointers, dptr, &charge);
-    result = DRIVER(cuIpcCloseMemHandle, dptr);
-    if (known && (result == CUDA_SUCCESS || !ranges_put(&ranges_pointers, dptr, &charge)))
-        charge_give(&charge);
+    pthread_mutex_lock(&lock);
+    result = close_handle(dptr);
+    pthread_mutex_unlock(&lock);
     return result;
 }
 
@@ -147,4 +204,9 @@ CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
         (result == CUDA_SUCCESS || !ranges_put(&ranges_externals, (uintptr_t)extMem, &charge)))
         charge_give(&charge);
     return result;
+}
+
+void ipc_forget_parent(void)
+{
+    pthread_mutex_init(&lock, NULL);
 }

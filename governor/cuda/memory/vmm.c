@@ -230,13 +230,16 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
     return result;
 }
 
-/* The GPU of imported memory. A thread without a context can import, too. */
+/*
+ * The GPU of imported memory. A thread without a context can import, too. NULL: what has no such
+ * properties is no memory but a multicast object, to which memory of others is bound.
+ */
 static struct gpu *gpu_of_handle(CUmemGenericAllocationHandle number)
 {
     CUmemAllocationProp property = {0};
 
     if (DRIVER(cuMemGetAllocationPropertiesFromHandle, &property, number) != CUDA_SUCCESS)
-        return gpu_current();
+        return NULL;
     return property.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? gpu_of(property.location.id)
                                                                  : NULL;
 }
@@ -267,6 +270,22 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     pthread_mutex_unlock(&lock);
     if (result != CUDA_SUCCESS)
         free(physical);
+    return result;
+}
+
+/* So this is none, even if its driver says where it is. */
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
+{
+    CUresult result = DRIVER(cuMulticastAddDevice, mcHandle, dev);
+    struct handle *handle;
+
+    if (result != CUDA_SUCCESS || real_depth)
+        return result;
+    pthread_mutex_lock(&lock);
+    handle = *place_of(mcHandle);
+    if (handle && !handle->physical->charge.bytes)
+        handle->physical->gpu = NULL;
+    pthread_mutex_unlock(&lock);
     return result;
 }
 
