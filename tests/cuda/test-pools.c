@@ -121,6 +121,71 @@ static void test_over_the_limit(void)
     kit_close();
 }
 
+static void of_other_device(void)
+{
+    CUdeviceptr a, never;
+    CUmemoryPool pool;
+
+    kit_context();
+    ok(cuDeviceGetDefaultMemPool(&pool, 1));
+    ok(cuMemAllocFromPoolAsync(&a, 10 * MIB, pool, NULL));
+    kit_charged_b(32 * MIB);
+    kit_charged(0);
+    full(cuMemAllocFromPoolAsync_ptsz(&never, 60 * MIB, pool, NULL));
+    ok(cuMemFreeAsync(a, NULL));
+    ok(cuMemPoolTrimTo(pool, 0));
+    kit_charged_b(0);
+}
+
+static void test_of_other_device(void)
+{
+    kit_open_devices("[slice]\nvram=20971520\n", "[slice]\nvram=67108864\n");
+    kit_run(of_other_device);
+    kit_close();
+}
+
+/* CUDA 13: a default pool for each kind of memory. Managed memory counts as the GPU's. */
+static void by_location(void)
+{
+    CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST}, nowhere = {0};
+    CUmemLocation second = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
+    CUmemPoolProps property = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED};
+    CUdeviceptr a, b, c, never;
+    CUmemoryPool pool, own;
+
+    kit_context();
+    ok(cuMemGetDefaultMemPool(&pool, &nowhere, CU_MEM_ALLOCATION_TYPE_MANAGED));
+    ok(cuMemAllocFromPoolAsync(&a, 10 * MIB, pool, NULL));
+    both(32 * MIB);
+    ok(cuMemPoolCreate(&own, &property));
+    ok(cuMemAllocFromPoolAsync(&b, 10 * MIB, own, NULL));
+    both(64 * MIB);
+    ok(cuMemGetMemPool(&pool, &second, CU_MEM_ALLOCATION_TYPE_PINNED));
+    ok(cuMemAllocFromPoolAsync(&c, 10 * MIB, pool, NULL));
+    kit_charged_b(32 * MIB);
+    /* The host's memory is nobody's. */
+    ok(cuMemGetDefaultMemPool(&pool, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+    ok(cuMemAllocFromPoolAsync(&c, 2 * LIMIT, pool, NULL));
+    property = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = host};
+    ok(cuMemPoolCreate(&own, &property));
+    ok(cuMemAllocFromPoolAsync(&c, 2 * LIMIT, own, NULL));
+    both(64 * MIB);
+    kit_charged_b(32 * MIB);
+    /* Of an imported pool nothing new can be had: that is the driver's answer. */
+    ok(cuMemPoolImportFromShareableHandle(&pool, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                          0));
+    g_assert_cmpint(cuMemAllocFromPoolAsync(&never, 2 * LIMIT, pool, NULL), ==,
+                    CUDA_ERROR_INVALID_VALUE);
+    ok(cuMemPoolDestroy(pool));
+}
+
+static void test_by_location(void)
+{
+    kit_open_devices("[slice]\nvram=134217728\n", "[slice]\n");
+    kit_run(by_location);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -128,5 +193,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pools/near-the-limit", test_near_the_limit);
     g_test_add_func("/pools/trimmed", test_trimmed);
     g_test_add_func("/pools/over-the-limit", test_over_the_limit);
+    g_test_add_func("/pools/of-other-device", test_of_other_device);
+    g_test_add_func("/pools/by-location", test_by_location);
     return g_test_run();
 }

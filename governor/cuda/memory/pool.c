@@ -78,7 +78,7 @@ static bool settle(struct pool *pool)
     bool settled;
 
     pthread_mutex_lock(&pool->lock);
-    settled = !pool->handle ||
+    settled = !pool->handle || !pool->charge.gpu ||
               charge_resize(&pool->charge, ask(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
     pthread_mutex_unlock(&pool->lock);
     return settled;
@@ -208,41 +208,88 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
     return allocate(gpu, pool, dptr, bytesize, hStream, from_current_ptsz);
 }
 
-/* NULL for an imported pool: its exporter is charged. */
-static struct gpu *gpu_of_pool(CUmemoryPool handle)
+/* False: not seen so far. @gpu: NULL: nobody is charged. */
+static bool is_known(CUmemoryPool handle, struct gpu **gpu)
 {
-    struct pool *pool;
-    struct gpu *gpu;
+    const struct pool *pool;
 
     pthread_mutex_lock(&lock);
-    pool = handle ? find(handle) : NULL;
-    gpu = pool ? pool->charge.gpu : NULL;
+    pool = find(handle);
+    *gpu = pool ? pool->charge.gpu : NULL;
     pthread_mutex_unlock(&lock);
-    return gpu;
+    return pool;
 }
 
-/* The device's own pools are not created by the program. */
-static struct gpu *gpu_of_any_pool(CUmemoryPool handle)
+static bool is_of(CUmemoryPool handle, CUdevice device)
 {
-    struct gpu *gpu = gpu_of_pool(handle);
     CUmemoryPool own;
 
-    if (gpu || !handle)
+    return (DRIVER(cuDeviceGetDefaultMemPool, &own, device) == CUDA_SUCCESS && own == handle) ||
+           (DRIVER(cuDeviceGetMemPool, &own, device) == CUDA_SUCCESS && own == handle);
+}
+
+/*
+ * Devices' own pools are not created by the program, and any of them can be used, whatever context
+ * the thread has. Managed memory that has no place counts as if it were on the GPU in use.
+ */
+static struct gpu *gpu_of_pool(CUmemoryPool handle)
+{
+    struct gpu *gpu;
+    int count = 0;
+
+    if (!handle || is_known(handle, &gpu))
+        return handle ? gpu : NULL;
+    DRIVER(cuDeviceGetCount, &count);
+    for (CUdevice device = 0; device < count; device++) {
+        if (!is_of(handle, device))
+            continue;
+        gpu = gpu_of(device);
+        pool_of(handle, gpu);
         return gpu;
-    gpu = gpu_current();
-    if (!gpu)
-        return NULL;
-    if (DRIVER(cuDeviceGetDefaultMemPool, &own, gpu->device) == CUDA_SUCCESS && own == handle)
-        return gpu;
-    if (DRIVER(cuDeviceGetMemPool, &own, gpu->device) == CUDA_SUCCESS && own == handle)
-        return gpu;
-    return NULL;
+    }
+    return gpu_current();
+}
+
+/* Of managed memory that has no place, the first use says whose it is. */
+static CUresult note(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location,
+                     CUmemAllocationType type)
+{
+    bool on_device = location && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+
+    if (result == CUDA_SUCCESS && !real_depth &&
+        (on_device || type != CU_MEM_ALLOCATION_TYPE_MANAGED))
+        pool_of(*pool, on_device ? gpu_of(location->id) : NULL);
+    return result;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+                                CUmemAllocationType type)
+{
+    return note(DRIVER(cuMemGetDefaultMemPool, pool_out, location, type), pool_out, location, type);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    return note(DRIVER(cuMemGetMemPool, pool, location, type), pool, location, type);
+}
+
+/* Its exporter is charged. */
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+                                            CUmemAllocationHandleType handleType,
+                                            unsigned long long flags)
+{
+    CUresult result =
+        DRIVER(cuMemPoolImportFromShareableHandle, pool_out, handle, handleType, flags);
+
+    if (result == CUDA_SUCCESS && !real_depth)
+        pool_of(*pool_out, NULL);
+    return result;
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
                                  CUstream hStream)
 {
-    struct gpu *gpu = real_depth || !dptr ? NULL : gpu_of_any_pool(pool);
+    struct gpu *gpu = real_depth || !dptr ? NULL : gpu_of_pool(pool);
 
     if (!gpu)
         return REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, hStream);
@@ -252,7 +299,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
                                       CUstream hStream)
 {
-    struct gpu *gpu = real_depth || !dptr ? NULL : gpu_of_any_pool(pool);
+    struct gpu *gpu = real_depth || !dptr ? NULL : gpu_of_pool(pool);
 
     if (!gpu)
         return REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, hStream);
@@ -307,15 +354,10 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
     CUresult result = DRIVER(cuMemPoolCreate, pool, poolProps);
-    struct gpu *gpu;
 
-    if (result != CUDA_SUCCESS || real_depth ||
-        poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (result != CUDA_SUCCESS)
         return result;
-    gpu = gpu_of(poolProps->location.id);
-    if (gpu)
-        pool_of(*pool, gpu);
-    return result;
+    return note(result, pool, &poolProps->location, poolProps->allocType);
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
