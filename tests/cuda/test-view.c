@@ -23,6 +23,18 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                      nvmlProcessInfo_v2_t *infos);
 
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t *utilization,
+                                             unsigned int *count, unsigned long long since);
+nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                                   nvmlProcessesUtilizationInfo_v1_t *info);
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
+                                                   nvmlProcessDetailList_v1_t *list);
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *count,
+                                         unsigned int *pids);
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
+                                          nvmlAccountingStats_t *stats);
+
 static void cuda(void)
 {
     size_t free, total;
@@ -181,6 +193,65 @@ static void test_processes(void)
     kit_close();
 }
 
+/* The card has a process that is not in sight; so have these lists. */
+static void other_lists(void)
+{
+    nvmlProcessesUtilizationInfo_v1_t info = {.version = NVML_PROCESSES_UTILIZATION_V1,
+                                              .lastSeenTimeStamp = 5};
+    nvmlProcessDetailList_v1_t list = {.version = NVML_PROCESS_DETAIL_LIST_V1, .mode = 1};
+    nvmlProcessUtilizationInfo_v1_t uses[8];
+    nvmlProcessUtilizationSample_t samples[8];
+    nvmlProcessDetail_v1_t details[8];
+    unsigned int count = 0, self = (unsigned int)getpid(), pids[8], hidden;
+    nvmlDevice_t device;
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
+    g_assert_cmpint(nvmlInit_v2(), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetProcessUtilization(device, NULL, &count, 5), ==,
+                    NVML_ERROR_INSUFFICIENT_SIZE);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpint(nvmlDeviceGetProcessUtilization(device, samples, &count, 5), ==, 0);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpuint(samples[0].pid, ==, self);
+    g_assert_cmpuint(samples[0].timeStamp, ==, 6);
+    g_assert_cmpint(nvmlDeviceGetProcessesUtilizationInfo(device, &info), ==,
+                    NVML_ERROR_INSUFFICIENT_SIZE);
+    g_assert_cmpuint(info.processSamplesCount, ==, 1);
+    info.procUtilArray = uses;
+    g_assert_cmpint(nvmlDeviceGetProcessesUtilizationInfo(device, &info), ==, 0);
+    g_assert_cmpuint(info.processSamplesCount, ==, 1);
+    g_assert_true(info.procUtilArray == uses);
+    g_assert_cmpuint(uses[0].pid, ==, self);
+    g_assert_cmpuint(uses[0].timeStamp, ==, 6);
+    list.numProcArrayEntries = 8;
+    list.procArray = details;
+    g_assert_cmpint(nvmlDeviceGetRunningProcessDetailList(device, &list), ==, 0);
+    g_assert_cmpuint(list.numProcArrayEntries, ==, 1);
+    g_assert_cmpuint(details[0].pid, ==, self);
+    g_assert_cmpuint(details[0].gpuInstanceId, ==, 1);
+    count = 8;
+    g_assert_cmpint(nvmlDeviceGetAccountingPids(device, &count, pids), ==, 0);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpuint(pids[0], ==, self);
+    hidden = 1u << 22;
+    g_assert_cmpint(nvmlDeviceGetAccountingStats(device, self, NULL), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetAccountingStats(device, hidden, NULL), ==, NVML_ERROR_NOT_FOUND);
+    /* Whose entries the door does not know. */
+    list.version = sizeof(list) | 2u << 24;
+    g_assert_cmpint(nvmlDeviceGetRunningProcessDetailList(device, &list), ==,
+                    NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+}
+
+static void test_other_lists(void)
+{
+    kit_open(LIMIT);
+    kit_run(other_lists);
+    kit_close();
+}
+
 static void card(void)
 {
     nvmlMemory_t memory;
@@ -210,6 +281,7 @@ int main(int argc, char **argv)
     g_test_add_func("/view/full-card", test_full_card);
     g_test_add_func("/view/nvml", test_nvml);
     g_test_add_func("/view/processes", test_processes);
+    g_test_add_func("/view/other-lists", test_other_lists);
     g_test_add_func("/view/no-slice", test_no_slice);
     return g_test_run();
 }

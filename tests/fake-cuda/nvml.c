@@ -17,6 +17,9 @@
 #include "card.h"
 #include "nvml_abi.h"
 
+/* More than Linux has. */
+#define NOBODY (1u << 22)
+
 static char device;
 /* For tests: called after the processes were looked at, and before the caller knows them. */
 void (*fake_after_processes)(void);
@@ -127,6 +130,86 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t of, unsigned int 
         infos[i] = (nvmlProcessInfo_v1_t){.pid = all[i].pid, .usedGpuMemory = all[i].usedGpuMemory};
     *count = found;
     return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+/* Who is on the card, and then a process that this one cannot see. */
+static unsigned int pids(unsigned int *list)
+{
+    struct card card;
+    unsigned int count = 0;
+
+    card_look(&card);
+    for (unsigned int i = 0; i < CARD_PROCESSES; i++)
+        if (card.processes[i].pid)
+            list[count++] = (unsigned int)card.processes[i].pid;
+    list[count++] = NOBODY;
+    return count;
+}
+
+static nvmlReturn_t room_for(unsigned int *room, unsigned int count, const void *list)
+{
+    unsigned int had = *room;
+
+    *room = count;
+    return had < count || !list ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t of, nvmlProcessUtilizationSample_t *list,
+                                             unsigned int *count, unsigned long long since)
+{
+    unsigned int all[CARD_PROCESSES + 1], found = pids(all);
+    nvmlReturn_t result = room_for(count, found, list);
+
+    (void)of;
+    for (unsigned int i = 0; i < found && result == NVML_SUCCESS; i++)
+        list[i] =
+            (nvmlProcessUtilizationSample_t){.pid = all[i], .timeStamp = since + 1, .smUtil = 7};
+    return result;
+}
+
+nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t of,
+                                                   nvmlProcessesUtilizationInfo_v1_t *info)
+{
+    unsigned int all[CARD_PROCESSES + 1], found = pids(all);
+    nvmlReturn_t result = room_for(&info->processSamplesCount, found, info->procUtilArray);
+
+    (void)of;
+    for (unsigned int i = 0; i < found && result == NVML_SUCCESS; i++)
+        info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
+            .pid = all[i], .timeStamp = info->lastSeenTimeStamp + 1, .smUtil = 7};
+    return result;
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t of,
+                                                   nvmlProcessDetailList_v1_t *info)
+{
+    unsigned int all[CARD_PROCESSES + 1], found = pids(all);
+    nvmlReturn_t result = room_for(&info->numProcArrayEntries, found, info->procArray);
+
+    (void)of;
+    for (unsigned int i = 0; i < found && result == NVML_SUCCESS; i++)
+        info->procArray[i] = (nvmlProcessDetail_v1_t){.pid = all[i], .gpuInstanceId = info->mode};
+    return result;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t of, unsigned int *count, unsigned int *list)
+{
+    unsigned int all[CARD_PROCESSES + 1], found = pids(all);
+    nvmlReturn_t result = room_for(count, found, list);
+
+    (void)of;
+    if (result == NVML_SUCCESS)
+        memcpy(list, all, found * sizeof(*list));
+    return result;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t of, unsigned int pid,
+                                          nvmlAccountingStats_t *stats)
+{
+    (void)of;
+    (void)pid;
+    (void)stats;
+    return NVML_SUCCESS;
 }
 
 static struct card_cgroup *find(struct card *card, const char *path)

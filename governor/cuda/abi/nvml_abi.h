@@ -15,6 +15,7 @@ typedef enum nvmlReturn_enum {
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
     NVML_ERROR_DRIVER_NOT_LOADED = 9,
     NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+    NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
 } nvmlReturn_t;
 
 #define NVML_VALUE_NOT_AVAILABLE (~0ull)
@@ -34,8 +35,10 @@ typedef struct nvmlMemory_v2_st {
 } nvmlMemory_v2_t;
 
 /* A structure's version: its size, and its number. */
-#define NVML_MEMORY_V2             (sizeof(nvmlMemory_v2_t) | 2u << 24)
-#define NVML_MARGIN_TEMPERATURE_V1 (sizeof(nvmlMarginTemperature_t) | 1u << 24)
+#define NVML_MEMORY_V2                (sizeof(nvmlMemory_v2_t) | 2u << 24)
+#define NVML_PROCESS_DETAIL_LIST_V1   (sizeof(nvmlProcessDetailList_v1_t) | 1u << 24)
+#define NVML_PROCESSES_UTILIZATION_V1 (sizeof(nvmlProcessesUtilizationInfo_v1_t) | 1u << 24)
+#define NVML_MARGIN_TEMPERATURE_V1    (sizeof(nvmlMarginTemperature_t) | 1u << 24)
 
 #define NVML_TEMPERATURE_GPU                0
 #define NVML_TEMPERATURE_THRESHOLD_SLOWDOWN 1
@@ -61,6 +64,52 @@ typedef struct nvmlProcessInfo_v2_st {
     unsigned int gpuInstanceId;
     unsigned int computeInstanceId;
 } nvmlProcessInfo_v2_t;
+
+typedef struct nvmlProcessDetail_v1_st {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId;
+    unsigned int computeInstanceId;
+    unsigned long long usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+
+typedef struct nvmlProcessDetailList_v1_st {
+    unsigned int version;
+    unsigned int mode;
+    unsigned int numProcArrayEntries;
+    nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_v1_t;
+
+/* Percent of the time since @timeStamp. */
+typedef struct nvmlProcessUtilizationSample_st {
+    unsigned int pid;
+    unsigned long long timeStamp;
+    unsigned int smUtil;
+    unsigned int memUtil;
+    unsigned int encUtil;
+    unsigned int decUtil;
+} nvmlProcessUtilizationSample_t;
+
+typedef struct nvmlProcessUtilizationInfo_v1_st {
+    unsigned long long timeStamp;
+    unsigned int pid;
+    unsigned int smUtil;
+    unsigned int memUtil;
+    unsigned int encUtil;
+    unsigned int decUtil;
+    unsigned int jpgUtil;
+    unsigned int ofaUtil;
+} nvmlProcessUtilizationInfo_v1_t;
+
+typedef struct nvmlProcessesUtilizationInfo_v1_st {
+    unsigned int version;
+    unsigned int processSamplesCount;
+    unsigned long long lastSeenTimeStamp;
+    nvmlProcessUtilizationInfo_v1_t *procUtilArray;
+} nvmlProcessesUtilizationInfo_v1_t;
+
+/* Passed on only. */
+typedef struct nvmlAccountingStats_st nvmlAccountingStats_t;
 
 typedef struct nvmlPciInfo_st {
     char busIdLegacy[16];

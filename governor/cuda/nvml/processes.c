@@ -4,6 +4,7 @@
  * can see and that are in its cgroup or below it, as those of a container or a job are. Other
  * tenants' processes are not listed.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static bool cgroup_of(const char *pid, char cgroup[CGROUP_MAX])
     return found;
 }
 
-static bool is_ours(unsigned int pid, const char *own)
+static bool is_in(unsigned int pid, const char *own)
 {
     size_t length = strlen(own);
     char number[16], cgroup[CGROUP_MAX];
@@ -47,8 +48,17 @@ static bool is_ours(unsigned int pid, const char *own)
     return !cgroup[length] || cgroup[length] == '/' || (length && own[length - 1] == '/');
 }
 
-/* Moves our entries to the front and returns their count. Each entry starts with a process id. */
-static unsigned int keep_ours(char *infos, unsigned int count, size_t size)
+/**
+ * struct entry - of a list
+ * @pid_at: where it has its process
+ */
+struct entry {
+    size_t size;
+    size_t pid_at;
+};
+
+/* Moves our entries to the front and returns their count. */
+static unsigned int keep_ours(char *infos, unsigned int count, struct entry entry)
 {
     char own[CGROUP_MAX];
     unsigned int kept = 0;
@@ -58,9 +68,9 @@ static unsigned int keep_ours(char *infos, unsigned int count, size_t size)
     for (unsigned int i = 0; i < count; i++) {
         unsigned int pid;
 
-        memcpy(&pid, infos + i * size, sizeof(pid));
-        if (is_ours(pid, own))
-            memmove(infos + kept++ * size, infos + i * size, size);
+        memcpy(&pid, infos + i * entry.size + entry.pid_at, sizeof(pid));
+        if (is_in(pid, own))
+            memmove(infos + kept++ * entry.size, infos + i * entry.size, entry.size);
     }
     return kept;
 }
@@ -82,31 +92,40 @@ static nvmlReturn_t give(unsigned int *count, void *infos, const char *found, un
     return NVML_SUCCESS;
 }
 
-typedef nvmlReturn_t lister(nvmlDevice_t device, unsigned int *count, void *infos);
+/* Fills @infos as the driver does; @data: of the call. */
+typedef nvmlReturn_t lister(nvmlDevice_t device, unsigned int *count, void *infos, void *data);
 
-static nvmlReturn_t list(nvmlDevice_t device, unsigned int *count, void *infos, size_t size,
-                         lister *function)
+static nvmlReturn_t list(nvmlDevice_t device, unsigned int *count, void *infos, struct entry entry,
+                         lister *function, void *data)
 {
     unsigned int all = PROCESSES_MAX;
     nvmlReturn_t result;
     char *found;
 
     if (!count || !slice_of(device))
-        return function(device, count, infos);
-    found = calloc(PROCESSES_MAX, size);
+        return function(device, count, infos, data);
+    found = calloc(PROCESSES_MAX, entry.size);
     if (!found)
         return NVML_ERROR_INSUFFICIENT_SIZE;
-    result = function(device, &all, found);
+    result = function(device, &all, found, data);
     if (result == NVML_SUCCESS)
-        result = give(count, infos, found, keep_ours(found, all, size), size);
+        result = give(count, infos, found, keep_ours(found, all, entry), entry.size);
     free(found);
     return result;
 }
 
 #define LIST(name, info)                                                                           \
+    static nvmlReturn_t name##_of(nvmlDevice_t device, unsigned int *count, void *infos,           \
+                                  void *data)                                                      \
+    {                                                                                              \
+        (void)data;                                                                                \
+        return DRIVER(name, device, count, infos);                                                 \
+    }                                                                                              \
+                                                                                                   \
     nvmlReturn_t name(nvmlDevice_t device, unsigned int *infoCount, info *infos)                   \
     {                                                                                              \
-        return list(device, infoCount, infos, sizeof(info), (lister *)REAL(name));                 \
+        return list(device, infoCount, infos, (struct entry){.size = sizeof(info)}, name##_of,     \
+                    NULL);                                                                         \
     }
 
 LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t)
@@ -118,3 +137,95 @@ LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_v2_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_v2_t)
+LIST(nvmlDeviceGetAccountingPids, unsigned int)
+
+/* The driver keeps those of processes that have ended, too, which are not in sight. */
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
+                                          nvmlAccountingStats_t *stats)
+{
+    char own[CGROUP_MAX];
+
+    if (slice_of(device) && !(cgroup_of("self", own) && is_in(pid, own)))
+        return NVML_ERROR_NOT_FOUND;
+    return DRIVER(nvmlDeviceGetAccountingStats, device, pid, stats);
+}
+
+static nvmlReturn_t sample(nvmlDevice_t device, unsigned int *count, void *infos, void *since)
+{
+    return DRIVER(nvmlDeviceGetProcessUtilization, device, infos, count,
+                  *(const unsigned long long *)since);
+}
+
+/* With nothing to show, the driver says so in these two. */
+static nvmlReturn_t unless_empty(nvmlReturn_t result, const unsigned int *count)
+{
+    return result == NVML_SUCCESS && count && !*count ? NVML_ERROR_NOT_FOUND : result;
+}
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t *utilization,
+                                             unsigned int *processSamplesCount,
+                                             unsigned long long lastSeenTimeStamp)
+{
+    const struct entry entry = {.size = sizeof(*utilization)};
+
+    if (!slice_of(device))
+        return DRIVER(nvmlDeviceGetProcessUtilization, device, utilization, processSamplesCount,
+                      lastSeenTimeStamp);
+    return unless_empty(
+        list(device, processSamplesCount, utilization, entry, sample, &lastSeenTimeStamp),
+        processSamplesCount);
+}
+
+static nvmlReturn_t sample_all(nvmlDevice_t device, unsigned int *count, void *infos, void *of)
+{
+    nvmlProcessesUtilizationInfo_v1_t info = *(const nvmlProcessesUtilizationInfo_v1_t *)of;
+    nvmlReturn_t result;
+
+    info.processSamplesCount = *count;
+    info.procUtilArray = infos;
+    result = DRIVER(nvmlDeviceGetProcessesUtilizationInfo, device, &info);
+    *count = info.processSamplesCount;
+    return result;
+}
+
+nvmlReturn_t
+nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                      nvmlProcessesUtilizationInfo_v1_t *processesUtilInfo)
+{
+    nvmlProcessesUtilizationInfo_v1_t *info = processesUtilInfo;
+    const struct entry entry = {.size = sizeof(*info->procUtilArray),
+                                .pid_at = offsetof(nvmlProcessUtilizationInfo_v1_t, pid)};
+
+    if (!info || !slice_of(device))
+        return DRIVER(nvmlDeviceGetProcessesUtilizationInfo, device, info);
+    if (info->version != NVML_PROCESSES_UTILIZATION_V1)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return unless_empty(
+        list(device, &info->processSamplesCount, info->procUtilArray, entry, sample_all, info),
+        &info->processSamplesCount);
+}
+
+static nvmlReturn_t detail(nvmlDevice_t device, unsigned int *count, void *infos, void *of)
+{
+    nvmlProcessDetailList_v1_t info = *(const nvmlProcessDetailList_v1_t *)of;
+    nvmlReturn_t result;
+
+    info.numProcArrayEntries = *count;
+    info.procArray = infos;
+    result = DRIVER(nvmlDeviceGetRunningProcessDetailList, device, &info);
+    *count = info.numProcArrayEntries;
+    return result;
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
+                                                   nvmlProcessDetailList_v1_t *plist)
+{
+    const struct entry entry = {.size = sizeof(*plist->procArray)};
+
+    if (!plist || !slice_of(device))
+        return DRIVER(nvmlDeviceGetRunningProcessDetailList, device, plist);
+    if (plist->version != NVML_PROCESS_DETAIL_LIST_V1)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return list(device, &plist->numProcArrayEntries, plist->procArray, entry, detail, plist);
+}
