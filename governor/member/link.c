@@ -23,7 +23,6 @@
 #define BACKOFF_MAX_MS   50
 #define BACKOFF_NEVER_MS 2000
 #define JOIN_TIMEOUT_S   2
-#define STACK_BYTES      (256 * 1024)
 
 static int connect_to(const char *path)
 {
@@ -325,20 +324,19 @@ static void *link_thread(void *data)
     }
 }
 
-/* Signals belong to the program: none is delivered to this thread. */
+/*
+ * Signals belong to the program: none is delivered to this thread. Its stack has the default size,
+ * in which the program's static TLS is sure to have room: glibc takes that from the stack.
+ */
 static int start_thread(GovernorMember *member)
 {
-    pthread_attr_t attributes;
     sigset_t all, before;
     int error;
 
     sigfillset(&all);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&member->thread, &attributes, link_thread, member);
+    error = pthread_create(&member->thread, NULL, link_thread, member);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
     return error;
 }
 

@@ -31,7 +31,6 @@
 
 OLD_LIBC(dlopen, "2.2.5");
 OLD_LIBC(dlsym, "2.2.5");
-OLD_LIBC(pthread_attr_setstacksize, "2.2.5");
 OLD_LIBC(pthread_condattr_setclock, "2.3.3");
 OLD_LIBC(pthread_create, "2.2.5");
 OLD_LIBC(pthread_detach, "2.2.5");
