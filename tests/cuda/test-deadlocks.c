@@ -8,6 +8,7 @@
 #include "kit.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define MS 1000000u
 /* A round may take this long on a busy machine; without an end it would take forever. */
@@ -179,11 +180,66 @@ static void test_held(void)
     kit_close();
 }
 
+static GThread *looking;
+
+/* As the driver does, too: it lets no thread ask for an event while another's launch waits. */
+static void hold_query(void)
+{
+    if (g_thread_self() != looking)
+        return;
+    is_held = true;
+    while (!has_launched)
+        g_usleep(100);
+}
+
+static void *look(void *context)
+{
+    ok(cuCtxSetCurrent(context));
+    looking = g_thread_self();
+    while (!has_launched)
+        kit_launch(kit_kernel(1000), one);
+    return NULL;
+}
+
+/* A thread looks how far the GPU is when the slice becomes measured, and another one launches. */
+static void held_in_a_look(void)
+{
+    unsigned int before, ns = 20000;
+    void (**query)(void) = NULL;
+    CUcontext context;
+    GThread *thread;
+
+    alarm(LONGEST_US / G_USEC_PER_SEC);
+    kit_enter("a");
+    query = kit_driver("fake_before_query");
+    *query = hold_query;
+    ok(cuCtxGetCurrent(&context));
+    thread = g_thread_new("looks", look, context);
+    while (!is_held)
+        g_usleep(100);
+    live_configure(&kit_live, "a", "[slice]\ncap=50\nhard=true\n");
+    /* As kit_enter_measured() does. */
+    do {
+        before = kit_calls("cuEventRecord");
+        kit_launch(kit_kernel(ns++), other);
+    } while (kit_calls("cuEventRecord") < before + 2);
+    has_launched = true;
+    g_thread_join(thread);
+}
+
+static void test_held_in_a_look(void)
+{
+    kit_open_two("[slice]\n", "[slice]\n");
+    kit_run(held_in_a_look);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_test_add_func("/deadlocks/held", test_held);
+    g_test_add_func("/deadlocks/held-in-a-look", test_held_in_a_look);
     g_test_add_func("/deadlocks/itself", test_itself);
     g_test_add_func("/deadlocks/of-a-slice", test_of_a_slice);
     g_test_add_func("/deadlocks/capped", test_capped);

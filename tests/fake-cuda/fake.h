@@ -18,6 +18,8 @@
 #include <stdint.h>
 
 #define FAKE_ARGUMENTS 16
+/* The calling thread's own default stream. */
+#define FAKE_PER_THREAD ((CUstream)(uintptr_t)2)
 /* The stream that captures. */
 #define FAKE_CAPTURING ((CUstream)(uintptr_t)0xca)
 /* When a stream goes on that waits for a value: which nobody writes. */
@@ -47,9 +49,10 @@ extern struct fake_call fake_calls[];
 unsigned int fake_count(const char *name);
 /* What the last call of a function that only remembers was given. */
 extern _Thread_local long fake_arguments[FAKE_ARGUMENTS];
-/* Called before memory is free on the card, and before an event is recorded. */
+/* Called before memory is free on the card, and before an event is recorded or asked for. */
 extern void (*fake_before_free)(void);
 extern void (*fake_before_record)(CUstream stream);
+extern void (*fake_before_query)(void);
 
 void fake_note(const char *name);
 #define ENTER() fake_note(__func__)

@@ -18,6 +18,7 @@
 #define MOST_NS 1000000000u
 
 void (*fake_before_record)(CUstream stream);
+void (*fake_before_query)(void);
 uint64_t fake_varying_ns;
 
 /*
@@ -32,6 +33,8 @@ struct point {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Where the last work of each ends; by the stream's address. */
 static struct point streams[STREAMS];
+/* The thread's own default stream. */
+static _Thread_local struct point own;
 /* @ended: with its context; whoever uses it then may crash the driver. */
 static struct event {
     bool used;
@@ -40,8 +43,11 @@ static struct event {
     struct point point;
 } events[EVENTS];
 
-static struct point *stream_of(CUstream stream)
+/* @per_thread: by a function for which stream 0 is the thread's own. */
+static struct point *stream_of(CUstream stream, bool per_thread)
 {
+    if (stream == FAKE_PER_THREAD || (per_thread && !stream))
+        return &own;
     return &streams[((uintptr_t)stream >> 4 ^ (uintptr_t)stream) % STREAMS];
 }
 
@@ -78,9 +84,8 @@ void fake_end_events(CUcontext context)
     pthread_mutex_unlock(&lock);
 }
 
-static CUresult run(CUstream stream, enum card_engine engine, uint64_t ns)
+static CUresult run(struct point *point, enum card_engine engine, uint64_t ns)
 {
-    struct point *point = stream_of(stream);
     uint64_t after;
 
     pthread_mutex_lock(&lock);
@@ -91,9 +96,8 @@ static CUresult run(CUstream stream, enum card_engine engine, uint64_t ns)
     return CUDA_SUCCESS;
 }
 
-static CUresult spin(CUstream stream)
+static CUresult spin(struct point *point)
 {
-    struct point *point = stream_of(stream);
     uint64_t after;
 
     pthread_mutex_lock(&lock);
@@ -104,15 +108,15 @@ static CUresult spin(CUstream stream)
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction f, CUstream stream)
+static CUresult launch(CUfunction f, struct point *point)
 {
     if (f == FAKE_SPIN)
-        return spin(stream);
+        return spin(point);
     if (f == FAKE_VARIES)
-        return run(stream, CARD_COMPUTE, fake_varying_ns);
+        return run(point, CARD_COMPUTE, fake_varying_ns);
     if (f == FAKE_RELEASE)
         card_release(card_run(CARD_COMPUTE, 0, 1000));
-    return run(stream, CARD_COMPUTE, (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0);
+    return run(point, CARD_COMPUTE, (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0);
 }
 
 static void sleep_until(uint64_t at)
@@ -124,13 +128,13 @@ static void sleep_until(uint64_t at)
         ;
 }
 
-static CUresult synchronize(CUstream stream)
+static CUresult synchronize(struct point *point)
 {
     uint64_t at;
 
     do {
         pthread_mutex_lock(&lock);
-        at = time_of(stream_of(stream));
+        at = time_of(point);
         pthread_mutex_unlock(&lock);
         /* It may be released meanwhile. */
         sleep_until(at < FAKE_NEVER ? at : card_now() + 100000);
@@ -138,7 +142,7 @@ static CUresult synchronize(CUstream stream)
     return CUDA_SUCCESS;
 }
 
-#define LAUNCH_KERNEL(name)                                                                        \
+#define LAUNCH_KERNEL(name, per_thread)                                                            \
     CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,                 \
                   unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,          \
                   CUstream stream, void **parameters, void **extra)                                \
@@ -148,21 +152,21 @@ static CUresult synchronize(CUstream stream)
                                                                                                    \
         ENTER();                                                                                   \
         memcpy(fake_arguments, given, sizeof(given));                                              \
-        return launch(f, stream);                                                                  \
+        return launch(f, stream_of(stream, per_thread));                                           \
     }
-LAUNCH_KERNEL(cuLaunchKernel)
-LAUNCH_KERNEL(cuLaunchKernel_ptsz)
+LAUNCH_KERNEL(cuLaunchKernel, false)
+LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
 
-#define LAUNCH_EX(name)                                                                            \
+#define LAUNCH_EX(name, per_thread)                                                                \
     CUresult name(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)     \
     {                                                                                              \
         ENTER();                                                                                   \
         (void)parameters;                                                                          \
         (void)extra;                                                                               \
-        return launch(f, config->hStream);                                                         \
+        return launch(f, stream_of(config->hStream, per_thread));                                  \
     }
-LAUNCH_EX(cuLaunchKernelEx)
-LAUNCH_EX(cuLaunchKernelEx_ptsz)
+LAUNCH_EX(cuLaunchKernelEx, false)
+LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
@@ -181,19 +185,19 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, unsigned int va
     (void)flags;
     pthread_mutex_lock(&lock);
     if (stream)
-        *stream_of(stream) = (struct point){.at = FAKE_NEVER};
+        *stream_of(stream, false) = (struct point){.at = FAKE_NEVER};
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
-#define SYNCHRONIZE(name)                                                                          \
+#define SYNCHRONIZE(name, per_thread)                                                              \
     CUresult name(CUstream stream)                                                                 \
     {                                                                                              \
         ENTER();                                                                                   \
-        return synchronize(stream);                                                                \
+        return synchronize(stream_of(stream, per_thread));                                         \
     }
-SYNCHRONIZE(cuStreamSynchronize)
-SYNCHRONIZE(cuStreamSynchronize_ptsz)
+SYNCHRONIZE(cuStreamSynchronize, false)
+SYNCHRONIZE(cuStreamSynchronize_ptsz, true)
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
@@ -211,7 +215,7 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
     return i < EVENTS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult record(CUevent event, CUstream stream)
+static CUresult record(CUevent event, CUstream stream, bool per_thread)
 {
     struct event *found = event_of(event);
 
@@ -220,7 +224,7 @@ static CUresult record(CUevent event, CUstream stream)
     if (fake_before_record)
         fake_before_record(stream);
     pthread_mutex_lock(&lock);
-    found->point = *stream_of(stream);
+    found->point = *stream_of(stream, per_thread);
     if (time_of(&found->point) < card_now())
         found->point.at = card_now();
     pthread_mutex_unlock(&lock);
@@ -230,13 +234,13 @@ static CUresult record(CUevent event, CUstream stream)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     ENTER();
-    return record(event, stream);
+    return record(event, stream, false);
 }
 
 CUresult cuEventRecord_ptsz(CUevent event, CUstream stream)
 {
     ENTER();
-    return record(event, stream);
+    return record(event, stream, true);
 }
 
 CUresult cuEventQuery(CUevent event)
@@ -247,6 +251,8 @@ CUresult cuEventQuery(CUevent event)
     ENTER();
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (fake_before_query)
+        fake_before_query();
     pthread_mutex_lock(&lock);
     at = time_of(&found->point);
     pthread_mutex_unlock(&lock);
@@ -285,7 +291,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
     ENTER();
     (void)to;
     (void)from;
-    return run(stream, CARD_COPY, bytes / FAKE_COPIES);
+    return run(stream_of(stream, false), CARD_COPY, bytes / FAKE_COPIES);
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
@@ -293,8 +299,8 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
     ENTER();
     (void)to;
     (void)from;
-    run(NULL, CARD_COPY, bytes / FAKE_COPIES);
-    return synchronize(NULL);
+    run(stream_of(NULL, false), CARD_COPY, bytes / FAKE_COPIES);
+    return synchronize(stream_of(NULL, false));
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
@@ -302,5 +308,5 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
     ENTER();
     (void)to;
     (void)value;
-    return run(stream, CARD_COMPUTE, bytes / FAKE_FILLS);
+    return run(stream_of(stream, false), CARD_COMPUTE, bytes / FAKE_FILLS);
 }

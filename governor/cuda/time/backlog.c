@@ -257,7 +257,9 @@ void backlog_drop(struct meter *meter, enum governor_class class)
 
     if (!atomic_load_explicit(&backlog->count, memory_order_relaxed))
         return;
-    pthread_mutex_lock(&meter->looks);
+    /* Someone looks: the next launch drops them. */
+    if (pthread_mutex_trylock(&meter->looks))
+        return;
     pthread_mutex_lock(&meter->lock);
     count = backlog->count;
     for (unsigned int i = 0; i < count; i++)

@@ -47,7 +47,10 @@ struct meter;
 /* After a launch that was not measured. May wait. */
 void backlog_after(struct gpu *gpu, enum governor_class class, CUstream stream, bool per_thread);
 
-/* The class is measured from now on, and the arbiter has charged what still waits. */
+/*
+ * The class is measured from now on, and the arbiter has charged what still waits. Waits for
+ * nothing: it may leave that to a later launch.
+ */
 void backlog_drop(struct meter *meter, enum governor_class class);
 
 /* Under the meter's locks: the context ends, and its events with it. */
