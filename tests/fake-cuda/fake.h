@@ -18,8 +18,6 @@
 #include <stdint.h>
 
 #define FAKE_ARGUMENTS 16
-/* The calling thread's own default stream. */
-#define FAKE_PER_THREAD ((CUstream)(uintptr_t)2)
 /* The stream that captures. */
 #define FAKE_CAPTURING ((CUstream)(uintptr_t)0xca)
 /* When a stream goes on that waits for a value: which nobody writes. */

@@ -46,7 +46,7 @@ static struct event {
 /* @per_thread: by a function for which stream 0 is the thread's own. */
 static struct point *stream_of(CUstream stream, bool per_thread)
 {
-    if (stream == FAKE_PER_THREAD || (per_thread && !stream))
+    if (stream == CU_STREAM_PER_THREAD || (per_thread && !stream))
         return &own;
     return &streams[((uintptr_t)stream >> 4 ^ (uintptr_t)stream) % STREAMS];
 }

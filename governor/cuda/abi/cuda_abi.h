@@ -84,6 +84,9 @@ typedef enum CUdriverProcAddressQueryResult_enum {
     CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
 } CUdriverProcAddressQueryResult;
 
+/* The calling thread's own default stream, in every function. */
+#define CU_STREAM_PER_THREAD ((CUstream)(uintptr_t)2)
+
 /* Flags of cuGetProcAddress. */
 enum {
     CU_GET_PROC_ADDRESS_DEFAULT = 0,

@@ -64,10 +64,11 @@ CUevent batch_record(struct meter *meter, CUcontext context, CUstream stream, bo
 
 struct batch *batch_find_open(struct meter *meter, const struct launch *launch, CUcontext context)
 {
+    uint64_t thread = meter_thread_of(launch->stream, launch->per_thread);
     struct batch *batch = meter->open;
 
     while (batch && (batch->context != context || batch->stream != launch->stream ||
-                     batch->per_thread != launch->per_thread))
+                     batch->per_thread != launch->per_thread || batch->thread != thread))
         batch = batch->next;
     return batch;
 }
@@ -99,13 +100,8 @@ void batch_take_out(struct meter *meter, struct batch *batch)
     *last = batch;
 }
 
-/*
- * Another thread may launch on the same stream before this is recorded. Such a launch counts with
- * this batch, and the next batch counts from here: together they are charged what they took.
- */
-void batch_close(struct meter *meter, struct batch *batch)
+static void close_with(struct meter *meter, struct batch *batch, CUevent end)
 {
-    CUevent end = batch_record(meter, batch->context, batch->stream, batch->per_thread);
     bool is_gone;
 
     pthread_mutex_lock(&meter->lock);
@@ -119,6 +115,20 @@ void batch_close(struct meter *meter, struct batch *batch)
     /* Its events ended with its context. */
     work_end(meter->gpu, batch->class, batch->debit, batch->sum_ns);
     free(batch);
+}
+
+/*
+ * Another thread may launch on the same stream before this is recorded. Such a launch counts with
+ * this batch, and the next batch counts from here: together they are charged what they took.
+ */
+void batch_close(struct meter *meter, struct batch *batch)
+{
+    close_with(meter, batch, batch_record(meter, batch->context, batch->stream, batch->per_thread));
+}
+
+void batch_close_unseen(struct meter *meter, struct batch *batch)
+{
+    close_with(meter, batch, NULL);
 }
 
 /* UINT64_MAX: the driver does not say. An end before the other's is of no time of its own. */

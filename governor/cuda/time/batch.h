@@ -23,6 +23,7 @@
 
 /**
  * struct batch - launches of one stream with one debit
+ * @thread: whose own default stream it is; 0: any thread means the same stream
  * @opened_ns, @closed_ns: by the host's clock
  * @behind_ns: how long others' work was before it then
  * @sum_ns, @launches: so far, by the estimates
@@ -43,6 +44,7 @@ struct batch {
     CUcontext context;
     CUstream stream;
     bool per_thread;
+    uint64_t thread;
     uint64_t opened_ns;
     uint64_t closed_ns;
     uint64_t behind_ns;
@@ -115,6 +117,12 @@ struct meter *meter_of(struct gpu *gpu);
 void meter_relax(CUstreamCaptureMode *mode);
 void meter_unrelax(CUstreamCaptureMode *mode);
 
+/*
+ * A number of the calling thread, if the stream is its own default one: another thread means
+ * another stream by the same handle, and can record nothing there. Else 0.
+ */
+uint64_t meter_thread_of(CUstream stream, bool per_thread);
+
 /* Also true if that cannot be told. */
 bool meter_is_capturing(CUstream stream, bool per_thread);
 
@@ -127,6 +135,8 @@ void batch_give_event(struct meter *meter, CUcontext context, CUevent event);
 void batch_discard(struct meter *meter, struct batch *batch);
 /* Records the end of a batch that batch_take_out() has taken. */
 void batch_close(struct meter *meter, struct batch *batch);
+/* The same without an event of its end: it is charged by the estimates. */
+void batch_close_unseen(struct meter *meter, struct batch *batch);
 /* Its end was seen, or there is no event of it: measures, charges, learns and frees it. */
 void batch_retire(struct meter *meter, struct batch *batch, CUevent end);
 

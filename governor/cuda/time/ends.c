@@ -17,6 +17,15 @@ static struct batch *find_to_close(struct meter *meter, const struct launch *of,
     return batch;
 }
 
+/* It has the end that this thread records; or none, if the stream is another thread's. */
+static void close_one(struct meter *meter, struct batch *batch)
+{
+    if (!batch->thread || batch->thread == meter_thread_of(batch->stream, batch->per_thread))
+        batch_close(meter, batch);
+    else
+        batch_close_unseen(meter, batch);
+}
+
 /* @of: NULL: all of the context's streams. */
 static void close_batches(struct meter *meter, const struct launch *of, CUcontext context)
 {
@@ -34,7 +43,7 @@ static void close_batches(struct meter *meter, const struct launch *of, CUcontex
         pthread_mutex_unlock(&meter->lock);
         if (!batch)
             break;
-        batch_close(meter, batch);
+        close_one(meter, batch);
     }
     meter_unrelax(&mode);
 }

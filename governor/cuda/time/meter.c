@@ -48,6 +48,19 @@ struct meter *meter_of(struct gpu *gpu)
     return meter;
 }
 
+uint64_t meter_thread_of(CUstream stream, bool per_thread)
+{
+    static _Atomic uint64_t threads;
+    static _Thread_local uint64_t number;
+
+    if (stream != CU_STREAM_PER_THREAD && (stream || !per_thread))
+        return 0;
+    /* An address of the thread's would be another one's when it has ended. */
+    if (!number)
+        number = ++threads;
+    return number;
+}
+
 bool meter_is_capturing(CUstream stream, bool per_thread)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -97,6 +110,7 @@ static struct batch *batch_new(struct meter *meter, const struct launch *launch,
     batch->context = context;
     batch->stream = launch->stream;
     batch->per_thread = launch->per_thread;
+    batch->thread = meter_thread_of(launch->stream, launch->per_thread);
     batch->behind_ns = governor_member_class_behind_ns(meter->gpu->member, launch->class);
     batch->opened_ns = batch_now();
     batch->begin = batch_record(meter, context, launch->stream, launch->per_thread);
