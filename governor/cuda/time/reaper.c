@@ -19,7 +19,7 @@
 #define STALLED_NS 3000000u
 #define STUCK_NS   20000000u
 
-/* So many at once. */
+/* So many are listed at once. */
 #define SEEN_MOST 64
 
 /* A batch whose end is awaited, and what was known of it when the lock was held. */
@@ -34,12 +34,15 @@ static uint64_t limited(uint64_t ns)
     return ns < SOON_NS ? SOON_NS : ns > LATE_NS ? LATE_NS : ns;
 }
 
-static unsigned int list_ended(struct meter *meter, struct seen seen[SEEN_MOST])
+/* What comes after @last, which is one of them; NULL: the first ones. */
+static unsigned int list_ended(struct meter *meter, const struct batch *last,
+                               struct seen seen[SEEN_MOST])
 {
     unsigned int count = 0;
 
     pthread_mutex_lock(&meter->lock);
-    for (struct batch *batch = meter->ended; batch && count < SEEN_MOST; batch = batch->next)
+    for (struct batch *batch = last ? last->next : meter->ended; batch && count < SEEN_MOST;
+         batch = batch->next)
         seen[count++] = (struct seen){batch, batch->end, batch->closing};
     pthread_mutex_unlock(&meter->lock);
     return count;
@@ -90,29 +93,52 @@ static bool is_awaited(const struct seen *seen)
            (seen->end && DRIVER(cuEventQuery, seen->end) == CUDA_ERROR_NOT_READY);
 }
 
+/* Its end comes after that of @other, which is awaited; NULL: of none. */
+static bool is_behind(const struct seen *seen, const struct batch *other)
+{
+    const struct batch *batch = seen->batch;
+
+    return seen->end && other && batch->context == other->context &&
+           batch->stream == other->stream && batch->per_thread == other->per_thread &&
+           batch->thread == other->thread;
+}
+
+/* How long until it may have ended, if that is less than @soon. */
+static uint64_t sooner(const struct batch *batch, uint64_t now, uint64_t soon)
+{
+    uint64_t due = batch->opened_ns + batch->sum_ns;
+
+    if (due >= now + soon)
+        return soon;
+    return due > now ? (due - now) / 2 : 0;
+}
+
 /* Returns how long until there may be something. */
 static uint64_t look_at_ended(struct meter *meter, uint64_t now)
 {
+    /* Nobody else takes them out of the list. */
+    struct batch *last = NULL, *awaited = NULL;
     struct seen seen[SEEN_MOST];
-    unsigned int count = list_ended(meter, seen);
     uint64_t soon = LATE_NS;
-    bool is_oldest = true;
+    unsigned int count;
 
-    for (unsigned int i = 0; i < count; i++) {
-        struct batch *batch = seen[i].batch;
-        uint64_t due = batch->opened_ns + batch->sum_ns;
+    do {
+        count = list_ended(meter, last, seen);
+        for (unsigned int i = 0; i < count; i++) {
+            struct batch *batch = seen[i].batch;
 
-        DRIVER(cuCtxSetCurrent, batch->context);
-        if (!is_awaited(&seen[i])) {
-            batch_retire(meter, batch, seen[i].end);
-            continue;
+            DRIVER(cuCtxSetCurrent, batch->context);
+            if (!is_behind(&seen[i], awaited) && !is_awaited(&seen[i])) {
+                batch_retire(meter, batch, seen[i].end);
+                continue;
+            }
+            if (!last)
+                look_at_begin(meter, batch, now);
+            last = batch;
+            awaited = seen[i].is_closing ? awaited : batch;
+            soon = sooner(batch, now, soon);
         }
-        if (is_oldest)
-            look_at_begin(meter, batch, now);
-        is_oldest = false;
-        if (due < now + soon)
-            soon = due > now ? (due - now) / 2 : 0;
-    }
+    } while (count == SEEN_MOST);
     DRIVER(cuCtxSetCurrent, NULL);
     return limited(soon);
 }
