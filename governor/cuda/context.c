@@ -58,22 +58,44 @@ static bool is_active(CUdevice dev)
     return DRIVER(cuDevicePrimaryCtxGetState, dev, &flags, &active) == CUDA_SUCCESS && active;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+/* NULL: nothing is locked. */
+static struct gpu *lock_primary(CUdevice dev)
 {
-    bool was_active = !real_depth && is_active(dev);
-    CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
-    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+    struct gpu *gpu = real_depth ? NULL : gpu_of(dev);
 
-    if (!gpu)
-        return result;
+    if (gpu)
+        pthread_mutex_lock(&gpu->primary_lock);
+    return gpu;
+}
+
+static void unlock_primary(struct gpu *gpu)
+{
+    if (gpu)
+        pthread_mutex_unlock(&gpu->primary_lock);
+}
+
+static CUresult retained(struct gpu *gpu, CUcontext *pctx, bool was_active)
+{
     if ((was_active && gpu->primary == *pctx) || own_settle(gpu)) {
         gpu->primary = *pctx;
-        return result;
+        return CUDA_SUCCESS;
     }
-    DRIVER(cuDevicePrimaryCtxRelease_v2, dev);
+    DRIVER(cuDevicePrimaryCtxRelease_v2, gpu->device);
     own_settle(gpu);
     *pctx = NULL;
     return refusal(gpu);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    struct gpu *gpu = lock_primary(dev);
+    bool was_active = gpu && is_active(dev);
+    CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
+
+    if (gpu && result == CUDA_SUCCESS)
+        result = retained(gpu, pctx, was_active);
+    unlock_primary(gpu);
+    return result;
 }
 
 static void give_all(struct ranges *ranges, CUcontext context)
@@ -120,14 +142,6 @@ static void before_end_of(CUcontext context)
         gpu_each(end_work_of, context);
 }
 
-static void before_release_of(CUdevice dev)
-{
-    struct gpu *gpu = real_depth ? NULL : gpu_of(dev);
-
-    if (gpu)
-        meter_context_ends(gpu, gpu->primary);
-}
-
 CUresult cuCtxDestroy(CUcontext ctx)
 {
     before_end_of(ctx);
@@ -147,40 +161,80 @@ CUresult cuCtxDetach(CUcontext ctx)
     return destroyed(DRIVER(cuCtxDetach, ctx), NULL);
 }
 
-/* The last release ends the context, and so does a reset. */
-static CUresult released(CUresult result, CUdevice dev)
+/* The runtime may have it from the driver by a way that we do not see. */
+static void find_primary(struct gpu *gpu)
 {
-    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+    if (!gpu->primary && is_active(gpu->device) &&
+        DRIVER(cuDevicePrimaryCtxRetain, &gpu->primary, gpu->device) == CUDA_SUCCESS)
+        DRIVER(cuDevicePrimaryCtxRelease_v2, gpu->device);
+}
 
-    if (gpu && !is_active(dev)) {
+/* Only the last release ends the context, and only the driver knows which one that is. */
+static struct gpu *before_release(CUdevice dev)
+{
+    struct gpu *gpu = lock_primary(dev);
+
+    if (!gpu)
+        return NULL;
+    find_primary(gpu);
+    meter_set_aside(gpu, gpu->primary);
+    return gpu;
+}
+
+/* A reset ends what is in the context, whoever else has it. */
+static struct gpu *before_reset(CUdevice dev)
+{
+    struct gpu *gpu = lock_primary(dev);
+
+    if (!gpu)
+        return NULL;
+    find_primary(gpu);
+    meter_context_ends(gpu, gpu->primary);
+    return gpu;
+}
+
+static CUresult after_either(struct gpu *gpu, CUresult result)
+{
+    bool is_over;
+
+    if (!gpu)
+        return result;
+    is_over = !is_active(gpu->device);
+    meter_take_back(gpu, gpu->primary, is_over);
+    if (is_over && result == CUDA_SUCCESS) {
         ended(gpu->primary);
         gpu->primary = NULL;
     }
+    unlock_primary(gpu);
     return result;
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-    before_release_of(dev);
-    return released(DRIVER(cuDevicePrimaryCtxRelease, dev), dev);
+    struct gpu *gpu = before_release(dev);
+
+    return after_either(gpu, DRIVER(cuDevicePrimaryCtxRelease, dev));
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-    before_release_of(dev);
-    return released(DRIVER(cuDevicePrimaryCtxRelease_v2, dev), dev);
+    struct gpu *gpu = before_release(dev);
+
+    return after_either(gpu, DRIVER(cuDevicePrimaryCtxRelease_v2, dev));
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
-    before_release_of(dev);
-    return released(DRIVER(cuDevicePrimaryCtxReset, dev), dev);
+    struct gpu *gpu = before_reset(dev);
+
+    return after_either(gpu, DRIVER(cuDevicePrimaryCtxReset, dev));
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-    before_release_of(dev);
-    return released(DRIVER(cuDevicePrimaryCtxReset_v2, dev), dev);
+    struct gpu *gpu = before_reset(dev);
+
+    return after_either(gpu, DRIVER(cuDevicePrimaryCtxReset_v2, dev));
 }
 
 /* Stacks and heaps of kernels can grow. */

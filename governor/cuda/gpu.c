@@ -31,6 +31,7 @@ void gpu_forget_parent(void)
 
         if (!gpu || gpu == &ungoverned)
             continue;
+        pthread_mutex_init(&gpu->primary_lock, NULL);
         pthread_mutex_init(&gpu->own_lock, NULL);
         /* A child has none of its parent's memory. */
         gpu->charged = gpu->own = gpu->graphs = 0;
@@ -67,6 +68,7 @@ static struct gpu *look(CUdevice device)
     if (gpu) {
         gpu->device = device;
         memcpy(gpu->pci, pci, sizeof(pci));
+        pthread_mutex_init(&gpu->primary_lock, NULL);
         pthread_mutex_init(&gpu->own_lock, NULL);
         gpu->member = path ? governor_member_get(path, slices_is_required(path)) : NULL;
     }

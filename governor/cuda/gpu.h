@@ -25,10 +25,13 @@ struct meter;
  * @changes: how often @charged has changed
  * @owed: nanoseconds of the GPU's work that were not charged yet, by class (time/work.h)
  *
+ * @primary_lock: held while the driver may begin or end the primary context, so that what it says
+ *                afterwards is still so; before @own_lock and the meter's
+ * @primary: its primary context, once this process has been given it
+ *
  * @own_lock: over what follows
  * @own: bytes that were charged for what the driver has for itself
  * @graphs: bytes that were charged for memory of graphs; written under @own_lock
- * @primary: its primary context, once this process has been given it
  * @meter: of its time; NULL: no launch was measured so far
  */
 struct gpu {
@@ -40,10 +43,12 @@ struct gpu {
     _Atomic uint64_t changes;
     _Atomic uint64_t owed[GOVERNOR_CLASSES];
 
+    pthread_mutex_t primary_lock;
+    CUcontext primary;
+
     pthread_mutex_t own_lock;
     uint64_t own;
     _Atomic uint64_t graphs;
-    CUcontext primary;
     struct meter *_Atomic meter;
 };
 

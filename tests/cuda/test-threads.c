@@ -156,10 +156,52 @@ static void test_launches(void)
     }
 }
 
+/* Whoever releases the primary context last ends it, while another may make it again. */
+static void *use_primary(void *data)
+{
+    unsigned int number = GPOINTER_TO_UINT(data);
+
+    for (unsigned int i = 0; i < 4 * ROUNDS; i++) {
+        CUcontext own;
+
+        ok(cuDevicePrimaryCtxRetain(&own, 0));
+        ok(cuCtxSetCurrent(own));
+        for (unsigned int k = 0; k < 10; k++)
+            kit_launch(kit_kernel(1000 + number), NULL);
+        ok(cuDevicePrimaryCtxRelease_v2(0));
+        if (i % 4 == number)
+            g_usleep(100);
+    }
+    return NULL;
+}
+
+static void primary(void)
+{
+    GThread *threads[3];
+
+    kit_enter("a");
+    for (unsigned int i = 0; i < G_N_ELEMENTS(threads); i++)
+        threads[i] = g_thread_new("primary", use_primary, GUINT_TO_POINTER(i));
+    for (unsigned int i = 0; i < G_N_ELEMENTS(threads); i++)
+        g_thread_join(threads[i]);
+}
+
+static void test_primary(void)
+{
+    static const char *const slices[] = {"[slice]\ncap=90\nhard=true\n", "[slice]\n"};
+
+    for (unsigned int i = 0; i < G_N_ELEMENTS(slices); i++) {
+        kit_open_two(slices[i], "[slice]\n");
+        kit_run(primary);
+        kit_close();
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/threads/memory", test_threads);
     g_test_add_func("/threads/launches", test_launches);
+    g_test_add_func("/threads/primary", test_primary);
     return g_test_run();
 }

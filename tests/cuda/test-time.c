@@ -6,6 +6,7 @@
 #include "fake.h"
 #include "kit.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -260,9 +261,217 @@ static void changes(void)
     g_assert_cmpint(charge, <, 130 * MS);
 }
 
+/* The slice has been charged so much since it had been charged @before. */
+static void await_charge(gint64 before, gint64 ns)
+{
+    for (unsigned int i = 0; i < 2000 && live_status(&kit_live, "a", "gpu_ns") < before + ns; i++)
+        g_usleep(1000);
+    g_assert_cmpint(live_status(&kit_live, "a", "gpu_ns"), >=, before + ns);
+}
+
+#define ROUNDS 10
+
+static unsigned int events(void)
+{
+    return kit_calls("cuEventCreate") - kit_calls("cuEventDestroy_v2");
+}
+
+/* As libraries do that don't know whether their thread has a context: others have this one, too. */
+static void retain_around(void)
+{
+    gint64 before = live_status(&kit_live, "a", "gpu_ns");
+    unsigned int had = events();
+    CUcontext context;
+
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        ok(cuDevicePrimaryCtxRetain(&context, 0));
+        kit_launch(kit_kernel(10 * MS), NULL);
+        ok(cuDevicePrimaryCtxRelease_v2(0));
+        ok(cuStreamSynchronize(NULL));
+    }
+    /* Each round uses those of others again; two in each would be forgotten. */
+    g_assert_cmpuint(events(), <, had + ROUNDS);
+    await_charge(before, ROUNDS * 8 * MS);
+}
+
+static void primary_stays(void)
+{
+    CUcontext context;
+
+    kit_enter_measured("a");
+    ok(cuDevicePrimaryCtxRetain(&context, 0));
+    ok(cuCtxSetCurrent(context));
+    retain_around();
+}
+
+/* By a way that the door does not see, as the runtime can. */
+static CUcontext retain_unseen(void)
+{
+    CUresult (*retain)(CUcontext *, CUdevice) = NULL;
+    CUcontext context;
+
+    *(void **)&retain = kit_driver("cuDevicePrimaryCtxRetain");
+    ok(retain(&context, 0));
+    ok(cuCtxSetCurrent(context));
+    return context;
+}
+
+static void primary_stays_unseen(void)
+{
+    kit_enter_measured("a");
+    retain_unseen();
+    retain_around();
+}
+
+/* With its last user it ends, and its events with it, while the work is in flight. */
+static void primary_ends(void)
+{
+    CUcontext context;
+
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        if (i % 2)
+            retain_unseen();
+        else
+            ok(cuDevicePrimaryCtxRetain(&context, 0));
+        if (i % 2 == 0)
+            ok(cuCtxSetCurrent(context));
+        kit_launch(kit_kernel(2 * MS), NULL);
+        kit_launch(kit_kernel(SHORT_NS), (CUstream)(uintptr_t)0x10);
+        ok(i % 3 ? cuDevicePrimaryCtxRelease_v2(0) : cuDevicePrimaryCtxReset_v2(0));
+        g_usleep(3000);
+    }
+}
+
+/* Of the calling thread. */
+static _Thread_local unsigned int records;
+
+static void count_record(CUstream stream)
+{
+    (void)stream;
+    records++;
+}
+
+static void launch_own(uint64_t ns)
+{
+    ok(cuLaunchKernel_ptsz(kit_kernel(ns), 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+}
+
+/* Then two of them share a batch. */
+static void learn(uint64_t ns)
+{
+    unsigned int before;
+
+    do {
+        before = kit_calls("cuEventRecord");
+        kit_launch(kit_kernel(ns), NULL);
+        kit_launch(kit_kernel(ns), NULL);
+        ok(cuStreamSynchronize(NULL));
+    } while (kit_calls("cuEventRecord") > before + 2);
+}
+
+#define OWN_NS     100000u
+#define OWN_ROUNDS 50
+
+static pthread_barrier_t barrier;
+
+/* A thread whose own stream waits for what never comes. */
+static void *far_behind(void *context)
+{
+    ok(cuCtxSetCurrent(context));
+    ok(cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, 0, 1, 0));
+    for (unsigned int i = 0; i < OWN_ROUNDS; i++) {
+        pthread_barrier_wait(&barrier);
+        records = 0;
+        launch_own(OWN_NS);
+        /* It is of no batch of the other thread's. */
+        if (!i)
+            g_assert_cmpuint(records, ==, 1);
+        for (unsigned int k = 0; k < 3; k++)
+            launch_own(OWN_NS);
+        pthread_barrier_wait(&barrier);
+    }
+    /* Of open batches, there is only the other thread's last one. */
+    pthread_barrier_wait(&barrier);
+    ok(cuStreamQuery_ptsz(NULL));
+    records = 0;
+    ok(cuCtxSynchronize());
+    g_assert_cmpuint(records, ==, 0);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+/* Each thread has a default stream of its own, of the same name. */
+static void own_streams(void)
+{
+    void (**before_record)(CUstream) = NULL;
+    CUcontext context;
+    GThread *thread;
+    gint64 before;
+
+    kit_enter_measured("a");
+    learn(OWN_NS);
+    before_record = kit_driver("fake_before_record");
+    *before_record = count_record;
+    ok(cuCtxGetCurrent(&context));
+    pthread_barrier_init(&barrier, NULL, 2);
+    thread = g_thread_new("behind", far_behind, context);
+    before = live_status(&kit_live, "a", "gpu_ns");
+    for (unsigned int i = 0; i < OWN_ROUNDS; i++) {
+        launch_own(OWN_NS);
+        pthread_barrier_wait(&barrier);
+        pthread_barrier_wait(&barrier);
+        ok(cuStreamSynchronize_ptsz(NULL));
+    }
+    launch_own(OWN_NS);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    await_charge(before, OWN_ROUNDS * OWN_NS * 8 / 10);
+    g_thread_join(thread);
+}
+
+/* However much waits before it: what has ended is seen. */
+static void many_wait(void)
+{
+    CUstream waiting = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintptr_t)0x220;
+    gint64 before;
+
+    kit_enter_measured("a");
+    ok(cuStreamWaitValue32_v2(waiting, 0, 1, 0));
+    for (unsigned int i = 0; i < 80; i++)
+        kit_launch(kit_kernel(MS), waiting);
+    before = live_status(&kit_live, "a", "gpu_ns");
+    for (unsigned int i = 0; i < 20; i++) {
+        kit_launch(kit_kernel(MS), other);
+        ok(cuStreamSynchronize(other));
+    }
+    await_charge(before, 16 * MS);
+}
+
 static void test_changes(void)
 {
     run_measured(changes);
+}
+
+static void test_primary_stays(void)
+{
+    run_measured(primary_stays);
+    run_measured(primary_stays_unseen);
+}
+
+static void test_primary_ends(void)
+{
+    run_measured(primary_ends);
+}
+
+static void test_own_streams(void)
+{
+    run_measured(own_streams);
+}
+
+static void test_many_wait(void)
+{
+    run_measured(many_wait);
 }
 
 static void test_gathered(void)
@@ -296,6 +505,10 @@ int main(int argc, char **argv)
     g_test_add_func("/time/gathered", test_gathered);
     g_test_add_func("/time/capturing", test_capturing);
     g_test_add_func("/time/context-ends", test_context_ends);
+    g_test_add_func("/time/primary-stays", test_primary_stays);
+    g_test_add_func("/time/primary-ends", test_primary_ends);
+    g_test_add_func("/time/own-streams", test_own_streams);
     g_test_add_func("/time/waits", test_waits);
+    g_test_add_func("/time/many-wait", test_many_wait);
     return g_test_run();
 }

@@ -3,6 +3,7 @@
 #include "fake.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@ struct context {
 
 #define CONTEXTS_MOST 256
 
+/* Over all contexts. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *contexts[CONTEXTS_MOST];
 static struct context *primary;
 static unsigned int primary_users;
@@ -127,7 +130,9 @@ static CUresult create(CUcontext *made, CUdevice device)
 
     if (!made || !exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
+    pthread_mutex_lock(&lock);
     result = make_context((struct context **)made, device);
+    pthread_mutex_unlock(&lock);
     if (result == CUDA_SUCCESS)
         current = (struct context *)*made;
     return result;
@@ -167,10 +172,15 @@ CUresult cuCtxCreate_v4(CUcontext *made, void *parameters, unsigned int flags, C
 
 static CUresult destroy(CUcontext context)
 {
-    if (!context || !place_of(context) || context == (CUcontext)primary)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    end_context((struct context *)context);
-    return CUDA_SUCCESS;
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+
+    pthread_mutex_lock(&lock);
+    if (context && place_of(context) && context != (CUcontext)primary) {
+        end_context((struct context *)context);
+        result = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 CUresult cuCtxDestroy(CUcontext context)
@@ -191,13 +201,22 @@ CUresult cuCtxDetach(CUcontext context)
     return destroy(context);
 }
 
+static CUresult set_current(CUcontext context)
+{
+    bool is_one;
+
+    pthread_mutex_lock(&lock);
+    is_one = place_of(context) != NULL;
+    pthread_mutex_unlock(&lock);
+    if (is_one)
+        current = (struct context *)context;
+    return is_one ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     ENTER();
-    if (!place_of(context))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    current = (struct context *)context;
-    return CUDA_SUCCESS;
+    return set_current(context);
 }
 
 CUresult cuCtxGetCurrent(CUcontext *context)
@@ -210,10 +229,7 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
     ENTER();
-    if (!place_of(context))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    current = (struct context *)context;
-    return CUDA_SUCCESS;
+    return set_current(context);
 }
 
 CUresult cuCtxGetDevice(CUdevice *device)
@@ -244,49 +260,57 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     ENTER();
     if (!context || device)
         return CUDA_ERROR_INVALID_DEVICE;
+    pthread_mutex_lock(&lock);
     if (!primary_users)
         result = make_context(&primary, 0);
-    if (result != CUDA_SUCCESS)
-        return result;
-    primary_users++;
-    *context = (CUcontext)primary;
-    return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) {
+        primary_users++;
+        *context = (CUcontext)primary;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
-static CUresult release(CUdevice device, unsigned int users)
+/* All its users do with a reset. */
+static CUresult release(CUdevice device, bool all)
 {
-    if (device || !primary_users)
-        return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_CONTEXT;
-    primary_users -= users;
-    if (!primary_users) {
+    unsigned int users;
+
+    if (device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    pthread_mutex_lock(&lock);
+    users = primary_users;
+    primary_users = users && !all ? users - 1 : 0;
+    if (users && !primary_users) {
         end_context(primary);
         primary = NULL;
     }
-    return CUDA_SUCCESS;
+    pthread_mutex_unlock(&lock);
+    return users ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
     ENTER();
-    return release(device, 1);
+    return release(device, false);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     ENTER();
-    return release(device, 1);
+    return release(device, false);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
     ENTER();
-    return release(device, primary_users);
+    return release(device, true);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     ENTER();
-    return release(device, primary_users);
+    return release(device, true);
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
@@ -295,7 +319,9 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
     if (device)
         return CUDA_ERROR_INVALID_DEVICE;
     *flags = 0;
+    pthread_mutex_lock(&lock);
     *active = primary_users > 0;
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 

@@ -124,7 +124,8 @@ static bool look(struct meter *meter, struct backlog *backlog)
     if (pthread_mutex_trylock(&meter->looks))
         return false;
     while (i < backlog->count) {
-        if (DRIVER(cuEventQuery, backlog->markers[i].event) == CUDA_ERROR_NOT_READY) {
+        if (backlog->markers[i].context == batch_aside(meter) ||
+            DRIVER(cuEventQuery, backlog->markers[i].event) == CUDA_ERROR_NOT_READY) {
             i++;
             continue;
         }
@@ -278,4 +279,13 @@ void backlog_forget(struct backlog *backlog, CUcontext context)
             take_out(backlog, i);
     if (backlog->last.context == context)
         backlog->last = (struct marker){0};
+}
+
+void backlog_rename(struct backlog *backlog, CUcontext from, CUcontext to)
+{
+    for (unsigned int i = 0; i < backlog->count; i++)
+        if (backlog->markers[i].context == from)
+            backlog->markers[i].context = to;
+    if (backlog->last.context == from)
+        backlog->last.context = to;
 }

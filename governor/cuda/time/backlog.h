@@ -55,5 +55,7 @@ void backlog_drop(struct meter *meter, enum governor_class class);
 
 /* Under the meter's locks: the context ends, and its events with it. */
 void backlog_forget(struct backlog *backlog, CUcontext context);
+/* Under the meter's locks: what is of @from is of @to from now on. */
+void backlog_rename(struct backlog *backlog, CUcontext from, CUcontext to);
 
 #endif

@@ -41,7 +41,8 @@ void batch_give_event(struct meter *meter, CUcontext context, CUevent event)
     if (is_kept)
         meter->spares[meter->spare_count++] = (struct spare){context, event};
     pthread_mutex_unlock(&meter->lock);
-    if (!is_kept)
+    /* One that may be ending with its context is left to that. */
+    if (!is_kept && context != batch_aside(meter))
         DRIVER(cuEventDestroy_v2, event);
 }
 
@@ -123,7 +124,7 @@ static void close_with(struct meter *meter, struct batch *batch, CUevent end)
  */
 void batch_close(struct meter *meter, struct batch *batch)
 {
-    close_with(meter, batch, batch_record(meter, batch->context, batch->stream, batch->per_thread));
+    close_with(meter, batch, batch_record(meter, batch->made_in, batch->stream, batch->per_thread));
 }
 
 void batch_close_unseen(struct meter *meter, struct batch *batch)

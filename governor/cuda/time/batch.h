@@ -23,6 +23,8 @@
 
 /**
  * struct batch - launches of one stream with one debit
+ * @context: its stream's; batch_aside() while that may be ending
+ * @made_in: the same, for good
  * @thread: whose own default stream it is; 0: any thread means the same stream
  * @opened_ns, @closed_ns: by the host's clock
  * @behind_ns: how long others' work was before it then
@@ -42,6 +44,7 @@ struct batch {
     uint64_t debit;
     enum governor_class class;
     CUcontext context;
+    CUcontext made_in;
     CUstream stream;
     bool per_thread;
     uint64_t thread;
@@ -105,6 +108,15 @@ static inline uint64_t batch_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * In place of a context that may be ending right now, for its batches, spares and markers: no
+ * thread's context is this, so nobody finds them.
+ */
+static inline CUcontext batch_aside(const struct meter *meter)
+{
+    return (CUcontext)(uintptr_t)meter;
 }
 
 /* NULL: no memory. */

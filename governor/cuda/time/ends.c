@@ -154,12 +154,17 @@ static void forget_events(struct meter *meter, CUcontext context)
         backlog_forget(&meter->backlogs[i], context);
 }
 
+static struct meter *meter_if_any(struct gpu *gpu, CUcontext context)
+{
+    return context ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
+}
+
 void meter_context_ends(struct gpu *gpu, CUcontext context)
 {
-    struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
+    struct meter *meter = meter_if_any(gpu, context);
     struct batch *taken = NULL, *next;
 
-    if (!meter || !context)
+    if (!meter)
         return;
     pthread_mutex_lock(&meter->looks);
     pthread_mutex_lock(&meter->lock);
@@ -174,4 +179,50 @@ void meter_context_ends(struct gpu *gpu, CUcontext context)
         free(taken);
     }
     pthread_mutex_unlock(&meter->looks);
+}
+
+static void rename_batches(struct batch *list, CUcontext from, CUcontext to)
+{
+    for (struct batch *batch = list; batch; batch = batch->next)
+        if (batch->context == from)
+            batch->context = to;
+}
+
+static void rename_context(struct meter *meter, CUcontext from, CUcontext to)
+{
+    pthread_mutex_lock(&meter->looks);
+    pthread_mutex_lock(&meter->lock);
+    rename_batches(meter->open, from, to);
+    rename_batches(meter->ended, from, to);
+    for (unsigned int i = 0; i < meter->spare_count; i++)
+        if (meter->spares[i].context == from)
+            meter->spares[i].context = to;
+    if (meter->last.context == from)
+        meter->last.context = to;
+    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++)
+        backlog_rename(&meter->backlogs[i], from, to);
+    pthread_mutex_unlock(&meter->lock);
+    pthread_mutex_unlock(&meter->looks);
+}
+
+void meter_set_aside(struct gpu *gpu, CUcontext context)
+{
+    struct meter *meter = meter_if_any(gpu, context);
+
+    if (meter)
+        rename_context(meter, context, batch_aside(meter));
+}
+
+void meter_take_back(struct gpu *gpu, CUcontext context, bool is_over)
+{
+    struct meter *meter = meter_if_any(gpu, context);
+
+    if (!meter)
+        return;
+    if (!is_over) {
+        rename_context(meter, batch_aside(meter), context);
+        return;
+    }
+    meter_context_ends(gpu, batch_aside(meter));
+    meter_context_ends(gpu, context);
 }

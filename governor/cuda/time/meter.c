@@ -107,7 +107,7 @@ static struct batch *batch_new(struct meter *meter, const struct launch *launch,
     if (!batch)
         return NULL;
     batch->class = launch->class;
-    batch->context = context;
+    batch->context = batch->made_in = context;
     batch->stream = launch->stream;
     batch->per_thread = launch->per_thread;
     batch->thread = meter_thread_of(launch->stream, launch->per_thread);

@@ -63,4 +63,12 @@ void meter_stream_ends(CUstream stream);
 /* Before @context ends: what is in flight there is charged now. */
 void meter_context_ends(struct gpu *gpu, CUcontext context);
 
+/*
+ * Before a call of the driver's that may end @context, and after it. In between, nobody looks at
+ * what is in flight there, and no event of it is used. @is_over: as meter_context_ends(); else all
+ * is as before. One context of a GPU at a time.
+ */
+void meter_set_aside(struct gpu *gpu, CUcontext context);
+void meter_take_back(struct gpu *gpu, CUcontext context, bool is_over);
+
 #endif

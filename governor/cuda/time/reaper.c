@@ -127,6 +127,10 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
         for (unsigned int i = 0; i < count; i++) {
             struct batch *batch = seen[i].batch;
 
+            if (batch->context == batch_aside(meter)) {
+                last = batch;
+                continue;
+            }
             DRIVER(cuCtxSetCurrent, batch->context);
             if (!is_behind(&seen[i], awaited) && !is_awaited(&seen[i])) {
                 batch_retire(meter, batch, seen[i].end);
