@@ -4,6 +4,7 @@
  * asked with the caller's arguments. If it returns the address of a function that we wrap, the
  * caller gets our function for the same form.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,25 @@ static bool is_noted(const void *real, unsigned int count)
     struct address key = {.real = (void *)real};
 
     return bsearch(&key, addresses, count, sizeof(*addresses), by_address) != NULL;
+}
+
+/* One function can have several names. */
+static bool has_listed_name(const void *real)
+{
+    for (unsigned int i = 0; i < entry_points_count; i++) {
+        if (real_find(entry_points[i].name) == real)
+            return true;
+    }
+    return false;
+}
+
+/* The driver exports it, but by no name that the table has. */
+static bool is_of_later_driver(const void *real)
+{
+    Dl_info info;
+
+    return dladdr(real, &info) && info.dli_sname && real_find(info.dli_sname) == real &&
+           !has_listed_name(real);
 }
 
 static bool has_suffix(const char *name, const char *suffix)
@@ -101,7 +121,7 @@ static void sort(void)
 
 /*
  * Only wrapped functions matter. Exported addresses are certain. The driver's answers for a version
- * are added only if they are not exported.
+ * are added only if they are not exported: else they are another form, which may be a later one.
  */
 static void build(void)
 {
@@ -119,7 +139,7 @@ static void build(void)
     for (unsigned int i = 0; i < entry_points_count; i++) {
         void *real = is_wrapped(i) ? asked_for(i) : NULL;
 
-        if (!is_noted(real, exported))
+        if (real && !is_noted(real, exported) && !is_of_later_driver(real))
             note(real, i);
     }
     sort();
@@ -142,6 +162,13 @@ static unsigned int entry_for(const char *base, int version, bool per_thread)
             best = i;
     }
     return best;
+}
+
+/* With arguments that no form of the table has, also not @entry, which its version means. */
+static bool is_later_form(unsigned int entry, const void *real)
+{
+    return (entry == entry_points_count || real_find(entry_points[entry].name) != real) &&
+           is_of_later_driver(real);
 }
 
 static bool is_known(const char *base)
@@ -168,6 +195,19 @@ static bool takes_memory(const char *symbol)
            contains_after(symbol, "cu", "Import") || contains_after(symbol, "cuArray", "Create");
 }
 
+/* Forms of @base take memory, or hand out functions that do. */
+static bool is_ours_to_see(const char *base)
+{
+    for (unsigned int i = 0; i < entry_points_count; i++) {
+        uint8_t class = entry_points[i].class;
+
+        if (!strcmp(entry_points[i].base, base) &&
+            (class == CLASS_ALLOC || class == CLASS_IMPORT || class == CLASS_GETPROC))
+            return true;
+    }
+    return false;
+}
+
 static CUresult refuse(void **pfn, CUdriverProcAddressQueryResult *status)
 {
     *pfn = NULL;
@@ -192,6 +232,8 @@ static CUresult replace(const char *symbol, void **pfn, int version, cuuint64_t 
     if (!is_known(symbol))
         return takes_memory(symbol) && slices_any() ? refuse(pfn, status) : CUDA_SUCCESS;
     entry = entry_for(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    if (is_later_form(entry, *pfn))
+        return is_ours_to_see(symbol) && slices_any() ? refuse(pfn, status) : CUDA_SUCCESS;
     if (entry < entry_points_count && is_wrapped(entry)) {
         /* A form that the driver returns but does not export. */
         if (!real_find(entry_points[entry].name))

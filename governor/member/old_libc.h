@@ -29,6 +29,7 @@
 #define OLD_LIBC(name, since) __asm__(".symver " #name "," #name "@GLIBC_2.17")
 #endif
 
+OLD_LIBC(dladdr, "2.2.5");
 OLD_LIBC(dlopen, "2.2.5");
 OLD_LIBC(dlsym, "2.2.5");
 OLD_LIBC(pthread_condattr_setclock, "2.3.3");

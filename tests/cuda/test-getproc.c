@@ -59,17 +59,24 @@ static void test_drivers_word(void)
     kit_close();
 }
 
-static void unknown(void)
+static void refused(const char *symbol, int version)
 {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    void *function = (void *)refused;
+
+    g_assert_cmpint(cuGetProcAddress_v2(symbol, &function, version, 0, &status), ==,
+                    CUDA_ERROR_NOT_FOUND);
+    g_assert_null(function);
+    g_assert_cmpint(status, ==, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+}
+
+static void unknown(void)
+{
     void *function = (void *)unknown;
 
     kit_context();
     g_assert_true(got("cuNewThing", 13020, 0) == kit_driver("cuNewThing_v9"));
-    g_assert_cmpint(cuGetProcAddress_v2("cuMemNewAlloc", &function, 13020, 0, &status), ==,
-                    CUDA_ERROR_NOT_FOUND);
-    g_assert_null(function);
-    g_assert_cmpint(status, ==, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    refused("cuMemNewAlloc", 13020);
     g_assert_cmpint(cuGetProcAddress_v2("cuNobodysName", &function, 13020, 0, NULL), ==,
                     CUDA_ERROR_NOT_FOUND);
     g_assert_cmpint(cuGetProcAddress_v2(NULL, &function, 13020, 0, NULL), ==,
@@ -81,6 +88,42 @@ static void test_unknown(void)
 {
     kit_open(LIMIT);
     kit_run(unknown);
+    kit_close();
+}
+
+/*
+ * Forms of CUDA 14, which have other arguments than any that we know. They are treated as unknown
+ * names are; and whoever hands out entry points would hand out the driver's.
+ */
+static void later_forms(void)
+{
+    kit_context();
+    refused("cuMemAlloc", 14000);
+    refused("cuGetProcAddress", 14000);
+    g_assert_true(got("cuMemcpyBatchAsync", 14000, 0) == kit_driver("cuMemcpyBatchAsync_v9"));
+    /* Those before are ours. */
+    g_assert_true(got("cuMemAlloc", 13020, 0) == (void *)cuMemAlloc_v2);
+    g_assert_true(got("cuMemcpyBatchAsync", 13020, 0) == (void *)cuMemcpyBatchAsync_v2);
+    g_assert_true(got("cuMemcpyBatchAsync", 12080, 0) == (void *)cuMemcpyBatchAsync);
+}
+
+static void test_later_forms(void)
+{
+    kit_open(LIMIT);
+    kit_run(later_forms);
+    kit_close();
+}
+
+static void later_forms_ungoverned(void)
+{
+    kit_context();
+    g_assert_true(got("cuMemAlloc", 14000, 0) == kit_driver("cuMemAlloc_v9"));
+}
+
+static void test_later_forms_ungoverned(void)
+{
+    kit_open(0);
+    kit_run(later_forms_ungoverned);
     kit_close();
 }
 
@@ -147,6 +190,8 @@ int main(int argc, char **argv)
     g_test_add_func("/getproc/drivers-word", test_drivers_word);
     g_test_add_func("/getproc/unknown", test_unknown);
     g_test_add_func("/getproc/unknown-ungoverned", test_unknown_ungoverned);
+    g_test_add_func("/getproc/later-forms", test_later_forms);
+    g_test_add_func("/getproc/later-forms-ungoverned", test_later_forms_ungoverned);
     g_test_add_func("/getproc/unexported", test_unexported);
     g_test_add_func("/getproc/by-name", test_by_name);
     return g_test_run();

@@ -6,6 +6,9 @@
 /* Names that no table has: of a driver newer than the door. */
 CUresult cuNewThing_v9(void);
 CUresult cuMemNewAlloc(CUdeviceptr *dptr, size_t bytes);
+CUresult cuMemAlloc_v9(int how, CUdeviceptr *dptr, size_t bytes);
+CUresult cuMemcpyBatchAsync_v9(int how);
+CUresult cuGetProcAddress_v9(int how);
 
 CUresult cuNewThing_v9(void)
 {
@@ -17,6 +20,22 @@ CUresult cuMemNewAlloc(CUdeviceptr *dptr, size_t bytes)
     (void)dptr;
     (void)bytes;
     return (CUresult)78;
+}
+
+CUresult cuMemAlloc_v9(int how, CUdeviceptr *dptr, size_t bytes)
+{
+    (void)how;
+    return cuMemNewAlloc(dptr, bytes);
+}
+
+CUresult cuMemcpyBatchAsync_v9(int how)
+{
+    return (CUresult)how;
+}
+
+CUresult cuGetProcAddress_v9(int how)
+{
+    return (CUresult)(how + 1);
 }
 
 /* The one argument of a test that is in a vector register. */

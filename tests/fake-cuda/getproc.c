@@ -45,6 +45,19 @@ static void *look(const char *symbol, int version, int per_thread)
 
 CUresult cuNewThing_v9(void);
 CUresult cuMemNewAlloc(CUdeviceptr *dptr, size_t bytes);
+CUresult cuMemAlloc_v9(int how, CUdeviceptr *dptr, size_t bytes);
+CUresult cuMemcpyBatchAsync_v9(int how);
+CUresult cuGetProcAddress_v9(int how);
+
+/* Forms of CUDA 14, which no table has. NULL: of that name there is none. */
+static void *look_later(const char *symbol)
+{
+    if (!strcmp(symbol, "cuMemAlloc"))
+        return (void *)cuMemAlloc_v9;
+    if (!strcmp(symbol, "cuMemcpyBatchAsync"))
+        return (void *)cuMemcpyBatchAsync_v9;
+    return !strcmp(symbol, "cuGetProcAddress") ? (void *)cuGetProcAddress_v9 : NULL;
+}
 
 static CUresult find(const char *symbol, void **function, int version, cuuint64_t flags,
                      CUdriverProcAddressQueryResult *status)
@@ -52,6 +65,8 @@ static CUresult find(const char *symbol, void **function, int version, cuuint64_
     if (!symbol || !function)
         return CUDA_ERROR_INVALID_VALUE;
     *function = look(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    if (version >= 14000 && look_later(symbol))
+        *function = look_later(symbol);
     if (!strcmp(symbol, "cuNewThing"))
         *function = (void *)cuNewThing_v9;
     if (!strcmp(symbol, "cuMemNewAlloc"))
