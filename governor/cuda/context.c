@@ -154,6 +154,16 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
     return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx);
 }
 
+/* What is launched in it is of a context of its own; memory is the primary context's. */
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+    CUcontext context = NULL;
+
+    if (!real_depth && DRIVER(cuCtxFromGreenCtx, &context, hCtx) == CUDA_SUCCESS)
+        before_end_of(context);
+    return destroyed(DRIVER(cuGreenCtxDestroy, hCtx), NULL);
+}
+
 /* The context may have other users. */
 CUresult cuCtxDetach(CUcontext ctx)
 {

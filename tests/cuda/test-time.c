@@ -210,6 +210,26 @@ static void context_ends(void)
     }
 }
 
+CUresult cuGreenCtxCreate(CUgreenCtx *made, void *resources, CUdevice device, unsigned int flags);
+CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx of);
+
+static void green_context_ends(void)
+{
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < 20; i++) {
+        CUgreenCtx green = NULL;
+        CUcontext context = NULL;
+
+        ok(cuGreenCtxCreate(&green, NULL, 0, 0));
+        ok(cuCtxFromGreenCtx(&context, green));
+        ok(cuCtxSetCurrent(context));
+        kit_launch(kit_kernel(2 * MS), NULL);
+        kit_launch(kit_kernel(SHORT_NS), (CUstream)(uintptr_t)0x10);
+        ok(cuGreenCtxDestroy(green));
+        g_usleep(3000);
+    }
+}
+
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, unsigned int value,
                                 unsigned int flags);
 
@@ -489,6 +509,11 @@ static void test_context_ends(void)
     run_measured(context_ends);
 }
 
+static void test_green_context_ends(void)
+{
+    run_measured(green_context_ends);
+}
+
 static void test_waits(void)
 {
     run_measured(waits);
@@ -505,6 +530,7 @@ int main(int argc, char **argv)
     g_test_add_func("/time/gathered", test_gathered);
     g_test_add_func("/time/capturing", test_capturing);
     g_test_add_func("/time/context-ends", test_context_ends);
+    g_test_add_func("/time/green-context-ends", test_green_context_ends);
     g_test_add_func("/time/primary-stays", test_primary_stays);
     g_test_add_func("/time/primary-ends", test_primary_ends);
     g_test_add_func("/time/own-streams", test_own_streams);

@@ -201,6 +201,35 @@ CUresult cuCtxDetach(CUcontext context)
     return destroy(context);
 }
 
+/* A green one is a context here, in which work is launched. */
+CUresult cuGreenCtxCreate(CUgreenCtx *made, void *resources, CUdevice device, unsigned int flags)
+{
+    CUresult result;
+
+    ENTER();
+    (void)resources;
+    (void)flags;
+    if (!made || device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    pthread_mutex_lock(&lock);
+    result = make_context((struct context **)made);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx of)
+{
+    ENTER();
+    *context = (CUcontext)of;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx context)
+{
+    ENTER();
+    return destroy((CUcontext)context);
+}
+
 static CUresult set_current(CUcontext context)
 {
     bool is_one;
