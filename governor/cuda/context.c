@@ -191,26 +191,15 @@ static struct gpu *before_release(CUdevice dev)
     return gpu;
 }
 
-/* A reset ends what is in the context, whoever else has it. */
-static struct gpu *before_reset(CUdevice dev)
-{
-    struct gpu *gpu = lock_primary(dev);
-
-    if (!gpu)
-        return NULL;
-    find_primary(gpu);
-    meter_context_ends(gpu, gpu->primary);
-    return gpu;
-}
-
-static CUresult after_either(struct gpu *gpu, CUresult result)
+/* @all: a reset, which ends what is in the context, whoever else has it. */
+static CUresult released(struct gpu *gpu, CUresult result, bool all)
 {
     bool is_over;
 
     if (!gpu)
         return result;
     is_over = !is_active(gpu->device);
-    meter_take_back(gpu, gpu->primary, is_over);
+    meter_take_back(gpu, gpu->primary, is_over || (all && result == CUDA_SUCCESS));
     if (is_over && result == CUDA_SUCCESS) {
         ended(gpu->primary);
         gpu->primary = NULL;
@@ -223,28 +212,28 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
     struct gpu *gpu = before_release(dev);
 
-    return after_either(gpu, DRIVER(cuDevicePrimaryCtxRelease, dev));
+    return released(gpu, DRIVER(cuDevicePrimaryCtxRelease, dev), false);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
     struct gpu *gpu = before_release(dev);
 
-    return after_either(gpu, DRIVER(cuDevicePrimaryCtxRelease_v2, dev));
+    return released(gpu, DRIVER(cuDevicePrimaryCtxRelease_v2, dev), false);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
-    struct gpu *gpu = before_reset(dev);
+    struct gpu *gpu = before_release(dev);
 
-    return after_either(gpu, DRIVER(cuDevicePrimaryCtxReset, dev));
+    return released(gpu, DRIVER(cuDevicePrimaryCtxReset, dev), true);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-    struct gpu *gpu = before_reset(dev);
+    struct gpu *gpu = before_release(dev);
 
-    return after_either(gpu, DRIVER(cuDevicePrimaryCtxReset_v2, dev));
+    return released(gpu, DRIVER(cuDevicePrimaryCtxReset_v2, dev), true);
 }
 
 /* Stacks and heaps of kernels can grow. */
