@@ -209,10 +209,10 @@ CUresult cuGreenCtxCreate(CUgreenCtx *made, void *resources, CUdevice device, un
     ENTER();
     (void)resources;
     (void)flags;
-    if (!made || device)
+    if (!made || !exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&lock);
-    result = make_context((struct context **)made);
+    result = make_context((struct context **)made, device);
     pthread_mutex_unlock(&lock);
     return result;
 }
