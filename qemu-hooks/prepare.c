@@ -2,6 +2,7 @@
 #include "qemu-hooks/prepare.h"
 
 #include "lib/bus.h"
+#include "lib/gpus.h"
 #include "lib/vgpu.h"
 #include "lib/host_root.h"
 #include "lib/mdev.h"
@@ -97,8 +98,8 @@ static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError 
 }
 
 /*
- * A GPU that is divided into vGPUs, and not (yet) one VM's as a whole. Without the hook libvirt
- * would unbind its driver, and take all of its vGPUs from running VMs.
+ * A GPU that VMs or containers share, and not (yet) one VM's as a whole. Without the hook libvirt
+ * would unbind its driver, and take the GPU from all that run.
  */
 static gboolean is_shared(const Preparation *preparation, const char *address)
 {
@@ -109,6 +110,8 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 
     if (!device || g_strcmp0(device->driver, "vfio-pci") == 0)
         return FALSE;
+    if (device->driver && containers_only_is(preparation->root, address))
+        return TRUE;
     types = sysfs_list(preparation->root, dir);
     return types[0] != NULL;
 }

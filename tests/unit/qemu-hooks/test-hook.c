@@ -403,6 +403,42 @@ static void test_pci(void)
     agent_on_bus_close(&at);
 }
 
+static void claim(const AgentOnBus *at)
+{
+    g_autofree char *state = root_path(at->root, "/state.json", NULL);
+    g_autofree char *line =
+        g_strdup_printf("sh -c '" CONTAINER_HOOK " claim " UUID " <%s'", state);
+    Said said;
+
+    file_tree_write(at->root, "/proc/77/stat",
+                    "77 (a) S 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 1000 1 1\n");
+    file_tree_write(at->root, "/state.json", "{\"id\":\"web\",\"pid\":77}");
+    said = run_beside(line);
+    g_assert_cmpint(said.status, ==, 0);
+    said_clear(&said);
+}
+
+/* Without the kernel module a shared GPU has no types, and is taken from no container either. */
+static void test_pci_for_containers(void)
+{
+    AgentOnBus at;
+    HostRoot *root = recorded_host_new("containers");
+    g_autofree char *dir = root_path(root, "", NULL);
+
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
+    file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
+    agent_on_bus_open_tree(&at, root);
+    g_setenv("VGPU_HOOK_ROOT", dir, TRUE);
+    assert_says("slice create --vram 1G --door native --uuid " UUID, 0, UUID, "");
+    claim(&at);
+    assert_hook("prepare", "begin", DOMAIN("", PCI("no")), 1,
+                "\"vgpuctl gpu mode " GPU " passthrough\" first");
+    assert_hook("prepare", "begin", DOMAIN("", PCI("yes")), 1,
+                "cannot pass GPU " GPU " through: it is shared: ");
+    g_assert_true(exists(&at, "/run/vgpu/shared/" GPU));
+    agent_on_bus_close(&at);
+}
+
 static void settle(void)
 {
     for (guint i = 0; i < 50; i++) {
@@ -512,6 +548,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qemu-hook/bus-hangs", test_bus_hangs);
     g_test_add_func("/qemu-hook/agent-hangs", test_agent_hangs);
     g_test_add_func("/qemu-hook/pci", test_pci);
+    g_test_add_func("/qemu-hook/pci-for-containers", test_pci_for_containers);
     g_test_add_func("/qemu-hook/lost-release", test_lost_release);
     g_test_add_func("/qemu-hook/host-crashed", test_host_crashed);
     g_test_add_func("/qemu-hook/vms", test_vms);
