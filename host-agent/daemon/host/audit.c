@@ -104,10 +104,10 @@ void audit_write_change(const char *who, const char *what, AuditKind kind, const
 
 /*
  * A filter in a thread of the connection sees each answer when it leaves for the bus; the main loop
- * does the rest. So methods do not depend on the audit, and answer in any way.
+ * does the rest. So methods do not depend on the audit, and answer in any way. GLib makes no answer
+ * to a call that wants none, so such a call is passed on as one that does, and the filter drops its
+ * answer.
  */
-
-#define FILTER_DATA "vgpud-audit"
 
 /* The methods that change something, and the kind of their first argument. */
 static const struct {
@@ -147,6 +147,8 @@ typedef struct {
 /* Of Entry. The filter's thread removes them. */
 static GMutex lock;
 static GPtrArray *pending;
+/* Calls that want no answer, by call_id(). */
+static GHashTable *silent;
 
 static void entry_free(Entry *entry)
 {
@@ -249,28 +251,84 @@ static Entry *take(GDBusMessage *message)
     return found;
 }
 
-static GDBusMessage *see_answer(GDBusConnection *bus, GDBusMessage *message, gboolean incoming,
-                                void *data)
+/* To be freed. */
+static char *call_id(const char *caller, guint serial)
 {
-    Entry *entry = NULL;
-
-    (void)bus;
-    (void)data;
-    if (!incoming && g_dbus_message_get_reply_serial(message))
-        entry = take(message);
-    if (entry) {
-        entry->answer = g_object_ref(message);
-        g_idle_add(finish, entry);
-    }
-    return message;
+    return g_strdup_printf("%s %u", caller, serial);
 }
 
-static void watch(GDBusConnection *bus)
+static gboolean is_audited(const char *method)
 {
-    if (g_object_get_data(G_OBJECT(bus), FILTER_DATA))
-        return;
-    g_dbus_connection_add_filter(bus, see_answer, NULL, NULL);
-    g_object_set_data(G_OBJECT(bus), FILTER_DATA, &pending);
+    for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
+        if (g_str_equal(method, methods[i].method))
+            return TRUE;
+    return FALSE;
+}
+
+static GDBusMessage *see_call(GDBusMessage *call)
+{
+    GDBusMessageFlags flags = g_dbus_message_get_flags(call);
+    GDBusMessage *copy;
+
+    if (g_dbus_message_get_message_type(call) != G_DBUS_MESSAGE_TYPE_METHOD_CALL ||
+        !(flags & G_DBUS_MESSAGE_FLAGS_NO_REPLY_EXPECTED) ||
+        !is_audited(g_dbus_message_get_member(call)))
+        return call;
+    copy = g_dbus_message_copy(call, NULL);
+    if (!copy)
+        return call;
+    g_dbus_message_set_flags(copy, flags & ~G_DBUS_MESSAGE_FLAGS_NO_REPLY_EXPECTED);
+    g_mutex_lock(&lock);
+    if (!silent)
+        silent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_hash_table_add(silent,
+                     call_id(g_dbus_message_get_sender(call), g_dbus_message_get_serial(call)));
+    g_mutex_unlock(&lock);
+    g_object_unref(call);
+    return copy;
+}
+
+/* It answers a call that wants no answer. */
+static gboolean take_silent(GDBusMessage *answer)
+{
+    g_autofree char *id =
+        call_id(g_dbus_message_get_destination(answer), g_dbus_message_get_reply_serial(answer));
+    gboolean found;
+
+    g_mutex_lock(&lock);
+    found = silent && g_hash_table_remove(silent, id);
+    g_mutex_unlock(&lock);
+    return found;
+}
+
+static GDBusMessage *see_answer(GDBusMessage *answer)
+{
+    gboolean unwanted;
+    Entry *entry;
+
+    if (!g_dbus_message_get_reply_serial(answer))
+        return answer;
+    unwanted = take_silent(answer);
+    entry = take(answer);
+    if (entry) {
+        entry->answer = g_object_ref(answer);
+        g_idle_add(finish, entry);
+    }
+    if (unwanted)
+        g_clear_object(&answer);
+    return answer;
+}
+
+static GDBusMessage *see(GDBusConnection *bus, GDBusMessage *message, gboolean incoming, void *data)
+{
+    (void)bus;
+    (void)data;
+    return incoming ? see_call(message) : see_answer(message);
+}
+
+void audit_watch(GDBusConnection *bus)
+{
+    g_dbus_connection_add_filter(bus, see, NULL, NULL);
 }
 
 static char *object_of(GDBusMethodInvocation *invocation, AuditKind kind)
@@ -300,12 +358,21 @@ static void add(GDBusMethodInvocation *invocation, const Caller *caller, guint m
     entry->before = methods[method].creates
                         ? g_strdup("")
                         : audit_state_and_name(methods[method].kind, &entry->object);
-    watch(g_dbus_method_invocation_get_connection(invocation));
     g_mutex_lock(&lock);
     if (!pending)
         pending = g_ptr_array_new();
     g_ptr_array_add(pending, entry);
     g_mutex_unlock(&lock);
+}
+
+guint audit_pending(void)
+{
+    guint count;
+
+    g_mutex_lock(&lock);
+    count = (pending ? pending->len : 0) + (silent ? g_hash_table_size(silent) : 0);
+    g_mutex_unlock(&lock);
+    return count;
 }
 
 void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller)

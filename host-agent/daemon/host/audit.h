@@ -7,6 +7,9 @@
 
 #include "host-agent/daemon/host/authority.h"
 
+/* Before vgpud is exported on @bus, whose calls are audited. */
+void audit_watch(GDBusConnection *bus);
+
 /* The caller is authorized, and @invocation is about to be executed. Called for every method. */
 void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller);
 
@@ -64,5 +67,8 @@ void audit_write_change(const char *who, const char *what, AuditKind kind, const
 /* Takes an entry, "FIELD=value" each. For tests; NULL: the journal. */
 typedef void (*AuditSink)(const char *const *fields, void *data);
 void audit_set_sink(AuditSink func, void *data);
+
+/* Calls that were not answered yet. For tests. */
+guint audit_pending(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include "lib/bus.h"
 #include "lib/gpu_identity.h"
 #include "lib/pci.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
 
 /* A GPU on D-Bus. */
@@ -219,6 +220,7 @@ void host_export(Host *host, GDBusConnection *bus)
 {
     g_autoptr(VgpuObjectSkeleton) object = vgpu_object_skeleton_new(VGPU_MANAGER_PATH);
 
+    audit_watch(bus);
     vgpu_object_skeleton_set_manager(object, host->interface);
     g_dbus_object_manager_server_export(host->objects_server, G_DBUS_OBJECT_SKELETON(object));
     host_refresh(host);

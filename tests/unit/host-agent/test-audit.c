@@ -181,6 +181,59 @@ static void test_libvirt(void)
     close_audited(&at);
 }
 
+/* By a client of its own, which waits for no answer. */
+static void send(GDBusConnection *client, const char *method, GVariant *arguments)
+{
+    g_autoptr(GDBusMessage) message = g_dbus_message_new_method_call(
+        VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, method);
+
+    g_dbus_message_set_flags(message, G_DBUS_MESSAGE_FLAGS_NO_REPLY_EXPECTED);
+    g_dbus_message_set_body(message, arguments);
+    g_assert_true(g_dbus_connection_send_message(client, message, 0, NULL, NULL));
+}
+
+/* Runs in a thread of the connection. */
+static GDBusMessage *count_answers(GDBusConnection *bus, GDBusMessage *message, gboolean incoming,
+                                   void *data)
+{
+    (void)bus;
+    if (incoming && g_dbus_message_get_reply_serial(message))
+        g_atomic_int_inc((gint *)data);
+    return message;
+}
+
+/* Calls that want no answer: nobody waits for their entries, and nothing is kept of them. */
+static void test_no_reply(void)
+{
+    Audited at;
+    g_autoptr(GDBusConnection) client = NULL;
+    gint answers = 0;
+    guint filter;
+
+    open_audited(&at);
+    client =
+        g_dbus_connection_new_for_address_sync(g_test_dbus_get_bus_address(at.host.daemon),
+                                               G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT |
+                                                   G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION,
+                                               NULL, NULL, NULL);
+    g_assert_nonnull(client);
+    filter = g_dbus_connection_add_filter(client, count_answers, &answers, NULL);
+    send(client, "SetTenant", g_variant_new_parsed("('red', {'Vgpus': <uint32 3>})"));
+    assert_entry(&at, "SetTenant: red ok by ");
+    send(client, "RemoveTenant", g_variant_new_parsed("('blue',)"));
+    send(
+        client, "CreateSlice",
+        g_variant_new_parsed("({'Door': <'native'>, 'Type': <'half'>, 'Uuids': <['" UUID "']>},)"));
+    assert_entry(&at, "CreateSlice: " UUID " ok by ");
+    g_assert_cmpuint(count(&at, "MESSAGE="), ==, 2);
+    g_assert_cmpuint(audit_pending(), ==, 0);
+    assert_says("tenant list", 0, "red", "");
+    g_assert_cmpint(g_atomic_int_get(&answers), ==, 0);
+    g_dbus_connection_remove_filter(client, filter);
+    g_dbus_connection_close_sync(client, NULL, NULL);
+    close_audited(&at);
+}
+
 /* Its claim, by a call, and its end, reported or not; an ephemeral slice goes with it. */
 static void test_container(void)
 {
@@ -373,6 +426,7 @@ int main(int argc, char **argv)
     g_test_add_func("/audit/schedule", test_schedule);
     g_test_add_func("/audit/gpus-conf", test_gpus_conf);
     g_test_add_func("/audit/libvirt", test_libvirt);
+    g_test_add_func("/audit/no-reply", test_no_reply);
     g_test_add_func("/audit/container", test_container);
     g_test_add_func("/audit/systemd", test_systemd);
     g_test_add_func("/audit/recovery", test_recovery);
