@@ -13,7 +13,8 @@
 /*
  * What a GPU offers as a type, and what follows for a slice: its defaults, and what a member of a
  * tenant may request without an administrator. Quotas bound VRAM, compute and number. Weight,
- * priority and cap are at the cost of the neighbours on the GPU, so the type bounds them.
+ * priority and cap are at the cost of the neighbours on the GPU, so the type or the promise bounds
+ * them.
  */
 
 /**
@@ -32,9 +33,19 @@ typedef struct {
     guint64 memory;
 } Offer;
 
+/* The weight of a slice that is a whole GPU, as in types.d/10-default.conf. */
+#define WHOLE_WEIGHT 800u
+
+/*
+ * The weight of a slice that is promised @compute per cent of a GPU: beside slices whose promises
+ * sum up to the whole GPU it gets at least that.
+ */
+guint weight_of_promise(guint compute);
+
 /*
  * @wanted has at most its type's weight and priority and at least as tight a cap, or those of
- * @before; and no more engines of the GPU than @before.
+ * @before; and no more engines of the GPU than @before. It may have the weight of its promise, too,
+ * which the quota and the GPU's room bound.
  * @before: the slice as it is; NULL: it is new. @offer: NULL: the type is unknown, and offers
  * nothing. AGENT_ERROR_NOT_AUTHORIZED names the value that is too high.
  */

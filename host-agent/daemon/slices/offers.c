@@ -8,8 +8,6 @@
 #include "lib/control.h"
 #include "lib/types.h"
 
-/* Of a whole GPU, as in types.d/10-default.conf. */
-#define WHOLE_WEIGHT 800u
 /* sysfs's substitute for a driver's name for a GPU without hardware. */
 #define SOFT_DRIVER "vgpu-soft"
 #define TYPE_PREFIX "vgpu-"
@@ -273,11 +271,6 @@ gboolean offers_find_fitting(Offers *offers, const Gpu *gpu, guint64 vram, Offer
         found = TRUE;
     }
     return found;
-}
-
-guint offers_weight_of(guint compute)
-{
-    return MAX(compute * WHOLE_WEIGHT / 100, 1);
 }
 
 gboolean offers_of_size(Offers *offers, const Gpu *gpu, guint64 vram, struct vgpu_type_desc *desc,

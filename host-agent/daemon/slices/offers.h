@@ -38,12 +38,6 @@ gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *of
 gboolean offers_find_fitting(Offers *offers, const Gpu *gpu, guint64 vram, Offer *offer);
 
 /*
- * The weight of a slice that is promised @compute per cent of a GPU, on the scale of the installed
- * types: beside slices whose promises sum up to the whole GPU it gets at least that.
- */
-guint offers_weight_of(guint compute);
-
-/*
  * A slice of @vram bytes without a type, for a container: weight by its part of the GPU, like the
  * installed types, no cap. @desc: is filled, and @offer points into it. FALSE: the GPU is not
  * shared.

@@ -9,6 +9,7 @@
 #include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_polkit.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #define SCOPE  "/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-run-" UUID ".scope"
@@ -312,6 +313,41 @@ static void test_no_boot_id(void)
     agent_on_bus_close(&at);
 }
 
+/* A tenant's user may promise time of the tenant's, above what a slice of that size has. */
+static void test_member(void)
+{
+    AgentOnBus at;
+    FakePolkit polkit;
+
+    open_with_processes(&at);
+    assert_says("tenant set red --user " FAKE_USER " --compute 50", 0, "", "");
+    fake_polkit_start(&polkit, &at);
+    assert_refused("{'Vram': <uint64 1073741824>, 'Compute': <uint32 30>}", "may not do this");
+    assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 60>}",
+                   "tenant red would have 60 % of compute, and may have 50 %");
+    assert_refused(
+        "{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 30>, "
+        "'Weight': <uint32 241>}",
+        "weight 241 is at the cost of others: a slice of its size that is promised 30 % of "
+        "its GPU has 240, and only an administrator can give it more");
+    /* It was made; that the program is another user's is the test's own fault. */
+    assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 30>}",
+                   "does not belong to user");
+    assert_says("slice create --vram 1G --compute 30 --door native --tenant red --uuid " UUID, 0,
+                UUID, "");
+    assert_says("slice set " UUID " --compute 45", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "weight=360\n");
+    assert_says("slice remove " UUID, 0, "", "");
+    assert_says("vgpu create half --tenant red --compute 50 --uuid " UUID, 0, UUID, "");
+    assert_says("vgpu set " UUID " --compute 20", 0, "", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 160", "");
+    assert_says("vgpu set " UUID " --compute 45", 0, "", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 360", "");
+    assert_says("vgpu set " UUID " --weight 401", 5, "", "vgpu-half has 400");
+    fake_polkit_stop(&polkit);
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -320,6 +356,7 @@ int main(int argc, char **argv)
     g_test_add_func("/run/alive", test_alive);
     g_test_add_func("/run/call", test_call);
     g_test_add_func("/run/refused", test_refused);
+    g_test_add_func("/run/member", test_member);
     g_test_add_func("/run/watch", test_watch);
     g_test_add_func("/run/claim-first", test_claim_first);
     g_test_add_func("/run/not-stored", test_not_stored);

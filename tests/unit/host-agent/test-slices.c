@@ -157,6 +157,28 @@ static void test_promised_time(void)
 }
 
 /* Which of the GPU's engines: stored, sent to the arbiter, changed. */
+/* The weight of a promise ends with the promise. */
+static void test_lost_promise(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create --door native --vram 1G --compute 60 --uuid " UUID, 0, UUID, "");
+    assert_says("slice set " UUID " --cap 50", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=400\n");
+    assert_says("slice set " UUID " --vram 2G", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=96\n");
+    assert_says("slice set " UUID " --cap 100 --compute 60", 0, "", "");
+    assert_says("slice set " UUID " --class best-effort", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=96\n");
+    assert_says("slice remove " UUID, 0, "", "");
+    /* A weight that was given stays. */
+    assert_says("slice create half --door native --weight 9 --uuid " UUID, 0, UUID, "");
+    assert_says("slice set " UUID " --vram 1G", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=9\n");
+    agent_on_bus_close(&at);
+}
+
 static void test_engines(void)
 {
     AgentOnBus at;
@@ -205,6 +227,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/bad-requests", test_bad_requests);
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);
+    g_test_add_func("/slices/lost-promise", test_lost_promise);
     g_test_add_func("/slices/engines", test_engines);
     g_test_add_func("/slices/directories", test_directories);
     g_test_add_func("/slices/metrics", test_metrics);
