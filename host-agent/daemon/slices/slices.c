@@ -478,8 +478,10 @@ void slices_show_capacity(const Slices *slices)
         VgpuGpu *interface = host_gpu_interface(slices->host, gpu->pci->address);
         guint64 vram;
 
-        if (interface)
-            vgpu_gpu_set_capacity(interface, offers_capacity(slices->offers, gpu, &vram));
+        if (!interface)
+            continue;
+        vgpu_gpu_set_capacity(interface, offers_capacity(slices->offers, gpu, &vram));
+        show_sums(slices, gpu->pci->address);
     }
 }
 

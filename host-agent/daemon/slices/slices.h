@@ -43,7 +43,7 @@ const Slice *slices_find_owned(const Slices *slices, const char *owner, const ch
 /* Reconciles all slices with the kernel and mdevctl's configuration. */
 void slices_refresh(Slices *slices);
 
-/* Sets each GPU's property Capacity. Called again when GPUs, modes or gpus.conf have changed. */
+/* Sets each GPU's properties of the ledger. Called again when GPUs, modes or gpus.conf have changed. */
 void slices_show_capacity(const Slices *slices);
 
 /* The same for one, at a cost that does not depend on the number of slices. */

@@ -82,6 +82,7 @@ static void test_ledger(void)
     assert_says("slice create --door guarded --vram 1G --tenant red", 0, "red", "");
     assert_says("tenant remove red", 6, "", "tenant red has 2");
     agent_on_bus_restart(&at);
+    assert_says("-o json gpu show 02:00.0", 0, "\"PromisedVram\" : 11811160064", "");
     assert_says("vgpu create half", 7, "", "4.984 GiB of 15.98 GiB are free");
     agent_on_bus_close(&at);
 }
