@@ -109,7 +109,7 @@ GVariant *agent_client_get_all(AgentClient *link, const char *path, const char *
 #define AUDIT_BY_LIBVIRT   "libvirt"         /* a VM has ended */
 #define AUDIT_BY_CONTAINER "container"       /* a container has ended */
 #define AUDIT_BY_SYSTEMD   "systemd"         /* a program of "vgpuctl run" has ended */
-#define AUDIT_BY_RECOVERY  "recovery"        /* vgpud had died in the middle of it, or a reboot */
+#define AUDIT_BY_RECOVERY  "recovery"        /* vgpud had died in the middle of it; or a boot */
 #define AUDIT_BY_MDEVCTL   "mdevctl"         /* mdevctl's configuration was changed */
 #define AUDIT_BY_KERNEL    "kernel"          /* sysfs was changed, or the hardware */
 #define AUDIT_BY_HEALTH    "health"          /* sensors, errors, crashes */
@@ -119,6 +119,7 @@ GVariant *agent_client_get_all(AgentClient *link, const char *path, const char *
 #define AUDIT_DO_FIND    "found"    /* vgpud saw it, and did nothing */
 #define AUDIT_DO_RELEASE "released" /* the slice's user is gone */
 #define AUDIT_DO_EVICT   "evicted"  /* the engine was stopped */
+#define AUDIT_DO_RESUME  "resume"   /* it has again what was promised to it */
 
 /* Between the members of a state. */
 #define AUDIT_BETWEEN "; "

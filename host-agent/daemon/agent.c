@@ -19,6 +19,7 @@
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/offers.h"
+#include "host-agent/daemon/slices/placing.h"
 #include "host-agent/daemon/slices/pools.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/sync/arbiter_sync.h"
@@ -599,6 +600,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     agent->definitions =
         definition_watch_new(inventory_root(agent->inventory), definition_changed, agent);
     slices_refresh(agent->slices);
+    placing_resume_after_boot(agent->host, agent->slices, agent->tenants);
     operations_resume(agent->operations);
     modes_recover(agent->modes);
     schedule_start(agent->schedule, bus);

@@ -159,9 +159,13 @@ static const char energies[] =
 /* Who has claimed it for a container: a member of the slice's tenant; -1: an administrator. */
 static const char members[] = "ALTER TABLE claim ADD COLUMN member INTEGER NOT NULL DEFAULT -1;";
 
-const char *const schema_steps[] = {first,    oversubscription, domains,  containers, displays,
-                                    engines,  operations,       programs, owners,     sharing,
-                                    energies, members,          NULL};
+/* Slices that are suspended. boot: the id of the boot in which their programs were. */
+static const char suspensions[] =
+    "CREATE TABLE suspension (uuid TEXT PRIMARY KEY, boot TEXT NOT NULL) STRICT;";
+
+const char *const schema_steps[] = {first,    oversubscription, domains,     containers, displays,
+                                    engines,  operations,       programs,    owners,     sharing,
+                                    energies, members,          suspensions, NULL};
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"

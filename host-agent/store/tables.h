@@ -22,6 +22,18 @@ gboolean slice_table_put(Db *db, const Slice *slice, GError **error);
 
 gboolean slice_table_remove(Db *db, const char *uuid, GError **error);
 
+/*
+ * Slices that are suspended, each with the id of the boot in which its programs were: no program
+ * survives a boot.
+ */
+
+/* UUID to boot; NULL with @error. */
+GHashTable *suspension_table_read(Db *db, GError **error);
+
+gboolean suspension_table_put(Db *db, const char *uuid, const char *boot, GError **error);
+
+gboolean suspension_table_remove(Db *db, const char *uuid, GError **error);
+
 /* Tenants in the database. */
 
 /* All of them, of Tenant, by name; NULL with @error. */

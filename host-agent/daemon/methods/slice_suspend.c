@@ -233,16 +233,6 @@ static gboolean may_suspend(const Vgpus *vgpus, const Slice *slice, GError **err
     return FALSE;
 }
 
-/* As if it came new: others may have been promised what it had. */
-static gboolean may_resume(const Vgpus *vgpus, const Slice *slice, GError **error)
-{
-    g_autoptr(Slice) wanted = slice_copy(slice);
-
-    wanted->suspended = FALSE;
-    return placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_START, slice, wanted,
-                         error);
-}
-
 static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
                    gboolean suspended)
 {
@@ -253,7 +243,8 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
         g_dbus_method_invocation_return_value(invocation, NULL);
     else if (slice && suspended && may_suspend(vgpus, slice, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &suspension_kind, "suspended");
-    else if (slice && !suspended && may_resume(vgpus, slice, &error))
+    else if (slice && !suspended &&
+             placing_admit_resumed(vgpus->host, vgpus->slices, vgpus->tenants, slice, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &resumption_kind, "resumed");
     else
         g_dbus_method_invocation_return_gerror(invocation, error);

@@ -7,6 +7,7 @@
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"
 
@@ -407,6 +408,44 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
     if (request.tenant)
         request.use = tenant_use(request.tenant->name, slices_all(slices));
     return admission_check(&request, error);
+}
+
+gboolean placing_admit_resumed(const Host *host, const Slices *slices, const Tenants *tenants,
+                               const Slice *slice, GError **error)
+{
+    g_autoptr(Slice) wanted = slice_copy(slice);
+
+    wanted->suspended = FALSE;
+    return placing_admit(host, slices, tenants, ADMISSION_START, slice, wanted, error);
+}
+
+static void resume_after_boot(const Host *host, Slices *slices, const Tenants *tenants,
+                              const char *uuid)
+{
+    const Slice *slice = slices_find(slices, uuid);
+    g_autofree char *before = audit_state_of(AUDIT_SLICE, uuid);
+    g_autoptr(GError) error = NULL;
+
+    if (!slice || slices_are_busy(slices, uuid))
+        return;
+    if (placing_admit_resumed(host, slices, tenants, slice, &error) &&
+        slices_set_suspended(slices, uuid, FALSE, &error)) {
+        audit_write_change(AUDIT_BY_RECOVERY, AUDIT_DO_RESUME, AUDIT_SLICE, uuid, before, NULL);
+        g_message("slice %s, whose programs ended with the last boot, is suspended no longer",
+                  uuid);
+    } else {
+        g_message("slice %s, whose programs ended with the last boot, stays suspended: %s; "
+                  "\"vgpuctl slice resume %s\" tries again",
+                  uuid, error->message, uuid);
+    }
+}
+
+void placing_resume_after_boot(const Host *host, Slices *slices, const Tenants *tenants)
+{
+    g_auto(GStrv) uuids = slices_suspended_before_boot(slices);
+
+    for (guint i = 0; uuids[i]; i++)
+        resume_after_boot(host, slices, tenants, uuids[i]);
 }
 
 Slice *placing_change(const Host *host, const Slices *slices, const Tenants *tenants,

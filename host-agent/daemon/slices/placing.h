@@ -30,6 +30,19 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
                        AdmissionWay way, const Slice *before, const Slice *wanted, GError **error);
 
 /*
+ * Whether a suspended slice may have again what was promised to it: as if it came new, because
+ * others may have been promised that meanwhile. Errors are placing_admit()'s.
+ */
+gboolean placing_admit_resumed(const Host *host, const Slices *slices, const Tenants *tenants,
+                               const Slice *slice, GError **error);
+
+/*
+ * At the start, when the GPUs are known: slices that were suspended before this boot have no
+ * programs any more. Those that have room are suspended no longer, the others wait for ResumeSlice.
+ */
+void placing_resume_after_boot(const Host *host, Slices *slices, const Tenants *tenants);
+
+/*
  * A change that mdevctl is about to make to a vGPU, checked against ledger, quota and the state of
  * the GPU.
  */

@@ -12,6 +12,7 @@ struct Slices {
     Host *host;
     Offers *offers;
     const Operations *operations;
+    char *boot;          /* id of this boot; "": not known */
     GPtrArray *list;     /* of Slice */
     GHashTable *by_uuid; /* owned by the list */
     GHashTable *sums;    /* GPU's address to Room, of which only the promised part is used */
@@ -77,41 +78,61 @@ static void put_in(Slices *slices, Slice *slice)
     tell(slices, slice->uuid);
 }
 
-/* A file for each slice that is suspended. */
-static char *suspended_path(const char *uuid)
+/*
+ * Until 0.2.0 a file in /run was the mark of a suspended slice. Those of this boot were left by the
+ * vgpud that this one has replaced.
+ */
+static gboolean take_over_marks(const Slices *slices, GError **error)
 {
-    return g_build_filename("/run/vgpu/suspended", uuid, NULL);
+    static const char dir[] = "/run/vgpu/suspended";
+    HostRoot *root = host_root(slices->host);
+    g_auto(GStrv) uuids = sysfs_list(root, dir);
+
+    for (guint i = 0; uuids[i]; i++) {
+        g_autofree char *path = g_build_filename(dir, uuids[i], NULL);
+
+        if (!suspension_table_put(host_db(slices->host), uuids[i], slices->boot, error))
+            return FALSE;
+        root_remove(root, path);
+    }
+    return TRUE;
 }
 
-static gboolean was_suspended(const Slices *slices, const char *uuid)
+static gboolean load(Slices *slices, GError **error)
 {
-    g_autofree char *path = suspended_path(uuid);
-    g_autofree char *text = root_read(host_root(slices->host), path, NULL);
+    Db *db = host_db(slices->host);
+    g_autoptr(GPtrArray) stored = slice_table_read(db, error);
+    g_autoptr(GHashTable) suspended = NULL;
 
-    return text != NULL;
+    if (!stored || !take_over_marks(slices, error))
+        return FALSE;
+    suspended = suspension_table_read(db, error);
+    for (guint i = 0; suspended && i < stored->len; i++) {
+        Slice *slice = slice_copy(g_ptr_array_index(stored, i));
+
+        slice->suspended = g_hash_table_contains(suspended, slice->uuid);
+        put_in(slices, slice);
+    }
+    return suspended != NULL;
 }
 
 Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GError **error)
 {
     Slices *slices = g_new0(Slices, 1);
-    g_autoptr(GPtrArray) stored = slice_table_read(host_db(host), error);
 
     slices->host = host;
     slices->offers = offers;
     slices->operations = operations;
+    slices->boot = sysfs_read(host_root(host), "/proc/sys/kernel/random", "boot_id");
+    if (!slices->boot)
+        slices->boot = g_strdup("");
     slices->list = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
     slices->by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
     slices->sums =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)room_free);
-    if (!stored) {
+    if (!load(slices, error)) {
         slices_free(slices);
         return NULL;
-    }
-    for (guint i = 0; i < stored->len; i++) {
-        Slice *slice = slice_copy(g_ptr_array_index(stored, i));
-
-        slice->suspended = was_suspended(slices, slice->uuid);
-        put_in(slices, slice);
     }
     return slices;
 }
@@ -121,6 +142,7 @@ void slices_free(Slices *slices)
     g_hash_table_unref(slices->by_uuid);
     g_hash_table_unref(slices->sums);
     g_ptr_array_unref(slices->list);
+    g_free(slices->boot);
     g_free(slices);
 }
 
@@ -207,13 +229,11 @@ static void store(Slices *slices, Slice *slice)
 
 void slices_forget(Slices *slices, const char *uuid)
 {
+    Db *db = host_db(slices->host);
     g_autoptr(GError) error = NULL;
 
-    g_autofree char *path = suspended_path(uuid);
-
-    if (!slice_table_remove(host_db(slices->host), uuid, &error))
+    if (!slice_table_remove(db, uuid, &error) || !suspension_table_remove(db, uuid, &error))
         g_warning("vGPU %s: %s", uuid, error->message);
-    root_remove(host_root(slices->host), path);
     take_out(slices, uuid);
     tell(slices, uuid);
 }
@@ -388,21 +408,37 @@ void slices_set_leaving(Slices *slices, const char *uuid)
 gboolean slices_set_suspended(Slices *slices, const char *uuid, gboolean suspended, GError **error)
 {
     const Slice *known = slices_find(slices, uuid);
-    HostRoot *root = host_root(slices->host);
-    g_autofree char *path = suspended_path(uuid);
+    Db *db = host_db(slices->host);
     Slice *slice;
 
     if (!known || known->suspended == suspended)
         return TRUE;
-    if (suspended && (!root_mkdir(root, "/run/vgpu/suspended", 0755, error) ||
-                      !root_write(root, path, "", 0644, error)))
+    if (!(suspended ? suspension_table_put(db, uuid, slices->boot, error)
+                    : suspension_table_remove(db, uuid, error)))
         return FALSE;
-    if (!suspended)
-        root_remove(root, path);
     slice = slice_copy(known);
     slice->suspended = suspended;
     put_in(slices, slice);
     return TRUE;
+}
+
+GStrv slices_suspended_before_boot(const Slices *slices)
+{
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GHashTable) boots = suspension_table_read(host_db(slices->host), &error);
+    GHashTableIter iter;
+    void *uuid, *boot;
+
+    if (!boots) {
+        g_warning("%s", error->message);
+        return g_strv_builder_end(uuids);
+    }
+    g_hash_table_iter_init(&iter, boots);
+    while (g_hash_table_iter_next(&iter, &uuid, &boot))
+        if (!g_str_equal(boot, slices->boot))
+            g_strv_builder_add(uuids, uuid);
+    return g_strv_builder_end(uuids);
 }
 
 /* The operation reports that it was made or removed. */

@@ -43,7 +43,8 @@ const Slice *slices_find_owned(const Slices *slices, const char *owner, const ch
 /* Reconciles all slices with the kernel and mdevctl's configuration. */
 void slices_refresh(Slices *slices);
 
-/* Sets each GPU's properties of the ledger. Called again when GPUs, modes or gpus.conf have changed. */
+/* Sets each GPU's properties of the ledger. Called again when GPUs, modes or gpus.conf have
+ * changed. */
 void slices_show_capacity(const Slices *slices);
 
 /* The same for one, at a cost that does not depend on the number of slices. */
@@ -62,11 +63,13 @@ gboolean slices_are_busy(const Slices *slices, const char *uuid);
 void slices_set_reserved(Slices *slices, const char *uuid);
 
 /*
- * Its programs were suspended: nothing is promised to it until they go on. That lasts until the
- * host's next boot, which no program survives. FALSE: it could not be noted, and nothing has
- * changed.
+ * Its programs were suspended: nothing is promised to it until they go on. FALSE: it could not be
+ * stored, and nothing has changed.
  */
 gboolean slices_set_suspended(Slices *slices, const char *uuid, gboolean suspended, GError **error);
+
+/* UUIDs of those that were suspended in an earlier boot, which no program survives. To be freed. */
+GStrv slices_suspended_before_boot(const Slices *slices);
 
 /* It is being removed, until slices_settle() or slices_forget(). */
 void slices_set_leaving(Slices *slices, const char *uuid);

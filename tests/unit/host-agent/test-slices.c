@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "host-agent/store/tables.h"
+#include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 static void test_create(void)
@@ -180,6 +182,62 @@ static void test_lost_promise(void)
     agent_on_bus_close(&at);
 }
 
+static void boot(AgentOnBus *at, const char *id)
+{
+    file_tree_write(at->root, "/proc/sys/kernel/random/boot_id", id);
+    agent_on_bus_restart(at);
+}
+
+/*
+ * Others are promised what a suspended slice had. A boot ends its programs, and gives nothing back
+ * that is another's by then.
+ */
+static void test_suspended_over_boot(void)
+{
+    static const char second[] = "\"PromisedVram\" : 9663676416";
+    static const char first[] = "\"PromisedVram\" : 10737418240";
+    AgentOnBus at;
+
+    open_shared(&at);
+    boot(&at, "one\n");
+    assert_says("slice create --door native --vram 10G --uuid " UUID, 0, UUID, "");
+    g_assert_true(suspension_table_put(host_db(agent_host(at.agent)), UUID, "one", NULL));
+    agent_on_bus_restart(&at);
+    assert_says("-o json slice show " UUID, 0, "\"Suspended\" : true", "");
+    assert_says("slice create --door native --vram 9G --uuid " UUID2, 0, UUID2, "");
+    boot(&at, "two\n");
+    assert_says("-o json slice show " UUID, 0, "\"Suspended\" : true", "");
+    assert_says("-o json gpu show 02:00.0", 0, second, "");
+    assert_says("slice resume " UUID, 7, "", "there is no room for");
+    assert_says("slice remove " UUID2, 0, "", "");
+    boot(&at, "three\n");
+    assert_says("-o json slice show " UUID, 0, "\"Suspended\" : false", "");
+    assert_says("-o json gpu show 02:00.0", 0, first, "");
+    assert_says("slice create --door native --vram 9G", 7, "", "5.984 GiB of 15.98 GiB are free");
+    agent_on_bus_restart(&at);
+    assert_says("-o json slice show " UUID, 0, "\"Suspended\" : false", "");
+    agent_on_bus_close(&at);
+}
+
+/* Of an older vgpud, which kept it in /run; and nothing is left of a slice that was removed. */
+static void test_suspended_mark(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create --door native --vram 10G --uuid " UUID, 0, UUID, "");
+    file_tree_write(at.root, "/run/vgpu/suspended/" UUID, "");
+    agent_on_bus_restart(&at);
+    g_assert_false(exists(&at, "/run/vgpu/suspended/" UUID));
+    agent_on_bus_restart(&at);
+    assert_says("-o json slice show " UUID, 0, "\"Suspended\" : true", "");
+    assert_says("slice remove " UUID, 0, "", "");
+    assert_says("slice create --door native --vram 10G --uuid " UUID, 0, UUID, "");
+    agent_on_bus_restart(&at);
+    assert_says("-o json slice show " UUID, 0, "\"Suspended\" : false", "");
+    agent_on_bus_close(&at);
+}
+
 static void test_engines(void)
 {
     AgentOnBus at;
@@ -229,6 +287,8 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);
     g_test_add_func("/slices/lost-promise", test_lost_promise);
+    g_test_add_func("/slices/suspended-over-boot", test_suspended_over_boot);
+    g_test_add_func("/slices/suspended-mark", test_suspended_mark);
     g_test_add_func("/slices/engines", test_engines);
     g_test_add_func("/slices/directories", test_directories);
     g_test_add_func("/slices/metrics", test_metrics);
