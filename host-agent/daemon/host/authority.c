@@ -25,16 +25,30 @@ static char *user_name(uid_t uid)
     return found ? g_strdup(found->pw_name) : g_strdup_printf("%u", uid);
 }
 
-gboolean user_uid(const char *name, uid_t *uid)
+static UserLookup lookup;
+
+void user_set_lookup(UserLookup func)
+{
+    lookup = func;
+}
+
+/* getpwnam(3) has several errors for an unknown name. */
+int user_uid(const char *name, uid_t *uid)
 {
     g_autofree char *text = g_malloc(ENTRY_MAX);
     struct passwd entry, *found = NULL;
+    int error;
 
-    while (getpwnam_r(name, &entry, text, ENTRY_MAX, &found) == EINTR)
-        ;
+    if (lookup)
+        return lookup(name, uid);
+    do
+        error = getpwnam_r(name, &entry, text, ENTRY_MAX, &found);
+    while (error == EINTR);
     if (found)
         *uid = found->pw_uid;
-    return found != NULL;
+    else if (!error || error == ESRCH)
+        error = ENOENT;
+    return error;
 }
 
 typedef struct {

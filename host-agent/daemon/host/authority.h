@@ -12,8 +12,12 @@
  * to answer, so neither function is for a main loop.
  */
 
-/* FALSE: there is no user of that name. */
-gboolean user_uid(const char *name, uid_t *uid);
+/* 0; ENOENT: there is no user of that name; else an errno: that can't be told now. */
+int user_uid(const char *name, uid_t *uid);
+
+/* In place of the host's own, for tests; NULL: the host's. Called from any thread. */
+typedef int (*UserLookup)(const char *name, uid_t *uid);
+void user_set_lookup(UserLookup func);
 
 /* Access rights: polkit's answer (dbus/org.mdev_vgpu.Host1.policy has the actions). */
 

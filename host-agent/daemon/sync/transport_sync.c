@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/sync/transport_sync.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "host-agent/daemon/containers/owner_dirs.h"
@@ -10,35 +11,51 @@
 
 #define CONF ".conf"
 
+/* A user that was not found may come with a directory server that is not reached yet. */
+#define RETRY_MIN_S 1u
+#define RETRY_MAX_S 300u
+
+/**
+ * User - of a tenant
+ * @error: 0; ENOENT: the host has no user of that name; else why it can't tell
+ */
+typedef struct {
+    uid_t uid;
+    int error;
+} User;
+
 struct TransportSync {
     Host *host;
     const Slices *slices;
     const Tenants *tenants;
     const Claims *claims;
-    GuardUnits *units;     /* NULL: not yet */
-    GHashTable *guarded;   /* UUIDs whose guard was started */
-    GHashTable *uids;      /* name of a user to its uid_t, or to NULL: the host has none of that
-                            * name */
-    GCancellable *looking; /* for the users, pending */
+    GuardUnits *units;      /* NULL: not yet */
+    GHashTable *guarded;    /* UUIDs whose guard was started */
+    GHashTable *users;      /* name to User */
+    GHashTable *tenants_in; /* UUID to the tenant whose users its directories let in */
+    GCancellable *looking;  /* for the users, pending */
+    guint retry;            /* source, if not all were found */
+    guint delay;            /* until it, in seconds; 0: all were found */
 };
 
 /*
  * Those of its tenant's users that the host knows, and the user of its program or of its owner.
- * @all: none of them is still being looked up.
+ * @all: there is none of whom the host could not tell yet.
  */
 static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *all)
 {
     const Tenant *tenant = tenants_find(link->tenants, slice->tenant);
     GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
     guint32 owner;
-    void *uid;
 
     *all = TRUE;
     for (guint i = 0; tenant && tenant->users && tenant->users[i]; i++) {
-        if (!g_hash_table_lookup_extended(link->uids, tenant->users[i], NULL, &uid))
+        const User *user = g_hash_table_lookup(link->users, tenant->users[i]);
+
+        if (!user || (user->error && user->error != ENOENT))
             *all = FALSE;
-        else if (uid)
-            g_array_append_vals(uids, uid, 1);
+        else if (!user->error)
+            g_array_append_val(uids, user->uid);
     }
     if (claims_program_user(link->claims, slice->uuid, &owner))
         g_array_append_val(uids, owner);
@@ -74,8 +91,29 @@ static gboolean link_for_owner(const TransportSync *link, const Slice *slice, GE
 /* The owner's link goes first: it is found by the slice's own directory. */
 static void remove_dirs(const TransportSync *link, const char *uuid)
 {
+    g_hash_table_remove(link->tenants_in, uuid);
     owner_dirs_unlink(host_root(link->host), uuid);
     slice_dirs_remove(host_root(link->host), uuid);
+}
+
+static void note_tenant(const TransportSync *link, const Slice *slice)
+{
+    g_hash_table_insert(link->tenants_in, g_strdup(slice->uuid), g_strdup(slice->tenant));
+}
+
+/*
+ * Its directories stay as they are until the users are known; but no tenant keeps another's slice
+ * for that. A vgpud that has just started finds them for the present one.
+ */
+static gboolean can_wait(const TransportSync *link, const Slice *slice)
+{
+    const char *tenant = g_hash_table_lookup(link->tenants_in, slice->uuid);
+
+    if (!slice_dirs_exist(host_root(link->host), slice->uuid) ||
+        (tenant && !g_str_equal(tenant, slice->tenant)))
+        return FALSE;
+    note_tenant(link, slice);
+    return TRUE;
 }
 
 void transport_sync_prepare(TransportSync *link, const char *uuid)
@@ -89,14 +127,15 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
     if (!is_here(slice))
         return;
     uids = uids_of(link, slice, &all);
-    /* Present users keep access until the new list is known. */
-    if (!all && slice_dirs_exist(host_root(link->host), uuid))
+    if (!all && can_wait(link, slice))
         return;
     make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
     if (!make(host_root(link->host), uuid, (const uid_t *)(void *)uids->data, uids->len, &error) ||
         (*slice->owner && slice->transport == SLICE_TRANSPORT_NATIVE &&
          !link_for_owner(link, slice, &error)))
         g_warning("cannot offer slice %s to containers: %s", uuid, error->message);
+    else
+        note_tenant(link, slice);
 }
 
 static char *conf_path(const char *uuid)
@@ -191,47 +230,100 @@ static void prepare_all(TransportSync *link)
 static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     char **names = data;
-    GHashTable *uids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    GHashTable *users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 
     (void)source;
     (void)cancellable;
     for (guint i = 0; names[i]; i++) {
-        uid_t uid;
-        gboolean known = user_uid(names[i], &uid);
+        User *user = g_new0(User, 1);
 
-        g_hash_table_insert(uids, g_strdup(names[i]), known ? g_memdup2(&uid, sizeof(uid)) : NULL);
+        user->error = user_uid(names[i], &user->uid);
+        g_hash_table_insert(users, g_strdup(names[i]), user);
     }
-    g_task_return_pointer(task, uids, (GDestroyNotify)g_hash_table_unref);
+    g_task_return_pointer(task, users, (GDestroyNotify)g_hash_table_unref);
+}
+
+/* Takes @users. One that can't be looked up now keeps its last uid. TRUE: all were found. */
+static gboolean take_users(TransportSync *link, GHashTable *users)
+{
+    gboolean complete = TRUE;
+    GHashTableIter iter;
+    void *name, *value;
+
+    g_hash_table_iter_init(&iter, users);
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
+        User *user = value;
+        const User *before = g_hash_table_lookup(link->users, name);
+
+        complete = complete && !user->error;
+        if (!user->error || user->error == ENOENT)
+            continue;
+        if (!link->delay)
+            g_message("cannot look up user %s of a tenant: %s; vgpud tries again", (char *)name,
+                      g_strerror(user->error));
+        if (before)
+            *user = *before;
+    }
+    g_hash_table_unref(link->users);
+    link->users = users;
+    return complete;
+}
+
+static void begin_look_up(TransportSync *link);
+
+static gboolean look_up_again(void *data)
+{
+    TransportSync *link = data;
+
+    link->retry = 0;
+    begin_look_up(link);
+    return G_SOURCE_REMOVE;
 }
 
 static void looked_up(GObject *source, GAsyncResult *answer, void *data)
 {
-    GHashTable *uids = g_task_propagate_pointer(G_TASK(answer), NULL);
+    GHashTable *users = g_task_propagate_pointer(G_TASK(answer), NULL);
     TransportSync *link = data;
 
     (void)source;
     /* Freed meanwhile, or queried again. */
-    if (!uids)
+    if (!users)
         return;
-    g_hash_table_unref(link->uids);
-    link->uids = uids;
+    if (take_users(link, users)) {
+        link->delay = 0;
+    } else {
+        link->delay = CLAMP(2 * link->delay, RETRY_MIN_S, RETRY_MAX_S);
+        link->retry = g_timeout_add_seconds(link->delay, look_up_again, link);
+    }
     prepare_all(link);
 }
 
-void transport_sync_refresh(TransportSync *link)
+/* What is pending is obsolete. */
+static void end_look_up(TransportSync *link)
+{
+    g_clear_handle_id(&link->retry, g_source_remove);
+    g_cancellable_cancel(link->looking);
+    g_clear_object(&link->looking);
+}
+
+static void begin_look_up(TransportSync *link)
 {
     g_autoptr(GTask) task = NULL;
 
-    if (!link->units)
-        return;
-    prepare_all(link);
-    /* The previous look-up is obsolete. */
-    g_cancellable_cancel(link->looking);
-    g_object_unref(link->looking);
+    end_look_up(link);
     link->looking = g_cancellable_new();
     task = g_task_new(NULL, link->looking, looked_up, link);
     g_task_set_task_data(task, tenants_users(link->tenants), (GDestroyNotify)g_strfreev);
     g_task_run_in_thread(task, look_up);
+}
+
+void transport_sync_refresh(TransportSync *link)
+{
+    if (!link->units)
+        return;
+    prepare_all(link);
+    link->delay = 0;
+    begin_look_up(link);
 }
 
 /* UUIDs of guards that a previous vgpud has started; to be freed. */
@@ -281,16 +373,16 @@ TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenant
     link->tenants = tenants;
     link->claims = claims;
     link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    link->uids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    link->looking = g_cancellable_new();
+    link->users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    link->tenants_in = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return link;
 }
 
 void transport_sync_free(TransportSync *link)
 {
-    g_cancellable_cancel(link->looking);
-    g_object_unref(link->looking);
-    g_hash_table_unref(link->uids);
+    end_look_up(link);
+    g_hash_table_unref(link->users);
+    g_hash_table_unref(link->tenants_in);
     g_hash_table_unref(link->guarded);
     g_clear_pointer(&link->units, guard_units_free);
     g_free(link);

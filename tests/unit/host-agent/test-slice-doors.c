@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What containers get by each transport: CDI's specification, VFIO groups, guards. */
 #include <acl/libacl.h>
+#include <errno.h>
 #include <glib/gstdio.h>
 #include <sys/acl.h>
 #include <sys/stat.h>
 
 #include "host-agent/daemon/containers/transport.h"
+#include "host-agent/daemon/host/authority.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"
@@ -310,12 +312,89 @@ static void test_users(void)
     file_tree_free(root);
 }
 
+/* The host's users, as a directory server has them. */
+static gint lookup_error;
+static gint lookups;
+
+static int look_up(const char *name, uid_t *uid)
+{
+    int error = g_atomic_int_get(&lookup_error);
+
+    (void)name;
+    *uid = 1000;
+    g_atomic_int_inc(&lookups);
+    return error;
+}
+
+static gboolean is_looked_up(gconstpointer data)
+{
+    return g_atomic_int_get(&lookups) >= *(const gint *)data;
+}
+
+/* Each begins when the answer of the one before was taken. */
+static void iterate_until_looked_up(gint more)
+{
+    const gint wanted = g_atomic_int_get(&lookups) + more;
+
+    iterate_until(is_looked_up, &wanted);
+}
+
+static gboolean is_open_to_user(gconstpointer data)
+{
+    const AgentOnBus *at = data;
+    g_autofree char *path = root_path(at->root, CONTAINERS_DIR, UUID, NULL);
+    GStatBuf found;
+
+    return !g_stat(path, &found) && (found.st_mode & 0777) == 0710;
+}
+
+/*
+ * A server that is not reached when vgpud starts, or later: users keep their access, and get it as
+ * soon as there is an answer. At first it may say that there is no such user.
+ */
+static void test_directory_server(void)
+{
+    static const int errors[] = {ENOENT, EIO};
+    AgentOnBus at;
+
+    user_set_lookup(look_up);
+    open_shared(&at);
+    assert_says("tenant set red --user alice", 0, "", "");
+    assert_says("slice create half --door native --tenant red --uuid " UUID, 0, UUID, "");
+    for (guint i = 0; i < G_N_ELEMENTS(errors); i++) {
+        agent_on_bus_stop(&at);
+        g_atomic_int_set(&lookup_error, errors[i]);
+        slice_dirs_remove(at.root, UUID);
+        agent_on_bus_start(&at);
+        iterate_until_looked_up(1);
+        g_assert_false(is_open_to_user(&at));
+        g_atomic_int_set(&lookup_error, 0);
+        iterate_until(is_open_to_user, &at);
+        assert_acl(at.root, "u::rwx,u:1000:--x,g::---,m::--x,o::---");
+    }
+    g_atomic_int_set(&lookup_error, EIO);
+    assert_says("tenant set red --user alice --vgpus 9", 0, "", "");
+    iterate_until_looked_up(2);
+    g_assert_true(is_open_to_user(&at));
+    /* A vgpud that starts does not know what the server said before. */
+    agent_on_bus_restart(&at);
+    iterate_until_looked_up(2);
+    g_assert_true(is_open_to_user(&at));
+    /* Nobody keeps another tenant's slice for that. */
+    assert_says("tenant set blue --user bob", 0, "", "");
+    assert_says("slice set " UUID " --tenant blue", 0, "", "");
+    g_assert_false(is_open_to_user(&at));
+    user_set_lookup(NULL);
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/slice-doors/cdi", test_cdi);
     g_test_add_func("/slice-doors/no-layer", test_no_layer);
     g_test_add_func("/slice-doors/users", test_users);
+    g_test_add_func("/slice-doors/directory-server", test_directory_server);
     g_test_add_func("/slice-doors/vfio", test_vfio);
     g_test_add_func("/slice-doors/guards", test_guards);
     g_test_add_func("/slice-doors/guards-and-modes", test_guards_and_modes);
