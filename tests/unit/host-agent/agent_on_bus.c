@@ -45,6 +45,9 @@ void agent_on_bus_start(AgentOnBus *at)
 
 void agent_on_bus_stop(AgentOnBus *at)
 {
+    /* The journal's entry of the last call is written after the answer. */
+    while (g_main_context_iteration(NULL, FALSE)) {
+    }
     g_clear_handle_id(&at->owner, g_bus_unown_name);
     agent_free(at->agent);
     g_dbus_connection_close_sync(at->bus, NULL, NULL);

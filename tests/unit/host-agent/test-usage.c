@@ -6,6 +6,7 @@
 #include "host-agent/store/tables.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/recorded_host.h"
 
 #define PLACE "pci0000:00/0000:00:01.0/0000:02:00.0"
@@ -335,8 +336,11 @@ static void test_on_bus(void)
 static void test_rest(void)
 {
     AgentOnBus at;
+    FakeArbiter arbiter;
 
     agent_on_bus_open(&at, "shared");
+    fake_arbiter_open(&arbiter, at.root);
+    file_tree_write(at.root, "/run/vgpu/governor/0000:02:00.0/rest", "1\n");
     counters_watched(host_counters(agent_host(at.agent)));
     recorded_host_add_vgpu(at.root, PLACE, UUID, "amdgpu-vgpu-half",
                            "state=device=closed engine=ready|failure=|vram_bytes=8589934592|"
@@ -365,6 +369,7 @@ static void test_rest(void)
     agent_refresh(at.agent);
     usage_sampler_tick(agent_usage(at.agent), 60);
     assert_says("-o json report", 0, "\"Hours\" : 0.5,", "");
+    fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
 
