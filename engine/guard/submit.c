@@ -109,11 +109,13 @@ bool session_submit(struct session *session, const uint32_t *data, uint32_t word
     if (count > (words - 1) / BATCH_WORDS)
         return session_fail(session, "its submission names data outside of it");
     for (uint32_t i = 0; i < count; i++) {
-        const char *fault = find_fault(&batches[i], words);
+        /* A copy: commands may overlap their own batch, and patching them would change it. */
+        const struct vtest_batch batch = batches[i];
+        const char *fault = find_fault(&batch, words);
 
         if (fault)
             return session_fail(session, "%s", fault);
-        if (!submit_batch(session, &batches[i], data))
+        if (!submit_batch(session, &batch, data))
             return false;
     }
     return true;

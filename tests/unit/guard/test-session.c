@@ -252,6 +252,28 @@ static void test_submit_two(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(answer[1], ==, 1);
 }
 
+/*
+ * Batches that are the commands of their last one, which make a ring: the ring's idle time, which
+ * is raised, is that batch's own size.
+ */
+static void test_submit_itself(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t submit[29] = {
+        [0] = 4,           /* batches */
+        [6] = 188,         /* vkCreateRingMESA, in a number that the first does not use */
+        [10] = 1,          /* a description */
+        [12] = 1000384000, /* of a ring */
+        [20] = 6,          /* where the last one's commands begin, and how many there are */
+        [21] = 23,
+    };
+
+    client_hello(f->client);
+    client_message(f->client, VTEST_SUBMIT_CMD2, submit, G_N_ELEMENTS(submit));
+    fixture_run(f);
+    g_assert_cmpint(fake_virgl.submitted, ==, 23);
+    g_assert_cmpuint(fake_virgl.submitted_words[15], ==, 20000000);
+}
+
 /* What a wait sees if the guard ends under it: Mesa takes that for a lost device. */
 static void test_wait_lost(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -568,6 +590,7 @@ int main(int argc, char **argv)
     guard_test("/session/shm-limit", test_shm_limit);
     guard_test("/session/submit", test_submit);
     guard_test("/session/submit-two", test_submit_two);
+    guard_test("/session/submit-itself", test_submit_itself);
     guard_test("/session/wait-lost", test_wait_lost);
     guard_test("/session/end-is-an-error", test_end_is_an_error);
     guard_test("/session/worker-gone", test_worker_gone);
