@@ -40,7 +40,7 @@ void context_end(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return;
-    rings_fail(engine, &context->rings);
+    rings_fail(engine, context->serial, &context->rings);
     context->lost = true;
     context->lost_since = g_get_monotonic_time();
     end_worker(engine, context);
@@ -61,8 +61,11 @@ void context_fail_all_rings(struct engine *engine)
     void *value;
 
     g_hash_table_iter_init(&iter, engine->contexts);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        rings_fail(engine, &((const struct context *)value)->rings);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct context *context = value;
+
+        rings_fail(engine, context->serial, &context->rings);
+    }
 }
 
 void context_lost(struct engine *engine, struct context *context)
@@ -118,13 +121,23 @@ static uint32_t capset_meant(const struct engine *engine, uint32_t named)
     return capset_offered(engine, VIRTIO_GPU_CAPSET_VIRGL2) ? VIRTIO_GPU_CAPSET_VIRGL2 : 0;
 }
 
+static struct context *add(struct engine *engine, uint32_t ctx_id, uint32_t capset)
+{
+    struct context *context = g_new0(struct context, 1);
+
+    context->id = ctx_id;
+    context->serial = ++engine->contexts_made;
+    context->capset = capset;
+    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
+    return context;
+}
+
 uint32_t context_cmd_create(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_create *cmd = (const void *)request->data;
     uint32_t ctx_id = cmd->hdr.ctx_id;
     uint32_t capset =
         capset_meant(engine, cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK);
-    struct context *context;
     int connection = -1;
     int ret = 0;
 
@@ -147,10 +160,7 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     }
 
-    context = g_new0(struct context, 1);
-    context->id = ctx_id;
-    context->capset = capset;
-    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
+    add(engine, ctx_id, capset);
     if (capset)
         lifelines_add(&engine->lifelines, ctx_id, connection);
     return VIRTIO_GPU_RESP_OK_NODATA;
@@ -163,13 +173,10 @@ bool context_add_lost(struct engine *engine, uint32_t ctx_id, uint32_t capset)
     if (ctx_id == 0 || context_find(engine, ctx_id) ||
         g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return false;
-    context = g_new0(struct context, 1);
-    context->id = ctx_id;
-    context->capset = capset;
+    context = add(engine, ctx_id, capset);
     context->lost = capset != 0;
     context->lost_since = g_get_monotonic_time();
     context->withholds = context->lost;
-    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
     return true;
 }
 

@@ -20,6 +20,7 @@ struct request;
 
 /**
  * struct context
+ * @serial: of no other context that this engine has had: guests use their numbers again
  * @capset: 0 if virglrenderer does not know the context
  * @woken: the journal already says that its worker was woken
  * @barrier: the fence that the worker must reach before it is sent more (hold.h); 0: none
@@ -30,6 +31,7 @@ struct request;
  */
 struct context {
     uint32_t id;
+    uint64_t serial;
     uint32_t capset;
     bool lost;
     bool woken;

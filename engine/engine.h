@@ -47,10 +47,11 @@ struct engine {
     struct engine_capset capsets[ENGINE_MAX_CAPSETS];
     uint32_t num_capsets;
 
-    GHashTable *resources; /* id -> struct resource */
-    GHashTable *contexts;  /* id -> struct context */
-    uint64_t shm_bytes;    /* of resources that are host shared memory */
-    uint64_t image_bytes;  /* of images of 2D resources */
+    GHashTable *resources;  /* id -> struct resource */
+    GHashTable *contexts;   /* id -> struct context */
+    uint64_t contexts_made; /* since the start */
+    uint64_t shm_bytes;     /* of resources that are host shared memory */
+    uint64_t image_bytes;   /* of images of 2D resources */
     struct fence_table fences;
     struct lifelines lifelines;
     struct parking parking;

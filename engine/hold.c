@@ -9,10 +9,11 @@
  * A program can forge its ring's head, so that its worker waits although this says otherwise. That
  * stops its own VM until the watchdog ends the engine.
  */
-static bool has_come_to(struct engine *engine, const struct venus_ring *ring, uint32_t seqno)
+static bool has_come_to(struct engine *engine, const struct context *context,
+                        const struct venus_ring *ring, uint32_t seqno)
 {
     uint64_t size;
-    const void *memory = mapping_get_shm(engine, ring->resource, &size);
+    const void *memory = mapping_get_shm(engine, context->serial, ring->resource, &size);
     bool has = memory && venus_ring_has_come_to(ring, seqno, memory, size);
 
     if (memory)
@@ -30,7 +31,7 @@ static bool may_wait(struct engine *engine, const struct context *context, const
     case VENUS_AT_ONCE:
         return false;
     case VENUS_WAITS_FOR_RING:
-        return !has_come_to(engine, ring, seqno);
+        return !has_come_to(engine, context, ring, seqno);
     default:
         return true;
     }

@@ -24,11 +24,13 @@ void mapping_put(struct resource *resource)
     resource->map_size = 0;
 }
 
-void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size)
+void *mapping_get_shm(struct engine *engine, uint64_t maker, uint32_t resource_id, uint64_t *size)
 {
     struct resource *resource = resource_find(engine, resource_id);
 
-    if (!resource || !resource->shm || !mapping_get(resource))
+    if (!resource || !resource->shm || resource->maker != maker)
+        return NULL;
+    if (!mapping_get(resource))
         return NULL;
     *size = resource->map_size;
     return resource->map_addr;

@@ -19,10 +19,13 @@ bool mapping_get(struct resource *resource);
 void mapping_put(struct resource *resource);
 
 /*
- * Plain shared memory, which contains rings. NULL: there is no such resource, or it is another
- * kind. While the guest has it in its window, as it has its rings, this makes no system call.
+ * Plain shared memory that the context with this serial has made, as Mesa makes its rings. NULL: it
+ * has not, or the resource is of another kind. What is written to a ring must not reach another
+ * program's memory, so it is not enough that the guest's kernel has attached it to the context.
+ *
+ * While the guest has it in its window, as it has its rings, this makes no system call.
  */
-void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size);
+void *mapping_get_shm(struct engine *engine, uint64_t maker, uint32_t resource_id, uint64_t *size);
 void mapping_put_shm(struct engine *engine, uint32_t resource_id);
 
 #endif /* ENGINE_MAPPING_H */

@@ -27,6 +27,7 @@ enum resource_kind {
  * @width, @height: of a 2D resource
  * @image, @image_size, @format: its host's copy; NULL without a display
  * @shm: host shared memory, counted in engine->shm_bytes
+ * @maker: serial of the context in which it was made, if it is @shm
  * @only_guest: a blob of guest memory alone
  * @lost: it was in another host's memory, before the VM was moved
  * @backing: guest memory behind it
@@ -45,6 +46,7 @@ struct resource {
     uint64_t image_size;
     const struct pixel_format *format;
     bool shm;
+    uint64_t maker;
     bool only_guest;
     bool lost;
     struct backing backing;

@@ -96,13 +96,15 @@ static uint32_t check_blob(struct engine *engine, const struct request *request)
  * Blob id 0 requests plain shared memory, which nothing else counts. It is useful only in the
  * window; the factor leaves room for blobs that are not mapped yet.
  */
-static bool account_shm(struct engine *engine, struct resource *resource)
+static bool account_shm(struct engine *engine, const struct context *maker,
+                        struct resource *resource)
 {
     uint64_t limit = 2 * engine->info.window_bytes;
 
     if (resource->size > limit || engine->shm_bytes > limit - resource->size)
         return false;
     resource->shm = true;
+    resource->maker = maker->serial;
     engine->shm_bytes += resource->size;
     return true;
 }
@@ -142,7 +144,7 @@ uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *r
     resource->only_guest = cmd->blob_mem == VIRTIO_GPU_BLOB_MEM_GUEST;
 
     if (cmd->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST && cmd->blob_id == 0 &&
-        !account_shm(engine, resource))
+        !account_shm(engine, context_find(engine, cmd->hdr.ctx_id), resource))
         type = VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     if (type == VIRTIO_GPU_RESP_OK_NODATA && cmd->nr_entries)
         type = backing_get(engine, &resource->backing, request, sizeof(*cmd), cmd->nr_entries);

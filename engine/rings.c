@@ -9,13 +9,14 @@
 struct served {
     struct engine *engine;
     uint32_t ctx_id;
+    uint64_t maker;
 };
 
 static void *map(void *data, uint32_t resource, uint64_t *size)
 {
     const struct served *served = data;
 
-    return mapping_get_shm(served->engine, resource, size);
+    return mapping_get_shm(served->engine, served->maker, resource, size);
 }
 
 static void unmap(void *data, uint32_t resource)
@@ -33,25 +34,26 @@ static void send(void *data, uint32_t *commands, uint32_t words)
     virgl_renderer_submit_cmd(commands, (int)served->ctx_id, (int)words);
 }
 
-static const struct venus_ring_access access = {map, unmap, send};
+static const struct venus_ring_access ring_access = {map, unmap, send};
 
-bool rings_wake(struct engine *engine, uint32_t ctx_id, const struct venus_rings *rings)
+bool rings_wake(struct engine *engine, uint32_t ctx_id, uint64_t maker,
+                const struct venus_rings *rings)
 {
-    struct served served = {engine, ctx_id};
+    struct served served = {engine, ctx_id, maker};
 
-    return venus_rings_wake(rings, &access, &served);
+    return venus_rings_wake(rings, &ring_access, &served);
 }
 
-bool rings_rest(struct engine *engine, const struct venus_rings *rings)
+bool rings_rest(struct engine *engine, uint64_t maker, const struct venus_rings *rings)
 {
-    struct served served = {engine, 0};
+    struct served served = {engine, 0, maker};
 
-    return venus_rings_rest(rings, &access, &served);
+    return venus_rings_rest(rings, &ring_access, &served);
 }
 
-void rings_fail(struct engine *engine, const struct venus_rings *rings)
+void rings_fail(struct engine *engine, uint64_t maker, const struct venus_rings *rings)
 {
-    struct served served = {engine, 0};
+    struct served served = {engine, 0, maker};
 
-    venus_rings_fail(rings, &access, &served);
+    venus_rings_fail(rings, &ring_access, &served);
 }

@@ -14,7 +14,7 @@
 /* Logged once: a guest can cause it at every check. */
 static void wake_rings(struct engine *engine, struct context *context)
 {
-    if (!rings_wake(engine, context->id, &context->rings))
+    if (!rings_wake(engine, context->id, context->serial, &context->rings))
         return;
     if (!context->woken)
         g_message("context %u: its render worker slept with commands in a ring, and is woken",
@@ -63,7 +63,7 @@ static bool look_at(struct engine *engine, struct context *context)
     }
     wake_rings(engine, context);
     probe(engine, context);
-    return rings_rest(engine, &context->rings);
+    return rings_rest(engine, context->serial, &context->rings);
 }
 
 bool watch_contexts(struct engine *engine)

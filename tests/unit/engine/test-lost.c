@@ -21,6 +21,19 @@
 #define FATAL 2u
 #define RING  1u
 
+/* Of a context, in a resource that it names. */
+static void make_ring(struct fixture *f, uint32_t ctx_id)
+{
+    struct {
+        struct virtio_gpu_cmd_submit cmd;
+        uint32_t words[G_N_ELEMENTS(mesa_create_ring)];
+    } ring = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = ctx_id},
+                      .size = sizeof(mesa_create_ring)}};
+
+    memcpy(ring.words, mesa_create_ring, sizeof(mesa_create_ring));
+    g_assert_cmphex(fixture_ask(f, &ring, sizeof(ring)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
 static void make_context_with_ring(struct fixture *f)
 {
     struct virtio_gpu_resource_create_blob shm = {
@@ -34,18 +47,12 @@ static void make_context_with_ring(struct fixture *f)
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB,
         .resource_id = MESA_RING_RESOURCE,
     };
-    struct {
-        struct virtio_gpu_cmd_submit cmd;
-        uint32_t words[G_N_ELEMENTS(mesa_create_ring)];
-    } ring = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = LOST},
-                      .size = sizeof(mesa_create_ring)}};
 
-    memcpy(ring.words, mesa_create_ring, sizeof(mesa_create_ring));
     fixture_create_context(f, LOST);
     fixture_create_context(f, OTHER);
     g_assert_cmphex(fixture_ask(f, &shm, sizeof(shm)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(fixture_ask(f, &map, sizeof(map)), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
-    g_assert_cmphex(fixture_ask(f, &ring, sizeof(ring)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    make_ring(f, LOST);
 }
 
 /* As the guest sees it. */
@@ -66,6 +73,14 @@ static void lose(struct fixture *f)
 {
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     fake_virgl_kill_worker(LOST);
+    watch_lost(&f->engine);
+    g_test_assert_expected_messages();
+}
+
+static void lose_other(struct fixture *f)
+{
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 2*worker has ended*");
+    fake_virgl_kill_worker(OTHER);
     watch_lost(&f->engine);
     g_test_assert_expected_messages();
 }
@@ -104,6 +119,28 @@ static void test_fences(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     assert_answer(f, before, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     assert_answer(f, after, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     g_assert_cmpuint(f->engine.fences.withheld, ==, 0);
+}
+
+/* A program names another's memory as its ring. */
+static void test_not_its_memory(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    make_context_with_ring(f);
+    make_ring(f, OTHER);
+    lose_other(f);
+    g_assert_cmphex(ring_status(f), ==, 0);
+    lose(f);
+    g_assert_cmphex(ring_status(f), ==, FATAL);
+}
+
+/* The memory's program has ended, another one still shows it, and a third has the number. */
+static void test_number_again(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    make_context_with_ring(f);
+    destroy(f);
+    fixture_create_context(f, LOST);
+    make_ring(f, LOST);
+    lose(f);
+    g_assert_cmphex(ring_status(f), ==, 0);
 }
 
 /* What is done before the worker dies is done. */
@@ -299,6 +336,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     fixture_test("/lost/fences", 0, test_fences);
+    fixture_test("/lost/not-its-memory", 0, test_not_its_memory);
+    fixture_test("/lost/number-again", 0, test_number_again);
     fixture_test("/lost/done-before", 0, test_done_before);
     fixture_test("/lost/destroyed-first", 0, test_destroyed_first);
     fixture_test("/lost/minute", 0, test_minute);

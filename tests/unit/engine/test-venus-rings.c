@@ -181,7 +181,7 @@ static void assert_rest(struct fixture *f, uint32_t tail, uint32_t status, bool 
     control[MESA_RING_STATUS] = status;
     fake_virgl.map_content = control;
     fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
-    g_assert_cmpint(rings_rest(&f->engine, &context->rings), ==, rest);
+    g_assert_cmpint(rings_rest(&f->engine, context->serial, &context->rings), ==, rest);
     if (rest)
         g_assert_true(watch_contexts(&f->engine));
     fake_virgl.map_content = NULL;
