@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include "capset.h"
+#include "children.h"
 #include "context.h"
 #include "exit_code.h"
 #include "renderer.h"
@@ -70,10 +71,13 @@ bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *
                            GError **error)
 {
     static const struct renderer_events events = {on_ring_fence, on_global_fence};
-    uint32_t got = renderer_start(&events, engine, capsets, render_node, error);
+    uint32_t got;
 
+    children_adopt();
+    got = renderer_start(&events, engine, capsets, render_node, error);
     if (!got)
         return false;
+    engine->render_server = children_only();
     engine->virgl = got & CAPSET_VIRGL;
     capset_collect(engine, got);
     if (engine->num_capsets == 0) {

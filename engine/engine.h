@@ -18,6 +18,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #if G_BYTE_ORDER != G_LITTLE_ENDIAN
 #error "virtio and virglrenderer structures are used in place, which needs a little-endian host"
@@ -43,7 +44,8 @@ struct engine {
     struct vgpu_engine_info info;
     uint64_t epoch;
 
-    bool virgl; /* OpenGL commands run in this process; see renderer.h */
+    pid_t render_server; /* the one child; 0: unknown, or there is none */
+    bool virgl;          /* OpenGL commands run in this process; see renderer.h */
     struct engine_capset capsets[ENGINE_MAX_CAPSETS];
     uint32_t num_capsets;
 
@@ -61,6 +63,7 @@ struct engine {
     size_t request_buf_size;
     GByteArray *response;
 
+    bool closed;       /* the VM has ended; the next one gets another engine */
     uint64_t requests; /* handled so far */
     bool polling;      /* the control queue is polled without doorbells; see poller.h */
 };

@@ -15,6 +15,7 @@ enum exit_code {
     EXIT_CODE_SANDBOX = 6,  /* the sandbox cannot be built */
     EXIT_CODE_LOST = 7,     /* the driver gave this engine up; systemd starts the next */
     EXIT_CODE_NODE = 8,     /* a device node of the GPU is still missing; systemd tries again */
+    EXIT_CODE_CLOSED = 9,   /* the VM has ended; systemd starts an engine for the next one */
 };
 
 #define ENGINE_ERROR (engine_error_quark())

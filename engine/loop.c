@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loop.h"
 
+#include "children.h"
 #include "context.h"
 #include "engine.h"
 #include "exit_code.h"
@@ -68,22 +69,42 @@ bool loop_setup(GError **error)
     return true;
 }
 
-/* The only child is the render server; without it no context works and none can be made. */
-static bool check_children(GError **error)
+static bool is_render_server(pid_t pid, const void *data)
 {
-    int status;
-    pid_t pid;
+    const struct engine *engine = data;
 
-    child_died = 0;
-    pid = waitpid(-1, &status, WNOHANG);
-    if (pid <= 0)
-        return true;
+    return pid == engine->render_server;
+}
 
+/* What workers have left behind: they end with their contexts, and so must that. */
+static void kill_strays(const struct engine *engine)
+{
+    if (engine->render_server)
+        children_kill(is_render_server, engine);
+}
+
+static bool server_has_ended(int status, GError **error)
+{
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
                 WIFSIGNALED(status) ? "the render server was killed by signal %d"
                                     : "the render server ended with status %d",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return false;
+}
+
+/* Without the render server no context works and none can be made. */
+static bool check_children(const struct engine *engine, GError **error)
+{
+    int status;
+    pid_t pid;
+
+    child_died = 0;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (!engine->render_server || pid == engine->render_server)
+            return server_has_ended(status, error);
+    }
+    kill_strays(engine);
+    return true;
 }
 
 static bool refresh_info(struct engine *engine, GError **error)
@@ -106,16 +127,44 @@ static int exit_code_of_errno(int ret)
     return ret == -ESTALE || ret == -ENOTCONN ? EXIT_CODE_LOST : EXIT_CODE_DEVICE;
 }
 
-static bool handle_reset(struct engine *engine, uint64_t epoch, GError **error)
+/* The VM has ended, and the vGPU is still there for the next one. */
+static bool is_closed(struct engine *engine)
+{
+    struct vgpu_transport *transport = engine->transport;
+    struct vgpu_engine_info info;
+
+    return transport->ops->info(transport, &info) == 0 &&
+           !(info.state & (VGPU_STATE_OPEN | VGPU_STATE_REMOVED));
+}
+
+/*
+ * The next VM may be another customer's, and whatever this one's guest has made of its workers must
+ * not serve it. So this engine ends, and its unit with all of its processes. It does not answer the
+ * reset: an answer would let the next VM open the device before its engine is there.
+ */
+static bool close_engine(struct engine *engine, bool *stop)
+{
+    engine->closed = true;
+    *stop = true;
+    return true;
+}
+
+static bool handle_reset(struct engine *engine, uint64_t epoch, bool *stop, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
     int ret;
 
+    if (is_closed(engine))
+        return close_engine(engine, stop);
     if (!engine_reset(engine)) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER, "virglrenderer failed after a reset");
         return false;
     }
+    kill_strays(engine);
     ret = transport->ops->reset_done(transport, epoch);
+    /* It was closed meanwhile, so another reset is awaited. */
+    if (ret == -ESTALE && is_closed(engine))
+        return close_engine(engine, stop);
     if (ret < 0) {
         g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret),
                     "the driver did not accept the reset: %s", g_strerror(-ret));
@@ -175,8 +224,10 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
         *stop = true;
         return true;
     }
-    if ((event->events & VGPU_EVENT_RESET) && !handle_reset(engine, event->epoch, error))
+    if ((event->events & VGPU_EVENT_RESET) && !handle_reset(engine, event->epoch, stop, error))
         return false;
+    if (*stop)
+        return true;
     if ((event->events & VGPU_EVENT_CONFIG) && !handle_config(engine, error))
         return false;
     /* A reset before the guest used the device makes a new epoch without an event. */
@@ -231,7 +282,7 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *w
         return false;
     }
     if (ready <= 0)
-        return !child_died || check_children(error);
+        return !child_died || check_children(engine, error);
     woken->event = fds[0].revents != 0;
     if ((fds[1].revents & POLLIN) && read(wakeup_fd, &count, sizeof(count)) < 0) {
         /* EAGAIN: another thread was faster. */
@@ -239,7 +290,7 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *w
     woken->lost = fds[2].revents != 0;
     if (terminated || ((fds[0].revents & POLLHUP) && !(fds[0].revents & POLLIN)))
         *stop = true;
-    return !child_died || check_children(error);
+    return !child_died || check_children(engine, error);
 }
 
 /**
@@ -374,6 +425,7 @@ bool loop_run(struct engine *engine, GError **error)
 {
     bool ok = run(engine, error);
 
-    context_fail_all_rings(engine);
+    if (!engine->closed)
+        context_fail_all_rings(engine);
     return ok;
 }

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #ifndef VGPU_VERSION
 #define VGPU_VERSION "unknown"
@@ -173,6 +174,9 @@ static int run(const struct options *options, GError **error)
     shader_cache_use(options->shader_cache);
     engine_init(&engine, transport);
     ok = loop_setup(error) && serve(&engine, options, error);
+    /* At once, and without another word to a worker that may hang: its VM has ended. */
+    if (engine.closed)
+        _exit(EXIT_CODE_CLOSED);
     renderer_stop();
     engine_clear(&engine);
     device_close(transport);

@@ -175,10 +175,15 @@ static void vgpu_device_guest_reset(struct vgpu *vgpu)
 	vgpu_device_wait_reset(vgpu, msecs_to_jiffies(VGPU_RESET_PATIENCE_MS));
 }
 
-/* The VMM closes the device; opening it again waits for the engine. */
+/*
+ * The VMM closes the device; opening it again waits for the engine. An engine that has served the VM
+ * is told even if the guest has reset the device since, or the engine is still busy with that: it
+ * must not serve the next VM, which may be another customer's.
+ */
 void vgpu_device_power_off(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&vgpu->lock);
+	vgpu->engine.used |= vgpu->engine.served;
 	vgpu_device_end_epoch(vgpu);
 	vgpu_device_end_reset(vgpu);
 }
@@ -216,6 +221,7 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 		return;
 	}
 	vgpu->engine.used = true;
+	vgpu->engine.served = true;
 	/* It works again. */
 	vgpu->failure[0] = '\0';
 	vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
@@ -309,7 +315,9 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	if (!vgpu->engine.file)
 		return;
 	vgpu_engine_detach(vgpu);
-	strscpy(vgpu->failure, reason, sizeof(vgpu->failure));
+	/* One that ends because its VM has is no failure. */
+	if (vgpu->open || vgpu->engine.clean)
+		strscpy(vgpu->failure, reason, sizeof(vgpu->failure));
 	vgpu_window_keep_system_pages(vgpu);
 	vgpu_mem_release_all(vgpu);
 	vgpu_migration_forget(vgpu);

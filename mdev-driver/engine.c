@@ -96,6 +96,7 @@ void vgpu_engine_detach(struct vgpu *vgpu)
 	WRITE_ONCE(engine->file, NULL);
 	engine->ready = false;
 	engine->used = false;
+	engine->served = false;
 	WRITE_ONCE(engine->mm, NULL);
 	vgpu_engine_mm_leave(engine->attached);
 	engine->attached = NULL;

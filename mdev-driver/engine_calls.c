@@ -99,6 +99,7 @@ static void vgpu_engine_attach(struct vgpu *vgpu, struct file *file, struct vgpu
 	engine->events = 0;
 	engine->kicked = 0;
 	engine->used = false;
+	engine->served = false;
 	engine->clean = true;
 	engine->failed = false;
 	opened->attached = true;

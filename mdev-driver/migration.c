@@ -260,6 +260,7 @@ static void vgpu_migration_give_engine(struct vgpu *vgpu)
 		return;
 	if (!vgpu->lost && vgpu->engine.ready && vgpu->engine.clean) {
 		vgpu->engine.used = true;
+		vgpu->engine.served = true;
 		return;
 	}
 	if (!vgpu->lost)

@@ -191,6 +191,7 @@ struct vgpu_window {
  * @renderer: see struct vgpu_engine_ready
  * @clean: nothing of an earlier epoch is left in the engine
  * @used: the engine has been given something in this epoch
+ * @served: or in an earlier one: it has served a VM
  */
 struct vgpu_engine {
 	struct file *file;
@@ -206,6 +207,7 @@ struct vgpu_engine {
 	bool failed;
 	bool clean;
 	bool used;
+	bool served;
 };
 
 /* VFIO's regions after those of PCI. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "clients.h"
 
+#include "children.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,7 +17,7 @@
 void clients_init(struct clients *clients)
 {
     *clients = (struct clients){0};
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    children_adopt();
 }
 
 static struct client *find(struct clients *clients, pid_t pid)
@@ -26,6 +27,17 @@ static struct client *find(struct clients *clients, pid_t pid)
             return &clients->table[i];
     }
     return NULL;
+}
+
+static bool is_known(pid_t pid, const void *data)
+{
+    const struct clients *clients = data;
+
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        if (clients->table[i].pid == pid)
+            return true;
+    }
+    return pid == clients->keeper;
 }
 
 bool clients_ready(const struct clients *clients)
@@ -185,23 +197,6 @@ static void forget(struct client *client, int status)
     *client = (struct client){0};
 }
 
-static void kill_left_behind(struct clients *clients)
-{
-    g_autofree char *text = NULL;
-    g_auto(GStrv) pids = NULL;
-
-    /* This program has one thread; its number is that of the process. */
-    if (!g_file_get_contents("/proc/thread-self/children", &text, NULL, NULL))
-        return;
-    pids = g_strsplit(text, " ", -1);
-    for (char **name = pids; *name; name++) {
-        pid_t pid = (pid_t)strtol(*name, NULL, 10);
-
-        if (pid > 0 && pid != clients->keeper && !find(clients, pid))
-            kill(pid, SIGKILL);
-    }
-}
-
 void clients_reap(struct clients *clients)
 {
     int status;
@@ -215,6 +210,5 @@ void clients_reap(struct clients *clients)
         if (pid == clients->keeper)
             clients->keeper = 0;
     }
-    /* Their end is another SIGCHLD; processes below them are found then. */
-    kill_left_behind(clients);
+    children_kill(is_known, clients);
 }

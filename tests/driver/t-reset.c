@@ -323,6 +323,8 @@ static void test_vmm_killed_meanwhile(void)
     g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 0, GUEST_TIMEOUT_MS));
     kill(pid, SIGKILL);
     g_assert_true(wait_until(waitpid(pid, NULL, WNOHANG) == pid, 5000));
+    /* The close is a reset of its own. */
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 1, GUEST_TIMEOUT_MS));
     atomic_store(&tb->engine->state->hold, 0);
     assert_ok(peer_reset_done(tb->engine, atomic_load(&tb->engine->state->reset_epoch)));
     testbed_advance(tb, TESTBED_AT_GUEST);
@@ -355,6 +357,38 @@ static void test_vmm_killed(void)
     }
     testbed_advance(tb, TESTBED_AT_GUEST);
     assert_window_blank(tb, 0);
+    assert_round_trip(tb, 1);
+}
+
+/* An engine that has served a VM hears of its end, whatever the guest has done before. */
+static void test_close_after_reset(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    guest_reset(&tb->guest);
+    g_assert_cmpuint(atomic_load(&tb->engine->state->resets), ==, 1);
+    testbed_close_vmm(tb);
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) == 2, GUEST_TIMEOUT_MS));
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_round_trip(tb, 1);
+}
+
+/* It may end instead of answering: that is no failure, and the next VM waits for another engine. */
+static void test_close_ends_engine(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    g_autofree char *failure = NULL;
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    testbed_close_vmm(tb);
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) == 1, GUEST_TIMEOUT_MS));
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    failure = mdev_attr(tb->uuid, "vgpu/failure");
+    g_assert_cmpstr(failure, ==, "");
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/engine_losses"), ==, 0);
+    tb->stage = TESTBED_AT_VGPU;
+    testbed_advance(tb, TESTBED_AT_GUEST);
     assert_round_trip(tb, 1);
 }
 
@@ -462,6 +496,8 @@ int main(int argc, char **argv)
     driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
     driver_test_add("/reset/vmm-killed-meanwhile", test_vmm_killed_meanwhile);
     driver_test_add("/reset/vmm-killed", test_vmm_killed);
+    driver_test_add("/reset/close-after-reset", test_close_after_reset);
+    driver_test_add("/reset/close-ends-engine", test_close_ends_engine);
     driver_test_add("/reset/machine-sleeps", test_machine_sleeps);
     driver_test_add("/reset/vfio-reset", test_vfio_reset);
     driver_test_add("/reset/storm", test_storm);

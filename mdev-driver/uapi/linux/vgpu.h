@@ -259,6 +259,10 @@ struct vgpu_engine_epoch {
  * guest's reset is done, and the device status 0, when this is called (after 10 s at most; then the
  * engine counts as lost and its calls fail with ENOTCONN). The driver itself has removed the
  * window's content and unpinned all guest memory of the epoch.
+ *
+ * When the VMM closes the device, an engine that has served its VM gets the event again, with a
+ * state without VGPU_STATE_OPEN. It may exit instead of answering: opening the device waits for
+ * the next engine then.
  */
 #define VGPU_ENGINE_RESET_DONE	_IOW(VGPU_IOC_MAGIC, 0x13, struct vgpu_engine_epoch)
 

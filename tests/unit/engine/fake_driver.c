@@ -315,6 +315,7 @@ void fake_driver_init(struct fake_driver *driver)
     driver->base.ops = &fake_ops;
     driver->base.fd = -1;
     driver->info.api_version = VGPU_API_VERSION;
+    driver->info.state = VGPU_STATE_OPEN;
     driver->info.epoch = 7;
     driver->info.window_bytes = 1u << 20;
     driver->info.vram_bytes = 1u << 30;

@@ -110,6 +110,57 @@ static void test_events(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     done(f);
 }
 
+/*
+ * The VMM has closed the device: what the guest had is left to the process' end. Whoever opens it
+ * next waits for another engine, so nothing is answered.
+ */
+static void test_closed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const struct vgpu_engine_event reset = {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch};
+
+    fixture_create_context(f, 1);
+    f->driver.info.state = 0;
+    tell(f, 1, &reset, -EIO);
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_true(f->engine.closed);
+    g_assert_cmpuint(f->driver.reset_dones, ==, 0);
+    g_assert_cmpuint(g_hash_table_size(f->engine.contexts), ==, 1);
+    done(f);
+}
+
+static int reset_done_late(struct vgpu_transport *transport, uint64_t epoch G_GNUC_UNUSED)
+{
+    ((struct fake_driver *)transport)->info.state = 0;
+    return -ESTALE;
+}
+
+/* It is closed while the engine is busy with a reset of the guest's. */
+static void test_closed_meanwhile(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const struct vgpu_engine_event reset = {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch};
+
+    tell(f, 1, &reset, -EIO);
+    ops.reset_done = reset_done_late;
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_true(f->engine.closed);
+    done(f);
+}
+
+/* A removed vGPU needs no other engine. */
+static void test_closed_and_removed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const struct vgpu_engine_event events[] = {
+        {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch},
+        {.events = VGPU_EVENT_REMOVED},
+    };
+
+    f->driver.info.state = VGPU_STATE_REMOVED;
+    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_false(f->engine.closed);
+    done(f);
+}
+
 static void test_driver_fails(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     tell(f, 0, story.events, -EIO);
@@ -139,6 +190,64 @@ static void test_child(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     child_ends(f, 3, "the render server ended with status 3");
     child_ends(f, -SIGKILL, "the render server was killed by signal 9");
+}
+
+/*
+ * A render server, whose worker ends and leaves a process behind. @life is open as long as that
+ * lives, @ready until it has been left.
+ */
+static void serve_and_leave(const int *life, const int *ready)
+{
+    pid_t worker = fork();
+
+    if (worker == 0) {
+        if (fork() == 0) {
+            close(ready[1]);
+            for (;;)
+                pause();
+        }
+        _exit(0);
+    }
+    close(life[1]);
+    waitpid(worker, NULL, 0);
+    close(ready[1]);
+    for (;;)
+        pause();
+}
+
+/* A reset of the guest's ends what its workers have left behind, and not the render server. */
+static void test_strays(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const struct vgpu_engine_event events[] = {
+        {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch},
+        {.events = VGPU_EVENT_REMOVED},
+    };
+    int life[2], ready[2];
+    char byte;
+    pid_t server;
+
+    g_assert_no_errno(pipe(life));
+    g_assert_no_errno(pipe(ready));
+    server = fork();
+    if (server == 0)
+        serve_and_leave(life, ready);
+    close(life[1]);
+    close(ready[1]);
+    g_assert_cmpint(read(ready[0], &byte, 1), ==, 0);
+
+    f->engine.render_server = server;
+    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_cmpint(read(life[0], &byte, 1), ==, 0);
+    g_assert_cmpint(waitpid(server, NULL, WNOHANG), ==, 0);
+
+    kill(server, SIGKILL);
+    while (wait(NULL) > 0) {
+        /* The left one, if the loop has not seen it. */
+    }
+    close(life[0]);
+    close(ready[0]);
+    done(f);
 }
 
 /*
@@ -236,9 +345,13 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     fixture_test("/transfer/3d", 0, test_transfer);
     fixture_test("/loop/events", 0, test_events);
+    fixture_test("/loop/closed", 0, test_closed);
+    fixture_test("/loop/closed-meanwhile", 0, test_closed_meanwhile);
+    fixture_test("/loop/closed-and-removed", 0, test_closed_and_removed);
     fixture_test("/loop/shader-cache", 0, test_cache);
     fixture_test("/loop/driver-fails", 0, test_driver_fails);
     fixture_test("/loop/child", 0, test_child);
+    fixture_test("/loop/strays", 0, test_strays);
     fixture_test("/loop/released", 0, test_released);
     fixture_test("/loop/told-to-end", 0, test_told_to_end);
     return g_test_run();

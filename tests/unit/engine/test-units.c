@@ -3,6 +3,8 @@
  * What the systemd units of engine, guard and describer leave to an owned process, and the order of
  * the engine's modules.
  */
+#include "exit_code.h"
+
 #include <glib.h>
 #include <string.h>
 
@@ -70,6 +72,16 @@ static void test_nvidia(void)
     assert_lines(3, unwanted, FALSE);
 }
 
+/* An engine whose VM has ended has a code of its own (exit_code.h), and the next one starts. */
+static void test_closed(void)
+{
+    static const char *const lines[] = {"SuccessExitStatus=9", "RestartForceExitStatus=9",
+                                        "KillMode=control-group", NULL};
+
+    g_assert_cmpint(EXIT_CODE_CLOSED, ==, 9);
+    assert_lines(1, lines, TRUE);
+}
+
 /* Of those that have render workers. */
 static void test_timer_slack(void)
 {
@@ -80,13 +92,16 @@ static void test_timer_slack(void)
 
 /* Each may use those after it (docs/architecture.md). */
 static const char *const modules[] = {
-    "main",     "loop",      "engine",  "queue",
-    "watch",    "state",     "parking", "control", "resource_commands",
-    "submit",   "transfer",  "display", "image",
-    "window",   "scanout",   "capset",  "answer",
-    "hold",     "context",   "rings",   "mapping",
-    "resource", "backing",   "fence",   "lifelines",
-    "worker",   "transport",
+    "main",      "loop",     "engine",
+    "queue",     "watch",    "state",
+    "parking",   "control",  "resource_commands",
+    "submit",    "transfer", "display",
+    "image",     "window",   "scanout",
+    "capset",    "answer",   "hold",
+    "context",   "rings",    "mapping",
+    "resource",  "backing",  "fence",
+    "lifelines", "worker",   "children",
+    "transport",
 };
 
 static void assert_uses_none_before(size_t module)
@@ -117,6 +132,7 @@ int main(int argc, char **argv)
     g_test_add_func("/units/sockets", test_sockets);
     g_test_add_func("/units/shader-cache", test_cache);
     g_test_add_func("/units/nvidia", test_nvidia);
+    g_test_add_func("/units/closed", test_closed);
     g_test_add_func("/units/timer-slack", test_timer_slack);
     g_test_add_func("/modules/order", test_modules);
     return g_test_run();
