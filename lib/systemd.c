@@ -16,6 +16,11 @@ char *engine_unit_name(const char *uuid)
     return g_strconcat("vgpu-engine@", uuid, ".service", NULL);
 }
 
+char *guard_unit_name(const char *uuid)
+{
+    return g_strconcat("vgpu-guard@", uuid, ".service", NULL);
+}
+
 char *engine_unit_cgroup(const char *uuid)
 {
     g_autofree char *unit = engine_unit_name(uuid);
@@ -25,7 +30,9 @@ char *engine_unit_cgroup(const char *uuid)
 
 char *guard_unit_cgroup(const char *uuid)
 {
-    return g_strdup_printf(GUARDS "/vgpu-guard@%s.service", uuid);
+    g_autofree char *unit = guard_unit_name(uuid);
+
+    return g_build_filename(GUARDS, unit, NULL);
 }
 
 guint64 engine_unit_cpu_us(HostRoot *root, const char *uuid)

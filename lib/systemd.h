@@ -8,10 +8,11 @@
 
 #include "lib/host_root.h"
 
-/* "vgpu-engine@UUID.service". To be freed. */
+/* "vgpu-engine@UUID.service", "vgpu-guard@UUID.service". To be freed. */
 char *engine_unit_name(const char *uuid);
+char *guard_unit_name(const char *uuid);
 
-/* Its cgroup's directory, and that of the guard of a slice. To be freed. */
+/* Their cgroups' directories. To be freed. */
 char *engine_unit_cgroup(const char *uuid);
 char *guard_unit_cgroup(const char *uuid);
 

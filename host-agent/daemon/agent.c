@@ -385,6 +385,13 @@ static void gpu_added(VgpuGpu *gpu, void *data)
     g_signal_connect(gpu, "notify::switching", G_CALLBACK(switching_changed), data);
 }
 
+static void guard_starts(const char *uuid, void *data)
+{
+    const Agent *agent = data;
+
+    limits_sync_update(agent->limits, uuid);
+}
+
 static void claim_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
@@ -606,7 +613,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     schedule_start(agent->schedule, bus);
     pressure_watch_connect(agent->pressure, bus);
     refresh_watches(agent);
-    transport_sync_start(agent->doors, bus);
+    transport_sync_start(agent->doors, bus, guard_starts, agent);
     arbiter_sync_start(agent->arbiters, bus);
     cdi_sync_start(agent->cdi);
     node_access_start(agent->nodes);

@@ -198,12 +198,15 @@ typedef struct {
 
 /**
  * GuardUnits
+ * @starts: called with @data before a guard is started
  * @steps: of Step; the first is being done
  */
 struct GuardUnits {
     char *program;
     GDBusConnection *bus;
     GCancellable *end;
+    GuardStarts starts;
+    void *data;
     GQueue steps;
 };
 
@@ -217,7 +220,7 @@ static void step_free(void *data)
 
 static void ask_systemd(const GuardUnits *units, const char *method, const char *uuid)
 {
-    g_autofree char *unit = g_strconcat("vgpu-guard@", uuid, ".service", NULL);
+    g_autofree char *unit = guard_unit_name(uuid);
 
     unit_call(units->bus, method, unit);
 }
@@ -233,8 +236,10 @@ static void finish_first(GuardUnits *units, const GError *error)
                   "is in the package "
                   "vgpu-engine",
                   step->uuid, USER_PROGRAM, error->message);
-    if (!error && step->start)
+    if (!error && step->start) {
+        units->starts(step->uuid, units->data);
         ask_systemd(units, "StartUnit", step->uuid);
+    }
     step_free(step);
     do_first(units);
 }
@@ -288,12 +293,14 @@ void guard_units_stop(GuardUnits *units, const char *uuid)
     add(units, uuid, FALSE);
 }
 
-GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus)
+GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, GuardStarts starts, void *data)
 {
     GuardUnits *units = g_new0(GuardUnits, 1);
 
     units->program = root_path(root, USER_PROGRAM, NULL);
     units->bus = g_object_ref(bus);
+    units->starts = starts;
+    units->data = data;
     units->end = g_cancellable_new();
     g_queue_init(&units->steps);
     return units;

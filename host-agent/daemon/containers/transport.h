@@ -50,8 +50,11 @@ GStrv slice_dirs_list(HostRoot *root);
  */
 typedef struct GuardUnits GuardUnits;
 
+/* The guard of @uuid is about to be started: systemd may load its unit, which has its user. */
+typedef void (*GuardStarts)(const char *uuid, void *data);
+
 /* @bus: a reference is taken. */
-GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus);
+GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, GuardStarts starts, void *data);
 
 /* Pending steps are dropped. */
 void guard_units_free(GuardUnits *units);

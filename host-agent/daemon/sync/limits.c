@@ -9,7 +9,7 @@
 #include "lib/systemd.h"
 #include "lib/types.h"
 
-/* Host resources that the engine of a vGPU may use, enforced by its cgroup. */
+/* Host resources that an engine or a guard may use, enforced by its cgroup. */
 
 #define US_PER_PERCENT 10000
 #define DEFAULT_WEIGHT 100
@@ -64,9 +64,8 @@ static GVariant *engine_limits_properties(const EngineLimits *limits)
     return g_variant_builder_end(&builder);
 }
 
-static gboolean has_dropins(HostRoot *root, const char *where, const char *uuid, const char *file)
+static gboolean has_dropins(HostRoot *root, const char *where, const char *unit, const char *file)
 {
-    g_autofree char *unit = engine_unit_name(uuid);
     g_autofree char *dir = g_strconcat(unit, ".d", NULL);
     g_autofree char *path = g_build_filename(where, dir, file, NULL);
 
@@ -74,18 +73,29 @@ static gboolean has_dropins(HostRoot *root, const char *where, const char *uuid,
 }
 
 /* vgpu-engine-user has run, so the unit may be loaded: earlier, it would have no user. */
-static gboolean engine_limits_can_be_set(HostRoot *root, const char *uuid)
+static gboolean engine_limits_can_be_set(HostRoot *root, const char *unit)
 {
-    return has_dropins(root, USER_DIR, uuid, "vgpu.conf");
+    return has_dropins(root, USER_DIR, unit, "vgpu.conf");
 }
 
 /* Some were set since the vGPU was made; they stay when the engine is restarted. */
-static gboolean engine_limits_were_set(HostRoot *root, const char *uuid)
+static gboolean engine_limits_were_set(HostRoot *root, const char *unit)
 {
-    return has_dropins(root, CONTROL_DIR, uuid, NULL);
+    return has_dropins(root, CONTROL_DIR, unit, NULL);
 }
 
-/* Limits of engines' host resources, and of their GPUs if the kernel enforces them. */
+static gboolean is_guarded(const Slice *slice)
+{
+    return slice->transport == SLICE_TRANSPORT_GUARDED;
+}
+
+/* Its engine's or its guard's. */
+static char *unit_of(const Slice *slice)
+{
+    return is_guarded(slice) ? guard_unit_name(slice->uuid) : engine_unit_name(slice->uuid);
+}
+
+/* Limits of engines' and guards' host resources, and of their GPUs if the kernel enforces them. */
 
 /* One query to systemd about a vGPU. */
 typedef struct {
@@ -189,7 +199,7 @@ static void reverted(LimitsSync *link, const char *uuid, const GError *error)
 {
     (void)link;
     if (error)
-        g_message("vGPU %s was removed, but the limits of its engine's unit stay: %s", uuid,
+        g_message("slice %s was removed, but the limits of its unit stay: %s", uuid,
                   error->message);
 }
 
@@ -201,12 +211,11 @@ static gboolean is_there(const LimitsSync *link, const char *uuid)
 }
 
 /*
- * The vGPU was removed while systemd was asked: vgpu-engine-user may have run too early to remove
+ * The slice was removed while systemd was asked: vgpu-engine-user may have run too early to remove
  * this.
  */
-static void revert(LimitsSync *link, const char *uuid)
+static void revert(LimitsSync *link, const char *uuid, const char *unit)
 {
-    g_autofree char *unit = engine_unit_name(uuid);
     const char *units[] = {unit, NULL};
 
     ask(link, "RevertUnitFiles", g_variant_new("(^as)", units), uuid, reverted);
@@ -214,23 +223,37 @@ static void revert(LimitsSync *link, const char *uuid)
 
 static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *error)
 {
+    g_autofree char *unit = engine_unit_name(uuid);
+
     if (error) {
         g_message("cannot limit the engine of vGPU %s: %s", uuid, error->message);
         g_hash_table_remove(link->asked, uuid); /* requested again with the next event */
     } else if (!is_there(link, uuid)) {
-        revert(link, uuid);
+        revert(link, uuid, unit);
     }
 }
 
-/* At run time only: the unit keeps it as long as the vGPU exists, and that ends with a boot. */
-static void set_engine_limits(LimitsSync *link, const char *uuid, const EngineLimits *limits)
+static void guard_limits_set(LimitsSync *link, const char *uuid, const GError *error)
 {
-    g_autofree char *unit = engine_unit_name(uuid);
+    g_autofree char *unit = guard_unit_name(uuid);
+
+    if (error) {
+        g_message("cannot limit the guard of slice %s: %s", uuid, error->message);
+        g_hash_table_remove(link->asked, uuid);
+    } else if (!slices_find(link->slices, uuid)) {
+        revert(link, uuid, unit);
+    }
+}
+
+/* At run time only: the unit keeps it as long as the slice exists, and that ends with a boot. */
+static void set_engine_limits(LimitsSync *link, const Slice *slice, const EngineLimits *limits)
+{
+    g_autofree char *unit = unit_of(slice);
     GVariant *properties = engine_limits_properties(limits);
 
-    g_hash_table_insert(link->asked, g_strdup(uuid), g_memdup2(limits, sizeof(*limits)));
-    ask(link, "SetUnitProperties", g_variant_new("(sb@a(sv))", unit, TRUE, properties), uuid,
-        engine_limits_set);
+    g_hash_table_insert(link->asked, g_strdup(slice->uuid), g_memdup2(limits, sizeof(*limits)));
+    ask(link, "SetUnitProperties", g_variant_new("(sb@a(sv))", unit, TRUE, properties), slice->uuid,
+        is_guarded(slice) ? guard_limits_set : engine_limits_set);
 }
 
 static gboolean is_being_asked(const LimitsSync *link, const char *uuid)
@@ -242,23 +265,31 @@ static gboolean is_being_asked(const LimitsSync *link, const char *uuid)
     return FALSE;
 }
 
-static gboolean are_in_force(const LimitsSync *link, const char *uuid, const EngineLimits *limits)
+static gboolean are_in_force(const LimitsSync *link, const char *uuid, const char *unit,
+                             const EngineLimits *limits)
 {
     const EngineLimits *asked = g_hash_table_lookup(link->asked, uuid);
 
     if (asked && engine_limits_equal(asked, limits) && is_being_asked(link, uuid))
         return TRUE;
-    if (!engine_limits_were_set(host_root(link->host), uuid))
+    if (!engine_limits_were_set(host_root(link->host), unit))
         return engine_limits_are_none(limits);
     return asked && engine_limits_equal(asked, limits);
 }
 
-/* FALSE: the files do not have its type, so nothing is changed. */
+/*
+ * FALSE: the files do not have its type, so nothing is changed. A container's slice of its own size
+ * has none, and gets what its size gives.
+ */
 static gboolean find_limits(const LimitsSync *link, const Slice *slice, EngineLimits *limits)
 {
     const Gpu *gpu = host_gpu(link->host, slice->gpu);
     Offer offer;
 
+    if (!*slice->type) {
+        *limits = engine_limits_of(slice, 0, 0);
+        return TRUE;
+    }
     if (!gpu || !offers_find(link->offers, gpu, slice->type, &offer))
         return FALSE;
     *limits = engine_limits_of(slice, offer.cpu, offer.memory);
@@ -267,12 +298,12 @@ static gboolean find_limits(const LimitsSync *link, const Slice *slice, EngineLi
 
 static void hold(LimitsSync *link, const Slice *slice)
 {
-    HostRoot *root = host_root(link->host);
+    g_autofree char *unit = unit_of(slice);
     EngineLimits limits;
 
-    if (engine_limits_can_be_set(root, slice->uuid) && find_limits(link, slice, &limits) &&
-        !are_in_force(link, slice->uuid, &limits))
-        set_engine_limits(link, slice->uuid, &limits);
+    if (engine_limits_can_be_set(host_root(link->host), unit) &&
+        find_limits(link, slice, &limits) && !are_in_force(link, slice->uuid, unit, &limits))
+        set_engine_limits(link, slice, &limits);
 }
 
 static char *device_cgroup(const LimitsSync *link, const Slice *slice)
@@ -304,7 +335,7 @@ void limits_sync_update(LimitsSync *link, const char *uuid)
 
     if (!link->bus)
         return;
-    if (slice && slice->present && slice_is_vgpu(slice))
+    if (slice && slice->present && (slice_is_vgpu(slice) || is_guarded(slice)))
         hold(link, slice);
     else
         g_hash_table_remove(link->asked, uuid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The limits of engines' cgroups. */
+/* The limits of engines' and guards' cgroups. */
 #ifndef VGPUD_SYNC_LIMITS_H
 #define VGPUD_SYNC_LIMITS_H
 
@@ -9,15 +9,17 @@
 #include "host-agent/model/slice.h"
 
 /*
- * Host resources that the engine of a vGPU may use, enforced by its cgroup: processor time and
- * memory. Set as systemd's properties of its unit, so that systemd and the kernel always agree.
+ * Host resources that the engine of a vGPU, or the guard of a container's slice, may use, enforced
+ * by its cgroup: processor time and memory. Set as systemd's properties of its unit, so that
+ * systemd and the kernel always agree.
  */
 
 #define LIMIT_NONE G_MAXUINT64
 
 /*
  * What an engine may need besides its guest's GPU memory: itself, shader compilation, and a render
- * worker for each of the guest's contexts, of which there are 128 at most.
+ * worker for each of the guest's contexts, of which there are 128 at most. A guard needs as much
+ * for 64 clients.
  */
 #define ENGINE_OWN_MEMORY (G_GUINT64_CONSTANT(4) << 30)
 
@@ -35,7 +37,7 @@ typedef struct {
 } EngineLimits;
 
 /*
- * Of a vGPU whose type has @cpu and @memory (GpuType). Without a memory limit in the type, the
+ * Of a slice whose type has @cpu and @memory (GpuType). Without a memory limit in the type, the
  * engine may use its vGPU's memory as host memory, as it does on a GPU without its own memory, its
  * oversubscription, and ENGINE_OWN_MEMORY. That is more than a computing guest needs, and less than
  * all.
@@ -66,7 +68,7 @@ void limits_sync_start(LimitsSync *link, GDBusConnection *bus);
 /* Types or slices have changed. */
 void limits_sync_refresh(LimitsSync *link);
 
-/* One slice was added, changed or removed, or has a new engine. */
+/* One slice was added, changed or removed, or has a new engine, or its guard is about to start. */
 void limits_sync_update(LimitsSync *link, const char *uuid);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "host-agent/daemon/containers/owner_dirs.h"
-#include "host-agent/daemon/containers/transport.h"
 #include "lib/host_root.h"
 #include "host-agent/daemon/host/authority.h"
 
@@ -356,9 +355,9 @@ static void sweep(TransportSync *link)
             remove_dirs(link, dirs[i]);
 }
 
-void transport_sync_start(TransportSync *link, GDBusConnection *bus)
+void transport_sync_start(TransportSync *link, GDBusConnection *bus, GuardStarts starts, void *data)
 {
-    link->units = guard_units_new(host_root(link->host), bus);
+    link->units = guard_units_new(host_root(link->host), bus, starts, data);
     sweep(link);
     transport_sync_refresh(link);
 }

@@ -8,6 +8,7 @@
 #define VGPUD_SYNC_TRANSPORT_SYNC_H
 
 #include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
 
@@ -21,7 +22,8 @@ void transport_sync_free(TransportSync *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TransportSync, transport_sync_free)
 
 /* From now on guards are started and stopped; remains of removed slices are deleted. */
-void transport_sync_start(TransportSync *link, GDBusConnection *bus);
+void transport_sync_start(TransportSync *link, GDBusConnection *bus, GuardStarts starts,
+                          void *data);
 
 /*
  * A slice was added, changed or removed. To be called before its arbiter is told: the directory

@@ -11,13 +11,20 @@
 const char slices_types[] = "[type vgpu-full]\nvram=1/1\n"
                             "[type vgpu-half]\nvram=1/2\nweight=400\n";
 
-/* vgpu-engine-user, which records its arguments. */
+/* vgpu-engine-user, which records its arguments, and gives the unit its user. */
 static void add_user_program(HostRoot *root)
 {
     static const char path[] = "/usr/lib/mdev-vgpu/vgpu-engine-user";
     g_autofree char *full = root_path(root, path, NULL);
 
-    file_tree_write(root, path, "#!/bin/sh\necho \"$@\" >>\"$0.log\"\n");
+    file_tree_write(root, path,
+                    "#!/bin/sh\n"
+                    "echo \"$@\" >>\"$0.log\"\n"
+                    "run=${0%/usr/*}/run/systemd\n"
+                    "rm -rf \"$run/system/vgpu-$3@$2.service.d\"\n"
+                    "[ \"$1\" = add ] || exec rm -rf \"$run/system.control/vgpu-$3@$2.service.d\"\n"
+                    "mkdir -p \"$run/system/vgpu-$3@$2.service.d\"\n"
+                    "echo >\"$run/system/vgpu-$3@$2.service.d/vgpu.conf\"\n");
     g_assert_cmpint(g_chmod(full, 0755), ==, 0);
 }
 

@@ -216,6 +216,49 @@ static void test_guards(void)
     agent_on_bus_close(&at);
 }
 
+#define NO_LIMIT "<uint64 18446744073709551615>"
+#define GUARD(uuid, cpu, weight, memory)                                                           \
+    "('vgpu-guard@" uuid ".service', true, [('CPUQuotaPerSecUSec', " cpu "), ('CPUWeight', " weight \
+    "), ('MemoryMax', " memory ")])\n"
+#define CONTROL "/run/systemd/system.control/vgpu-guard@" UUID ".service.d/50-MemoryMax.conf"
+
+/* Waits for a call, and forgets it. */
+static void assert_set(FakeSystemd *systemd, const char *set)
+{
+    iterate_until_said(systemd->set, "\n");
+    g_assert_cmpstr(systemd->set->str, ==, set);
+    g_string_truncate(systemd->set, 0);
+}
+
+/* A guard has the limits that an engine has: of its type, or of its size. */
+static void test_guard_limits(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_shared(&at);
+    fake_systemd_start(&systemd, at.daemon);
+    assert_says("slice create half --door guarded --uuid " UUID, 0, "guarded", "");
+    assert_set(&systemd, GUARD(UUID, NO_LIMIT, "<uint64 400>", "<uint64 12876513280>"));
+    file_tree_write(at.root, CONTROL, "");
+    file_tree_write(at.root, "/etc/vgpu/types.d/10-test.conf",
+                    "[type vgpu-half]\nvram=1/2\nweight=400\ncpu=150%\nmemory=2G\n");
+    assert_says("reload", 0, "", "");
+    assert_set(&systemd, GUARD(UUID, "<uint64 1500000>", "<uint64 400>", "<uint64 2147483648>"));
+    assert_says("slice set " UUID " --weight 7", 0, "", "");
+    assert_set(&systemd, GUARD(UUID, "<uint64 1500000>", "<uint64 7>", "<uint64 2147483648>"));
+
+    /* Another guard, of which systemd knows nothing. */
+    assert_says("tenant set red", 0, "", "");
+    assert_says("slice set " UUID " --tenant red", 0, "", "");
+    assert_set(&systemd, GUARD(UUID, "<uint64 1500000>", "<uint64 7>", "<uint64 2147483648>"));
+
+    assert_says("slice create --door guarded --vram 1G --weight 100 --uuid " UUID2, 0, "", "");
+    assert_set(&systemd, GUARD(UUID2, NO_LIMIT, NO_LIMIT, "<uint64 5368709120>"));
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
 /* Another tenant gets another guard, and nobody's program is ended for it. */
 static void test_guards_and_tenants(void)
 {
@@ -397,6 +440,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-doors/directory-server", test_directory_server);
     g_test_add_func("/slice-doors/vfio", test_vfio);
     g_test_add_func("/slice-doors/guards", test_guards);
+    g_test_add_func("/slice-doors/guards-limits", test_guard_limits);
     g_test_add_func("/slice-doors/guards-and-modes", test_guards_and_modes);
     g_test_add_func("/slice-doors/guards-and-tenants", test_guards_and_tenants);
     return g_test_run();
