@@ -69,16 +69,23 @@ static const char *find_limit(const struct session *session, uint64_t shm_bytes)
 }
 
 /* Before the client has it: it could free the memory at once, and keep the descriptor. */
-static bool keep(struct session *session, uint32_t id, struct blob *blob, int fd, const char **why)
+static bool keep(struct session *session, uint32_t id, struct blob *blob, uint32_t type, int fd,
+                 const char **why)
 {
+    bool shm = type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM;
     bool gone;
 
+    if (!shm && type != VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF)
+        return false;
     if (session->keeper < 0)
         return true;
-    blob->kept = keeper_keep(session->keeper, id, fd, &gone);
+    blob->kept = shm ? keeper_keep_shm(session->keeper, id, fd, &gone)
+                     : keeper_keep(session->keeper, id, fd, &gone);
     if (gone)
         session_fail(session, "the guard's keeper has ended");
-    *why = "the slice has no memory left for it, or its clients have the maximum number of buffers";
+    *why = shm ? "its clients have the maximum number of blobs of shared memory"
+               : "the slice has no memory left for it, or its clients have the maximum number of "
+                 "buffers";
     return blob->kept;
 }
 
@@ -102,8 +109,7 @@ static int make(struct session *session, uint32_t id, struct blob *blob,
         return -1;
     *why = "this GPU's driver cannot share it as a dma-buf";
     if (virgl_renderer_resource_export_blob(id, &type, &fd) == 0) {
-        if (type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM ||
-            (type == VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF && keep(session, id, blob, fd, why)))
+        if (keep(session, id, blob, type, fd, why))
             return fd;
         close(fd);
     }

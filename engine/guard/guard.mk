@@ -34,13 +34,13 @@ $(GUARD_TESTS): $(GUARD_TESTS_OUT)/%: $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o 
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
 
 # Over stand-ins for the kernel and for a member of a slice.
-$(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,keeper.o kept.o)
+$(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,keeper.o kept.o kept_shm.o)
 
 .SECONDARY: $(GUARD_TESTS_COMMON) \
 	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
-GUARD_LIVE := build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits
+GUARD_LIVE := build/guard/t-hostile build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits
 UNIT_TESTS += tests/guard/live.t tests/guard/kills.t
 UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
@@ -57,9 +57,9 @@ build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies: build/guar
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -O2 -g -o $@ $(filter %.c,$^) $(ENGINE_TESTS_LIBS)
 
-build/guard/t-hoard: tests/guard/t-hoard.c
+build/guard/t-hoard: tests/guard/t-hoard.c engine/guard/vtest.h
 	@mkdir -p $(@D)
-	$(CC) $(ENGINE_WARN) -D_GNU_SOURCE -O2 -g -o $@ $< -lvulkan
+	$(CC) $(ENGINE_WARN) -D_GNU_SOURCE -Iengine/guard -O2 -g -o $@ $< -lvulkan
 
 # If there is no /dev/udmabuf, lavapipe needs this to share its memory.
 build/guard/udmabuf-shim.so: tests/rig/lib/udmabuf-shim.c

@@ -2,6 +2,7 @@
 #include "keeper.h"
 
 #include "kept.h"
+#include "kept_shm.h"
 #include "keeper_wire.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ struct keeping {
     const char *socket_path;
     GArray *connections;
     struct kept_table kept;
+    struct kept_shm shm;
     int sweep_ms;
     gint64 sweep_at;
     bool told;
@@ -63,11 +65,31 @@ static void leave(struct keeping *keeping)
     keeping->kept.member = NULL;
 }
 
-static bool keep(struct keeping *keeping, int connection, uint32_t id, int fd)
+static bool say(int connection, bool kept)
 {
-    const char answer = fd >= 0 && join(keeping) && kept_add(&keeping->kept, connection, id, fd);
+    const char answer = kept;
 
     return send(connection, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+static bool keep(struct keeping *keeping, int connection, uint32_t id, int fd)
+{
+    return say(connection,
+               fd >= 0 && join(keeping) && kept_add(&keeping->kept, connection, id, fd));
+}
+
+static bool keep_shm(struct keeping *keeping, int connection, uint32_t id, int fd)
+{
+    return say(connection, fd >= 0 && kept_shm_add(&keeping->shm, connection, id, fd));
+}
+
+static void release(struct keeping *keeping, int connection, uint32_t id)
+{
+    /* If one buffer after the other is released, not all of them must be checked each time. */
+    if (!keeping->kept.released)
+        sweep_soon(keeping);
+    kept_release(&keeping->kept, connection, id);
+    kept_shm_release(&keeping->shm, connection, id);
 }
 
 /* False: the session must not be listened to any more. */
@@ -86,14 +108,13 @@ static bool take_packet(struct keeping *keeping, int connection)
     }
     if (packet.call == KEEPER_KEEP)
         return keep(keeping, connection, packet.id, fd);
+    if (packet.call == KEEPER_KEEP_SHM)
+        return keep_shm(keeping, connection, packet.id, fd);
     if (fd >= 0)
         close(fd);
     if (packet.call != KEEPER_RELEASE)
         return false;
-    /* If one buffer after the other is released, not all of them must be checked each time. */
-    if (!keeping->kept.released)
-        sweep_soon(keeping);
-    kept_release(&keeping->kept, connection, packet.id);
+    release(keeping, connection, packet.id);
     return true;
 }
 
@@ -115,6 +136,7 @@ static void forget_session(struct keeping *keeping, guint index)
 
     sweep_soon(keeping);
     kept_release_all(&keeping->kept, connection);
+    kept_shm_release_all(&keeping->shm, connection);
     close(connection);
     g_array_remove_index_fast(keeping->connections, index);
 }
@@ -180,12 +202,14 @@ void keeper_run(int control, const char *socket_path)
 
     keeping.connections = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
     kept_init(&keeping.kept);
+    kept_shm_init(&keeping.shm);
     watch(&keeping, control);
     while (turn(&keeping))
         ;
     for (guint i = 1; i < keeping.connections->len; i++)
         close(g_array_index(keeping.connections, struct pollfd, i).fd);
     kept_clear(&keeping.kept);
+    kept_shm_clear(&keeping.shm);
     g_array_unref(keeping.connections);
     if (keeping.kept.member)
         leave(&keeping);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The keeper: a process of the guard that holds each DMA buffer that a client was given, for as
- * long as anybody else holds it. It is a member of the slice, so that the memory stays charged: a
- * client can free memory in its render worker and keep the descriptor, or pass it on.
+ * long as anybody else holds it (kept.h). It is a member of the slice, so that the memory stays
+ * charged: a client can free memory in its render worker and keep the descriptor, or pass it on. Of
+ * plain shared memory, the keeper gives the content back instead (kept_shm.h).
  *
  * Sessions tell it what they give to their clients, and when they release it themselves; the end of
  * a session releases all of its buffers. From then on the kernel's reference count shows when
@@ -17,6 +18,8 @@
 
 /* Of all clients together: what the arbiter remembers of one process (LEDGER_MEMBER_OBJECTS). */
 #define KEEPER_MAX_KEPT 4096u
+/* The same of memfds: a part of the files that the process may have open. */
+#define KEEPER_MAX_SHM 65536u
 
 /**
  * struct keeper - in the guard
@@ -40,6 +43,7 @@ int keeper_connect(const struct keeper *keeper);
  * there are too many.
  */
 bool keeper_keep(int connection, uint32_t id, int fd, bool *gone);
+bool keeper_keep_shm(int connection, uint32_t id, int fd, bool *gone);
 
 /* In a session: it has released number @id. */
 void keeper_release(int connection, uint32_t id);

@@ -10,6 +10,7 @@ enum keeper_call {
     KEEPER_CONNECT, /* the guard, with a session's connection */
     KEEPER_KEEP,    /* a session, with a DMA buffer; answered by a byte: nonzero, it is kept */
     KEEPER_RELEASE,
+    KEEPER_KEEP_SHM, /* the same with a memfd */
 };
 
 struct keeper_packet {

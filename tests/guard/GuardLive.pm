@@ -132,11 +132,13 @@ sub worker {
     return undef;
 }
 
+# With its options besides.
 sub start_guard {
+    my (@options) = @_;
     unlink $socket, "$dir/guard";
     mkdir "$dir/shaders";
     my $guard = start('guard', {}, 'build/engine/vgpu-guard', '--gpu=soft:live', "--socket=$socket", '--no-landlock',
-        "--shader-cache=$dir/shaders", @own);
+        "--shader-cache=$dir/shaders", @own, @options);
     within(60, sub { output($guard) =~ /using Vulkan driver/ && -S $socket });
     return $guard;
 }

@@ -129,4 +129,11 @@ is(finish($job, 100), 0, 'the next guard serves the next client');
 kill 'TERM', $guard->{pid};
 is(finish($guard, 10), 0, 'it ends when it is told to');
 
+# With a keeper, as a slice's guard has, though without an arbiter.
+$guard = start_guard('--setenv=VGPU_GOVERNOR=1');
+my $hoard = start('hoard', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-hoard', '--shared', 256);
+is(finish($hoard, 60), 0, 'shared memory that clients keep after they have left is empty') or diag(output($hoard), output($guard));
+kill 'TERM', $guard->{pid};
+is(finish($guard, 10), 0, 'the guard ends when it is told to');
+
 done_testing();

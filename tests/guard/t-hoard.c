@@ -3,12 +3,22 @@
  * A client that frees its GPU memory, and keeps it all the same: by the mapping that a child
  * process has of each allocation. It prints how much of it there is when the next allocation fails,
  * or --most MiB; then it lets go of all, and prints whether as much can be had again.
+ *
+ * With --shared MiB it does the same with plain shared memory, by descriptors that it keeps after
+ * it has disconnected from the guard (VTEST_SOCKET_NAME), and prints how much of it is still there.
  */
+#include "vtest.h"
+
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vulkan/vulkan.h>
@@ -17,6 +27,7 @@
 #define MIB         (1u << 20)
 #define MOST_PIECES 1024u
 #define GPUS        8u
+#define SHARED_MIB  64u /* in one blob, of one client */
 
 struct gpu {
     VkPhysicalDevice physical;
@@ -125,15 +136,113 @@ static void let_go(const pid_t *holders, unsigned count)
     }
 }
 
+static int connect_guard(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = getenv("VTEST_SOCKET_NAME");
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    if (!path || strlen(path) >= sizeof(address.sun_path))
+        fail("VTEST_SOCKET_NAME", 0);
+    strcpy(address.sun_path, path);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        fail("connecting to the guard", fd);
+    return fd;
+}
+
+/* The descriptor that follows an answer. */
+static int receive_fd(int connection)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    char byte;
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control.bytes)};
+    int fd = -1;
+
+    if (recvmsg(connection, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
+        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+    return fd;
+}
+
+/* Shared memory with content, of a client that has left. */
+static int hoard_shared(void)
+{
+    static const uint32_t name[] = {4, VTEST_CREATE_RENDERER, 0x72646f68};
+    static const uint32_t rest[] = {
+        1, VTEST_CONTEXT_INIT, 4, 6, VTEST_RESOURCE_CREATE_BLOB, 2, 1, SHARED_MIB * MIB, 0, 0, 0,
+    };
+    uint32_t answer[VTEST_HEADER_WORDS + 1];
+    int connection = connect_guard(), fd;
+    void *map;
+
+    if (write(connection, name, sizeof(name)) != (ssize_t)sizeof(name) ||
+        write(connection, rest, sizeof(rest)) != (ssize_t)sizeof(rest) ||
+        recv(connection, answer, sizeof(answer), MSG_WAITALL) != (ssize_t)sizeof(answer))
+        fail("a blob of shared memory", 0);
+    fd = receive_fd(connection);
+    map = mmap(NULL, SHARED_MIB * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        fail("mapping a blob of shared memory", fd);
+    memset(map, 1, SHARED_MIB * MIB);
+    close(connection);
+    return fd;
+}
+
+static unsigned long mib_of(const int *fds, unsigned count)
+{
+    unsigned long blocks = 0;
+    struct stat status;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (fstat(fds[i], &status) < 0)
+            fail("fstat", fds[i]);
+        blocks += (unsigned long)status.st_blocks;
+    }
+    return blocks * 512 / MIB;
+}
+
+static int shared(unsigned mib)
+{
+    static int fds[MOST_PIECES];
+    unsigned count = mib / SHARED_MIB;
+    unsigned long left = mib;
+
+    for (unsigned i = 0; i < count; i++)
+        fds[i] = hoard_shared();
+    for (unsigned tries = 0; tries < 100 && left; tries++) {
+        usleep(100000);
+        left = mib_of(fds, count);
+    }
+    printf("shared %u MiB, left %lu MiB\n", count * SHARED_MIB, left);
+    return left ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* What follows the option @name. */
+static unsigned option(int argc, char **argv, const char *name, unsigned piece)
+{
+    unsigned mib = argc == 3 && !strcmp(argv[1], name) ? (unsigned)atoi(argv[2]) : 0;
+
+    return mib / piece <= MOST_PIECES ? mib / piece * piece : 0;
+}
+
 int main(int argc, char **argv)
 {
-    unsigned most = argc == 3 && !strcmp(argv[1], "--most") ? (unsigned)atoi(argv[2]) : 0;
+    unsigned most = option(argc, argv, "--most", PIECE_MIB);
+    unsigned of_shared = option(argc, argv, "--shared", SHARED_MIB);
     static pid_t holders[MOST_PIECES];
     struct gpu gpu;
     unsigned count, again = 0;
 
-    if (most / PIECE_MIB == 0 || most / PIECE_MIB > MOST_PIECES)
-        fail("usage: t-hoard --most MIB", 0);
+    if (of_shared)
+        return shared(of_shared);
+    if (!most)
+        fail("usage: t-hoard --most MIB | --shared MIB", 0);
     open_gpu(&gpu);
     count = hoard(&gpu, holders, most / PIECE_MIB);
     printf("hoarded %u MiB\n", count * PIECE_MIB);

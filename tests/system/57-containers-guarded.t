@@ -104,6 +104,14 @@ point('memory that a program has freed, and keeps all the same, stays charged', 
     return "$small MiB of 32, $large of 72\n" . without_guard('safe', $safe);
 });
 
+point('shared memory that its clients keep after they have left is given back', sub {
+    guarded('safe', $safe, '--vram 32M');
+    my $said = VGPU::Podman::in_container('safe', 'sh -c \'VTEST_SOCKET_NAME=/run/vgpu/vtest/safe.sock /opt/t-hoard --shared 512\'');
+    die $said if $said !~ /^shared 512 MiB, left 0 MiB$/m;
+    given_back($safe);
+    return $said . without_guard('safe', $safe);
+});
+
 # Mesa's default socket is that of the device that was named last.
 point('two slices in one container, and one of the door native: each is chosen by its socket', sub {
     ctl("slice create --vram 64M --door native --name web --uuid $web");

@@ -334,6 +334,7 @@ int virgl_renderer_resource_export_blob(uint32_t id, uint32_t *fd_type, int *fd)
     g_assert_nonnull(resource);
     *fd = memfd_create("fake-blob", MFD_CLOEXEC);
     *fd_type = fake_virgl.export_opaque ? VIRGL_RENDERER_BLOB_FD_TYPE_OPAQUE
+               : fake_virgl.export_shm  ? VIRGL_RENDERER_BLOB_FD_TYPE_SHM
                                         : VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF;
     g_assert_cmpint(ftruncate(*fd, (off_t)resource->size), ==, 0);
     return 0;

@@ -34,6 +34,7 @@ struct fake_fence {
  * @fences: struct fake_fence, still pending
  * @map_misaligned: maps begin in the middle of a page
  * @export_opaque: blobs are exported in a form that only Vulkan can map
+ * @export_shm: as shared memory
  * @map_content: the beginning of a map, of @map_content_words; NULL: zeroes
  * @busy_context: its worker has not finished its messages: whatever waits for its answer would hang
  * @submitted: dwords of the last command buffer, or -1
@@ -56,6 +57,7 @@ struct fake_virgl {
     bool map_misaligned;
     bool signal_at_once;
     bool export_opaque;
+    bool export_shm;
     uint32_t venus_capset_size;
     uint32_t drm_capset_size;
     GArray *fences;

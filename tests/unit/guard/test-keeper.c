@@ -253,6 +253,78 @@ static void test_session(struct live *live, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpint(slice.members, ==, 0);
 }
 
+/* As a worker makes it, with a page of content. */
+static int shared_memory(void)
+{
+    int fd = memfd_create("shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    g_assert_no_errno(ftruncate(fd, SIZE));
+    g_assert_no_errno(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
+    g_assert_cmpint(write(fd, "content", 7), ==, 7);
+    return fd;
+}
+
+static bool is_empty(int fd)
+{
+    struct stat status;
+
+    g_assert_no_errno(fstat(fd, &status));
+    g_assert_cmpint(status.st_size, ==, SIZE);
+    return status.st_blocks == 0;
+}
+
+static void wait_until_empty(int fd)
+{
+    for (unsigned i = 0; i < 60000 && !is_empty(fd); i++)
+        g_usleep(1000);
+    g_assert_true(is_empty(fd));
+}
+
+/* Whoever has the memfd: its content is given back when it is released, or its session ends. */
+static void test_shm(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    int one = keeper_connect(&live->keeper), two = keeper_connect(&live->keeper);
+    int first = shared_memory(), second = shared_memory(), other = shared_memory();
+    bool gone;
+
+    g_assert_true(keeper_keep_shm(one, 1, first, &gone));
+    g_assert_true(keeper_keep_shm(one, 2, second, &gone));
+    g_assert_true(keeper_keep_shm(two, 1, other, &gone));
+    keeper_release(one, 1);
+    wait_until_empty(first);
+    g_assert_false(is_empty(second));
+    close(one);
+    wait_until_empty(second);
+    g_assert_false(is_empty(other));
+    close(two);
+    wait_until_empty(other);
+    close(first);
+    close(second);
+    close(other);
+}
+
+/* A client cannot keep the content by a seal of its own. */
+static void test_shm_seals(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    int connection = keeper_connect(&live->keeper);
+    int fd = shared_memory();
+    int sealed = shared_memory();
+    bool gone;
+
+    g_assert_no_errno(fcntl(sealed, F_ADD_SEALS, F_SEAL_FUTURE_WRITE));
+    g_assert_false(keeper_keep_shm(connection, 1, sealed, &gone));
+    g_assert_false(gone);
+    g_assert_true(keeper_keep_shm(connection, 1, fd, &gone));
+    g_assert_false(keeper_keep_shm(connection, 1, fd, &gone));
+    g_assert_cmpint(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), ==, -1);
+    g_assert_false(keeper_keep_shm(connection, 2, connection, &gone));
+    g_assert_false(gone);
+    close(connection);
+    wait_until_empty(fd);
+    close(fd);
+    close(sealed);
+}
+
 static bool is_ended(int connection)
 {
     struct pollfd end = {.fd = connection, .events = POLLIN};
@@ -310,6 +382,8 @@ int main(int argc, char **argv)
     TABLE_TEST("refused", test_refused);
     TABLE_TEST("too-many", test_too_many);
     LIVE_TEST("session", test_session);
+    LIVE_TEST("shm", test_shm);
+    LIVE_TEST("shm-seals", test_shm_seals);
     LIVE_TEST("hostile", test_hostile);
     LIVE_TEST("gone", test_gone);
     return g_test_run();

@@ -174,6 +174,29 @@ static void test_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     keeper_ends(f, keeper);
 }
 
+/* Plain shared memory, too. */
+static void test_kept_shm(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct keeper_packet packet;
+    int keeper, fd;
+
+    keeper_says(f, "\1", 1, &keeper);
+    fake_virgl.export_shm = true;
+    client_hello(f->client);
+    client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 0, 0);
+    client_send(f->client, VTEST_RESOURCE_UNREF, 1);
+    fixture_run(f);
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
+    g_assert_cmpuint(packet.call, ==, KEEPER_KEEP_SHM);
+    g_assert_cmpuint(packet.id, ==, 1);
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
+    g_assert_cmpuint(packet.call, ==, KEEPER_RELEASE);
+    g_assert_cmpuint(packet.id, ==, 1);
+    keeper_ends(f, keeper);
+}
+
 static void test_not_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     int keeper;
@@ -585,6 +608,7 @@ int main(int argc, char **argv)
     guard_test("/session/blob-refused", test_blob_refused);
     guard_test("/session/blob-opaque", test_blob_opaque);
     guard_test("/session/kept", test_kept);
+    guard_test("/session/kept-shm", test_kept_shm);
     guard_test("/session/not-kept", test_not_kept);
     guard_test("/session/keeper-gone", test_keeper_gone);
     guard_test("/session/shm-limit", test_shm_limit);
