@@ -112,19 +112,38 @@ void vgpu_device_settle(struct vgpu *vgpu)
 	wake_up_all(&vgpu->state_wait);
 }
 
-/* The time limit of a reset. */
+/* The engine has not let go in time. */
+static void vgpu_device_lose_slow(struct vgpu *vgpu)
+{
+	if (vgpu->open) {
+		vgpu_device_lose(vgpu, "the engine did not release everything in time when the guest reset the device");
+		return;
+	}
+	vgpu_log(vgpu, warn, "the engine did not release in time what a VM had that has closed the device; the next VM needs another engine\n");
+	vgpu_device_lose(vgpu, "the engine did not release everything in time when the VM closed the device");
+}
+
+/* The time limit of a reset, and of an engine that has to let go of what a VM had. */
 void vgpu_device_reset_work(struct work_struct *work)
 {
 	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, reset_work);
 
 	mutex_lock(&vgpu->lock);
-	if (vgpu->resetting && time_after_eq(jiffies, vgpu->reset_end)) {
+	if (time_after_eq(jiffies, vgpu->reset_end)) {
 		if (!vgpu_device_let_go(vgpu))
-			vgpu_device_lose(vgpu, "the engine did not release everything in time when the guest reset the device");
+			vgpu_device_lose_slow(vgpu);
 		if (vgpu->resetting)
 			vgpu_device_end_reset(vgpu);
 	}
 	mutex_unlock(&vgpu->lock);
+}
+
+static void vgpu_device_limit_reset(struct vgpu *vgpu)
+{
+	unsigned long timeout = msecs_to_jiffies(vgpu_device_patience_ms());
+
+	vgpu->reset_end = jiffies + timeout;
+	mod_delayed_work(system_wq, &vgpu->reset_work, timeout);
 }
 
 /*
@@ -135,16 +154,13 @@ void vgpu_device_reset_work(struct work_struct *work)
  */
 static void vgpu_device_begin_reset(struct vgpu *vgpu)
 {
-	unsigned long timeout = msecs_to_jiffies(vgpu_device_patience_ms());
-
 	lockdep_assert_held(&vgpu->lock);
 	vgpu->reset_wants_engine |= vgpu->lost;
 	vgpu_device_end_epoch(vgpu);
 	WRITE_ONCE(vgpu->resetting, true);
-	vgpu->reset_end = jiffies + timeout;
 	vgpu_device_settle(vgpu);
 	if (vgpu->resetting)
-		mod_delayed_work(system_wq, &vgpu->reset_work, timeout);
+		vgpu_device_limit_reset(vgpu);
 }
 
 /* Drops vgpu->lock while waiting. migration.lock may be held, for which only threads of the same VMM wait. */
@@ -176,9 +192,10 @@ static void vgpu_device_guest_reset(struct vgpu *vgpu)
 }
 
 /*
- * The VMM closes the device; opening it again waits for the engine. An engine that has served the VM
- * is told even if the guest has reset the device since, or the engine is still busy with that: it
- * must not serve the next VM, which may be another customer's.
+ * The VMM closes the device; opening it again waits for the engine, for no longer than a reset does:
+ * one that is well but never lets go would keep the device from every VM. An engine that has served
+ * the VM is told even if the guest has reset the device since, or the engine is still busy with
+ * that: it must not serve the next VM, which may be another customer's.
  */
 void vgpu_device_power_off(struct vgpu *vgpu)
 {
@@ -186,6 +203,8 @@ void vgpu_device_power_off(struct vgpu *vgpu)
 	vgpu->engine.used |= vgpu->engine.served;
 	vgpu_device_end_epoch(vgpu);
 	vgpu_device_end_reset(vgpu);
+	if (!vgpu_device_let_go(vgpu))
+		vgpu_device_limit_reset(vgpu);
 }
 
 /* The device's state when a VMM opens it. */

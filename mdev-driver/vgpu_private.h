@@ -304,7 +304,9 @@ struct vgpu_stats {
  * @stopped: the VM is, and its memory must stay as it is
  * @leaving: being removed; no VMM opens it from now on
  * @removed: told to go; set without @lock
- * @resetting: a reset waits for the engine, until @reset_end (in jiffies)
+ * @resetting: a reset waits for the engine
+ * @reset_end, @reset_work: until when (in jiffies), and until when an engine may keep what a VM had
+ *	that has closed the device
  * @reset_wants_engine: and for a new one
  * @params_lock: params; vram_bytes changes under gpus_lock, too, window_bytes and scanouts only
  *	while closed and under @lock, too

@@ -331,6 +331,53 @@ static void test_vmm_killed_meanwhile(void)
     assert_round_trip(tb, 1);
 }
 
+/*
+ * An engine that lives, but does not release what the VM had, is lost after the time of a reset: the
+ * next VM gets another one.
+ */
+static void test_close_never_answered(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    g_autofree char *failure = NULL;
+    EnginePeer *stuck = tb->engine;
+    uint64_t epoch = peer_epoch(stuck);
+    int error = 0;
+
+    assert_ok(mdev_set_reset_timeout_ms(1500));
+    atomic_store(&stuck->state->hold, ENGINE_HOLD_RESET);
+    testbed_close_vmm(tb);
+    g_assert_true(wait_until(atomic_load(&stuck->state->resets) > 0, GUEST_TIMEOUT_MS));
+    /* Not before. */
+    tb->engine = engine_peer_try_start(tb->uuid, 0, &error);
+    g_assert_null(tb->engine);
+    g_assert_cmpint(error, ==, -EBUSY);
+    g_assert_true(wait_until((tb->engine = engine_peer_try_start(tb->uuid, 0, &error)), 15000));
+    failure = mdev_attr(tb->uuid, "vgpu/failure");
+    g_assert_cmpstr(failure, !=, "");
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_round_trip(tb, 1);
+    g_assert_cmpint(peer_reset_done(stuck, epoch), <, 0);
+    engine_peer_stop(stuck);
+    assert_round_trip(tb, 2);
+}
+
+/* One that answers the close in time serves the next VM, long after the time of a reset. */
+static void test_close_answered_late(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t epoch = peer_epoch(tb->engine);
+
+    assert_ok(mdev_set_reset_timeout_ms(1500));
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    testbed_close_vmm(tb);
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 0, GUEST_TIMEOUT_MS));
+    atomic_store(&tb->engine->state->hold, 0);
+    assert_ok(peer_reset_done(tb->engine, epoch));
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    g_usleep(2500000);
+    assert_round_trip(tb, 1);
+}
+
 /* The VMM ends in the middle of everything; the next one finds a clean device. */
 static void test_vmm_killed(void)
 {
@@ -495,6 +542,8 @@ int main(int argc, char **argv)
     driver_test_add("/reset/engine-never-answers", test_engine_never_answers);
     driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
     driver_test_add("/reset/vmm-killed-meanwhile", test_vmm_killed_meanwhile);
+    driver_test_add("/reset/close-never-answered", test_close_never_answered);
+    driver_test_add("/reset/close-answered-late", test_close_answered_late);
     driver_test_add("/reset/vmm-killed", test_vmm_killed);
     driver_test_add("/reset/close-after-reset", test_close_after_reset);
     driver_test_add("/reset/close-ends-engine", test_close_ends_engine);

@@ -425,14 +425,15 @@ static void test_start_in_gap(void)
     open_nvidia(&at, &systemd);
     assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
     root_remove(at.root, READINGS);
+    iterate_until_said(systemd.started, "vgpu-arbiter@" NVIDIA ".service\n");
+    g_string_truncate(systemd.started, 0);
     agent_on_bus_restart(&at);
+    iterate_until_said(systemd.started, "vgpu-arbiter@" NVIDIA ".service\n");
     assert_says("reload", 0, "", "");
     assert_says("slice create half --door native", 3, "", "has a type \"half\"");
     g_assert_true(is_told_of_slice(&at));
-    g_string_truncate(systemd.started, 0);
     write_readings(at.root);
     agent_refresh(at.agent);
-    iterate_until_said(systemd.started, "vgpu-arbiter@" NVIDIA ".service\n");
     assert_says("slice create half --door native", 0, "native", "");
     g_assert_null(strstr(systemd.stopped->str, "vgpu-arbiter@"));
     fake_systemd_stop(&systemd);
