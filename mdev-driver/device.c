@@ -352,7 +352,7 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	vgpu_device_tell(vgpu);
 }
 
-/* Continues with steps that were not possible where the event was noticed. */
+/* The loss of an engine, where it could not be carried out when it was noticed. */
 void vgpu_device_lost_work(struct work_struct *work)
 {
 	struct vgpu *vgpu = container_of(work, struct vgpu, lost_work);
@@ -360,7 +360,16 @@ void vgpu_device_lost_work(struct work_struct *work)
 	mutex_lock(&vgpu->lock);
 	if (vgpu_engine_mm_gone(vgpu->engine.attached))
 		vgpu_device_lose(vgpu, "the engine died");
-	else if (vgpu->lost && vgpu->open)
+	mutex_unlock(&vgpu->lock);
+}
+
+/* Further answers for a guest that has lost its engine: see vgpu_queue_answer_lost(). */
+void vgpu_device_answer_work(struct work_struct *work)
+{
+	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, answer_work);
+
+	mutex_lock(&vgpu->lock);
+	if (vgpu->lost && vgpu->open)
 		vgpu_queue_answer_lost(vgpu);
 	mutex_unlock(&vgpu->lock);
 }

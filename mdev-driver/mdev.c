@@ -35,6 +35,7 @@ int vgpu_object_init(struct vgpu *vgpu)
 	init_waitqueue_head(&vgpu->state_wait);
 	INIT_LIST_HEAD(&vgpu->node);
 	INIT_WORK(&vgpu->lost_work, vgpu_device_lost_work);
+	INIT_DELAYED_WORK(&vgpu->answer_work, vgpu_device_answer_work);
 	INIT_WORK(&vgpu->revoke_work, vgpu_device_revoke_work);
 	INIT_DELAYED_WORK(&vgpu->reset_work, vgpu_device_reset_work);
 	INIT_DELAYED_WORK(&vgpu->tell_work, vgpu_device_tell_work);
@@ -73,6 +74,7 @@ void vgpu_object_fini(struct vgpu *vgpu)
 	cancel_delayed_work_sync(&vgpu->reset_work);
 	flush_work(&vgpu->revoke_work);
 	flush_work(&vgpu->lost_work);
+	cancel_delayed_work_sync(&vgpu->answer_work);
 	vgpu_window_fini(vgpu);
 	if (vgpu->window_bytes_open)
 		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);

@@ -229,7 +229,8 @@ void vgpu_queue_forget(struct vgpu *vgpu)
 	}
 }
 
-static void vgpu_queue_drain(struct vgpu *vgpu, u32 q)
+/* Whether the guest has refilled the ring as fast as it was answered: there may be more. */
+static bool vgpu_queue_drain(struct vgpu *vgpu, u32 q)
 {
 	bool interrupt = false;
 	int ret;
@@ -240,14 +241,26 @@ static void vgpu_queue_drain(struct vgpu *vgpu, u32 q)
 			      &interrupt);
 	if (interrupt)
 		vgpu_queue_interrupt(vgpu, q);
-	/* A guest that refills as fast as it is answered must not keep the lock. */
-	if (ret == -EAGAIN)
-		schedule_work(&vgpu->lost_work);
+	return ret == -EAGAIN;
+}
+
+/* How long a guest whose rings come full waits for its next answers. */
+#define VGPU_ANSWER_PAUSE_MS	10u
+
+/*
+ * A guest that refills as fast as it is answered must keep neither the lock nor a processor: kernel threads belong to
+ * no VM, so its share would not limit them.
+ */
+static void vgpu_queue_answer_later(struct vgpu *vgpu)
+{
+	vgpu->answer_pause_ms = clamp(2 * vgpu->answer_pause_ms, 1u, VGPU_ANSWER_PAUSE_MS);
+	queue_delayed_work(system_unbound_wq, &vgpu->answer_work, msecs_to_jiffies(vgpu->answer_pause_ms));
 }
 
 /* Answers all chains with an error: first those in flight, then the available ones. */
 void vgpu_queue_answer_lost(struct vgpu *vgpu)
 {
+	bool more = false;
 	unsigned int q, i;
 
 	lockdep_assert_held(&vgpu->lock);
@@ -263,8 +276,12 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu)
 			vgpu_queue_answer(vgpu, q, &inflight->chain);
 			vgpu_inflight_free(inflight);
 		}
-		vgpu_queue_drain(vgpu, q);
+		more |= vgpu_queue_drain(vgpu, q);
 	}
+	if (more)
+		vgpu_queue_answer_later(vgpu);
+	else
+		vgpu->answer_pause_ms = 0;
 }
 
 static void vgpu_queue_deliver_one(struct vgpu *vgpu, u32 q, struct vgpu_inflight *inflight)

@@ -114,6 +114,7 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 	mutex_unlock(&vgpu->lock);
 	vgpu_irq_release_all(vgpu);
 	flush_work(&vgpu->lost_work);
+	cancel_delayed_work_sync(&vgpu->answer_work);
 	vgpu_device_tell(vgpu);
 }
 

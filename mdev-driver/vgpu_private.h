@@ -313,6 +313,7 @@ struct vgpu_stats {
  * @window_bytes_open: latched at open
  * @pop_lock: of QUEUE_POP: bounce; held while the engine's memory is written
  * @notes: under @lock
+ * @answer_work, @answer_pause_ms: answers for full rings of a guest that has lost its engine; under @lock
  * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that
  * none drowns another's
  * @tell_limit, @tell_work: see vgpu_device_tell()
@@ -360,6 +361,8 @@ struct vgpu {
 	struct vgpu_screen display;
 	struct vgpu_engine engine;
 	struct work_struct lost_work;
+	struct delayed_work answer_work;
+	unsigned int answer_pause_ms;
 	struct ratelimit_state log_limit;
 	struct ratelimit_state tell_limit;
 	struct delayed_work tell_work;
@@ -468,6 +471,7 @@ void vgpu_device_settle(struct vgpu *vgpu);
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
 void vgpu_device_needs_reset(struct vgpu *vgpu);
 void vgpu_device_lost_work(struct work_struct *work);
+void vgpu_device_answer_work(struct work_struct *work);
 void vgpu_device_revoke(struct vgpu *vgpu);
 void vgpu_device_revoke_work(struct work_struct *work);
 void vgpu_device_tell(struct vgpu *vgpu);

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -166,10 +167,122 @@ static void test_guest_resets(void)
     listener_free(&listener);
 }
 
+/* Entries of the table that each request of the greedy guest has, so that answering takes a while. */
+#define GREEDY_TABLE 16
+#define GREEDY_RING  256
+#define GREEDY_MS    2000
+/* A ring each 10 ms. */
+#define MOST_ANSWERS (GREEDY_MS / 10 * GREEDY_RING)
+/* Without a pause of this that the guest sees: the pauses are short at first. */
+#define PAUSE_US     1000
+#define MOST_AT_ONCE (5 * GREEDY_RING)
+
+/* All of the ring names one head. */
+static void offer_one_head(GuestQueue *q)
+{
+    GuestBuf out[GREEDY_TABLE - 1], in;
+    int head;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(out); i++) {
+        guest_alloc(q->guest, 32, 16, &out[i].iova);
+        out[i].len = 32;
+    }
+    guest_alloc(q->guest, 32, 16, &in.iova);
+    in.len = 32;
+    head = guest_queue_add(q, out, G_N_ELEMENTS(out), &in, 1, true);
+    g_assert_cmpint(head, >=, 0);
+    for (unsigned i = 0; i < q->size; i++)
+        q->avail->ring[i] = (uint16_t)head;
+}
+
+typedef struct {
+    GuestQueue *q;
+    atomic_uint answers;
+    atomic_bool over;
+    unsigned most_at_once;
+} Greedy;
+
+static void stay_on(size_t cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Offers the whole ring again whenever something of it was answered. */
+static void *be_greedy(void *data)
+{
+    Greedy *greedy = data;
+    volatile uint16_t *used = &greedy->q->used->idx, *avail = &greedy->q->avail->idx;
+    uint16_t last = *used, now;
+    int64_t last_us = 0;
+    unsigned at_once = 0;
+
+    stay_on(1);
+    for (; !atomic_load(&greedy->over); last = now) {
+        int64_t now_us = g_get_monotonic_time();
+
+        now = *used;
+        *avail = (uint16_t)(now + greedy->q->size);
+        if (now == last)
+            continue;
+        atomic_fetch_add(&greedy->answers, (uint16_t)(now - last));
+        at_once = (now_us - last_us < PAUSE_US ? at_once : 0) + (uint16_t)(now - last);
+        greedy->most_at_once = MAX(greedy->most_at_once, at_once);
+        last_us = now_us;
+    }
+    return NULL;
+}
+
+/*
+ * With its engine gone, a guest gets its answers by the driver's own work while its ring is full, and
+ * nobody's share limits that.
+ */
+static void test_greedy_guest(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_OPEN);
+    Greedy greedy = {.q = &tb->guest.queue[0]};
+    unsigned kicks = 0, before;
+    GThread *thread;
+    int64_t end;
+
+    guest_probe(&tb->guest, &tb->dev, &tb->ram);
+    tb->stage = TESTBED_AT_GUEST;
+    guest_reset(&tb->guest);
+    g_assert_true(guest_negotiate(&tb->guest, GUEST_FEATURES));
+    guest_queue_setup(&tb->guest, 0, GREEDY_RING);
+    guest_set_status(&tb->guest, guest_status(&tb->guest) | VIRTIO_CONFIG_S_DRIVER_OK);
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    g_assert_true(wait_until(guest_status(&tb->guest) & VIRTIO_CONFIG_S_NEEDS_RESET, 5000));
+    offer_one_head(greedy.q);
+    thread = g_thread_new("greedy", be_greedy, &greedy);
+    stay_on(0);
+    end = now_ms() + GREEDY_MS;
+    do {
+        before = atomic_load(&greedy.answers);
+        guest_queue_kick_always(greedy.q);
+        kicks++;
+        /* The thread may have been too late once; then the guest has to kick again. */
+        while (wait_until(atomic_load(&greedy.answers) != before, 20) && now_ms() < end)
+            before = atomic_load(&greedy.answers);
+    } while (now_ms() < end);
+    atomic_store(&greedy.over, true);
+    g_thread_join(thread);
+    g_test_message("%u answers in %u ms for %u kicks, %u at once", atomic_load(&greedy.answers), GREEDY_MS,
+                   kicks, greedy.most_at_once);
+    g_assert_cmpuint(atomic_load(&greedy.answers), >, 10 * greedy.q->size);
+    g_assert_cmpuint(atomic_load(&greedy.answers), <=, MOST_ANSWERS);
+    g_assert_cmpuint(greedy.most_at_once, <=, MOST_AT_ONCE);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
     driver_test_add("/floods/engine-fails", test_engine_fails);
     driver_test_add("/floods/guest-resets", test_guest_resets);
+    driver_test_add("/floods/greedy-guest", test_greedy_guest);
     return driver_test_run();
 }
