@@ -23,10 +23,10 @@
  * @offset: where the engine maps it
  * @pages: NULL if the VM has taken the page away, or it is not pinned yet; under map_lock
  * @filling: MEM_PIN works on it, and frees it if it is @gone; under mem.lock
- * @gone: in no list any more; under mem.lock
+ * @gone: not in the tree any more; under mem.lock
  */
 struct vgpu_mem_object {
-	struct list_head node;
+	struct rb_node node;
 	u64 offset;
 	u64 npages;
 	bool writable;
@@ -303,14 +303,36 @@ const struct vgpu_guest_ops vgpu_guest_ops = {
 
 static struct vgpu_mem_object *vgpu_mem_find(struct vgpu *vgpu, u64 offset)
 {
-	struct vgpu_mem_object *object;
+	struct rb_node *node = vgpu->mem.objects.rb_node;
 
 	lockdep_assert_held(&vgpu->map_lock);
-	list_for_each_entry(object, &vgpu->mem.objects, node)
-		if (offset >= object->offset &&
-		    offset - object->offset < object->npages << PAGE_SHIFT)
+	while (node) {
+		struct vgpu_mem_object *object = rb_entry(node, struct vgpu_mem_object, node);
+
+		if (offset < object->offset)
+			node = node->rb_left;
+		else if (offset - object->offset >= object->npages << PAGE_SHIFT)
+			node = node->rb_right;
+		else
 			return object;
+	}
 	return NULL;
+}
+
+/* Offsets only grow: a new object is the last one. */
+static void vgpu_mem_add(struct vgpu *vgpu, struct vgpu_mem_object *object)
+{
+	struct rb_node **link = &vgpu->mem.objects.rb_node, *parent = NULL;
+
+	lockdep_assert_held(&vgpu->mem.lock);
+	mutex_lock(&vgpu->map_lock);
+	while (*link) {
+		parent = *link;
+		link = &parent->rb_right;
+	}
+	rb_link_node(&object->node, parent, link);
+	rb_insert_color(&object->node, &vgpu->mem.objects);
+	mutex_unlock(&vgpu->map_lock);
 }
 
 /*
@@ -365,11 +387,29 @@ static void vgpu_mem_object_free(struct vgpu *vgpu, struct vgpu_mem_object *obje
 		first += count;
 	}
 	mutex_lock(&vgpu->map_lock);
-	list_del(&object->node);
+	rb_erase(&object->node, &vgpu->mem.objects);
 	mutex_unlock(&vgpu->map_lock);
 	object->gone = true;
 	if (!object->filling)
 		vgpu_mem_object_dispose(object);
+}
+
+/* Takes the pages of an object in [@iova, @last] away. */
+static void vgpu_mem_object_unmap(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 iova, u64 last)
+{
+	u64 first = 0;
+	u32 e;
+
+	for (e = 0; e < object->nentries; e++) {
+		const struct vgpu_mem_entry *entry = &object->entries[e];
+		u64 from = max(iova, entry->iova);
+		u64 to = min(last, entry->iova + entry->size - 1);
+
+		if (from <= to)
+			vgpu_mem_take_away(vgpu, object, first + ((from - entry->iova) >> PAGE_SHIFT),
+					   (to - from + PAGE_SIZE) >> PAGE_SHIFT, from);
+		first += entry->size >> PAGE_SHIFT;
+	}
 }
 
 /* Called by VFIO when the VM unmaps; may come at any time, from any thread of the VMM. */
@@ -377,9 +417,8 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 {
 	u64 last = iova + length - 1;
 	struct file *unmap = vgpu_unmap_new(vgpu, iova, last);
-	struct vgpu_mem_object *object;
+	struct rb_node *node;
 	unsigned int i;
-	u32 e;
 
 	mutex_lock(&vgpu->mem.lock);
 	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
@@ -388,21 +427,8 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 		if (slot->page && slot->iova >= iova && slot->iova <= last)
 			vgpu_cache_drop(vgpu, slot);
 	}
-	list_for_each_entry(object, &vgpu->mem.objects, node) {
-		u64 first = 0;
-
-		for (e = 0; e < object->nentries; e++) {
-			const struct vgpu_mem_entry *entry = &object->entries[e];
-			u64 from = max(iova, entry->iova);
-			u64 to = min(last, entry->iova + entry->size - 1);
-
-			if (from <= to)
-				vgpu_mem_take_away(vgpu, object,
-						   first + ((from - entry->iova) >> PAGE_SHIFT),
-						   (to - from + PAGE_SIZE) >> PAGE_SHIFT, from);
-			first += entry->size >> PAGE_SHIFT;
-		}
-	}
+	for (node = rb_first(&vgpu->mem.objects); node; node = rb_next(node))
+		vgpu_mem_object_unmap(vgpu, rb_entry(node, struct vgpu_mem_object, node), iova, last);
 	mutex_unlock(&vgpu->mem.lock);
 	if (unmap)
 		fput(unmap);
@@ -410,14 +436,14 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 
 void vgpu_mem_release_all(struct vgpu *vgpu)
 {
-	struct vgpu_mem_object *object, *tmp;
+	struct rb_node *node;
 	unsigned int i;
 
 	mutex_lock(&vgpu->mem.lock);
 	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++)
 		vgpu_cache_drop(vgpu, &vgpu->mem.cache[i]);
-	list_for_each_entry_safe(object, tmp, &vgpu->mem.objects, node)
-		vgpu_mem_object_free(vgpu, object);
+	while ((node = rb_first(&vgpu->mem.objects)))
+		vgpu_mem_object_free(vgpu, rb_entry(node, struct vgpu_mem_object, node));
 	mutex_unlock(&vgpu->mem.lock);
 }
 
@@ -501,9 +527,7 @@ int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
 	object->offset = mem->next_offset;
 	mem->next_offset += npages << PAGE_SHIFT;
 	mem->filling_pages += npages;
-	mutex_lock(&vgpu->map_lock);
-	list_add(&object->node, &mem->objects);
-	mutex_unlock(&vgpu->map_lock);
+	vgpu_mem_add(vgpu, object);
 	mutex_unlock(&mem->lock);
 	*result = object;
 	return 0;
@@ -674,7 +698,7 @@ int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
 int vgpu_mem_init(struct vgpu *vgpu)
 {
 	mutex_init(&vgpu->mem.lock);
-	INIT_LIST_HEAD(&vgpu->mem.objects);
+	vgpu->mem.objects = RB_ROOT;
 	INIT_LIST_HEAD(&vgpu->mem.unmaps);
 	init_waitqueue_head(&vgpu->mem.unmap_wait);
 	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;

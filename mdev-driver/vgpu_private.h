@@ -133,7 +133,7 @@ struct vgpu_range;
  * struct vgpu_mem - guest memory in use by a vGPU
  * @lock: serialises pinning with dma_unmap
  * @cache: pages of rings and small requests
- * @objects: results of MEM_PIN; changes also take vgpu->map_lock
+ * @objects: results of MEM_PIN, by offset; changes also take vgpu->map_lock
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
  * @unmaps, @unmap_wait: memory that the VM is about to take away: struct vgpu_unmap
@@ -147,7 +147,7 @@ struct vgpu_mem {
 	struct mutex lock;
 	struct vgpu_cached_page cache[VGPU_PAGE_CACHE_SIZE];
 	u32 clock;
-	struct list_head objects;
+	struct rb_root objects;
 	u64 next_offset;
 	u64 pinned_pages;
 	u64 filling_pages;

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
@@ -432,6 +433,92 @@ static void test_many(void)
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
 }
 
+/* As many as the VRAM allows of one page each. */
+#define CROWD       16000
+#define CROWD_TRIES 200
+/* Mapping is slower among many objects only by the depth of a tree. */
+#define CROWD_RATIO 5
+
+typedef struct {
+    uint64_t count;
+    uint64_t offset; /* of the first object */
+} CrowdCall;
+
+static int call_crowd(EngineCtx *ctx, void *arg)
+{
+    CrowdCall *call = arg;
+    struct vgpu_mem_entry entry = {AREA, PAGE_BYTES};
+    uint64_t epoch = engine_epoch(ctx);
+
+    for (uint64_t i = 0; i < call->count; i++) {
+        struct vgpu_mem_pin pin = {
+            .argsz = sizeof(pin), .epoch = epoch, .nentries = 1, .entries = (uintptr_t)&entry};
+        int ret = engine_ioctl(ctx, VGPU_ENGINE_MEM_PIN, &pin);
+
+        if (ret)
+            return ret;
+        if (!i)
+            call->offset = pin.offset;
+    }
+    return 0;
+}
+
+typedef struct {
+    uint64_t offset;
+    int64_t best_ns;
+} TouchCall;
+
+static int64_t thread_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+/* The shortest of many times of processor for mapping and touching an object. */
+static int call_touch_often(EngineCtx *ctx, void *arg)
+{
+    TouchCall *call = arg;
+
+    call->best_ns = INT64_MAX;
+    for (unsigned i = 0; i < CROWD_TRIES; i++) {
+        int64_t start = thread_ns();
+        volatile uint32_t *word =
+            mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, ctx->fd, (off_t)call->offset);
+
+        if (word == MAP_FAILED)
+            return -errno;
+        (void)*word;
+        call->best_ns = MIN(call->best_ns, thread_ns() - start);
+        munmap((void *)word, PAGE_BYTES);
+    }
+    return 0;
+}
+
+static int64_t time_to_touch(Testbed *tb, uint64_t offset)
+{
+    TouchCall call = {.offset = offset};
+
+    assert_ok(engine_peer_call(tb->engine, call_touch_often, &call, sizeof(call)));
+    return call.best_ns;
+}
+
+/* Faults look objects up under a lock that other tenants' memory waits for. */
+static void test_crowd(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    CrowdCall first = {.count = 1}, others = {.count = CROWD};
+    int64_t alone, among_many;
+
+    assert_ok(engine_peer_call(tb->engine, call_crowd, &first, sizeof(first)));
+    alone = time_to_touch(tb, first.offset);
+    assert_ok(engine_peer_call(tb->engine, call_crowd, &others, sizeof(others)));
+    among_many = time_to_touch(tb, first.offset);
+    g_test_message("%u ns alone, %u ns among %u", (unsigned)alone, (unsigned)among_many, CROWD);
+    g_assert_cmpint(among_many, <, CROWD_RATIO * alone);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -451,5 +538,6 @@ int main(int argc, char **argv)
     driver_test_add("/memory/reset-takes-all", test_reset_takes_all);
     driver_test_add("/memory/blank-of-next", test_blank_of_next);
     driver_test_add("/memory/many", test_many);
+    driver_test_add("/memory/crowd", test_crowd);
     return driver_test_run();
 }
