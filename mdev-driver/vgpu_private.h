@@ -7,13 +7,14 @@
  *	vgpu->migration.lock  >  vgpu->lock
  *	control_lock  >  device_lock(GPU)  >  gpus_lock  >  vgpu->lock  >  vgpu->mem.lock  >  VFIO's and the VMM's locks
  *	vgpu->pop_lock  >  vgpu->lock
- *	mmap_lock (VMM or engine)  >  vgpu->map_lock
+ *	mmap_lock (VMM or engine)  >  vgpu->window.table_lock  >  vgpu->map_lock
  *
  * vgpu->lock is not held during anything that an engine or its GPU can delay: copies to and from
  * userspace, an engine's mmap_lock, the removal of a notifier, a large pin. The guest's registers
  * wait for it.
  * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
- * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock.
+ * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock. No notifier
+ * takes vgpu->window.table_lock, so that a page table may be allocated under it.
  * vgpu->params_lock is a leaf.
  */
 #ifndef VGPU_PRIVATE_H
@@ -161,6 +162,7 @@ struct vgpu_mem {
 
 /*
  * struct vgpu_window - the engine's content of the host-visible window
+ * @table_lock: of faults that make a page table of the VMM, or map a whole PMD in its place
  * @ranges: struct vgpu_range by offset, under vgpu->map_lock
  * @blanks: pages shown where nothing is published, by page index: see blank.c; under vgpu->map_lock
  * @nblanks, @blank_next: their number, and where to search for the next one to reuse
@@ -169,6 +171,7 @@ struct vgpu_mem {
  * @reaped, @reap_work: ranges that nobody can access any more; under vgpu->map_lock
  */
 struct vgpu_window {
+	struct mutex table_lock;
 	struct rb_root ranges;
 	u32 nranges;
 	u64 published_bytes;

@@ -403,6 +403,7 @@ void vgpu_window_keep_system_pages(struct vgpu *vgpu)
 void vgpu_window_init(struct vgpu *vgpu)
 {
 	vgpu->window.ranges = RB_ROOT;
+	mutex_init(&vgpu->window.table_lock);
 	xa_init(&vgpu->window.blanks);
 	INIT_LIST_HEAD(&vgpu->window.found);
 	INIT_LIST_HEAD(&vgpu->window.reaped);

@@ -412,17 +412,35 @@ static void vgpu_window_count(struct vgpu *vgpu, const struct vm_fault *vmf)
 		WRITE_ONCE(vgpu->stats.window_faults, vgpu->stats.window_faults + 1);
 }
 
+/*
+ * The fault's page table, unless another fault has mapped all of its PMD since the kernel looked:
+ * then this one is repeated. 0: it is there, and stays.
+ */
+static vm_fault_t vgpu_window_table(struct vgpu *vgpu, struct vm_fault *vmf)
+{
+	vm_fault_t ret = 0;
+
+	mutex_lock(&vgpu->window.table_lock);
+	if (pmd_leaf(READ_ONCE(*vmf->pmd)))
+		ret = VM_FAULT_NOPAGE;
+	else if (vgpu_prepare_pte(vmf))
+		ret = VM_FAULT_OOM;
+	mutex_unlock(&vgpu->window.table_lock);
+	return ret;
+}
+
 static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
 {
 	struct vgpu_view *view = vmf->vma->vm_private_data;
 	struct vgpu *vgpu = view->vgpu;
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	struct vgpu_range *range = NULL;
-	vm_fault_t result = VM_FAULT_SIGBUS;
+	vm_fault_t result = vgpu_window_table(vgpu, vmf);
 	int ret;
 
-	if (vgpu_prepare_pte(vmf))
-		return VM_FAULT_OOM;
+	if (result)
+		return result;
+	result = VM_FAULT_SIGBUS;
 	vgpu_window_count(vgpu, vmf);
 	do {
 		ret = vgpu_window_map_known(vgpu, vmf, offset, &range, &result);
@@ -508,11 +526,15 @@ static vm_fault_t __maybe_unused vgpu_window_huge_fault(struct vm_fault *vmf, un
 	struct vgpu_range *range = NULL;
 	struct vgpu *vgpu = view->vgpu;
 	vm_fault_t result;
+	int ret;
 
 	if (order != PMD_SHIFT - PAGE_SHIFT || !pmd_none(*vmf->pmd) || vmf->flags & no_wait ||
 	    !(vmf->flags & FAULT_FLAG_ALLOW_RETRY))
 		return VM_FAULT_FALLBACK;
-	if (!vgpu_window_map_pmd(vgpu, vmf, offset, &range, &result) && result == VM_FAULT_FALLBACK)
+	mutex_lock(&vgpu->window.table_lock);
+	ret = vgpu_window_map_pmd(vgpu, vmf, offset, &range, &result);
+	mutex_unlock(&vgpu->window.table_lock);
+	if (!ret && result == VM_FAULT_FALLBACK)
 		return result;
 	vgpu_window_count(vgpu, vmf);
 	return range ? vgpu_window_look_up(vmf, range, offset) : result;

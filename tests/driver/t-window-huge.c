@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
+#include <linux/futex.h>
 
 #include "testbed.h"
 
@@ -238,6 +240,89 @@ static void test_race(void)
     g_test_message("%u pages of the engine, %u blank ones", looking.seen[0], looking.seen[1]);
 }
 
+/* Threads that touch the same 2 MiB at once: one that can wait, which gets all of it, and one that cannot. */
+#define MEET_ROUNDS 100
+#define MEET_PLACES (TESTBED_WINDOW / HUGE)
+
+typedef struct {
+    const Testbed *tb;
+    int place;    /* atomic: that both touch next; negative: the end */
+    int answered; /* atomic: the last one that the other thread has touched */
+    unsigned delay;
+    unsigned no_memory;
+} Meeting;
+
+/*
+ * A futex's fault may not drop the mmap_lock, so the window gets a page table for it, unless another
+ * thread has got all of its 2 MiB meanwhile.
+ */
+static void touch_without_waiting(Meeting *meeting, int place)
+{
+    uint32_t own = 0;
+    uint32_t *word = (uint32_t *)(meeting->tb->window + (uint64_t)place * HUGE + PAGE_BYTES);
+
+    if (syscall(SYS_futex, &own, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word,
+                FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0)) < 0 &&
+        errno != EFAULT)
+        meeting->no_memory++;
+}
+
+static void *meet_without_waiting(void *data)
+{
+    Meeting *meeting = data;
+    int done = -1, place;
+
+    while ((place = g_atomic_int_get(&meeting->place)) != G_MAXINT) {
+        if (place == done)
+            continue;
+        for (volatile unsigned spin = 0; spin < meeting->delay; spin++)
+            ;
+        touch_without_waiting(meeting, place % (int)MEET_PLACES);
+        done = place;
+        g_atomic_int_set(&meeting->answered, done);
+    }
+    return NULL;
+}
+
+/* A page table for what is mapped as a whole is an error, of which the kernel would warn, too. */
+static void test_table_of_whole(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    Meeting meeting = {.place = -1, .answered = -1};
+    GThread *thread;
+    unsigned whole = 0;
+    uint64_t addr;
+
+    require_huge();
+    tb = testbed_new(TESTBED_AT_GUEST);
+    assert_ok(peer_alloc(tb->engine, MEMORY_UDMABUF_HUGE, SIZE, &addr));
+    for (uint64_t offset = 0; offset < TESTBED_WINDOW; offset += SIZE)
+        assert_ok(peer_publish(tb->engine, offset, SIZE, addr));
+    meeting.tb = tb;
+    map_window(tb, 0);
+    thread = g_thread_new("meet", meet_without_waiting, &meeting);
+    for (int at = 0; at < MEET_ROUNDS * (int)MEET_PLACES; at++) {
+        uint64_t offset = (uint64_t)at % MEET_PLACES * HUGE;
+
+        /* Without the page tables of the last round. */
+        if (at && !offset) {
+            munmap((void *)tb->window, TESTBED_WINDOW);
+            map_window(tb, 0);
+        }
+        meeting.delay = (unsigned)at * 7919u % 20000u;
+        g_atomic_int_set(&meeting.place, at);
+        (void)*(volatile uint32_t *)(tb->window + offset);
+        while (g_atomic_int_get(&meeting.answered) != at)
+            ;
+        whole += is_huge(tb, offset);
+    }
+    g_atomic_int_set(&meeting.place, G_MAXINT);
+    g_thread_join(thread);
+    g_test_message("%u of %u as a whole", whole, MEET_ROUNDS * (unsigned)MEET_PLACES);
+    g_assert_cmpuint(whole, >, 0);
+    g_assert_cmpuint(meeting.no_memory, ==, 0);
+}
+
 static void assert_by_pages(MemoryKind kind, uint64_t offset, uint64_t shift)
 {
     g_autoptr(Testbed) tb = NULL;
@@ -304,6 +389,7 @@ int main(int argc, char **argv)
     driver_test_add("/window-huge/pieces", test_pieces);
     driver_test_add("/window-huge/memfd", test_memfd);
     driver_test_add("/window-huge/race", test_race);
+    driver_test_add("/window-huge/table-of-whole", test_table_of_whole);
     status = driver_test_run();
     g_file_set_contents_full(HUGE_PAGES, "0", -1, G_FILE_SET_CONTENTS_NONE, 0644, NULL);
     return status;
