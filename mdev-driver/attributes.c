@@ -38,10 +38,13 @@ static void vgpu_parameter_changed(struct vgpu *vgpu)
 /* For attributes that a VMM has read from the device: takes the lock if no VMM has it open. */
 static int vgpu_lock_closed(struct vgpu *vgpu, const char *name)
 {
-	mutex_lock(&vgpu->lock);
-	if (!vgpu->open)
-		return 0;
-	mutex_unlock(&vgpu->lock);
+	/* Not under the lock, for which a VMM's memory may make it wait. */
+	if (!READ_ONCE(vgpu->open)) {
+		mutex_lock(&vgpu->lock);
+		if (!vgpu->open)
+			return 0;
+		mutex_unlock(&vgpu->lock);
+	}
 	dev_err(vgpu_dev(vgpu), "%s can't change while a VM has the device open\n", name);
 	return -EBUSY;
 }
@@ -184,9 +187,9 @@ static ssize_t tenant_show(struct device *dev, struct device_attribute *attr, ch
 	struct vgpu *vgpu = vgpu_from_dev(dev);
 	ssize_t n;
 
-	mutex_lock(&vgpu->lock);
+	spin_lock(&vgpu->state_lock);
 	n = sysfs_emit(buf, "%s\n", vgpu->notes.tenant);
-	mutex_unlock(&vgpu->lock);
+	spin_unlock(&vgpu->state_lock);
 	return n;
 }
 
@@ -201,10 +204,10 @@ static ssize_t tenant_store(struct device *dev, struct device_attribute *attr, c
 			VGPU_TENANT_LEN - 1, (int)min(len, (size_t)VGPU_TENANT_LEN), buf);
 		return -EINVAL;
 	}
-	mutex_lock(&vgpu->lock);
+	spin_lock(&vgpu->state_lock);
 	memcpy(vgpu->notes.tenant, buf, len);
 	vgpu->notes.tenant[len] = '\0';
-	mutex_unlock(&vgpu->lock);
+	spin_unlock(&vgpu->state_lock);
 	vgpu_device_tell(vgpu);
 	return count;
 }
@@ -226,9 +229,9 @@ static ssize_t class_store(struct device *dev, struct device_attribute *attr, co
 			(int)min(strcspn(buf, "\n"), (size_t)32), buf);
 		return class;
 	}
-	mutex_lock(&vgpu->lock);
+	spin_lock(&vgpu->state_lock);
 	WRITE_ONCE(vgpu->notes.class, class);
-	mutex_unlock(&vgpu->lock);
+	spin_unlock(&vgpu->state_lock);
 	vgpu_device_tell(vgpu);
 	return count;
 }
@@ -239,12 +242,12 @@ static ssize_t oversubscribe_bytes_show(struct device *dev, struct device_attrib
 	struct vgpu *vgpu = vgpu_from_dev(dev);
 	ssize_t n;
 
-	mutex_lock(&vgpu->lock);
+	spin_lock(&vgpu->state_lock);
 	if (vgpu->notes.oversubscribe_given)
 		n = sysfs_emit(buf, "%llu\n", vgpu->notes.oversubscribe_bytes);
 	else
 		n = sysfs_emit(buf, "\n");
-	mutex_unlock(&vgpu->lock);
+	spin_unlock(&vgpu->state_lock);
 	return n;
 }
 
@@ -263,32 +266,33 @@ static ssize_t oversubscribe_bytes_store(struct device *dev, struct device_attri
 			VGPU_OVERSUBSCRIBE_MAX, bytes);
 		return -EINVAL;
 	}
-	mutex_lock(&vgpu->lock);
+	spin_lock(&vgpu->state_lock);
 	vgpu->notes.oversubscribe_given = given;
 	vgpu->notes.oversubscribe_bytes = bytes;
-	mutex_unlock(&vgpu->lock);
+	spin_unlock(&vgpu->state_lock);
 	vgpu_device_tell(vgpu);
 	return count;
 }
 static DEVICE_ATTR_RW(oversubscribe_bytes);
 
+/* A change is told afterwards, so what is read in the middle of one is read again. */
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct vgpu *vgpu = vgpu_from_dev(dev);
 	const char *engine = "none", *device = "closed";
 
-	mutex_lock(&vgpu->lock);
-	if (vgpu->engine.failed)
+	spin_lock(&vgpu->state_lock);
+	if (READ_ONCE(vgpu->engine.failed))
 		engine = "failed";
 	else if (vgpu->engine.file)
-		engine = vgpu->engine.ready ? "ready" : "starting";
-	if (vgpu->removed)
+		engine = READ_ONCE(vgpu->engine.ready) ? "ready" : "starting";
+	if (READ_ONCE(vgpu->removed))
 		device = "removed";
-	else if (vgpu->lost)
+	else if (READ_ONCE(vgpu->lost))
 		device = "lost";
-	else if (vgpu->open)
+	else if (READ_ONCE(vgpu->open))
 		device = vgpu_regs_driver_ok(&vgpu->regs) ? "running" : "open";
-	mutex_unlock(&vgpu->lock);
+	spin_unlock(&vgpu->state_lock);
 	return sysfs_emit(buf, "device=%s engine=%s\n", device, engine);
 }
 static DEVICE_ATTR_RO(state);
@@ -298,9 +302,9 @@ static ssize_t failure_show(struct device *dev, struct device_attribute *attr, c
 	struct vgpu *vgpu = vgpu_from_dev(dev);
 	ssize_t n;
 
-	mutex_lock(&vgpu->lock);
+	spin_lock(&vgpu->state_lock);
 	n = sysfs_emit(buf, "%s\n", vgpu->failure);
-	mutex_unlock(&vgpu->lock);
+	spin_unlock(&vgpu->state_lock);
 	return n;
 }
 static DEVICE_ATTR_RO(failure);

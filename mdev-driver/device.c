@@ -26,6 +26,14 @@ unsigned int vgpu_device_patience_ms(void)
 /* How long a write of the guest waits for the end of a reset. */
 #define VGPU_RESET_PATIENCE_MS	100
 
+static void vgpu_device_uevent(struct vgpu *vgpu)
+{
+	mutex_lock(&vgpu->tell_lock);
+	if (!READ_ONCE(vgpu->removed))
+		kobject_uevent(&vgpu_dev(vgpu)->kobj, KOBJ_CHANGE);
+	mutex_unlock(&vgpu->tell_lock);
+}
+
 /*
  * Notifies udev's listeners that an attribute has changed, so that they need not poll it. The
  * values are in the attributes, so the event has no details, and one event a second can represent
@@ -36,20 +44,28 @@ void vgpu_device_tell(struct vgpu *vgpu)
 	if (READ_ONCE(vgpu->removed))
 		return;
 	if (__ratelimit(&vgpu->tell_limit))
-		kobject_uevent(&vgpu_dev(vgpu)->kobj, KOBJ_CHANGE);
+		vgpu_device_uevent(vgpu);
 	else
 		schedule_delayed_work(&vgpu->tell_work, HZ);
 }
 
-/* vgpu->lock prevents the vGPU's removal meanwhile. */
 void vgpu_device_tell_work(struct work_struct *work)
 {
-	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, tell_work);
+	vgpu_device_uevent(container_of(to_delayed_work(work), struct vgpu, tell_work));
+}
 
-	mutex_lock(&vgpu->lock);
-	if (!vgpu->removed)
-		kobject_uevent(&vgpu_dev(vgpu)->kobj, KOBJ_CHANGE);
-	mutex_unlock(&vgpu->lock);
+/* After vgpu_device_revoke(): waits for the event that is being sent. None follows. */
+void vgpu_device_tell_over(struct vgpu *vgpu)
+{
+	mutex_lock(&vgpu->tell_lock);
+	mutex_unlock(&vgpu->tell_lock);
+}
+
+void vgpu_device_set_failure(struct vgpu *vgpu, const char *reason)
+{
+	spin_lock(&vgpu->state_lock);
+	strscpy(vgpu->failure, reason, sizeof(vgpu->failure));
+	spin_unlock(&vgpu->state_lock);
 }
 
 /* Ends the epoch. The engine is told to release everything of it; see vgpu_device_begin_reset(). */
@@ -219,7 +235,7 @@ int vgpu_device_power_on(struct vgpu *vgpu)
 	vgpu->window_bytes_open = vgpu->params.window_bytes;
 	vgpu_pci_init(&vgpu->pci, vgpu->window_bytes_open, VGPU_PCI_SUBSYSTEM_ID);
 	vgpu_regs_init(&vgpu->regs, vgpu->params.scanouts, vgpu->engine.num_capsets);
-	vgpu->failure[0] = '\0';
+	vgpu_device_set_failure(vgpu, "");
 	return 0;
 }
 
@@ -242,7 +258,7 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 	vgpu->engine.used = true;
 	vgpu->engine.served = true;
 	/* It works again. */
-	vgpu->failure[0] = '\0';
+	vgpu_device_set_failure(vgpu, "");
 	vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
 }
 
@@ -328,22 +344,19 @@ void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)
  */
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 {
-	bool in_use = vgpu->engine.used || vgpu_regs_driver_ok(&vgpu->regs);
+	bool lost = vgpu->open && (vgpu->engine.used || vgpu_regs_driver_ok(&vgpu->regs));
 
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu->engine.file)
 		return;
-	vgpu_engine_detach(vgpu);
-	/* One that ends because its VM has is no failure. */
-	if (vgpu->open || vgpu->engine.clean)
-		strscpy(vgpu->failure, reason, sizeof(vgpu->failure));
+	vgpu_device_set_failure(vgpu, reason);
+	vgpu_engine_detach(vgpu, lost);
 	vgpu_window_keep_system_pages(vgpu);
 	vgpu_mem_release_all(vgpu);
 	vgpu_migration_forget(vgpu);
-	if (in_use && vgpu->open) {
+	if (lost) {
 		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;
-		vgpu->lost = true;
 		if (!vgpu->resetting)
 			vgpu_device_needs_reset(vgpu);
 		vgpu_queue_answer_lost(vgpu);

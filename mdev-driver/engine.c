@@ -88,13 +88,17 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 	return 0;
 }
 
-void vgpu_engine_detach(struct vgpu *vgpu)
+/* @lost: of a VM that needs it. */
+void vgpu_engine_detach(struct vgpu *vgpu, bool lost)
 {
 	struct vgpu_engine *engine = &vgpu->engine;
 
 	lockdep_assert_held(&vgpu->lock);
+	spin_lock(&vgpu->state_lock);
 	WRITE_ONCE(engine->file, NULL);
 	engine->ready = false;
+	vgpu->lost |= lost;
+	spin_unlock(&vgpu->state_lock);
 	engine->used = false;
 	engine->served = false;
 	WRITE_ONCE(engine->mm, NULL);
@@ -199,7 +203,8 @@ static int vgpu_engine_release(struct inode *inode, struct file *file)
 
 	mutex_lock(&vgpu->lock);
 	if (vgpu->engine.file == file)
-		vgpu_device_lose(vgpu, "the engine went away");
+		/* One that ends because its VM has is no failure. */
+		vgpu_device_lose(vgpu, vgpu->open || vgpu->engine.clean ? "the engine went away" : "");
 	mutex_unlock(&vgpu->lock);
 	flush_work(&vgpu->lost_work);
 	kfree(file->private_data);

@@ -101,9 +101,11 @@ static void vgpu_engine_attach(struct vgpu *vgpu, struct file *file, struct vgpu
 	engine->used = false;
 	engine->served = false;
 	engine->clean = true;
-	engine->failed = false;
 	opened->attached = true;
+	spin_lock(&vgpu->state_lock);
+	engine->failed = false;
 	WRITE_ONCE(engine->file, file);
+	spin_unlock(&vgpu->state_lock);
 	vgpu_device_tell(vgpu);
 }
 
@@ -555,7 +557,6 @@ static long vgpu_ioctl_fail(struct file *file, void __user *user)
 		return ret;
 	vgpu_log(vgpu, err, "its engine gave up: %s\n", fail.reason);
 	vgpu_device_lose(vgpu, fail.reason);
-	strscpy(vgpu->failure, fail.reason, sizeof(vgpu->failure));
 	vgpu->engine.failed = true;
 	vgpu_device_settle(vgpu);
 	vgpu_device_tell(vgpu);

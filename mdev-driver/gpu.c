@@ -545,7 +545,7 @@ static void vgpu_gpu_leaves_sysfs(struct vgpu_gpu *gpu)
 	lockdep_assert_held(&gpus_lock);
 	list_for_each_entry(vgpu, &gpu->vgpus, node) {
 		/* After this, no event to udev is pending with a path that changes now. */
-		flush_work(&vgpu->revoke_work);
+		vgpu_device_tell_over(vgpu);
 		ret = kobject_move(&vgpu_dev(vgpu)->kobj, &vgpu_removed->kobj);
 		if (ret)
 			dev_err(vgpu_dev(vgpu), "can't be moved out of its GPU's directory: error %d\n",

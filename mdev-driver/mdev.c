@@ -32,6 +32,8 @@ int vgpu_object_init(struct vgpu *vgpu)
 	mutex_init(&vgpu->map_lock);
 	spin_lock_init(&vgpu->irq_lock);
 	spin_lock_init(&vgpu->params_lock);
+	spin_lock_init(&vgpu->state_lock);
+	mutex_init(&vgpu->tell_lock);
 	init_waitqueue_head(&vgpu->state_wait);
 	INIT_LIST_HEAD(&vgpu->node);
 	INIT_WORK(&vgpu->lost_work, vgpu_device_lost_work);

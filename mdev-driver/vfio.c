@@ -92,7 +92,7 @@ static int vgpu_vfio_open(struct vfio_device *vdev)
 	if (!ret) {
 		mutex_lock(&vgpu->lock);
 		ret = vgpu_device_power_on(vgpu);
-		vgpu->open = !ret;
+		WRITE_ONCE(vgpu->open, !ret);
 		mutex_unlock(&vgpu->lock);
 	}
 	vgpu_gpus_unlock();
@@ -110,7 +110,7 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 	vgpu_device_power_off(vgpu);
 	vgpu_pci_reset(&vgpu->pci);
 	vgpu_display_close(vgpu);
-	vgpu->open = false;
+	WRITE_ONCE(vgpu->open, false);
 	mutex_unlock(&vgpu->lock);
 	vgpu_irq_release_all(vgpu);
 	flush_work(&vgpu->lost_work);

@@ -15,7 +15,9 @@
  * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
  * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock. No notifier
  * takes vgpu->window.table_lock, so that a page table may be allocated under it.
- * vgpu->params_lock is a leaf.
+ * A VMM can make the driver wait for its memory for ever, under vgpu->lock and mem.lock. So vgpu->lock
+ * is taken by nobody whom other tenants wait for: readers of sysfs take vgpu->state_lock, and events to
+ * udev vgpu->tell_lock. These two and vgpu->params_lock are leaves.
  */
 #ifndef VGPU_PRIVATE_H
 #define VGPU_PRIVATE_H
@@ -315,7 +317,9 @@ struct vgpu_stats {
  *	while closed and under @lock, too
  * @window_bytes_open: latched at open
  * @pop_lock: of QUEUE_POP: bounce; held while the engine's memory is written
- * @notes: under @lock
+ * @notes, @failure: under @state_lock
+ * @state_lock: and for @open, @lost and the engine's state where they change together, beside @lock
+ * @tell_lock: of events to udev: none is sent after @removed
  * @answer_work, @answer_pause_ms: answers for full rings of a guest that has lost its engine; under @lock
  * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that
  * none drowns another's
@@ -335,6 +339,8 @@ struct vgpu {
 	struct mutex map_lock;
 	spinlock_t irq_lock;
 	spinlock_t params_lock;
+	spinlock_t state_lock;
+	struct mutex tell_lock;
 
 	bool open;
 	bool lost;
@@ -479,6 +485,8 @@ void vgpu_device_revoke(struct vgpu *vgpu);
 void vgpu_device_revoke_work(struct work_struct *work);
 void vgpu_device_tell(struct vgpu *vgpu);
 void vgpu_device_tell_work(struct work_struct *work);
+void vgpu_device_tell_over(struct vgpu *vgpu);
+void vgpu_device_set_failure(struct vgpu *vgpu, const char *reason);
 unsigned int vgpu_device_patience_ms(void);
 
 /* queue.c: requests between guest and engine. Under vgpu->lock. */
@@ -554,7 +562,7 @@ int vgpu_engine_node_add(struct vgpu *vgpu);
 void vgpu_engine_node_remove(struct vgpu *vgpu);
 void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues);
 int vgpu_engine_wait_ready(struct vgpu *vgpu);
-void vgpu_engine_detach(struct vgpu *vgpu);
+void vgpu_engine_detach(struct vgpu *vgpu, bool lost);
 
 /* anon_inode.c: an address space per vGPU for what it maps into VMM and engine */
 int vgpu_anon_fs_init(void);

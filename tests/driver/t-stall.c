@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An engine may take as long as it likes for everything that it is asked, and for its own memory.
- * That must hold up neither its VMM, nor who manages vGPUs.
+ * That must hold up neither its VMM, nor who manages vGPUs; nor may a VMM's memory hold up these.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "testbed.h"
@@ -366,6 +367,88 @@ static void test_pin(void)
         wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") >= entry.size, GUEST_TIMEOUT_MS));
 }
 
+static int call_pop_later(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_queue_pop *pop = g_new(struct vgpu_queue_pop, 1);
+
+    (void)arg;
+    *pop = (struct vgpu_queue_pop){.argsz = sizeof(*pop),
+                                   .epoch = engine_epoch(ctx),
+                                   .queue = VGPU_QUEUE_CONTROL,
+                                   .buf = (uintptr_t)g_malloc0(PAGE_BYTES),
+                                   .buf_size = PAGE_BYTES};
+    return start_call(ctx, VGPU_ENGINE_QUEUE_POP, pop, LATER_MS);
+}
+
+static void read_attributes(Testbed *tb)
+{
+    static const char *const names[] = {"vgpu/failure",  "vgpu/tenant",
+                                        "vgpu/class",    "vgpu/oversubscribe_bytes",
+                                        "vgpu/requests", "vgpu/window_bytes"};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *value = mdev_attr(tb->uuid, names[i]);
+
+        g_assert_nonnull(value);
+    }
+}
+
+static void write_notes(Testbed *tb)
+{
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/tenant", "someone"));
+    assert_fails(mdev_attr_set(tb->uuid, "vgpu/display", "1"), EBUSY);
+}
+
+/* What vgpud and mdevctl do, in a process of its own, while the request is still being popped. */
+static pid_t start_manager(Testbed *tb)
+{
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    g_usleep((LATER_MS + 300) * 1000);
+    assert_at_once(read_state, tb);
+    assert_at_once(read_attributes, tb);
+    assert_at_once(write_notes, tb);
+    assert_at_once(write_weight, tb);
+    assert_at_once(look_for_instances, tb);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/requests"), ==, 0);
+    _exit(0);
+}
+
+/*
+ * A VMM whose memory can't be had holds up its own device. Who manages vGPUs, of all tenants, does
+ * not wait for it. Nothing in this process may map memory while the address space is held.
+ */
+static void test_pop(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    GuestQueue *q = &tb->guest.queue[VGPU_QUEUE_CONTROL];
+    pthread_t holder;
+    int status = -1;
+    pid_t manager;
+    void *resp;
+    uint64_t iova;
+
+    if (access(HOLDER, F_OK))
+        driver_test_skip("the module mm_holder is not there");
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    /* In a page that the driver has not pinned. */
+    guest_alloc(&tb->guest, PAGE_BYTES, PAGE_BYTES, &iova);
+    assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    assert_ok(engine_peer_call(tb->engine, call_pop_later, NULL, 0));
+    manager = start_manager(tb);
+    g_assert_cmpint(pthread_create(&holder, NULL, hold_mm, NULL), ==, 0);
+    g_assert_cmpint(waitpid(manager, &status, 0), ==, manager);
+    pthread_join(holder, NULL);
+    g_assert_cmpint(status, ==, 0);
+    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/requests") == 1, GUEST_TIMEOUT_MS));
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -375,5 +458,6 @@ int main(int argc, char **argv)
     driver_test_add_limit("/stall/engine-buffers", test_engine_buffers, 60);
     driver_test_add("/stall/publish", test_publish);
     driver_test_add("/stall/pin", test_pin);
+    driver_test_add("/stall/pop", test_pop);
     return driver_test_run();
 }
