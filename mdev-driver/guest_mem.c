@@ -45,24 +45,26 @@ static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
 }
 
 /*
- * struct vgpu_unmap - guest memory that the VM is taking away: nothing of it is pinned until its
- * call has ended
+ * Guest memory that the VM is taking away: nothing of it is pinned until its call has ended.
  *
  * type1 drops its lock and notifies one device after the other, then it checks the range. If
  * something was pinned meanwhile, it starts over, and after ten times it calls BUG(). Two vGPUs of
  * one VM could cause that: each pins while type1 notifies the other. VFIO does not report the end
  * of its call. But the kernel releases a file that a task has dropped by fput() when that task
- * returns to user space, so each of these is such a file.
+ * returns to user space, so each struct vgpu_unmap is such a file's; but for the spare one, which has a
+ * time limit.
  */
-struct vgpu_unmap {
-	struct list_head node;
-	struct vgpu *vgpu;
-	u64 iova;
-	u64 last;
-};
 
 /* Longer than any VMM needs for one call. */
 #define VGPU_UNMAP_PATIENCE	HZ
+
+static void vgpu_unmap_end(struct vgpu_mem *mem, struct vgpu_unmap *unmap)
+{
+	lockdep_assert_held(&mem->lock);
+	list_del_init(&unmap->node);
+	WRITE_ONCE(mem->unmaps_ended, mem->unmaps_ended + 1);
+	wake_up_all(&mem->unmap_wait);
+}
 
 static int vgpu_unmap_release(struct inode *inode, struct file *file)
 {
@@ -70,10 +72,8 @@ static int vgpu_unmap_release(struct inode *inode, struct file *file)
 	struct vgpu *vgpu = unmap->vgpu;
 
 	mutex_lock(&vgpu->mem.lock);
-	list_del(&unmap->node);
-	WRITE_ONCE(vgpu->mem.unmaps_ended, vgpu->mem.unmaps_ended + 1);
+	vgpu_unmap_end(&vgpu->mem, unmap);
 	mutex_unlock(&vgpu->mem.lock);
-	wake_up_all(&vgpu->mem.unmap_wait);
 	kfree(unmap);
 	vfio_put_device(&vgpu->vdev);
 	return 0;
@@ -84,10 +84,37 @@ static const struct file_operations vgpu_unmap_fops = {
 	.release = vgpu_unmap_release,
 };
 
-/*
- * The caller drops it by fput() when the pages are unpinned. NULL: out of memory; then no pin is
- * delayed.
- */
+/* The last call for which there was no memory has surely ended. */
+static void vgpu_unmap_spare_work(struct work_struct *work)
+{
+	struct vgpu_mem *mem = container_of(to_delayed_work(work), struct vgpu_mem, spare_work);
+
+	mutex_lock(&mem->lock);
+	if (time_after_eq(jiffies, mem->spare_end))
+		vgpu_unmap_end(mem, &mem->spare);
+	mutex_unlock(&mem->lock);
+}
+
+/* One record for all, from the lowest address to the highest: it may refuse too much, but never too little. */
+static void vgpu_unmap_use_spare(struct vgpu_mem *mem, u64 iova, u64 last)
+{
+	struct vgpu_unmap *spare = &mem->spare;
+
+	mutex_lock(&mem->lock);
+	if (list_empty(&spare->node)) {
+		spare->iova = iova;
+		spare->last = last;
+		list_add(&spare->node, &mem->unmaps);
+	} else {
+		spare->iova = min(spare->iova, iova);
+		spare->last = max(spare->last, last);
+	}
+	mem->spare_end = jiffies + VGPU_UNMAP_PATIENCE;
+	mod_delayed_work(system_wq, &mem->spare_work, VGPU_UNMAP_PATIENCE);
+	mutex_unlock(&mem->lock);
+}
+
+/* The caller drops it by fput() when the pages are unpinned. NULL: out of memory, or of files. */
 static struct file *vgpu_unmap_new(struct vgpu *vgpu, u64 iova, u64 last)
 {
 	struct vgpu_unmap *unmap = kzalloc(sizeof(*unmap), GFP_KERNEL);
@@ -205,6 +232,23 @@ static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u6
 	return true;
 }
 
+/* The slot that has the page at @iova, or else the one to be used for it. */
+static struct vgpu_cached_page *vgpu_cache_slot(struct vgpu_mem *mem, u64 iova)
+{
+	struct vgpu_cached_page *victim = &mem->cache[0];
+	unsigned int i;
+
+	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
+		struct vgpu_cached_page *slot = &mem->cache[i];
+
+		if (slot->page && slot->iova == iova)
+			return slot;
+		if (!slot->page || (victim->page && slot->used < victim->used))
+			victim = slot;
+	}
+	return victim;
+}
+
 /*
  * The pinned page at @iova, or NULL if the VM has not mapped it for that access. May drop mem.lock
  * and take it again.
@@ -212,31 +256,19 @@ static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u6
 static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
-	struct vgpu_cached_page *victim = &mem->cache[0];
-	unsigned int i;
+	struct vgpu_cached_page *slot = vgpu_cache_slot(mem, iova);
 
-	if (!vgpu_mem_may_pin(mem, iova, PAGE_SIZE))
-		return NULL;
-	mem->clock++;
-	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
-		struct vgpu_cached_page *slot = &mem->cache[i];
-
-		if (slot->page && slot->iova == iova) {
-			slot->used = mem->clock;
-			if (slot->writable || !write)
-				return slot->page;
-			victim = slot;
-			break;
-		}
-		if (!slot->page || (victim->page && slot->used < victim->used))
-			victim = slot;
+	if (!slot->page || slot->iova != iova || (write && !slot->writable)) {
+		if (!vgpu_mem_may_pin(mem, iova, PAGE_SIZE))
+			return NULL;
+		/* Again, because the lock may have been dropped. */
+		slot = vgpu_cache_slot(mem, iova);
+		vgpu_cache_drop(vgpu, slot);
+		if (!vgpu_cache_fill(vgpu, slot, iova, write))
+			return NULL;
 	}
-
-	vgpu_cache_drop(vgpu, victim);
-	if (!vgpu_cache_fill(vgpu, victim, iova, write))
-		return NULL;
-	victim->used = mem->clock;
-	return victim->page;
+	slot->used = ++mem->clock;
+	return slot->page;
 }
 
 /*
@@ -420,6 +452,8 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 	struct rb_node *node;
 	unsigned int i;
 
+	if (!unmap)
+		vgpu_unmap_use_spare(&vgpu->mem, iova, last);
 	mutex_lock(&vgpu->mem.lock);
 	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
 		struct vgpu_cached_page *slot = &vgpu->mem.cache[i];
@@ -700,6 +734,8 @@ int vgpu_mem_init(struct vgpu *vgpu)
 	mutex_init(&vgpu->mem.lock);
 	vgpu->mem.objects = RB_ROOT;
 	INIT_LIST_HEAD(&vgpu->mem.unmaps);
+	INIT_LIST_HEAD(&vgpu->mem.spare.node);
+	INIT_DELAYED_WORK(&vgpu->mem.spare_work, vgpu_unmap_spare_work);
 	init_waitqueue_head(&vgpu->mem.unmap_wait);
 	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;
 	vgpu->mem.epoch_offset = VGPU_MEM_OFFSET_BASE;
@@ -716,6 +752,7 @@ int vgpu_mem_init(struct vgpu *vgpu)
 
 void vgpu_mem_fini(struct vgpu *vgpu)
 {
+	cancel_delayed_work_sync(&vgpu->mem.spare_work);
 	if (vgpu->mem.blank)
 		__free_page(vgpu->mem.blank);
 	if (vgpu->mem.stale)

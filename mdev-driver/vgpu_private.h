@@ -132,6 +132,14 @@ struct vgpu_mem_object;
 struct vgpu_engine_mm;
 struct vgpu_range;
 
+/* Guest memory that the VM is taking away: see guest_mem.c. */
+struct vgpu_unmap {
+	struct list_head node;
+	struct vgpu *vgpu;
+	u64 iova;
+	u64 last;
+};
+
 /*
  * struct vgpu_mem - guest memory in use by a vGPU
  * @lock: serialises pinning with dma_unmap
@@ -140,6 +148,8 @@ struct vgpu_range;
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
  * @unmaps, @unmap_wait: memory that the VM is about to take away: struct vgpu_unmap
+ * @spare, @spare_end, @spare_work: one of them, when there was no memory for another: until when (in
+ *	jiffies), and its end
  * @unmaps_ended: counts those that have left the list; written under the lock
  * @epoch_offset: of the present epoch's first object
  * @blank: 0xff bytes, which the engine sees where the VM has taken memory away, or the engine's own
@@ -155,6 +165,9 @@ struct vgpu_mem {
 	u64 pinned_pages;
 	u64 filling_pages;
 	struct list_head unmaps;
+	struct vgpu_unmap spare;
+	unsigned long spare_end;
+	struct delayed_work spare_work;
 	unsigned int unmaps_ended;
 	wait_queue_head_t unmap_wait;
 	u64 epoch_offset;

@@ -6,8 +6,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/capability.h>
 
 #include "testbed.h"
 
@@ -243,11 +246,31 @@ static void unprobe_unmaps(void)
     sysfs_write(TRACING "kprobe_events", "-:" PROBE "/unmap");
 }
 
+static void set_file_max(const char *value)
+{
+    assert_ok(sysfs_write("/proc/sys/fs/file-max", value));
+}
+
+/* Whether this task gets a file that the host has no more room for. */
+static void set_privileged(bool on)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+
+    g_assert_cmpint(syscall(SYS_capget, &header, data), ==, 0);
+    if (on)
+        data[0].effective |= 1u << CAP_SYS_ADMIN;
+    else
+        data[0].effective &= ~(1u << CAP_SYS_ADMIN);
+    g_assert_cmpint(syscall(SYS_capset, &header, data), ==, 0);
+}
+
 /*
  * type1 tells one device after the other that a range goes, looks whether something of it is pinned
- * again, and after ten times calls BUG(). Each of two vGPUs can pin while the other is told.
+ * again, and after ten times calls BUG(). Each of two vGPUs can pin while the other is told. @files:
+ * the driver can note in a file that a range goes.
  */
-static void test_unmap_storm(void)
+static void unmap_storm(bool files)
 {
     g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
     g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
@@ -256,13 +279,17 @@ static void test_unmap_storm(void)
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     VmmDevice dev;
     unsigned long most = 0, calls;
-    int group = vmm_group_attach(&a->container, sysfs);
+    g_autofree char *file_max = NULL;
+    int ret, group = vmm_group_attach(&a->container, sysfs);
 
     assert_ok(group);
     assert_ok(vmm_device_open(&dev, group, b->uuid));
     vmm_config_write(&dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
     if (!probe_unmaps())
         driver_test_skip("this kernel has no kprobes");
+    g_assert_true(g_file_get_contents("/proc/sys/fs/file-max", &file_max, NULL, NULL));
+    if (!files)
+        set_file_max("1");
     assert_ok(engine_peer_call(a->engine, call_start_storm, NULL, 0));
     assert_ok(engine_peer_call(b->engine, call_start_storm, NULL, 0));
     for (unsigned i = 0; i < STORM_ROUNDS; i++) {
@@ -270,9 +297,13 @@ static void test_unmap_storm(void)
                               VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE));
         g_usleep(2000);
         calls = probed_unmaps();
-        assert_ok(vmm_dma_unmap(&a->container, STORM_IOVA, STORM_PAGES * PAGE_BYTES));
+        set_privileged(files);
+        ret = vmm_dma_unmap(&a->container, STORM_IOVA, STORM_PAGES * PAGE_BYTES);
+        set_privileged(true);
+        assert_ok(ret);
         most = MAX(most, probed_unmaps() - calls);
     }
+    set_file_max(file_max);
     unprobe_unmaps();
     g_test_message("type1 told the two of one unmapping %lu times at most", most);
     /* Twice each: a pin may have been under way when it began. */
@@ -283,12 +314,24 @@ static void test_unmap_storm(void)
     vmm_device_close(&dev);
 }
 
+static void test_unmap_storm(void)
+{
+    unmap_storm(true);
+}
+
+/* The host has no file left for the driver's notes: it refuses pins for longer, but it does refuse. */
+static void test_unmap_storm_no_files(void)
+{
+    unmap_storm(false);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
     driver_test_add("/two/at-once", test_at_once);
     driver_test_add("/two/same-vm", test_same_vm);
     driver_test_add("/two/unmap-storm", test_unmap_storm);
+    driver_test_add("/two/unmap-storm-no-files", test_unmap_storm_no_files);
     driver_test_add("/two/neighbour-dies", test_neighbour_dies);
     driver_test_add("/two/windows-apart", test_windows_apart);
     return driver_test_run();
