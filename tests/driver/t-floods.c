@@ -167,7 +167,7 @@ static void test_guest_resets(void)
     listener_free(&listener);
 }
 
-/* Entries of the table that each request of the greedy guest has, so that answering takes a while. */
+/* Entries of the table of each of the greedy guest's requests, so that answering takes a while. */
 #define GREEDY_TABLE 16
 #define GREEDY_RING  256
 #define GREEDY_MS    2000
@@ -237,8 +237,8 @@ static void *be_greedy(void *data)
 }
 
 /*
- * With its engine gone, a guest gets its answers by the driver's own work while its ring is full, and
- * nobody's share limits that.
+ * With its engine gone, a guest gets its answers by the driver's own work while its ring is full,
+ * and nobody's share limits that.
  */
 static void test_greedy_guest(void)
 {
@@ -271,8 +271,8 @@ static void test_greedy_guest(void)
     } while (now_ms() < end);
     atomic_store(&greedy.over, true);
     g_thread_join(thread);
-    g_test_message("%u answers in %u ms for %u kicks, %u at once", atomic_load(&greedy.answers), GREEDY_MS,
-                   kicks, greedy.most_at_once);
+    g_test_message("%u answers in %u ms for %u kicks, %u at once", atomic_load(&greedy.answers),
+                   GREEDY_MS, kicks, greedy.most_at_once);
     g_assert_cmpuint(atomic_load(&greedy.answers), >, 10 * greedy.q->size);
     g_assert_cmpuint(atomic_load(&greedy.answers), <=, MOST_ANSWERS);
     g_assert_cmpuint(greedy.most_at_once, <=, MOST_AT_ONCE);

@@ -332,8 +332,8 @@ static void test_vmm_killed_meanwhile(void)
 }
 
 /*
- * An engine that lives, but does not release what the VM had, is lost after the time of a reset: the
- * next VM gets another one.
+ * An engine that lives, but does not release what the VM had, is lost after the time of a reset:
+ * the next VM gets another one.
  */
 static void test_close_never_answered(void)
 {

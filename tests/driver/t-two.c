@@ -267,8 +267,8 @@ static void set_privileged(bool on)
 
 /*
  * type1 tells one device after the other that a range goes, looks whether something of it is pinned
- * again, and after ten times calls BUG(). Each of two vGPUs can pin while the other is told. @files:
- * the driver can note in a file that a range goes.
+ * again, and after ten times calls BUG(). Each of two vGPUs can pin while the other is told.
+ * @files: the driver can note in a file that a range goes.
  */
 static void unmap_storm(bool files)
 {
@@ -319,7 +319,7 @@ static void test_unmap_storm(void)
     unmap_storm(true);
 }
 
-/* The host has no file left for the driver's notes: it refuses pins for longer, but it does refuse. */
+/* The host has no file left for the driver's notes: it refuses pins for longer than needed. */
 static void test_unmap_storm_no_files(void)
 {
     unmap_storm(false);

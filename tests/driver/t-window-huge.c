@@ -240,7 +240,7 @@ static void test_race(void)
     g_test_message("%u pages of the engine, %u blank ones", looking.seen[0], looking.seen[1]);
 }
 
-/* Threads that touch the same 2 MiB at once: one that can wait, which gets all of it, and one that cannot. */
+/* Two threads touch the same 2 MiB at once: one can wait, and gets all of it; the other can't. */
 #define MEET_ROUNDS 100
 #define MEET_PLACES (TESTBED_WINDOW / HUGE)
 
@@ -253,8 +253,8 @@ typedef struct {
 } Meeting;
 
 /*
- * A futex's fault may not drop the mmap_lock, so the window gets a page table for it, unless another
- * thread has got all of its 2 MiB meanwhile.
+ * A futex's fault may not drop the mmap_lock, so the window gets a page table for it, unless
+ * another thread has got all of its 2 MiB meanwhile.
  */
 static void touch_without_waiting(Meeting *meeting, int place)
 {
