@@ -365,6 +365,13 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	vgpu_device_tell(vgpu);
 }
 
+/* By itself. One that ends because its VM has is no failure. */
+void vgpu_device_engine_ends(struct vgpu *vgpu, const char *reason)
+{
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_device_lose(vgpu, vgpu->open || vgpu->engine.clean ? reason : "");
+}
+
 /* The loss of an engine, where it could not be carried out when it was noticed. */
 void vgpu_device_lost_work(struct work_struct *work)
 {
@@ -372,7 +379,7 @@ void vgpu_device_lost_work(struct work_struct *work)
 
 	mutex_lock(&vgpu->lock);
 	if (vgpu_engine_mm_gone(vgpu->engine.attached))
-		vgpu_device_lose(vgpu, "the engine died");
+		vgpu_device_engine_ends(vgpu, "the engine died");
 	mutex_unlock(&vgpu->lock);
 }
 

@@ -203,8 +203,7 @@ static int vgpu_engine_release(struct inode *inode, struct file *file)
 
 	mutex_lock(&vgpu->lock);
 	if (vgpu->engine.file == file)
-		/* One that ends because its VM has is no failure. */
-		vgpu_device_lose(vgpu, vgpu->open || vgpu->engine.clean ? "the engine went away" : "");
+		vgpu_device_engine_ends(vgpu, "the engine went away");
 	mutex_unlock(&vgpu->lock);
 	flush_work(&vgpu->lost_work);
 	kfree(file->private_data);
