@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay TRACE SETUP CARDS NODE_CARDS MINUTE_MS END - plays a trace against slurmctld: jobs are
- * submitted at their minute, end when their time is over, and offline work that was displaced comes
- * back with what is left of it. Jobs are allocations without steps, so no node runs anything for
- * them.
+ * replay TRACE SETUP CARDS NODE_CARDS MINUTE_MS END FLOOR - plays a trace against slurmctld: jobs
+ * are submitted at their minute, end when their time is over, and offline work that was displaced
+ * comes back with what is left of it. Jobs are allocations without steps, so no node runs anything
+ * for them.
  *
  * A line of the trace: MINUTE KIND TASKS MIB SHARE DEMAND LIFE. KIND is o (online), b (offline) or
  * g (a gang of offline work). SHARE and DEMAND are in thousandths of a card. SETUP: a (whole
- * cards), b (slices), c (slices; offline work is best effort).
+ * cards), b (slices), c (slices; offline work is best effort). FLOOR: per cent of best-effort
+ * memory that is promised, as floor= in vgpu.conf.
  *
  * Standard output: every ten minutes "minute N busy promised waiting running", in thousandths; at
  * the end a summary of NAME VALUE. "busy" is wanted work that has a card: the sum over the cards of
@@ -24,7 +25,6 @@
 
 #define VRAM       81920u
 #define CHECKPOINT 10 /* minutes */
-#define FLOOR      25 /* per cent of best-effort memory that is promised */
 #define CARDS_MAX  16
 #define IDS        (1u << 20)
 
@@ -41,7 +41,7 @@ static Job *jobs;
 static unsigned job_count, next_job;
 static Job *by_id[IDS];
 static char setup;
-static unsigned node_cards, cards;
+static unsigned node_cards, cards, best_effort_floor;
 static unsigned minute_ms;
 static unsigned online_count, online_waited, gang_count, displaced, lost_minutes, refused,
     online_wait;
@@ -84,7 +84,7 @@ static unsigned shards_of(const Job *job)
         return 0;
     if (job->kind == 'o')
         return job->mib > compute ? job->mib : compute;
-    return setup == 'c' ? (job->mib * FLOOR + 99) / 100 : job->mib;
+    return setup == 'c' ? (job->mib * best_effort_floor + 99) / 100 : job->mib;
 }
 
 static void submit(Job *job, int now)
@@ -315,7 +315,7 @@ static long play_minute(int now)
 
 int main(int argc, char **argv)
 {
-    int end = argc == 7 ? atoi(argv[6]) : 0;
+    int end = argc == 8 ? atoi(argv[6]) : 0;
     long longest = 0;
 
     if (!end)
@@ -324,6 +324,7 @@ int main(int argc, char **argv)
     cards = (unsigned)atoi(argv[3]);
     node_cards = (unsigned)atoi(argv[4]);
     minute_ms = (unsigned)atoi(argv[5]);
+    best_effort_floor = (unsigned)atoi(argv[7]);
     load_trace(argv[1]);
     slurm_init(NULL);
     for (int now = 0; now < end; now++) {
