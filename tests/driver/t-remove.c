@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "held_mm.h"
 #include "testbed.h"
 
 #define MODULE      "mdev_vgpu"
@@ -369,23 +370,8 @@ static void test_gpu_removed(void)
     assert_ok(mdev_gpu_remove(gpu));
 }
 
-#define HOLDER     "/dev/vgpu-test-holder"
-#define HELD_MS    4000
 #define LATER_MS   800
 #define AT_ONCE_MS 2000
-
-/* Holds the VMM's address space. */
-static void *hold_mm(void *data)
-{
-    char text[16];
-    int fd = open(HOLDER, O_WRONLY | O_CLOEXEC);
-    int n = g_snprintf(text, sizeof(text), "%d", HELD_MS);
-
-    if (fd < 0 || write(fd, text, (size_t)n) != n)
-        abort();
-    close(fd);
-    return data;
-}
 
 static void *pop_later(void *data)
 {
@@ -435,8 +421,7 @@ static void test_gpu_removed_while_stuck(void)
     uint64_t iova;
     void *resp;
 
-    if (access(HOLDER, F_OK))
-        driver_test_skip("the module mm_holder is not there");
+    held_mm_need();
     share(gpu);
     tb = busy_vgpu(gpu);
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
@@ -445,7 +430,7 @@ static void test_gpu_removed_while_stuck(void)
     assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp));
     assert_ok(engine_peer_call(tb->engine, call_pop_later, NULL, 0));
     remover = start_remover_of_gpu(gpu);
-    g_assert_cmpint(pthread_create(&holder, NULL, hold_mm, NULL), ==, 0);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
     g_assert_cmpint(waitpid(remover, &status, 0), ==, remover);
     pthread_join(holder, NULL);
     g_assert_true(pci_rescan(gpu));

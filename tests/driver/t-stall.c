@@ -13,10 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "held_mm.h"
 #include "testbed.h"
 
-#define HOLDER  "/dev/vgpu-test-holder"
-#define HELD_MS 4000
 /* On a slow machine, a call that is not blocked takes much less than this. */
 #define AT_ONCE_MS 1500
 
@@ -61,26 +60,13 @@ static void assert_at_once(void (*fn)(Testbed *tb), Testbed *tb)
     pthread_join(task.thread, NULL);
 }
 
-/* Holds the mmap_lock of the process that it runs in. */
-static void *hold_mm(void *data)
-{
-    char text[16];
-    int fd = open(HOLDER, O_WRONLY | O_CLOEXEC);
-    int n = g_snprintf(text, sizeof(text), "%d", HELD_MS);
-
-    if (fd < 0 || write(fd, text, (size_t)n) != n)
-        abort();
-    close(fd);
-    return data;
-}
-
 static int call_hold_mm(EngineCtx *ctx, void *arg)
 {
     pthread_t thread;
 
     (void)ctx;
     (void)arg;
-    if (pthread_create(&thread, NULL, hold_mm, NULL))
+    if (pthread_create(&thread, NULL, held_mm_thread, NULL))
         return -EAGAIN;
     pthread_detach(thread);
     return 0;
@@ -89,8 +75,7 @@ static int call_hold_mm(EngineCtx *ctx, void *arg)
 /* Returns when it holds it. */
 static void engine_holds_its_mm(Testbed *tb)
 {
-    if (access(HOLDER, F_OK))
-        driver_test_skip("the module mm_holder is not there");
+    held_mm_need();
     assert_ok(engine_peer_call(tb->engine, call_hold_mm, NULL, 0));
     g_usleep(300000);
 }
@@ -353,11 +338,10 @@ static void test_pin(void)
     pthread_t holder;
     int64_t start;
 
-    if (access(HOLDER, F_OK))
-        driver_test_skip("the module mm_holder is not there");
+    held_mm_need();
     read_status(tb);
     assert_ok(engine_peer_call(tb->engine, call_pin_later, &entry, sizeof(entry)));
-    g_assert_cmpint(pthread_create(&holder, NULL, hold_mm, NULL), ==, 0);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
     g_usleep((LATER_MS + 300) * 1000);
     start = now_ms();
     read_status(tb);
@@ -431,15 +415,14 @@ static void test_pop(void)
     void *resp;
     uint64_t iova;
 
-    if (access(HOLDER, F_OK))
-        driver_test_skip("the module mm_holder is not there");
+    held_mm_need();
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
     /* In a page that the driver has not pinned. */
     guest_alloc(&tb->guest, PAGE_BYTES, PAGE_BYTES, &iova);
     assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp));
     assert_ok(engine_peer_call(tb->engine, call_pop_later, NULL, 0));
     manager = start_manager(tb);
-    g_assert_cmpint(pthread_create(&holder, NULL, hold_mm, NULL), ==, 0);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
     g_assert_cmpint(waitpid(manager, &status, 0), ==, manager);
     pthread_join(holder, NULL);
     g_assert_cmpint(status, ==, 0);

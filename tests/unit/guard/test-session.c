@@ -152,6 +152,22 @@ static void keeper_ends(struct fixture *f, int other)
     close(other);
 }
 
+/* Blob 1, by @call with its descriptor, and nothing in between. */
+static void assert_kept_and_released(int keeper, uint32_t call)
+{
+    struct keeper_packet packet;
+    int fd;
+
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
+    g_assert_cmpuint(packet.call, ==, call);
+    g_assert_cmpuint(packet.id, ==, 1);
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
+    g_assert_cmpuint(packet.call, ==, KEEPER_RELEASE);
+    g_assert_cmpuint(packet.id, ==, 1);
+}
+
 static void test_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     struct keeper_packet packet;
@@ -162,14 +178,7 @@ static void test_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
     client_send(f->client, VTEST_RESOURCE_UNREF, 1);
     fixture_run(f);
-    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
-    g_assert_cmpuint(packet.call, ==, KEEPER_KEEP);
-    g_assert_cmpuint(packet.id, ==, 1);
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
-    g_assert_cmpuint(packet.call, ==, KEEPER_RELEASE);
-    g_assert_cmpuint(packet.id, ==, 1);
+    assert_kept_and_released(keeper, KEEPER_KEEP);
     g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_NOTHING);
     keeper_ends(f, keeper);
 }
@@ -177,8 +186,7 @@ static void test_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 /* Plain shared memory, too. */
 static void test_kept_shm(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    struct keeper_packet packet;
-    int keeper, fd;
+    int keeper;
 
     keeper_says(f, "\1", 1, &keeper);
     fake_virgl.export_shm = true;
@@ -186,14 +194,7 @@ static void test_kept_shm(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 0, 0);
     client_send(f->client, VTEST_RESOURCE_UNREF, 1);
     fixture_run(f);
-    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
-    g_assert_cmpuint(packet.call, ==, KEEPER_KEEP_SHM);
-    g_assert_cmpuint(packet.id, ==, 1);
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
-    g_assert_cmpuint(packet.call, ==, KEEPER_RELEASE);
-    g_assert_cmpuint(packet.id, ==, 1);
+    assert_kept_and_released(keeper, KEEPER_KEEP_SHM);
     keeper_ends(f, keeper);
 }
 

@@ -89,6 +89,22 @@ char *fake_kernel_done(void)
     return text;
 }
 
+void assert_done(const char *expected)
+{
+    g_autofree char *done = fake_kernel_done();
+
+    if (!strstr(done, expected))
+        g_error("this was not done:\n%s\nbut this:\n%s", expected, done);
+}
+
+void assert_not_done(const char *unexpected)
+{
+    g_autofree char *done = fake_kernel_done();
+
+    if (strstr(done, unexpected))
+        g_error("\"%s\" was done:\n%s", unexpected, done);
+}
+
 void fake_kernel_cut_after(guint count)
 {
     left = count;

@@ -22,6 +22,10 @@ void fake_kernel_use(HostRoot *root);
  */
 char *fake_kernel_done(void);
 
+/* Some lines of it, one after the other, are there; are not. */
+void assert_done(const char *expected);
+void assert_not_done(const char *unexpected);
+
 /*
  * The call after the next @count fails, and all later ones: as if the power were cut there.
  * G_MAXUINT: none.

@@ -18,6 +18,7 @@ static void test_gpu(void)
     assert_says("gpu list", 0, "0000:02:00.0  shared       amdgpu    16.0 GiB  -     5", "");
     assert_says("gpu list", 0, "0000:03:00.0  passthrough  vfio-pci  16.0 GiB", "");
     assert_says("gpu show 02:00.0", 0, "amdgpu-vgpu-full amdgpu-vgpu-half", "");
+    assert_says("gpu show 02:00.0", 0, "Model:                rx-6800-16g\n", "");
     assert_says("-o json gpu show 0000:02:00.0", 0, "\"Vram\" : 17163091968", "");
     assert_says("-o json gpu list", 0, "\"Mode\" : \"passthrough\"", "");
     agent_on_bus_close(&at);

@@ -19,22 +19,6 @@ static void open_host(AgentOnBus *at, const char *host)
     agent_on_bus_restart(at);
 }
 
-static void assert_done(const char *expected)
-{
-    g_autofree char *done = fake_kernel_done();
-
-    if (!strstr(done, expected))
-        g_error("this was not done:\n%s\nbut this:\n%s", expected, done);
-}
-
-static void assert_not_done(const char *unexpected)
-{
-    g_autofree char *done = fake_kernel_done();
-
-    if (strstr(done, unexpected))
-        g_error("\"%s\" was done:\n%s", unexpected, done);
-}
-
 static void assert_mode(HostRoot *root, const char *address, GpuMode mode)
 {
     g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);

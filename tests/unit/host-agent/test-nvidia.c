@@ -13,22 +13,6 @@
 /* vgpuctl's exit status if the GPU is in use. */
 #define IN_USE 6
 
-static void assert_done(const char *expected)
-{
-    g_autofree char *done = fake_kernel_done();
-
-    if (!strstr(done, expected))
-        g_error("this was not done:\n%s\nbut this:\n%s", expected, done);
-}
-
-static void assert_not_done(const char *unexpected)
-{
-    g_autofree char *done = fake_kernel_done();
-
-    if (strstr(done, unexpected))
-        g_error("\"%s\" was done:\n%s", unexpected, done);
-}
-
 static void assert_mode(HostRoot *root, GpuMode mode)
 {
     g_autoptr(Gpu) gpu = reconcile_look(root, GPU, NULL);
