@@ -46,6 +46,14 @@ is(scalar faults(results => [result('t-a', skips => [['sun', 'no sun']])]), 1, '
 is(scalar faults(results => [result('x-a', skips => [['moon', 'no moon']])]), 1, 'nor is one of another file');
 is(scalar faults(where => '6.1', results => [result('t-a', skips => [['moon', 'no moon']])]), 1, 'nor one on another kernel');
 
+# An output as tests/prove --merge -v and tests/system/check print it.
+my @red = ("ok 1 - fine\n", "# all well\n", "not ok 2 - bad\n", "\n", "#   Failed test 'bad'\n", map({ "# line $_\n" } 1 .. 9),
+    "ok 3\n", "not ok 4 - not yet # TODO x\n", "not ok 5 - worse\n", "\n", "# why\n", "1..5\n", "Dubious, test returned 2\n",
+    "system tests: 10-a is red\n", "system tests: L1 did not answer\n");
+write_file('red.log', join '', @red);
+is(join('', VGPU::Check::Verdict::excerpt(bless({ dir => $dir, name => 'red' }, 'VGPU::Check::Step'), 3)),
+    join('', @red[2, 4 .. 6, 16, 18, 21, 22]), 'red points with the first lines of their comments, and the rig\'s state');
+
 sub plan_of {
     my ($plan, $map) = @_;
     write_file('tests/plan', $plan);

@@ -195,6 +195,20 @@ subtest 'logs, and no fault' => sub {
     is((fault_by(map { "$scratch/logs/monitor-$_" } 1, 2))[0], 1, 'whose monitor output can be judged');
 };
 
+subtest 'L1 does not answer' => sub {
+    my $pid = status_of($name)->{pid};
+    rig('monitor', 'stop');
+    is((rig('logs', "$scratch/silent"))[0], 0, 'logs of an L1 that stands still');
+    like(slurp("$scratch/silent/state"), qr/^processor 0 of L1 (?:is halted|runs) at [0-9a-f]+, interrupts .*; vectors in service/m,
+        'what its processors did is in its state');
+    rig('monitor', 'cont');
+    kill STOP => $pid;
+    is((rig('logs', "$scratch/stopped"))[0], 0, 'logs of a QEMU that stands still');
+    kill CONT => $pid;
+    like(slurp("$scratch/stopped/state"), qr/^QEMU's monitor: QEMU does not answer; .*main thread:\n\S+: state T/m, 'that is said');
+    is((rig('run', '--timeout', 60, 'true'))[0], 0, 'it goes on');
+};
+
 subtest 'a panic' => sub {
     my ($status, undef, $err) = rig('run', '--timeout', 60, '--', 'sh', '-c',
         'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; sleep 50');

@@ -4,6 +4,7 @@
 
 fault.py live SOCKET          looks twice, a second apart, through QEMU's monitor
 fault.py sample SOCKET        prints one look, to be kept
+fault.py tell SAMPLE          says of each processor in a look what it does, a line each
 fault.py recorded FIRST SECOND    judges two looks that were kept
 
 Exit status 0 and a sentence if the fault is proven, 1 if it is not, or if QEMU does not answer.
@@ -51,15 +52,17 @@ def vectors(apic, register):
     return {int(word) for word in re.findall(r"(?<![\w.])\d+", line[1])} if line else set()
 
 
+def interrupts(sample):
+    """Number to (vectors in service, vectors pending)."""
+    blocks = re.split(r"^dumping local APIC state for CPU ", sample, flags=re.M)[1:]
+    return {int(re.match(r"\d+", block)[0]): (vectors(block, "ISR"), vectors(block, "IRR")) for block in blocks}
+
+
 def stuck(sample):
     """The processors that are in the state which the fault leaves."""
     asleep = {number for number, (halted, on) in processors(sample).items() if halted and on}
-    result = set()
-    for block in re.split(r"^dumping local APIC state for CPU ", sample, flags=re.M)[1:]:
-        number = int(re.match(r"\d+", block)[0])
-        if number in asleep and TIMER in vectors(block, "ISR") and TIMER in vectors(block, "IRR"):
-            result.add(number)
-    return result
+    return {number for number, (in_service, pending) in interrupts(sample).items()
+            if number in asleep and TIMER in in_service and TIMER in pending}
 
 
 def judge(first, second):
@@ -82,6 +85,24 @@ def live(path):
     return judge(first, take_sample(qmp))
 
 
+def names_of(found):
+    return " ".join(f"0x{vector:x}" for vector in sorted(found)) or "none"
+
+
+def tell(path):
+    with open(path, encoding="utf-8") as stream:
+        text = stream.read()
+    registers = re.split(r"^CPU#", text, flags=re.M)[1:]
+    where = {int(re.match(r"\d+", block)[0]): re.search(r"\b[RE]IP=([0-9a-f]+)", block) for block in registers}
+    vectors_of = interrupts(text)
+    for number, (halted, on) in sorted(processors(text).items()):
+        in_service, pending = vectors_of.get(number, (set(), set()))
+        print(f"processor {number} of L1 {'is halted' if halted else 'runs'} at {where[number][1] if where[number] else '?'}, "
+              f"interrupts {'on' if on else 'off'}; vectors in service: {names_of(in_service)}, "
+              f"pending: {names_of(pending)}")
+    return 0
+
+
 def sample(path):
     print(take_sample(Qmp(path)))
     return 0
@@ -93,4 +114,4 @@ def recorded(first, second):
 
 
 if __name__ == "__main__":
-    sys.exit({"live": live, "sample": sample, "recorded": recorded}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"live": live, "sample": sample, "tell": tell, "recorded": recorded}[sys.argv[1]](*sys.argv[2:]))

@@ -38,7 +38,30 @@ logs_to() {
     run_tree
     echo "the rig '$RIG_NAME' is up" >"$dir/state"
     logs_of_monitor "$dir"
-    logs_of_l1 "$dir" || echo "L1 did not answer: no dmesg, no guests' consoles" >>"$dir/state"
+    logs_of_qemu "$dir"
+    logs_of_l1 "$dir" || l1_is_silent "$dir" >>"$dir/state"
+}
+
+# l1_is_silent DIR: whose fault it may be that L1 does not answer.
+l1_is_silent() {
+    echo "L1 did not answer: no dmesg, no guests' consoles"
+    if grep -q '^CPU#' "$1/monitor-1"; then
+        in_tree_with_lib python3 /rig-lib/fault.py tell /dev/stdin <"$1/monitor-1"
+    else
+        echo "QEMU's monitor: $(head -n 1 "$1/monitor-1"); QEMU's main thread:"
+        head -n 5 "$1/threads"
+    fi
+    tail -n 3 "$1/console.log" 2>/dev/null | tr -d '\r' | sed 's/^/its console: /'
+}
+
+# What each thread of QEMU waits for: a main thread that waits for a GPU's program stops the whole of L1.
+logs_of_qemu() {
+    local thread
+    for thread in "/proc/$(alive_pid "$RUN/pid")/task"/*; do
+        printf '%s: state %s, system call %s\n' "$(cat "$thread/comm")" \
+            "$(sed 's/.*) //' "$thread/stat" | cut -c 1)" "$(cat "$thread/syscall")"
+        head -n 4 "$thread/stack" | sed 's/^/    /'
+    done >"$1/threads" 2>/dev/null
 }
 
 # Two looks, a second apart, from which `rig fault --recorded` judges later.

@@ -31,7 +31,7 @@ shift 2
 echo "\$1" >>$dir/verbs
 case \$1 in
 ssh-command) echo $dir/ssh l1; exit ;;
-logs) mkdir -p "\$2" && echo traces >"\$2/console.log" ;;
+logs) mkdir -p "\$2" && echo traces >"\$2/console.log" && printf 'up\\nL1 did not answer\\n' >"\$2/state" ;;
 fault) echo "processor 1 gets no timer interrupts" ;;
 esac
 [ ! -e "$dir/status.\$1" ] || exit "\$(cat $dir/status.\$1)"
@@ -41,7 +41,7 @@ put('red.t', "open my \$o, '>>', '$dir/ran-red'; print {\$o} 'x'; print qq(1..1\
 put('dies.t', "print qq(ok 1\\n); die qq(in the middle\\n);\n");
 put('short.t', "print qq(1..2\\nok 1\\n);\n");
 
-# Runs check on these: its status, and the end of its output.
+# Runs check on these: its status, the last line of its output, and all of it.
 sub check {
     my (%status) = (%{ shift @_ });
     my @files = map { "$dir/$_.t" } @_;
@@ -50,7 +50,7 @@ sub check {
     local @ENV{qw(VGPU_RIG VGPU_LOGS RIG_NAME)} = ("$dir/rig", "$dir/logs", 'none');
     delete local @ENV{qw(KEEP VGPU_RESULTS)};
     my $said = qx{cd $top && tests/system/check @files 2>&1};
-    return ($? >> 8, (split /\n/, $said)[-1]);
+    return ($? >> 8, (split /\n/, $said)[-1], $said);
 }
 
 sub verbs {
@@ -63,12 +63,13 @@ my ($status, $last) = check({ fault => 1 }, qw(green));
 is($status, 0, 'a green file');
 like($last, qr/1 files, all green/, 'is said to be green');
 
-($status, $last) = check({ fault => 1 }, qw(red green));
+($status, $last, my $said) = check({ fault => 1 }, qw(red green));
 is($status, 1, 'a red file and a green one');
 like($last, qr/2 files; 1 red: red\.t$/, 'the red one is named');
 is(-s "$dir/ran-red", 1, 'it was run once');
 is(verbs('up'), 2, 'the next file gets a new rig');
 ok(-s "$dir/logs/red/console.log", 'traces are kept');
+like($said, qr/^system tests: red is red; traces.*\nsystem tests: up\nsystem tests: L1 did not answer$/m, 'and the rig\'s state is said');
 
 ($status, $last) = check({ fault => 1 }, qw(dies));
 is($status, 1, 'a file that dies is red');

@@ -114,10 +114,11 @@ sub write_file {
     return;
 }
 
+# Of each red point only the first lines: what came after the first failure is often its consequence.
 sub reasons {
     my ($step) = @_;
-    my @said = VGPU::Check::Verdict::excerpt($step);
-    splice @said, 20 if @said > 20;
+    my @said = VGPU::Check::Verdict::excerpt($step, 8);
+    splice @said, 60 if @said > 60;
     return ((map { "   | $_" } @said), (map { "   $step->{name}: $_\n" } @{ $step->{faults} }));
 }
 

@@ -59,9 +59,10 @@ sub faults {
 }
 
 # The lines of the step's output that explain why it is red: its red points with their comments, or a failed assertion
-# of GLib's; of a test that died, its last lines. If there is none of these, the last lines of all.
+# of GLib's; of a test that died, its last lines; and the rig's state after it. If there is none of these, the last lines
+# of all. $most: lines of a red point's comments.
 sub excerpt {
-    my ($step) = @_;
+    my ($step, $most) = @_;
     open my $in, '<', $step->log_file or return ();
     my (@said, @last, $follows, $told);
     while (my $line = <$in>) {
@@ -71,10 +72,11 @@ sub excerpt {
         }
         push @last, $line;
         shift @last if @last > 20;
-        $follows = 40 if $line =~ /^\s*not ok\b/ && $line !~ /# TODO/;
-        $follows = 0 if $line !~ /^\s*(not ok|#)/;
-        $follows = 1 if $line =~ /^ERROR:/;
-        next if !$follows;
+        $follows = 1 + ($most // 40) if $line =~ /^\s*not ok\b/ && $line !~ /# TODO/;
+        # Test::More prints an empty line between a red point and its comments.
+        $follows = 0 if $line !~ /^\s*(not ok|#|$)/;
+        $follows = 1 if $line =~ /^ERROR:|^system tests: /;
+        next if !$follows || $line !~ /\S/;
         $follows--;
         $told = 1;
         push @said, $line;

@@ -116,13 +116,15 @@ sub kernel_complaints {
     return join '', map { "$_\n" } VGPU::KernelLog::complaints('L1', host(VGPU::KernelLog::unread()));
 }
 
-# Keeps the rig's consoles, kernel logs, QEMU's output and its monitor's answers in $dir.
+# Keeps the rig's consoles, kernel logs, QEMU's output and its monitor's answers in $dir. Returns lines that say whether
+# L1 answered, and if not, what is known of why.
 sub keep_traces {
     my ($dir) = @_;
     remove_tree($dir);
     make_path($dir);
-    VGPU::Command::run([rig('logs', abs_path($dir))], timeout => 300, fail => 1);
-    return;
+    my $said = VGPU::Command::run([rig('logs', abs_path($dir))], timeout => 300, fail => 1);
+    open my $in, '<', "$dir/state" or return ("the rig's state could not be read: $said");
+    return <$in>;
 }
 
 # A sentence if QEMU's monitor proves the known fault of the rig; else undef.
