@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether the engine polls the queues for a while after a request, and how often. While it
- * does, the guest need not ring. A doorbell costs an exit of the guest and a call of the VMM; a
- * poll costs one system call.
+ * Decides whether the engine polls the queues for a while after a request. While it does, the guest
+ * need not ring, which costs it an exit and a call of the VMM. A look costs one system call, and
+ * the request waits for it.
  *
- * It adapts: the time between polls is a part of the usual time between requests, and if those are
- * rare there are no polls at all, so that an idle or nearly idle vGPU never wakes up for nothing.
+ * So it polls only while requests follow each other so closely that few looks are in vain: with
+ * requests further apart a doorbell is cheaper for both, and sooner. An idle vGPU is never polled.
  * All times are microseconds of one monotonic clock.
  */
 #ifndef ENGINE_POLLER_H

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Pools are charged for what they keep, and give it back at the limit. */
+#include "fake.h"
 #include "kit.h"
 
 #define LIMIT (128 * MIB)
@@ -137,6 +138,32 @@ static void of_other_device(void)
     kit_charged_b(0);
 }
 
+/* The thread has the first device's context. */
+static void of_other_stream(void)
+{
+    CUcontext first, second, current = NULL;
+    CUdeviceptr a, never;
+
+    first = kit_context();
+    ok(cuCtxCreate_v2(&second, 0, 1));
+    ok(cuCtxSetCurrent(first));
+    ok(cuMemAllocAsync(&a, 10 * MIB, FAKE_OF_SECOND));
+    kit_charged_b(32 * MIB);
+    kit_charged(0);
+    full(cuMemAllocAsync_ptsz(&never, 60 * MIB, FAKE_OF_SECOND));
+    ok(cuCtxGetCurrent(&current));
+    g_assert_true(current == first);
+    full(cuMemAllocAsync(&never, 30 * MIB, NULL));
+    ok(cuMemFreeAsync(a, FAKE_OF_SECOND));
+}
+
+static void test_of_other_stream(void)
+{
+    kit_open_devices("[slice]\nvram=20971520\n", "[slice]\nvram=67108864\n");
+    kit_run(of_other_stream);
+    kit_close();
+}
+
 static void test_of_other_device(void)
 {
     kit_open_devices("[slice]\nvram=20971520\n", "[slice]\nvram=67108864\n");
@@ -194,6 +221,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pools/trimmed", test_trimmed);
     g_test_add_func("/pools/over-the-limit", test_over_the_limit);
     g_test_add_func("/pools/of-other-device", test_of_other_device);
+    g_test_add_func("/pools/of-other-stream", test_of_other_stream);
     g_test_add_func("/pools/by-location", test_by_location);
     return g_test_run();
 }

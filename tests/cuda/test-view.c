@@ -34,6 +34,10 @@ nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *coun
                                          unsigned int *pids);
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
                                           nvmlAccountingStats_t *stats);
+nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t device, unsigned int *count,
+                                          nvmlEncoderSessionInfo_t *infos);
+nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int *count,
+                                      nvmlFBCSessionInfo_t *infos);
 
 static void cuda(void)
 {
@@ -202,6 +206,8 @@ static void other_lists(void)
     nvmlProcessUtilizationInfo_v1_t uses[8];
     nvmlProcessUtilizationSample_t samples[8];
     nvmlProcessDetail_v1_t details[8];
+    nvmlEncoderSessionInfo_t encoders[8];
+    nvmlFBCSessionInfo_t captures[8];
     unsigned int count = 0, self = (unsigned int)getpid(), pids[8], hidden;
     nvmlDevice_t device;
     CUdeviceptr dptr;
@@ -239,6 +245,20 @@ static void other_lists(void)
     hidden = 1u << 22;
     g_assert_cmpint(nvmlDeviceGetAccountingStats(device, self, NULL), ==, 0);
     g_assert_cmpint(nvmlDeviceGetAccountingStats(device, hidden, NULL), ==, NVML_ERROR_NOT_FOUND);
+    count = 0;
+    g_assert_cmpint(nvmlDeviceGetEncoderSessions(device, &count, NULL), ==, 0);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpint(nvmlDeviceGetEncoderSessions(device, &count, encoders), ==, 0);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpuint(encoders[0].pid, ==, self);
+    g_assert_cmpuint(encoders[0].averageFps, ==, 60);
+    count = 0;
+    g_assert_cmpint(nvmlDeviceGetFBCSessions(device, &count, captures), ==,
+                    NVML_ERROR_INSUFFICIENT_SIZE);
+    g_assert_cmpint(nvmlDeviceGetFBCSessions(device, &count, captures), ==, 0);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpuint(captures[0].pid, ==, self);
+    g_assert_cmpuint(captures[0].averageFPS, ==, 60);
     /* Whose entries the door does not know. */
     list.version = sizeof(list) | 2u << 24;
     g_assert_cmpint(nvmlDeviceGetRunningProcessDetailList(device, &list), ==,

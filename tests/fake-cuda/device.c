@@ -23,6 +23,9 @@ static struct context *contexts[CONTEXTS_MOST];
 static struct context *primary;
 static unsigned int primary_users;
 static _Thread_local struct context *current;
+/* What was current before a push. */
+static _Thread_local struct context *below[8];
+static _Thread_local unsigned int depth;
 
 CUcontext fake_current(void)
 {
@@ -32,6 +35,11 @@ CUcontext fake_current(void)
 int fake_device(void)
 {
     return current ? current->device : 0;
+}
+
+int fake_device_of(CUstream stream)
+{
+    return stream == FAKE_OF_SECOND ? 1 : fake_device();
 }
 
 bool fake_take(int device, uint64_t bytes)
@@ -257,8 +265,40 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
+    struct context *before = current;
+    CUresult result;
+
     ENTER();
-    return set_current(context);
+    if (depth == sizeof(below) / sizeof(below[0]))
+        return CUDA_ERROR_INVALID_VALUE;
+    result = set_current(context);
+    if (result == CUDA_SUCCESS)
+        below[depth++] = before;
+    return result;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+    ENTER();
+    if (!depth)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context)
+        *context = (CUcontext)current;
+    current = below[--depth];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
+{
+    ENTER();
+    *context = (CUcontext)current;
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; stream == FAKE_OF_SECOND && i < CONTEXTS_MOST; i++) {
+        if (contexts[i] && contexts[i]->device == 1)
+            *context = (CUcontext)contexts[i];
+    }
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetDevice(CUdevice *device)

@@ -20,6 +20,8 @@
 #define FAKE_ARGUMENTS 16
 /* The stream that captures. */
 #define FAKE_CAPTURING ((CUstream)(uintptr_t)0xca)
+/* A stream of the second device's context; all others are the current context's. */
+#define FAKE_OF_SECOND ((CUstream)(uintptr_t)0xd1)
 /* When a stream goes on that waits for a value: which nobody writes. */
 #define FAKE_NEVER (UINT64_MAX / 2)
 /* A kernel that spins beside others until one that releases it is launched, in any process. */
@@ -73,6 +75,8 @@ void fake_end_events(CUcontext context);
 CUcontext fake_current(void);
 /* Of the current context; 0: or there is none. */
 int fake_device(void);
+/* The device of a stream. */
+int fake_device_of(CUstream stream);
 /* Nothing but the first device's memory is counted. */
 bool fake_take(int device, uint64_t bytes);
 

@@ -203,6 +203,31 @@ nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t of, unsigned int *count, u
     return result;
 }
 
+/* Each process encodes, and captures. */
+nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t of, unsigned int *count,
+                                          nvmlEncoderSessionInfo_t *list)
+{
+    unsigned int all[CARD_PROCESSES + 1], found = pids(all);
+    nvmlReturn_t result = room_for(count, found, list);
+
+    (void)of;
+    for (unsigned int i = 0; i < found && result == NVML_SUCCESS; i++)
+        list[i] = (nvmlEncoderSessionInfo_t){.sessionId = i + 1, .pid = all[i], .averageFps = 60};
+    return list ? result : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t of, unsigned int *count,
+                                      nvmlFBCSessionInfo_t *list)
+{
+    unsigned int all[CARD_PROCESSES + 1], found = pids(all);
+    nvmlReturn_t result = room_for(count, found, list);
+
+    (void)of;
+    for (unsigned int i = 0; i < found && result == NVML_SUCCESS; i++)
+        list[i] = (nvmlFBCSessionInfo_t){.sessionId = i + 1, .pid = all[i], .averageFPS = 60};
+    return list ? result : NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t of, unsigned int pid,
                                           nvmlAccountingStats_t *stats)
 {

@@ -74,15 +74,13 @@ static CUresult allocate(CUdeviceptr *dptr, uint64_t bytes, struct pool *pool)
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return allocate(dptr, bytes, &default_pools[fake_device()]);
+    return allocate(dptr, bytes, &default_pools[fake_device_of(stream)]);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return allocate(dptr, bytes, &default_pools[fake_device()]);
+    return allocate(dptr, bytes, &default_pools[fake_device_of(stream)]);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,

@@ -86,6 +86,7 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 } CUdriverProcAddressQueryResult;
 
 /* The calling thread's own default stream, in every function. */
+#define CU_STREAM_LEGACY     ((CUstream)(uintptr_t)1)
 #define CU_STREAM_PER_THREAD ((CUstream)(uintptr_t)2)
 
 /* Flags of cuGetProcAddress. */

@@ -108,6 +108,34 @@ typedef struct nvmlProcessesUtilizationInfo_v1_st {
     nvmlProcessUtilizationInfo_v1_t *procUtilArray;
 } nvmlProcessesUtilizationInfo_v1_t;
 
+/* Of a program that encodes video. */
+typedef struct nvmlEncoderSessionInfo_st {
+    unsigned int sessionId;
+    unsigned int pid;
+    unsigned int vgpuInstance;
+    int codecType;
+    unsigned int hResolution;
+    unsigned int vResolution;
+    unsigned int averageFps;
+    unsigned int averageLatency;
+} nvmlEncoderSessionInfo_t;
+
+/* Of a program that captures a framebuffer. */
+typedef struct nvmlFBCSessionInfo_st {
+    unsigned int sessionId;
+    unsigned int pid;
+    unsigned int vgpuInstance;
+    unsigned int displayOrdinal;
+    int sessionType;
+    unsigned int sessionFlags;
+    unsigned int hMaxResolution;
+    unsigned int vMaxResolution;
+    unsigned int hResolution;
+    unsigned int vResolution;
+    unsigned int averageFPS;
+    unsigned int averageLatency;
+} nvmlFBCSessionInfo_t;
+
 /* Passed on only. */
 typedef struct nvmlAccountingStats_st nvmlAccountingStats_t;
 

@@ -181,10 +181,34 @@ static CUresult from_pool_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool poo
     return DRIVER(cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream);
 }
 
-/* False: nothing to govern. */
-static bool current_pool(struct gpu **gpu, CUmemoryPool *pool)
+static bool is_of_other_context(CUstream stream, CUcontext *context)
 {
-    *gpu = gpu_current();
+    CUcontext current = NULL;
+
+    *context = NULL;
+    return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+           DRIVER(cuStreamGetCtx, stream, context) == CUDA_SUCCESS && *context &&
+           DRIVER(cuCtxGetCurrent, &current) == CUDA_SUCCESS && *context != current;
+}
+
+/* Whatever context the thread has. */
+static struct gpu *gpu_of_stream(CUstream stream)
+{
+    CUcontext context;
+    struct gpu *gpu;
+
+    if (!is_of_other_context(stream, &context) ||
+        DRIVER(cuCtxPushCurrent_v2, context) != CUDA_SUCCESS)
+        return gpu_current();
+    gpu = gpu_current();
+    DRIVER(cuCtxPopCurrent_v2, &context);
+    return gpu;
+}
+
+/* The pool that the stream's device uses now. False: nothing to govern. */
+static bool current_pool(CUstream stream, struct gpu **gpu, CUmemoryPool *pool)
+{
+    *gpu = gpu_of_stream(stream);
     return *gpu && DRIVER(cuDeviceGetMemPool, pool, (*gpu)->device) == CUDA_SUCCESS;
 }
 
@@ -193,7 +217,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
     CUmemoryPool pool;
     struct gpu *gpu;
 
-    if (real_depth || !dptr || !current_pool(&gpu, &pool))
+    if (real_depth || !dptr || !current_pool(hStream, &gpu, &pool))
         return REAL(cuMemAllocAsync)(dptr, bytesize, hStream);
     return allocate(gpu, pool, dptr, bytesize, hStream, from_current);
 }
@@ -203,7 +227,7 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
     CUmemoryPool pool;
     struct gpu *gpu;
 
-    if (real_depth || !dptr || !current_pool(&gpu, &pool))
+    if (real_depth || !dptr || !current_pool(hStream, &gpu, &pool))
         return REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, hStream);
     return allocate(gpu, pool, dptr, bytesize, hStream, from_current_ptsz);
 }

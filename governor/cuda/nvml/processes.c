@@ -13,7 +13,9 @@
 #include "slice.h"
 
 #define PROCESSES_MAX 4096
-#define CGROUP_MAX    1024
+/* Of one tenant. */
+#define SESSIONS_MAX 256
+#define CGROUP_MAX   1024
 
 /* The path in the unified hierarchy. False: the process is not visible here. */
 static bool cgroup_of(const char *pid, char cgroup[CGROUP_MAX])
@@ -138,6 +140,30 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_v2_t)
 LIST(nvmlDeviceGetAccountingPids, unsigned int)
+
+/* Without room these two tell how many there are. */
+#define LIST_SESSIONS(name, info)                                                                  \
+    static nvmlReturn_t name##_of(nvmlDevice_t device, unsigned int *count, void *infos,           \
+                                  void *data)                                                      \
+    {                                                                                              \
+        (void)data;                                                                                \
+        return DRIVER(name, device, count, infos);                                                 \
+    }                                                                                              \
+                                                                                                   \
+    nvmlReturn_t name(nvmlDevice_t device, unsigned int *sessionCount, info *sessionInfos)         \
+    {                                                                                              \
+        const struct entry entry = {.size = sizeof(info), .pid_at = offsetof(info, pid)};          \
+        info found[SESSIONS_MAX];                                                                  \
+                                                                                                   \
+        if (!sessionInfos && sessionCount && slice_of(device)) {                                   \
+            *sessionCount = SESSIONS_MAX;                                                          \
+            sessionInfos = found;                                                                  \
+        }                                                                                          \
+        return list(device, sessionCount, sessionInfos, entry, name##_of, NULL);                   \
+    }
+
+LIST_SESSIONS(nvmlDeviceGetEncoderSessions, nvmlEncoderSessionInfo_t)
+LIST_SESSIONS(nvmlDeviceGetFBCSessions, nvmlFBCSessionInfo_t)
 
 /* The driver keeps those of processes that have ended, too, which are not in sight. */
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,

@@ -32,14 +32,14 @@ static void test_busy(void)
     /* The next is a little late. */
     g_assert_cmpint(poller_interval(&poller, last + 150), >, 0);
     /* The burst is over. */
-    g_assert_cmpint(poller_interval(&poller, last + 1000), ==, -1);
+    g_assert_cmpint(poller_interval(&poller, last + 2000), ==, -1);
 }
 
 /* Most looks would be in vain, and each request would wait for one. */
 static void test_apart(void)
 {
     struct poller poller = {0};
-    gint64 last = requests(&poller, START, 20, 500);
+    gint64 last = requests(&poller, START, 20, 1000);
 
     g_assert_cmpint(poller_interval(&poller, last + 1), ==, -1);
 }
