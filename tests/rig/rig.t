@@ -70,7 +70,7 @@ sub with {
     my $before = $_;
     $change->();
     die "nothing changed in $file\n" if $_ eq $before;
-    return spill("$scratch/changed", $_);
+    return spill("$scratch/changed-$file", $_);
 }
 
 subtest 'called wrongly, or with no rig' => sub {
@@ -116,11 +116,14 @@ subtest 'the fault, by recorded looks' => sub {
         ['interrupts are off', sub { s/RFL=00000206/RFL=00000006/ }],
         ['nothing is pending', sub { s/^IRR\t 236.*/IRR\t (none)/m }],
         ['nothing is in service', sub { s/^ISR\t 236.*/ISR\t (none)/m }],
-        ['another vector is in service', sub { s/^ISR\t 236.*/ISR\t 235 /m }],
+        ['another vector is in service at the second look', sub { s/^ISR\t 236.*/ISR\t 253 /m }],
+        ['what is pending is of a higher class', sub { s/^IRR\t 236.*/IRR\t 251 /m }],
     );
     is((fault_by($faulty[0], with('fault-2', $_->[1])))[0], 1, $_->[0]) for @near;
     is((fault_by($faulty[0], with('fault-2', sub { s/^IRR\t 236/IRR\t 48(level) 236/m })))[0], 0,
         'others pending beside it');
+    my @network = map { with($_, sub { s/^ISR\t 236.*/ISR\t 49 /m; s/^IRR\t 236.*/IRR\t 49 /m }) } qw(fault-1 fault-2);
+    is((fault_by(@network))[0], 0, 'another vector than the timer\'s');
 };
 
 # A copy of the rig with one of its shims made for another QEMU.

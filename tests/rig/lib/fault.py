@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Proves the rig's one known fault from outside: a processor of L1 without timer interrupts.
+"""Proves the rig's one known fault from outside: a processor of L1 that gets no interrupts any more.
 
 fault.py live SOCKET          looks twice, a second apart, through QEMU's monitor
 fault.py sample SOCKET        prints one look, to be kept
@@ -9,10 +9,10 @@ fault.py recorded FIRST SECOND    judges two looks that were kept
 
 Exit status 0 and a sentence if the fault is proven, 1 if it is not, or if QEMU does not answer.
 
-Under QEMU's TCG a processor now and then takes a timer interrupt and never ends it. Its local APIC
-then has the timer's vector in service and a new one pending, for good, and the processor sleeps
-with interrupts on. A kernel cannot bring this about: one that is busy in its timer interrupt is not
-halted, and one that is halted has ended the interrupt.
+Under QEMU's TCG a processor now and then takes an interrupt and never ends it. So far it was the timer's.
+Its local APIC then has that vector in service and others pending that it holds back, for good, and
+the processor sleeps with interrupts on. A kernel cannot bring this about: one that is busy in an
+interrupt is not halted, and one that is halted has ended the interrupt.
 """
 
 import re
@@ -21,7 +21,6 @@ import time
 
 from qmp import Qmp
 
-TIMER = 0xec  # Linux' LOCAL_TIMER_VECTOR
 INTERRUPTS_ON = 1 << 9  # EFLAGS.IF
 APART_S = 1.2
 
@@ -58,21 +57,24 @@ def interrupts(sample):
     return {int(re.match(r"\d+", block)[0]): (vectors(block, "ISR"), vectors(block, "IRR")) for block in blocks}
 
 
+def holds_back(vector, pending):
+    """An interrupt in service holds back those of its class, which is its upper four bits, and below."""
+    return any(other >> 4 <= vector >> 4 for other in pending)
+
+
 def stuck(sample):
-    """The processors that are in the state which the fault leaves."""
+    """(processor, vector) that are in the state which the fault leaves."""
     asleep = {number for number, (halted, on) in processors(sample).items() if halted and on}
-    return {number for number, (in_service, pending) in interrupts(sample).items()
-            if number in asleep and TIMER in in_service and TIMER in pending}
+    return {(number, vector) for number, (in_service, pending) in interrupts(sample).items()
+            for vector in in_service if number in asleep and holds_back(vector, pending)}
 
 
 def judge(first, second):
-    proven = stuck(first) & stuck(second)
-    if not proven:
-        return 1
-    names = ", ".join(str(number) for number in sorted(proven))
-    print(f"processor {names} of L1 gets no timer interrupts: its local APIC has vector 0x{TIMER:x} "
-          "in service and a new one pending, while it is halted with interrupts on")
-    return 0
+    proven = sorted(stuck(first) & stuck(second))
+    for number, vector in proven:
+        print(f"processor {number} of L1 gets no interrupts of class {vector >> 4:x} and below: its local APIC has "
+              f"vector 0x{vector:x} in service and others pending, while it is halted with interrupts on")
+    return 0 if proven else 1
 
 
 def live(path):

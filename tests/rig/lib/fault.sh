@@ -3,7 +3,7 @@
 #
 # What can be known about a rig from outside: whether it has the known fault, and its logs.
 
-# rig fault: status 0 and a sentence if a processor of L1 provably gets no timer interrupts.
+# rig fault: status 0 and a sentence if a processor of L1 provably gets no interrupts of a class.
 verb_fault() {
     if [ "${1:-}" = --recorded ]; then
         [ $# = 3 ] || die_usage "fault: --recorded FIRST SECOND"

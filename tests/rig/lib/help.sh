@@ -42,7 +42,7 @@ what happened
   log                           L1's console: kernel messages, oopses
   logs DIR                      keeps consoles, dmesg and monitor output, also of a dead rig
   fault [--recorded A B]        status 0 and a sentence if QEMU's monitor proves the rig's one known
-                                fault: a processor of L1 gets no timer interrupts. Else 1
+                                fault: a processor of L1 gets no interrupts. Else 1
   monitor LINE                  a line for L1's QEMU's monitor, such as 'info lapic 1'
 
 beside
