@@ -22,9 +22,9 @@ sub put {
     return "$dir/$name";
 }
 
-# Verbs are recorded; L1's answer to every question is the address of a GPU. A file named like a verb makes that verb's
-# status.
-put('ssh', "#!/bin/sh\ncat >/dev/null\necho 0000:01:00.0 GPU\n");
+# Verbs are recorded; L1's answer to every question is the address of a GPU, until there is a file named silent. A file
+# named like a verb makes that verb's status.
+put('ssh', "#!/bin/sh\ncat >/dev/null\n[ ! -e $dir/silent ] || exit 255\necho 0000:01:00.0 GPU\n");
 put('rig', <<"SH");
 #!/bin/sh
 shift 2
@@ -39,6 +39,13 @@ SH
 put('green.t', "print qq(1..1\\nok 1\\n);\n");
 put('red.t', "open my \$o, '>>', '$dir/ran-red'; print {\$o} 'x'; print qq(1..1\\nnot ok 1\\n);\n");
 put('dies.t', "print qq(ok 1\\n); die qq(in the middle\\n);\n");
+put('silent.t', <<"PL");
+use lib '$top/tests/system/lib';
+use VGPU::Test;
+point('L1 goes', sub { open my \$o, '>', '$dir/silent'; die "it is gone\\n" });
+point('another', sub { return '' });
+done_testing();
+PL
 put('short.t', "print qq(1..2\\nok 1\\n);\n");
 
 # Runs check on these: its status, the last line of its output, and all of it.
@@ -75,6 +82,11 @@ like($said, qr/^system tests: red is red; traces.*\nsystem tests: up\nsystem tes
 is($status, 1, 'a file that dies is red');
 ($status, $last) = check({ fault => 1 }, qw(short));
 is($status, 1, 'a file that says less than it planned is red');
+($status, $last, $said) = check({ fault => 1 }, qw(silent));
+unlink "$dir/silent";
+is($status, 1, 'a file in which L1 falls silent is red');
+like($said, qr/^not ok 1 - L1 goes.*^# it is gone.*L1 does not answer: no further point is run/ms, 'it says so');
+unlike($said, qr/another/, 'and ends');
 ($status, $last) = check({ fault => 1 }, qw(missing));
 is($status, 1, 'a file that is not there is red');
 

@@ -38,7 +38,8 @@ BEGIN {
     VGPU::Command::log_to($file);
 }
 
-# One test point. $code dies if it fails; its result is shown beside.
+# One test point. $code dies if it fails; its result is shown beside. The file ends with it if L1 does not answer any more:
+# each of the others would wait for its limit.
 sub point {
     my ($what, $code) = @_;
     VGPU::Command::note("== $what");
@@ -48,7 +49,9 @@ sub point {
     my $passed = ok(!$error, sprintf '%s (%.0f s)', $what, time - $begin);
     if ($error) {
         VGPU::Command::note("FAILED: $error");
-        diag($error, "log: $VGPU::Lab::logs/$name.log\n", journal(time - $begin), suspects());
+        my $answers = VGPU::Lab::is_up();
+        diag($error, "log: $VGPU::Lab::logs/$name.log\n", $answers ? (journal(time - $begin), suspects()) : ());
+        die "L1 does not answer: no further point is run\n" if !$answers;
     } else {
         note($seen) if $seen =~ /\S/;
     }
