@@ -116,13 +116,17 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned int *count, void *infos, 
     return result;
 }
 
-#define LIST(name, info)                                                                           \
+/* name##_of() asks the driver. */
+#define LISTER(name)                                                                               \
     static nvmlReturn_t name##_of(nvmlDevice_t device, unsigned int *count, void *infos,           \
                                   void *data)                                                      \
     {                                                                                              \
         (void)data;                                                                                \
         return DRIVER(name, device, count, infos);                                                 \
-    }                                                                                              \
+    }
+
+#define LIST(name, info)                                                                           \
+    LISTER(name)                                                                                   \
                                                                                                    \
     nvmlReturn_t name(nvmlDevice_t device, unsigned int *infoCount, info *infos)                   \
     {                                                                                              \
@@ -143,12 +147,7 @@ LIST(nvmlDeviceGetAccountingPids, unsigned int)
 
 /* Without room these two tell how many there are. */
 #define LIST_SESSIONS(name, info)                                                                  \
-    static nvmlReturn_t name##_of(nvmlDevice_t device, unsigned int *count, void *infos,           \
-                                  void *data)                                                      \
-    {                                                                                              \
-        (void)data;                                                                                \
-        return DRIVER(name, device, count, infos);                                                 \
-    }                                                                                              \
+    LISTER(name)                                                                                   \
                                                                                                    \
     nvmlReturn_t name(nvmlDevice_t device, unsigned int *sessionCount, info *sessionInfos)         \
     {                                                                                              \
