@@ -122,7 +122,6 @@ static bool join(struct connection *connection, const struct governor_message *m
     if (!ledger_adopt(&slice->ledger, &connection->holding, message->value, message->other))
         return refuse(connection, EINVAL, "it declares an impossible amount of memory");
     connection->joined = true;
-    rate_limit_spend(slice, RATE_CONNECT);
     if (!pages_new(&connection->pages, fds)) {
         ledger_forget(&slice->ledger, &connection->holding);
         connection->joined = false;
@@ -146,6 +145,15 @@ static bool join(struct connection *connection, const struct governor_message *m
     close(fds[0]);
     close(fds[1]);
     return sent;
+}
+
+static bool join_and_pay(struct connection *connection, const struct governor_message *message)
+{
+    uint64_t begin = rate_limit_clock();
+    bool joined = join(connection, message);
+
+    rate_limit_spend_since(connection->slice, begin);
+    return joined;
 }
 
 static bool reply_reserved(struct connection *connection, int error, uint64_t spilled)
@@ -280,7 +288,7 @@ bool connection_message(struct connection *connection, const void *data, size_t 
     if (length != sizeof(message))
         return drop(connection, "it sent a message of a wrong length");
     if (message.type == GOVERNOR_JOIN)
-        return join(connection, &message);
+        return join_and_pay(connection, &message);
     if (!connection->joined)
         return drop(connection, "it sent a message before it joined");
     return of_member(connection, &message);
@@ -364,6 +372,7 @@ struct connection *connection_new(struct slice *slice, int fd)
 void connection_free(struct connection *connection)
 {
     struct slice *slice = connection->slice;
+    uint64_t begin = rate_limit_clock();
 
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
         if (connection->members[i].slice)
@@ -386,4 +395,5 @@ void connection_free(struct connection *connection)
     }
     pages_free(&connection->pages);
     g_free(connection);
+    rate_limit_spend_since(slice, begin);
 }

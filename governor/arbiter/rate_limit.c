@@ -8,6 +8,7 @@
  * members it is a tenth of a processor.
  */
 #define TOKENS_PER_S 20000.0
+#define TOKEN_NS     5000.0
 #define MOST_TOKENS  1000.0
 /* Sockets are read again at this number of tokens. */
 #define REFILL_TOKENS 200.0
@@ -30,6 +31,19 @@ void rate_limit_spend(struct slice *slice, unsigned tokens)
     unsigned price = 1 + slice->arbiter->connections / MEMBERS_OF_PRICE;
 
     budget_spend(&slice->limit.tokens, (double)tokens * price);
+}
+
+uint64_t rate_limit_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void rate_limit_spend_since(struct slice *slice, uint64_t begin)
+{
+    budget_spend(&slice->limit.tokens, (double)(rate_limit_clock() - begin) / TOKEN_NS);
 }
 
 static bool set_refill(struct slice *slice, uint64_t now);

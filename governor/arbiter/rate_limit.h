@@ -16,9 +16,8 @@
 struct arbiter;
 struct slice;
 
-/* Tokens pay for a message, a connection with its pidfd or its pages, and a line in the log. */
+/* Tokens pay for a message, and for a line in the log. */
 #define RATE_MESSAGE 1
-#define RATE_CONNECT 8
 #define RATE_DROP    50
 
 /**
@@ -39,6 +38,13 @@ void rate_limit_clear(struct rate_limit *limit);
  * because the arbiter looks at all of them.
  */
 void rate_limit_spend(struct slice *slice, unsigned tokens);
+
+/*
+ * The same for connections, their pages and their end, by the processor time of this thread since
+ * @begin, which rate_limit_clock() gave: what they cost differs from machine to machine.
+ */
+uint64_t rate_limit_clock(void);
+void rate_limit_spend_since(struct slice *slice, uint64_t begin);
 
 /* False: @source, a socket of @slice, is not to be read now; it is disabled until it may be. */
 bool rate_limit_admits(struct slice *slice, sd_event_source *source);

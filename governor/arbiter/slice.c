@@ -20,6 +20,7 @@ bool slice_id_valid(const char *id)
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *data)
 {
     struct slice *slice = data;
+    uint64_t begin = rate_limit_clock();
     int peer;
 
     (void)revents;
@@ -31,11 +32,11 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
             g_message("slice %s: cannot accept a connection: %s", slice->id, g_strerror(errno));
         return 0;
     }
-    rate_limit_spend(slice, RATE_CONNECT);
     if (slice->connections->len >= SLICE_MAX_MEMBERS + MAX_NOT_JOINED)
         close(peer);
     else
         connection_new(slice, peer);
+    rate_limit_spend_since(slice, begin);
     return 0;
 }
 
