@@ -199,7 +199,7 @@ subtest 'logs, and no fault' => sub {
 };
 
 subtest 'L1 does not answer' => sub {
-    my $pid = status_of($name)->{pid};
+    my ($pid) = `pgrep -o -f '^qemu-system-x86_64 -name rig-$name '` =~ /^(\d+)$/ or die;
     rig('monitor', 'stop');
     is((rig('logs', "$scratch/silent"))[0], 0, 'logs of an L1 that stands still');
     like(slurp("$scratch/silent/state"), qr/^processor 0 of L1 (?:is halted|runs) at [0-9a-f]+, interrupts .*; vectors in service/m,

@@ -56,8 +56,9 @@ l1_is_silent() {
 
 # What each thread of QEMU waits for: a main thread that waits for a GPU's program stops the whole of L1.
 logs_of_qemu() {
-    local thread
-    for thread in "/proc/$(alive_pid "$RUN/pid")/task"/*; do
+    local thread qemu
+    qemu=$(pgrep -o -f "^qemu-system-x86_64 -name rig-$RIG_NAME ")
+    for thread in "/proc/$qemu/task"/*; do
         printf '%s: state %s, system call %s\n' "$(cat "$thread/comm")" \
             "$(sed 's/.*) //' "$thread/stat" | cut -c 1)" "$(cat "$thread/syscall")"
         head -n 4 "$thread/stack" | sed 's/^/    /'
