@@ -57,11 +57,11 @@ l1_is_silent() {
 # What each thread of QEMU waits for: a main thread that waits for a GPU's program stops the whole of L1.
 logs_of_qemu() {
     local thread qemu
-    qemu=$(pgrep -o -f "^qemu-system-x86_64 -name rig-$RIG_NAME ")
+    qemu=$(pgrep -o -f "^qemu-system-x86_64 -name rig-$RIG_NAME ") || return 0
     for thread in "/proc/$qemu/task"/*; do
         printf '%s: state %s, system call %s\n' "$(cat "$thread/comm")" \
             "$(sed 's/.*) //' "$thread/stat" | cut -c 1)" "$(cat "$thread/syscall")"
-        head -n 4 "$thread/stack" | sed 's/^/    /'
+        head -n 4 "$thread/stack" | sed 's/^/    /' || true # it may have ended
     done >"$1/threads" 2>/dev/null
 }
 
