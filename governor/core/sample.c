@@ -35,6 +35,8 @@ static uint64_t backlog(const struct governor_class_usage *page, uint64_t now)
 
 void sample_take(struct sample *sample, const struct governor_class_usage *page, uint64_t now)
 {
+    uint64_t waiting;
+
     /* A member counts work, and then stores the time of its end. */
     sample->counted_until_ns = at_most(word(&page->ended_at_ns), now);
     /* Read before gpu_ns: work that ends meanwhile is seen in both, not in neither. */
@@ -48,7 +50,9 @@ void sample_take(struct sample *sample, const struct governor_class_usage *page,
     sample->throttled_ns = counter(&page->throttled_ns, sample->throttled_ns, MOST_STEP_NS);
     sample->began_at_ns = at_most(word(&page->began_at_ns), now);
     sample->ended_at_ns = at_most(word(&page->ended_at_ns), now);
-    sample->waiting = word(&page->waiting) != 0;
+    waiting = word(&page->waiting);
+    sample->waiting = waiting != 0;
+    sample->waiting_beside = waiting >> GOVERNOR_BESIDE_SHIFT != 0;
     sample->waiting_at_ns = at_most(word(&page->waiting_at_ns), now);
 }
 

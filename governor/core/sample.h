@@ -12,7 +12,9 @@
 
 /*
  * @backlog_ns: what is left of tracked submissions. The rest as in struct governor_class_usage.
- * @gpu_ns contains all work that ended by @counted_until_ns. */
+ * @gpu_ns contains all work that ended by @counted_until_ns. @waiting_beside: some thread waits
+ * whose submission may be what the work in flight waits for.
+ */
 struct sample {
     uint64_t submissions;
     uint64_t gpu_ns;
@@ -26,6 +28,7 @@ struct sample {
     uint64_t free_submissions;
     uint64_t backlog_ns;
     bool waiting;
+    bool waiting_beside;
 };
 
 /* Reads @page into @sample, which has the last sample, or zeros. */

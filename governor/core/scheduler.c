@@ -401,6 +401,7 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now)
         look_at_slice(scheduler, SLICE(scheduler, i), now);
     modes_update(scheduler, now);
     lease_run(scheduler, now);
+    passes_give(scheduler, now);
     modes_publish(scheduler, now);
     return scheduler->deadline;
 }

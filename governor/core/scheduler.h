@@ -88,6 +88,7 @@ struct sched_member {
  * @number: tells slices apart in the timeline
  * @handover: from its lease to its work
  * @served_at: when it had its last lease
+ * @pass_at: no pass before, see passes.c
  * @missed: leases in a row that ended before it reacted; @reaction_ns: how long that then took
  */
 struct sched_slice {
@@ -115,6 +116,7 @@ struct sched_slice {
     uint64_t waited_ns;
     uint64_t throttled_ns;
     uint64_t served_at;
+    uint64_t pass_at;
     unsigned missed;
     uint64_t reaction_ns;
 };

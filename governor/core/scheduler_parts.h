@@ -105,6 +105,9 @@ bool caps_allow(struct sched_slice *slice, uint64_t now);
 /* When it will. */
 uint64_t caps_when(struct sched_slice *slice, uint64_t now);
 
+/* passes.c: to slices whose work is late and may wait for what they may not submit. */
+void passes_give(struct scheduler *scheduler, uint64_t now);
+
 /*
  * holder.c: about the lease's holder, as far as known: how long the GPU will still run what others
  * had in flight before the lease; how long it has run the holder's work in flight, and when that

@@ -118,11 +118,12 @@ static void carry_over(GovernorMember *member, struct governor_usage *usage)
         struct lane *lane = &member->lanes[i];
 
         lane->gpu_ns = lane->waited_ns = lane->throttled_ns = lane->spans = 0;
+        lane->passes_seen = 0;
         marker_restart(lane);
         atomic_store(&words->began_at_ns, lane->began_at_ns);
         atomic_store(&words->ended_at_ns, lane->ended_at_ns);
         atomic_store(&words->in_flight_ns, lane->in_flight_ns);
-        atomic_store(&words->waiting, lane->waiting);
+        atomic_store(&words->waiting, turn_waiting(lane));
     }
     atomic_store(&usage->pages, member->pages);
 }

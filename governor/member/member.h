@@ -90,12 +90,15 @@ void governor_member_queued(GovernorMember *member, enum governor_class class, u
  * slice that defers all its work would have no limit. But nothing is debited before it runs, and no
  * lease is kept for it. It does not wait for the member's own work, which may wait for what comes
  * after.
+ * @behind: the process has work in flight that must end before this one begins. So that cannot wait
+ * for this one.
  */
 struct governor_work {
     enum governor_class class;
     uint32_t queue;
     uint64_t estimate_ns;
     bool deferred;
+    bool behind;
 };
 
 /*
@@ -105,6 +108,12 @@ struct governor_work {
 uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work);
 /* The same for compute on queue 0. */
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred);
+
+/*
+ * How often a submission had no lease, because work in flight was late and may have waited for it.
+ * While that changes, the length of the work in flight says nothing: it is partly that of the wait.
+ */
+uint32_t governor_member_passes(const GovernorMember *member, enum governor_class class);
 
 /*
  * For how many more ns the GPU may run others' work that was submitted before a submission made

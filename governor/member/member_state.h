@@ -56,7 +56,9 @@ struct lane_queue {
  * @in_flight_ns, @in_flight, @stalled: of all @queues
  * @stalls: number of stalls; identifies a debit from before
  * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted
- * @waiting: threads that wait for a lease
+ * @waiting: threads that wait for a lease; @waiting_beside: those not behind the work in flight
+ * @passes_seen: as many of the grant's passes are used, or not needed: they came before a thread
+ * waited, or what was late has ended; @passes: how many were used
  * @silence: whether to report that nothing is in flight
  * @spans: how many were written; @ran: the time of the last ones
  * @backlog: what was submitted without a measure; @marker_due: its due, read without the lock;
@@ -71,6 +73,9 @@ struct lane {
     uint32_t in_flight;
     uint32_t stalled;
     uint32_t waiting;
+    uint32_t waiting_beside;
+    uint32_t passes_seen;
+    _Atomic uint32_t passes;
     struct silence silence;
     uint64_t began_at_ns;
     uint64_t ended_at_ns;
@@ -227,7 +232,9 @@ void turn_sleep(GovernorMember *member, uint64_t most_ns);
 bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work,
                uint64_t *now);
 /* True if other threads still wait: turn_pass_on() is to be called, best without the lock. */
-bool turn_taken(GovernorMember *member, struct lane *lane);
+bool turn_taken(struct lane *lane, const struct governor_work *work);
+/* The threads that wait, as struct governor_class_usage has them. */
+uint64_t turn_waiting(const struct lane *lane);
 /* The arbiter wakes one thread, and each thread wakes the next after its turn. */
 void turn_pass_on(struct lane *lane);
 

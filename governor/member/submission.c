@@ -149,6 +149,7 @@ static enum rest take_in_flight(struct lane *lane, uint64_t debit)
     publish_in_flight(lane);
     if (lane->in_flight > lane->stalled)
         return REST_RUNS;
+    lane->passes_seen = atomic_load_explicit(&lane->grant->passes, memory_order_relaxed);
     return lane->in_flight ? REST_STALLED : REST_NONE;
 }
 
@@ -192,7 +193,7 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     else if (waited)
         idle = pass_turn(lane, now);
     if (waited)
-        others_wait = turn_taken(member, lane);
+        others_wait = turn_taken(lane, &work);
     store(&usage->waited_ns, lane->waited_ns);
     store(&usage->throttled_ns, lane->throttled_ns);
     debit = debit_of(lane, &work);
@@ -209,6 +210,11 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
     struct governor_work work = {.estimate_ns = estimate_ns, .deferred = deferred};
 
     return governor_member_submit(member, &work);
+}
+
+uint32_t governor_member_passes(const GovernorMember *member, enum governor_class class)
+{
+    return atomic_load_explicit(&member->lanes[class].passes, memory_order_relaxed);
 }
 
 uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class)

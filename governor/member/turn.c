@@ -130,13 +130,14 @@ static bool is_watched(const struct lane *lane, uint64_t now)
 
 /*
  * A thread that waits for its turn: since when, whether for a lease, whether it has already woken
- * the next, and when it looks again.
+ * the next, and for which pass; and when it looks again.
  */
 struct turn {
     const struct governor_work *work;
     uint64_t since;
     bool waits;
     bool passed_on;
+    uint32_t pass_offered;
     uint64_t look_again_ns;
 };
 
@@ -163,14 +164,46 @@ static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t s
         turn->look_again_ns *= 2;
 }
 
-static void set_waiting(GovernorMember *member, struct lane *lane, uint32_t count)
+uint64_t turn_waiting(const struct lane *lane)
 {
-    struct governor_class_usage *usage = lane->usage;
+    return lane->waiting | (uint64_t)lane->waiting_beside << GOVERNOR_BESIDE_SHIFT;
+}
 
-    if (!lane->waiting)
-        atomic_store_explicit(&usage->waiting_at_ns, member_now(member), memory_order_relaxed);
-    lane->waiting = count;
-    atomic_store_explicit(&usage->waiting, count, memory_order_release);
+static void publish_waiting(const struct lane *lane)
+{
+    atomic_store_explicit(&lane->usage->waiting, turn_waiting(lane), memory_order_release);
+}
+
+static void begin_waiting(GovernorMember *member, struct lane *lane,
+                          const struct governor_work *work)
+{
+    if (!lane->waiting) {
+        lane->passes_seen = atomic_load_explicit(&lane->grant->passes, memory_order_acquire);
+        atomic_store_explicit(&lane->usage->waiting_at_ns, member_now(member),
+                              memory_order_relaxed);
+    }
+    lane->waiting++;
+    lane->waiting_beside += !work->behind;
+    publish_waiting(lane);
+}
+
+/* True if the arbiter lets one submission through, and it is this one. */
+static bool take_pass(struct lane *lane, struct turn *turn)
+{
+    uint32_t passes = atomic_load_explicit(&lane->grant->passes, memory_order_acquire);
+
+    if (passes == lane->passes_seen)
+        return false;
+    if (!turn->work->behind) {
+        lane->passes_seen = passes;
+        atomic_fetch_add_explicit(&lane->passes, 1, memory_order_relaxed);
+        return true;
+    }
+    /* It may be for another one that waits. */
+    if (turn->pass_offered != passes)
+        turn_pass_on(lane);
+    turn->pass_offered = passes;
+    return false;
 }
 
 /* True if the submission may be made; otherwise some time has passed. */
@@ -186,8 +219,10 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
         return true;
     if (joined && !lease_open(lane, now)) {
         if (!turn->waits)
-            set_waiting(member, lane, lane->waiting + 1);
+            begin_waiting(member, lane, turn->work);
         turn->waits = true;
+        if (take_pass(lane, turn))
+            return true;
         wait_for_lease(member, lane, sequence, turn, now);
         return false;
     }
@@ -223,9 +258,11 @@ bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_
     }
 }
 
-bool turn_taken(GovernorMember *member, struct lane *lane)
+bool turn_taken(struct lane *lane, const struct governor_work *work)
 {
-    set_waiting(member, lane, lane->waiting - 1);
+    lane->waiting--;
+    lane->waiting_beside -= !work->behind;
+    publish_waiting(lane);
     return lane->waiting > 0;
 }
 

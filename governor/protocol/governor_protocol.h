@@ -91,7 +91,11 @@ struct governor_class_grant {
      * entitlement.
      */
     _Atomic uint32_t share_ppm;
-    _Atomic uint32_t reserved;
+    /*
+     * Counts passes. When it changes, one submission that waits for limit_ns may be made without:
+     * work in flight is late, and may wait for it. It is one that need not come after that work.
+     */
+    _Atomic uint32_t passes;
     /*
      * CLOCK_MONOTONIC when the arbiter looks at the usage page by itself. WANT need not be sent
      * before that, because it would change nothing. The arbiter clears the time before each look
@@ -134,6 +138,8 @@ struct governor_span {
 
 #define GOVERNOR_SPANS 64
 
+#define GOVERNOR_BESIDE_SHIFT 32
+
 /* What a member counts of one class: one word each. */
 struct governor_class_usage {
     /* Submissions that were measured, or of which nothing is known. */
@@ -163,7 +169,10 @@ struct governor_class_usage {
      */
     _Atomic uint64_t began_at_ns;
     _Atomic uint64_t ended_at_ns;
-    /* Threads that wait for limit_ns. */
+    /*
+     * Threads that wait for limit_ns; from GOVERNOR_BESIDE_SHIFT on, those of them whose submission
+     * need not come after the process's work in flight, so that this may be waiting for it.
+     */
     _Atomic uint64_t waiting;
     /* CLOCK_MONOTONIC since when threads wait; stored before @waiting. 0: unknown. */
     _Atomic uint64_t waiting_at_ns;

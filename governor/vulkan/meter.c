@@ -81,7 +81,7 @@ static void expect_none(struct layer_queue *queue)
 
 /* All that needs the queue's lock before the turn, because each time costs as much as the rest. */
 static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_work *work,
-                                  uint64_t *estimate, bool *behind)
+                                  struct governor_work *asked)
 {
     struct meter_slot *slot;
     bool wake;
@@ -89,12 +89,13 @@ static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_
     pthread_mutex_lock(&queue->lock);
     wake = retire_unexpected(queue);
     slot = slot_take(queue);
-    *estimate = estimate_of(&queue->estimates, work->key, work->commands);
+    asked->estimate_ns = estimate_of(&queue->estimates, work->key, work->commands);
     /*
      * This cannot begin behind work that cannot begin: the thread that would signal may be this
      * one.
      */
-    *behind = queue->stuck > 0;
+    asked->deferred = work->deferred || queue->stuck > 0;
+    asked->behind = queue->first != NULL;
     pthread_mutex_unlock(&queue->lock);
     if (wake)
         pthread_cond_signal(&queue->submitted);
@@ -103,33 +104,29 @@ static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_
 
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
 {
+    struct governor_work asked = {.class = queue->class, .queue = queue->number};
     GovernorMember *member = queue->device->member;
     struct meter_slot *slot;
-    uint64_t estimate;
     uint64_t debit;
-    bool behind;
 
     expect_none(queue);
-    slot = prepare(queue, work, &estimate, &behind);
-    debit = governor_member_submit(member,
-                                   &(struct governor_work){.class = queue->class,
-                                                           .queue = queue->number,
-                                                           .estimate_ns = estimate,
-                                                           .deferred = work->deferred || behind});
+    slot = prepare(queue, work, &asked);
+    debit = governor_member_submit(member, &asked);
     if (!slot) {
-        governor_member_end(member, debit, estimate);
+        governor_member_end(member, debit, asked.estimate_ns);
         return NULL;
     }
     slot->marker = 0;
     slot->work = *work;
-    slot->work.deferred = work->deferred || behind;
+    slot->work.deferred = asked.deferred;
     slot->behind_ns = governor_member_class_behind_ns(member, queue->class);
+    slot->passes = governor_member_passes(member, queue->class);
     choose_clock(queue, slot);
     slot->ends_by = retire_may_borrow(queue, slot) ? work->fence : slot->fence;
     slot->ended = false;
     slot->seen_ns = 0;
     slot->debit = debit;
-    slot->estimate_ns = estimate;
+    slot->estimate_ns = asked.estimate_ns;
     /* Work that is only behind others' waits is not waited for once those have ended. */
     slot->stuck = work->deferred;
     slot->unbegun = slot->work.deferred;

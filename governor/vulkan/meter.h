@@ -42,6 +42,7 @@ struct meter_slot {
     uint64_t debit;
     uint64_t estimate_ns;
     uint64_t behind_ns;    /* end of others' work, as far as known, at the submission */
+    uint32_t passes;       /* of the member then, see governor_member_passes() */
     uint64_t submitted_ns; /* just before the submission, CLOCK_MONOTONIC */
     uint64_t seen_ns;      /* its end, seen by a thread that was not to retire it; 0: by none */
     bool stuck;            /* counted in the queue's stuck */

@@ -83,6 +83,7 @@ static void settle(struct layer_queue *queue, struct meter_slot *slot)
     uint64_t seen = slot->seen_ns ? slot->seen_ns : meter_now_ns();
     uint64_t ns = measure(queue, slot, seen), end;
     bool alone = !slot->behind_ns;
+    bool passed = governor_member_passes(queue->device->member, queue->class) != slot->passes;
 
     if (slot->work.wrap && calibrate_time(queue, slot->ticks[1], &end)) {
         end = end < seen ? end : seen;
@@ -93,7 +94,7 @@ static void settle(struct layer_queue *queue, struct meter_slot *slot)
         governor_member_end(queue->device->member, slot->debit, ns);
         alone |= slot->work.wrap;
     }
-    if (alone && !slot->work.known)
+    if (alone && !slot->work.known && !passed)
         estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * Work that waits for other work which waits for its turn: a kernel that spins until another one
- * runs, in the same process or in another of the slice, while a rival keeps the card busy; and a
- * thread that the driver holds up.
+ * runs, in the same process or in another of the slice, while a rival keeps the card busy; the same
+ * if that one comes when the slice has used up its lease, or its cap, by spinning; and a thread
+ * that the driver holds up.
  */
 #include "fake.h"
 #include "kit.h"
@@ -17,6 +18,10 @@
 static const CUstream one = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintptr_t)0x220;
 
 static unsigned int rounds;
+/* Between a kernel that spins and the one that it waits for. */
+static gulong pause_us;
+/* It never waits for what it has launched, so it always waits for a turn. */
+static bool rival_always_waits;
 
 /**
  * struct seen - by the test and its programs
@@ -37,7 +42,8 @@ static void rival(void)
     for (;;) {
         kit_launch(kit_kernel(MS), NULL);
         kit_launch(kit_kernel(MS), NULL);
-        ok(cuStreamSynchronize(NULL));
+        if (!rival_always_waits)
+            ok(cuStreamSynchronize(NULL));
         seen->rival++;
     }
 }
@@ -64,6 +70,7 @@ static void spins_for_itself(void)
 
         kit_launch(kit_kernel(MS), one);
         kit_launch(FAKE_SPIN, one);
+        g_usleep(pause_us);
         kit_launch(FAKE_RELEASE, other);
         ok(cuStreamSynchronize(one));
         note(from);
@@ -132,6 +139,18 @@ static void test_of_a_slice(void)
 static void test_capped(void)
 {
     run(10, "[slice]\ncap=30\nhard=true\n", spins_for_itself, NULL);
+}
+
+/* Longer than a lease, and than the arbiter waits for the end of work. */
+static void test_late(const void *slice)
+{
+    pause_us = 60 * 1000;
+    for (unsigned int i = 0; i < 2; i++) {
+        rival_always_waits = i;
+        run(5, slice, spins_for_itself, NULL);
+    }
+    rival_always_waits = false;
+    pause_us = 0;
 }
 
 static _Atomic bool is_held, has_launched;
@@ -243,5 +262,7 @@ int main(int argc, char **argv)
     g_test_add_func("/deadlocks/itself", test_itself);
     g_test_add_func("/deadlocks/of-a-slice", test_of_a_slice);
     g_test_add_func("/deadlocks/capped", test_capped);
+    g_test_add_data_func("/deadlocks/late", "[slice]\n", test_late);
+    g_test_add_data_func("/deadlocks/late-capped", "[slice]\ncap=30\nhard=true\n", test_late);
     return g_test_run();
 }

@@ -205,13 +205,14 @@ void batch_retire(struct meter *meter, struct batch *batch, CUevent end)
     uint64_t now = batch_now(), end_at = 0;
     uint64_t ns = end ? measure(meter, batch, end, now) : batch->sum_ns;
     bool sparse = is_sparse(batch);
+    bool passed = governor_member_passes(meter->gpu->member, batch->class) != batch->passes;
 
     if (sparse)
         ns = least(ns, 2 * batch->sum_ns);
 
     pthread_mutex_lock(&meter->lock);
     batch_unlink(&meter->ended, batch);
-    if (end && !sparse && !batch->mixed && !batch->behind_ns && batch->launches)
+    if (end && !sparse && !passed && !batch->mixed && !batch->behind_ns && batch->launches)
         costs_learn(&meter->costs, batch->key, ns / batch->launches);
     pthread_mutex_unlock(&meter->lock);
     if (end)

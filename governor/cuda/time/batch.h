@@ -28,6 +28,7 @@
  * @thread: whose own default stream it is; 0: any thread means the same stream
  * @opened_ns, @closed_ns: by the host's clock
  * @behind_ns: how long others' work was before it then
+ * @passes: of the member then, see governor_member_passes()
  * @sum_ns, @launches: so far, by the estimates
  * @key: of its launches; @mixed: they have several
  * @begin: before the first launch; NULL: the driver refused
@@ -51,6 +52,7 @@ struct batch {
     uint64_t opened_ns;
     uint64_t closed_ns;
     uint64_t behind_ns;
+    uint32_t passes;
     uint64_t sum_ns;
     unsigned int launches;
     uint64_t key;

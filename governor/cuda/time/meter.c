@@ -100,6 +100,19 @@ static bool is_stuck(const struct meter *meter)
     return false;
 }
 
+/* Whether the stream of the launch has work in flight. */
+static bool is_in_flight(const struct meter *meter, const struct launch *launch, CUcontext context)
+{
+    uint64_t thread = meter_thread_of(launch->stream, launch->per_thread);
+
+    for (const struct batch *batch = meter->ended; batch; batch = batch->next) {
+        if (batch->context == context && batch->stream == launch->stream &&
+            batch->per_thread == launch->per_thread && batch->thread == thread)
+            return true;
+    }
+    return false;
+}
+
 static struct batch *batch_new(struct meter *meter, const struct launch *launch, CUcontext context)
 {
     struct batch *batch = calloc(1, sizeof(*batch));
@@ -112,6 +125,7 @@ static struct batch *batch_new(struct meter *meter, const struct launch *launch,
     batch->per_thread = launch->per_thread;
     batch->thread = meter_thread_of(launch->stream, launch->per_thread);
     batch->behind_ns = governor_member_class_behind_ns(meter->gpu->member, launch->class);
+    batch->passes = governor_member_passes(meter->gpu->member, launch->class);
     batch->opened_ns = batch_now();
     batch->begin = batch_record(meter, context, launch->stream, launch->per_thread);
     return batch;
@@ -152,17 +166,17 @@ static uint64_t estimate_of(const struct launch *launch)
     return ns ? ns : UNKNOWN_NS;
 }
 
-/* Waits for the turn, and opens a batch, without the lock. */
-static void begin(struct meter *meter, struct launch *launch, CUcontext context, bool deferred)
+/* Waits for the turn of @work, and opens a batch, without the lock. */
+static void begin(struct meter *meter, struct launch *launch, CUcontext context,
+                  const struct governor_work *work)
 {
-    uint64_t ns = estimate_of(launch), least = launch->ns ? BATCH_NS : 0;
-    uint64_t debit = work_begin(meter->gpu, launch->class, ns > least ? ns : least, deferred);
+    uint64_t debit = work_begin(meter->gpu, work);
     struct batch *batch = batch_new(meter, launch, context), *full = NULL;
     bool is_open;
 
     if (batch) {
         batch->debit = debit;
-        batch->unbegun = deferred;
+        batch->unbegun = work->deferred;
     }
     is_open = batch && open_batch(meter, launch, batch, &full);
     if (full)
@@ -172,17 +186,17 @@ static void begin(struct meter *meter, struct launch *launch, CUcontext context,
     if (launch->meter)
         work_cancel(meter->gpu, debit);
     else
-        work_end(meter->gpu, launch->class, debit, ns);
+        work_end(meter->gpu, launch->class, debit, estimate_of(launch));
     if (batch)
         batch_discard(meter, batch);
 }
 
 static void join_batch(struct launch *launch, struct meter *meter)
 {
+    struct governor_work work = {.class = launch->class};
     struct batch *batch, *full;
     CUstreamCaptureMode mode;
     CUcontext context;
-    bool deferred;
 
     if (DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
         return;
@@ -191,14 +205,20 @@ static void join_batch(struct launch *launch, struct meter *meter)
     batch = find_fitting(meter, launch, context, &full);
     if (batch)
         join_locked(meter, launch, batch);
-    deferred = !batch && is_stuck(meter);
+    if (!batch) {
+        work.estimate_ns = estimate_of(launch);
+        if (launch->ns && work.estimate_ns < BATCH_NS)
+            work.estimate_ns = BATCH_NS;
+        work.deferred = is_stuck(meter);
+        work.behind = full || is_in_flight(meter, launch, context);
+    }
     pthread_mutex_unlock(&meter->lock);
     if (batch)
         return;
     meter_relax(&mode);
     if (full)
         batch_close(meter, full);
-    begin(meter, launch, context, deferred);
+    begin(meter, launch, context, &work);
     meter_unrelax(&mode);
 }
 

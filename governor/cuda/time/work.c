@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "work.h"
 
-uint64_t work_begin(struct gpu *gpu, enum governor_class class, uint64_t ns, bool deferred)
+uint64_t work_begin(struct gpu *gpu, const struct governor_work *work)
 {
-    struct governor_work work = {
-        .class = class,
-        .estimate_ns = ns + work_owed(gpu, class),
-        .deferred = deferred,
-    };
+    struct governor_work owing = *work;
 
-    return governor_member_submit(gpu->member, &work);
+    owing.estimate_ns += work_owed(gpu, work->class);
+    return governor_member_submit(gpu->member, &owing);
 }
 
 void work_end(struct gpu *gpu, enum governor_class class, uint64_t debit, uint64_t ns)

@@ -18,7 +18,7 @@
  * As governor_member_submit(), _end(), and so on. What is owed, in nanoseconds, is work that had no
  * turn; whoever calls work_end() next for its class pays for it.
  */
-uint64_t work_begin(struct gpu *gpu, enum governor_class class, uint64_t ns, bool deferred);
+uint64_t work_begin(struct gpu *gpu, const struct governor_work *work);
 void work_end(struct gpu *gpu, enum governor_class class, uint64_t debit, uint64_t ns);
 /* As work_end(), if it is known when it ran, unless something is owed: that has no place in time.
  */

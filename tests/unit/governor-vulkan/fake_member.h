@@ -17,6 +17,7 @@ struct fake_member {
     _Atomic bool metered;
     _Atomic bool marks;         /* asks for a marker with each free submission */
     _Atomic uint64_t behind_ns; /* of others' work, for what is submitted now */
+    _Atomic uint32_t passes;    /* of the member so far */
     _Atomic bool fail_to_join;
     _Atomic uint64_t limit;
     _Atomic uint64_t spill_limit;

@@ -71,6 +71,31 @@ static void test_marked(void)
     gpu_close_checked(&gpu, member);
 }
 
+/* Work that may have waited for a submission without a lease took that long only because of it. */
+static void test_passed(void)
+{
+    struct gpu gpu;
+    struct fake_member *member = gpu_open_metered(&gpu, NULL);
+    VkCommandBuffer commands = gpu_record(&gpu, 1000000);
+    VkFence fence = gpu_fence(&gpu);
+    uint64_t unknown = 0;
+
+    for (int i = 0; i < 4; i++) {
+        submit(&gpu, commands, fence);
+        member->passes += i < 2;
+        gpu_wait_fence(&gpu, fence);
+        gpu.expected += gpu_gain(1000000);
+        VK(vkQueueWaitIdle(gpu.queue));
+        unknown = i ? unknown : member->last_estimate_ns;
+        /* The third is the first that is learnt from, and the fourth the first that knows it. */
+        if (i < 3)
+            g_assert_cmpuint(member->last_estimate_ns, ==, unknown);
+        else
+            g_assert_cmpuint(member->last_estimate_ns, !=, unknown);
+    }
+    gpu_close_checked(&gpu, member);
+}
+
 /* Measured is what the work took on the GPU, not what the host waited. */
 static void test_measured(void)
 {
@@ -333,6 +358,8 @@ int main(int argc, char **argv)
     g_test_add_func("/submit/free", test_free);
     g_test_add_func("/submit/marked", test_marked);
     g_test_add_func("/submit/measured", test_measured);
+    g_test_add_func("/submit/passed", test_passed);
+    g_test_add_func("/layer/submit/passed", test_passed);
     g_test_add_func("/submit/span", test_span);
     g_test_add_func("/submit/no-overlap", test_no_overlap);
     g_test_add_func("/submit/batches", test_batches);

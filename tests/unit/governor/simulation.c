@@ -176,6 +176,12 @@ static uint64_t track(struct simulation *sim, struct sim_tenant *tenant)
     return number;
 }
 
+/* Work in flight may wait for a submission on a queue that has none, as far as its member knows. */
+static bool has_pass(const struct sim_tenant *tenant, const struct sim_queue *queue)
+{
+    return tenant->usage.waiting && tenant->seen_passes != tenant->used_passes && !queue->in_flight;
+}
+
 /* As turn.c of the member. */
 static bool has_turn(const struct simulation *sim, const struct sim_tenant *tenant,
                      const struct sim_queue *queue)
@@ -186,7 +192,7 @@ static bool has_turn(const struct simulation *sim, const struct sim_tenant *tena
     if (tenant->seen_mode == GOVERNOR_MODE_FREE || tenant->ungoverned)
         return queue->in_flight < tenant->ahead && !is_too_far(sim, tenant);
     if (lease_used_up(sim, tenant))
-        return false;
+        return has_pass(tenant, queue);
     if (queue->in_flight_ns > elapsed + tenant->grant.depth_ns)
         return false;
     return queue->in_flight < 2 ||
@@ -235,6 +241,8 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned q
     tenant->queue[queue].in_flight_ns += job->debit_ns;
     tenant->usage.in_flight_ns += job->debit_ns;
     tenant->usage.submissions += !job->free;
+    if (tenant->usage.waiting && lease_used_up(sim, tenant))
+        tenant->used_passes = tenant->seen_passes;
     tenant->usage.waiting = 0;
     tenant->wants_since = 0;
     tenant->told = false;
@@ -249,16 +257,26 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned q
             START_NS + tenant->start_ns + tenant->burst_done / tenant->burst * tenant->period_ns;
 }
 
+static bool has_idle_queue(const struct sim_tenant *tenant)
+{
+    for (unsigned i = 0; i < tenant->queues; i++) {
+        if (!tenant->queue[i].in_flight)
+            return true;
+    }
+    return false;
+}
+
 static void wait_for_lease(struct simulation *sim, struct sim_tenant *tenant)
 {
     if (!tenant->usage.waiting) {
         tenant->usage.waiting_at_ns = sim->now;
+        tenant->used_passes = tenant->seen_passes = tenant->grant.passes;
         tenant->look_again_ns = LOOK_AGAIN_NS;
     } else if (tenant->told && sim->now >= tenant->looks_again_at) {
         tenant->look_again_ns = MIN(2 * tenant->look_again_ns, LOOK_AGAIN_MOST_NS);
         tenant->told = false;
     }
-    tenant->usage.waiting = 1;
+    tenant->usage.waiting = 1 | (uint64_t)has_idle_queue(tenant) << GOVERNOR_BESIDE_SHIFT;
     if (tenant->told)
         return;
     tenant->told = true;
@@ -315,6 +333,7 @@ void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
     schedule(sim, tenant->class);
     tenant->seen_limit = tenant->grant.limit_ns;
     tenant->seen_mode = tenant->grant.mode;
+    tenant->seen_passes = tenant->grant.passes;
 }
 
 static void no_charge(void *data, uint32_t owner, double ns)
@@ -406,6 +425,8 @@ static void report_end(struct simulation *sim, const struct card_job *on_card)
     tenant->usage.in_flight_ns -= job->debit_ns;
     tenant->queue[job->queue].in_flight_ns -= job->debit_ns;
     tenant->queue[job->queue].in_flight--;
+    if (tenant->in_flight == 1)
+        tenant->used_passes = tenant->seen_passes = tenant->grant.passes;
     if (!--tenant->in_flight && !comes_back(tenant) && tenant->grant.contended)
         speak(sim, tenant);
     if (!tenant->async)
@@ -442,6 +463,7 @@ static void see(struct simulation *sim, struct sim_tenant *tenant)
     tenant->sees_at = TIME_NEVER;
     tenant->seen_limit = tenant->grant.limit_ns;
     tenant->seen_mode = tenant->grant.mode;
+    tenant->seen_passes = tenant->grant.passes;
     tenant->told = false;
 }
 

@@ -97,6 +97,8 @@ struct sim_tenant {
     struct sched_slice *slice;
     uint64_t seen_limit;
     uint32_t seen_mode;
+    uint32_t seen_passes;
+    uint32_t used_passes;
     uint64_t sees_at;
     uint64_t speaks_at;
     uint64_t wants_since;

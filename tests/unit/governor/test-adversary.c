@@ -80,12 +80,8 @@ static void test_share(const void *data)
     sim_free(sim);
 }
 
-/* Nor has it more than its hard cap, with nobody beside it. */
-static void test_cap(const void *data)
+static void check_cap(struct simulation *sim, struct sim_tenant *evader)
 {
-    const Evasion *evasion = data;
-    struct simulation *sim = sim_new();
-    struct sim_tenant *evader = add_evader(sim, evasion);
     double part;
 
     evader->slice->settings.cap = 20;
@@ -97,7 +93,35 @@ static void test_cap(const void *data)
     g_test_message("%.4f of the time, %d submissions", part, (int)evader->done);
     g_assert_cmpuint(evader->done, >, 5);
     g_assert_cmpfloat(part, <, 0.215);
+}
+
+/* Nor has it more than its hard cap, with nobody beside it. */
+static void test_cap(const void *data)
+{
+    struct simulation *sim = sim_new();
+
+    check_cap(sim, add_evader(sim, data));
     sim_free(sim);
+}
+
+/*
+ * Nor if its work always takes longer than it says, so that what its other queue has may be what
+ * the work waits for.
+ */
+static void test_late_cap(void)
+{
+    static const uint64_t lengths[] = {50 * NS_PER_MS, 500 * NS_PER_MS};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        const Evasion late = {.batch_ns = lengths[i], .estimate_ns = NS_PER_MS};
+        struct simulation *sim = sim_new();
+        struct sim_tenant *evader = add_evader(sim, &late);
+
+        evader->queues = 2;
+        evader->async = true;
+        check_cap(sim, evader);
+        sim_free(sim);
+    }
 }
 
 /* A debt is to those of the same class. It keeps them metered until it is paid, and no others. */
@@ -352,6 +376,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add_evasions("share", test_share);
     add_evasions("cap", test_cap);
+    g_test_add_func("/governor/adversary/late-cap", test_late_cap);
     g_test_add_func("/governor/adversary/debt", test_debt);
     g_test_add_func("/governor/adversary/killed-while-joining", test_killed_while_joining);
     g_test_add_func("/governor/adversary/clock/poison", test_poison);

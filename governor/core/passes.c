@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Work in flight is late, and a thread of its slice waits for a lease: the work may be a kernel
+ * that spins until what that thread submits has run. It uses up its slice's share, or its cap, and
+ * so the lease would not come until long after.
+ *
+ * So the slice gets a pass: one submission, without a lease. It is charged like any other. The more
+ * the slice has exceeded its share or its cap already, the longer it takes until a pass comes;
+ * otherwise there would be no cap for work that always takes longer than it says.
+ */
+#include "scheduler_parts.h"
+
+/* Work is late after a quarter of a submission, within the first and the longest grace time. */
+#define LATE_NS (2 * NS_PER_MS)
+/* An estimate is not believed beyond this: it may come from work that waited for a pass. */
+#define MOST_NS GRACE_MOST_NS
+/* What the slice owes, and how late the work is, count with this part of them. */
+#define PART 4
+
+static bool waits_beside(const struct sched_slice *slice)
+{
+    for (guint i = 0; i < slice->members->len; i++) {
+        if (MEMBER(slice, i)->sample.waiting_beside)
+            return true;
+    }
+    return false;
+}
+
+/* When the work in flight of all members should have ended; TIME_NEVER: there is none. */
+static uint64_t expected_end(const struct sched_slice *slice)
+{
+    uint64_t began_at = TIME_NEVER, ended_at = 0, in_flight_ns = 0;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sched_member *member = MEMBER(slice, i);
+
+        ended_at = MAX(ended_at, member->sample.ended_at_ns);
+        if (!member->sample.in_flight_ns || member->stalled)
+            continue;
+        began_at = MIN(began_at, member->sample.began_at_ns);
+        in_flight_ns += member->sample.in_flight_ns;
+    }
+    return began_at == TIME_NEVER ? TIME_NEVER
+                                  : MAX(began_at, ended_at) + MIN(in_flight_ns, MOST_NS);
+}
+
+/* How far @slice is ahead of the one that contends with it and has had least. */
+static double ahead(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    double least = slice->virtual_ns;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other->active && slice_priority(scheduler, other) == slice_priority(scheduler, slice))
+            least = MIN(least, other->virtual_ns);
+    }
+    return (slice->virtual_ns - least) * slice_weight(scheduler, slice);
+}
+
+/* How much more it has used than its share or its cap, without its work in flight. */
+static uint64_t debt(const struct scheduler *scheduler, const struct sched_slice *slice,
+                     uint64_t now)
+{
+    struct budget cap = slice->cap;
+    double exceeded = slice->capped ? -budget_balance(&cap, now) : 0;
+
+    return (uint64_t)MAX(ahead(scheduler, slice), exceeded);
+}
+
+static bool is_outranked(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other->active && slice_priority(scheduler, other) > slice_priority(scheduler, slice))
+            return true;
+    }
+    return false;
+}
+
+/* While a higher class has work, the lower ones have passes only as a part of their minimum. */
+static bool takes_from_floor(struct scheduler *scheduler, uint64_t now)
+{
+    uint64_t at = budget_when(&scheduler->floor, FLOOR_SLOT_NS, now);
+
+    if (at > now) {
+        scheduler_call_at(scheduler, at);
+        return false;
+    }
+    budget_spend(&scheduler->floor, FLOOR_SLOT_NS);
+    return true;
+}
+
+static bool is_due(struct scheduler *scheduler, const struct sched_slice *slice, uint64_t now)
+{
+    uint64_t end = waits_beside(slice) ? expected_end(slice) : TIME_NEVER;
+    uint64_t at;
+
+    /* It may well end in time. If not, the thread that waits reports again. */
+    if (end > now)
+        return false;
+    at = end + slice_batch_part(slice, 4, LATE_NS, GRACE_MOST_NS);
+    at = MAX(at + debt(scheduler, slice, now) / PART, slice->pass_at);
+    if (at <= now)
+        return !is_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
+    scheduler_call_at(scheduler, at);
+    return false;
+}
+
+static void give(struct sched_slice *slice, uint64_t now)
+{
+    for (guint i = 0; i < slice->members->len; i++) {
+        struct sched_member *member = MEMBER(slice, i);
+
+        if (!member->sample.waiting_beside)
+            continue;
+        atomic_fetch_add_explicit(&member->grant->passes, 1, memory_order_release);
+        member->changed = true;
+    }
+    slice->pass_at = now + MAX(LATE_NS, (now - expected_end(slice)) / PART);
+}
+
+void passes_give(struct scheduler *scheduler, uint64_t now)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        struct sched_slice *slice = SLICE(scheduler, i);
+        bool holds = scheduler->lease.holder == slice && scheduler->lease.state != LEASE_DRAINING;
+
+        if (!holds && is_due(scheduler, slice, now))
+            give(slice, now);
+    }
+}
