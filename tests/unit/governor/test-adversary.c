@@ -104,9 +104,31 @@ static void test_cap(const void *data)
     sim_free(sim);
 }
 
+/* On a card that divides its time, nor if its work always takes longer than it says. */
+static void test_late_share(void)
+{
+    for (unsigned queues = 1; queues <= 2; queues++) {
+        const Evasion late = {.batch_ns = 50 * NS_PER_MS, .estimate_ns = NS_PER_MS};
+        struct simulation *sim = sim_new();
+        struct sim_tenant *evader = add_evader(sim, &late);
+        struct sim_tenant *other = sim_add(sim, 80, BATCH);
+
+        sim_set_card(sim, CARD_SLICED);
+        evader->queues = queues;
+        evader->async = other->async = true;
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, 10 * NS_PER_S);
+        g_test_message("%u queues: %.4f of the GPU", queues, sim_share(sim, evader));
+        g_assert_cmpfloat(sim_share(sim, evader), >, 0.1);
+        g_assert_cmpfloat(sim_share(sim, evader), <, 0.21);
+        sim_free(sim);
+    }
+}
+
 /*
- * Nor if its work always takes longer than it says, so that what its other queue has may be what
- * the work waits for.
+ * Nor has it more than its cap if its work always takes longer than it says, so that what its other
+ * queue has may be what the work waits for.
  */
 static void test_late_cap(void)
 {
@@ -376,6 +398,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add_evasions("share", test_share);
     add_evasions("cap", test_cap);
+    g_test_add_func("/governor/adversary/late-share", test_late_share);
     g_test_add_func("/governor/adversary/late-cap", test_late_cap);
     g_test_add_func("/governor/adversary/debt", test_debt);
     g_test_add_func("/governor/adversary/killed-while-joining", test_killed_while_joining);
