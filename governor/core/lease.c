@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "scheduler_parts.h"
 
+#define LEAST_NS (2 * NS_PER_MS)
+
 /* If others wait, a lease ends after this time even if it is not used up. */
 static uint64_t lease_most(const struct lease *lease)
 {
@@ -210,12 +212,22 @@ static uint64_t grace(const struct sched_slice *slice, uint64_t now)
     return slice_batch_part(slice, 4, GRACE_NS, GRACE_MOST_NS);
 }
 
+/*
+ * Work of the holder's may be late already when it gets the lease. It needs time to react:
+ * otherwise two such slices would take the lease from each other at each report, and neither would
+ * ever use it.
+ */
+static uint64_t least(const struct sched_slice *holder, uint64_t now)
+{
+    return may_be_held_up(holder, now) ? 0 : LEAST_NS;
+}
+
 /* The holder does not react: it is stopped or hangs, or its work takes far longer than it said. */
 static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     struct sched_slice *holder = lease->holder;
-    uint64_t until = since + grace(lease->holder, now);
+    uint64_t until = MAX(since + grace(holder, now), lease->granted_at + least(holder, now));
 
     if (now < until) {
         scheduler_call_at(scheduler, until);

@@ -194,6 +194,27 @@ static void test_long_estimate(void)
     sim_free(sim);
 }
 
+/* Work of both is late: one's takes longer than it says, and the other's is behind it. */
+static void test_late(void)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+    struct sim_tenant *late, *other;
+    double looks;
+
+    sim_init(sim, POLICY_SHARES);
+    late = sim_add(sim, 20, 50 * NS_PER_MS);
+    other = sim_add(sim, 80, BATCH);
+    late->estimate_ns = NS_PER_MS;
+    late->async = other->async = true;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 5 * NS_PER_S);
+    looks = (double)sim->looks / 5;
+    g_test_message("%.0f looks a second", looks);
+    g_assert_cmpfloat(looks, <, 1500);
+    sim_free(sim);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -203,5 +224,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/looks/alone", test_alone);
     g_test_add_func("/governor/looks/below", test_below);
     g_test_add_func("/governor/looks/long-estimate", test_long_estimate);
+    g_test_add_func("/governor/looks/late", test_late);
     return g_test_run();
 }
