@@ -125,7 +125,8 @@ void passes_give(struct scheduler *scheduler, uint64_t now)
 {
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
-        bool holds = scheduler->lease.holder == slice && scheduler->lease.state != LEASE_DRAINING;
+        bool holds = scheduler->lease.holder == slice && scheduler->lease.state != LEASE_DRAINING &&
+                     holder_spent(scheduler, now) < scheduler->lease.limit_ns;
 
         if (!holds && is_due(scheduler, slice, now))
             give(slice, now);

@@ -20,8 +20,9 @@ static const CUstream one = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintp
 static unsigned int rounds;
 /* Between a kernel that spins and the one that it waits for. */
 static gulong pause_us;
-/* It never waits for what it has launched, so it always waits for a turn. */
-static bool rival_always_waits;
+/* It never waits for what it has launched, so it always waits for a turn; or it launches nothing.
+ */
+static bool rival_always_waits, rival_rests;
 
 /**
  * struct seen - by the test and its programs
@@ -38,6 +39,10 @@ static struct seen {
 
 static void rival(void)
 {
+    while (rival_rests) {
+        seen->rival++;
+        g_usleep(1000);
+    }
     kit_enter("b");
     for (;;) {
         kit_launch(kit_kernel(MS), NULL);
@@ -144,12 +149,16 @@ static void test_capped(void)
 /* Longer than a lease, and than the arbiter waits for the end of work. */
 static void test_late(const void *slice)
 {
+    /* Without a cap it would not be measured while the rival rests. */
+    unsigned int rivals = strstr(slice, "cap") ? 3 : 2;
+
     pause_us = 60 * 1000;
-    for (unsigned int i = 0; i < 2; i++) {
-        rival_always_waits = i;
+    for (unsigned int i = 0; i < rivals; i++) {
+        rival_always_waits = i == 1;
+        rival_rests = i == 2;
         run(5, slice, spins_for_itself, NULL);
     }
-    rival_always_waits = false;
+    rival_rests = false;
     pause_us = 0;
 }
 
