@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "scheduler_parts.h"
 
-#define LEAST_NS (2 * NS_PER_MS)
-
 /* If others wait, a lease ends after this time even if it is not used up. */
 static uint64_t lease_most(const struct lease *lease)
 {
@@ -217,7 +215,9 @@ static uint64_t grace(const struct sched_slice *slice, uint64_t now)
  * otherwise two such slices would take the lease from each other at each report, and neither would
  * ever use it.
  */
-static uint64_t least(const struct sched_slice *holder, uint64_t now)
+#define LEAST_NS (2 * NS_PER_MS)
+
+static uint64_t least_time(const struct sched_slice *holder, uint64_t now)
 {
     return may_be_held_up(holder, now) ? 0 : LEAST_NS;
 }
@@ -227,7 +227,7 @@ static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     struct sched_slice *holder = lease->holder;
-    uint64_t until = MAX(since + grace(holder, now), lease->granted_at + least(holder, now));
+    uint64_t until = MAX(since + grace(holder, now), lease->granted_at + least_time(holder, now));
 
     if (now < until) {
         scheduler_call_at(scheduler, until);

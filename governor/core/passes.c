@@ -10,11 +10,14 @@
  */
 #include "scheduler_parts.h"
 
-/* Work is late after a quarter of a submission, within the first and the longest grace time. */
+/* Work is late after this time, or a quarter of a submission, up to the longest grace time. */
 #define LATE_NS (2 * NS_PER_MS)
 /* An estimate is not believed beyond this: it may come from work that waited for a pass. */
 #define MOST_NS GRACE_MOST_NS
-/* What the slice owes, and how late the work is, count with this part of them. */
+/*
+ * The first pass comes later by a quarter of what the slice owes; each further one after a quarter
+ * of the time for which the work is late.
+ */
 #define PART 4
 
 static bool waits_beside(const struct sched_slice *slice)
@@ -68,18 +71,7 @@ static uint64_t debt(const struct scheduler *scheduler, const struct sched_slice
     return (uint64_t)MAX(ahead(scheduler, slice), exceeded);
 }
 
-static bool is_outranked(const struct scheduler *scheduler, const struct sched_slice *slice)
-{
-    for (guint i = 0; i < scheduler->slices->len; i++) {
-        const struct sched_slice *other = SLICE(scheduler, i);
-
-        if (other->active && slice_priority(scheduler, other) > slice_priority(scheduler, slice))
-            return true;
-    }
-    return false;
-}
-
-/* While a higher class has work, the lower ones have passes only as a part of their minimum. */
+/* While a higher class is there, the lower ones have passes only as a part of their minimum. */
 static bool takes_from_floor(struct scheduler *scheduler, uint64_t now)
 {
     uint64_t at = budget_when(&scheduler->floor, FLOOR_SLOT_NS, now);
@@ -103,7 +95,7 @@ static bool is_due(struct scheduler *scheduler, const struct sched_slice *slice,
     at = end + slice_batch_part(slice, 4, LATE_NS, GRACE_MOST_NS);
     at = MAX(at + debt(scheduler, slice, now) / PART, slice->pass_at);
     if (at <= now)
-        return !is_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
+        return !modes_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
     scheduler_call_at(scheduler, at);
     return false;
 }

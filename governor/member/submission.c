@@ -149,6 +149,7 @@ static enum rest take_in_flight(struct lane *lane, uint64_t debit)
     publish_in_flight(lane);
     if (lane->in_flight > lane->stalled)
         return REST_RUNS;
+    /* What was late has ended. */
     lane->passes_seen = atomic_load_explicit(&lane->grant->passes, memory_order_relaxed);
     return lane->in_flight ? REST_STALLED : REST_NONE;
 }

@@ -126,11 +126,9 @@ static void test_full_card(void)
     kit_close();
 }
 
-static void nvml(void)
+/* As NVML has it, in a process that has 4 MiB of its memory. */
+static nvmlDevice_t device_in_use(void)
 {
-    nvmlMemory_v2_t memory_v2 = {.version = 3};
-    unsigned int degrees, milliwatts;
-    nvmlMemory_t memory;
     nvmlDevice_t device;
     CUdeviceptr dptr;
 
@@ -138,6 +136,17 @@ static void nvml(void)
     ok(cuMemAlloc_v2(&dptr, 4 * MIB));
     g_assert_cmpint(nvmlInit_v2(), ==, 0);
     g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
+    return device;
+}
+
+static void nvml(void)
+{
+    nvmlMemory_v2_t memory_v2 = {.version = 3};
+    unsigned int degrees, milliwatts;
+    nvmlMemory_t memory;
+    nvmlDevice_t device;
+
+    device = device_in_use();
     g_assert_cmpint(nvmlDeviceGetMemoryInfo(device, &memory), ==, 0);
     g_assert_cmpuint(memory.total, ==, LIMIT);
     g_assert_cmpuint(memory.used, ==, 4 * MIB);
@@ -169,13 +178,8 @@ static void processes(void)
     unsigned int count = 0, self = (unsigned int)getpid();
     nvmlProcessInfo_v2_t infos[8];
     nvmlProcessInfo_v1_t old[8];
-    nvmlDevice_t device;
-    CUdeviceptr dptr;
+    nvmlDevice_t device = device_in_use();
 
-    kit_context();
-    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
-    g_assert_cmpint(nvmlInit_v2(), ==, 0);
-    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
     g_assert_cmpint(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL), ==,
                     NVML_ERROR_INSUFFICIENT_SIZE);
     g_assert_cmpuint(count, ==, 1);
@@ -207,13 +211,8 @@ static void other_lists(void)
     nvmlProcessUtilizationSample_t samples[8];
     nvmlProcessDetail_v1_t details[8];
     unsigned int count = 0, self = (unsigned int)getpid(), pids[8], hidden;
-    nvmlDevice_t device;
-    CUdeviceptr dptr;
+    nvmlDevice_t device = device_in_use();
 
-    kit_context();
-    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
-    g_assert_cmpint(nvmlInit_v2(), ==, 0);
-    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
     g_assert_cmpint(nvmlDeviceGetProcessUtilization(device, NULL, &count, 5), ==,
                     NVML_ERROR_INSUFFICIENT_SIZE);
     g_assert_cmpuint(count, ==, 1);
@@ -262,13 +261,8 @@ static void sessions(void)
     unsigned int count = 0, self = (unsigned int)getpid();
     nvmlEncoderSessionInfo_t encoders[8];
     nvmlFBCSessionInfo_t captures[8];
-    nvmlDevice_t device;
-    CUdeviceptr dptr;
+    nvmlDevice_t device = device_in_use();
 
-    kit_context();
-    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
-    g_assert_cmpint(nvmlInit_v2(), ==, 0);
-    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
     g_assert_cmpint(nvmlDeviceGetEncoderSessions(device, &count, NULL), ==, 0);
     g_assert_cmpuint(count, ==, 1);
     g_assert_cmpint(nvmlDeviceGetEncoderSessions(device, &count, encoders), ==, 0);

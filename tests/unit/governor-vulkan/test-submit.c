@@ -359,7 +359,6 @@ int main(int argc, char **argv)
     g_test_add_func("/submit/marked", test_marked);
     g_test_add_func("/submit/measured", test_measured);
     g_test_add_func("/submit/passed", test_passed);
-    g_test_add_func("/layer/submit/passed", test_passed);
     g_test_add_func("/submit/span", test_span);
     g_test_add_func("/submit/no-overlap", test_no_overlap);
     g_test_add_func("/submit/batches", test_batches);
