@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/program.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
+#include <sys/mman.h>
 
 /* After a kill, until nobody waits any longer: a program that the kernel holds up does not die. */
 #define GRACE_SECONDS 1
@@ -146,14 +149,29 @@ static gboolean tell_not_started(void *data)
     return G_SOURCE_REMOVE;
 }
 
+/* A file in memory: writing to a pipe fails if the program ends without reading it. */
+static gboolean set_input(GSubprocessLauncher *launcher, const char *text, GError **error)
+{
+    size_t length = strlen(text);
+    int file = memfd_create("input", MFD_CLOEXEC);
+
+    if (file >= 0)
+        g_subprocess_launcher_take_stdin_fd(launcher, file);
+    if (file >= 0 && pwrite(file, text, length, 0) == (ssize_t)length)
+        return TRUE;
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "its input can't be stored (%s)",
+                g_strerror(errno));
+    return FALSE;
+}
+
 static GSubprocess *spawn(const Program *program, GError **error)
 {
-    GSubprocessFlags flags = program->own_output
-                                 ? G_SUBPROCESS_FLAGS_NONE
-                                 : G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE;
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(flags | (program->input ? G_SUBPROCESS_FLAGS_STDIN_PIPE : 0));
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        program->own_output ? G_SUBPROCESS_FLAGS_NONE
+                            : G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
 
+    if (program->input && !set_input(launcher, program->input, error))
+        return NULL;
     for (guint i = 0; program->environment && program->environment[i]; i++) {
         g_auto(GStrv) pair = g_strsplit(program->environment[i], "=", 2);
 
@@ -187,7 +205,7 @@ void program_start(const Program *program, GCancellable *cancellable, ProgramFun
         run->cancelled = g_cancellable_connect(cancellable, G_CALLBACK(kill_process),
                                                g_object_ref(run->process), g_object_unref);
     }
-    g_subprocess_communicate_utf8_async(run->process, program->input, run->wait, ended, run);
+    g_subprocess_communicate_utf8_async(run->process, NULL, run->wait, ended, run);
 }
 
 typedef struct {

@@ -28,9 +28,10 @@ static void check_slice(GVariant *dict)
         abort();
     if (!request)
         return;
-    if (request->count != 1 || request->transport == SLICE_TRANSPORT_VM ||
-        (*request->name && !slice_name_valid(request->name)) ||
-        (!*request->type && (!request->vram || request->transport == SLICE_TRANSPORT_VFIO)))
+    if (request->count != 1 || (*request->name && !slice_name_valid(request->name)) ||
+        (!*request->type && !request->vram) ||
+        (request->transport == SLICE_TRANSPORT_VM && !*request->owner) ||
+        (*request->owner && !slice_owner_valid(request->part)))
         abort();
 }
 
@@ -48,9 +49,12 @@ static void check_change(GVariant *dict)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    g_autoptr(GVariant) dict = g_variant_parse(G_VARIANT_TYPE_VARDICT, (const char *)data,
-                                               (const char *)data + size, NULL, NULL);
+    const char *text = (const char *)data;
+    g_autoptr(GVariant) dict = NULL;
 
+    /* The bus passes nothing else on. */
+    if (g_utf8_validate_len(text, size, NULL))
+        dict = g_variant_parse(G_VARIANT_TYPE_VARDICT, text, text + size, NULL, NULL);
     if (!dict)
         return 0;
     check_request(dict);

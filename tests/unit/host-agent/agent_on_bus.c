@@ -198,8 +198,8 @@ void assert_says(const char *args, int status, const char *out, const char *err)
     Said said = vgpuctl(args);
 
     g_test_message("vgpuctl %s: %d\n%s%s", args, said.status, said.out, said.err);
-    g_assert_cmpint(said.status, ==, status);
-    g_assert_nonnull(strstr(said.out, out));
-    g_assert_nonnull(strstr(said.err, err));
+    if (said.status != status || !strstr(said.out, out) || !strstr(said.err, err))
+        g_error("\"vgpuctl %s\" ended with %d and not %d, or did not say \"%s%s\" but \"%s%s\"",
+                args, said.status, status, out, err, said.out, said.err);
     said_clear(&said);
 }

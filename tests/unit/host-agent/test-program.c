@@ -2,7 +2,11 @@
 /* Other programs: one that works, one that fails, one that does not end. */
 #include "lib/program.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+#include <glib/gstdio.h>
+#include <sys/stat.h>
 
 #include "tests/unit/host-agent/agent_on_bus.h"
 
@@ -102,6 +106,26 @@ static gboolean is_told(gconstpointer answer)
     return ((const Answer *)answer)->told;
 }
 
+/* It ended before it could be sent its input: what it said counts. */
+static void test_input_unread(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("program-XXXXXX", NULL);
+    g_autofree char *fifo = g_build_filename(dir, "closed", NULL);
+    g_autofree char *script = g_strdup_printf("exec <&-; : >%s; echo wrong >&2; exit 3", fifo);
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    const Program program = {.argv = argv, .input = "text", .seconds = LIMIT_S};
+    Answer answer = {0};
+
+    g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
+    program_start(&program, NULL, answered, &answer);
+    close(open(fifo, O_RDONLY | O_CLOEXEC));
+    iterate_until(is_told, &answer);
+    g_assert_true(g_str_has_suffix(answer.failure, "failed: wrong"));
+    g_free(answer.failure);
+    g_unlink(fifo);
+    g_rmdir(dir);
+}
+
 /* Whoever starts it never gets the answer within the call. */
 static void test_cancel(void)
 {
@@ -130,6 +154,7 @@ int main(int argc, char **argv)
     g_test_add_func("/program/ends", test_ends);
     g_test_add_func("/program/fails", test_fails);
     g_test_add_func("/program/input", test_input);
+    g_test_add_func("/program/input-unread", test_input_unread);
     g_test_add_func("/program/own-output", test_own_output);
     g_test_add_func("/program/hangs", test_hangs);
     g_test_add_func("/program/cancel", test_cancel);
