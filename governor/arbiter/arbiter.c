@@ -58,6 +58,7 @@ void arbiter_clear(struct arbiter *arbiter)
 {
     g_hash_table_destroy(arbiter->slices);
     status_end(arbiter);
+    partners_end(arbiter);
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         scheduler_clear(&arbiter->schedulers[i]);
     sd_event_source_disable_unref(arbiter->timer);
@@ -85,13 +86,18 @@ static void tell_members(struct slice *slice, unsigned class)
 
 static void run_class(struct arbiter *arbiter, unsigned class)
 {
+    bool asks = false;
     GHashTableIter iter;
     void *slice;
 
     arbiter->next[class] = scheduler_run(&arbiter->schedulers[class], clock_now());
     g_hash_table_iter_init(&iter, arbiter->slices);
-    while (g_hash_table_iter_next(&iter, NULL, &slice))
+    while (g_hash_table_iter_next(&iter, NULL, &slice)) {
         tell_members(slice, class);
+        asks |= ((const struct slice *)slice)->scheduled[class]->asks_partners;
+    }
+    if (asks)
+        partners_ask(arbiter);
 }
 
 static void run(struct arbiter *arbiter, unsigned classes)

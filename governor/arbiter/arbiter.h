@@ -17,6 +17,7 @@
  * @slices: of struct slice, by id
  * @connections: of all slices; @members: those of them that have joined
  * @look: once in a turn of the event loop, however many have asked for it
+ * @partners: the other arbiters of this host
  * @settled: members of a previous arbiter have had the time to reconnect and declare what they hold
  */
 struct arbiter {
@@ -39,6 +40,7 @@ struct arbiter {
     sd_event_source *gpu_inotify;
     sd_event_source *slices_inotify;
     sd_event_source *status;
+    struct partners *partners;
 };
 
 /* @tree replaces /. */
@@ -77,6 +79,12 @@ char *status_text(struct arbiter *arbiter);
 void status_changed(const struct arbiter *arbiter);
 /* The arbiter ends. */
 void status_end(const struct arbiter *arbiter);
+
+/* partners.c: hears the arbiters of other GPUs. Logs and returns false on failure. */
+bool partners_listen(struct arbiter *arbiter);
+/* A slice has begun to ask: its partners are asked as long as any slice does. */
+void partners_ask(struct arbiter *arbiter);
+void partners_end(struct arbiter *arbiter);
 
 /* listener.c: a socket at @path; an existing one is replaced. Logs and returns -1 on failure. */
 int listener_new(const char *path, int type, mode_t mode, uint32_t owner);

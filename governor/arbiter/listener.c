@@ -36,7 +36,8 @@ int listener_new(const char *path, int type, mode_t mode, uint32_t owner)
     if (fd < 0)
         return listener_error(fd, path, "cannot make a socket");
     unlink(made);
-    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 256) < 0)
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        (type != SOCK_DGRAM && listen(fd, 256) < 0))
         return listener_error(fd, path, "cannot listen");
     if (chmod(made, mode) < 0 ||
         (owner != SETTINGS_OWNER_NONE && chown(made, owner, (gid_t)-1) < 0))

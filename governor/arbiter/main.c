@@ -120,7 +120,7 @@ static int run(const struct options *options)
         sd_event_add_signal(event, NULL, SIGXCPU, on_no_pause, NULL) < 0)
         return EXIT_FAILURE;
     arbiter_init(&arbiter, event, options->root ? options->root : "/", options->rest[0]);
-    if (conf_watch(&arbiter) && status_listen(&arbiter)) {
+    if (partners_listen(&arbiter) && conf_watch(&arbiter) && status_listen(&arbiter)) {
         sd_notify(0, "READY=1");
         ret = sd_event_loop(event);
         sd_notify(0, "STOPPING=1");

@@ -18,6 +18,8 @@
  * @scheduled: the state of each class's scheduler of it
  * @connections: of struct connection
  * @limit: of the work that they may cause the arbiter
+ * @partner_heard: what its partners have said since its arbiter asked last, as
+ * sched_slice.partner_since
  * @told_of_version: the log already has that a member of another version tried to join; it retries
  * again and again
  */
@@ -33,6 +35,7 @@ struct slice {
     uint64_t vram_peak;
     GPtrArray *connections;
     struct rate_limit limit;
+    uint64_t partner_heard[GOVERNOR_CLASSES];
     bool told_of_version;
 };
 

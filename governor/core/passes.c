@@ -7,6 +7,10 @@
  * So the slice gets a pass: one submission, without a lease. It is charged like any other. The more
  * the slice has exceeded its share or its cap already, the longer it takes until a pass comes;
  * otherwise there would be no cap for work that always takes longer than it says.
+ *
+ * The same holds for a program that spans several GPUs, which has a slice of each: its kernel on
+ * one of them may spin until its kernel on another runs. There need be nothing late, because the
+ * program's estimates contain the waiting.
  */
 #include "scheduler_parts.h"
 
@@ -19,6 +23,11 @@
  * of the time for which the work is late.
  */
 #define PART 4
+/*
+ * A partner's work counts as no older than this. So there is no pass for a slice that owes more
+ * than PART times as much, however long a kernel of its program runs elsewhere.
+ */
+#define PARTNER_MOST_NS (250 * NS_PER_MS)
 
 static bool waits_beside(const struct sched_slice *slice)
 {
@@ -84,15 +93,29 @@ static bool takes_from_floor(struct scheduler *scheduler, uint64_t now)
     return true;
 }
 
-static bool is_due(struct scheduler *scheduler, const struct sched_slice *slice, uint64_t now)
+/*
+ * Since when the slice's work, or its partners', may wait for what its threads may not submit;
+ * TIME_NEVER: it does not.
+ */
+static uint64_t late_since(const struct sched_slice *slice, uint64_t now)
 {
-    uint64_t end = waits_beside(slice) ? expected_end(slice) : TIME_NEVER;
-    uint64_t at;
+    uint64_t end = expected_end(slice);
+    uint64_t at = TIME_NEVER;
 
     /* It may well end in time. If not, the thread that waits reports again. */
-    if (end > now)
+    if (end <= now)
+        at = end + slice_batch_part(slice, PART, LATE_NS, GRACE_MOST_NS);
+    if (slice->partner_since)
+        at = MIN(at, MAX(slice->partner_since, now - PARTNER_MOST_NS) + LATE_NS);
+    return at;
+}
+
+static bool is_due(struct scheduler *scheduler, const struct sched_slice *slice, uint64_t now)
+{
+    uint64_t at = waits_beside(slice) ? late_since(slice, now) : TIME_NEVER;
+
+    if (at == TIME_NEVER)
         return false;
-    at = end + slice_batch_part(slice, 4, LATE_NS, GRACE_MOST_NS);
     at = MAX(at + debt(scheduler, slice, now) / PART, slice->pass_at);
     if (at <= now)
         return !modes_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
@@ -102,6 +125,8 @@ static bool is_due(struct scheduler *scheduler, const struct sched_slice *slice,
 
 static void give(struct sched_slice *slice, uint64_t now)
 {
+    uint64_t late = now - MIN(now, late_since(slice, now));
+
     for (guint i = 0; i < slice->members->len; i++) {
         struct sched_member *member = MEMBER(slice, i);
 
@@ -110,7 +135,7 @@ static void give(struct sched_slice *slice, uint64_t now)
         atomic_fetch_add_explicit(&member->grant->passes, 1, memory_order_release);
         member->changed = true;
     }
-    slice->pass_at = now + MAX(LATE_NS, (now - expected_end(slice)) / PART);
+    slice->pass_at = now + MAX(LATE_NS, late / PART);
 }
 
 void passes_give(struct scheduler *scheduler, uint64_t now)
@@ -120,7 +145,23 @@ void passes_give(struct scheduler *scheduler, uint64_t now)
         bool holds = scheduler->lease.holder == slice && scheduler->lease.state != LEASE_DRAINING &&
                      holder_spent(scheduler, now) < scheduler->lease.limit_ns;
 
+        slice->asks_partners = !holds && *slice->settings.partners && waits_beside(slice);
         if (!holds && is_due(scheduler, slice, now))
             give(slice, now);
     }
+}
+
+uint64_t scheduler_in_flight_since(const struct sched_slice *slice, uint64_t now)
+{
+    uint64_t since = TIME_NEVER;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sched_member *member = MEMBER(slice, i);
+        struct sample sample = member->sample;
+
+        sample_take(&sample, member->usage, now);
+        if (sample.in_flight_ns && !member->stalled)
+            since = MIN(since, MAX(sample.began_at_ns, sample.ended_at_ns));
+    }
+    return since == TIME_NEVER ? 0 : since;
 }

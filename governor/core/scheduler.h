@@ -89,6 +89,8 @@ struct sched_member {
  * @handover: from its lease to its work
  * @served_at: when it had its last lease
  * @pass_at: no pass before, see passes.c
+ * @asks_partners: it waits, and has partners on other GPUs. @partner_since: the caller's answer, on
+ * which it calls scheduler_run(): since when work of theirs is in flight; 0: none is
  * @missed: leases in a row that ended before it reacted; @reaction_ns: how long that then took
  */
 struct sched_slice {
@@ -117,6 +119,8 @@ struct sched_slice {
     uint64_t throttled_ns;
     uint64_t served_at;
     uint64_t pass_at;
+    bool asks_partners;
+    uint64_t partner_since;
     unsigned missed;
     uint64_t reaction_ns;
 };
@@ -220,6 +224,9 @@ void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *m
 void scheduler_heard(struct sched_member *member);
 /* @member's work in flight has not begun. */
 void scheduler_stalled(struct sched_member *member, uint64_t now);
+
+/* Since when work of @slice is in flight, by its members' pages; 0: none is. */
+uint64_t scheduler_in_flight_since(const struct sched_slice *slice, uint64_t now);
 
 /*
  * Looks at all members, decides, writes grants. Returns when to be called again at the latest;

@@ -101,6 +101,20 @@ static bool read_engines(GKeyFile *file, uint32_t *engines, GError **error)
     return true;
 }
 
+static bool read_partners(GKeyFile *file, char *partners, GError **error)
+{
+    g_autofree char *text = g_key_file_get_value(file, "slice", "partners", NULL);
+
+    if (!text)
+        return true;
+    if (strlen(text) > SETTINGS_PARTNERS_MAX ||
+        text[strspn(text, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS ":._-")])
+        return bad(error, "partners", text,
+                   "up to 64 letters, digits, \":\", \".\", \"_\" and \"-\"");
+    strcpy(partners, text);
+    return true;
+}
+
 static bool read_policy(GKeyFile *file, enum gpu_policy *policy, GError **error)
 {
     g_autofree char *text = g_key_file_get_value(file, "gpu", "policy", NULL);
@@ -157,7 +171,8 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
         !read_number(file, "slice", "spill", G_MAXINT64, &read.spill, error) ||
         !read_number32(file, "share", 1000000, &read.share_ppm, error) ||
         !read_engines(file, &read.engines, error) ||
-        !read_number32(file, "owner", SETTINGS_OWNER_NONE, &read.owner, error))
+        !read_number32(file, "owner", SETTINGS_OWNER_NONE, &read.owner, error) ||
+        !read_partners(file, read.partners, error))
         return false;
     if (!read.weight)
         return bad(error, "weight", "0", "a number from 1 to 10000");

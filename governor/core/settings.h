@@ -13,6 +13,7 @@
 #define SETTINGS_WEIGHT_MAX   10000u
 #define SETTINGS_PRIORITY_MAX 15u
 #define SETTINGS_OWNER_NONE   UINT32_MAX
+#define SETTINGS_PARTNERS_MAX 64
 
 enum gpu_policy {
     POLICY_SHARES,      /* by each slice's settings */
@@ -36,6 +37,7 @@ struct gpu_settings {
  * @share_ppm: of the GPU by its type, for POLICY_FIXED; 0: none
  * @engines: allowed ones, of enum governor_engine; 0: all
  * @owner: who may connect; SETTINGS_OWNER_NONE: everybody who sees the socket's directory
+ * @partners: the same word for all slices of one program on this host's GPUs; "": it has one GPU
  */
 struct slice_settings {
     uint32_t weight;
@@ -47,6 +49,7 @@ struct slice_settings {
     uint32_t share_ppm;
     uint32_t engines;
     uint32_t owner;
+    char partners[SETTINGS_PARTNERS_MAX + 1];
 };
 
 /* Missing keys have their defaults. The error names the key and its allowed values. */

@@ -41,9 +41,13 @@ static gboolean put_text(HostRoot *root, const char *path, const char *text, GEr
     return g_strcmp0(before, text) == 0 || root_write(root, path, text, 0644, error);
 }
 
+/* An owner's slices of several GPUs are used by one program, or by processes that wait for each
+ * other. */
 static char *slice_text(const Slice *slice)
 {
     gboolean capped = slice->cap > 0 && slice->cap < NO_CAP;
+    g_autofree char *partners =
+        *slice->owner ? g_strdup_printf("partners=%s\n", slice->owner) : g_strdup("");
     g_autofree char *names = slice->engines ? engines_format(slice->engines) : NULL;
     g_autofree char *engines = names ? g_strdup_printf("engines=%s\n", names) : g_strdup("");
 
@@ -55,11 +59,11 @@ static char *slice_text(const Slice *slice)
                            "vram=%" G_GUINT64_FORMAT "\n"
                            "spill=%" G_GUINT64_FORMAT "\n"
                            "share=%u\n"
-                           "%s",
+                           "%s%s",
                            slice->weight, capped ? slice->cap : 0, capped ? "true" : "false",
                            slice->priority, slice->suspended ? NO_VRAM : slice->vram,
                            slice->suspended ? 0 : slice->oversubscribe,
-                           slice->compute * PPM_PER_PERCENT, engines);
+                           slice->compute * PPM_PER_PERCENT, engines, partners);
 }
 
 static gboolean put_gpu(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,

@@ -13,11 +13,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GPU "gpu0"
+#define GPU    "gpu0"
+#define SECOND "gpu1"
+
+static char *conf_dir_of(const struct live *live, const char *gpu)
+{
+    return g_build_filename(live->root, "run/vgpu/governor", gpu, NULL);
+}
 
 static char *conf_dir(const struct live *live)
 {
-    return g_build_filename(live->root, "run/vgpu/governor", GPU, NULL);
+    return conf_dir_of(live, GPU);
 }
 
 static char *read_status(const struct live *live)
@@ -45,16 +51,23 @@ static void end_with_test(void *data)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-void live_start_arbiter(struct live *live)
+static GPid spawn_arbiter(const struct live *live, const char *gpu)
 {
-    const char *argv[] = {ARBITER, "--root", live->root, GPU, NULL};
+    const char *argv[] = {ARBITER, "--root", live->root, gpu, NULL};
     int log = open(live->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     GError *error = NULL;
+    GPid pid;
 
     g_assert_true(g_spawn_async_with_fds(NULL, (char **)argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD,
-                                         end_with_test, NULL, &live->arbiter, -1, log, log, &error));
+                                         end_with_test, NULL, &pid, -1, log, log, &error));
     g_assert_no_error(error);
     close(log);
+    return pid;
+}
+
+void live_start_arbiter(struct live *live)
+{
+    live->arbiter = spawn_arbiter(live, GPU);
     for (int i = 0; i < 500; i++) {
         g_autofree char *status = read_status(live);
 
@@ -65,17 +78,22 @@ void live_start_arbiter(struct live *live)
     g_error("the arbiter does not come up");
 }
 
-void live_kill_arbiter(struct live *live, int signal)
+static void kill_arbiter(GPid *arbiter, int signal)
 {
     int status;
 
-    if (!live->arbiter)
+    if (!*arbiter)
         return;
-    kill(live->arbiter, signal);
-    waitpid(live->arbiter, &status, 0);
-    live->arbiter = 0;
+    kill(*arbiter, signal);
+    waitpid(*arbiter, &status, 0);
+    *arbiter = 0;
     if (signal == SIGTERM)
         g_assert_cmpint(status, ==, 0);
+}
+
+void live_kill_arbiter(struct live *live, int signal)
+{
+    kill_arbiter(&live->arbiter, signal);
 }
 
 void live_configure(struct live *live, const char *slice, const char *content)
@@ -117,6 +135,21 @@ void live_open(struct live *live, const char *const *slices)
     live_start_arbiter(live);
 }
 
+void live_add_gpu(struct live *live, const char *slice, const char *content)
+{
+    g_autofree char *dir = conf_dir_of(live, SECOND);
+    g_autofree char *slices = g_build_filename(dir, "slices", NULL);
+    g_autofree char *path = g_strconcat(slices, "/", slice, ".conf", NULL);
+    g_autofree char *socket_path = live_socket(live, slice);
+
+    g_assert_cmpint(g_mkdir_with_parents(slices, 0755), ==, 0);
+    g_assert_true(g_file_set_contents(path, content, -1, NULL));
+    live->second = spawn_arbiter(live, SECOND);
+    for (int i = 0; i < 500 && !g_file_test(socket_path, G_FILE_TEST_EXISTS); i++)
+        g_usleep(10000);
+    g_assert_true(g_file_test(socket_path, G_FILE_TEST_EXISTS));
+}
+
 void live_close(struct live *live)
 {
     g_autofree char *command = g_strdup_printf("rm -rf '%s'", live->root);
@@ -124,6 +157,7 @@ void live_close(struct live *live)
     for (unsigned i = 0; i < live->count; i++)
         live_kill(live, i, SIGKILL);
     live_kill_arbiter(live, SIGTERM);
+    kill_arbiter(&live->second, SIGTERM);
     munmap(live->reports, LIVE_MAX * sizeof(*live->reports));
     g_assert_cmpint(system(command), ==, 0);
     g_free(live->root);

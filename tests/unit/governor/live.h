@@ -31,6 +31,7 @@ struct live {
     char *root;
     char *log;
     GPid arbiter;
+    GPid second;
     int gpu;
     struct live_report *reports;
     pid_t members[LIVE_MAX];
@@ -43,6 +44,9 @@ typedef void (*LiveFunc)(struct live *live, const char *socket_path, struct live
 void live_open(struct live *live, const char *const *slices);
 /* Kills all remaining processes, and removes the files. */
 void live_close(struct live *live);
+
+/* Another GPU of the same host, with an arbiter of its own and one slice; once in a test. */
+void live_add_gpu(struct live *live, const char *slice, const char *content);
 
 void live_start_arbiter(struct live *live);
 void live_kill_arbiter(struct live *live, int signal);

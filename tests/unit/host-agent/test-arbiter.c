@@ -19,6 +19,7 @@ static Slice *make_slice(const char *uuid, guint cap)
 
     slice->uuid = g_strdup(uuid);
     slice->gpu = g_strdup(GPU);
+    slice->owner = g_strdup("");
     slice->weight = 70;
     slice->cap = cap;
     slice->priority = 3;
@@ -68,10 +69,12 @@ static void test_shares(void)
         "[slice]\nweight=70\ncap=20\nhard=true\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
 
     slice->weight = 1;
+    g_free(slice->owner);
+    slice->owner = g_strdup("slurm:7");
     g_assert_true(shares_put(root, slice, NULL));
-    assert_file(
-        root, "slices/" UUID ".conf",
-        "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
+    assert_file(root, "slices/" UUID ".conf",
+                "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
+                "share=250000\npartners=slurm:7\n");
     /* A slice that the kernel does not have any more; and one that is not vgpud's. */
     file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/by-hand.conf", "[slice]\n");
     ((Slice *)g_ptr_array_index(slices, 1))->present = FALSE;
