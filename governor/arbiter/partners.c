@@ -134,10 +134,13 @@ static void ask_for(struct arbiter *arbiter, const struct slice *slice, unsigned
     }
 }
 
-/* True if one asks. What was known before this question is replaced by what was heard since. */
-static bool ask_round(struct arbiter *arbiter, bool all)
+/*
+ * Returns the classes in which a slice asks, as bits. What was known before this question is
+ * replaced by what was heard since.
+ */
+static unsigned ask_round(struct arbiter *arbiter, bool all)
 {
-    bool any = false;
+    unsigned classes = 0;
     GHashTableIter iter;
     void *value;
 
@@ -146,15 +149,17 @@ static bool ask_round(struct arbiter *arbiter, bool all)
         struct slice *slice = value;
 
         for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
-            slice->scheduled[i]->partner_since = slice->partner_heard[i];
+            bool asks = slice->scheduled[i]->asks_partners;
+
+            slice->scheduled[i]->partner_since = asks ? slice->partner_heard[i] : 0;
             slice->partner_heard[i] = 0;
-            if (!slice->scheduled[i]->asks_partners)
+            if (!asks)
                 continue;
             ask_for(arbiter, slice, i, all);
-            any = true;
+            classes |= 1u << i;
         }
     }
-    return any;
+    return classes;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *data)
@@ -163,12 +168,16 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *data)
     struct partners *partners = arbiter->partners;
     uint64_t now = clock_now();
     bool all = now >= partners->listed_at + LIST_NS;
+    unsigned classes;
 
     (void)usec;
     if (all)
         list_others(arbiter, now);
-    partners->asking = ask_round(arbiter, all);
-    if (partners->asking) {
+    classes = ask_round(arbiter, all);
+    partners->asking = classes != 0;
+    if (classes) {
+        /* Whoever has stopped waiting may not have said so. */
+        arbiter_schedule_soon(arbiter, classes);
         sd_event_source_set_time(source, (now + ASK_NS) / NS_PER_US);
         sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     }
