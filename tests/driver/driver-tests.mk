@@ -17,7 +17,7 @@ DRIVER_FLAGS ?=
 DRIVER_TESTS_LIB := $(patsubst $(DRIVER_TESTS_SRC)/lib/%.c,$(DRIVER_TESTS_OUT)/lib/%.o,\
 	$(wildcard $(DRIVER_TESTS_SRC)/lib/*.c))
 DRIVER_TESTS_PROGRAMS := $(patsubst $(DRIVER_TESTS_SRC)/%.c,$(DRIVER_TESTS_OUT)/%,\
-	$(wildcard $(DRIVER_TESTS_SRC)/t-*.c))
+	$(wildcard $(DRIVER_TESTS_SRC)/t-*.c $(DRIVER_TESTS_SRC)/long-*.c))
 # t-real-engine uses the real one.
 DRIVER_TESTS_ENGINE := $(DRIVER_TESTS_OUT)/vgpu-engine
 

@@ -30,7 +30,7 @@ my %commands = (
     dkms => sub { return (command => ['make', '--no-print-directory', 'check-dkms', "KERNEL=$_[0]"], limit => 1800) },
     driver => sub { return (command => ['tests/driver/check-driver', '--kernel', @_], limit => 5400, where => $_[0]) },
     'driver-pci' => sub {
-        return (command => ['tests/driver/check-driver', '--gpu', 'pci', '--kernel', $_[0], 't-type1-peer'], limit => 1800, where => $_[0]);
+        return (command => ['tests/driver/check-driver', '--gpu', 'pci', '--kernel', $_[0], qw(t-type1-peer long-limit)], limit => 1800, where => $_[0]);
     },
     system => sub {
         return (command => ['tests/system/check', map { "tests/system/$_.t" } @_], limit => 4 * 3600,
