@@ -100,7 +100,7 @@ point('a cluster of one node by the guide', sub {
     }
     $slurm =~ s/^SlurmctldHost=\Khead$/$name/m;
     $slurm =~ s/node1/$name/g;
-    $slurm =~ s/CPUs=\d+ RealMemory=\d+/CPUs=2 RealMemory=2000/;
+    $slurm =~ s/^NodeName=\S+ \K.* RealMemory=\d+/CPUs=2 RealMemory=2000/m or die "the guide has no node\n";
     $slurm =~ s/^DefMemPerCPU=\K\d+/500/m;
     my %files = ('/etc/slurm/slurm.conf' => $slurm, '/etc/slurm/plugstack.conf' => $plugstack, '/etc/slurm/cgroup.conf' => $cgroup,
         '/etc/vgpu/vgpu.conf' => $vgpu);
