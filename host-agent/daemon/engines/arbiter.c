@@ -41,8 +41,7 @@ static gboolean put_text(HostRoot *root, const char *path, const char *text, GEr
     return g_strcmp0(before, text) == 0 || root_write(root, path, text, 0644, error);
 }
 
-/* An owner's slices of several GPUs are used by one program, or by processes that wait for each
- * other. */
+/* Programs of an owner may wait for each other across GPUs. */
 static char *slice_text(const Slice *slice)
 {
     gboolean capped = slice->cap > 0 && slice->cap < NO_CAP;

@@ -279,6 +279,7 @@ static bool parse_slice(struct slice_settings *settings, const char *text, char 
 
 static void test_settings(void)
 {
+    g_autofree char *long_word = NULL;
     struct slice_settings settings = {0}, before;
     char *message;
 
@@ -292,7 +293,8 @@ static void test_settings(void)
     g_assert_true(
         parse_slice(&settings,
                     "[slice]\nweight=7\ncap=20\nhard=true\npriority=3\nvram=4096\n"
-                    "spill=1\nshare=250000\nowner=1000\nengines=encode,compute\nnot-known=1\n",
+                    "spill=1\nshare=250000\nowner=1000\nengines=encode,compute\npartners=slurm:7\n"
+                    "not-known=1\n",
                     &message));
     g_assert_cmpuint(settings.weight, ==, 7);
     g_assert_cmpuint(settings.cap, ==, 20);
@@ -302,14 +304,15 @@ static void test_settings(void)
     g_assert_cmpuint(settings.spill, ==, 1);
     g_assert_cmpuint(settings.share_ppm, ==, 250000);
     g_assert_cmpuint(settings.owner, ==, 1000);
+    g_assert_cmpstr(settings.partners, ==, "slurm:7");
     g_assert_cmpuint(settings.engines, ==, GOVERNOR_ENGINE_COMPUTE | GOVERNOR_ENGINE_ENCODE);
     before = settings;
     for (const char *const *bad =
              (const char *const[]){"", "weight=1\n", "[slice]\nweight=0\n", "[slice]\nweight=x\n",
                                    "[slice]\nweight=-1\n", "[slice]\ncap=101\n",
                                    "[slice]\nhard=yes\n", "[slice]\nengines=compute,\n",
-                                   "[slice]\npriority=16\n", "[slice]\nvram=99999999999999999999\n",
-                                   "[gpu]\n", NULL};
+                                   "[slice]\npartners=a b\n", "[slice]\npriority=16\n",
+                                   "[slice]\nvram=99999999999999999999\n", "[gpu]\n", NULL};
          *bad; bad++) {
         g_assert_false(parse_slice(&settings, *bad, &message));
         g_assert_nonnull(message);
@@ -318,6 +321,10 @@ static void test_settings(void)
     }
     g_assert_false(parse_slice(&settings, "[slice]\ncap=101\n", &message));
     g_assert_cmpstr(message, ==, "cap=101: must be a number from 0 to 100");
+    g_free(message);
+    long_word = g_strdup_printf("[slice]\npartners=%0*d\n", SETTINGS_PARTNERS_MAX + 1, 0);
+    g_assert_false(parse_slice(&settings, long_word, &message));
+    g_assert_cmpmem(&before, sizeof(before), &settings, sizeof(settings));
     g_free(message);
 }
 

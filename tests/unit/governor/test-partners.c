@@ -129,8 +129,7 @@ static struct program *program_with_rivals(bool partners)
     return program;
 }
 
-/* After some seconds: how many steps the program makes in one, and how much it uses of each card.
- */
+/* How many steps the program makes, and how much it uses of a card at most, after some seconds. */
 static double steps_per_second(struct program *program, double *most_used)
 {
     const unsigned seconds = 10;
