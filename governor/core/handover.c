@@ -16,9 +16,11 @@
  * else than the GPU.
  */
 #define GPU_MOST_NS NS_PER_MS
-/* A handover may be this part of a lease. A lease is no longer than this. */
-#define LEASE_PART    64
-#define LEASE_MOST_NS (16 * NS_PER_MS)
+/* A handover may be this part of a lease, and a lease is no longer than this for that. */
+#define LEASE_PART           64
+#define LEASE_MOST_NS        (16 * NS_PER_MS)
+#define LEASE_STEADY_PART    256
+#define LEASE_STEADY_MOST_NS (32 * NS_PER_MS)
 
 static void learn(struct handover_time *time, double ns)
 {
@@ -61,7 +63,9 @@ void gpu_handover_learn(struct gpu_handover *handover, uint64_t ns)
         handover->mean_ns = (double)MAX(ns, 1);
 }
 
-uint64_t gpu_handover_lease(const struct gpu_handover *handover)
+uint64_t gpu_handover_lease(const struct gpu_handover *handover, bool steady)
 {
+    if (steady)
+        return MIN((uint64_t)(LEASE_STEADY_PART * handover->mean_ns), LEASE_STEADY_MOST_NS);
     return MIN((uint64_t)(LEASE_PART * handover->mean_ns), LEASE_MOST_NS);
 }

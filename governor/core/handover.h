@@ -14,6 +14,7 @@
 #ifndef GOVERNOR_HANDOVER_H
 #define GOVERNOR_HANDOVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of the last times. */
@@ -48,7 +49,10 @@ struct gpu_handover {
 /* Believed up to a bound. */
 void gpu_handover_learn(struct gpu_handover *handover, uint64_t ns);
 
-/* No lease is to be shorter; 0 if nothing is known. Bounded by the longest lease. */
-uint64_t gpu_handover_lease(const struct gpu_handover *handover);
+/*
+ * No lease is to be shorter; 0 if nothing is known. Bounded. @steady: nobody has to wait for the
+ * end of one.
+ */
+uint64_t gpu_handover_lease(const struct gpu_handover *handover, bool steady);
 
 #endif

@@ -69,11 +69,17 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
     *lease = (struct lease){.state = LEASE_NONE};
 }
 
+bool lease_is_steady(const struct scheduler *scheduler, uint64_t now)
+{
+    return now - scheduler->paused_at >= STEADY_AFTER_NS;
+}
+
 uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now)
 {
-    bool steady = now - scheduler->paused_at >= STEADY_AFTER_NS;
+    bool steady = lease_is_steady(scheduler, now);
 
-    return MAX(steady ? QUANTUM_STEADY_NS : QUANTUM_NS, gpu_handover_lease(&scheduler->handover));
+    return MAX(steady ? QUANTUM_STEADY_NS : QUANTUM_NS,
+               gpu_handover_lease(&scheduler->handover, steady));
 }
 
 static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
@@ -350,9 +356,13 @@ static bool run_used_up(struct scheduler *scheduler, uint64_t now)
             lease_end(scheduler, now);
         return false;
     }
-    /* Before it has to ask, if its turn is next. */
+    /* Before it has to ask, if its turn is next; but not while it is held up again. */
     if ((next == holder || patience(scheduler, holder, next, now)) &&
         !choice_floor(scheduler, now)) {
+        if (holder->sample.in_flight_ns && may_be_held_up(holder, now) &&
+            choice_best(scheduler, holder, now) &&
+            overrun(scheduler, holder_expected_end(scheduler, now), now))
+            return true;
         grant_to(scheduler, holder, false, now);
         look_at_end(scheduler, now);
         scheduler_call_at(scheduler, now + lease_most(lease));
@@ -371,6 +381,23 @@ static bool used_up(const struct scheduler *scheduler, uint64_t now)
            (sample->in_flight_ns || sample->waiting);
 }
 
+/*
+ * When the holder first used the lease. What it submitted then may have ended by now, and so may
+ * what it did after that. By members that do not tell: when the last of it began.
+ */
+static uint64_t came_at(const struct lease *lease)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (guint i = 0; i < lease->holder->members->len; i++) {
+        uint64_t at = MEMBER(lease->holder, i)->sample.came_at_ns;
+
+        if (at >= lease->told_at)
+            first = MIN(first, at);
+    }
+    return MIN(first, lease->holder->sample.began_at_ns);
+}
+
 /* The first submission under the lease. */
 static void learn_begin(struct lease *lease)
 {
@@ -378,8 +405,10 @@ static void learn_begin(struct lease *lease)
     bool begins = sample->began_at_ns > lease->granted_at;
 
     if (!lease->begun && begins) {
-        handover_learn(&lease->holder->handover, sample->began_at_ns - lease->due_at);
-        if (sample->began_at_ns < lease->told_at + GRACE_NS)
+        uint64_t at = came_at(lease);
+
+        handover_learn(&lease->holder->handover, at - lease->due_at);
+        if (at < lease->told_at + GRACE_NS)
             lease->holder->missed = 0;
     }
     lease->begun |= sample->in_flight_ns || begins;

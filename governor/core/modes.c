@@ -202,6 +202,21 @@ static bool has_others(const struct scheduler *scheduler, const struct sched_sli
     return false;
 }
 
+/*
+ * How much a queue of @slice may have on the GPU. A program that now and then launches work more
+ * slowly than the GPU does it runs dry if little is queued from before. But a higher class, or a
+ * slice that returns from a pause, would wait for what is queued.
+ */
+static uint64_t depth_of(const struct scheduler *scheduler, const struct sched_slice *slice,
+                         uint64_t now)
+{
+    uint64_t depth = handover_depth(&slice->handover);
+
+    if (modes_outranked(scheduler, slice) || !lease_is_steady(scheduler, now))
+        return depth;
+    return MAX(depth, DEPTH_STEADY_NS);
+}
+
 static void publish(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
                     bool rivals, uint64_t now)
 {
@@ -211,7 +226,7 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     bool holds = scheduler->lease.holder == slice;
     bool open = holds && scheduler->lease.state != LEASE_DRAINING;
 
-    atomic_store_explicit(&grant->depth_ns, handover_depth(&slice->handover), memory_order_relaxed);
+    atomic_store_explicit(&grant->depth_ns, depth_of(scheduler, slice, now), memory_order_relaxed);
     atomic_store_explicit(&grant->contended,
                           holds && (rivals || scheduler->lease.contested || slice->throttled),
                           memory_order_relaxed);

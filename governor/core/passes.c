@@ -159,7 +159,7 @@ uint64_t scheduler_in_flight_since(const struct sched_slice *slice, uint64_t now
         const struct sched_member *member = MEMBER(slice, i);
         struct sample sample = member->sample;
 
-        sample_take(&sample, member->usage, now);
+        sample_take(&sample, member->usage, member->came_at, now);
         if (sample.in_flight_ns && !member->stalled)
             since = MIN(since, MAX(sample.began_at_ns, sample.ended_at_ns));
     }

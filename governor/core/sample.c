@@ -33,7 +33,8 @@ static uint64_t backlog(const struct governor_class_usage *page, uint64_t now)
                         word(&page->free_since_ns), now);
 }
 
-void sample_take(struct sample *sample, const struct governor_class_usage *page, uint64_t now)
+void sample_take(struct sample *sample, const struct governor_class_usage *page,
+                 const _Atomic uint64_t *came_at, uint64_t now)
 {
     uint64_t waiting;
 
@@ -54,6 +55,7 @@ void sample_take(struct sample *sample, const struct governor_class_usage *page,
     sample->waiting = waiting != 0;
     sample->waiting_beside = waiting >> GOVERNOR_BESIDE_SHIFT != 0;
     sample->waiting_at_ns = at_most(word(&page->waiting_at_ns), now);
+    sample->came_at_ns = came_at ? at_most(word(came_at), now) : 0;
 }
 
 uint64_t sample_elapsed(const struct sample *sample, uint64_t now)

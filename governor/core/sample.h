@@ -25,14 +25,19 @@ struct sample {
     uint64_t ended_at_ns;
     uint64_t counted_until_ns;
     uint64_t waiting_at_ns;
+    uint64_t came_at_ns;
     uint64_t free_submissions;
     uint64_t backlog_ns;
     bool waiting;
     bool waiting_beside;
 };
 
-/* Reads @page into @sample, which has the last sample, or zeros. */
-void sample_take(struct sample *sample, const struct governor_class_usage *page, uint64_t now);
+/*
+ * Reads @page into @sample, which has the last sample, or zeros. @came_at: the page's word of the
+ * same class; NULL: there is none.
+ */
+void sample_take(struct sample *sample, const struct governor_class_usage *page,
+                 const _Atomic uint64_t *came_at, uint64_t now);
 
 /* How long the work in flight has been executing. */
 uint64_t sample_elapsed(const struct sample *sample, uint64_t now);

@@ -45,7 +45,7 @@ void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice
     member->paid_until = member->behind_until = now;
     member->joined_at = now;
     member->owner = account_owner(slice, ++scheduler->member_numbers);
-    sample_take(&member->sample, member->usage, now);
+    sample_take(&member->sample, member->usage, member->came_at, now);
     g_ptr_array_add(slice->members, member);
 }
 
@@ -58,7 +58,7 @@ void scheduler_stalled(struct sched_member *member, uint64_t now)
 {
     struct sample known = member->sample;
 
-    sample_take(&known, member->usage, now);
+    sample_take(&known, member->usage, member->came_at, now);
     member->stalled = true;
     member->stalled_at = now;
     member->stalled_count = known.submissions;
@@ -149,7 +149,7 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     uint64_t used_ns;
     bool moved;
 
-    sample_take(sample, member->usage, now);
+    sample_take(sample, member->usage, member->came_at, now);
     used_ns = account_look(scheduler, member, sample->gpu_ns - before.gpu_ns, now);
     slice->sample.gpu_ns += sample->gpu_ns - before.gpu_ns;
     slice->submissions += sample->submissions - before.submissions;

@@ -24,7 +24,7 @@ struct sched_slice;
 
 /**
  * struct sched_member
- * @usage, @grant: owned by the caller
+ * @usage, @came_at, @grant: owned by the caller; @came_at: of struct governor_usage
  * @changed: the grant changed; the caller publishes it and resets this
  * @stalled: its work in flight waits for something other than the GPU; it said so @stalled_at, when
  * it had made @stalled_count submissions and used @stalled_gpu_ns
@@ -45,6 +45,7 @@ struct sched_slice;
 struct sched_member {
     struct sched_slice *slice;
     const struct governor_class_usage *usage;
+    const _Atomic uint64_t *came_at;
     struct governor_class_grant *grant;
     struct sample sample;
     bool changed;

@@ -54,9 +54,11 @@
  */
 #define BACKLOG_ALONE_NS (200 * NS_PER_MS)
 #define BACKLOG_NS       (32 * NS_PER_MS)
+/* What a queue may have on the GPU while nobody has to wait for it. */
+#define DEPTH_STEADY_NS (2 * NS_PER_MS)
 /* The depth of a cap's budget in time, and the part of it that makes a lease worthwhile. */
 #define CAP_DEPTH_NS (100 * NS_PER_MS)
-#define CAP_SLOT_NS  (2 * NS_PER_MS)
+#define CAP_SLOT_NS  (8 * NS_PER_MS)
 /* The lower classes' minimum of the GPU, given in slots. */
 #define FLOOR_RATE    0.05
 #define FLOOR_SLOT_NS (2 * NS_PER_MS)
@@ -154,6 +156,8 @@ uint32_t account_owner(const struct sched_slice *slice, uint32_t number);
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);
 void lease_end(struct scheduler *scheduler, uint64_t now);
+/* All that have work have had it for a while. */
+bool lease_is_steady(const struct scheduler *scheduler, uint64_t now);
 /* How long a lease is under contention. */
 uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now);
 /* Until when @member need not report that it waits; 0: it has to. */

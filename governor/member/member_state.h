@@ -55,7 +55,8 @@ struct lane_queue {
  * @grant, @usage: the class's words on the pages
  * @in_flight_ns, @in_flight, @stalled: of all @queues
  * @stalls: number of stalls; identifies a debit from before
- * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted
+ * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted; @came: the
+ * same when a lease that was waited for was last used
  * @waiting: threads that wait for a lease; @waiting_beside: those not behind the work in flight
  * @passes_seen: as many of the grant's passes are used, or not needed: they came before a thread
  * waited, or what was late has ended; @passes: how many were used
@@ -83,6 +84,7 @@ struct lane {
     uint64_t throttled_ns;
     uint32_t stalls;
     uint32_t wanted;
+    uint32_t came;
     struct lane_queue queues[LANE_QUEUES];
     uint64_t spans;
     struct timeline ran;

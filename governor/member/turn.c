@@ -206,6 +206,16 @@ static bool take_pass(struct lane *lane, struct turn *turn)
     return false;
 }
 
+/* The arbiter learns how long it takes from a lease to the first submission under it. */
+static void note_came(GovernorMember *member, struct lane *lane, uint32_t sequence, uint64_t now)
+{
+    if (lane->came == sequence)
+        return;
+    lane->came = sequence;
+    atomic_store_explicit(&member->usage->came_at_ns[lane - member->lanes], now,
+                          memory_order_relaxed);
+}
+
 /* True if the submission may be made; otherwise some time has passed. */
 static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *turn, uint64_t now)
 {
@@ -237,6 +247,8 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
     }
     if (delay)
         turn_sleep(member, delay);
+    else if (joined && turn->waits)
+        note_came(member, lane, sequence, now);
     return !delay;
 }
 

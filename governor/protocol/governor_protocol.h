@@ -193,6 +193,12 @@ struct governor_usage {
      */
     _Atomic uint64_t pages;
     struct governor_class_usage classes[GOVERNOR_CLASSES];
+    /*
+     * CLOCK_MONOTONIC of the first submission that was made under the last lease that a thread
+     * waited for, for each class. 0: unknown. It is here, and not in @classes, so that all else is
+     * where members of an earlier version write it.
+     */
+    _Atomic uint64_t came_at_ns[GOVERNOR_CLASSES];
 };
 
 enum governor_message_type {

@@ -52,6 +52,16 @@ $(LOAD_OUT)/%.o: $(LOAD_SRC)/%.c $(BENCH_OUT)/fma.spv.h $(wildcard $(LOAD_SRC)/*
 $(LOAD_OUT)/governor-load: $(LOAD_OBJECTS) $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan -lm
 
+# For tests/cuda/on-card: that and cuda-load in one process.
+$(CUDA_ON_CARD)/both-load: tests/bench/cuda/both-load.c tests/bench/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c $(LOAD_OUT)/governor-load
+	@mkdir -p $(@D)
+	objcopy --redefine-sym main=vulkan_main $(LOAD_OUT)/main.o $@-vulkan.o
+	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -I$(CUDA_FAKE_SRC) -I$(CUDA_TEST_SRC) \
+		-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"' -Dmain=cuda_main -c -o $@-cuda.o tests/bench/cuda/cuda-load.c
+	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_TEST_SRC) -o $@ $< $(CUDA_TEST_SRC)/spin.c $@-vulkan.o $@-cuda.o \
+		$(filter-out %/main.o,$(LOAD_OBJECTS)) $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o) \
+		-L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl -lvulkan -lm
+
 # make bench-fleet [ROW=day|prolog|rate]: Slurm's scheduler on nodes that have only slurmd; a whole day takes 75 minutes.
 .PHONY: bench-fleet
 bench-fleet:

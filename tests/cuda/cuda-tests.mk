@@ -137,7 +137,7 @@ CUDA_CARD_PROGRAM = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) 
 	-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
 
 .PHONY: cuda-on-card
-cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe cuda-load vgpu-suspend) $(GOVERNOR_OUT)/vgpu-arbiter
+cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe cuda-load both-load vgpu-suspend) $(GOVERNOR_OUT)/vgpu-arbiter
 
 $(CUDA_ON_CARD)/card-probe: $(CUDA_TEST_SRC)/card-probe.c $(CUDA_TEST_SRC)/spin.c
 	@mkdir -p $(@D)

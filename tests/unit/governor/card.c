@@ -8,7 +8,7 @@
 
 const struct card_model card_models[] = {
     [CARD_IN_ORDER] = {"in order", 0, 0, 1},
-    [CARD_SLICED] = {"sliced", 2 * NS_PER_MS, 50 * NS_PER_US, 1.3},
+    [CARD_SLICED] = {"sliced", 2090 * NS_PER_US, 150 * NS_PER_US, 1.3},
     [CARD_QUICK] = {"quick", 2 * NS_PER_MS, 10 * NS_PER_US, 1.3},
     [CARD_SLOW] = {"slow", 2 * NS_PER_MS, 250 * NS_PER_US, 1.3},
 };

@@ -34,8 +34,8 @@ enum card_kind {
     /* Software Vulkan, seen by the governor: one job after the other. */
     CARD_IN_ORDER,
     /*
-     * A card that the driver divides into time slices. The values are assumptions of about the size
-     * that vendors and papers state. They were not seen on a card.
+     * A card that the driver divides into time slices: lengths and changes are those of an NVIDIA
+     * H200 (docs/card.md). What queues gain by overlapping is an assumption.
      */
     CARD_SLICED,
     /* The same with changes between processes that are short and long. */

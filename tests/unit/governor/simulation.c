@@ -71,6 +71,7 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
     tenant->slice = scheduler_add_slice(&sim->scheduler, &tenant->settings);
     tenant->member.grant = &tenant->grant;
     tenant->member.usage = &tenant->usage;
+    tenant->member.came_at = &tenant->came_at;
     scheduler_add_member(&sim->scheduler, tenant->slice, &tenant->member, sim->now);
     return tenant;
 }
@@ -243,6 +244,8 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned q
     tenant->usage.submissions += !job->free;
     if (tenant->usage.waiting && lease_used_up(sim, tenant))
         tenant->used_passes = tenant->seen_passes;
+    else if (tenant->usage.waiting)
+        tenant->came_at = sim->now;
     tenant->usage.waiting = 0;
     tenant->wants_since = 0;
     tenant->told = false;
@@ -322,7 +325,8 @@ void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
     backlog_init(&tenant->backlog);
     memset(&tenant->usage, 0, sizeof(tenant->usage));
     memset(&tenant->grant, 0, sizeof(tenant->grant));
-    tenant->member = (struct sched_member){.grant = &tenant->grant, .usage = &tenant->usage};
+    tenant->member = (struct sched_member){
+        .grant = &tenant->grant, .usage = &tenant->usage, .came_at = &tenant->came_at};
     tenant->silence = (struct silence){0};
     tenant->sees_at = tenant->speaks_at = tenant->begun_at = TIME_NEVER;
     tenant->wants_since = tenant->in_flight = 0;

@@ -93,6 +93,7 @@ struct sim_tenant {
 
     struct governor_class_grant grant;
     struct governor_class_usage usage;
+    _Atomic uint64_t came_at;
     struct sched_member member;
     struct sched_slice *slice;
     uint64_t seen_limit;

@@ -111,8 +111,9 @@ static void test_queues(void)
     g_assert_true(await(&live.reports[0].granted, 1, 5000));
     g_test_message("another queue %.1f ms, the same one %.1f ms",
                    (double)live.reports[0].used_ns / 1e6, (double)live.reports[0].last_at / 1e6);
-    g_assert_cmpuint(live.reports[0].last_at, >=, 39 * NS_PER_MS);
-    g_assert_cmpuint(live.reports[0].used_ns, <, 39 * NS_PER_MS);
+    /* 2 ms may be queued. */
+    g_assert_cmpuint(live.reports[0].last_at, >=, 37 * NS_PER_MS);
+    g_assert_cmpuint(live.reports[0].used_ns, <, 37 * NS_PER_MS);
     live_close(&live);
 }
 

@@ -353,19 +353,19 @@ static void test_sample(void)
 
     page.gpu_ns = 100;
     page.submissions = 5;
-    sample_take(&sample, &page, now);
+    sample_take(&sample, &page, NULL, now);
     page.gpu_ns = 50;
     page.submissions = UINT64_MAX;
     page.in_flight_ns = UINT64_MAX;
     page.began_at_ns = page.ended_at_ns = UINT64_MAX;
-    sample_take(&sample, &page, now);
+    sample_take(&sample, &page, NULL, now);
     g_assert_cmpuint(sample.gpu_ns, ==, 100);
     g_assert_cmpuint(sample.submissions, <, UINT64_MAX / 2);
     g_assert_cmpuint(sample.in_flight_ns, <=, 60 * NS_PER_S);
     g_assert_cmpuint(sample.ended_at_ns, <=, now);
     g_assert_cmpuint(sample_elapsed(&sample, now), ==, 0);
     page.gpu_ns = UINT64_MAX;
-    sample_take(&sample, &page, now);
+    sample_take(&sample, &page, NULL, now);
     g_assert_cmpuint(sample_spent(&sample, now + 1), <, 2 * 3600 * NS_PER_S);
 }
 
@@ -389,7 +389,7 @@ static void test_spent(void)
         uint64_t now = began + seconds[i] * NS_PER_S;
         struct sample sample = {0};
 
-        sample_take(&sample, &page, now);
+        sample_take(&sample, &page, NULL, now);
         g_assert_cmpuint(turn_spent(&lane, now), ==, sample_spent(&sample, now));
     }
 }

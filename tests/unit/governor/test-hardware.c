@@ -194,7 +194,7 @@ static void test_processes(void)
                    done(one), done(two), done(other));
     g_assert_cmpfloat((double)both / looks, >, 0.3);
     /* They pay for the changes between them. */
-    g_assert_cmpfloat(ABS((done(one) + done(two)) / done(other) - 1), <, 0.03);
+    g_assert_cmpfloat(ABS((done(one) + done(two)) / done(other) - 1), <, 0.08);
     g_assert_cmpfloat(ABS(done(one) / done(two) - 1), <, 0.15);
     sim_free(sim);
 }
@@ -243,11 +243,13 @@ static void test_held_up(void)
 {
     static const uint64_t batches[] = {NS_PER_MS, 3 * NS_PER_MS};
 
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 8; i++) {
         struct simulation *sim = sim_new();
-        struct sim_tenant *held = add(sim, 100, batches[i / 2]), *other = add(sim, 100, BATCH);
+        struct sim_tenant *held = add(sim, 100, batches[i / 2 % 2]), *other = add(sim, 100, BATCH);
         double busy;
 
+        if (i >= 4)
+            sim_set_card(sim, CARD_QUICK);
         held->runs_ns = 20 * NS_PER_MS;
         held->rests_ns = 80 * NS_PER_MS;
         held->async = i % 2;
@@ -255,9 +257,7 @@ static void test_held_up(void)
         busy = (double)sim->busy_ns / LENGTH;
         g_test_message("%s of %.0f ms: busy %.3f, %.3f and %.3f", i % 2 ? "pipeline" : "loop",
                        (double)held->batch_ns / 1e6, busy, done(held), done(other));
-        /* What a pipeline has in flight is known by its estimates only, and the card runs some
-         * earlier. */
-        g_assert_cmpfloat(busy, >, i % 2 ? 0.9 : 0.97);
+        g_assert_cmpfloat(busy, >, 0.94);
         g_assert_cmpfloat(done(held), >, 0.05);
         sim_free(sim);
     }
