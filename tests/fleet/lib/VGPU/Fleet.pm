@@ -24,7 +24,8 @@ my $patience = $ENV{FLEET_PATIENCE} // 120;
 
 # nodes, cards (of each node), vram (MiB of each card), model (of each card; or a list of models, one for each node),
 # slurm_conf (more lines), vgpu_conf (its text), partitions (lines), parameters (of the scheduler),
-# select (of cards: LL_SHARED_GRES), scripts (0: neither witness nor prologs, for measurements).
+# select (of cards: LL_SHARED_GRES), scripts (0: neither witness nor prologs, for measurements), cred_expire (in seconds: a job
+# must have started by then, and one that is put back waits for so long).
 #
 # witness: "prolog", or "kernel" for tests that kill what would run prologs and epilogs: each card is a file system with
 # as much room as the card has, and jobs take in it what they were promised (holding()), for as long as they live.
@@ -33,7 +34,7 @@ sub new {
     my %default = (
         nodes => 2, cards => 8, vram => 81920, cpus => 64, model => 'a100-80g', slurm_conf => '', parameters => '', select => '',
         partitions => "PartitionName=all Nodes=ALL Default=YES DefaultTime=60 State=UP\n",
-        plugins => -e "$plugin_dir/job_submit_vgpu.so", scripts => 1, witness => 'prolog',
+        plugins => -e "$plugin_dir/job_submit_vgpu.so", scripts => 1, witness => 'prolog', cred_expire => 5,
     );
     my $self = bless { %default, %is, pids => {} }, $class;
     $self->{vgpu_conf} //= "[model $self->{model}]\nvram=$self->{vram}\n" if !ref $self->{model};
@@ -93,7 +94,7 @@ SlurmctldHost=fleet
 SlurmUser=root
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=cred_expire=5
+AuthInfo=cred_expire=$self->{cred_expire}
 StateSaveLocation=$home/state
 SlurmdSpoolDir=$home/spool/%n
 SlurmctldPidFile=$home/slurmctld.pid
