@@ -70,6 +70,9 @@ static void check_gpu(enum card_kind kind, double most_lost)
     seen = sim->scheduler.handover.mean_ns;
     sim->scheduler.paused_at = sim->now;
     lease = lease_quantum(&sim->scheduler, sim->now);
+    sim->scheduler.paused_at = 0;
+    g_assert_cmpuint(lease_quantum(&sim->scheduler, sim->now), ==,
+                     CLAMP((uint64_t)(256 * seen), QUANTUM_STEADY_NS, 32 * NS_PER_MS));
     g_test_message(
         "%s: a handover takes %.0f us, seen %.0f; lease %.1f ms; lost %.2f %%, busy %.3f",
         card_models[kind].name, is / 1e3, seen / 1e3, (double)lease / 1e6, 100 * lost(sim),
@@ -119,6 +122,27 @@ static void test_host(void)
     g_assert_cmpuint(slow_lead, >=, 400 * NS_PER_US);
     g_assert_cmpuint(depth, <, slow_depth);
     g_assert_cmpuint(slow_depth, <=, NS_PER_MS);
+}
+
+/* While nobody has to wait for what is queued, more may be. */
+static void test_depth(void)
+{
+    struct simulation *sim = sim_new(CARD_SLICED);
+    struct sim_tenant *first = add(sim, NS_PER_MS), *second = add(sim, NS_PER_MS);
+
+    sim_run(sim, NS_PER_S);
+    g_assert_cmpuint(first->grant.depth_ns, ==, DEPTH_STEADY_NS);
+    add_visitor(sim);
+    sim_run(sim, NS_PER_S);
+    g_assert_cmpuint(first->grant.depth_ns, ==, handover_depth(&first->slice->handover));
+    sim->tenants[2].stopped = true;
+    sim_run(sim, NS_PER_S);
+    g_assert_cmpuint(first->grant.depth_ns, ==, DEPTH_STEADY_NS);
+    second->slice->settings.priority = 1;
+    sim_run(sim, NS_PER_S);
+    g_assert_cmpuint(first->grant.depth_ns, ==, handover_depth(&first->slice->handover));
+    g_assert_cmpuint(first->grant.depth_ns, <=, NS_PER_MS);
+    sim_free(sim);
 }
 
 /*
@@ -270,6 +294,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/handover/gpu", test_gpu);
     g_test_add_func("/governor/handover/host", test_host);
+    g_test_add_func("/governor/handover/depth", test_depth);
     g_test_add_func("/governor/handover/loops", test_loops);
     g_test_add_func("/governor/handover/slow", test_slow);
     g_test_add_func("/governor/handover/slow-shares", test_slow_shares);

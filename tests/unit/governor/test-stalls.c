@@ -92,18 +92,27 @@ static bool goes_out(GovernorMember *member)
     return !waits;
 }
 
-/* Work that is on the GPU uses the lease up; work that has stalled does not. */
+/*
+ * Work that is on the GPU uses the lease up; work that has stalled does not. When the first
+ * submission came to a lease that it had waited for is told, and not when later ones did.
+ */
 static void test_lease(void)
 {
     for (unsigned stalls = 0; stalls < 2; stalls++) {
         int arbiter;
         GovernorMember *member = member_new(&arbiter);
+        uint64_t came_at;
 
         submit(member, 0);
         if (stalls)
             governor_member_stalled(member);
         go_back(member, 2 * LIMIT);
         g_assert_cmpint(goes_out(member), ==, stalls);
+        came_at = atomic_load(&member->usage->came_at_ns[0]);
+        g_assert_cmpint(came_at != 0, ==, !stalls);
+        if (came_at)
+            submit(member, 2);
+        g_assert_cmpuint(atomic_load(&member->usage->came_at_ns[0]), ==, came_at);
         member_end(member, arbiter);
     }
 }
