@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """train.py SECONDS [AT]: a tenant as they are: trains a small network with PyTorch, and prints its steps a second.
 
-AT, of CLOCK_MONOTONIC, is when it begins to count; it trains from its start on, and for a second longer. It reads the loss after each ten steps, as training programs do. It knows nothing of slices.
+AT, of CLOCK_MONOTONIC, is when it begins to count; it trains from its start on, and for a second longer. It reads the loss
+after each ten steps, as training programs do. It knows nothing of slices.
 """
 import sys
 import time

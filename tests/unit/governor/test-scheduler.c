@@ -118,6 +118,29 @@ static void test_cap(void)
     check_cap(2 * NS_PER_S, false, 0, 0.035);
 }
 
+/* A program loses time at the begin of each lease, so a cap is given in few: 8 of 40 ms at 20 %. */
+static void test_cap_leases(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *tenant = sim_add(sim, 100, NS_PER_MS);
+    unsigned rests = 0;
+
+    tenant->async = true;
+    tenant->slice->settings.cap = 20;
+    tenant->slice->settings.hard = true;
+    sim_run(sim, NS_PER_S);
+    /* With leases of 2 ms, something would end in each 16 ms. */
+    for (unsigned i = 0; i < 625; i++) {
+        uint64_t done = tenant->done;
+
+        sim_run(sim, 16 * NS_PER_MS);
+        rests += tenant->done == done;
+    }
+    g_test_message("it rests in %u of 625", rests);
+    g_assert_cmpuint(rests, >, 150);
+    sim_free(sim);
+}
+
 /* The other gets what the capped one leaves, and need be neither slow nor idle for it. */
 static void test_cap_beside(void)
 {
@@ -581,6 +604,7 @@ static void add_tests(void)
 {
     g_test_add_func("/governor/scheduler/slow-wakes", test_slow_wakes);
     g_test_add_func("/governor/scheduler/cap", test_cap);
+    g_test_add_func("/governor/scheduler/cap-leases", test_cap_leases);
     g_test_add_func("/governor/scheduler/cap-beside", test_cap_beside);
     g_test_add_func("/governor/scheduler/soft-cap", test_soft_cap);
     g_test_add_func("/governor/scheduler/policies", test_policies);
