@@ -167,7 +167,9 @@ static char *type_for(GVariant *types, const char *gpu, guint64 wanted)
 
 /**
  * World - what requests are made from
- * @objects: of vgpud; @types: of vGPUs; @tenants: names
+ * @objects: of vgpud
+ * @types: of vGPUs; NULL: no slice is one
+ * @tenants: names; NULL: no slice has one
  */
 typedef struct {
     GVariant *objects;
@@ -183,15 +185,24 @@ static void world_clear(World *world)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(World, world_clear)
 
-static gboolean world_read(World *world, AgentClient *vgpud, GError **error)
+static gboolean is_vm(const AgentSlice *slice)
+{
+    return slice->request->door == FLEET_DOOR_VM;
+}
+
+/* A job waits for this, so only what its slices need is asked for; they are of one job. */
+static gboolean world_read(World *world, AgentClient *vgpud, const AgentSlice *slice,
+                           GError **error)
 {
     world->objects = objects(vgpud, error);
-    world->tenants = world->objects ? tenants(vgpud, error) : NULL;
-    world->types = world->tenants
-                       ? agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
-                                          "ListTypes", NULL, CALL_MS, error)
-                       : NULL;
-    return world->types != NULL;
+    if (!world->objects)
+        return FALSE;
+    if (*slice->tenant && !(world->tenants = tenants(vgpud, error)))
+        return FALSE;
+    if (is_vm(slice))
+        world->types = agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
+                                        "ListTypes", NULL, CALL_MS, error);
+    return !is_vm(slice) || world->types;
 }
 
 static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *gpu,
@@ -212,12 +223,12 @@ static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *g
     g_variant_dict_insert_value(&dict, "Gpus", g_variant_new_strv(&slice->gpu, 1));
     g_variant_dict_insert(&dict, "Vram", "t", vram);
     g_variant_dict_insert(&dict, "Door", "s", fleet_door_word(door));
-    if (door == FLEET_DOOR_VM) {
+    if (is_vm(slice)) {
         g_autofree char *type = type_for(world->types, slice->gpu, vram);
 
         g_variant_dict_insert(&dict, "Type", "s", type);
     }
-    if (g_hash_table_contains(world->tenants, slice->tenant))
+    if (world->tenants && g_hash_table_contains(world->tenants, slice->tenant))
         g_variant_dict_insert(&dict, "Tenant", "s", slice->tenant);
     add_shares(&dict, request, slice->tasks);
     return g_variant_dict_end(&dict);
@@ -329,7 +340,7 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     g_autoptr(GVariant) requests = NULL, made = NULL;
 
     *doors = NULL;
-    if (!vgpud || !world_read(&world, vgpud, &error))
+    if (!vgpud || !world_read(&world, vgpud, &slices[0], &error))
         return give_up(AGENT_AWAY, error, why);
     requests = requests_of(owner, slices, count, &world, why);
     if (!requests)

@@ -29,8 +29,8 @@ static gboolean failed(GError **error, const char *what, const char *node)
 static job_info_msg_t *load_jobs(gboolean of_root)
 {
     job_info_msg_t *jobs = NULL;
-    int rc = of_root ? slurm_load_job_user(&jobs, 0, SHOW_DETAIL)
-                     : slurm_load_jobs(0, &jobs, SHOW_DETAIL | SHOW_ALL);
+    int rc = of_root ? slurm_load_job_user(&jobs, 0, SHOW_DETAIL | SHOW_LOCAL)
+                     : slurm_load_jobs(0, &jobs, SHOW_DETAIL | SHOW_ALL | SHOW_LOCAL);
 
     return rc ? NULL : jobs;
 }
@@ -187,7 +187,7 @@ static gboolean job_has_card(guint32 id, const char *node, guint index)
     job_info_msg_t *jobs = NULL;
     gboolean has = FALSE;
 
-    if (slurm_load_job(&jobs, id, SHOW_DETAIL))
+    if (slurm_load_job(&jobs, id, SHOW_DETAIL | SHOW_LOCAL))
         return FALSE;
     for (guint i = 0; i < jobs->record_count; i++)
         has = has || has_card(&jobs->job_array[i], node, index);

@@ -156,6 +156,10 @@ static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *
     return TRUE;
 }
 
+/*
+ * SHOW_LOCAL, here and elsewhere: without it libslurm first asks slurmctld for its federation, a
+ * request more for each job that starts. A job that runs here is slurmctld's own.
+ */
 gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error)
 {
     g_autofree char *node = node_name();
@@ -163,7 +167,7 @@ gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error)
     gboolean ok = FALSE, known = FALSE;
 
     slurm_init(NULL);
-    if (slurm_load_job(&answer, job->id, SHOW_DETAIL)) {
+    if (slurm_load_job(&answer, job->id, SHOW_DETAIL | SHOW_LOCAL)) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot ask slurmctld for job %u: %s",
                     job->id, slurm_strerror(errno));
         return FALSE;
@@ -186,7 +190,7 @@ static gboolean runs_still(guint32 id)
     job_info_msg_t *answer = NULL;
     gboolean runs = FALSE;
 
-    if (slurm_load_job(&answer, id, 0))
+    if (slurm_load_job(&answer, id, SHOW_LOCAL))
         return FALSE;
     for (guint i = 0; i < answer->record_count; i++)
         if (slurm_id_of(&answer->job_array[i]) == id)

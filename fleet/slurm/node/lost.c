@@ -39,7 +39,7 @@ static JobPlace ask_slurmctld(guint32 id, const char *node)
     job_info_msg_t *jobs = NULL;
     JobPlace place = JOB_GONE;
 
-    if (slurm_load_job(&jobs, id, SHOW_DETAIL))
+    if (slurm_load_job(&jobs, id, SHOW_DETAIL | SHOW_LOCAL))
         return errno == ESLURM_INVALID_JOB_ID ? JOB_GONE : JOB_HERE;
     for (guint i = 0; i < jobs->record_count; i++)
         if (slurm_id_of(&jobs->job_array[i]) == id)
