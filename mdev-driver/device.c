@@ -211,7 +211,8 @@ static void vgpu_device_guest_reset(struct vgpu *vgpu)
  * The VMM closes the device; opening it again waits for the engine, for no longer than a reset does:
  * one that is well but never lets go would keep the device from every VM. An engine that has served
  * the VM is told even if the guest has reset the device since, or the engine is still busy with
- * that: it must not serve the next VM, which may be another customer's.
+ * that: it must not serve the next VM, which may be another customer's, so it is detached even if it
+ * does not end by itself.
  */
 void vgpu_device_power_off(struct vgpu *vgpu)
 {

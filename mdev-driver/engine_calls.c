@@ -187,6 +187,9 @@ static long vgpu_ioctl_reset_done(struct file *file, void __user *user)
 		return ret;
 	if (vgpu->engine.clean || done.epoch != vgpu->engine.event_epoch) {
 		ret = -ESTALE;
+	} else if (!vgpu->open && vgpu->engine.served) {
+		vgpu_device_lose(vgpu, "the engine did not end with its VM; the next VM needs another engine");
+		ret = -ENOTCONN;
 	} else {
 		vgpu->engine.clean = true;
 		vgpu_device_settle(vgpu);

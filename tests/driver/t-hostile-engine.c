@@ -316,6 +316,19 @@ typedef struct {
     unsigned seed;
 } Worker;
 
+/* Each VM needs another engine. */
+static void replace_engine(EngineCtx *ctx)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct vgpu_engine_epoch none = {.argsz = sizeof(none), .epoch = UINT64_MAX};
+
+    pthread_mutex_lock(&lock);
+    /* The other thread may have been faster. */
+    if (engine_ioctl(ctx, VGPU_ENGINE_RESET_DONE, &none) == -ENOTCONN)
+        engine_replace(ctx);
+    pthread_mutex_unlock(&lock);
+}
+
 static void *work(void *data)
 {
     Worker *worker = data;
@@ -345,7 +358,8 @@ static void *work(void *data)
         range.addr = 0;
         engine_ioctl(worker->ctx, VGPU_ENGINE_WINDOW_UNPUBLISH, &range);
         /* Answers a reset before any thread has read which epoch it ends. */
-        engine_ioctl(worker->ctx, VGPU_ENGINE_RESET_DONE, &done);
+        if (engine_ioctl(worker->ctx, VGPU_ENGINE_RESET_DONE, &done) == -ENOTCONN)
+            replace_engine(worker->ctx);
     }
     g_rand_free(rand);
     return NULL;

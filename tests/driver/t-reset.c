@@ -308,6 +308,14 @@ static void test_engine_dies_meanwhile(void)
     assert_answered_with_error(tb, 1);
 }
 
+static void next_engine(Testbed *tb)
+{
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    tb->stage = TESTBED_AT_VGPU;
+    testbed_advance(tb, TESTBED_AT_GUEST);
+}
+
 /* The VMM is killed while one of its processors waits. */
 static void test_vmm_killed_meanwhile(void)
 {
@@ -325,9 +333,7 @@ static void test_vmm_killed_meanwhile(void)
     g_assert_true(wait_until(waitpid(pid, NULL, WNOHANG) == pid, 5000));
     /* The close is a reset of its own. */
     g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 1, GUEST_TIMEOUT_MS));
-    atomic_store(&tb->engine->state->hold, 0);
-    assert_ok(peer_reset_done(tb->engine, atomic_load(&tb->engine->state->reset_epoch)));
-    testbed_advance(tb, TESTBED_AT_GUEST);
+    next_engine(tb);
     assert_round_trip(tb, 1);
 }
 
@@ -361,21 +367,40 @@ static void test_close_never_answered(void)
     assert_round_trip(tb, 2);
 }
 
-/* One that answers the close in time serves the next VM, long after the time of a reset. */
-static void test_close_answered_late(void)
+static int call_attach(EngineCtx *ctx, void *arg)
+{
+    (void)arg;
+    return engine_ioctl(ctx, VGPU_ENGINE_ATTACH, NULL);
+}
+
+/*
+ * One that answers the close, instead of ending, is detached at once and for good: the next VM may
+ * be another customer's. Whatever it still calls changes nothing.
+ */
+static void test_close_answered(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    uint64_t epoch = peer_epoch(tb->engine);
+    g_autofree char *failure = NULL;
+    EnginePeer *old = tb->engine;
+    uint64_t epoch = peer_epoch(old);
 
     assert_ok(mdev_set_reset_timeout_ms(1500));
-    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    atomic_store(&old->state->hold, ENGINE_HOLD_RESET);
     testbed_close_vmm(tb);
-    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 0, GUEST_TIMEOUT_MS));
-    atomic_store(&tb->engine->state->hold, 0);
-    assert_ok(peer_reset_done(tb->engine, epoch));
+    g_assert_true(wait_until(atomic_load(&old->state->resets) > 0, GUEST_TIMEOUT_MS));
+    assert_fails(peer_reset_done(old, epoch), ENOTCONN);
+    failure = mdev_attr(tb->uuid, "vgpu/failure");
+    g_assert_nonnull(strstr(failure, "did not end with its VM"));
+    assert_fails(engine_peer_call(old, call_attach, NULL, 0), EBUSY);
+    tb->engine = engine_peer_start(tb->uuid, 0);
     testbed_advance(tb, TESTBED_AT_GUEST);
-    g_usleep(2500000);
+    assert_fails(peer_reset_done(old, epoch), ENOTCONN);
+    assert_fails(engine_peer_call(old, call_attach, NULL, 0), EBUSY);
     assert_round_trip(tb, 1);
+    engine_peer_stop(old);
+    /* Nor does the time limit of that close count for the next engine. */
+    g_usleep(2500000);
+    assert_round_trip(tb, 2);
 }
 
 /* The VMM ends in the middle of everything; the next one finds a clean device. */
@@ -543,7 +568,7 @@ int main(int argc, char **argv)
     driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
     driver_test_add("/reset/vmm-killed-meanwhile", test_vmm_killed_meanwhile);
     driver_test_add("/reset/close-never-answered", test_close_never_answered);
-    driver_test_add("/reset/close-answered-late", test_close_answered_late);
+    driver_test_add("/reset/close-answered", test_close_answered);
     driver_test_add("/reset/vmm-killed", test_vmm_killed);
     driver_test_add("/reset/close-after-reset", test_close_after_reset);
     driver_test_add("/reset/close-ends-engine", test_close_ends_engine);

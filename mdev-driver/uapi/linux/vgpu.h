@@ -261,8 +261,9 @@ struct vgpu_engine_epoch {
  * window's content and unpinned all guest memory of the epoch.
  *
  * When the VMM closes the device, an engine that has served its VM gets the event again, with a
- * state without VGPU_STATE_OPEN. It may exit instead of answering: opening the device waits for
- * the next engine then.
+ * state without VGPU_STATE_OPEN. It is to exit instead of answering: the next VM may be another
+ * customer's, and opening the device waits for the next engine. An answer is the end of this one, too,
+ * and fails with ENOTCONN.
  */
 #define VGPU_ENGINE_RESET_DONE	_IOW(VGPU_IOC_MAGIC, 0x13, struct vgpu_engine_epoch)
 

@@ -68,6 +68,41 @@ void engine_serve_queue(EngineCtx *ctx, unsigned queue)
     note_error(ctx, ret);
 }
 
+static int attach(EngineCtx *ctx)
+{
+    g_autofree char *node = g_build_filename("/dev/vgpu", ctx->uuid, NULL);
+    struct vgpu_engine_ready ready = {
+        .argsz = sizeof(ready),
+        .num_capsets = ENGINE_NUM_CAPSETS,
+        .renderer = ctx->flags & ENGINE_NO_SAVE ? 0
+                    : ctx->flags & ENGINE_OTHER ? 2
+                                                : 1,
+    };
+    int ret;
+
+    ctx->fd = open(node, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (ctx->fd < 0)
+        return -errno;
+    if (ctx->flags & ENGINE_NO_ATTACH)
+        return 0;
+    ret = engine_ioctl(ctx, VGPU_ENGINE_ATTACH, NULL);
+    if (!ret && !(ctx->flags & ENGINE_NOT_READY))
+        ret = engine_ioctl(ctx, VGPU_ENGINE_READY, &ready);
+    return ret;
+}
+
+int engine_replace(EngineCtx *ctx)
+{
+    int old = ctx->fd, ret = attach(ctx);
+
+    if (ctx->fd >= 0) {
+        dup3(ctx->fd, old, O_CLOEXEC);
+        close(ctx->fd);
+    }
+    ctx->fd = old;
+    return ret;
+}
+
 static void handle_reset(EngineCtx *ctx, uint64_t epoch)
 {
     struct vgpu_engine_epoch done = {.argsz = sizeof(done), .epoch = epoch};
@@ -75,8 +110,10 @@ static void handle_reset(EngineCtx *ctx, uint64_t epoch)
     ctx->nheld = 0;
     atomic_store(&ctx->state->reset_epoch, epoch);
     atomic_fetch_add(&ctx->state->resets, 1);
-    if (!(atomic_load(&ctx->state->hold) & ENGINE_HOLD_RESET))
-        engine_ioctl(ctx, VGPU_ENGINE_RESET_DONE, &done);
+    if (atomic_load(&ctx->state->hold) & ENGINE_HOLD_RESET)
+        return;
+    if (engine_ioctl(ctx, VGPU_ENGINE_RESET_DONE, &done) == -ENOTCONN)
+        note_error(ctx, engine_replace(ctx));
 }
 
 static void fill_state(uint8_t state[ENGINE_STATE_SIZE])
@@ -188,29 +225,6 @@ static void loop(EngineCtx *ctx)
     }
 }
 
-static int attach(EngineCtx *ctx, const char *uuid, unsigned flags)
-{
-    g_autofree char *node = g_build_filename("/dev/vgpu", uuid, NULL);
-    struct vgpu_engine_ready ready = {
-        .argsz = sizeof(ready),
-        .num_capsets = ENGINE_NUM_CAPSETS,
-        .renderer = flags & ENGINE_NO_SAVE ? 0
-                    : flags & ENGINE_OTHER ? 2
-                                           : 1,
-    };
-    int ret;
-
-    ctx->fd = open(node, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (ctx->fd < 0)
-        return -errno;
-    if (flags & ENGINE_NO_ATTACH)
-        return 0;
-    ret = engine_ioctl(ctx, VGPU_ENGINE_ATTACH, NULL);
-    if (!ret && !(flags & ENGINE_NOT_READY))
-        ret = engine_ioctl(ctx, VGPU_ENGINE_READY, &ready);
-    return ret;
-}
-
 static void engine_main(int sock, EngineState *state, const char *uuid, unsigned flags)
 {
     static EngineCtx ctx;
@@ -222,12 +236,14 @@ static void engine_main(int sock, EngineState *state, const char *uuid, unsigned
     dup3(sock, 3, O_CLOEXEC);
     close_range(4, ~0u, 0);
 
+    ctx.uuid = uuid;
+    ctx.flags = flags;
     ctx.sock = 3;
     ctx.state = state;
     ctx.handler = engine_echo;
     ctx.request = g_malloc(BUFFER_SIZE);
     ctx.response = g_malloc(BUFFER_SIZE);
-    hello.ret = attach(&ctx, uuid, flags);
+    hello.ret = attach(&ctx);
     if (send(ctx.sock, &hello, MESSAGE_HEAD, 0) < 0 || hello.ret)
         _exit(1);
     loop(&ctx);

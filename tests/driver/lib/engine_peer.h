@@ -70,6 +70,8 @@ typedef size_t (*EngineHandler)(EngineCtx *ctx, unsigned queue, const uint8_t *r
                                 uint8_t *resp, size_t resp_size);
 
 struct EngineCtx {
+    const char *uuid;
+    unsigned flags;
     int fd;
     int sock;
     bool hung_up;
@@ -108,6 +110,11 @@ void engine_peer_set_handler(EnginePeer *peer, EngineHandler handler);
 size_t engine_echo(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t req_size,
                    uint8_t *resp, size_t resp_size);
 int engine_ioctl(EngineCtx *ctx, unsigned long request, void *arg);
+/*
+ * The engine's VM has ended, so the driver has detached it: from now on this process is the next
+ * engine, which systemd would have started. The file keeps its number.
+ */
+int engine_replace(EngineCtx *ctx);
 int engine_info(EngineCtx *ctx, struct vgpu_engine_info *info);
 /* The present epoch, from the driver. */
 uint64_t engine_epoch(EngineCtx *ctx);
