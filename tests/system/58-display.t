@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The picture of a VM whose vGPU has a display, from power-on to a desktop, by virsh from QEMU and in viewers of VNC
-# and SPICE. The pictures are kept in build/system/artefacts/.
+# and SPICE, and OpenGL beside it. The pictures are kept in build/system/artefacts/.
 use strict;
 use warnings;
 use FindBin;
@@ -172,6 +172,23 @@ point('viewers of VNC and of SPICE get the same desktop', sub {
         die "$kind: " . describe($by{$kind}) . "\n" if $by{$kind}->size ne '1280x800' || !shows_terminal($by{$kind});
     }
     return join "\n", map { "$_: " . describe($by{$_}) } sort keys %by;
+});
+
+# Mesa's zink makes Vulkan of OpenGL; it takes a GPU that is a processor only if software will do. Pictures off the
+# screen: a window needs VK_KHR_swapchain, which Venus does not offer on software Vulkan.
+my $zink = 'export DISPLAY=:0 GALLIUM_DRIVER=zink LIBGL_ALWAYS_SOFTWARE=1;';
+my $venus = qr/zink Vulkan [\d.]+\(Virtio-GPU Venus/;
+
+point('OpenGL is zink on the vGPU', sub {
+    my $said = $blue->run("$zink eglinfo -B -p surfaceless", timeout => 180);
+    die $said if $said !~ /^OpenGL core profile renderer: $venus/m || $said !~ /^OpenGL core profile version: 4\.6 /m;
+    return join "\n", $said =~ /^(OpenGL (?:core|ES) profile (?:renderer|version): .*)$/mg;
+});
+
+point('what it draws is right', sub {
+    my $said = $blue->run("$zink glmark2 --off-screen --validate -b build -b texture -b shading -b bump", timeout => 300);
+    die $said if $said !~ /GL_RENDERER: +$venus/ || 4 != (() = $said =~ /: Validation: Success$/mg);
+    return join "\n", $said =~ /^(.*: Validation: .*)$/mg;
 });
 
 point('another resolution is followed, and the console\'s after it', sub {
