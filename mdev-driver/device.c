@@ -139,6 +139,15 @@ static void vgpu_device_lose_slow(struct vgpu *vgpu)
 	vgpu_device_lose(vgpu, "the engine did not release everything in time when the VM closed the device");
 }
 
+/* A stock engine never does so. */
+void vgpu_device_lose_stayer(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_log(vgpu, warn, "the engine answered the end of its VM instead of ending, so no other VM gets it; if it runs on, 'systemctl kill -s KILL vgpu-engine@%s' ends it\n",
+		 dev_name(vgpu_dev(vgpu)));
+	vgpu_device_lose(vgpu, "the engine did not end with its VM");
+}
+
 /* The time limit of a reset, and of an engine that has to let go of what a VM had. */
 void vgpu_device_reset_work(struct work_struct *work)
 {

@@ -188,7 +188,7 @@ static long vgpu_ioctl_reset_done(struct file *file, void __user *user)
 	if (vgpu->engine.clean || done.epoch != vgpu->engine.event_epoch) {
 		ret = -ESTALE;
 	} else if (!vgpu->open && vgpu->engine.served) {
-		vgpu_device_lose(vgpu, "the engine did not end with its VM; the next VM needs another engine");
+		vgpu_device_lose_stayer(vgpu);
 		ret = -ENOTCONN;
 	} else {
 		vgpu->engine.clean = true;

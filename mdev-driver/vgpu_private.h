@@ -491,6 +491,7 @@ void vgpu_device_reset_work(struct work_struct *work);
 void vgpu_device_power_off(struct vgpu *vgpu);
 void vgpu_device_settle(struct vgpu *vgpu);
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
+void vgpu_device_lose_stayer(struct vgpu *vgpu);
 void vgpu_device_engine_ends(struct vgpu *vgpu, const char *reason);
 void vgpu_device_needs_reset(struct vgpu *vgpu);
 void vgpu_device_lost_work(struct work_struct *work);
