@@ -94,14 +94,15 @@ sub run_step {
     my ($script, %more) = @_;
     my $step = bless { name => 'x', kind => 'unit', where => 'tree', limit => 20, tests => [], command => ['sh', '-c', $script], %more },
         'VGPU::Check::Step';
-    my $run = bless { dir => "$dir", began => time, done => [], running => [], red => 0, rig_failed => 0, allowed => [] }, 'VGPU::Check::Run';
+    my $run = bless { dir => "$dir", began => time, seconds => delete $more{seconds}, done => [], running => [], not_run => [],
+        red => 0, rig_failed => 0, allowed => [] }, 'VGPU::Check::Run';
     open my $kept, '>&', \*STDOUT or die;
     open STDOUT, '>', "$dir/said" or die;
     $run->lanes([$step]);
     $run->summary;
     open STDOUT, '>&', $kept or die;
     open my $in, '<', "$dir/said" or die;
-    return ($run->status, join '', <$in>);
+    return ($run->status, join('', <$in>), $run->not_run);
 }
 
 my $good = 'echo \'{"file":"t","ok":true,"points":1,"seconds":1,"skips":[]}\' >>$VGPU_RESULTS; ';
@@ -122,6 +123,18 @@ like($said, qr/status 1\n   \| 17\n.*\| 30\n   \| waited in vain\n   all of it/s
 ($status, $said) = run_step('sleep 60', limit => 1);
 is($status, 1, 'a step past its limit is ended');
 like($said, qr/ended after 1 s/, 'and says so');
+
+# When the time of a run is up, what it found counts, and the rest is named.
+my @pair = ({ name => 'system:a' }, { name => 'system:b' });
+my @ends = ('echo \'{"file":"tests/system/a.t","ok":', ',"points":1,"seconds":1,"skips":[]}\' >>$VGPU_RESULTS; '
+    . 'trap "echo \'{\"file\":\"tests/system/b.t\",\"ok\":false,\"points\":1,\"seconds\":1,\"skips\":[]}\' >>\$VGPU_RESULTS; exit 1" TERM; '
+    . 'while :; do sleep 0.2; done');
+($status, $said, my @not_run) = run_step("$ends[0]true$ends[1]", seconds => 2, kind => 'system', tests => \@pair);
+is($status, 0, 'a step that is stopped because the time is up');
+like($said, qr/stopped after \d s, for the time is up/, 'is said to be');
+is(names(@not_run), 'system:b', 'and the test that was running counts as not run');
+($status) = run_step("$ends[0]false$ends[1]", seconds => 2, kind => 'system', tests => \@pair);
+is($status, 1, 'what was red before is red');
 
 # How tests/unit/run ends a test that never would. An aborted test once left its D-Bus daemon behind, and prove waited for
 # it until the whole step was ended.

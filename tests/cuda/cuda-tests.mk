@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-# make check-cuda: the CUDA door over a fake card (tests/fake-cuda), natively. Included by governor/cuda/cuda.mk.
+# The CUDA door over a fake card (tests/fake-cuda), natively. Included by governor/cuda/cuda.mk.
+#
+#	make cuda	all tests but the one that reads a clock, which is of make unit-alone
+#	make check-cuda	all tests
+#
 # build/cuda-test/real has the fake driver; san and plain have the door in front of it, sanitized and as installed.
 
 CUDA_TEST := build/cuda-test
@@ -152,11 +156,18 @@ $(CUDA_ON_CARD)/vgpu-suspend: $(CUDA_SUSPEND_SRCS)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -ldl
 
 .SECONDARY:
-.PHONY: check-cuda cuda-tests
+CUDA_ALONE := $(CUDA_TEST)/test-shares
+UNIT_ALONE += $(CUDA_ALONE)
+UNIT_NEEDS += $(CUDA_ALONE)
+
+.PHONY: check-cuda cuda cuda-tests
 cuda-tests: $(CUDA_TESTS) cuda-door vulkan-layer
-check-cuda: cuda-tests
+cuda: cuda-tests
 	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t
-	tests/prove --timer -e '' $(CUDA_TESTS)
+	tests/prove --timer -e '' $(filter-out $(CUDA_ALONE),$(CUDA_TESTS))
+
+check-cuda: cuda
+	tests/prove --timer -e '' $(CUDA_ALONE)
 
 # Races between threads. The fake driver is not instrumented.
 .PHONY: unit-tsan tsan-cuda

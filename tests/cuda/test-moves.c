@@ -10,10 +10,8 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define MS    1000000u
-#define PARTS 7
+#define MS 1000000u
 
 struct call {
     const char *name;
@@ -26,98 +24,6 @@ static const struct call calls[] = {
 #include "calls.inc"
 };
 #undef C
-
-/* Nanoseconds of work that has ended, of each program. */
-static _Atomic uint64_t *done;
-
-static void copy(const char *slice, unsigned int number)
-{
-    kit_enter(slice);
-    for (;;) {
-        ok(cuMemcpyHtoDAsync_v2(0, NULL, 2 * MS * FAKE_COPIES, NULL));
-        ok(cuMemcpyHtoDAsync_v2(0, NULL, 2 * MS * FAKE_COPIES, NULL));
-        ok(cuStreamSynchronize(NULL));
-        done[number] += 4 * MS;
-    }
-}
-
-static void copies(void)
-{
-    copy("a", 0);
-}
-
-static void copies_more(void)
-{
-    copy("b", 1);
-}
-
-static void computes(void)
-{
-    kit_enter("b");
-    for (;;) {
-        kit_launch(kit_kernel(2 * MS), NULL);
-        kit_launch(kit_kernel(2 * MS), NULL);
-        ok(cuStreamSynchronize(NULL));
-        done[1] += 4 * MS;
-    }
-}
-
-static double share_of(uint64_t ns)
-{
-    uint64_t before[2] = {done[0], done[1]}, did[2];
-
-    do {
-        g_usleep(1000);
-        did[0] = done[0] - before[0];
-        did[1] = done[1] - before[1];
-    } while (did[0] + did[1] < ns);
-    return 100.0 * (double)did[0] / (double)(did[0] + did[1]);
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The median of the share of @one, in percent, beside @other. */
-static double median_share(void (*one)(void), void (*other)(void))
-{
-    double parts[PARTS];
-
-    kit_open_two("[slice]\nweight=30\n", "[slice]\nweight=70\n");
-    done[0] = done[1] = 0;
-    kit_start(one);
-    kit_start(other);
-    share_of(300 * MS);
-    for (unsigned int i = 0; i < PARTS; i++) {
-        parts[i] = share_of(400 * MS);
-        g_test_message("%.1f %%", parts[i]);
-    }
-    kit_kill_all();
-    kit_close();
-    qsort(parts, PARTS, sizeof(parts[0]), compare);
-    return parts[PARTS / 2];
-}
-
-/* Without a measure of copies, each would have half. */
-static void test_share(void)
-{
-    double share = median_share(copies, copies_more);
-
-    g_assert_cmpfloat(share, >, 22);
-    g_assert_cmpfloat(share, <, 38);
-}
-
-/* The card copies beside kernels, so a copy does not wait for another slice's turn to compute. */
-static void test_beside(void)
-{
-    double share = median_share(copies, computes);
-
-    g_assert_cmpfloat(share, >, 42);
-    g_assert_cmpfloat(share, <, 58);
-}
 
 static bool is_move(const struct call *call)
 {
@@ -349,9 +255,6 @@ static void test_charged(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    done = mmap(NULL, 2 * sizeof(*done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    g_test_add_func("/moves/share", test_share);
-    g_test_add_func("/moves/beside", test_beside);
     g_test_add_func("/moves/each-large", test_each_large);
     g_test_add_func("/moves/each-small", test_each_small);
     g_test_add_func("/moves/charged", test_charged);

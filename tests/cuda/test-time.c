@@ -1,166 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * GPU time: programs in two slices of one card keep to their shares. What counts is the work that
- * has ended, in the card's own time. Without slices, the same programs share alike.
+ * GPU time: what slices are charged for their work, and how few of the card's events that takes.
+ * That they keep to their shares is in test-shares.c.
  */
 #include "fake.h"
 #include "kit.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#define MS   1000000u
-#define WARM (300 * MS)
-/* What the card does in a part of the time, and how many parts are looked at. */
-#define PART  (400 * MS)
-#define PARTS 7
-
-/**
- * struct seen - by test and programs
- * @done: nanoseconds of work that has ended, of each program
- */
-struct seen {
-    _Atomic uint64_t done[2];
-};
-
-/**
- * struct load - what a program does again and again
- * @ns: of one launch
- * @launches: until it waits for them
- */
-struct load {
-    uint64_t ns;
-    unsigned int launches;
-};
-
-static struct seen *seen;
-static struct load loads[2];
-
-/* @in_slice: the programs are in slices. */
-static bool in_slice = true;
-
-static void work(unsigned int number)
-{
-    const char *slices[] = {"a", "b"};
-    const struct load *load = &loads[number];
-
-    kit_enter(in_slice ? slices[number] : NULL);
-    for (;;) {
-        for (unsigned int i = 0; i < load->launches; i++)
-            kit_launch(kit_kernel(load->ns), NULL);
-        ok(cuStreamSynchronize(NULL));
-        seen->done[number] += load->ns * load->launches;
-    }
-}
-
-static void work_a(void)
-{
-    work(0);
-}
-
-static void work_b(void)
-{
-    work(1);
-}
-
-/* Until the card has done so much for both. */
-static void wait_for_work(uint64_t ns)
-{
-    uint64_t from = seen->done[0] + seen->done[1];
-
-    while (seen->done[0] + seen->done[1] < from + ns)
-        g_usleep(1000);
-}
-
-/* The share of the first program's work while the card does so much for both, per cent. */
-static double share_of(uint64_t ns)
-{
-    uint64_t before[2] = {seen->done[0], seen->done[1]}, did[2];
-
-    wait_for_work(ns);
-    did[0] = seen->done[0] - before[0];
-    did[1] = seen->done[1] - before[1];
-    return 100.0 * (double)did[0] / (double)(did[0] + did[1]);
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/*
- * The share in most of the time: a program that gets no processor for a while has no work for the
- * card, and the other rightly takes what is left.
- */
-static double share(void)
-{
-    double parts[PARTS];
-
-    seen->done[0] = seen->done[1] = 0;
-    kit_start(work_a);
-    kit_start(work_b);
-    wait_for_work(WARM);
-    for (unsigned int i = 0; i < PARTS; i++) {
-        parts[i] = share_of(PART);
-        g_test_message("%.1f %%", parts[i]);
-    }
-    g_test_message("charged for 1 ms of work: %.2f and %.2f ms",
-                   (double)live_status(&kit_live, "a", "gpu_ns") / (double)seen->done[0],
-                   (double)live_status(&kit_live, "b", "gpu_ns") / (double)seen->done[1]);
-    kit_kill_all();
-    qsort(parts, PARTS, sizeof(parts[0]), compare);
-    return parts[PARTS / 2];
-}
-
-/* @within: less than half of the way to what it would be without the door. */
-static void assert_share(double part, double expected, double within)
-{
-    g_assert_cmpfloat(part, >, expected - within);
-    g_assert_cmpfloat(part, <, expected + within);
-}
-
-/*
- * Loads of the same kind, waited for often or not. Kernels are long, so that on a busy machine,
- * too, it is the card that programs wait for, and not a processor.
- */
-static void test_share(void)
-{
-    static const struct load kinds[] = {{2000000, 2}, {1000000, 6}, {4000000, 1}};
-
-    for (unsigned int i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        kit_open_two("[slice]\nweight=30\n", "[slice]\nweight=70\n");
-        loads[0] = loads[1] = kinds[i];
-        assert_share(share(), 30, 8);
-        kit_close();
-    }
-}
-
-/* Kernels of different length get time, not turns, by which it would be 80 %. */
-static void test_unlike(void)
-{
-    kit_open_two("[slice]\nweight=50\n", "[slice]\nweight=50\n");
-    loads[0] = (struct load){4000000, 2};
-    loads[1] = (struct load){1000000, 8};
-    assert_share(share(), 50, 12);
-    kit_close();
-}
-
-/* That is the door's doing. */
-static void test_without(void)
-{
-    kit_open_two("[slice]\nweight=30\n", "[slice]\nweight=70\n");
-    in_slice = false;
-    loads[0] = loads[1] = (struct load){2000000, 2};
-    assert_share(share(), 50, 8);
-    in_slice = true;
-    kit_close();
-}
-
+#define MS       1000000u
 #define LAUNCHES 200
 #define SHORT_NS 20000
 
@@ -522,10 +370,6 @@ static void test_waits(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    g_test_add_func("/time/share", test_share);
-    g_test_add_func("/time/unlike", test_unlike);
-    g_test_add_func("/time/without", test_without);
     g_test_add_func("/time/changes", test_changes);
     g_test_add_func("/time/gathered", test_gathered);
     g_test_add_func("/time/capturing", test_capturing);

@@ -11,25 +11,33 @@ use JSON::PP;
 use VGPU::Check::Step;
 use VGPU::Check::Verdict;
 
-# $dir: for logs, results and times.json; files of an earlier run are removed.
+# $dir: for logs, results and times.json; files of an earlier run are removed. $seconds: after so many, what still runs
+# is stopped; undef: never.
 sub new {
-    my ($class, $dir) = @_;
+    my ($class, $dir, $seconds) = @_;
     remove_tree($dir);
     make_path($dir);
     return bless {
-        dir => $dir, began => time, done => [], running => [], red => 0, rig_failed => 0,
+        dir => $dir, began => time, seconds => $seconds, done => [], running => [], not_run => [], red => 0, rig_failed => 0,
         allowed => VGPU::Check::Verdict::allowed_skips('tests/skips'),
     }, $class;
 }
 
 sub say_line { printf "%s\n", sprintf shift, @_; return }
 
-# @lanes: lists of steps. Runs all of them, even if some are red.
+sub time_is_up { my ($self) = @_; return defined $self->{seconds} && time - $self->{began} >= $self->{seconds} }
+
+# @lanes: lists of steps. Runs all of them, even if some are red, unless the time is up.
 sub lanes {
     my ($self, @lanes) = @_;
     my @waiting = map { [@$_] } grep { @$_ } @lanes;
     my @now = map { undef } @waiting;
     while (grep { defined } @now or grep { @$_ } @waiting) {
+        if ($self->time_is_up) {
+            $self->step_is_cut($_) for grep { defined } @now;
+            push @{ $self->{not_run} }, map { @{ $_->{tests} } } map { @$_ } @waiting;
+            return;
+        }
         for my $lane (0 .. $#waiting) {
             $now[$lane] = $self->step_begins(shift @{ $waiting[$lane] }) if !$now[$lane] && @{ $waiting[$lane] };
             next if !$now[$lane];
@@ -78,6 +86,25 @@ sub step_ends {
     push @{ $self->{done} }, $step;
     return;
 }
+
+# The time is up: what it has found by now counts, what its end does to the running test does not.
+sub step_is_cut {
+    my ($self, $step) = @_;
+    $self->tell_results($step);
+    my @faults = VGPU::Check::Verdict::faults_of_results($step, $self->{allowed});
+    push @{ $self->{not_run} }, $step->tests_without_results;
+    $step->stop;
+    $step->{seconds} //= time - $step->{began};
+    $step->{faults} = \@faults;
+    $step->{verdict} = @faults ? 'RED' : 'CUT';
+    $self->{red}++ if @faults;
+    say_line('== %s: stopped after %d s, for the time is up', $step->{name}, $step->{seconds});
+    push @{ $self->{done} }, $step;
+    return;
+}
+
+# Tests that were not run to their end, because the time was up.
+sub not_run { my ($self) = @_; return @{ $self->{not_run} } }
 
 sub stop { my ($self) = @_; $_->stop for @{ $self->{running} }; return }
 

@@ -23,7 +23,7 @@ my %commands = (
     'unit-tsan' => sub { return (command => [@make, 'unit-tsan'], limit => 1800) },
     'unit-alone' => sub { return (command => [@make, 'unit-alone'], limit => 1800) },
     check => sub { return (command => ['tests/prove', '-v', 'tests/check.t'], limit => 300) },
-    cuda => sub { return (command => [@make, 'check-cuda'], limit => 900) },
+    cuda => sub { return (command => [@make, 'cuda'], limit => 900) },
     fuzz => sub { return (command => [@make, 'fuzz'], limit => 1800) },
     rig => sub { return (command => ['tests/prove', '-v', 'tests/rig/rig.t'], limit => 1800) },
     module => sub { return (command => ['tests/prove', '-v', 'tests/module.t', '::', @_], limit => 1800, where => $_[0]) },
@@ -150,6 +150,13 @@ sub new_results {
     }
     push @{ $self->{results} }, @new;
     return @new;
+}
+
+# Those of its tests that are not known to have ended. A step of several has a file of that name for each.
+sub tests_without_results {
+    my ($self) = @_;
+    my %ran = map { $_->{file} => 1 } @{ $self->{results} // [] };
+    return grep { !$ran{ 'tests/' . ($_->{name} =~ tr{:}{/}r) . '.t' } } @{ $self->{tests} };
 }
 
 1;

@@ -42,16 +42,21 @@ sub forbidden_skips {
     return @faults;
 }
 
-# Sentences, each of which makes the step red. None if it is green, or if the rig failed: programs in the rig exit with
-# that status only if nothing else is red.
+# What its test files' results by now say against the step, as sentences.
+sub faults_of_results {
+    my ($step, $allowed) = @_;
+    return (forbidden_skips($step, $allowed), map { "$_->{file} is red" } grep { !$_->{ok} } @{ $step->{results} // [] });
+}
+
+# Sentences, each of which makes the ended step red. None if it is green, or if the rig failed: programs in the rig exit
+# with that status only if nothing else is red.
 sub faults {
     my ($step, $allowed) = @_;
-    my @faults = forbidden_skips($step, $allowed);
-    return @faults if $step->{status} == VGPU::Check::Step::RIG_FAILED && !$step->{hung};
+    return forbidden_skips($step, $allowed) if $step->{status} == VGPU::Check::Step::RIG_FAILED && !$step->{hung};
     my @results = @{ $step->{results} // [] };
     my %ran = map { $_->{file} => 1 } @results;
+    my @faults = faults_of_results($step, $allowed);
     push @faults, "it was ended after $step->{limit} s" if $step->{hung};
-    push @faults, "$_->{file} is red" for grep { !$_->{ok} } @results;
     push @faults, "$_ was not run" for grep { !$ran{$_} } @{ $step->{files} // [] };
     push @faults, 'no test file was run' if $step->{kind} ne 'build' && !@results;
     push @faults, "it ended with status $step->{status}" if $step->{status} && !@faults;
