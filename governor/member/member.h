@@ -92,6 +92,8 @@ void governor_member_queued(GovernorMember *member, enum governor_class class, u
  * after.
  * @behind: the process has work in flight that must end before this one begins. So that cannot wait
  * for this one.
+ * @still_behind: whether that is still so; needed with @behind. Its thread asks, with @data, while
+ * it waits for its turn, without a lock of the member's
  */
 struct governor_work {
     enum governor_class class;
@@ -99,6 +101,8 @@ struct governor_work {
     uint64_t estimate_ns;
     bool deferred;
     bool behind;
+    bool (*still_behind)(void *data);
+    void *data;
 };
 
 /*

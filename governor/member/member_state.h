@@ -231,7 +231,7 @@ void turn_sleep(GovernorMember *member, uint64_t most_ns);
  * on. True: turn_taken() is to be called when the submission has been debited, so that the arbiter
  * always sees one of the two.
  */
-bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work,
+bool turn_wait(GovernorMember *member, struct lane *lane, struct governor_work *work,
                uint64_t *now);
 /* True if other threads still wait: turn_pass_on() is to be called, best without the lock. */
 bool turn_taken(struct lane *lane, const struct governor_work *work);

@@ -133,36 +133,13 @@ static bool is_watched(const struct lane *lane, uint64_t now)
  * the next, and for which pass; and when it looks again.
  */
 struct turn {
-    const struct governor_work *work;
+    struct governor_work *work;
     uint64_t since;
     bool waits;
     bool passed_on;
     uint32_t pass_offered;
     uint64_t look_again_ns;
 };
-
-/* @sequence: the value before the grant was read, so that no change in between is missed. */
-static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t sequence,
-                           struct turn *turn, uint64_t now)
-{
-    bool tell = lane->wanted != sequence && !is_watched(lane, now);
-
-    if (tell)
-        lane->wanted = sequence;
-    /* If it has no room in its queue again when it is woken, the next goes first again. */
-    turn->passed_on = false;
-    pthread_mutex_unlock(&member->lock);
-    if (tell)
-        link_tell(member, GOVERNOR_WANT, turn->work->estimate_ns, turn->work->class);
-    futex_wait(&lane->grant->sequence, sequence, turn->look_again_ns);
-    pthread_mutex_lock(&member->lock);
-    if (atomic_load(&lane->grant->sequence) != sequence)
-        return;
-    /* Nothing came: the arbiter may not have received it. */
-    lane->wanted = sequence - 1;
-    if (turn->look_again_ns < LOOK_AGAIN_MOST_NS)
-        turn->look_again_ns *= 2;
-}
 
 uint64_t turn_waiting(const struct lane *lane)
 {
@@ -172,6 +149,44 @@ uint64_t turn_waiting(const struct lane *lane)
 static void publish_waiting(const struct lane *lane)
 {
     atomic_store_explicit(&lane->usage->waiting, turn_waiting(lane), memory_order_release);
+}
+
+/*
+ * What it was behind has ended. Other work in flight may wait for it, and its slice may need a pass
+ * for that.
+ */
+static void comes_beside(struct lane *lane, struct governor_work *work)
+{
+    work->behind = false;
+    lane->waiting_beside++;
+    publish_waiting(lane);
+}
+
+/* @sequence: the value before the grant was read, so that no change in between is missed. */
+static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t sequence,
+                           struct turn *turn, uint64_t now)
+{
+    bool tell = lane->wanted != sequence && !is_watched(lane, now), behind;
+    struct governor_work *work = turn->work;
+
+    if (tell)
+        lane->wanted = sequence;
+    /* If it has no room in its queue again when it is woken, the next goes first again. */
+    turn->passed_on = false;
+    pthread_mutex_unlock(&member->lock);
+    if (tell)
+        link_tell(member, GOVERNOR_WANT, work->estimate_ns, work->class);
+    futex_wait(&lane->grant->sequence, sequence, turn->look_again_ns);
+    behind = work->behind && work->still_behind(work->data);
+    pthread_mutex_lock(&member->lock);
+    if (work->behind && !behind)
+        comes_beside(lane, work);
+    if (atomic_load(&lane->grant->sequence) != sequence)
+        return;
+    /* Nothing came: the arbiter may not have received it. */
+    lane->wanted = sequence - 1;
+    if (turn->look_again_ns < LOOK_AGAIN_MOST_NS)
+        turn->look_again_ns *= 2;
 }
 
 static void begin_waiting(GovernorMember *member, struct lane *lane,
@@ -252,8 +267,7 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
     return !delay;
 }
 
-bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work,
-               uint64_t *now)
+bool turn_wait(GovernorMember *member, struct lane *lane, struct governor_work *work, uint64_t *now)
 {
     uint64_t before = *now;
     struct turn turn = {.work = work, .since = before, .look_again_ns = LOOK_AGAIN_NS};

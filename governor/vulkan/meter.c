@@ -79,6 +79,17 @@ static void expect_none(struct layer_queue *queue)
     }
 }
 
+static bool is_behind(void *data)
+{
+    struct layer_queue *queue = data;
+    bool behind;
+
+    pthread_mutex_lock(&queue->lock);
+    behind = queue->first != NULL;
+    pthread_mutex_unlock(&queue->lock);
+    return behind;
+}
+
 /* All that needs the queue's lock before the turn, because each time costs as much as the rest. */
 static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_work *work,
                                   struct governor_work *asked)
@@ -104,7 +115,8 @@ static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_
 
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
 {
-    struct governor_work asked = {.class = queue->class, .queue = queue->number};
+    struct governor_work asked = {
+        .class = queue->class, .queue = queue->number, .still_behind = is_behind, .data = queue};
     GovernorMember *member = queue->device->member;
     struct meter_slot *slot;
     uint64_t debit;

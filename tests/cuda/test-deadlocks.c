@@ -20,6 +20,8 @@ static const CUstream one = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintp
 static unsigned int rounds;
 /* Between a kernel that spins and the one that it waits for. */
 static gulong pause_us;
+/* It has work before it in its own stream, which ends while it waits for its turn. */
+static bool comes_later;
 /* It never waits for what it has launched, so it always waits for a turn; or it launches nothing.
  */
 static bool rival_always_waits, rival_rests;
@@ -75,6 +77,8 @@ static void spins_for_itself(void)
 
         kit_launch(kit_kernel(MS), one);
         kit_launch(FAKE_SPIN, one);
+        if (comes_later)
+            kit_launch(kit_kernel(MS), other);
         g_usleep(pause_us);
         kit_launch(FAKE_RELEASE, other);
         ok(cuStreamSynchronize(one));
@@ -144,6 +148,13 @@ static void test_of_a_slice(void)
 static void test_capped(void)
 {
     run(10, "[slice]\ncap=30\nhard=true\n", spins_for_itself, NULL);
+}
+
+static void test_was_behind(void)
+{
+    comes_later = true;
+    run(10, "[slice]\ncap=30\nhard=true\n", spins_for_itself, NULL);
+    comes_later = false;
 }
 
 /* Longer than a lease, and than the arbiter waits for the end of work. */
@@ -271,6 +282,7 @@ int main(int argc, char **argv)
     g_test_add_func("/deadlocks/itself", test_itself);
     g_test_add_func("/deadlocks/of-a-slice", test_of_a_slice);
     g_test_add_func("/deadlocks/capped", test_capped);
+    g_test_add_func("/deadlocks/was-behind", test_was_behind);
     g_test_add_data_func("/deadlocks/late", "[slice]\n", test_late);
     g_test_add_data_func("/deadlocks/late-capped", "[slice]\ncap=30\nhard=true\n", test_late);
     return g_test_run();

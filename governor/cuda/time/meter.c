@@ -113,6 +113,24 @@ static bool is_in_flight(const struct meter *meter, const struct launch *launch,
     return false;
 }
 
+/* A launch that waits for its turn. */
+struct pending {
+    struct meter *meter;
+    const struct launch *launch;
+    CUcontext context;
+};
+
+static bool is_behind(void *data)
+{
+    const struct pending *pending = data;
+    bool behind;
+
+    pthread_mutex_lock(&pending->meter->lock);
+    behind = is_in_flight(pending->meter, pending->launch, pending->context);
+    pthread_mutex_unlock(&pending->meter->lock);
+    return behind;
+}
+
 static struct batch *batch_new(struct meter *meter, const struct launch *launch, CUcontext context)
 {
     struct batch *batch = calloc(1, sizeof(*batch));
@@ -193,13 +211,16 @@ static void begin(struct meter *meter, struct launch *launch, CUcontext context,
 
 static void join_batch(struct launch *launch, struct meter *meter)
 {
-    struct governor_work work = {.class = launch->class};
+    struct pending pending = {.meter = meter, .launch = launch};
+    struct governor_work work = {
+        .class = launch->class, .still_behind = is_behind, .data = &pending};
     struct batch *batch, *full;
     CUstreamCaptureMode mode;
     CUcontext context;
 
     if (DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
         return;
+    pending.context = context;
     pthread_mutex_lock(&meter->lock);
     launch->ns = costs_of(&meter->costs, launch->key);
     batch = find_fitting(meter, launch, context, &full);
@@ -210,7 +231,7 @@ static void join_batch(struct launch *launch, struct meter *meter)
         if (launch->ns && work.estimate_ns < BATCH_NS)
             work.estimate_ns = BATCH_NS;
         work.deferred = is_stuck(meter);
-        work.behind = full || is_in_flight(meter, launch, context);
+        work.behind = is_in_flight(meter, launch, context);
     }
     pthread_mutex_unlock(&meter->lock);
     if (batch)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "governor_protocol.h"
 #include "member.h"
@@ -95,11 +96,21 @@ void governor_member_marked(GovernorMember *member, enum governor_class class, u
         fake_member.wrong++;
 }
 
+static void hold_until_beside(const struct governor_work *work)
+{
+    if (!fake_member.holds_until_beside || !work->behind)
+        return;
+    while (work->still_behind(work->data))
+        usleep(200);
+    fake_member.came_beside++;
+}
+
 uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work)
 {
     uint64_t debit = ++fake_member.begun;
 
     (void)member;
+    hold_until_beside(work);
     fake_member.last_estimate_ns = work->estimate_ns;
     fake_member.last_queue = work->queue;
     if (work->deferred)

@@ -21,13 +21,15 @@ struct fake_member {
     _Atomic bool fail_to_join;
     _Atomic uint64_t limit;
     _Atomic uint64_t spill_limit;
-    _Atomic uint32_t engines; /* 0: all */
+    _Atomic uint32_t engines;        /* 0: all */
+    _Atomic bool holds_until_beside; /* submissions wait until nothing is in flight before them */
 
     /* Recorded from the layer. */
     _Atomic uint64_t joined, left;
     _Atomic uint64_t counted;
     _Atomic uint64_t begun, deferred, ended, cancelled, stalled;
-    _Atomic uint64_t executing; /* that were deferred or had stalled, and have begun */
+    _Atomic uint64_t came_beside; /* that were held so */
+    _Atomic uint64_t executing;   /* that were deferred or had stalled, and have begun */
     _Atomic uint64_t measured_ns, last_measured_ns, last_estimate_ns;
     _Atomic uint64_t reserved, released, refused;
     _Atomic uint64_t exported, imported, forgotten; /* objects; imported ones are reserved too */

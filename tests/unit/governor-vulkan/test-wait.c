@@ -105,6 +105,24 @@ static void test_behind(void)
     loop_close(&loop);
 }
 
+/* The member asks while a submission waits for its turn; others end what it was behind. */
+static void test_still_behind(void)
+{
+    struct loop loop;
+
+    loop_open(&loop, NULL);
+    loop.member->holds_until_beside = true;
+    for (unsigned int i = 0; i < LOOPS; i++) {
+        submit(&loop, VK_NULL_HANDLE);
+        submit(&loop, loop.fence);
+        gpu_wait_fence(&loop.gpu, loop.fence);
+    }
+    g_assert_cmpuint(loop.member->came_beside, >, 0);
+    loop.member->holds_until_beside = false;
+    await_ended(&loop);
+    loop_close(&loop);
+}
+
 static uint64_t shortest_ns(struct loop *loop)
 {
     uint64_t shortest = UINT64_MAX;
@@ -238,6 +256,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wait/each", test_each);
     g_test_add_func("/wait/behind", test_behind);
     g_test_add_func("/wait/behind-own", test_behind_own);
+    g_test_add_func("/wait/still-behind", test_still_behind);
     g_test_add_func("/wait/stays-away", test_stays_away);
     g_test_add_func("/wait/queues", test_queues);
     g_test_add_func("/wait/used-anew", test_used_anew);
