@@ -54,6 +54,11 @@ extern void (*fake_before_free)(void);
 extern void (*fake_before_record)(CUstream stream);
 extern void (*fake_before_query)(void);
 
+/* 0: a GPU holds the managed memory that it uses. */
+extern int fake_concurrent_managed;
+/* This advice is refused. */
+extern unsigned int fake_advice_refused;
+
 void fake_note(const char *name);
 #define ENTER() fake_note(__func__)
 

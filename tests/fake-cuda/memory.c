@@ -4,6 +4,7 @@
 #include "fake.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +15,20 @@
 #define STRIDE (1ull << 36)
 #define SLOTS  16384
 
+/* @charged: bytes of the card; 0: managed memory may be in the host's */
 struct slot {
     uint64_t size;
     uint64_t charged;
     int device;
+    bool managed;
     CUcontext context;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot slots[SLOTS];
 void (*fake_before_free)(void);
+int fake_concurrent_managed = 1;
+unsigned int fake_advice_refused = UINT_MAX;
 
 uint64_t fake_round(uint64_t bytes)
 {
@@ -175,9 +180,38 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
 {
+    CUresult result;
+
     ENTER();
     (void)flags;
-    return allocate(bytes, dptr);
+    result = allocate(bytes, dptr);
+    if (result == CUDA_SUCCESS)
+        slot_of(*dptr)->managed = true;
+    return result;
+}
+
+/* Memory that prefers the host's leaves the card. */
+CUresult cuMemAdvise(CUdeviceptr at, size_t bytes, CUmem_advise advice, CUdevice device)
+{
+    struct slot *slot = slot_of(at);
+
+    ENTER();
+    (void)bytes;
+    if (!slot || !slot->managed || advice == fake_advice_refused)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION && device == CU_DEVICE_CPU) {
+        card_give(slot->charged);
+        slot->charged = 0;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    ENTER();
+    (void)device;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && fake_concurrent_managed;
+    return CUDA_SUCCESS;
 }
 
 /* As a driver that isn't linked -Bsymbolic calls its own exports: through the door. */

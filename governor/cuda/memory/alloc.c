@@ -5,6 +5,7 @@
  */
 #include "ranges.h"
 #include "real.h"
+#include "spill.h"
 
 /* After a successful call: corrects what was reserved to @bytes and remembers it under @key. */
 static bool keep(struct charge *charge, uint64_t key, uint64_t bytes)
@@ -24,6 +25,11 @@ static bool keep(struct charge *charge, uint64_t key, uint64_t bytes)
     return true;
 }
 
+static bool is_spilled(const struct charge *charge)
+{
+    return charge->kind == GOVERNOR_MEMORY_SPILL;
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
     struct charge charge;
@@ -31,9 +37,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 
     if (real_depth || !dptr)
         return REAL(cuMemAlloc_v2)(dptr, bytesize);
-    if (!charge_take(gpu_current(), charge_of_alloc(bytesize), &charge))
+    if (!charge_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = DRIVER(cuMemAlloc_v2, dptr, bytesize);
+    result = is_spilled(&charge) ? spill_alloc(charge.gpu, dptr, bytesize)
+                                 : DRIVER(cuMemAlloc_v2, dptr, bytesize);
     if (result == CUDA_SUCCESS && !keep(&charge, *dptr, charge.bytes)) {
         DRIVER(cuMemFree_v2, *dptr);
         result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -43,6 +50,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
     return result;
 }
 
+/* Its addresses have 32 bits, and managed memory has others: it is never spilled. */
 CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
     struct charge charge;
@@ -62,7 +70,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
     return result;
 }
 
-/* Charged as if all of it were on the GPU. */
+/* Charged as if all of it were on the GPU, unless it is spilled. */
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
     struct charge charge;
@@ -70,10 +78,12 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 
     if (real_depth || !dptr)
         return REAL(cuMemAllocManaged)(dptr, bytesize, flags);
-    if (!charge_take(gpu_current(), charge_of_alloc(bytesize), &charge))
+    if (!charge_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
-    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, charge.bytes)) {
+    if (result == CUDA_SUCCESS &&
+        ((is_spilled(&charge) && !spill_place(charge.gpu, *dptr, bytesize)) ||
+         !keep(&charge, *dptr, charge.bytes))) {
         DRIVER(cuMemFree_v2, *dptr);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -82,12 +92,26 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     return result;
 }
 
-/* An estimate: rows start at multiples of 512 bytes at least. The driver reports the real pitch. */
+#define PITCH_UNIT 512u
+
+/* An estimate: rows start at such multiples at least. The driver reports the real pitch. */
 static uint64_t pitched(uint64_t width, uint64_t height)
 {
-    uint64_t pitch = charge_round(width, 512), bytes;
+    uint64_t pitch = charge_round(width, PITCH_UNIT), bytes;
 
     return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : charge_of_alloc(bytes);
+}
+
+/* Managed memory has no rows of the driver's, so the pitch is ours. */
+static CUresult spill_pitched(const struct charge *charge, CUdeviceptr *dptr, size_t *pitch,
+                              size_t width, size_t height)
+{
+    size_t wide = charge_round(width, PITCH_UNIT);
+    CUresult result = spill_alloc(charge->gpu, dptr, wide * height);
+
+    if (result == CUDA_SUCCESS)
+        *pitch = wide;
+    return result;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
@@ -98,9 +122,11 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
 
     if (real_depth || !dptr || !pPitch)
         return REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    if (!charge_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
+    if (!charge_take_or_spill(gpu_current(), pitched(WidthInBytes, Height), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    result = is_spilled(&charge)
+                 ? spill_pitched(&charge, dptr, pPitch, WidthInBytes, Height)
+                 : DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     if (result == CUDA_SUCCESS && !keep(&charge, *dptr, pitched(*pPitch, Height))) {
         DRIVER(cuMemFree_v2, *dptr);
         result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -7,6 +7,7 @@
 #include "graph.h"
 #include "own.h"
 #include "pool.h"
+#include "spill.h"
 
 static bool reserve(struct gpu *gpu, uint64_t bytes)
 {
@@ -21,11 +22,14 @@ static bool make_room(struct gpu *gpu)
     return graph_trim(gpu) || pools;
 }
 
-static bool reserve_somehow(struct gpu *gpu, uint64_t bytes)
+static enum governor_memory reserve_somehow(struct gpu *gpu, uint64_t bytes, bool may_spill)
 {
     if (!gpu->member)
-        return false;
-    return reserve(gpu, bytes) || (make_room(gpu) && reserve(gpu, bytes));
+        return GOVERNOR_MEMORY_NONE;
+    if (reserve(gpu, bytes) || (make_room(gpu) && reserve(gpu, bytes)))
+        return GOVERNOR_MEMORY_DEVICE;
+    return may_spill && spill_possible(gpu) ? governor_member_reserve(gpu->member, bytes, true)
+                                            : GOVERNOR_MEMORY_NONE;
 }
 
 /* The runtime can make a context through a table of the driver's, past the entry points. */
@@ -43,24 +47,38 @@ static void change(struct gpu *gpu, uint64_t by)
     atomic_fetch_add(&gpu->changes, 1);
 }
 
-bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge)
+static bool take(struct gpu *gpu, uint64_t bytes, bool may_spill, struct charge *charge)
 {
+    enum governor_memory kind;
+
     *charge = (struct charge){0};
     if (!gpu)
         return true;
     look_once(gpu);
-    if (!reserve_somehow(gpu, bytes))
+    kind = reserve_somehow(gpu, bytes, may_spill);
+    if (kind == GOVERNOR_MEMORY_NONE)
         return false;
-    charge->gpu = gpu;
-    charge->bytes = bytes;
-    change(gpu, bytes);
+    *charge = (struct charge){.gpu = gpu, .bytes = bytes, .kind = kind};
+    if (kind == GOVERNOR_MEMORY_DEVICE)
+        change(gpu, bytes);
     return true;
 }
 
-static void release(struct gpu *gpu, uint64_t bytes)
+bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge)
 {
-    governor_member_release(gpu->member, bytes, GOVERNOR_MEMORY_DEVICE);
-    change(gpu, -bytes);
+    return take(gpu, bytes, false, charge);
+}
+
+bool charge_take_or_spill(struct gpu *gpu, uint64_t bytes, struct charge *charge)
+{
+    return take(gpu, bytes, true, charge);
+}
+
+static void release(struct gpu *gpu, uint64_t bytes, enum governor_memory kind)
+{
+    governor_member_release(gpu->member, bytes, kind);
+    if (kind == GOVERNOR_MEMORY_DEVICE)
+        change(gpu, -bytes);
 }
 
 bool charge_resize(struct charge *charge, uint64_t bytes)
@@ -68,7 +86,7 @@ bool charge_resize(struct charge *charge, uint64_t bytes)
     if (!charge->gpu || charge->bytes == bytes)
         return true;
     if (bytes < charge->bytes) {
-        release(charge->gpu, charge->bytes - bytes);
+        release(charge->gpu, charge->bytes - bytes, charge->kind);
     } else {
         if (!charge->gpu->member || !reserve(charge->gpu, bytes - charge->bytes))
             return false;
@@ -86,7 +104,7 @@ void charge_give(struct charge *charge)
         if (!charge->imported)
             change(charge->gpu, -charge->bytes);
     } else if (charge->gpu && charge->bytes) {
-        release(charge->gpu, charge->bytes);
+        release(charge->gpu, charge->bytes, charge->kind);
     }
     *charge = (struct charge){0};
 }

@@ -10,6 +10,7 @@
 
 /**
  * struct charge - all zero: nothing is charged
+ * @kind: what is charged, the slice's memory or its spill
  * @context: whose end gives the memory back; NULL: none's
  * @object: the memory is shared, and the charge is the object's
  * @imported: another process asked the driver for it
@@ -18,6 +19,7 @@
 struct charge {
     struct gpu *gpu;
     uint64_t bytes;
+    enum governor_memory kind;
     CUcontext context;
     struct governor_object *object;
     bool imported;
@@ -44,8 +46,13 @@ static inline uint64_t charge_of_alloc(uint64_t bytes)
  */
 bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge);
 /*
+ * The same for memory that need not be on the GPU: beyond the limit the slice's spill is charged,
+ * if it has one with so much left.
+ */
+bool charge_take_or_spill(struct gpu *gpu, uint64_t bytes, struct charge *charge);
+/*
  * Corrects the charge to @bytes. False: beyond the limit, and nothing has changed. Does not ask
- * pools to give back, because they call this.
+ * pools to give back, because they call this. Not for what is charged to the spill.
  */
 bool charge_resize(struct charge *charge, uint64_t bytes);
 /* Gives back a charge, or an object. Does not wait. */

@@ -95,14 +95,15 @@ static uint64_t growth(CUmemoryPool handle, uint64_t bytes)
 }
 
 /*
- * Reserves what the pool can grow by. Near the limit, it may be able to grow by less than a step. To
- * make room, this very pool may have been trimmed: then it grows by more.
+ * Reserves what the pool can grow by. Near the limit, it may be able to grow by less than a step.
+ * To make room, this very pool may have been trimmed: then it grows by more.
  */
 static bool take_growth(struct gpu *gpu, CUmemoryPool handle, uint64_t bytes, struct charge *charge)
 {
     uint64_t wanted = growth(handle, bytes);
 
-    while (charge_take(gpu, wanted, charge) || (bytes < wanted && charge_take(gpu, bytes, charge))) {
+    while (charge_take(gpu, wanted, charge) ||
+           (bytes < wanted && charge_take(gpu, bytes, charge))) {
         uint64_t now = growth(handle, bytes);
 
         if (now <= wanted)
