@@ -131,7 +131,7 @@ my @ends = ('echo \'{"file":"tests/system/a.t","ok":', ',"points":1,"seconds":1,
     . 'while :; do sleep 0.2; done');
 ($status, $said, my @not_run) = run_step("$ends[0]true$ends[1]", seconds => 2, kind => 'system', tests => \@pair);
 is($status, 0, 'a step that is stopped because the time is up');
-like($said, qr/stopped after \d s, for the time is up/, 'is said to be');
+like($said, qr/stopped after \d s, because the time is up/, 'is said to be');
 is(names(@not_run), 'system:b', 'and the test that was running counts as not run');
 ($status) = run_step("$ends[0]false$ends[1]", seconds => 2, kind => 'system', tests => \@pair);
 is($status, 1, 'what was red before is red');

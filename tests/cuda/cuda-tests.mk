@@ -155,11 +155,11 @@ $(CUDA_ON_CARD)/vgpu-suspend: $(CUDA_SUSPEND_SRCS)
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -ldl
 
-.SECONDARY:
 CUDA_ALONE := $(CUDA_TEST)/test-shares
 UNIT_ALONE += $(CUDA_ALONE)
 UNIT_NEEDS += $(CUDA_ALONE)
 
+.SECONDARY:
 .PHONY: check-cuda cuda cuda-tests
 cuda-tests: $(CUDA_TESTS) cuda-door vulkan-layer
 cuda: cuda-tests

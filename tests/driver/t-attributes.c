@@ -267,7 +267,7 @@ static void test_states(void)
     running = mdev_attr(tb->uuid, "vgpu/state");
     g_assert_cmpstr(running, !=, ready);
     testbed_close_vmm(tb);
-    /* For a moment there is no engine: the first one is detached, and attaches as the next. */
+    /* For a moment there is no engine: the test's is detached, and attaches anew. */
     g_assert_true(wait_until(has_state(tb, ready), 5000));
     engine_peer_stop(tb->engine);
     tb->engine = NULL;

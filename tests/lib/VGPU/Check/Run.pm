@@ -87,7 +87,7 @@ sub step_ends {
     return;
 }
 
-# The time is up: what it has found by now counts, what its end does to the running test does not.
+# The time is up. Results so far count; what the stop does to the running test does not.
 sub step_is_cut {
     my ($self, $step) = @_;
     $self->tell_results($step);
@@ -98,7 +98,7 @@ sub step_is_cut {
     $step->{faults} = \@faults;
     $step->{verdict} = @faults ? 'RED' : 'CUT';
     $self->{red}++ if @faults;
-    say_line('== %s: stopped after %d s, for the time is up', $step->{name}, $step->{seconds});
+    say_line('== %s: stopped after %d s, because the time is up', $step->{name}, $step->{seconds});
     push @{ $self->{done} }, $step;
     return;
 }
