@@ -54,6 +54,16 @@ write_file('red.log', join '', @red);
 is(join('', VGPU::Check::Verdict::excerpt(bless({ dir => $dir, name => 'red' }, 'VGPU::Check::Step'), 3)),
     join('', @red[2, 4 .. 6, 16, 18, 21, 22]), 'red points with the first lines of their comments, and the rig\'s state');
 
+# The reasons for a step with so many red points of 50 lines each.
+sub reasons {
+    my ($points) = @_;
+    write_file('red.log', join '', map { ("not ok $_\n", map { "# line $_\n" } 1 .. 50) } 1 .. $points);
+    return VGPU::Check::Verdict::reasons(bless { dir => $dir, name => 'red', faults => ['x is red'] }, 'VGPU::Check::Step');
+}
+
+is(scalar(() = reasons(1)), 50, 'a red point that is alone is told at length');
+is(scalar(() = reasons(3)), 28, 'three have to be short');
+
 sub plan_of {
     my ($plan, $map) = @_;
     write_file('tests/plan', $plan);

@@ -126,7 +126,7 @@ sub summary {
     say_line('   the slowest files:');
     my @slow = sort { $b->{seconds} <=> $a->{seconds} } @files;
     say_line('        %5d s  %s: %s', @$_{qw(seconds step file)}) for splice @slow, 0, 10;
-    my @reasons = map { reasons($_) } grep { @{ $_->{faults} } } @{ $self->{done} };
+    my @reasons = map { VGPU::Check::Verdict::reasons($_) } grep { @{ $_->{faults} } } @{ $self->{done} };
     $self->write_file('red', @reasons);
     print @reasons;
     return;
@@ -139,14 +139,6 @@ sub write_file {
     print {$out} @text;
     close $out or die "$path: $!\n";
     return;
-}
-
-# Of each red point only the first lines: what came after the first failure is often its consequence.
-sub reasons {
-    my ($step) = @_;
-    my @said = VGPU::Check::Verdict::excerpt($step, 8);
-    splice @said, 60 if @said > 60;
-    return ((map { "   | $_" } @said), (map { "   $step->{name}: $_\n" } @{ $step->{faults} }));
 }
 
 # 0: green; 75: only the rig failed; 1: red.

@@ -91,4 +91,17 @@ sub excerpt {
     return @said;
 }
 
+# What an ended step that is red says last, in as many lines as CI shows. The more points are red, the fewer lines has each:
+# what came after the first failure is often its consequence.
+sub reasons {
+    my ($step) = @_;
+    my @said;
+    for my $most (48, 24, 8) {
+        @said = excerpt($step, $most);
+        last if @said <= 60;
+    }
+    splice @said, 60 if @said > 60;
+    return ((map { "   | $_" } @said), (map { "   $step->{name}: $_\n" } @{ $step->{faults} }));
+}
+
 1;
