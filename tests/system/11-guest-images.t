@@ -38,7 +38,7 @@ point('OpenCL and Vulkan in both at the same time are right', sub {
         my $gpu = $vm->gpu_of($vm->{vgpu});
         push @jobs, VGPU::Compute::opencl($vm, $gpu), VGPU::Compute::vulkan($vm, $gpu);
     }
-    return join "\n", map { VGPU::Compute::verdict($_->wait(300)) } @jobs;
+    return join "\n", map { VGPU::Compute::verdict($_->wait($VGPU::Compute::opencl_limit + 60)) } @jobs;
 });
 
 for my $vm ($red, $blue) {

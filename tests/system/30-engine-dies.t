@@ -23,13 +23,11 @@ my $heavy = '--forever --size 65536 --iterations 300000';
 my $light = '--forever --size 65536 --iterations 1';
 
 # Kills the engine's main process, or its whole control group, while a program computes; returns how
-# the program ended.
+# the program ended. No round takes more than $limit seconds.
 sub kill_while {
-    my ($program, $options, $how) = @_;
+    my ($program, $options, $how, $limit) = @_;
     my $vgpu = $blue->{vgpu};
     my $before = $vgpu->engine_pid;
-    # OpenCL's first round includes the compiler: minutes in a guest on a busy machine.
-    my $limit = 220;
     my $job = $program->($blue, $blue->gpu_of($vgpu), "$options --timeout $limit");
     $job->expect(qr/^OK round 2:/m, 2 * $limit);
     VGPU::Lab::host(sprintf $how, $before);
@@ -53,7 +51,7 @@ sub rebind {
 }
 
 point('engine killed while the guest computes with Vulkan: the program fails', sub {
-    kill_while(\&VGPU::Compute::vulkan, $heavy, 'kill -KILL %d');
+    kill_while(\&VGPU::Compute::vulkan, $heavy, 'kill -KILL %d', 220);
 });
 point('until the rebind a new program fails too, and soon', sub {
     my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($blue->{vgpu}), '--timeout 60');
@@ -65,12 +63,12 @@ point("after the guest's driver was rebound it computes again", \&rebind);
 
 point('all its processes killed in the middle of short jobs: the program fails', sub {
     kill_while(\&VGPU::Compute::vulkan, $light,
-        "systemctl kill -s KILL $blue->{vgpu}{unit} # %d");
+        "systemctl kill -s KILL $blue->{vgpu}{unit} # %d", 220);
 });
 point("after the guest's driver was rebound it computes again, the second time", \&rebind);
 
 point('engine killed while the guest computes with OpenCL: the program fails', sub {
-    kill_while(\&VGPU::Compute::opencl, $heavy, 'kill -KILL %d');
+    kill_while(\&VGPU::Compute::opencl, $heavy, 'kill -KILL %d', $VGPU::Compute::opencl_limit);
 });
 point("after the guest's driver was rebound it computes again, the third time", \&rebind);
 
