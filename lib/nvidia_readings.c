@@ -64,3 +64,14 @@ void nvidia_sensors(HostRoot *root, const char *address, GpuReadings *readings)
     readings->has_ecc = number(file, "ecc_uncorrectable", &readings->ecc_uncorrectable) &&
                         number(file, "ecc_correctable", &readings->ecc_correctable);
 }
+
+gboolean nvidia_busy(HostRoot *root, const char *address, guint *percent)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+    guint64 value = 0;
+    gint64 at;
+    gboolean known = is_fresh(file, &at) && number(file, "busy", &value) && value <= 100;
+
+    *percent = known ? (guint)value : 0;
+    return known;
+}

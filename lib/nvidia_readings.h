@@ -22,4 +22,7 @@ gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gin
 /* Adds the sensors' values and the error counters. Nothing, if the last reading is too old. */
 void nvidia_sensors(HostRoot *root, const char *address, GpuReadings *readings);
 
+/* How much of the last half minute the GPU computed, in per cent. FALSE: it is not known. */
+gboolean nvidia_busy(HostRoot *root, const char *address, guint *percent);
+
 #endif

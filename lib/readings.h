@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU's sensors and error counters, and the memory of its clients. */
+/* A GPU's sensors and error counters. */
 #ifndef LIB_READINGS_H
 #define LIB_READINGS_H
 
@@ -18,6 +18,7 @@
  * @power: microwatts
  * @energy: microjoules since some time; may begin again
  * @ecc_uncorrectable, @ecc_correctable: of the GPU's memories, since the driver was loaded
+ * @busy: how much of the time the GPU computes, in per cent; of NVIDIA's, in the last half minute
  */
 typedef struct {
     gboolean has_aer;
@@ -37,6 +38,8 @@ typedef struct {
     gboolean has_ecc;
     guint64 ecc_uncorrectable;
     guint64 ecc_correctable;
+    gboolean has_busy;
+    guint busy;
 } GpuReadings;
 
 /* Reads all of it now. */
@@ -50,53 +53,5 @@ gboolean gpu_energy_read(HostRoot *root, const PciDevice *pci, guint64 *energy, 
 
 /* The GPU has readings that change without an event, so it must be polled. */
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings);
-
-/*
- * How much of their GPU the processes of a vGPU's engine use, if the GPU's driver reports it: in
- * the fdinfo of their files (the kernel's Documentation/gpu/drm-usage-stats.rst).
- */
-
-/**
- * DrmUse
- * @known: the driver reports GPU time; else @gpu_ns is 0
- * @gpu_ns: of all engines of the GPU, since the first look at the vGPU; never decreases
- * @vram_known, @vram: bytes of the GPU's own memory now
- */
-typedef struct {
-    gboolean known;
-    guint64 gpu_ns;
-    gboolean vram_known;
-    guint64 vram;
-} DrmUse;
-
-typedef struct DrmClients DrmClients;
-
-/* @uuid: of the vGPU, whose unit's cgroup has the processes; @gpu: address of its GPU. */
-DrmClients *drm_clients_new(HostRoot *root, const char *uuid, const char *gpu);
-
-void drm_clients_free(DrmClients *clients);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(DrmClients, drm_clients_free)
-
-/*
- * Adds to @use what has accumulated since the last call. The set of files is searched at most once
- * in DRM_SCAN_US, because an engine may have thousands.
- */
-void drm_clients_read(DrmClients *clients, DrmUse *use);
-
-/*
- * A process's files of a GPU, by their fdinfo. One that a child has from its parent, or that was
- * passed on, has the same client id in both processes, and the use of both.
- */
-
-/* Adds the client ids of process @pid on GPU @gpu to @ids. @files: as below. */
-void drm_process_clients(HostRoot *root, guint pid, const char *gpu, GHashTable *ids, guint *files);
-
-/*
- * Whether process @pid has used GPU @gpu by a client that is none of @ids: it has had time of an
- * engine, or has memory. A process that only looks which GPUs there are has neither. @files: how
- * many files may be looked at; decreased.
- */
-gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable *ids,
-                          guint *files);
 
 #endif

@@ -25,6 +25,7 @@ typedef struct {
  * OwnerUse - of one slice
  * @sum: since it was made
  * @last: the arbiter's counters when they were read last
+ * @last_alone_ns: likewise, vgpud's own (alone_time.h); not in the table, because vgpud counts anew
  * @peak_vram: bytes, the most that was seen
  * @energy_uj: microjoules, or OWNER_NO_ENERGY
  * @ended: seconds since 1970; 0: the slice exists
@@ -35,6 +36,7 @@ typedef struct {
     char *owner;
     OwnerCounts sum;
     OwnerCounts last;
+    guint64 last_alone_ns;
     guint64 peak_vram;
     gint64 energy_uj;
     gint64 ended;

@@ -62,6 +62,7 @@ static void test_all(void)
     g_assert_cmpuint(value(file, "energy"), ==, 123456000);
     g_assert_cmpuint(value(file, "ecc_uncorrectable"), ==, 2);
     g_assert_cmpuint(value(file, "ecc_correctable"), ==, 5);
+    g_assert_cmpuint(value(file, "busy"), ==, 50);
 }
 
 static void test_old_gpu(void)
@@ -75,6 +76,7 @@ static void test_old_gpu(void)
     g_assert_cmpuint(value(file, "memory"), ==, (8ull << 30) - (1 << 20));
     g_assert_false(g_key_file_has_key(file, "gpu", "temperature", NULL));
     g_assert_false(g_key_file_has_key(file, "gpu", "ecc_correctable", NULL));
+    g_assert_false(g_key_file_has_key(file, "gpu", "busy", NULL));
 }
 
 /* One GPU was taken out, and then the driver unloaded. */

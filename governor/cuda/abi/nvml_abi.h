@@ -47,6 +47,20 @@ typedef struct nvmlMemory_v2_st {
 #define NVML_MEMORY_ERROR_TYPE_UNCORRECTED 1
 #define NVML_VOLATILE_ECC                  0
 
+#define NVML_GPU_UTILIZATION_SAMPLES 1
+
+/* @timeStamp: us since 1970. @sampleValue: of the type that nvmlDeviceGetSamples() tells. */
+typedef struct nvmlSample_st {
+    unsigned long long timeStamp;
+    union {
+        unsigned int uiVal;
+        unsigned long long ullVal;
+        double dVal;
+    } sampleValue;
+} nvmlSample_t;
+
+#define NVML_VALUE_TYPE_UNSIGNED_INT 1
+
 /* Degrees Celsius up to the temperature at which the GPU slows itself down. */
 typedef struct nvmlMarginTemperature_st {
     unsigned int version;

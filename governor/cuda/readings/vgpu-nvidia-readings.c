@@ -14,7 +14,8 @@
  * A file has GKeyFile's form, one group "gpu": "time" of CLOCK_MONOTONIC in us, "memory" in bytes
  * without what the driver keeps for itself, and what the GPU has of "temperature" and
  * "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ, "ecc_uncorrectable"
- * and "ecc_correctable" since the driver was loaded.
+ * and "ecc_correctable" since the driver was loaded, "busy", how much of the time since the last
+ * reading the GPU computed, in per cent.
  *
  * Exit status: 0: the driver was unloaded, or --once; 1: it failed; 2: wrong call.
  */
@@ -37,7 +38,9 @@ enum { DONE = 0, FAILED = 1, WRONG_CALL = 2 };
 #define DIRECTORY "/run/vgpu/readings"
 #define PERIOD_S  30
 #define MOST_GPUS 64
-#define ADDRESS   16
+/* The driver has fewer, from the last seconds. */
+#define MOST_SAMPLES 1024
+#define ADDRESS      16
 
 static struct {
     nvmlReturn_t (*init)(void);
@@ -55,7 +58,12 @@ static struct {
     nvmlReturn_t (*energy)(nvmlDevice_t device, unsigned long long *mj);
     nvmlReturn_t (*ecc)(nvmlDevice_t device, unsigned int kind, unsigned int counter,
                         unsigned long long *count);
+    nvmlReturn_t (*samples)(nvmlDevice_t device, unsigned int kind, unsigned long long since,
+                            unsigned int *type, unsigned int *count, nvmlSample_t *samples);
 } nvml;
+
+/* When the last reading began, by NVML's clock: CLOCK_REALTIME in us. 0: this is the first. */
+static unsigned long long read_at;
 
 static int complain(const char *what, const char *why)
 {
@@ -93,14 +101,15 @@ static int open_nvml(void)
     look_up(library, "nvmlDeviceGetPowerUsage", &nvml.power);
     look_up(library, "nvmlDeviceGetTotalEnergyConsumption", &nvml.energy);
     look_up(library, "nvmlDeviceGetTotalEccErrors", &nvml.ecc);
+    look_up(library, "nvmlDeviceGetSamples", &nvml.samples);
     return DONE;
 }
 
-static unsigned long long now_us(void)
+static unsigned long long now_us(clockid_t clock)
 {
     struct timespec time;
 
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (unsigned long long)time.tv_sec * 1000000 + (unsigned long long)time.tv_nsec / 1000;
 }
 
@@ -119,6 +128,28 @@ static void print_temperature(FILE *file, nvmlDevice_t device)
         fprintf(file, "temperature_limit=%u\n", limit * 1000);
 }
 
+/* The driver has several samples a second, of the last 20 s or so. */
+static void print_busy(FILE *file, nvmlDevice_t device)
+{
+    static nvmlSample_t samples[MOST_SAMPLES];
+    unsigned int count = MOST_SAMPLES, type = 0, used = 0;
+    unsigned long long sum = 0;
+
+    if (!nvml.samples ||
+        nvml.samples(device, NVML_GPU_UTILIZATION_SAMPLES, read_at, &type, &count, samples) ||
+        type != NVML_VALUE_TYPE_UNSIGNED_INT)
+        return;
+    for (unsigned int i = 0; i < count && i < MOST_SAMPLES; i++) {
+        /* Drivers have more than 100 now and then. */
+        if (samples[i].sampleValue.uiVal > 100)
+            continue;
+        sum += samples[i].sampleValue.uiVal;
+        used++;
+    }
+    if (used)
+        fprintf(file, "busy=%llu\n", sum / used);
+}
+
 static bool print_gpu(FILE *file, nvmlDevice_t device)
 {
     nvmlMemory_v2_t memory = {.version = NVML_MEMORY_V2};
@@ -127,7 +158,8 @@ static bool print_gpu(FILE *file, nvmlDevice_t device)
 
     if (nvml.memory(device, &memory))
         return false;
-    fprintf(file, "[gpu]\ntime=%llu\nmemory=%llu\n", now_us(), memory.total - memory.reserved);
+    fprintf(file, "[gpu]\ntime=%llu\nmemory=%llu\n", now_us(CLOCK_MONOTONIC),
+            memory.total - memory.reserved);
     print_temperature(file, device);
     if (nvml.power && !nvml.power(device, &mw))
         fprintf(file, "power=%llu\n", mw * 1000ull);
@@ -138,6 +170,7 @@ static bool print_gpu(FILE *file, nvmlDevice_t device)
         fprintf(file, "ecc_uncorrectable=%llu\n", number);
     if (nvml.ecc && !nvml.ecc(device, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC, &number))
         fprintf(file, "ecc_correctable=%llu\n", number);
+    print_busy(file, device);
     return true;
 }
 
@@ -249,12 +282,14 @@ static int stop(int directory, nvmlReturn_t result, bool once)
 static int watch(int directory, bool once)
 {
     for (;;) {
+        unsigned long long now = now_us(CLOCK_REALTIME);
         nvmlReturn_t result = nvml.init();
 
         if (result)
             return stop(directory, result, once);
         read_gpus(directory);
         nvml.shutdown();
+        read_at = now;
         if (once)
             return DONE;
         sd_notify(0, "READY=1");

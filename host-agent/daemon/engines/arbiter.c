@@ -200,9 +200,30 @@ typedef struct {
     void *data;
 } UseReader;
 
+/* Adds the slice's processes to @pids, of guint. */
+static void read_pids(JsonObject *object, GArray *pids)
+{
+    JsonNode *node = json_object_get_member(object, "pids");
+    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+
+    for (guint i = 0; list && i < json_array_get_length(list); i++) {
+        gint64 pid = json_array_get_int_element(list, i);
+        guint value = (guint)pid;
+
+        if (pid > 0 && pid <= G_MAXINT)
+            g_array_append_val(pids, value);
+    }
+}
+
+static gboolean is_alone(JsonObject *object)
+{
+    return g_str_equal(json_object_get_string_member_with_default(object, "mode", ""), "free");
+}
+
 static void read_use(const char *id, JsonObject *object, void *data)
 {
     const UseReader *reader = data;
+    g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
     const SliceUse use = {
         .members = (guint)number(object, "members"),
         .vram_used = number(object, "vram_used"),
@@ -212,10 +233,13 @@ static void read_use(const char *id, JsonObject *object, void *data)
             json_object_get_string_member_with_default(object, "spill_kind", "none")),
         .submissions = number(object, "submissions"),
         .gpu_ns = number(object, "gpu_ns"),
+        .alone = is_alone(object),
         .waited_ns = number(object, "waited_ns"),
         .throttled_ns = number(object, "throttled_ns"),
     };
-    reader->func(id, &use, reader->data);
+
+    read_pids(object, pids);
+    reader->func(id, &use, pids, reader->data);
 }
 
 static void tell_one(JsonNode *node, SliceFunc func, void *data)
@@ -256,6 +280,12 @@ static gboolean read_status(HostRoot *root, const char *gpu, SliceFunc func, voi
     return text && tell_all(text, func, data);
 }
 
+gboolean slice_use_gpu_ns(const SliceUse *use, guint64 *ns)
+{
+    *ns = use->gpu_ns + use->alone_ns;
+    return !use->alone || use->alone_known;
+}
+
 gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
 {
     UseReader reader = {func, data};
@@ -289,20 +319,12 @@ typedef struct {
 static void read_members(const char *id, JsonObject *object, void *data)
 {
     MembersReader *reader = data;
-    JsonNode *node = json_object_get_member(object, "pids");
-    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
 
-    if (!list || !g_str_equal(id, reader->slice))
+    if (!json_object_has_member(object, "pids") || !g_str_equal(id, reader->slice))
         return;
     reader->found = TRUE;
     reader->bytes = number(object, "vram_used");
-    for (guint i = 0; i < json_array_get_length(list); i++) {
-        gint64 pid = json_array_get_int_element(list, i);
-        guint value = (guint)pid;
-
-        if (pid > 0 && pid <= G_MAXINT)
-            g_array_append_val(reader->pids, value);
-    }
+    read_pids(object, reader->pids);
 }
 
 gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice, GArray *pids,

@@ -43,6 +43,9 @@ void shares_drop(HostRoot *root, const char *gpu);
  * them; "none": none allowed. Interned
  * @submissions: of work to the GPU
  * @gpu_ns: measured GPU time
+ * @alone: it is alone on its GPU, and not measured now
+ * @alone_ns, @alone_known: its GPU time while it was alone, and whether the GPU's driver reports it
+ * (alone_time.h; not from the arbiter)
  * @waited_ns: how long its work waited for others'
  * @throttled_ns: how long its own cap delayed it
  */
@@ -54,14 +57,24 @@ typedef struct {
     const char *spill_kind;
     guint64 submissions;
     guint64 gpu_ns;
+    gboolean alone;
+    guint64 alone_ns;
+    gboolean alone_known;
     guint64 waited_ns;
     guint64 throttled_ns;
 } SliceUse;
 
+/*
+ * All its GPU time, measured or not. FALSE: it is not known, because the slice is alone on a GPU
+ * whose driver does not report it.
+ */
+gboolean slice_use_gpu_ns(const SliceUse *use, guint64 *ns);
+
 /* Timeout of an arbiter's answer. */
 #define ARBITER_WAIT_US (200 * 1000)
 
-typedef void (*SliceUseFunc)(const char *slice, const SliceUse *use, void *data);
+/* @pids: the processes that use the GPU for it now (guint). */
+typedef void (*SliceUseFunc)(const char *slice, const SliceUse *use, GArray *pids, void *data);
 
 /*
  * Asks the arbiter of @gpu, and calls @func for each of its slices. Waits ARBITER_WAIT_US at most;

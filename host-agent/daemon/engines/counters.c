@@ -205,6 +205,12 @@ gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes)
     return counters->drm.vram_known || counters->slice_known;
 }
 
+gboolean counters_gpu_ns(const VgpuCounters *counters, guint64 *ns)
+{
+    *ns = counters->drm.gpu_ns;
+    return counters->drm.known || (counters->slice_known && slice_use_gpu_ns(&counters->slice, ns));
+}
+
 /* The directory of all mediated devices; -1: there is none. */
 static int open_devices(const Counters *counters)
 {

@@ -8,7 +8,7 @@
 #define VGPUD_ENGINES_COUNTERS_H
 
 #include "host-agent/daemon/engines/arbiter.h"
-#include "lib/readings.h"
+#include "lib/drm_clients.h"
 #include "lib/host_root.h"
 #include "lib/pci.h"
 #include "lib/vgpu.h"
@@ -60,6 +60,12 @@ const SliceUse *counters_use(const Counters *counters, const char *uuid);
 
 /* GPU memory in use by it, from the GPU's driver or else from the arbiter; FALSE: unknown. */
 gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes);
+
+/*
+ * All its GPU time, from the GPU's driver or else from the arbiter; FALSE: it is not known, as
+ * slice_use_gpu_ns() says.
+ */
+gboolean counters_gpu_ns(const VgpuCounters *counters, guint64 *ns);
 
 /*
  * Of VgpuCounters, in the order of their UUIDs. Owned by @counters, valid until the next call.

@@ -7,8 +7,8 @@
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/engines/arbiter.h"
+#include "lib/drm_clients.h"
 #include "lib/program.h"
-#include "lib/readings.h"
 
 /* No kernel reports it. */
 #define LOOK_SECONDS 10

@@ -70,7 +70,7 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
 /* Unknown values are left out. */
 static void add_use(GVariantBuilder *dict, const VgpuCounters *counters)
 {
-    guint64 vram;
+    guint64 vram, gpu_ns;
 
     add_number(dict, "WindowFaults", counters->window_faults);
     add_number(dict, "Throttled", counters->slice.throttled_ns);
@@ -80,8 +80,8 @@ static void add_use(GVariantBuilder *dict, const VgpuCounters *counters)
         add_number(dict, "Spilled", counters->slice.spilled);
         add_text(dict, "SpillKind", counters->slice.spill_kind);
     }
-    if (counters->drm.known)
-        add_number(dict, "GpuTime", counters->drm.gpu_ns);
+    if (counters_gpu_ns(counters, &gpu_ns))
+        add_number(dict, "GpuTime", gpu_ns);
     if (counters_vram(counters, &vram))
         add_number(dict, "VramUsed", vram);
 }
@@ -187,15 +187,18 @@ GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStr
     return g_variant_builder_end(&list);
 }
 
-/* The arbiter's values of a slice that is no vGPU. */
+/* The arbiter's values of a slice that is no vGPU. Unknown ones are left out. */
 static void add_slice_use(GVariantBuilder *dict, const SliceUse *use)
 {
+    guint64 gpu_ns;
+
     add_count(dict, "Members", use->members);
     add_number(dict, "VramUsed", use->vram_used);
     add_number(dict, "PeakVram", use->vram_peak);
     add_number(dict, "Spilled", use->spilled);
     add_text(dict, "SpillKind", use->spill_kind);
-    add_number(dict, "GpuTime", use->gpu_ns);
+    if (slice_use_gpu_ns(use, &gpu_ns))
+        add_number(dict, "GpuTime", gpu_ns);
     add_number(dict, "Waited", use->waited_ns);
     add_number(dict, "Throttled", use->throttled_ns);
 }

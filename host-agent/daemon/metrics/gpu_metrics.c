@@ -74,6 +74,13 @@ static gboolean power(const GpuMetrics *gpu, const Share *share, double *value)
     return gpu->readings.has_power;
 }
 
+static gboolean busy(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = gpu->readings.busy / 100.0;
+    return gpu->readings.has_busy;
+}
+
 static gboolean link_width(const GpuMetrics *gpu, const Share *share, double *value)
 {
     (void)share;
@@ -104,6 +111,7 @@ static const struct {
     {"vgpu_gpu_healthy", "0: unhealthy; no new work is placed on it.", healthy},
     {"vgpu_gpu_temperature_celsius", "Temperature of the GPU's hottest sensor.", temperature},
     {"vgpu_gpu_power_watts", "Power that the GPU draws.", power},
+    {"vgpu_gpu_busy_ratio", "Part of the time in which the GPU computes, from its driver.", busy},
     {"vgpu_gpu_link_width_lanes", "Lanes of the PCI Express link.", link_width},
     {"vgpu_gpu_link_width_max_lanes", "Maximum lanes of the PCI Express link.", link_width_max},
 };
@@ -301,13 +309,28 @@ static const struct {
     {"vgpu_slice_submissions_total", METRIC_COUNTER, "Submissions of work to the GPU.", TRUE,
      submissions},
     {"vgpu_slice_gpu_seconds_total", METRIC_COUNTER,
-     "Measured GPU time of the slice. Work that it did alone on its GPU is not measured.", TRUE,
+     "Measured GPU time of the slice, without that when it was alone on its GPU.", TRUE,
      gpu_seconds},
     {"vgpu_slice_waited_seconds_total", METRIC_COUNTER,
      "Time that the slice's work waited for others'.", TRUE, waited_seconds},
     {"vgpu_slice_throttled_seconds_total", METRIC_COUNTER,
      "Time that the slice's own limits delayed it.", TRUE, throttled_seconds},
 };
+
+/* If the GPU's driver reports it: a 0 would look like an idle slice. */
+static void add_alone(Exposition *exposition, const GArray *slices)
+{
+    exposition_family(exposition, "vgpu_slice_alone_gpu_seconds_total", METRIC_COUNTER,
+                      "GPU time of the slice when it was alone on its GPU, from the GPU's driver, "
+                      "since vgpud started.");
+    for (guint i = 0; i < slices->len; i++) {
+        const SliceMetrics *metrics = &g_array_index(slices, SliceMetrics, i);
+        g_autofree char *labels = labels_of(metrics->slice);
+
+        if (metrics->use && metrics->use->alone_known)
+            exposition_number(exposition, labels, (double)metrics->use->alone_ns / NS_PER_SECOND);
+    }
+}
 
 void add_slice_metrics(Exposition *exposition, const GArray *slices)
 {
@@ -322,4 +345,5 @@ void add_slice_metrics(Exposition *exposition, const GArray *slices)
                 exposition_number(exposition, labels, families[i].value(metrics));
         }
     }
+    add_alone(exposition, slices);
 }

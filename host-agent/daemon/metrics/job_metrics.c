@@ -39,7 +39,9 @@ static const struct {
     {"vgpu_job_vram_peak_bytes", METRIC_GAUGE,
      "The most GPU memory that each of the job's slices has had at one time, summed.", peak},
     {"vgpu_job_gpu_seconds_total", METRIC_COUNTER,
-     "Measured GPU time of the job. Work that it did alone on its GPU is not measured.",
+     "GPU time of the job. What it did alone on a GPU is missing if the GPU's driver does not "
+     "report "
+     "it.",
      gpu_seconds},
     {"vgpu_job_waited_seconds_total", METRIC_COUNTER,
      "Time that the job's work waited for others'.", waited_seconds},

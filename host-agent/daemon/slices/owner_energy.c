@@ -2,6 +2,7 @@
 #include "host-agent/daemon/slices/owner_energy.h"
 
 #include "host-agent/model/energy.h"
+#include "lib/readings.h"
 
 struct OwnerEnergy {
     Host *host;

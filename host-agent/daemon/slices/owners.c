@@ -44,11 +44,12 @@ static guint64 step(guint64 *last, guint64 now)
     return more;
 }
 
-static void add(OwnerUse *use, const OwnerCounts *now, guint64 vram)
+/* @alone_ns: beside the GPU time of @now. */
+static void add(OwnerUse *use, const OwnerCounts *now, guint64 alone_ns, guint64 vram)
 {
     OwnerUse before = *use;
 
-    use->sum.gpu_ns += step(&use->last.gpu_ns, now->gpu_ns);
+    use->sum.gpu_ns += step(&use->last.gpu_ns, now->gpu_ns) + step(&use->last_alone_ns, alone_ns);
     use->sum.waited_ns += step(&use->last.waited_ns, now->waited_ns);
     use->sum.throttled_ns += step(&use->last.throttled_ns, now->throttled_ns);
     use->peak_vram = MAX(use->peak_vram, vram);
@@ -57,28 +58,30 @@ static void add(OwnerUse *use, const OwnerCounts *now, guint64 vram)
 
 static void add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
 {
-    guint64 vram = 0;
+    guint64 vram = 0, alone_ns = use->last_alone_ns;
     OwnerCounts now = use->last;
 
     if (!vgpu)
         return;
-    if (vgpu->drm.known)
+    if (vgpu->drm.known) {
         now.gpu_ns = vgpu->drm.gpu_ns;
-    else if (vgpu->slice_known)
+    } else if (vgpu->slice_known) {
         now.gpu_ns = vgpu->slice.gpu_ns;
+        alone_ns = vgpu->slice.alone_ns;
+    }
     if (vgpu->slice_known) {
         now.waited_ns = vgpu->slice.waited_ns;
         now.throttled_ns = vgpu->slice.throttled_ns;
     }
     counters_vram(vgpu, &vram);
-    add(use, &now, vgpu->slice_known ? MAX(vram, vgpu->slice.vram_peak) : vram);
+    add(use, &now, alone_ns, vgpu->slice_known ? MAX(vram, vgpu->slice.vram_peak) : vram);
 }
 
 static void add_slice(OwnerUse *use, const SliceUse *slice)
 {
     if (slice)
         add(use, &(OwnerCounts){slice->gpu_ns, slice->waited_ns, slice->throttled_ns},
-            slice->vram_peak);
+            slice->alone_ns, slice->vram_peak);
 }
 
 static void add_energy(const Owners *owners, OwnerUse *use)

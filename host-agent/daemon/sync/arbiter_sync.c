@@ -3,6 +3,7 @@
 
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/containers/share_group.h"
+#include "host-agent/daemon/engines/alone_time.h"
 #include "host-agent/daemon/engines/arbiter.h"
 #include "lib/systemd.h"
 
@@ -15,6 +16,7 @@ struct ArbiterSync {
     GHashTable *served;  /* addresses of GPUs whose arbiter was started */
     GHashTable *homes;   /* UUID of a slice to its GPU's address */
     GHashTable *reports; /* of arbiters, Report by the GPU's address */
+    AloneTime *alone;
     GHashTable *hung;    /* addresses of GPUs whose arbiter does not answer; only a thread queries
                           * it */
     GPtrArray *monitors; /* of the arbiters' rests; NULL: nobody waits for their end */
@@ -24,6 +26,7 @@ struct ArbiterSync {
 typedef struct {
     char *slice;
     SliceUse use;
+    GArray *pids;
 } ReportedUse;
 
 /**
@@ -198,6 +201,7 @@ void arbiter_sync_update(ArbiterSync *link, const char *uuid)
         note_home(link, slice);
     } else if (home) {
         shares_forget(host_root(link->host), home, uuid);
+        alone_time_forget(link->alone, uuid);
         g_hash_table_remove(link->homes, uuid);
     }
     if (gpu && g_hash_table_contains(link->served, gpu) && (!slice || !slice_is_vgpu(slice)))
@@ -213,10 +217,11 @@ static void probe_free(void *data)
     g_free(probe);
 }
 
-static void look_away(const char *uuid, const SliceUse *use, void *data)
+static void look_away(const char *uuid, const SliceUse *use, GArray *pids, void *data)
 {
     (void)uuid;
     (void)use;
+    (void)pids;
     (void)data;
 }
 
@@ -273,7 +278,10 @@ static void leave_alone(ArbiterSync *link, const char *gpu)
 
 static void clear_use(void *data)
 {
-    g_free(((ReportedUse *)data)->slice);
+    ReportedUse *reported = data;
+
+    g_free(reported->slice);
+    g_array_unref(reported->pids);
 }
 
 static void report_free(void *data)
@@ -285,9 +293,9 @@ static void report_free(void *data)
     g_free(report);
 }
 
-static void take_use(const char *slice, const SliceUse *use, void *uses)
+static void take_use(const char *slice, const SliceUse *use, GArray *pids, void *uses)
 {
-    const ReportedUse reported = {.slice = g_strdup(slice), .use = *use};
+    const ReportedUse reported = {g_strdup(slice), *use, g_array_ref(pids)};
 
     g_array_append_val((GArray *)uses, reported);
 }
@@ -321,11 +329,16 @@ static const Report *report_of(ArbiterSync *link, const char *gpu)
     return report;
 }
 
-static void put_report(Counters *counters, const Report *report)
+static void put_report(const ArbiterSync *link, Counters *counters, const char *gpu,
+                       const Report *report)
 {
-    for (guint i = 0; i < report->uses->len; i++) {
-        const ReportedUse *reported = &g_array_index(report->uses, ReportedUse, i);
+    gint64 now = g_get_monotonic_time();
 
+    for (guint i = 0; i < report->uses->len; i++) {
+        ReportedUse *reported = &g_array_index(report->uses, ReportedUse, i);
+
+        if (slices_find(link->slices, reported->slice))
+            alone_time_add(link->alone, gpu, reported->slice, &reported->use, reported->pids, now);
         counters_put_use(counters, reported->slice, &reported->use);
     }
 }
@@ -340,7 +353,7 @@ static void read_uses(Counters *counters, void *data)
     g_hash_table_iter_init(&iter, link->served);
     while (g_hash_table_iter_next(&iter, &gpu, NULL))
         if (!g_hash_table_contains(link->hung, gpu))
-            put_report(counters, report_of(link, gpu));
+            put_report(link, counters, gpu, report_of(link, gpu));
 }
 
 static gboolean all_rest(void *data)
@@ -416,6 +429,7 @@ ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
     link->homes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     link->reports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, report_free);
     link->hung = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    link->alone = alone_time_new(host_root(host));
     link->freed = g_cancellable_new();
     counters_set_source(host_counters(host), &uses, link);
     return link;
@@ -428,6 +442,7 @@ void arbiter_sync_free(ArbiterSync *link)
     g_cancellable_cancel(link->freed);
     g_object_unref(link->freed);
     g_hash_table_unref(link->hung);
+    alone_time_free(link->alone);
     g_hash_table_unref(link->reports);
     g_clear_object(&link->bus);
     g_hash_table_unref(link->served);

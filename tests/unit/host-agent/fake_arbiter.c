@@ -8,11 +8,13 @@
 
 #include "tests/unit/host-agent/slices_kit.h"
 
+static const char members[] = "{\"slices\":[{\"id\":\"" UUID2 "\",\"pids\":[5]},"
+                              "{\"id\":\"" UUID "\",\"vram_used\":4096,\"pids\":[77,78]}]}\n";
+
 static void *tell_members(void *data)
 {
-    static const char text[] = "{\"slices\":[{\"id\":\"" UUID2 "\",\"pids\":[5]},"
-                               "{\"id\":\"" UUID "\",\"vram_used\":4096,\"pids\":[77,78]}]}\n";
     FakeArbiter *arbiter = data;
+    const char *text = arbiter->text;
     int peer;
 
     while ((peer = accept(arbiter->listener, NULL, NULL)) >= 0) {
@@ -25,6 +27,11 @@ static void *tell_members(void *data)
 
 void fake_arbiter_open(FakeArbiter *arbiter, HostRoot *root)
 {
+    fake_arbiter_open_with(arbiter, root, members);
+}
+
+void fake_arbiter_open_with(FakeArbiter *arbiter, HostRoot *root, const char *text)
+{
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_autofree char *path = root_path(root, "/run/vgpu/governor", ADDRESS, "status.sock", NULL);
     g_autofree char *dir = g_path_get_dirname(path);
@@ -35,6 +42,7 @@ void fake_arbiter_open(FakeArbiter *arbiter, HostRoot *root)
     g_assert_cmpint(bind(arbiter->listener, (const struct sockaddr *)&address, sizeof(address)), ==,
                     0);
     g_assert_cmpint(listen(arbiter->listener, 8), ==, 0);
+    arbiter->text = text;
     arbiter->asked = 0;
     arbiter->thread = g_thread_new("arbiter", tell_members, arbiter);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The arbiter of slices_kit.h's GPU: two processes use the slice UUID (77, 78), one UUID2. */
+/* The arbiter of slices_kit.h's GPU. */
 #ifndef TESTS_UNIT_FAKE_ARBITER_H
 #define TESTS_UNIT_FAKE_ARBITER_H
 
@@ -8,12 +8,18 @@
 #include "lib/host_root.h"
 
 typedef struct {
+    const char *text;
     int listener;
     int asked; /* how often, atomic */
     GThread *thread;
 } FakeArbiter;
 
+/* Two processes use the slice UUID (77, 78), one UUID2. */
 void fake_arbiter_open(FakeArbiter *arbiter, HostRoot *root);
+
+/* @text: its answer, which lives longer. */
+void fake_arbiter_open_with(FakeArbiter *arbiter, HostRoot *root, const char *text);
+
 void fake_arbiter_close(FakeArbiter *arbiter);
 
 #endif

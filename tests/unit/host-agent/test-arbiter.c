@@ -125,13 +125,16 @@ static void *speak(void *data)
     return NULL;
 }
 
-static void see(const char *slice, const SliceUse *use, void *seen)
+static void see(const char *slice, const SliceUse *use, GArray *pids, void *seen)
 {
     g_string_append_printf(seen,
                            "%s:%u:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
-                           ":%s:%" G_GUINT64_FORMAT " ",
+                           ":%s:%" G_GUINT64_FORMAT "%s",
                            slice, use->members, use->waited_ns, use->throttled_ns, use->spilled,
-                           use->spill_kind, use->vram_peak);
+                           use->spill_kind, use->vram_peak, use->alone ? ":alone" : "");
+    for (guint i = 0; i < pids->len; i++)
+        g_string_append_printf(seen, ":%u", g_array_index(pids, guint, i));
+    g_string_append(seen, " ");
 }
 
 /* @expected: NULL: no complete answer. */
@@ -162,9 +165,10 @@ static void test_status(void)
     HostRoot *nowhere = file_tree_new();
 
     assert_heard("{\"slices\":[{\"id\":\"a\",\"members\":2,\"waited_ns\":5,\"throttled_ns\":7,"
-                 "\"vram_used\":3,\"vram_peak\":6},{\"id\":\"b\",\"vram_used\":4,\"waited_ns\":-1,"
+                 "\"vram_used\":3,\"vram_peak\":6,\"mode\":\"free\",\"pids\":[77,-1,78]},"
+                 "{\"id\":\"b\",\"vram_used\":4,\"waited_ns\":-1,\"mode\":\"metered\","
                  "\"spill_used\":9,\"spill_kind\":\"driver\"}]}",
-                 "a:2:5:7:0:none:6 b:0:0:0:9:driver:4 ");
+                 "a:2:5:7:0:none:6:alone:77:78 b:0:0:0:9:driver:4 ");
     assert_heard("{\"slices\":[]}", "");
     assert_heard("{\"slices\":[{\"id\":", NULL);
     assert_heard("[1]", NULL);

@@ -348,7 +348,7 @@ static void write_nvidia(HostRoot *root, gint64 at)
     g_autofree char *text = g_strdup_printf(
         "[gpu]\ntime=%" G_GINT64_FORMAT "\nmemory=85899345920\ntemperature=40000\n"
         "temperature_limit=87000\npower=78290000\nenergy=123456000\necc_uncorrectable=2\n"
-        "ecc_correctable=5\n",
+        "ecc_correctable=5\nbusy=48\n",
         at);
 
     file_tree_write(root, "/run/vgpu/readings/" NVIDIA, text);
@@ -370,6 +370,8 @@ static void test_nvidia(void)
     g_assert_cmpuint(readings.energy, ==, 123456000);
     g_assert_cmpuint(readings.ecc_uncorrectable, ==, 2);
     g_assert_cmpuint(readings.ecc_correctable, ==, 5);
+    g_assert_true(readings.has_busy);
+    g_assert_cmpuint(readings.busy, ==, 48);
     g_assert_true(gpu_readings_need_a_timer(&readings));
     g_assert_true(gpu_energy_read(root, pci, &uj, &at));
     g_assert_cmpint(at, ==, now);

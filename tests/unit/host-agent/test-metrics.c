@@ -290,6 +290,7 @@ static void test_host(void)
     file_tree_write(at.root, "/sys/devices/" PLACE "/mem_info_vram_used", "1000000\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/hwmon/hwmon0/temp1_input", "54500\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/hwmon/hwmon0/power1_average", "85500000\n");
+    file_tree_write(at.root, "/sys/devices/" PLACE "/gpu_busy_percent", "48\n");
     agent_refresh(at.agent);
     text = scrape_text(agent_scrape(at.agent), &length);
     g_assert_cmpuint(length, ==, strlen(text));
@@ -300,6 +301,7 @@ static void test_host(void)
     assert_sample(text, "vgpu_gpu_vram_promised_bytes{gpu=\"" GPU "\"} 4294967296");
     assert_sample(text, "vgpu_gpu_temperature_celsius{gpu=\"" GPU "\"} 54.5");
     assert_sample(text, "vgpu_gpu_power_watts{gpu=\"" GPU "\"} 85.5");
+    assert_sample(text, "vgpu_gpu_busy_ratio{gpu=\"" GPU "\"} 0.48");
     assert_sample(text, "vgpu_gpu_link_width_lanes{gpu=\"" GPU "\"} 16");
     assert_sample(text, "vgpu_gpu_healthy{gpu=\"" GPU "\"} 1");
     assert_sample(text, doorbells);

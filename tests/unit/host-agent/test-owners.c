@@ -7,6 +7,7 @@
 #include "host-agent/store/owner_table.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #define OWNER "slurm:test:4711"
@@ -251,6 +252,51 @@ static void test_release(void)
     g_assert_cmpstr(next, !=, uuid);
     later = release(&at, OWNER);
     g_assert_cmpuint(number_in(later, "Slices"), ==, 1);
+    agent_on_bus_close(&at);
+}
+
+/* The process has had @ns of the GPU, says the GPU's driver. */
+static void has_had(const AgentOnBus *at, guint ns)
+{
+    g_autofree char *text =
+        g_strdup_printf("drm-client-id:\t1\ndrm-pdev:\t" ADDRESS "\ndrm-engine-gfx:\t%u ns\n", ns);
+
+    file_tree_write(at->root, "/proc/77/fdinfo/4", text);
+}
+
+/* All counters are read for a scrape. */
+static void look(const AgentOnBus *at)
+{
+    gsize length;
+
+    g_free(scrape_text(agent_scrape(at->agent), &length));
+}
+
+/* The arbiter does not measure who is alone; the GPU's driver does, and nothing counts twice. */
+static void test_alone(void)
+{
+    AgentOnBus at;
+    g_autofree char *uuid = NULL, *text = NULL;
+    g_autoptr(GVariant) totals = NULL;
+    FakeArbiter arbiter;
+
+    open_shared(&at);
+    uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
+    text = g_strdup_printf("{\"slices\":[{\"id\":\"%s\",\"mode\":\"free\","
+                           "\"gpu_ns\":1000,\"pids\":[77]}]}",
+                           uuid);
+    fake_arbiter_open_with(&arbiter, at.root, text);
+    file_tree_link(at.root, "/proc/77/fd/4", "/dev/dri/renderD128");
+    has_had(&at, 100);
+    look(&at);
+    has_had(&at, 150);
+    look(&at);
+    agent_on_bus_restart(&at);
+    look(&at);
+    has_had(&at, 180);
+    totals = release(&at, OWNER);
+    g_assert_cmpuint(number_in(totals, "GpuTime"), ==, 1080);
+    fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
 
@@ -515,6 +561,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/all-or-none", test_all_or_none);
     g_test_add_func("/owners/bad-requests", test_bad_requests);
     g_test_add_func("/owners/release", test_release);
+    g_test_add_func("/owners/alone", test_alone);
     g_test_add_func("/owners/containers", test_containers);
     g_test_add_func("/owners/containers-and-shares", test_containers_and_shares);
     g_test_add_func("/owners/metrics", test_metrics);
