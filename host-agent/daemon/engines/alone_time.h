@@ -2,7 +2,8 @@
 /*
  * GPU time of slices while they are alone on their GPU. Their arbiter does not measure it then, but
  * many GPU drivers do: in the fdinfo of the processes' files, or, NVIDIA's, as the per cent of the
- * last half minute in which the GPU computed. What is before the first look at a slice is not known.
+ * last half minute in which the GPU computed, for whomever. What is before the first look at a
+ * slice is not known.
  */
 #ifndef VGPUD_ENGINES_ALONE_TIME_H
 #define VGPUD_ENGINES_ALONE_TIME_H
