@@ -272,20 +272,33 @@ static void look(const AgentOnBus *at)
     g_free(scrape_text(agent_scrape(at->agent), &length));
 }
 
+/* A 0 would look like an idle slice. */
+static void assert_time_unknown(const char *show)
+{
+    Said said = vgpuctl(show);
+
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_nonnull(strstr(said.out, "\"Members\""));
+    g_assert_null(strstr(said.out, "\"GpuTime\""));
+    said_clear(&said);
+}
+
 /* The arbiter does not measure who is alone; the GPU's driver does, and nothing counts twice. */
 static void test_alone(void)
 {
     AgentOnBus at;
-    g_autofree char *uuid = NULL, *text = NULL;
+    g_autofree char *uuid = NULL, *text = NULL, *show = NULL;
     g_autoptr(GVariant) totals = NULL;
     FakeArbiter arbiter;
 
     open_shared(&at);
     uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
+    show = g_strdup_printf("-o json slice show %s", uuid);
     text = g_strdup_printf("{\"slices\":[{\"id\":\"%s\",\"mode\":\"free\","
                            "\"gpu_ns\":1000,\"pids\":[77]}]}",
                            uuid);
     fake_arbiter_open_with(&arbiter, at.root, text);
+    assert_time_unknown(show);
     file_tree_link(at.root, "/proc/77/fd/4", "/dev/dri/renderD128");
     has_had(&at, 100);
     look(&at);
@@ -294,8 +307,9 @@ static void test_alone(void)
     agent_on_bus_restart(&at);
     look(&at);
     has_had(&at, 180);
+    assert_says(show, 0, "\"GpuTime\" : 1030", "");
     totals = release(&at, OWNER);
-    g_assert_cmpuint(number_in(totals, "GpuTime"), ==, 1080);
+    g_assert_cmpuint(number_in(totals, "GpuTime"), ==, 1180);
     fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
