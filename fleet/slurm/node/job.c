@@ -153,6 +153,7 @@ static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *
     grant->per_task = submit_shards(info->tres_per_task);
     grant->restarts = info->restart_cnt;
     grant->over = is_over(info);
+    grant->waits = (info->job_state & JOB_STATE_BASE) == JOB_PENDING;
     return TRUE;
 }
 

@@ -10,8 +10,8 @@
  * After the first line there may also be
  *
  *   refused SENTENCE         the job gets no slices here
- *   lost                     its slices were removed while slurmctld had it in its queue; it may be
- *                            started here without a prolog, because slurmd has run one
+ *   lost                     it has none, and slurmctld had it in its queue; it may be started here
+ *                            without a prolog, because slurmd has run one
  *
  * Plain C, because slurmstepd reads it.
  */

@@ -40,6 +40,8 @@ void node_job_clear(NodeJob *job);
  * @per_task: shards of a task; 0: whole cards
  * @restarts: how often the job has gone back to the queue
  * @over: it was cancelled meanwhile, or put back; then it has no card
+ * @waits: it is in slurmctld's queue: it was put back, or slurmctld was killed and does not know
+ * any more that it has started it; then it has no card either
  */
 typedef struct {
     CardPromise cards[NODE_MAX_CARDS];
@@ -47,6 +49,7 @@ typedef struct {
     guint32 per_task;
     guint restarts;
     gboolean over;
+    gboolean waits;
 } NodeGrant;
 
 /* FALSE with G_IO_ERROR. */

@@ -187,11 +187,25 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
     return EXIT_SUCCESS;
 }
 
+/* slurmd has run the prolog now, and may start the job later without another one. */
+static int leave_lost(HostRoot *root, const NodeJob *job)
+{
+    g_autofree char *path = file_of(job);
+    g_autoptr(GError) error = NULL;
+
+    node_say(LOG_INFO, "job %u gets no slice: slurmctld has it in its queue again", job->id);
+    if (!root_write(root, path, JOB_FILE_LOST, 0600, &error))
+        return fail(root, job, AGENT_UNHEALTHY, error->message);
+    return EXIT_SUCCESS;
+}
+
 /* Seen of Slurm 24.11, of all jobs of a node at once, after slurmctld was killed. */
 static int has_no_card(HostRoot *root, const NodeJob *job, const NodeGrant *grant)
 {
     static const char why[] = "slurmctld has started it here without a card";
 
+    if (grant->waits)
+        return leave_lost(root, job);
     /* No step of it comes any more, so none must be told. */
     if (grant->over) {
         node_say(LOG_INFO, "job %u gets no slice: it has ended meanwhile", job->id);
