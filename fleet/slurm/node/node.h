@@ -63,9 +63,9 @@ void node_job_put_back(guint32 id);
 const char *node_job_detail(const job_info_t *job, const char *node);
 
 /*
- * Whether a step of the job runs on this node, by slurmd, which asks the steps themselves. slurmctld
- * may not know: killed, it comes back with the state that it last wrote. TRUE also if slurmd does
- * not answer.
+ * Whether a step of the job runs on this node, by slurmd, which asks the steps themselves.
+ * slurmctld may not know: killed, it comes back with the state that it last wrote. TRUE also if
+ * slurmd does not answer.
  */
 gboolean node_job_has_steps(guint32 id);
 
