@@ -57,7 +57,6 @@ gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable
  * Adds the client ids to @times, with the time of all engines that each has had so far (guint64,
  * ns, to be freed). Nothing, if the GPU's driver does not report it.
  */
-void drm_process_times(HostRoot *root, guint pid, const char *gpu, GHashTable *times,
-                       guint *files);
+void drm_process_times(HostRoot *root, guint pid, const char *gpu, GHashTable *times, guint *files);
 
 #endif
