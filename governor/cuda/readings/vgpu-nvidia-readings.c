@@ -35,10 +35,9 @@
 
 enum { DONE = 0, FAILED = 1, WRONG_CALL = 2 };
 
-#define DIRECTORY "/run/vgpu/readings"
-#define PERIOD_S  30
-#define MOST_GPUS 64
-/* The driver has fewer, from the last seconds. */
+#define DIRECTORY    "/run/vgpu/readings"
+#define PERIOD_S     30
+#define MOST_GPUS    64
 #define MOST_SAMPLES 1024
 #define ADDRESS      16
 
@@ -128,7 +127,7 @@ static void print_temperature(FILE *file, nvmlDevice_t device)
         fprintf(file, "temperature_limit=%u\n", limit * 1000);
 }
 
-/* The driver has several samples a second, of the last 20 s or so. */
+/* The mean of the samples that the driver still has. */
 static void print_busy(FILE *file, nvmlDevice_t device)
 {
     static nvmlSample_t samples[MOST_SAMPLES];
