@@ -264,12 +264,16 @@ static void has_had(const AgentOnBus *at, guint ns)
     file_tree_write(at->root, "/proc/77/fdinfo/4", text);
 }
 
-/* All counters are read for a scrape. */
-static void look(const AgentOnBus *at)
+/* All counters are read for a scrape. @seconds: of the one slice, while it was alone. */
+static void look(const AgentOnBus *at, const char *seconds)
 {
+    g_autofree char *line = g_strdup_printf("\"} %s\n", seconds);
     gsize length;
+    g_autofree char *text = scrape_text(agent_scrape(at->agent), &length);
+    const char *sample = strstr(text, "\nvgpu_slice_alone_gpu_seconds_total{");
 
-    g_free(scrape_text(agent_scrape(at->agent), &length));
+    g_assert_nonnull(sample);
+    g_assert_true(g_str_has_prefix(strstr(sample, "\"} "), line));
 }
 
 /* A 0 would look like an idle slice. */
@@ -301,11 +305,11 @@ static void test_alone(void)
     assert_time_unknown(show);
     file_tree_link(at.root, "/proc/77/fd/4", "/dev/dri/renderD128");
     has_had(&at, 100);
-    look(&at);
+    look(&at, "1e-07");
     has_had(&at, 150);
-    look(&at);
+    look(&at, "1.5e-07");
     agent_on_bus_restart(&at);
-    look(&at);
+    look(&at, "0");
     has_had(&at, 180);
     assert_says(show, 0, "\"GpuTime\" : 1030", "");
     totals = release(&at, OWNER);
