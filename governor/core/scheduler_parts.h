@@ -58,7 +58,7 @@
 #define DEPTH_STEADY_NS (2 * NS_PER_MS)
 /* The depth of a cap's budget in time, and the part of it that makes a lease worthwhile. */
 #define CAP_DEPTH_NS (100 * NS_PER_MS)
-#define CAP_SLOT_NS  (8 * NS_PER_MS)
+#define CAP_SLOT_NS  (16 * NS_PER_MS)
 /* The lower classes' minimum of the GPU, given in slots. */
 #define FLOOR_RATE    0.05
 #define FLOOR_SLOT_NS (2 * NS_PER_MS)
