@@ -16,6 +16,7 @@ typedef struct {
     guint64 requests;
     guint64 doorbells;
     guint64 gpu_ns;
+    guint64 alone_ns;
     guint64 cpu_us;
     guint64 vram_peak;
     gboolean sampled;
@@ -138,7 +139,8 @@ static void add_use(Last *last, UsageRow *row, const UsageSample *sample, guint 
 {
     guint64 requests = moved(sample->requests, &last->requests);
     guint64 doorbells = moved(sample->doorbells, &last->doorbells);
-    guint64 gpu_ns = moved(sample->gpu_ns, &last->gpu_ns);
+    guint64 gpu_ns =
+        moved(sample->gpu_ns, &last->gpu_ns) + moved(sample->alone_ns, &last->alone_ns);
     guint64 cpu_us = moved(sample->cpu_us, &last->cpu_us);
     guint64 peak = peak_since(sample, &last->vram_peak);
 

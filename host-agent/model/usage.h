@@ -11,8 +11,9 @@
  * UsageSample - a vGPU at one moment
  * @tenant: "": none
  * @vram, @compute: promised: bytes, per cent of the GPU
- * @requests, @doorbells, @gpu_ns, @cpu_us: counters of the vGPU and its engine so far; they may
+ * @requests, @doorbells, @gpu_ns, @cpu_us: counters of the vGPU and its engine so far; each may
  * restart
+ * @alone_ns: GPU time beside @gpu_ns, another such counter
  * @vram_used: bytes now; 0: not known
  * @vram_peak: the most so far, which may restart; 0: not known
  * @unknown: none of these counters is known now
@@ -27,6 +28,7 @@ typedef struct {
     guint64 requests;
     guint64 doorbells;
     guint64 gpu_ns;
+    guint64 alone_ns;
     guint64 cpu_us;
     guint64 vram_used;
     guint64 vram_peak;

@@ -9,17 +9,23 @@
 #define MOST_FILES     4096
 /* A per cent of a microsecond, in ns. */
 #define PERCENT_NS 10
+#define US_NS      1000
+/* NVIDIA's sample says nothing about more than this before it. */
+#define SAMPLE_US (2 * 60 * G_USEC_PER_SEC)
 
 /**
  * Part - of one slice
  * @clients: the time of each client of the GPU's driver, ns by its id, at the last look; NULL: it
  * was not alone then
  * @at: of the last look
+ * @measured, @measured_of_gpu: by the arbiter until then, of the slice and of all slices of the GPU
  * @ns: what has accumulated
  */
 typedef struct {
     GHashTable *clients;
     gint64 at;
+    guint64 measured;
+    guint64 measured_of_gpu;
     guint64 ns;
     gboolean known;
 } Part;
@@ -74,10 +80,19 @@ static GHashTable *clients_of(HostRoot *root, const char *gpu, const GArray *pid
     return clients;
 }
 
-/* A client that was not there at the last look has had all its time since. */
-static guint64 moved(GHashTable *before, GHashTable *now)
+/* A counter that has decreased has restarted. */
+static guint64 growth(guint64 before, guint64 now)
 {
-    guint64 sum = 0;
+    return now < before ? now : now - before;
+}
+
+/*
+ * In @elapsed_ns. A client that was not there at the last look has come since, or could not be read
+ * then: it counts for no longer than that.
+ */
+static guint64 moved(GHashTable *before, GHashTable *now, guint64 elapsed_ns)
+{
+    guint64 known = 0, fresh = 0;
     GHashTableIter iter;
     void *id, *value;
 
@@ -86,35 +101,50 @@ static guint64 moved(GHashTable *before, GHashTable *now)
         const guint64 *then = g_hash_table_lookup(before, id);
         guint64 ns = *(const guint64 *)value;
 
-        sum += then ? ns - MIN(*then, ns) : ns;
+        if (then)
+            known += ns - MIN(*then, ns);
+        else
+            fresh += MIN(ns, elapsed_ns);
     }
-    return sum;
+    return known + MIN(fresh, elapsed_ns - MIN(known, elapsed_ns));
 }
 
-static void look(HostRoot *root, Part *part, const char *gpu, const GArray *pids, gint64 now)
+/* Others may have worked between two looks, too: then the arbiter has measured a part of the time.
+ */
+static void look(HostRoot *root, Part *part, const char *gpu, const SliceUse *use,
+                 const AloneReport *report)
 {
-    GHashTable *clients = clients_of(root, gpu, pids);
+    GHashTable *clients = clients_of(root, gpu, report->pids);
+    gint64 elapsed = report->now - part->at;
+    guint64 ns = 0, measured = 0;
     guint percent;
 
     part->known = TRUE;
-    if (g_hash_table_size(clients))
-        part->ns += part->clients ? moved(part->clients, clients) : 0;
-    else if (nvidia_busy(root, gpu, &percent))
-        part->ns += part->clients ? (guint64)(now - part->at) * percent * PERCENT_NS : 0;
-    else
+    if (g_hash_table_size(clients)) {
+        ns = part->clients ? moved(part->clients, clients, (guint64)elapsed * US_NS) : 0;
+        measured = growth(part->measured, use->gpu_ns);
+    } else if (nvidia_busy(root, gpu, &percent)) {
+        if (part->clients && elapsed <= SAMPLE_US)
+            ns = (guint64)elapsed * percent * PERCENT_NS;
+        measured = growth(part->measured_of_gpu, report->measured);
+    } else {
         part->known = FALSE;
+    }
+    part->ns += ns - MIN(measured, ns);
     g_clear_pointer(&part->clients, g_hash_table_unref);
     part->clients = clients;
-    part->at = now;
+    part->at = report->now;
+    part->measured = use->gpu_ns;
+    part->measured_of_gpu = report->measured;
 }
 
 void alone_time_add(AloneTime *times, const char *gpu, const char *uuid, SliceUse *use,
-                    const GArray *pids, gint64 now)
+                    const AloneReport *report)
 {
     Part *part = part_of(times, uuid);
 
     if (use->alone)
-        look(times->root, part, gpu, pids, now);
+        look(times->root, part, gpu, use, report);
     else
         g_clear_pointer(&part->clients, g_hash_table_unref);
     use->alone_ns = part->ns;

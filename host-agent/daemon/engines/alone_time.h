@@ -19,12 +19,24 @@ AloneTime *alone_time_new(HostRoot *root);
 void alone_time_free(AloneTime *times);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AloneTime, alone_time_free)
 
+/**
+ * AloneReport - of an arbiter, beside a slice's use
+ * @pids: the slice's processes, of guint
+ * @measured: GPU time of all slices of the GPU, ns
+ * @now: of CLOCK_MONOTONIC, us
+ */
+typedef struct {
+    const GArray *pids;
+    guint64 measured;
+    gint64 now;
+} AloneReport;
+
 /*
- * The arbiter of @gpu has reported @use of slice @uuid, and its processes @pids (of guint). Sets
- * alone_ns and alone_known of @use. @now: of CLOCK_MONOTONIC in us.
+ * The arbiter of @gpu has reported @use of slice @uuid. Sets alone_ns and alone_known of @use.
+ * alone_ns never decreases.
  */
 void alone_time_add(AloneTime *times, const char *gpu, const char *uuid, SliceUse *use,
-                    const GArray *pids, gint64 now);
+                    const AloneReport *report);
 
 /* The slice is gone. */
 void alone_time_forget(AloneTime *times, const char *uuid);

@@ -217,6 +217,17 @@ static int open_devices(const Counters *counters)
     return root_open(counters->root, MDEV_DIR, O_RDONLY | O_DIRECTORY, 0);
 }
 
+/* The GPU's driver does not distinguish whether it was alone. */
+void counters_gpu_times(const VgpuCounters *counters, guint64 *gpu_ns, guint64 *alone_ns)
+{
+    if (counters->drm.known) {
+        *gpu_ns = counters->drm.gpu_ns;
+    } else if (counters->slice_known) {
+        *gpu_ns = counters->slice.gpu_ns;
+        *alone_ns = counters->slice.alone_ns;
+    }
+}
+
 const GPtrArray *counters_look(Counters *counters)
 {
     int fd = open_devices(counters);

@@ -67,6 +67,10 @@ gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes);
  */
 gboolean counters_gpu_ns(const VgpuCounters *counters, guint64 *ns);
 
+/* Sets the counters of which that is the sum; each may restart by itself. What is not known stays.
+ */
+void counters_gpu_times(const VgpuCounters *counters, guint64 *gpu_ns, guint64 *alone_ns);
+
 /*
  * Of VgpuCounters, in the order of their UUIDs. Owned by @counters, valid until the next call.
  * Reads the values that have changed.

@@ -90,7 +90,8 @@ static void sample_container(const UsageSampler *sampler, const Slice *slice, Us
     if (!use)
         return;
     sample->requests = use->submissions;
-    sample->gpu_ns = use->gpu_ns + use->alone_ns;
+    sample->gpu_ns = use->gpu_ns;
+    sample->alone_ns = use->alone_ns;
     sample->vram_used = use->vram_used;
     sample->vram_peak = use->vram_peak;
 }
@@ -110,7 +111,7 @@ static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCo
     if (vgpu) {
         sample.requests = vgpu->vgpu->requests;
         sample.doorbells = vgpu->vgpu->doorbells;
-        counters_gpu_ns(vgpu, &sample.gpu_ns);
+        counters_gpu_times(vgpu, &sample.gpu_ns, &sample.alone_ns);
         sample.vram_used = vgpu->drm.vram;
         sample.vram_peak = vgpu->slice_known ? vgpu->slice.vram_peak : 0;
         if (!g_str_equal(vgpu->vgpu->device, "closed"))

@@ -63,12 +63,7 @@ static void add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
 
     if (!vgpu)
         return;
-    if (vgpu->drm.known) {
-        now.gpu_ns = vgpu->drm.gpu_ns;
-    } else if (vgpu->slice_known) {
-        now.gpu_ns = vgpu->slice.gpu_ns;
-        alone_ns = vgpu->slice.alone_ns;
-    }
+    counters_gpu_times(vgpu, &now.gpu_ns, &alone_ns);
     if (vgpu->slice_known) {
         now.waited_ns = vgpu->slice.waited_ns;
         now.throttled_ns = vgpu->slice.throttled_ns;

@@ -329,16 +329,26 @@ static const Report *report_of(ArbiterSync *link, const char *gpu)
     return report;
 }
 
+static guint64 measured_of(const Report *report)
+{
+    guint64 ns = 0;
+
+    for (guint i = 0; i < report->uses->len; i++)
+        ns += g_array_index(report->uses, ReportedUse, i).use.gpu_ns;
+    return ns;
+}
+
 static void put_report(const ArbiterSync *link, Counters *counters, const char *gpu,
                        const Report *report)
 {
-    gint64 now = g_get_monotonic_time();
+    AloneReport alone = {.measured = measured_of(report), .now = g_get_monotonic_time()};
 
     for (guint i = 0; i < report->uses->len; i++) {
         ReportedUse *reported = &g_array_index(report->uses, ReportedUse, i);
 
+        alone.pids = reported->pids;
         if (slices_find(link->slices, reported->slice))
-            alone_time_add(link->alone, gpu, reported->slice, &reported->use, reported->pids, now);
+            alone_time_add(link->alone, gpu, reported->slice, &reported->use, &alone);
         counters_put_use(counters, reported->slice, &reported->use);
     }
 }

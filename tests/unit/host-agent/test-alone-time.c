@@ -13,6 +13,8 @@ typedef struct {
     AloneTime *times;
     GArray *pids;
     gint64 now;
+    guint64 measured; /* by the arbiter, of the slice */
+    guint64 others;   /* of the GPU's other slices */
 } Fixture;
 
 static void open_host(Fixture *f, const void *data)
@@ -25,6 +27,8 @@ static void open_host(Fixture *f, const void *data)
     f->pids = g_array_new(FALSE, FALSE, sizeof(guint));
     g_array_append_vals(f->pids, pids, G_N_ELEMENTS(pids));
     f->now = g_get_monotonic_time();
+    f->measured = 1000;
+    f->others = 5000;
 }
 
 static void close_host(Fixture *f, const void *data)
@@ -63,10 +67,12 @@ static void nvidia(Fixture *f, const char *busy, gint64 age)
 /* A second later the arbiter reports that the slice is alone, or not. */
 static SliceUse report(Fixture *f, gboolean alone)
 {
-    SliceUse use = {.gpu_ns = 1000, .alone = alone};
+    SliceUse use = {.gpu_ns = f->measured, .alone = alone};
+    AloneReport report = {.pids = f->pids, .measured = f->measured + f->others};
 
     f->now += SECOND;
-    alone_time_add(f->times, GPU, SLICE, &use, f->pids, f->now);
+    report.now = f->now;
+    alone_time_add(f->times, GPU, SLICE, &use, &report);
     return use;
 }
 
@@ -78,7 +84,7 @@ static void assert_ns(Fixture *f, gboolean alone, guint64 ns)
     g_assert_cmpuint(use.alone_ns, ==, ns);
     g_assert_true(use.alone_known);
     g_assert_true(slice_use_gpu_ns(&use, &all));
-    g_assert_cmpuint(all, ==, 1000 + ns);
+    g_assert_cmpuint(all, ==, f->measured + ns);
 }
 
 /* Both processes count, and a client that has come since; one that both have, once. */
@@ -111,6 +117,50 @@ static void test_not_alone(Fixture *f, const void *data)
     assert_ns(f, TRUE, 0);
     client(f, 77, "10", 1160);
     assert_ns(f, TRUE, 10);
+}
+
+/* It was alone at both looks, but others worked in between: the arbiter has measured that part. */
+static void test_between(Fixture *f, const void *data)
+{
+    (void)data;
+    client(f, 77, "10", 100);
+    assert_ns(f, TRUE, 0);
+    client(f, 77, "10", 1000);
+    f->measured += 600;
+    assert_ns(f, TRUE, 300);
+    client(f, 77, "10", 1500);
+    f->measured = 200; /* the arbiter was restarted */
+    assert_ns(f, TRUE, 600);
+}
+
+/*
+ * A client that could not be read at the last look, or whose process was not the slice's for the
+ * arbiter, has not had all its time since then.
+ */
+static void test_returns(Fixture *f, const void *data)
+{
+    const guint seconds = 1000 * 1000 * 1000;
+
+    (void)data;
+    client(f, 77, "10", seconds);
+    assert_ns(f, TRUE, 0);
+    client(f, 77, "10", seconds + seconds / 4);
+    client(f, 78, "11", 3 * seconds);
+    client(f, 78, "12", 3 * seconds);
+    assert_ns(f, TRUE, seconds);
+}
+
+static void test_nvidia_between(Fixture *f, const void *data)
+{
+    (void)data;
+    nvidia(f, "busy=50\n", 1);
+    assert_ns(f, TRUE, 0);
+    f->measured += 100 * 1000 * 1000;
+    f->others += 300 * 1000 * 1000;
+    assert_ns(f, TRUE, 100 * 1000 * 1000);
+    f->now += (gint64)3600 * SECOND; /* no look for an hour, and the sample is of its end */
+    assert_ns(f, TRUE, 100 * 1000 * 1000);
+    assert_ns(f, TRUE, 600 * 1000 * 1000);
 }
 
 static void test_nvidia(Fixture *f, const void *data)
@@ -159,7 +209,10 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     ADD("/alone-time/fdinfo", test_fdinfo);
     ADD("/alone-time/not-alone", test_not_alone);
+    ADD("/alone-time/between", test_between);
+    ADD("/alone-time/returns", test_returns);
     ADD("/alone-time/nvidia", test_nvidia);
+    ADD("/alone-time/nvidia-between", test_nvidia_between);
     ADD("/alone-time/unknown", test_unknown);
     return g_test_run();
 }
