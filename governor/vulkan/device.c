@@ -206,6 +206,7 @@ static VkResult create_below(struct layer_device *device, VkPhysicalDevice physi
     PFN_vkGetInstanceProcAddr get_instance;
     PFN_vkGetDeviceProcAddr get;
     PFN_vkCreateDevice create;
+    VkLayerDeviceLink *below;
     VkResult result;
 
     if (!link || !loader)
@@ -216,11 +217,15 @@ static VkResult create_below(struct layer_device *device, VkPhysicalDevice physi
     if (!create)
         return VK_ERROR_INITIALIZATION_FAILED;
     device->set_loader_data = loader->u.pfnSetDeviceLoaderData;
-    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    below = link->u.pLayerInfo->pNext;
+    link->u.pLayerInfo = below;
     /* With the caller's own pointer: the loader passes its object through it. */
     result = create_calibrated(device, create, physical, info, allocator, handle);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
+        /* The layer below has taken its own link off the chain. */
+        link->u.pLayerInfo = below;
         result = create(physical, info, allocator, handle);
+    }
     if (result != VK_SUCCESS)
         return result;
     device->handle = *handle;

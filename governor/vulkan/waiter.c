@@ -155,18 +155,31 @@ static void *waiter_main(void *data)
     return NULL;
 }
 
-bool waiter_start(struct layer_queue *queue)
+static bool start_thread(struct layer_queue *queue)
 {
     sigset_t all, before;
+    bool started;
 
-    if (queue->waiting)
-        return true;
     /* Signals belong to the application's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    atomic_store(&queue->waiting, pthread_create(&queue->waiter, NULL, waiter_main, queue) == 0);
+    started = pthread_create(&queue->waiter, NULL, waiter_main, queue) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return queue->waiting;
+    return started;
+}
+
+bool waiter_start(struct layer_queue *queue)
+{
+    bool started = atomic_load_explicit(&queue->waiting, memory_order_relaxed);
+
+    if (started)
+        return true;
+    /* Several threads may submit here at once: VK_KHR_internally_synchronized_queues. */
+    pthread_mutex_lock(&queue->lock);
+    started = queue->waiting || start_thread(queue);
+    atomic_store(&queue->waiting, started);
+    pthread_mutex_unlock(&queue->lock);
+    return started;
 }
 
 void waiter_stop(struct layer_queue *queue)

@@ -2,6 +2,7 @@
 #include "mock_driver.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 /* What a dispatchable handle points to. */
 struct object {
@@ -13,6 +14,8 @@ static struct object instance = {&instance_key}, physical = {&instance_key};
 static struct object device = {&device_key};
 static struct object queues[MOCK_FAMILIES + 1];
 static guint calls;
+static gboolean refuses; /* each device, see mock_refused() */
+static guint refused;
 
 /* In place of any command. */
 static VkResult below(void)
@@ -41,15 +44,53 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
     return VK_SUCCESS;
 }
 
+/* As a layer does that passes the call on. */
+static void take_link(const VkDeviceCreateInfo *info)
+{
+    for (const VkLayerDeviceCreateInfo *in = info->pNext; in; in = in->pNext) {
+        VkLayerDeviceCreateInfo *link = (VkLayerDeviceCreateInfo *)in;
+
+        if (link->function != VK_LAYER_LINK_INFO)
+            continue;
+        g_assert_nonnull(link->u.pLayerInfo);
+        link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    }
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice of,
                                                     const VkDeviceCreateInfo *info,
                                                     const VkAllocationCallbacks *allocator,
                                                     VkDevice *handle)
 {
     (void)of;
-    (void)info;
     (void)allocator;
+    if (refuses) {
+        take_link(info);
+        refused++;
+        return VK_ERROR_FEATURE_NOT_PRESENT;
+    }
     *handle = (VkDevice)&device;
+    return VK_SUCCESS;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL get_extensions(VkPhysicalDevice of, const char *layer,
+                                                     uint32_t *count, VkExtensionProperties *list)
+{
+    (void)of;
+    (void)layer;
+    *count = refuses;
+    if (list && refuses)
+        strcpy(list->extensionName, VK_KHR_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+    return VK_SUCCESS;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL get_domains(VkPhysicalDevice of, uint32_t *count,
+                                                  VkTimeDomainKHR *domains)
+{
+    (void)of;
+    *count = 2;
+    domains[0] = VK_TIME_DOMAIN_DEVICE_KHR;
+    domains[1] = VK_TIME_DOMAIN_CLOCK_MONOTONIC_KHR;
     return VK_SUCCESS;
 }
 
@@ -112,6 +153,8 @@ static PFN_vkVoidFunction find(const char *name)
         {"vkGetPhysicalDeviceProperties", (PFN_vkVoidFunction)get_properties},
         {"vkGetPhysicalDeviceQueueFamilyProperties", (PFN_vkVoidFunction)get_families},
         {"vkGetPhysicalDeviceMemoryProperties", (PFN_vkVoidFunction)get_memory},
+        {"vkEnumerateDeviceExtensionProperties", (PFN_vkVoidFunction)get_extensions},
+        {"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR", (PFN_vkVoidFunction)get_domains},
         {"vkGetDeviceQueue", (PFN_vkVoidFunction)get_queue},
         {"vkGetDeviceQueue2", (PFN_vkVoidFunction)get_queue2},
     };
@@ -156,10 +199,13 @@ static void make_instance(struct mock_driver *mock)
     g_assert_cmpint(create(&info, NULL, &mock->instance), ==, VK_SUCCESS);
 }
 
-static void make_device(struct mock_driver *mock)
+static VkResult make_device(struct mock_driver *mock)
 {
     float priority = 1;
-    VkLayerDeviceLink link = {.pfnNextGetInstanceProcAddr = get_instance_proc,
+    VkLayerDeviceLink below = {.pfnNextGetInstanceProcAddr = get_instance_proc,
+                               .pfnNextGetDeviceProcAddr = get_device_proc};
+    VkLayerDeviceLink link = {.pNext = &below,
+                              .pfnNextGetInstanceProcAddr = get_instance_proc,
                               .pfnNextGetDeviceProcAddr = get_device_proc};
     VkLayerDeviceCreateInfo data = {
         .sType = VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO,
@@ -191,8 +237,7 @@ static void make_device(struct mock_driver *mock)
             .pQueuePriorities = &priority,
         };
     }
-    g_assert_cmpint(create((VkPhysicalDevice)&physical, &info, NULL, &mock->device), ==,
-                    VK_SUCCESS);
+    return create((VkPhysicalDevice)&physical, &info, NULL, &mock->device);
 }
 
 void mock_open(struct mock_driver *mock)
@@ -209,7 +254,19 @@ void mock_open(struct mock_driver *mock)
     mock->get_instance = interface.pfnGetInstanceProcAddr;
     mock->get_device = interface.pfnGetDeviceProcAddr;
     make_instance(mock);
-    make_device(mock);
+    g_assert_cmpint(make_device(mock), ==, VK_SUCCESS);
+}
+
+VkResult mock_refused(struct mock_driver *mock, guint *calls_made)
+{
+    VkResult result;
+
+    refused = 0;
+    refuses = TRUE;
+    result = make_device(mock);
+    refuses = FALSE;
+    *calls_made = refused;
+    return result;
 }
 
 void mock_close(struct mock_driver *mock)

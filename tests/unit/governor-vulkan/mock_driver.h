@@ -30,4 +30,11 @@ VkQueue mock_queue(guint index);
 /* How often the driver was called for commands without code of their own. */
 guint mock_calls(void);
 
+/*
+ * Creates a device that the driver refuses, whatever is asked. It is below another layer, which
+ * takes its link off the chain, and has VK_KHR_calibrated_timestamps. @calls: how often it was
+ * asked.
+ */
+VkResult mock_refused(struct mock_driver *mock, guint *calls);
+
 #endif /* MOCK_DRIVER_H */
