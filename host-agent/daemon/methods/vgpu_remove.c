@@ -44,8 +44,9 @@ static gboolean check_unused(const Vgpus *vgpus, const Slice *slice, GError **er
     if (!user)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "%s has slice %s of GPU %s; end it first. With --force the slice is removed, and "
-                "its user continues without enforced limits",
+                "%s has slice %s of GPU %s; end it first. With --force the slice is removed: "
+                "programs of the door native keep their limits but are no longer watched, those of "
+                "the door guarded lose the GPU",
                 user, slice->uuid, slice->gpu);
     return FALSE;
 }
