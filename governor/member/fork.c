@@ -2,6 +2,7 @@
 #include "member_state.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 /* Without memory for its own pages a child uses its parent's; nothing can be done about it. */
 static void renew(GovernorMember *member)
@@ -19,7 +20,12 @@ static void renew(GovernorMember *member)
     pthread_mutex_unlock(&member->link_lock);
     if (welcomed && member->link == LINK_NEVER)
         link_lost(member);
-    link_start(member);
+    /* Without that thread nobody would see the connection's end, and all would wait for ever. */
+    if (!link_start(member) && member->link == LINK_JOINED) {
+        close(member->fd);
+        member->fd = -1;
+        link_lost(member);
+    }
 }
 
 void fork_renew(GovernorMember *member)

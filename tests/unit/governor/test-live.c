@@ -4,8 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -362,6 +367,58 @@ static void test_fork_outlives(void)
     live_close(&live);
 }
 
+/* As when its cgroup has as many processes as it may. */
+static void forbid_threads(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = G_N_ELEMENTS(filter), .filter = filter};
+
+    g_assert_cmpint(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), ==, 0);
+    g_assert_cmpint(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), ==, 0);
+}
+
+static void fork_without_threads(struct live *live, const char *socket_path,
+                                 struct live_report *report)
+{
+    GovernorMember *member = governor_member_new(socket_path, true);
+
+    (void)live;
+    if (fork())
+        pause();
+    forbid_threads();
+    g_assert_cmpint(governor_member_reserve(member, 100, false), ==, GOVERNOR_MEMORY_DEVICE);
+    report->ready = 1;
+    while (!report->go)
+        g_usleep(1000);
+    report->granted = (uint64_t)getpid();
+    report->done = governor_member_reserve(member, 100, false) == GOVERNOR_MEMORY_DEVICE;
+    pause();
+}
+
+/* Nobody tells such a child that its arbiter is gone. It must not wait for it. */
+static void test_fork_without_threads(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", fork_without_threads);
+    live_await_ready(&live, 0);
+    live_kill_arbiter(&live, SIGKILL);
+    live.reports[0].go = 1;
+    for (int i = 0; i < 10000 && !live.reports[0].done; i++)
+        g_usleep(2000);
+    kill_child(&live);
+    g_assert_cmpuint(live.reports[0].done, ==, 1);
+    live_kill(&live, 0, SIGKILL);
+    live_close(&live);
+}
+
 /* Nothing of ours is left to a program that is executed. */
 static void test_exec(void)
 {
@@ -566,6 +623,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/live/memory-alone", test_memory_alone);
     g_test_add_func("/governor/live/fork", test_fork);
     g_test_add_func("/governor/live/fork-outlives", test_fork_outlives);
+    g_test_add_func("/governor/live/fork-without-threads", test_fork_without_threads);
     g_test_add_func("/governor/live/exec", test_exec);
     g_test_add_func("/governor/live/returned", test_returned);
     g_test_add_func("/governor/live/of-none", test_of_none);
