@@ -319,6 +319,17 @@ static void call(Agent *agent, const char *method, GVariant *parameters, const c
                            CALL_MS, agent->cancellable, func, data);
 }
 
+static void translate(GError *error)
+{
+    g_autofree char *name = g_dbus_error_get_remote_error(error);
+
+    g_dbus_error_strip_remote_error(error);
+    if (g_strcmp0(name, VGPU_BUS_NAME ".Error.Exists"))
+        return;
+    error->domain = G_IO_ERROR;
+    error->code = G_IO_ERROR_EXISTS;
+}
+
 /* NULL with @error. @is_gone: the agent was freed. */
 static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_gone, GError **error)
 {
@@ -326,7 +337,7 @@ static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_g
 
     *is_gone = !answer && g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
     if (!answer)
-        g_dbus_error_strip_remote_error(*error);
+        translate(*error);
     return answer;
 }
 

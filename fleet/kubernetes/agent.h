@@ -102,6 +102,7 @@ typedef void (*AgentDoorsFunc)(const GPtrArray *doors, const GError *error, void
 
 /*
  * Makes all of the owner's @slices (of AgentSlice), or none; those that it has already stay.
+ * G_IO_ERROR_EXISTS: it has others with the same parts.
  * Called back once, unless the agent is freed before.
  */
 void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,

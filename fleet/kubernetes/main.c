@@ -9,6 +9,7 @@
 #include "fleet/kubernetes/agent.h"
 #include "fleet/kubernetes/conf.h"
 #include "fleet/kubernetes/dra/driver.h"
+#include "fleet/kubernetes/plugin/former.h"
 #include "fleet/kubernetes/plugin/plugin.h"
 
 #define EXIT_CONFIG 4
@@ -16,6 +17,7 @@
 /**
  * Program
  * @plugins: of Plugin, in the order of the configuration's seats
+ * @former: seats of an earlier configuration
  * @driver: NULL: the configuration has no API
  * @folder: watches the kubelet's folder of sockets; NULL: it could not be made
  */
@@ -25,6 +27,7 @@ typedef struct {
     Http *http;
     Agent *agent;
     GPtrArray *plugins;
+    Former *former;
     Api *api;
     Driver *driver;
     GFileMonitor *folder;
@@ -36,6 +39,7 @@ static gboolean on_second(void *data)
 
     for (guint i = 0; i < program->plugins->len; i++)
         plugin_check(program->plugins->pdata[i]);
+    former_check(program->former);
     if (program->driver)
         driver_check(program->driver);
     return G_SOURCE_CONTINUE;
@@ -60,6 +64,7 @@ static void on_gpus(void *data)
                 g_ptr_array_add(cut, gpus->pdata[i]);
         plugin_set_gpus(program->plugins->pdata[k], cut);
     }
+    former_set_gpus(program->former, whole);
     if (program->driver)
         driver_set_gpus(program->driver, whole);
     on_second(program);
@@ -93,6 +98,7 @@ static void start(Program *program, GDBusConnection *bus)
     for (guint i = 0; i < program->conf->seats->len; i++)
         g_ptr_array_add(program->plugins, plugin_new(program->conf, program->conf->seats->pdata[i],
                                                      program->agent, program->http));
+    program->former = former_new(program->conf, program->agent);
     watch_folder(program);
     if (!program->conf->url)
         return;
@@ -107,6 +113,7 @@ static void stop(Program *program)
     g_clear_pointer(&program->driver, driver_free);
     g_clear_pointer(&program->plugins, g_ptr_array_unref);
     g_clear_pointer(&program->agent, agent_free);
+    g_clear_pointer(&program->former, former_free);
     g_clear_pointer(&program->http, http_free);
     g_clear_pointer(&program->api, api_free);
     kube_conf_free(program->conf);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/kubernetes/http/http.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <glib-unix.h>
 #include <curl/curl.h>
 
@@ -10,6 +13,9 @@
 /* TCP's own probes: a watch says nothing for minutes. */
 #define IDLE_SECONDS  30L
 #define PROBE_SECONDS 10L
+
+/* For how long what was sent may be without an acknowledgement. */
+#define SILENCE_SECONDS 30
 
 /**
  * Http
@@ -199,6 +205,20 @@ void http_free(Http *http)
     curl_global_cleanup();
 }
 
+/*
+ * The kernel's keepalive does not look at a peer that owes an acknowledgement. Without this the
+ * connection, and all calls that share it, would last for a quarter of an hour.
+ */
+static int limit_silence(void *data, curl_socket_t fd, curlsocktype purpose)
+{
+    const unsigned ms = SILENCE_SECONDS * 1000;
+
+    (void)data;
+    (void)purpose;
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+    return CURL_SOCKOPT_OK;
+}
+
 static void set_peer(HttpCall *call, const HttpRequest *request)
 {
     CURL *easy = call->easy;
@@ -220,6 +240,7 @@ static void set_peer(HttpCall *call, const HttpRequest *request)
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, IDLE_SECONDS);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, PROBE_SECONDS);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPCNT, 3L);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, limit_silence);
 }
 
 static void set_content(HttpCall *call, const HttpRequest *request)

@@ -65,6 +65,36 @@ GPtrArray *card_slices(const Card *card, const char *tenant)
     return slices;
 }
 
+Held card_held(const GPtrArray *owned, const char *owner, guint seats)
+{
+    Held held = {0};
+
+    for (guint i = 0; i < owned->len; i++) {
+        const AgentOwned *slice = owned->pdata[i];
+        guint64 number;
+
+        if (!g_str_equal(slice->owner, owner))
+            continue;
+        held.count++;
+        held.is_used = held.is_used || *slice->container;
+        held.is_other = held.is_other ||
+                        !g_ascii_string_to_unsigned(slice->part, 10, 0, G_MAXUINT, &number, NULL) ||
+                        number >= seats;
+    }
+    return held;
+}
+
+char *card_kept_for(const Held *held, const KubeConf *conf, const char *owner)
+{
+    if (held->is_used)
+        return g_strdup("its seats are given back when no container uses any of them");
+    if (conf->with_cdi)
+        return NULL;
+    return g_strdup_printf("its seats are not given back: with cdi=no nobody tells which of them "
+                           "are in use. When its pods have ended, run: vgpuctl owner release %s",
+                           owner);
+}
+
 void card_say(Card *card, const char *problem)
 {
     if (problem && g_strcmp0(problem, card->said))

@@ -14,6 +14,7 @@
  *are free, because vgpud lets no card go while somebody owns a slice of it
  * @is_back: they are given back
  * @is_cut: vgpud has made its seats
+ * @is_other: what vgpud has was cut by another configuration, and is given back first
  * @is_busy: a call of vgpud is under way
  * @is_healthy: the card; its seats are only if @is_there and @is_cut, too
  */
@@ -25,6 +26,7 @@ typedef struct {
     gboolean is_there;
     gboolean is_back;
     gboolean is_cut;
+    gboolean is_other;
     gboolean is_busy;
     gboolean is_healthy;
     char *said;
@@ -44,6 +46,24 @@ char *card_owner(const Card *card);
 
 /* All of its seats, of AgentSlice, in their order; to be freed. */
 GPtrArray *card_slices(const Card *card, const char *tenant);
+
+/**
+ * Held - what vgpud has of an owner
+ * @count: of slices
+ * @is_used: a container has one; without CDI nobody tells
+ * @is_other: one is none of the seats
+ */
+typedef struct {
+    guint count;
+    gboolean is_used;
+    gboolean is_other;
+} Held;
+
+/* @owned: as of agent_list(). @seats: how many it should have, with the numbers from 0. */
+Held card_held(const GPtrArray *owned, const char *owner, guint seats);
+
+/* Why seats of @owner that should be given back are not; NULL: they may be. To be freed. */
+char *card_kept_for(const Held *held, const KubeConf *conf, const char *owner);
 
 /* Says @problem in the log, unless it was said last; NULL: there is none. */
 void card_say(Card *card, const char *problem);

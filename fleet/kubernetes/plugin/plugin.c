@@ -201,6 +201,7 @@ static void on_cut(const GPtrArray *doors, const GError *error, void *data)
 
     call->card->is_busy = FALSE;
     call->card->is_cut = doors != NULL;
+    call->card->is_other = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_EXISTS);
     card_say(call->card, doors ? NULL : error->message);
     if (was != card_is_usable(call->card))
         tell(call->plugin);
@@ -215,44 +216,49 @@ static void on_given_back(const GError *error, void *data)
     if (error)
         return;
     call->card->is_cut = FALSE;
+    call->card->is_other = FALSE;
     call->card->is_back = !call->card->is_there;
     tell(call->plugin);
 }
 
-/* Cards that are withdrawn, and whose seats nobody uses. */
+static void cut(Plugin *plugin, Card *card, const char *owner)
+{
+    g_autoptr(GPtrArray) slices = card_slices(card, plugin->conf->tenant);
+
+    agent_make(plugin->agent, owner, slices, on_cut, card_call_new(plugin, card));
+}
+
+/* Before a card is cut, and when it is withdrawn. */
 static void on_owned(const GPtrArray *owned, const GError *error, void *data)
 {
     g_autofree CardCall *call = data;
     Card *card = call->card;
     g_autofree char *owner = card_owner(card);
-    gboolean is_used = FALSE;
+    g_autofree char *kept = NULL;
+    Held held;
 
     card->is_busy = FALSE;
     if (!owned) {
         card_say(card, error->message);
         return;
     }
-    for (guint i = 0; i < owned->len; i++) {
-        const AgentOwned *slice = owned->pdata[i];
-
-        is_used = is_used || (g_str_equal(slice->owner, owner) && *slice->container);
+    held = card_held(owned, owner, card->seats->count);
+    if (card->is_there && !held.is_other && !card->is_other) {
+        cut(call->plugin, card, owner);
+        return;
     }
-    if (!is_used && !card->is_there)
+    kept = held.count ? card_kept_for(&held, call->plugin->conf, owner) : NULL;
+    if (kept)
+        card_say(card, kept);
+    else
         agent_release(call->plugin->agent, owner, on_given_back, card_call_new(call->plugin, card));
 }
 
 static void work_on(Plugin *plugin, Card *card)
 {
-    if (card->is_busy || card->is_back)
+    if (card->is_busy || card->is_back || (card->is_there && card->is_cut))
         return;
-    if (!card->is_there) {
-        agent_list(plugin->agent, on_owned, card_call_new(plugin, card));
-    } else if (!card->is_cut) {
-        g_autofree char *owner = card_owner(card);
-        g_autoptr(GPtrArray) slices = card_slices(card, plugin->conf->tenant);
-
-        agent_make(plugin->agent, owner, slices, on_cut, card_call_new(plugin, card));
-    }
+    agent_list(plugin->agent, on_owned, card_call_new(plugin, card));
 }
 
 static void work_on_all(Plugin *plugin)
