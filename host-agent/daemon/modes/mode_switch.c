@@ -312,16 +312,52 @@ static void work(ModeSwitch *change, GpuMode target, guint partitions, Reconcile
     mode_work_reconcile(&job);
 }
 
-/* A process may have opened the GPU since the last look. */
-static void reconciled(const GError *error, void *data)
+/* As it was when the switch first waited: new users are refused, and nothing else has changed. */
+static void back_to_wait(const GError *error, void *data)
 {
     const ModeSwitch *change = data;
+    g_autoptr(GError) cause = error ? g_error_copy(error) : NULL;
 
-    if (error && !operation_is_abandoned(change->operation) && change->drain && !is_over(change) &&
-        g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE))
+    if (operation_is_abandoned(change->operation)) {
+        done(change, error);
+        return;
+    }
+    if (change->origin == GPU_MODE_SHARED)
+        forget_started(change);
+    host_refresh(host_of(change));
+    if (!cause && share_drain(root_of(change), change->gpu, TRUE, &cause))
         operation_step_again(change->operation);
     else
+        done(change, cause);
+}
+
+static void go_back(ModeSwitch *change, ReconciledFunc func)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!want(change, change->origin, change->old_partitions, &error))
+        g_warning("%s", error->message);
+    work(change, change->origin, change->old_partitions, func);
+}
+
+/*
+ * A process may have opened the GPU since the last look. The GPU goes back before the journal says
+ * that the switch waits: whatever ends the waiting undoes no more than the drain.
+ */
+static void reconciled(const GError *error, void *data)
+{
+    ModeSwitch *change = data;
+    g_autofree char *step =
+        g_strdup_printf("GPU %s is in use again; reverting to %s until it is not", change->gpu,
+                        gpu_mode_name(change->origin));
+
+    if (error && !operation_is_abandoned(change->operation) && change->drain && !is_over(change) &&
+        g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
+        add_step(step, change);
+        go_back(change, back_to_wait);
+    } else {
         done(change, error);
+    }
 }
 
 static void go(ModeSwitch *change)
@@ -403,16 +439,13 @@ static void gone_back(const GError *error, void *data)
 static void undo_reconcile(Operation *operation, guint item)
 {
     ModeSwitch *change = operation_kept(operation);
-    g_autoptr(GError) error = NULL;
     g_autofree char *step = g_strdup_printf("GPU %s: switch failed; reverting to %s", change->gpu,
                                             gpu_mode_name(change->origin));
 
     (void)item;
     change->begun = TRUE;
     add_step(step, change);
-    if (!want(change, change->origin, change->old_partitions, &error))
-        g_warning("%s", error->message);
-    work(change, change->origin, change->old_partitions, gone_back);
+    go_back(change, gone_back);
 }
 
 static void run_settle(Operation *operation, guint item)

@@ -242,6 +242,12 @@ static gboolean leave_shared(const Reconciliation *want, const Gpu *gpu, GError 
     return share_unregister(want->root, want->address, error) && wait_for_engines(want, gpu, error);
 }
 
+/* The way out of the mode shared may have been interrupted before its engines had ended. */
+static gboolean leave_host(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    return want->target == GPU_MODE_SHARED || want->dry_run || wait_for_engines(want, gpu, error);
+}
+
 /*
  * While a process has the group open, nobody else can open it, or a device of it: no VM takes the
  * GPU between the look at its users and the end.
@@ -307,7 +313,7 @@ static gboolean leave(const Reconciliation *want, const Gpu *gpu, GError **error
     case GPU_MODE_PARTITIONED:
         return leave_partitioned(want, gpu, error);
     case GPU_MODE_HOST:
-        break;
+        return leave_host(want, gpu, error);
     }
     return TRUE;
 }

@@ -175,7 +175,10 @@ void operation_add_step(Operation *operation, const OperationStep *step, guint i
 /* The step that runs, or is undone, has ended. @error: taken; NULL: success. */
 void operation_step_done(Operation *operation, GError *error);
 
-/* The step that runs gives up: the previous one is run again. Neither is undone because of that. */
+/*
+ * The step that runs gives up: the previous one is run again. Neither is undone because of that, so
+ * the one that gives up has left nothing behind.
+ */
 void operation_step_again(Operation *operation);
 
 /* The same as operation_step_done(), as a callback; @operation: an Operation. */

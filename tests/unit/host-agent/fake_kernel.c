@@ -26,6 +26,8 @@ static HostRoot *root;
 static GString *done;
 static guint left;
 static const char *refused;
+static const char *awaited;
+static void (*then)(HostRoot *root);
 static const char *said;
 static const char *promised;
 static guint64 promised_bytes;
@@ -70,6 +72,7 @@ void fake_kernel_use(HostRoot *at)
     done = g_string_new(NULL);
     left = G_MAXUINT;
     refused = NULL;
+    awaited = NULL;
     said = "";
     promised = NULL;
     g_clear_pointer(&drivers, g_hash_table_unref);
@@ -115,6 +118,12 @@ void fake_kernel_refuse(const char *suffix)
     refused = suffix;
 }
 
+void fake_kernel_then(const char *action, void (*func)(HostRoot *root))
+{
+    awaited = action;
+    then = func;
+}
+
 void fake_kernel_say(const char *output)
 {
     said = output;
@@ -134,10 +143,19 @@ gboolean fake_kernel_drained(const char *gpu)
     return is;
 }
 
+static void call_awaiting(const char *action)
+{
+    if (!awaited || !g_str_has_prefix(action, awaited))
+        return;
+    awaited = NULL;
+    then(root);
+}
+
 /* FALSE: the power is cut. */
 G_GNUC_PRINTF(1, 2)
 static gboolean note(const char *format, ...)
 {
+    gsize begin = done->len;
     va_list values;
 
     if (!left)
@@ -147,6 +165,7 @@ static gboolean note(const char *format, ...)
     va_start(values, format);
     g_string_append_vprintf(done, format, values);
     va_end(values);
+    call_awaiting(done->str + begin);
     g_string_append_c(done, '\n');
     return TRUE;
 }

@@ -35,6 +35,9 @@ void fake_kernel_cut_after(guint count);
 /* Writes to paths that end with @suffix fail; NULL: none. */
 void fake_kernel_refuse(const char *suffix);
 
+/* Once, as soon as an action that begins like this is done: @func, in the agent's thread. */
+void fake_kernel_then(const char *action, void (*func)(HostRoot *root));
+
 /* What programs print that are run from now on. */
 void fake_kernel_say(const char *output);
 

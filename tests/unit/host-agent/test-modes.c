@@ -291,6 +291,80 @@ static void test_drain_timeout(void)
     agent_on_bus_close(&at);
 }
 
+static void add_render_node(HostRoot *root)
+{
+    file_tree_write(root, "/sys/devices/" GPU_PATH "/drm/renderD128/uevent",
+                    "DEVNAME=dri/renderD128\n");
+}
+
+static void open_gpu(HostRoot *root)
+{
+    fake_process(root, 5000201, "Xorg", NULL, NULL, "dri/renderD128");
+}
+
+/* Its users have been looked for, and its vGPU is stopped, when a process opens the GPU. */
+static void open_contested(AgentOnBus *at)
+{
+    open_host(at, "shared");
+    add_vgpu(at->root, "closed");
+    file_tree_write(at->root, DEFINITION, "{}");
+    add_render_node(at->root);
+    fake_kernel_then("remove " GPU, open_gpu);
+}
+
+/* What a switch that waits may leave behind, whatever ends it. */
+static void assert_unchanged(HostRoot *root)
+{
+    assert_mode(root, GPU, GPU_MODE_SHARED);
+    assert_wanted(root, GPU, "shared");
+    g_assert_true(root_has(root, "/sys/bus/mdev/devices/" UUID));
+}
+
+static void test_taken_timeout(void)
+{
+    AgentOnBus at;
+
+    open_contested(&at);
+    assert_says("gpu mode --drain --timeout 2 " GPU " passthrough", IN_USE,
+                "GPU " GPU " is in use again; reverting to shared until it is not\n",
+                "the timeout is over");
+    assert_unchanged(at.root);
+    g_assert_false(fake_kernel_drained(GPU));
+    assert_journal_empty(&at);
+    agent_on_bus_close(&at);
+}
+
+static void waits_again(GDBusConnection *bus, const char *sender, const char *path,
+                        const char *interface, const char *name, GVariant *parameters, void *root)
+{
+    (void)bus;
+    (void)sender;
+    (void)path;
+    (void)interface;
+    (void)name;
+    (void)parameters;
+    assert_unchanged(root);
+    g_assert_true(fake_kernel_drained(GPU));
+    fake_process_closes(root, 5000201);
+}
+
+static void test_taken_waits(void)
+{
+    AgentOnBus at;
+    guint subscription;
+
+    open_contested(&at);
+    subscription =
+        g_dbus_connection_signal_subscribe(at.bus, NULL, NULL, "Event", NULL, "drain",
+                                           G_DBUS_SIGNAL_FLAGS_NONE, waits_again, at.root, NULL);
+    assert_says("gpu mode --drain --timeout 600 " GPU " passthrough", 0, "waits until", "");
+    g_dbus_connection_signal_unsubscribe(at.bus, subscription);
+    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
+    assert_wanted(at.root, GPU, "passthrough");
+    assert_says("gpu mode " GPU " shared", 0, "vGPU " UUID " is started again", "");
+    agent_on_bus_close(&at);
+}
+
 static void got_answer(GObject *bus, GAsyncResult *answer, void *data)
 {
     g_autoptr(GError) error = NULL;
@@ -640,6 +714,35 @@ static void test_cut_while_waiting(void)
     agent_on_bus_close(&at);
 }
 
+static gboolean end_engine(void *at)
+{
+    assert_not_done("/unbind");
+    fake_process_closes(((AgentOnBus *)at)->root, 5000202);
+    return G_SOURCE_REMOVE;
+}
+
+/* It was cut short while it waited for an engine, which still has the GPU open. */
+static void test_cut_while_engine_ends(void)
+{
+    AgentOnBus at;
+    guint end;
+
+    open_host(&at, "shared");
+    add_render_node(at.root);
+    g_assert_false(cut_short(at.root, GPU_MODE_HOST, G_MAXUINT));
+    fake_process(at.root, 5000202, "vgpu-engine", NULL,
+                 "0::/system.slice/system-vgpu\\x2dengine.slice/vgpu-engine@" UUID ".service\n",
+                 "dri/renderD128");
+    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_PASSTHROUGH, "reconcile");
+    agent_on_bus_restart(&at);
+    end = g_timeout_add(500, end_engine, &at);
+    wait_until_settled(&at, GPU);
+    g_assert_null(g_main_context_find_source_by_id(NULL, end));
+    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
+    assert_done("/unbind " GPU);
+    agent_on_bus_close(&at);
+}
+
 static void stop_by_hand(HostRoot *root)
 {
     g_autofree char *link = root_path(root, "/sys/bus/mdev/devices/" UUID, NULL);
@@ -766,6 +869,8 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/dry-run", test_dry_run);
     g_test_add_func("/modes/drain", test_drain);
     g_test_add_func("/modes/drain-timeout", test_drain_timeout);
+    g_test_add_func("/modes/taken-timeout", test_taken_timeout);
+    g_test_add_func("/modes/taken-waits", test_taken_waits);
     g_test_add_func("/modes/bad-arguments", test_bad_arguments);
     g_test_add_func("/modes/one-at-a-time", test_one_at_a_time);
     g_test_add_func("/modes/cancelled", test_cancelled);
@@ -779,6 +884,7 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/cut-short", test_cut_short);
     g_test_add_func("/modes/cut-short-in-use", test_cut_short_in_use);
     g_test_add_func("/modes/cut-while-waiting", test_cut_while_waiting);
+    g_test_add_func("/modes/cut-while-engine-ends", test_cut_while_engine_ends);
     g_test_add_func("/modes/stopped-after-cut", test_stopped_after_cut);
     g_test_add_func("/modes/reconcile", test_reconcile);
     g_test_add_func("/modes/reconcile-failed", test_reconcile_failed);
