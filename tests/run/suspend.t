@@ -55,8 +55,8 @@ sub make_gpu {
 }
 
 # systemd starts it outside of vgpud's sandbox: here without a systemd, from where it was built. The file "fails" has a step
-# and the process with which it fails.
-sub make_systemd_run {
+# and the process with which it fails. There is none of an earlier vgpud to stop.
+sub make_systemd {
     put('/bin/systemd-run', <<"END", 0755);
 #!/bin/sh
 while [ "\$1" != -- ]; do shift; done
@@ -64,6 +64,7 @@ shift 2
 if [ -e "$root/fails" ]; then read -r name pid <"$root/fails"; export "FAKE_CUDA_FAIL_\$name=\$pid"; fi
 exec "$cuda/vgpu-suspend" "\$@"
 END
+    put('/bin/systemctl', "#!/bin/sh\nexit 5\n", 0755);
     return;
 }
 
@@ -93,7 +94,7 @@ $ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
 put('/etc/vgpu/gpus.conf', "[gpu $card]\nmode=shared\nvram=1G\n");
 put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n[type vgpu-full]\nvram=1/1\n");
 make_gpu();
-make_systemd_run();
+make_systemd();
 start('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
 within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
 $gpu = $card;
@@ -148,6 +149,8 @@ is(on_card(), 0, 'it still has nothing of the card');
 unlink "$root/fails";
 ($text, $status) = output_of("$vgpuctl slice resume $uuid");
 is($status, 0, 'it is resumed, by another vgpud') or diag($text, slurp("$root/vgpud.log"));
+($text, $status) = output_of("$vgpuctl slice resume $uuid");
+is($status, 0, 'once more, which changes nothing') or diag($text, slurp("$root/vgpud.log"));
 is(on_card(), $has, 'it has all of its memory');
 ok(goes_on(), 'and goes on');
 

@@ -85,12 +85,15 @@ static bool take_all(enum state from, enum step step, const char *what, enum ste
     return true;
 }
 
-static bool all_are(enum state one, enum state other, const char *what)
+#define IS(state) (1u << (state))
+
+/* @states: of IS(). */
+static bool all_are(unsigned int states, const char *what)
 {
     for (unsigned int i = 0; i < count; i++) {
         enum state state = driver_state(pids[i]);
 
-        if (state != one && state != other)
+        if (!(states & IS(state)))
             return complain("cannot %s process %d: it is %s", what, pids[i],
                             driver_state_name(state));
     }
@@ -125,7 +128,7 @@ static bool has_room(void)
 /* Those that are suspended already stay so. */
 static bool suspend(void)
 {
-    if (!all_are(STATE_RUNNING, STATE_CHECKPOINTED, "suspend") || !has_room())
+    if (!all_are(IS(STATE_RUNNING) | IS(STATE_CHECKPOINTED), "suspend") || !has_room())
         return false;
     if (!take_all(STATE_RUNNING, STEP_LOCK, "lock", STEP_UNLOCK, "unlock"))
         return false;
@@ -135,10 +138,16 @@ static bool suspend(void)
     return false;
 }
 
-/* What is locked at first was left so by an earlier call that was killed. */
+/*
+ * What is locked at first was left so by an earlier call that was killed. Those that run stay so,
+ * and those that do not use CUDA or have ended: such a one was never suspended.
+ */
 static bool resume(void)
 {
-    if (!all_are(STATE_CHECKPOINTED, STATE_LOCKED, "resume") ||
+    static const unsigned int states =
+        IS(STATE_CHECKPOINTED) | IS(STATE_LOCKED) | IS(STATE_RUNNING) | IS(STATE_UNKNOWN);
+
+    if (!all_are(states, "resume") ||
         !take_all(STATE_CHECKPOINTED, STEP_RESTORE, "resume", STEP_CHECKPOINT, "suspend again"))
         return false;
     unlock_all();

@@ -14,17 +14,21 @@
 
 /* Each process may take 10 s for each of its steps. */
 #define PROGRAM_S 600
+/* After the limit of a unit that is stopped it is killed, which takes some time, too. */
+#define STOP_S (PROGRAM_S + 60)
 
 /*
  * vgpud's own sandbox has none of NVIDIA's nodes, and memory that is written and executed, as a
- * driver may need, is refused there.
+ * driver may need, is refused there. The unit outlives a vgpud that is killed. A stop waits for its
+ * end: what is killed between two steps leaves some of the processes suspended.
  */
 static const char *const outside[] = {
-    "systemd-run",
     "--quiet",
     "--collect",
     "--wait",
     "--pipe",
+    "--property=KillSignal=SIGCONT",
+    "--property=TimeoutStopSec=" G_STRINGIFY(PROGRAM_S),
     "--property=DevicePolicy=closed",
     "--property=DeviceAllow=char-nvidia* rw",
     "--property=ProtectSystem=strict",
@@ -53,54 +57,87 @@ static void ran(const char *output, const GError *cause, void *data)
     operation_step_done(run->operation, error);
 }
 
-static GPtrArray *command_line(const char *verb, const GArray *pids, guint64 bytes)
+/* One for each slice: systemd refuses to run a second one meanwhile. */
+static char *unit_of(const char *uuid)
+{
+    return g_strdup_printf("vgpu-suspend-%s.service", uuid);
+}
+
+static GPtrArray *command_line(const Run *run, const GArray *pids, guint64 bytes)
 {
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *unit = unit_of(operation_object(run->operation, 0));
 
+    g_ptr_array_add(argv, g_strdup("systemd-run"));
+    g_ptr_array_add(argv, g_strconcat("--unit=", unit, NULL));
     for (gsize i = 0; i < G_N_ELEMENTS(outside); i++)
         g_ptr_array_add(argv, g_strdup(outside[i]));
-    if (bytes) {
+    if (g_str_equal(run->verb, "suspend") && bytes) {
         g_ptr_array_add(argv, g_strdup("--bytes"));
         g_ptr_array_add(argv, g_strdup_printf("%" G_GUINT64_FORMAT, bytes));
     }
-    g_ptr_array_add(argv, g_strdup(verb));
+    g_ptr_array_add(argv, g_strdup(run->verb));
     for (guint i = 0; i < pids->len; i++)
         g_ptr_array_add(argv, g_strdup_printf("%u", g_array_index(pids, guint, i)));
     g_ptr_array_add(argv, NULL);
     return argv;
 }
 
-/* Of all processes that are the slice's now. Not cancelled: a half of them would be the worst. */
+/* The processes that are the slice's now. */
+static GError *find_processes(const Run *run, GArray *pids, guint64 *bytes)
+{
+    const Lifecycle *life = operation_world(run->operation);
+    const char *uuid = operation_object(run->operation, 0);
+    const Slice *slice = slices_find(life->slices, uuid);
+
+    if (slice && arbiter_members_read(host_root(life->host), slice->gpu, uuid, pids, bytes))
+        return NULL;
+    return g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
+                       "cannot %s slice %s: the arbiter of its GPU does not say which processes "
+                       "use it; see \"systemctl status vgpu-arbiter@%s\"",
+                       run->verb, uuid, slice ? slice->gpu : "GPU");
+}
+
+/* Not cancelled: a half of them would be the worst. */
+static void run_program(Run *run, const GArray *pids, guint64 bytes)
+{
+    g_autoptr(GPtrArray) argv = command_line(run, pids, bytes);
+    const Program program = {.argv = (const char *const *)argv->pdata, .seconds = PROGRAM_S};
+
+    program_start(&program, NULL, ran, run);
+}
+
+/* If systemd had none to stop, it says so by an error; if one still runs, it refuses the next. */
+static void ran_before(const char *output, const GError *cause, void *data)
+{
+    Run *run = data;
+    g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
+    guint64 bytes = 0;
+    GError *error = NULL;
+
+    (void)output;
+    (void)cause;
+    if (!operation_is_abandoned(run->operation))
+        error = find_processes(run, pids, &bytes);
+    if (pids->len && !error) {
+        run_program(run, pids, bytes);
+        return;
+    }
+    operation_step_done(run->operation, error);
+    g_free(run);
+}
+
+/* Of all processes, after the end of what an earlier vgpud has begun. */
 static void run_all(Operation *operation, const char *verb)
 {
-    const Lifecycle *life = operation_world(operation);
-    const char *uuid = operation_object(operation, 0);
-    const Slice *slice = slices_find(life->slices, uuid);
-    g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
-    g_autoptr(GPtrArray) argv = NULL;
-    Program program = {.seconds = PROGRAM_S};
-    guint64 bytes = 0;
-    Run *run;
+    g_autofree char *unit = unit_of(operation_object(operation, 0));
+    const char *const argv[] = {"systemctl", "stop", unit, NULL};
+    const Program stop = {.argv = argv, .seconds = STOP_S};
+    Run *run = g_new0(Run, 1);
 
-    if (!slice || !arbiter_members_read(host_root(life->host), slice->gpu, uuid, pids, &bytes)) {
-        operation_step_done(operation,
-                            g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
-                                        "cannot %s slice %s: the arbiter of its GPU does not say "
-                                        "which processes use it; see \"systemctl status "
-                                        "vgpu-arbiter@%s\"",
-                                        verb, uuid, slice ? slice->gpu : "GPU"));
-        return;
-    }
-    if (!pids->len) {
-        operation_step_done(operation, NULL);
-        return;
-    }
-    argv = command_line(verb, pids, g_str_equal(verb, "suspend") ? bytes : 0);
-    program.argv = (const char *const *)argv->pdata;
-    run = g_new0(Run, 1);
     run->operation = operation;
     run->verb = verb;
-    program_start(&program, NULL, ran, run);
+    program_start(&stop, NULL, ran_before, run);
 }
 
 static void run_suspend(Operation *operation, guint item)
@@ -160,6 +197,14 @@ static void resume_plan(Operation *operation)
     operation_add_step(operation, &resume, 0);
 }
 
+/* Of a slice that counts as running: nothing that was promised to it is another's. */
+static void resume_again_plan(Operation *operation)
+{
+    static const OperationStep resume = {"resume", run_resume, NULL, FALSE};
+
+    operation_add_step(operation, &resume, 0);
+}
+
 static void ended(Operation *operation, const GError *error)
 {
     const Lifecycle *life = operation_world(operation);
@@ -189,6 +234,14 @@ const OperationKind resumption_kind = {.name = "resume",
                                        .plan = resume_plan,
                                        .ended = ended};
 
+const OperationKind repeated_resumption_kind = {.name = "resume-again",
+                                                .doing = "being resumed",
+                                                .what = "the resumption",
+                                                .replay = OPERATION_FINISH,
+                                                .step_time = PROGRAM_S,
+                                                .plan = resume_again_plan,
+                                                .ended = ended};
+
 /* The slice that a call names; there are no options. */
 static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation, GError **error)
 {
@@ -206,12 +259,19 @@ static gboolean is_alone(const Vgpus *vgpus, const Slice *slice)
     return share && share->vram == slice->vram;
 }
 
+/* NULL: its GPU has none here. */
+static CudaDoor *cuda_of(HostRoot *root, const Slice *slice)
+{
+    g_auto(GStrv) nodes = cuda_door_nodes(root, slice->gpu);
+
+    return nodes[0] ? cuda_door_find(root) : NULL;
+}
+
 /* Only what uses CUDA, with the slice's own processes, can be suspended. */
 static gboolean may_suspend(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
     HostRoot *root = host_root(vgpus->host);
-    g_auto(GStrv) nodes = cuda_door_nodes(root, slice->gpu);
-    g_autoptr(CudaDoor) cuda = nodes[0] ? cuda_door_find(root) : NULL;
+    g_autoptr(CudaDoor) cuda = cuda_of(root, slice);
 
     if (slice->transport != SLICE_TRANSPORT_NATIVE)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
@@ -233,29 +293,47 @@ static gboolean may_suspend(const Vgpus *vgpus, const Slice *slice, GError **err
     return FALSE;
 }
 
-static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
-                   gboolean suspended)
+/* Though it counts as running: if a way back has failed, or vgpu-suspend was run by hand. */
+static gboolean may_be_suspended(const Vgpus *vgpus, const Slice *slice)
 {
-    g_autoptr(GError) error = NULL;
-    const Slice *slice = named(vgpus, invocation, &error);
+    g_autoptr(CudaDoor) cuda = cuda_of(host_root(vgpus->host), slice);
 
-    if (slice && slice->suspended == suspended)
-        g_dbus_method_invocation_return_value(invocation, NULL);
-    else if (slice && suspended && may_suspend(vgpus, slice, &error))
-        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &suspension_kind, "suspended");
-    else if (slice && !suspended &&
-             placing_admit_resumed(vgpus->host, vgpus->slices, vgpus->tenants, slice, &error))
-        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &resumption_kind, "resumed");
-    else
-        g_dbus_method_invocation_return_gerror(invocation, error);
+    return cuda && slice->transport == SLICE_TRANSPORT_NATIVE;
 }
 
 void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    change(invocation, caller, data, TRUE);
+    Vgpus *vgpus = data;
+    g_autoptr(GError) error = NULL;
+    const Slice *slice = named(vgpus, invocation, &error);
+
+    if (slice && slice->suspended)
+        g_dbus_method_invocation_return_value(invocation, NULL);
+    else if (slice && may_suspend(vgpus, slice, &error))
+        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &suspension_kind, "suspended");
+    else
+        g_dbus_method_invocation_return_gerror(invocation, error);
+}
+
+static gboolean may_resume(const Vgpus *vgpus, const Slice *slice, GError **error)
+{
+    return !slice->suspended ||
+           placing_admit_resumed(vgpus->host, vgpus->slices, vgpus->tenants, slice, error);
 }
 
 void slice_resume(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    change(invocation, caller, data, FALSE);
+    Vgpus *vgpus = data;
+    g_autoptr(GError) error = NULL;
+    const Slice *slice = named(vgpus, invocation, &error);
+
+    if (!slice || !may_resume(vgpus, slice, &error))
+        g_dbus_method_invocation_return_gerror(invocation, error);
+    else if (slice->suspended)
+        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &resumption_kind, "resumed");
+    else if (may_be_suspended(vgpus, slice))
+        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &repeated_resumption_kind,
+                        "resumed");
+    else
+        g_dbus_method_invocation_return_value(invocation, NULL);
 }

@@ -343,9 +343,15 @@ static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, 
         authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
 }
 
-const OperationKind *const lifecycle_kinds[] = {&creation_kind,   &startup_kind, &shutdown_kind,
-                                                &alteration_kind, &removal_kind, &suspension_kind,
-                                                &resumption_kind, NULL};
+const OperationKind *const lifecycle_kinds[] = {&creation_kind,
+                                                &startup_kind,
+                                                &shutdown_kind,
+                                                &alteration_kind,
+                                                &removal_kind,
+                                                &suspension_kind,
+                                                &resumption_kind,
+                                                &repeated_resumption_kind,
+                                                NULL};
 
 /**
  * Method - one of the manager's for which the tenant counts, too

@@ -44,7 +44,7 @@ extern const OperationKind startup_kind;
 extern const OperationKind shutdown_kind;
 
 /* Of one container's slice: its programs, and what is promised to it. */
-extern const OperationKind suspension_kind, resumption_kind;
+extern const OperationKind suspension_kind, resumption_kind, repeated_resumption_kind;
 
 /* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];

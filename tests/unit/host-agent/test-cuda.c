@@ -8,6 +8,7 @@
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/doctor/doctor.h"
 #include "host-agent/model/slice.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/nvidia_driver.h"
 #include "tests/unit/file_tree.h"
@@ -358,6 +359,7 @@ static void test_hostile_elf(void)
 
 #define SUSPEND_LOG "/suspend-log"
 #define FAILS       "/suspend-fails"
+#define UNIT        "vgpu-suspend-" UUID ".service"
 
 /* A container that starts meanwhile would find no memory. */
 static void assert_no_claim(const char *uuid)
@@ -435,6 +437,60 @@ static void test_suspend_fails(void)
     fake_arbiter_close(&arbiter);
 }
 
+static gboolean has_resumed(gconstpointer at)
+{
+    g_autofree char *log = text_of(at, SUSPEND_LOG);
+
+    return log && strstr(log, "resume 77 78\n");
+}
+
+/* vgpud was killed while it suspended, which goes on without it: that ends before the way back. */
+static void test_suspend_interrupted(void)
+{
+    HostRoot *root = nvidia_tree();
+    OperationRow row = {.kind = (char *)"suspend",
+                        .objects = (char *[]){(char *)UUID, NULL},
+                        .data = (char *)"@a{sv} {}",
+                        .caller = (char *)"",
+                        .step = (char *)"suspend"};
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    fake_arbiter_open(&arbiter, root);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    g_assert_true(operation_table_begin(host_db(agent_host(at.agent)), &row, NULL));
+    file_tree_write(root, "/unit-runs", UNIT "\n");
+    agent_on_bus_restart(&at);
+    iterate_until(has_resumed, &at);
+    assert_in_file(&at, SUSPEND_LOG, UNIT " has ended\nresume 77 78\n");
+    agent_on_bus_close(&at);
+    fake_arbiter_close(&arbiter);
+}
+
+/* Its programs may have been left suspended. If that fails, they are not suspended for it. */
+static void test_resume_running(void)
+{
+    HostRoot *root = nvidia_tree();
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    fake_arbiter_open(&arbiter, root);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door guarded --uuid " UUID2, 0, UUID2, "");
+    assert_says("slice resume " UUID2, 0, "", "");
+    g_assert_false(exists(&at, SUSPEND_LOG));
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_says("slice resume " UUID, 0, "", "");
+    assert_in_file(&at, SUSPEND_LOG, "resume 77 78\n");
+    file_tree_write(root, FAILS, "resume\n");
+    assert_says("slice resume " UUID, 1, "", "cannot resume slice " UUID);
+    assert_not_in_file(&at, SUSPEND_LOG, "suspend");
+    assert_not_in_file(&at, SHARE_OF(UUID), "vram=1\n");
+    agent_on_bus_close(&at);
+    fake_arbiter_close(&arbiter);
+}
+
 static void test_suspend_refused(void)
 {
     AgentOnBus at;
@@ -466,6 +522,8 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/hostile-elf", test_hostile_elf);
     g_test_add_func("/cuda/suspend", test_suspend);
     g_test_add_func("/cuda/suspend-fails", test_suspend_fails);
+    g_test_add_func("/cuda/suspend-interrupted", test_suspend_interrupted);
+    g_test_add_func("/cuda/resume-running", test_resume_running);
     g_test_add_func("/cuda/suspend-refused", test_suspend_refused);
     return g_test_run();
 }
