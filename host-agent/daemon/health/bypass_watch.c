@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/health/bypass_watch.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
@@ -13,9 +16,10 @@
 /* No kernel reports it. */
 #define LOOK_SECONDS 10
 #define KILL_SECONDS 10
-/* Of a container: nobody keeps vgpud busy with more, which takes some 50 ms. */
+/* Of a container: nobody keeps vgpud busy with more, which takes some 150 ms. */
 #define MOST_PROCESSES 1024
 #define MOST_FILES     16384
+#define MOST_MAPS      (16u << 20)
 
 /**
  * Seen - a process that uses the GPU and is no member
@@ -50,7 +54,8 @@ static void seen_free(void *data)
 /* Those of @dir and of the cgroups below it. */
 static void add_processes(HostRoot *root, const char *dir, GArray *pids)
 {
-    g_autofree char *text = sysfs_read(root, dir, "cgroup.procs");
+    g_autofree char *path = g_build_filename(dir, "cgroup.procs", NULL);
+    g_autofree char *text = root_read(root, path, NULL);
     g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
     g_auto(GStrv) names = sysfs_list(root, dir);
 
@@ -68,16 +73,49 @@ static void add_processes(HostRoot *root, const char *dir, GArray *pids)
     }
 }
 
+/**
+ * Rest - what may still be read of a container's processes
+ * @maps: bytes of their mappings
+ */
+typedef struct {
+    guint files;
+    gsize maps;
+} Rest;
+
+static gboolean next_line(FILE *file, char **line, size_t *size, gsize *rest)
+{
+    gssize length = *rest ? getline(line, size, file) : -1;
+
+    *rest -= MIN(*rest, (gsize)MAX(length, 0));
+    return length >= 0;
+}
+
+/* A training process has thousands of mappings, in no order that helps. */
+static gboolean maps_node(HostRoot *root, guint pid, const char *node, gsize *rest)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%u/maps", pid);
+    g_autofree char *end = g_strdup_printf(" /dev/%s\n", node);
+    int fd = root_open(root, path, O_RDONLY, 0);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    gboolean found = FALSE;
+    char *line = NULL;
+    size_t size = 0;
+
+    if (!file)
+        return FALSE;
+    while (!found && next_line(file, &line, &size, rest))
+        found = g_str_has_suffix(line, end);
+    free(line);
+    fclose(file);
+    return found;
+}
+
 /* NVIDIA's driver has no fdinfo. Who has a channel of the GPU has its node mapped. */
-static gboolean has_channel(HostRoot *root, guint pid, const char *gpu)
+static gboolean has_channel(HostRoot *root, guint pid, const char *gpu, Rest *rest)
 {
     g_auto(GStrv) nodes = cuda_door_nodes(root, gpu);
-    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
-    g_autofree char *maps = nodes[0] ? sysfs_read(root, dir, "maps") : NULL;
-    g_autofree char *node = nodes[0] ? g_strdup_printf(" /dev/%s\n", nodes[0]) : NULL;
-    g_autofree char *text = maps ? g_strconcat(maps, "\n", NULL) : NULL;
 
-    return text && strstr(text, node);
+    return nodes[0] && maps_node(root, pid, nodes[0], &rest->maps);
 }
 
 static gboolean contains(const GArray *pids, guint pid)
@@ -91,16 +129,19 @@ static gboolean contains(const GArray *pids, guint pid)
 /**
  * Members - the processes that the slice's arbiter knows
  * @clients: ids of their files of the GPU
+ * @stacks: where their stacks begin, of guint64
  */
 typedef struct {
     GArray *pids;
     GHashTable *clients;
+    GArray *stacks;
 } Members;
 
 static void members_clear(Members *members)
 {
     g_array_unref(members->pids);
     g_hash_table_unref(members->clients);
+    g_array_unref(members->stacks);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Members, members_clear)
 
@@ -112,19 +153,23 @@ static gboolean read_members(HostRoot *root, const Slice *slice, Members *member
 
     if (!arbiter_members_read(root, slice->gpu, slice->uuid, members->pids, &bytes))
         return FALSE;
-    for (guint i = 0; i < members->pids->len; i++)
-        drm_process_clients(root, g_array_index(members->pids, guint, i), slice->gpu,
-                            members->clients, &files);
+    for (guint i = 0; i < members->pids->len; i++) {
+        guint pid = g_array_index(members->pids, guint, i);
+        guint64 stack = claim_process_stack(root, pid);
+
+        drm_process_clients(root, pid, slice->gpu, members->clients, &files);
+        g_array_append_val(members->stacks, stack);
+    }
     return TRUE;
 }
 
 /* It, or a parent of both, was forked and has executed nothing since: its mappings are copies. */
-static gboolean is_forked(HostRoot *root, guint pid, const GArray *members)
+static gboolean is_forked(HostRoot *root, guint pid, const Members *members)
 {
     guint64 stack = claim_process_stack(root, pid);
 
-    for (guint i = 0; stack && i < members->len; i++)
-        if (claim_process_stack(root, g_array_index(members, guint, i)) == stack)
+    for (guint i = 0; stack && i < members->stacks->len; i++)
+        if (g_array_index(members->stacks, guint64, i) == stack)
             return TRUE;
     return FALSE;
 }
@@ -134,12 +179,12 @@ static gboolean is_forked(HostRoot *root, guint pid, const GArray *members)
  * It joins with its first call, which may never come.
  */
 static gboolean goes_round(HostRoot *root, guint pid, const char *gpu, const Members *members,
-                           guint *files)
+                           Rest *rest)
 {
     if (contains(members->pids, pid))
         return FALSE;
-    return drm_process_uses(root, pid, gpu, members->clients, files) ||
-           (has_channel(root, pid, gpu) && !is_forked(root, pid, members->pids));
+    return drm_process_uses(root, pid, gpu, members->clients, &rest->files) ||
+           (!is_forked(root, pid, members) && has_channel(root, pid, gpu, rest));
 }
 
 static char *name_of(HostRoot *root, guint pid)
@@ -207,10 +252,11 @@ static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup)
     HostRoot *root = host_root(watch->host);
     g_auto(Members)
         members = {.pids = g_array_new(FALSE, FALSE, sizeof(guint)),
-                   .clients = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+                   .clients = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                   .stacks = g_array_new(FALSE, FALSE, sizeof(guint64))};
     g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autofree char *first = g_strdup(share_group_first(watch->slices, watch->claims, slice));
-    guint files = MOST_FILES;
+    Rest rest = {MOST_FILES, MOST_MAPS};
 
     if (!g_str_equal(first, slice->uuid) || !read_members(root, slice, &members))
         return;
@@ -218,7 +264,7 @@ static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup)
     for (guint i = 0; i < pids->len; i++) {
         guint pid = g_array_index(pids, guint, i);
 
-        if (goes_round(root, pid, slice->gpu, &members, &files))
+        if (goes_round(root, pid, slice->gpu, &members, &rest))
             saw(watch, slice, pid);
     }
 }

@@ -218,6 +218,43 @@ static void test_nvidia(void)
     close_container(&at, &arbiter);
 }
 
+/* A training process maps hundreds of libraries, and the GPU's node behind them. */
+static void test_nvidia_many(void)
+{
+    g_autoptr(GString) maps = g_string_new(NULL);
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    file_tree_write(at.root, "/proc/driver/nvidia/gpus/" ADDRESS "/information",
+                    "Device Minor: \t 3\n");
+    for (guint i = 0; i < 1000; i++)
+        g_string_append(maps, "7f0-7f1 r-xp 00000000 00:05 1    /usr/lib/libtorch_cuda.so\n");
+    g_string_append(maps, "7f2-7f3 rw-s 00000000 00:05 2    /dev/nvidia3\n");
+    write_proc(&at, 80, "maps", maps->str);
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
+/* A list of processes that is longer than a page. */
+static void test_many_processes(void)
+{
+    g_autoptr(GString) pids = g_string_new(NULL);
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    for (guint pid = 1000000; pid < 1000900; pid++)
+        g_string_append_printf(pids, "%u\n", pid);
+    g_string_append(pids, "79\n");
+    file_tree_write(at.root, SCOPE "/cgroup.procs", pids->str);
+    use_gpu(&at, 79);
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
 /* The program makes the file before it writes it. */
 static gboolean is_killed(gconstpointer data)
 {
@@ -264,6 +301,8 @@ int main(int argc, char **argv)
     g_test_add_func("/bypass/ancestor", test_ancestor);
     g_test_add_func("/bypass/nvidia", test_nvidia);
     g_test_add_func("/bypass/nvidia-forked", test_nvidia_forked);
+    g_test_add_func("/bypass/nvidia-many", test_nvidia_many);
+    g_test_add_func("/bypass/many-processes", test_many_processes);
     g_test_add_func("/bypass/kill", test_kill);
     g_test_add_func("/bypass/ignore", test_ignore);
     return g_test_run();
