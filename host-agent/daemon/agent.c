@@ -319,7 +319,8 @@ static gboolean make_watches(Agent *agent, GError **error)
     agent->health = health_new(agent->host, agent->slices);
     agent->pressure =
         pressure_watch_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
-    agent->bypass = bypass_watch_new(agent->host, agent->slices, agent->claims, conf->on_bypass);
+    agent->bypass = bypass_watch_new(agent->host, agent->slices, agent->claims, agent->arbiters,
+                                     conf->on_bypass);
     agent->usage = usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
     agent->scrape = scrape_new(agent->host, agent->offers, agent->slices, agent->health,
                                agent->pressure, agent->bypass, agent->claims, agent->owners);

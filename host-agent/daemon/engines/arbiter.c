@@ -337,3 +337,19 @@ gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice
     *bytes = reader.bytes;
     return TRUE;
 }
+
+static void add_members(const char *id, JsonObject *object, void *members)
+{
+    GArray *pids;
+
+    if (!json_object_has_member(object, "pids"))
+        return;
+    pids = g_array_new(FALSE, FALSE, sizeof(guint));
+    read_pids(object, pids);
+    g_hash_table_insert(members, g_strdup(id), pids);
+}
+
+gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *members)
+{
+    return read_status(root, gpu, add_members, members);
+}

@@ -98,4 +98,10 @@ GFile *arbiter_rest_file(HostRoot *root, const char *gpu);
 gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice, GArray *pids,
                               guint64 *bytes);
 
+/*
+ * The same processes of all slices: adds those whose processes the arbiter tells to @members, a
+ * table of slices' names to GArray of guint. FALSE likewise.
+ */
+gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *members);
+
 #endif

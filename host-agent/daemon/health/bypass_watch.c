@@ -9,7 +9,6 @@
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
-#include "host-agent/daemon/engines/arbiter.h"
 #include "lib/drm_clients.h"
 #include "lib/program.h"
 
@@ -37,6 +36,7 @@ struct BypassWatch {
     Host *host;
     const Slices *slices;
     const Claims *claims;
+    ArbiterSync *arbiters;
     OnBypass policy;
     GHashTable *seen; /* pid to Seen */
     guint round;
@@ -132,27 +132,37 @@ static gboolean contains(const GArray *pids, guint pid)
  * @stacks: where their stacks begin, of guint64
  */
 typedef struct {
-    GArray *pids;
+    const GArray *pids;
     GHashTable *clients;
     GArray *stacks;
 } Members;
 
 static void members_clear(Members *members)
 {
-    g_array_unref(members->pids);
     g_hash_table_unref(members->clients);
     g_array_unref(members->stacks);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Members, members_clear)
 
-/* FALSE: there was no answer, so nobody is known to be a member. */
-static gboolean read_members(HostRoot *root, const Slice *slice, Members *members)
+/*
+ * NULL: there was no answer, so nobody is known to be a member. @answers: of this look: GPU's
+ * address to arbiter_sync_members(), which is asked once for all slices there.
+ */
+static const GArray *pids_of(const BypassWatch *watch, const Slice *slice, GHashTable *answers)
 {
-    guint64 bytes = 0;
+    GHashTable *answer = g_hash_table_lookup(answers, slice->gpu);
+
+    if (!answer) {
+        answer = arbiter_sync_members(watch->arbiters, slice->gpu);
+        g_hash_table_insert(answers, g_strdup(slice->gpu), answer);
+    }
+    return g_hash_table_lookup(answer, slice->uuid);
+}
+
+static void read_members(HostRoot *root, const Slice *slice, Members *members)
+{
     guint files = MOST_FILES;
 
-    if (!arbiter_members_read(root, slice->gpu, slice->uuid, members->pids, &bytes))
-        return FALSE;
     for (guint i = 0; i < members->pids->len; i++) {
         guint pid = g_array_index(members->pids, guint, i);
         guint64 stack = claim_process_stack(root, pid);
@@ -160,7 +170,6 @@ static gboolean read_members(HostRoot *root, const Slice *slice, Members *member
         drm_process_clients(root, pid, slice->gpu, members->clients, &files);
         g_array_append_val(members->stacks, stack);
     }
-    return TRUE;
 }
 
 /* It, or a parent of both, was forked and has executed nothing since: its mappings are copies. */
@@ -247,19 +256,17 @@ static void saw(BypassWatch *watch, const Slice *slice, guint pid)
     seen->round = watch->round;
 }
 
-static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup)
+static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup, const GArray *known)
 {
     HostRoot *root = host_root(watch->host);
     g_auto(Members)
-        members = {.pids = g_array_new(FALSE, FALSE, sizeof(guint)),
+        members = {.pids = known,
                    .clients = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                    .stacks = g_array_new(FALSE, FALSE, sizeof(guint64))};
     g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
-    g_autofree char *first = g_strdup(share_group_first(watch->slices, watch->claims, slice));
     Rest rest = {MOST_FILES, MOST_MAPS};
 
-    if (!g_str_equal(first, slice->uuid) || !read_members(root, slice, &members))
-        return;
+    read_members(root, slice, &members);
     add_processes(root, cgroup, pids);
     for (guint i = 0; i < pids->len; i++) {
         guint pid = g_array_index(pids, guint, i);
@@ -267,6 +274,15 @@ static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup)
         if (goes_round(root, pid, slice->gpu, &members, &rest))
             saw(watch, slice, pid);
     }
+}
+
+/* To be freed; NULL: it is not looked at, or its share's first slice is. */
+static char *cgroup_to_look_at(const BypassWatch *watch, const Slice *slice)
+{
+    if (watch->policy == ON_BYPASS_IGNORE || slice->transport != SLICE_TRANSPORT_NATIVE ||
+        !g_str_equal(share_group_first(watch->slices, watch->claims, slice), slice->uuid))
+        return NULL;
+    return claims_cgroup(watch->claims, slice->uuid);
 }
 
 static gboolean is_past(void *pid, void *seen, void *data)
@@ -278,16 +294,17 @@ static gboolean is_past(void *pid, void *seen, void *data)
 void bypass_watch_look(BypassWatch *watch)
 {
     const GPtrArray *slices = slices_all(watch->slices);
+    g_autoptr(GHashTable) answers =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
 
     watch->round++;
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
-        g_autofree char *cgroup = slice->transport == SLICE_TRANSPORT_NATIVE
-                                      ? claims_cgroup(watch->claims, slice->uuid)
-                                      : NULL;
+        g_autofree char *cgroup = cgroup_to_look_at(watch, slice);
+        const GArray *known = cgroup ? pids_of(watch, slice, answers) : NULL;
 
-        if (cgroup && watch->policy != ON_BYPASS_IGNORE)
-            look_at(watch, slice, cgroup);
+        if (known)
+            look_at(watch, slice, cgroup, known);
     }
     g_hash_table_foreach_remove(watch->seen, is_past, watch);
 }
@@ -343,13 +360,14 @@ void bypass_watch_set_policy(BypassWatch *watch, OnBypass policy)
 }
 
 BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
-                              OnBypass policy)
+                              ArbiterSync *arbiters, OnBypass policy)
 {
     BypassWatch *watch = g_new0(BypassWatch, 1);
 
     watch->host = host;
     watch->slices = slices;
     watch->claims = claims;
+    watch->arbiters = arbiters;
     watch->policy = policy;
     watch->seen = g_hash_table_new_full(NULL, NULL, NULL, seen_free);
     return watch;

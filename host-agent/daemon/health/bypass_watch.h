@@ -12,6 +12,7 @@
 
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/sync/arbiter_sync.h"
 
 typedef enum {
     ON_BYPASS_REPORT,
@@ -23,7 +24,7 @@ typedef struct BypassWatch BypassWatch;
 
 /* All of them live longer. */
 BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
-                              OnBypass policy);
+                              ArbiterSync *arbiters, OnBypass policy);
 
 void bypass_watch_free(BypassWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BypassWatch, bypass_watch_free)

@@ -225,13 +225,19 @@ static void look_away(const char *uuid, const SliceUse *use, GArray *pids, void 
     (void)data;
 }
 
+/* One that does not exist is not waited for. */
+static gboolean was_waited_for_since(gint64 begin)
+{
+    return g_get_monotonic_time() - begin >= ARBITER_WAIT_US;
+}
+
 /* FALSE: there is no answer; @hangs: it was waited for in vain. */
 static gboolean ask(HostRoot *root, const char *gpu, SliceUseFunc func, void *data, gboolean *hangs)
 {
     gint64 begin = g_get_monotonic_time();
     gboolean answered = arbiter_status_read(root, gpu, func, data);
 
-    *hangs = !answered && g_get_monotonic_time() - begin >= ARBITER_WAIT_US;
+    *hangs = !answered && was_waited_for_since(begin);
     return answered;
 }
 
@@ -265,8 +271,8 @@ static void leave_alone(ArbiterSync *link, const char *gpu)
     g_autoptr(GTask) task = g_task_new(NULL, link->freed, answers_again, NULL);
     Probe *probe = g_new0(Probe, 1);
 
-    g_message("the arbiter of GPU %s does not answer; the usage of its slices is unknown until it "
-              "does",
+    g_message("the arbiter of GPU %s does not answer; the usage of its slices, and who goes round "
+              "it, is unknown until it does",
               gpu);
     g_hash_table_add(link->hung, g_strdup(gpu));
     probe->link = link;
@@ -336,6 +342,19 @@ static guint64 measured_of(const Report *report)
     for (guint i = 0; i < report->uses->len; i++)
         ns += g_array_index(report->uses, ReportedUse, i).use.gpu_ns;
     return ns;
+}
+
+GHashTable *arbiter_sync_members(ArbiterSync *link, const char *gpu)
+{
+    GHashTable *members =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+    gint64 begin = g_get_monotonic_time();
+
+    if (!g_hash_table_contains(link->hung, gpu) &&
+        !arbiter_all_members_read(host_root(link->host), gpu, members) &&
+        was_waited_for_since(begin))
+        leave_alone(link, gpu);
+    return members;
 }
 
 static void put_report(const ArbiterSync *link, Counters *counters, const char *gpu,

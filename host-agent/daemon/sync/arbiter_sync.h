@@ -27,4 +27,11 @@ void arbiter_sync_refresh(ArbiterSync *link);
 /* One slice was added, changed or removed, or its container has changed. */
 void arbiter_sync_update(ArbiterSync *link, const char *uuid);
 
+/*
+ * Which processes the arbiter of @gpu knows now: a table of slices' UUIDs to GArray of guint.
+ * Without an answer it is empty; an arbiter that hangs is not asked again until it answers. To be
+ * unreferenced.
+ */
+GHashTable *arbiter_sync_members(ArbiterSync *link, const char *gpu);
+
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/host-agent/fake_arbiter.h"
 
+#include <fcntl.h>
+#include <glib/gstdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -30,18 +32,38 @@ void fake_arbiter_open(FakeArbiter *arbiter, HostRoot *root)
     fake_arbiter_open_with(arbiter, root, members);
 }
 
-void fake_arbiter_open_with(FakeArbiter *arbiter, HostRoot *root, const char *text)
+int fake_arbiter_listen(HostRoot *root)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_autofree char *path = root_path(root, "/run/vgpu/governor", ADDRESS, "status.sock", NULL);
     g_autofree char *dir = g_path_get_dirname(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
-    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
-    arbiter->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    g_assert_cmpint(bind(arbiter->listener, (const struct sockaddr *)&address, sizeof(address)), ==,
-                    0);
-    g_assert_cmpint(listen(arbiter->listener, 8), ==, 0);
+    g_unlink(path);
+    g_assert_cmpuint(g_strlcpy(address.sun_path, path, sizeof(address.sun_path)), <,
+                     sizeof(address.sun_path));
+    g_assert_cmpint(bind(fd, (const struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(listen(fd, 128), ==, 0);
+    return fd;
+}
+
+guint fake_arbiter_count(int listener)
+{
+    guint count = 0;
+    int peer;
+
+    g_assert_cmpint(fcntl(listener, F_SETFL, O_NONBLOCK), ==, 0);
+    while ((peer = accept(listener, NULL, NULL)) >= 0) {
+        close(peer);
+        count++;
+    }
+    return count;
+}
+
+void fake_arbiter_open_with(FakeArbiter *arbiter, HostRoot *root, const char *text)
+{
+    arbiter->listener = fake_arbiter_listen(root);
     arbiter->text = text;
     arbiter->asked = 0;
     arbiter->thread = g_thread_new("arbiter", tell_members, arbiter);

@@ -22,4 +22,10 @@ void fake_arbiter_open_with(FakeArbiter *arbiter, HostRoot *root, const char *te
 
 void fake_arbiter_close(FakeArbiter *arbiter);
 
+/* One that hangs: its socket, which nobody answers. To be closed. */
+int fake_arbiter_listen(HostRoot *root);
+
+/* How often that one was asked since the last count. */
+guint fake_arbiter_count(int listener);
+
 #endif

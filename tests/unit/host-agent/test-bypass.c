@@ -5,6 +5,7 @@
  */
 #include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host-agent/daemon/agent.h"
 #include "host-agent/daemon/metrics/metrics_server.h"
@@ -255,6 +256,47 @@ static void test_many_processes(void)
     close_container(&at, &arbiter);
 }
 
+/* A second container on the same GPU. */
+static void claim_second(AgentOnBus *at)
+{
+    file_tree_write(at->root, "/sys/fs/cgroup/machine.slice/libpod-db.scope/cgroup.procs", "78\n");
+    write_proc(at, 78, "cgroup", "0::/machine.slice/libpod-db.scope\n");
+    assert_says("slice create half --door native --uuid " UUID2, 0, UUID2, "");
+    assert_hook_of(at, UUID2, "claim", DB, 0, "");
+}
+
+/* However many containers are on its GPU. */
+static void test_asks_once(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    claim_second(&at);
+    g_atomic_int_set(&arbiter.asked, 0);
+    bypass_watch_look(agent_bypass(at.agent));
+    g_assert_cmpint(g_atomic_int_get(&arbiter.asked), ==, 1);
+    close_container(&at, &arbiter);
+}
+
+/* The main loop waits for it once. From then on only a thread does, once a second. */
+static void test_hung(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    int hung;
+
+    open_container(&at, &arbiter, NULL);
+    claim_second(&at);
+    fake_arbiter_close(&arbiter);
+    hung = fake_arbiter_listen(at.root);
+    for (guint i = 0; i < 5; i++)
+        bypass_watch_look(agent_bypass(at.agent));
+    g_assert_cmpuint(fake_arbiter_count(hung), <, 5);
+    close(hung);
+    agent_on_bus_close(&at);
+}
+
 /* The program makes the file before it writes it. */
 static gboolean is_killed(gconstpointer data)
 {
@@ -303,6 +345,8 @@ int main(int argc, char **argv)
     g_test_add_func("/bypass/nvidia-forked", test_nvidia_forked);
     g_test_add_func("/bypass/nvidia-many", test_nvidia_many);
     g_test_add_func("/bypass/many-processes", test_many_processes);
+    g_test_add_func("/bypass/asks-once", test_asks_once);
+    g_test_add_func("/bypass/hung", test_hung);
     g_test_add_func("/bypass/kill", test_kill);
     g_test_add_func("/bypass/ignore", test_ignore);
     return g_test_run();

@@ -20,7 +20,6 @@
 
 #define GPU      "0000:02:00.0"
 #define GOVERNOR "/run/vgpu/governor/" GPU
-#define STATUS   GOVERNOR "/status.sock"
 
 static GThread *main_thread;
 static int by_main, by_others; /* queries for users, atomic */
@@ -76,34 +75,6 @@ static void test_users(void)
     iterate_until(were_asked, GINT_TO_POINTER(3)); /* the caller, jo and ann */
     g_assert_cmpint(by_main, ==, 0);
     agent_on_bus_close(&at);
-}
-
-/* A socket that nobody answers. */
-static int listen_at(HostRoot *root)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    g_autofree char *path = root_path(root, STATUS, NULL);
-    g_autofree char *dir = g_path_get_dirname(path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    g_mkdir_with_parents(dir, 0755);
-    g_assert_cmpint(snprintf(address.sun_path, sizeof(address.sun_path), "%s", path), <,
-                    sizeof(address.sun_path));
-    g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
-    g_assert_cmpint(listen(fd, 128), ==, 0);
-    return fd;
-}
-
-static guint questions(int fd)
-{
-    guint count = 0;
-    int asked;
-
-    while ((asked = accept(fd, NULL, NULL)) >= 0) {
-        close(asked);
-        count++;
-    }
-    return count;
 }
 
 static void share_gpu(AgentOnBus *at)
@@ -207,10 +178,10 @@ static void test_arbiter(void)
     int fd;
 
     share_gpu(&at);
-    fd = listen_at(at.root);
+    fd = fake_arbiter_listen(at.root);
     for (guint i = 0; i < 50; i++)
         counters_read(host_counters(agent_host(at.agent)));
-    g_assert_cmpuint(questions(fd), ==, 1);
+    g_assert_cmpuint(fake_arbiter_count(fd), ==, 1);
     close(fd);
     agent_on_bus_close(&at);
 }
