@@ -319,14 +319,12 @@ static gboolean config_export_put(const Options *options, const char *dir, const
     return TRUE;
 }
 
-/* The file below @dir that declares the tenant; a new one if none does. */
-static char *tenant_file(const ConfigTenant *tenant, const GPtrArray *declared)
+/* The file that declares the tenant; one of its name if none does. To be freed. */
+static char *tenant_file(const char *tenant, const GPtrArray *declared)
 {
-    const TenantEntry *entry = tenants_conf_find(declared, tenant->entry.name);
-    g_autofree char *base = entry ? g_path_get_basename(entry->file) : NULL;
+    const TenantEntry *entry = tenants_conf_find(declared, tenant);
 
-    return entry ? g_strconcat(TENANTS_SUBDIR "/", base, NULL)
-                 : g_strconcat(TENANTS_SUBDIR "/", tenant->entry.name, ".conf", NULL);
+    return entry ? g_path_get_basename(entry->file) : g_strconcat(tenant, ".conf", NULL);
 }
 
 static const ConfigTenant *set_by_command(const ConfigState *state, const char *name)
@@ -340,25 +338,33 @@ static const ConfigTenant *set_by_command(const ConfigState *state, const char *
     return NULL;
 }
 
-/* The file of @tenant with all tenants that it declares, as they are now. */
-static char *tenant_text(const ConfigState *state, const ConfigTenant *tenant,
-                         const GPtrArray *declared)
+/* If @file is the one of the tenant. */
+static void add_tenant_text(GString *text, const TenantEntry *entry, const char *file,
+                            const GPtrArray *declared)
 {
-    const TenantEntry *own = tenants_conf_find(declared, tenant->entry.name);
+    g_autofree char *own = tenant_file(entry->name, declared);
+    g_autofree char *group = tenants_conf_format(entry);
+
+    if (g_str_equal(own, file))
+        g_string_append_printf(text, "%s%s", text->len ? "\n" : "", group);
+}
+
+/* @file with all tenants that it declares, as they are now, and behind them those that are new. */
+static char *tenant_text(const ConfigState *state, const char *file, const GPtrArray *declared)
+{
     GString *text = g_string_new(NULL);
 
-    for (guint i = 0; own && i < declared->len; i++) {
+    for (guint i = 0; i < declared->len; i++) {
         const TenantEntry *entry = g_ptr_array_index(declared, i);
         const ConfigTenant *set = set_by_command(state, entry->name);
-        g_autofree char *group = tenants_conf_format(set ? &set->entry : entry);
 
-        if (g_str_equal(entry->file, own->file))
-            g_string_append_printf(text, "%s%s", text->len ? "\n" : "", group);
+        add_tenant_text(text, set ? &set->entry : entry, file, declared);
     }
-    if (!own) {
-        g_autofree char *group = tenants_conf_format(&tenant->entry);
+    for (guint i = 0; i < state->tenants->len; i++) {
+        const TenantEntry *entry = &((ConfigTenant *)g_ptr_array_index(state->tenants, i))->entry;
 
-        g_string_append(text, group);
+        if (!tenants_conf_find(declared, entry->name))
+            add_tenant_text(text, entry, file, declared);
     }
     return g_string_free(text, FALSE);
 }
@@ -375,8 +381,9 @@ static gboolean export_tenants(const ConfigState *state, const Options *options,
     }
     for (guint i = 0; i < state->tenants->len; i++) {
         const ConfigTenant *tenant = g_ptr_array_index(state->tenants, i);
-        g_autofree char *name = tenant_file(tenant, declared);
-        g_autofree char *text = tenant_text(state, tenant, declared);
+        g_autofree char *file = tenant_file(tenant->entry.name, declared);
+        g_autofree char *name = g_build_filename(TENANTS_SUBDIR, file, NULL);
+        g_autofree char *text = tenant_text(state, file, declared);
 
         if (!config_export_put(options, dir, name, text, error))
             return FALSE;

@@ -203,6 +203,36 @@ static void test_export(void)
     agent_on_bus_close(&at);
 }
 
+/* The file that a new tenant gets by its name may declare others. */
+static void test_export_into(void)
+{
+    AgentOnBus at;
+    g_autofree char *dir = NULL;
+    g_autofree char *line = NULL;
+    g_autofree char *printed = NULL;
+    g_autofree char *green = NULL;
+
+    open_declared(&at);
+    dir = root_path(at.root, "", NULL);
+    file_tree_write(at.root, "/etc/vgpu/tenants.d/green.conf",
+                    "[tenant green-a]\nvgpus=1\n[tenant green-b]\nvgpus=2\n");
+    assert_says("reload", 0, "", "");
+    assert_says("tenant set green --user carol", 0, "", "");
+    printed = g_strdup_printf("--root %s config export", dir);
+    assert_says(printed, 0,
+                "[tenant green-a]\nvgpus=1\n\n[tenant green-b]\nvgpus=2\n\n[tenant green]\n", "");
+    assert_says("tenant set green-b --vram 1G", 0, "", "");
+    line = g_strdup_printf("--root %s config export %s/etc/vgpu", dir, dir);
+    assert_says(line, 0, "wrote ", "");
+    green = text_of(&at, "/etc/vgpu/tenants.d/green.conf");
+    g_assert_cmpstr(green, ==,
+                    "[tenant green-a]\nvgpus=1\n\n[tenant green-b]\nvram=1G\nvgpus=2\n\n[tenant "
+                    "green]\nusers=carol\n");
+    assert_says("config apply", 0, "", "");
+    assert_says("config diff", 0, "", "");
+    agent_on_bus_close(&at);
+}
+
 #define OTHER    "0000:04:00.0"
 #define GIB      (G_GUINT64_CONSTANT(1) << 30)
 #define BOTH     "[gpu " GPU "]\nmode=shared\nvram=8G\n[gpu " OTHER "]\nmode=shared\n"
@@ -514,6 +544,7 @@ int main(int argc, char **argv)
     g_test_add_func("/config/mode", test_mode);
     g_test_add_func("/config/pool", test_pool);
     g_test_add_func("/config/export", test_export);
+    g_test_add_func("/config/export-into", test_export_into);
     g_test_add_func("/config/driver", test_driver);
     g_test_add_func("/config/driver-refuses", test_driver_refuses);
     g_test_add_func("/config/audit", test_audit);
