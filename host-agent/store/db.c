@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "lib/bus.h"
+#include "lib/database.h"
 
 /* The tables of the database, as steps from each version to the next. */
 
@@ -166,6 +167,7 @@ static const char suspensions[] =
 const char *const schema_steps[] = {first,    oversubscription, domains,     containers, displays,
                                     engines,  operations,       programs,    owners,     sharing,
                                     energies, members,          suspensions, NULL};
+G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"
@@ -212,20 +214,17 @@ static void read_version(sqlite3_stmt *row, void *data)
 static gboolean upgrade(Db *db, GError **error)
 {
     guint version = 0;
-    guint steps = 0;
 
-    while (schema_steps[steps])
-        steps++;
     if (!db_each(db, error, read_version, &version, "PRAGMA user_version", ""))
         return FALSE;
-    if (version > steps) {
+    if (version > DATABASE_VERSION) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "%s is of a newer vgpud (version %u, this one knows %u); install that one, or "
+                    "%s is of a newer vgpud (version %u, this one knows %d); install that one, or "
                     "move the file away to start with an empty one",
-                    db->path, version, steps);
+                    db->path, version, DATABASE_VERSION);
         return FALSE;
     }
-    for (; version < steps; version++) {
+    for (; version < DATABASE_VERSION; version++) {
         g_autofree char *sql =
             g_strdup_printf("BEGIN IMMEDIATE; %s PRAGMA user_version = %u; COMMIT",
                             schema_steps[version], version + 1);

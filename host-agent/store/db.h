@@ -54,7 +54,10 @@ const char *db_text(sqlite3_stmt *row, int column);
  * changed: a new one is added.
  */
 
-/* NULL terminated; the database's user_version is the number of steps that were done. */
+/*
+ * NULL terminated; the database's user_version is the number of steps that were done, in the end
+ * DATABASE_VERSION (lib/database.h).
+ */
 extern const char *const schema_steps[];
 
 #endif

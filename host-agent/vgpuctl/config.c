@@ -10,6 +10,7 @@
 #include <glib/gstdio.h>
 #include <sys/file.h>
 
+#include "lib/database.h"
 #include "lib/gpus.h"
 #include "lib/tenants_conf.h"
 #include "host-agent/vgpuctl/client.h"
@@ -448,20 +449,41 @@ static int take_text(void *text, int columns, char **values, char **names)
     return 0;
 }
 
+/* What @sql returns first; NULL: nothing. To be freed. */
+static char *query(Sqlite *sqlite, const char *sql)
+{
+    char *text = NULL;
+
+    sqlite3_exec(sqlite, sql, take_text, &text, NULL);
+    return text;
+}
+
+static gboolean check_version(Sqlite *sqlite, const char *path, GError **error)
+{
+    g_autofree char *text = query(sqlite, "PRAGMA user_version");
+    guint64 version = text ? g_ascii_strtoull(text, NULL, 10) : 0;
+    g_autofree char *why = NULL;
+
+    if (version <= DATABASE_VERSION)
+        return TRUE;
+    why = g_strdup_printf("it is of a newer vgpud (version %" G_GUINT64_FORMAT
+                          ", this one knows %d); install that one",
+                          version, DATABASE_VERSION);
+    return set_error("use", path, why, error);
+}
+
 /* It is whole, and vgpud's: SQLite has written all of it, and its version is one of ours. */
 static gboolean check(Sqlite *sqlite, const char *path, GError **error)
 {
-    g_autofree char *verdict = NULL;
-    g_autofree char *tenants = NULL;
+    g_autofree char *verdict = query(sqlite, "PRAGMA integrity_check(1)");
+    g_autofree char *tables = NULL;
 
-    if (sqlite3_exec(sqlite, "PRAGMA integrity_check(1)", take_text, &verdict, NULL) != SQLITE_OK ||
-        g_strcmp0(verdict, "ok") != 0)
+    if (g_strcmp0(verdict, "ok") != 0)
         return set_error("use", path, verdict ? verdict : sqlite3_errmsg(sqlite), error);
-    sqlite3_exec(sqlite, "SELECT count(*) FROM sqlite_master WHERE name IN ('tenant', 'slice')",
-                 take_text, &tenants, NULL);
-    if (g_strcmp0(tenants, "2") == 0)
-        return TRUE;
-    return set_error("use", path, "it is not a database of vgpud", error);
+    tables = query(sqlite, "SELECT count(*) FROM sqlite_master WHERE name IN ('tenant', 'slice')");
+    if (g_strcmp0(tables, "2") != 0)
+        return set_error("use", path, "it is not a database of vgpud", error);
+    return check_version(sqlite, path, error);
 }
 
 static gboolean copy(Sqlite *from, const char *path, GError **error)

@@ -5,10 +5,12 @@
  */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <sqlite3.h>
 #include <string.h>
 
 #include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
+#include "lib/database.h"
 #include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
@@ -509,6 +511,37 @@ static void test_other_memory(void)
     agent_on_bus_close(&at);
 }
 
+static void run_sql(const AgentOnBus *at, const char *file, const char *sql, int *number)
+{
+    g_autofree char *path = root_path(at->root, file, NULL);
+    sqlite3_stmt *statement;
+    sqlite3 *database;
+
+    g_assert_cmpint(sqlite3_open(path, &database), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), ==, SQLITE_OK);
+    if (sqlite3_step(statement) == SQLITE_ROW && number)
+        *number = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    g_assert_cmpint(sqlite3_close(database), ==, SQLITE_OK);
+}
+
+static void set_version(const AgentOnBus *at, const char *file, guint version)
+{
+    g_autofree char *sql = g_strdup_printf("PRAGMA user_version = %u", version);
+
+    run_sql(at, file, sql, NULL);
+}
+
+/* vgpud's own database is as it was. */
+static void assert_keeps_version(const AgentOnBus *at)
+{
+    int version = 0;
+
+    run_sql(at, "/var/lib/vgpu/state.db", "PRAGMA user_version", &version);
+    g_assert_cmpint(version, ==, DATABASE_VERSION);
+    g_assert_false(root_has(at->root, "/var/lib/vgpu/state.db.part"));
+}
+
 /* A backup is made while vgpud runs; it is restored only while vgpud does not run. */
 static void test_database(void)
 {
@@ -529,6 +562,10 @@ static void test_database(void)
     assert_says(restore, 6, "", "cannot restore the database while vgpud runs");
     agent_on_bus_stop(&at);
     assert_says(junk, 1, "", "cannot use ");
+    set_version(&at, "/copy.db", 1000);
+    assert_says(restore, 1, "", "copy.db: it is of a newer vgpud (version 1000, this one knows ");
+    assert_keeps_version(&at);
+    set_version(&at, "/copy.db", DATABASE_VERSION);
     assert_says(restore, 0, "restored ", "");
     agent_on_bus_start(&at);
     assert_says("tenant show green", 0, "carol", "");
