@@ -166,7 +166,8 @@ static gboolean wait_too;
 static int drain_timeout;
 
 const GOptionEntry gpu_drain_options[] = {
-    {"wait", 0, 0, G_OPTION_ARG_NONE, &wait_too, "Wait until no VM or container uses them", NULL},
+    {"wait", 0, 0, G_OPTION_ARG_NONE, &wait_too, "Wait until no VM, container or job uses them",
+     NULL},
     {"timeout", 0, 0, G_OPTION_ARG_INT, &drain_timeout,
      "With --wait: how long to wait; 0, the default: without limit", "SECONDS"},
     G_OPTION_ENTRY_NULL,
@@ -211,49 +212,57 @@ static gboolean is_of(GVariant *object, char **gpus)
     return FALSE;
 }
 
-/* vGPUs that a VM has open. One whose engine or GPU is lost is open too. */
-static gboolean add_vgpus(const Client *client, char **gpus, GPtrArray *users, GError **error)
+/* By a VM. A vGPU whose engine or GPU is lost is open too. */
+static gboolean is_open(GVariant *slice)
 {
-    g_autoptr(GVariant) vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
-    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
+    const char *device = member(slice, "Device");
 
-    for (gsize i = 0; vms && i < g_variant_n_children(vgpus); i++) {
-        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
-        const char *device = member(vgpu, "Device");
-        const char *uuid = member(vgpu, "Uuid");
-        const char *vm = "";
-
-        if (!is_of(vgpu, gpus) || g_str_equal(device, "closed") || g_str_equal(device, "stopped"))
-            continue;
-        g_variant_lookup(vms, uuid, "&s", &vm);
-        g_ptr_array_add(users, *vm ? g_strdup_printf("VM %s (vGPU %s)", vm, uuid)
-                                   : g_strdup_printf("a VM (vGPU %s)", uuid));
-    }
-    return vms != NULL;
+    return *device && !g_str_equal(device, "closed") && !g_str_equal(device, "stopped");
 }
 
-static gboolean add_slices(const Client *client, char **gpus, GPtrArray *users, GError **error)
+/* A job has its slices until it is released. To be freed; NULL: nobody uses it. */
+static char *user_of(GVariant *slice, GVariant *vms)
 {
-    g_autoptr(GVariant) slices = client_get(client, "ListSlices", NULL, NULL, error);
+    const char *container = member(slice, "Container");
+    const char *owner = member(slice, "Owner");
+    const char *uuid = member(slice, "Uuid");
+    const char *kind = *member(slice, "Device") ? "vGPU" : "slice";
+    const char *vm = member(vms, uuid);
 
-    for (gsize i = 0; slices && i < g_variant_n_children(slices); i++) {
+    if (*container)
+        return g_strdup_printf("container %s (slice %s)", container, uuid);
+    if (is_open(slice))
+        return *vm ? g_strdup_printf("VM %s (vGPU %s)", vm, uuid)
+                   : g_strdup_printf("a VM (vGPU %s)", uuid);
+    return *owner ? g_strdup_printf("job %s (%s %s)", owner, kind, uuid) : NULL;
+}
+
+/* @doors: also those that have one for containers. */
+static void add_users_of(GVariant *slices, gboolean doors, GVariant *vms, char **gpus,
+                         GPtrArray *users)
+{
+    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
         g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
-        const char *container = member(slice, "Container");
+        g_autofree char *user = user_of(slice, vms);
 
-        if (is_of(slice, gpus) && *container)
-            g_ptr_array_add(users, g_strdup_printf("container %s (slice %s)", container,
-                                                   member(slice, "Uuid")));
+        if (user && is_of(slice, gpus) && (doors || !*member(slice, "Door")))
+            g_ptr_array_add(users, g_steal_pointer(&user));
     }
-    return slices != NULL;
 }
 
-/* Of char *; NULL with @error. */
+/* Of char *; NULL with @error. A vGPU for containers is in both lists, with its container in one.
+ */
 static GPtrArray *find_users(const Client *client, char **gpus, GError **error)
 {
     g_autoptr(GPtrArray) users = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GVariant) vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
+    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
+    g_autoptr(GVariant) slices = vms ? client_get(client, "ListSlices", NULL, NULL, error) : NULL;
 
-    if (!add_vgpus(client, gpus, users, error) || !add_slices(client, gpus, users, error))
+    if (!slices)
         return NULL;
+    add_users_of(vgpus, FALSE, vms, gpus, users);
+    add_users_of(slices, TRUE, vms, gpus, users);
     return g_steal_pointer(&users);
 }
 

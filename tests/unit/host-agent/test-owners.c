@@ -71,6 +71,8 @@ static char *uuid_of(GVariant *slice)
 #define SLICE(part, more)                                                                          \
     "{'Owner': <'" OWNER "'>, 'Part': <'" part "'>, 'Pool': <'local'>, 'Uid': <uint32 0>,"         \
     " 'Gpus': <['" ADDRESS "']>, 'Vram': <uint64 4294967296>" more "}"
+/* Without a size. */
+#define ANY     "{'Owner': <'" OWNER "'>, 'Pool': <'local'>, "
 #define NATIVE  ", 'Door': <'native'>"
 #define GUARDED ", 'Door': <'guarded'>"
 
@@ -572,6 +574,54 @@ static void test_pool(void)
     agent_on_bus_close(&at);
 }
 
+/* @device: as the driver says whether a VM has the vGPU open. */
+static void vgpu_is(const AgentOnBus *at, const char *uuid, const char *device)
+{
+    g_autofree char *path = g_strdup_printf("/sys/bus/mdev/devices/%s/vgpu/state", uuid);
+    g_autofree char *state = g_strdup_printf("device=%s engine=ready\n", device);
+
+    file_tree_write(at->root, path, state);
+    agent_update_vgpu(at->agent, uuid);
+}
+
+/* A job has its slices also while no program of it runs. */
+static void test_drain(void)
+{
+    AgentOnBus at;
+    g_autofree char *native = NULL, *vm = NULL, *both = NULL, *open = NULL;
+    g_autoptr(GVariant) totals = NULL;
+
+    open_shared(&at);
+    native = made(&at, "(" SLICE("0", NATIVE) ",)");
+    vm = made(&at, "(" ANY "'Part': <'1'>, 'Door': <'vm'>, 'Type': <'half'>},)");
+    both = g_strdup_printf("in use: job " OWNER " (vGPU %s), job " OWNER " (slice %s); no new", vm,
+                           native);
+    assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", both);
+    vgpu_is(&at, vm, "running");
+    open = g_strdup_printf("in use: a VM (vGPU %s), job " OWNER " (slice %s); no new", vm, native);
+    assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", open);
+    vgpu_is(&at, vm, "closed");
+    totals = release(&at, OWNER);
+    assert_says("gpu drain --wait --timeout 30 02:00.0", 0, "", "");
+    agent_on_bus_close(&at);
+}
+
+/* Both lists have it, and it is one user. */
+static void test_drain_vfio(void)
+{
+    AgentOnBus at;
+    g_autofree char *uuid = NULL, *closed = NULL, *open = NULL;
+
+    open_shared(&at);
+    uuid = made(&at, "(" ANY "'Part': <'0'>, 'Door': <'vfio'>, 'Type': <'half'>},)");
+    closed = g_strdup_printf("in use: job " OWNER " (vGPU %s); no new", uuid);
+    assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", closed);
+    vgpu_is(&at, uuid, "running");
+    open = g_strdup_printf("in use: a VM (vGPU %s); no new", uuid);
+    assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", open);
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -586,5 +636,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/doors", test_doors);
     g_test_add_func("/owners/directory-fails", test_directory_fails);
     g_test_add_func("/owners/pool", test_pool);
+    g_test_add_func("/owners/drain", test_drain);
+    g_test_add_func("/owners/drain-vfio", test_drain_vfio);
     return g_test_run();
 }
