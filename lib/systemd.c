@@ -48,9 +48,10 @@ guint64 engine_unit_cpu_us(HostRoot *root, const char *uuid)
 GStrv engine_unit_processes(HostRoot *root, const char *uuid)
 {
     g_autofree char *dir = engine_unit_cgroup(uuid);
-    g_autofree char *text = sysfs_read(root, dir, "cgroup.procs");
+    g_autofree char *path = g_build_filename(dir, "cgroup.procs", NULL);
+    g_autofree char *text = root_read(root, path, NULL);
 
-    return g_strsplit(text ? text : "", "\n", -1);
+    return g_strsplit(text ? g_strchomp(text) : "", "\n", -1);
 }
 
 static void systemd_answered(GObject *bus, GAsyncResult *answer, void *data)
