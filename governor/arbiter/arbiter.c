@@ -47,6 +47,7 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
         scheduler_init(&arbiter->schedulers[i], clock_now());
         arbiter->next[i] = TIME_NEVER;
     }
+    rights_init(&arbiter->rights, event);
     arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);
     sd_event_add_time(event, &arbiter->timer, CLOCK_MONOTONIC, 0, 1, on_timer, arbiter);
     sd_event_source_set_enabled(arbiter->timer, SD_EVENT_OFF);
@@ -57,6 +58,7 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
 void arbiter_clear(struct arbiter *arbiter)
 {
     g_hash_table_destroy(arbiter->slices);
+    rights_clear(&arbiter->rights);
     status_end(arbiter);
     partners_end(arbiter);
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)

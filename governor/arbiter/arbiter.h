@@ -3,6 +3,7 @@
 #ifndef GOVERNOR_ARBITER_H
 #define GOVERNOR_ARBITER_H
 
+#include "rights.h"
 #include "scheduler.h"
 #include "slice.h"
 
@@ -18,6 +19,7 @@
  * @connections: of all slices; @members: those of them that have joined
  * @look: once in a turn of the event loop, however many have asked for it
  * @partners: the other arbiters of this host
+ * @rights: what members send along and nobody wants
  * @settled: members of a previous arbiter have had the time to reconnect and declare what they hold
  */
 struct arbiter {
@@ -41,6 +43,7 @@ struct arbiter {
     sd_event_source *slices_inotify;
     sd_event_source *status;
     struct partners *partners;
+    struct rights rights;
 };
 
 /* @tree replaces /. */

@@ -309,6 +309,31 @@ static bool handle(struct connection *connection, const struct mmsghdr *packets,
     return true;
 }
 
+/* -1 with EPERM: the next message has descriptors, and stays where it is. */
+static ssize_t receive_one(int fd, struct msghdr *packet)
+{
+    if (!rights_next(fd))
+        return recvmsg(fd, packet, MSG_DONTWAIT);
+    errno = EPERM;
+    return -1;
+}
+
+static int receive(const struct connection *connection, struct mmsghdr *packets)
+{
+    int count = 0;
+
+    if (!connection->takes_rights)
+        return recvmmsg(connection->fd, packets, MESSAGES_IN_TURN, MSG_DONTWAIT, NULL);
+    while (count < MESSAGES_IN_TURN) {
+        ssize_t length = receive_one(connection->fd, &packets[count].msg_hdr);
+
+        if (length < 0)
+            return count ? count : -1;
+        packets[count++].msg_len = (unsigned)length;
+    }
+    return count;
+}
+
 static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *data)
 {
     struct connection *connection = data;
@@ -319,6 +344,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
     struct mmsghdr packets[MESSAGES_IN_TURN] = {0};
     int count;
 
+    (void)fd;
     (void)revents;
     if (!rate_limit_admits(connection->slice, source))
         return 0;
@@ -327,9 +353,11 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
         packets[i].msg_hdr.msg_iov = &vectors[i];
         packets[i].msg_hdr.msg_iovlen = 1;
     }
-    count = recvmmsg(fd, packets, MESSAGES_IN_TURN, MSG_DONTWAIT, NULL);
+    count = receive(connection, packets);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
+    if (count < 0 && errno == EPERM)
+        drop(connection, "it sent descriptors");
     if (count > 0 && handle(connection, packets, count))
         return 0;
     connection_free(connection);
@@ -358,6 +386,7 @@ struct connection *connection_new(struct slice *slice, int fd)
     connection->slice = slice;
     connection->fd = fd;
     connection->pidfd = peer_pidfd(fd);
+    connection->takes_rights = rights_possible(fd);
     g_ptr_array_add(slice->connections, connection);
     slice->arbiter->connections++;
     if (sd_event_add_io(event, &connection->io, fd, EPOLLIN, on_readable, connection) < 0 ||
@@ -384,7 +413,7 @@ void connection_free(struct connection *connection)
     slice->arbiter->connections--;
     sd_event_source_disable_unref(connection->io);
     sd_event_source_disable_unref(connection->death);
-    close(connection->fd);
+    slice_close(slice, connection->fd);
     if (connection->pidfd >= 0)
         close(connection->pidfd);
     if (connection->joined) {

@@ -15,6 +15,7 @@ struct slice;
 /**
  * struct connection
  * @pidfd: reports its death even if a child has inherited the socket; -1: the kernel did not say
+ * @takes_rights: the kernel does not refuse descriptors that it sends
  * @joined: has been welcomed; @members (by class), @pages and @holding are valid
  * @postponed: a RESERVE or ATTACH that came before all holders of memory had the time to declare it
  */
@@ -24,6 +25,7 @@ struct connection {
     int pidfd;
     sd_event_source *io;
     sd_event_source *death;
+    bool takes_rights;
     bool joined;
     bool has_postponed;
     struct governor_message postponed;

@@ -36,6 +36,7 @@ int listener_new(const char *path, int type, mode_t mode, uint32_t owner)
     if (fd < 0)
         return listener_error(fd, path, "cannot make a socket");
     unlink(made);
+    rights_refuse(fd);
     if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
         (type != SOCK_DGRAM && listen(fd, 256) < 0))
         return listener_error(fd, path, "cannot listen");

@@ -119,6 +119,8 @@ static int run(const struct options *options)
         sd_event_add_signal(event, NULL, SIGINT, NULL, NULL) < 0 ||
         sd_event_add_signal(event, NULL, SIGXCPU, on_no_pause, NULL) < 0)
         return EXIT_FAILURE;
+    /* If the unit asks for it. */
+    sd_event_set_watchdog(event, true);
     arbiter_init(&arbiter, event, options->root ? options->root : "/", options->rest[0]);
     if (partners_listen(&arbiter) && conf_watch(&arbiter) && status_listen(&arbiter)) {
         sd_notify(0, "READY=1");

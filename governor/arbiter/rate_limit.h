@@ -16,9 +16,13 @@
 struct arbiter;
 struct slice;
 
-/* Tokens pay for a message, and for a line in the log. */
+/*
+ * Tokens pay for a message, for a line in the log, and for descriptors that a member has sent: so
+ * much that no more than one such connection in a second is left to another process (rights.h).
+ */
 #define RATE_MESSAGE 1
 #define RATE_DROP    50
+#define RATE_RIGHTS  20000
 
 /**
  * struct rate_limit - of a slice

@@ -10,6 +10,12 @@
 /* Connections that have not joined yet; more are closed at once. */
 #define MAX_NOT_JOINED 64
 
+void slice_close(struct slice *slice, int connection)
+{
+    if (!rights_close(&slice->arbiter->rights, connection))
+        rate_limit_spend(slice, RATE_RIGHTS);
+}
+
 bool slice_id_valid(const char *id)
 {
     return *id && *id != '.' && strlen(id) <= 64 &&
@@ -33,7 +39,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
         return 0;
     }
     if (slice->connections->len >= SLICE_MAX_MEMBERS + MAX_NOT_JOINED)
-        close(peer);
+        slice_close(slice, peer);
     else
         connection_new(slice, peer);
     rate_limit_spend_since(slice, begin);
@@ -106,7 +112,7 @@ void slice_free(struct slice *slice)
     sd_event_source_disable_unref(slice->io);
     rate_limit_clear(&slice->limit);
     if (slice->fd >= 0)
-        close(slice->fd);
+        rights_close_listener(&slice->arbiter->rights, slice->fd);
     g_free(slice->socket_path);
     g_free(slice->id);
     g_free(slice);

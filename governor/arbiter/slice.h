@@ -49,6 +49,9 @@ struct slice *slice_new(struct arbiter *arbiter, const char *id,
 /* Drops its members. The socket's file stays. */
 void slice_free(struct slice *slice);
 
+/* Closes a member's connection. Descriptors that wait there are the slice's to pay. */
+void slice_close(struct slice *slice, int connection);
+
 void slice_change(struct slice *slice, const struct slice_settings *settings);
 
 /* Tells the members how many they are. */

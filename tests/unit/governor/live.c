@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "live.h"
 
+#include "refuse_option.h"
+
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <signal.h>
@@ -15,6 +17,17 @@
 
 #define GPU    "gpu0"
 #define SECOND "gpu1"
+
+static struct {
+    int option;
+    int error;
+} refused;
+
+void live_refuse_option(int option, int error)
+{
+    refused.option = option;
+    refused.error = error;
+}
 
 static char *conf_dir_of(const struct live *live, const char *gpu)
 {
@@ -45,10 +58,12 @@ static char *read_status(const struct live *live)
 }
 
 /* The arbiter does not outlive a test that is ended. */
-static void end_with_test(void *data)
+static void set_up(void *data)
 {
     (void)data;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (refused.option)
+        refuse_option(refused.option, refused.error);
 }
 
 static GPid spawn_arbiter(const struct live *live, const char *gpu)
@@ -59,7 +74,7 @@ static GPid spawn_arbiter(const struct live *live, const char *gpu)
     GPid pid;
 
     g_assert_true(g_spawn_async_with_fds(NULL, (char **)argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD,
-                                         end_with_test, NULL, &pid, -1, log, log, &error));
+                                         set_up, NULL, &pid, -1, log, log, &error));
     g_assert_no_error(error);
     close(log);
     return pid;

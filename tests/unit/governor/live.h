@@ -38,6 +38,9 @@ struct live {
     unsigned count;
 };
 
+/* Arbiters that start from now on have a kernel that fails for a socket option; option 0: none. */
+void live_refuse_option(int option, int error);
+
 typedef void (*LiveFunc)(struct live *live, const char *socket_path, struct live_report *report);
 
 /* Starts an arbiter with @slices: names and contents of files in turn, to NULL. */

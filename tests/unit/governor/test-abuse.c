@@ -5,11 +5,14 @@
  */
 #include "governor_protocol.h"
 #include "ledger.h"
+#include "lingering.h"
 #include "live.h"
 #include "raw.h"
+#include "refuse_option.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -296,6 +299,95 @@ static void test_nonsense_usage(void)
     live_close(&live);
 }
 
+/* Far less than a descriptor of lingering_send() takes. */
+static void assert_answers(const struct live *live)
+{
+    gint64 begin = g_get_monotonic_time();
+
+    live_status(live, "a", "members");
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, G_TIME_SPAN_SECOND);
+}
+
+/* With a message that would otherwise be welcome. False: the kernel refuses it. */
+static bool pass_lingering(int fd)
+{
+    const struct governor_message idle = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                          .type = GOVERNOR_IDLE};
+
+    if (lingering_send(fd, &idle, sizeof(idle)))
+        return true;
+    g_assert_cmpint(errno, ==, EPERM);
+    return false;
+}
+
+/* What is to be read next, and what is behind a message for which the member is dropped. */
+static void lingering_messages(void)
+{
+    struct live live;
+    int next, behind;
+
+    live_open(&live, slices);
+    next = member_of_a(&live);
+    if (pass_lingering(next))
+        live_await_log(&live, "it sent descriptors");
+    assert_answers(&live);
+    close(next);
+    behind = member_of_a(&live);
+    kill(live.arbiter, SIGSTOP);
+    raw_send(behind, GOVERNOR_RELEASE, 1, 0, 0);
+    pass_lingering(behind);
+    kill(live.arbiter, SIGCONT);
+    assert_answers(&live);
+    assert_dropped(behind);
+    assert_answers(&live);
+    live_await(&live, "a", "members", 0);
+    live_close(&live);
+}
+
+/* Of a process that is gone, and of one that was not accepted before the slice ended. */
+static void lingering_ends(void)
+{
+    struct live live;
+    int fd;
+
+    live_open(&live, slices);
+    fd = member_of_a(&live);
+    kill(live.arbiter, SIGSTOP);
+    pass_lingering(fd);
+    close(fd);
+    kill(live.arbiter, SIGCONT);
+    assert_answers(&live);
+    kill(live.arbiter, SIGSTOP);
+    fd = connect_to_a(&live);
+    pass_lingering(fd);
+    live_configure(&live, "a", NULL);
+    kill(live.arbiter, SIGCONT);
+    assert_answers(&live);
+    live_await(&live, "a", "members", -1);
+    close(fd);
+    live_close(&live);
+}
+
+/* Before Linux 6.16. */
+static void on_old_kernel(void (*test)(void))
+{
+    live_refuse_option(OPTION_PASSRIGHTS, ENOPROTOOPT);
+    test();
+    live_refuse_option(0, 0);
+}
+
+static void test_lingering_messages(void)
+{
+    lingering_messages();
+    on_old_kernel(lingering_messages);
+}
+
+static void test_lingering_ends(void)
+{
+    lingering_ends();
+    on_old_kernel(lingering_ends);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -305,5 +397,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/abuse/deaf", test_deaf);
     g_test_add_func("/governor/abuse/pages", test_pages);
     g_test_add_func("/governor/abuse/nonsense-usage", test_nonsense_usage);
+    g_test_add_func("/governor/abuse/lingering-messages", test_lingering_messages);
+    g_test_add_func("/governor/abuse/lingering-ends", test_lingering_ends);
     return g_test_run();
 }
