@@ -4,6 +4,7 @@
 #include "children.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -13,6 +14,9 @@
 
 /* Time for a session to release its context. */
 #define GOING_TIME (5 * G_TIME_SPAN_SECOND)
+
+/* Until another try to make a process. */
+#define RETRY_TIME (100 * G_TIME_SPAN_MILLISECOND)
 
 void clients_init(struct clients *clients)
 {
@@ -44,6 +48,8 @@ bool clients_ready(const struct clients *clients)
 {
     bool leaving = false;
 
+    if (clients->num_left)
+        return false;
     for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
         if (!clients->table[i].pid)
             return true;
@@ -84,12 +90,35 @@ static void set_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/*
+ * The guard must not close a connection before a new session has closed its copy: that session
+ * would be the last to have it, and wait.
+ */
+static pid_t fork_apart(const struct clients *clients)
+{
+    int ends[2];
+    char none;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    pid = fork();
+    if (pid == 0)
+        close_others(clients);
+    close(ends[1]);
+    /* The end of the other one's copy. */
+    while (pid > 0 && read(ends[0], &none, 1) < 0 && errno == EINTR)
+        ;
+    close(ends[0]);
+    return pid;
+}
+
 static pid_t start(const struct clients *clients, int fd,
                    int (*serve)(int fd, const char *who, const void *data), const char *who,
                    const void *data)
 {
     pid_t guard = getpid();
-    pid_t pid = fork();
+    pid_t pid = fork_apart(clients);
 
     if (pid != 0)
         return pid;
@@ -97,9 +126,42 @@ static pid_t start(const struct clients *clients, int fd,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard)
         _exit(EXIT_FAILURE);
-    close_others(clients);
     set_signals();
     _exit(serve(fd, who, data));
+}
+
+void clients_refuse(struct clients *clients, int fd)
+{
+    clients->left[clients->num_left++] = fd;
+}
+
+/* Has what the guard has, until it is killed. */
+static pid_t make_last_holder(void)
+{
+    pid_t guard = getpid();
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == guard)
+        pause();
+    _exit(EXIT_SUCCESS);
+}
+
+void clients_close(struct clients *clients)
+{
+    pid_t pid;
+
+    if (!clients->num_left)
+        return;
+    pid = make_last_holder();
+    if (pid < 0)
+        return;
+    for (size_t i = 0; i < clients->num_left; i++)
+        close(clients->left[i]);
+    clients->num_left = 0;
+    kill(pid, SIGKILL);
 }
 
 void clients_add(struct clients *clients, int fd,
@@ -111,13 +173,13 @@ void clients_add(struct clients *clients, int fd,
 
     if (!place) {
         g_message("client %s is refused: there are %u", who, GUARD_MAX_CLIENTS);
-        close(fd);
+        clients_refuse(clients, fd);
         return;
     }
     pid = start(clients, fd, serve, who, data);
     if (pid < 0) {
         g_message("client %s is refused: no process for it: %s", who, g_strerror(errno));
-        close(fd);
+        clients_refuse(clients, fd);
         return;
     }
     *place = (struct client){.pid = pid, .fd = fd, .who = g_steal_pointer(&who)};
@@ -176,7 +238,7 @@ bool clients_none(const struct clients *clients)
 
 gint64 clients_next(const struct clients *clients)
 {
-    gint64 next = -1;
+    gint64 next = clients->num_left ? g_get_monotonic_time() + RETRY_TIME : -1;
 
     for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
         const struct client *client = &clients->table[i];
@@ -187,12 +249,12 @@ gint64 clients_next(const struct clients *clients)
     return next;
 }
 
-static void forget(struct client *client, int status)
+static void forget(struct clients *clients, struct client *client, int status)
 {
     if (WIFSIGNALED(status) && !client->kill_at)
         g_message("client %s is dropped: its session was killed by signal %d", client->who,
                   WTERMSIG(status));
-    close(client->fd);
+    clients_refuse(clients, client->fd);
     g_free(client->who);
     *client = (struct client){0};
 }
@@ -206,7 +268,7 @@ void clients_reap(struct clients *clients)
         struct client *client = find(clients, pid);
 
         if (client)
-            forget(client, status);
+            forget(clients, client, status);
         if (pid == clients->keeper)
             clients->keeper = 0;
     }

@@ -6,6 +6,10 @@
  * A session's process has a render server below it, and that a render worker. If any of them is
  * left when the session's process has ended, it becomes a child of the guard
  * (PR_SET_CHILD_SUBREAPER), and is killed.
+ *
+ * Clients can send descriptors, and whoever has a file last waits for its end: for days, if it is a
+ * TCP socket with SO_LINGER. A process that is killed does not. So the guard closes a connection
+ * only while such a process has it, too.
  */
 #ifndef GUARD_CLIENTS_H
 #define GUARD_CLIENTS_H
@@ -35,11 +39,15 @@ struct client {
 /**
  * struct clients
  * @keeper: a child that serves no client, and is left alone; 0: none, or it has ended
+ * @left, @num_left: connections of clients that are gone or refused, still to be closed. As long as
+ * there are any, no client comes
  */
 struct clients {
     pid_t keeper;
     struct client table[GUARD_MAX_CLIENTS];
     uint64_t met;
+    int left[GUARD_MAX_CLIENTS + 1];
+    size_t num_left;
 };
 
 /* Makes this process the parent of what sessions leave behind. */
@@ -47,7 +55,7 @@ void clients_init(struct clients *clients);
 
 /*
  * Whether a new client can be served, or must be refused. False: there is no place, but one is
- * being freed, and a new client can wait for it.
+ * being freed, or there are connections to be closed; a new client can wait for that.
  */
 bool clients_ready(const struct clients *clients);
 
@@ -62,6 +70,12 @@ bool clients_none(const struct clients *clients);
 void clients_add(struct clients *clients, int fd,
                  int (*serve)(int fd, const char *who, const void *data), const void *data);
 
+/* Takes @fd, of a client that is not served. */
+void clients_refuse(struct clients *clients, int fd);
+
+/* Closes connections of clients that are gone or refused, if a process can be made for that. */
+void clients_close(struct clients *clients);
+
 /*
  * Fills in the array for poll(), one entry for each connected client, GUARD_MAX_CLIENTS at most;
  * returns how many.
@@ -74,7 +88,7 @@ nfds_t clients_poll(const struct clients *clients, struct pollfd *fds);
  */
 void clients_look(struct clients *clients, const struct pollfd *fds, nfds_t count);
 
-/* When clients_look() has something to do by itself (monotonic), or -1. */
+/* When clients_look() or clients_close() has something to do by itself (monotonic), or -1. */
 gint64 clients_next(const struct clients *clients);
 
 /*

@@ -40,7 +40,7 @@ $(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,kee
 	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
-GUARD_LIVE := build/guard/t-hostile build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits
+GUARD_LIVE := build/guard/t-hostile build/guard/t-lingering build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits
 UNIT_TESTS += tests/guard/live.t tests/guard/kills.t
 UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
@@ -56,6 +56,12 @@ build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies: build/guar
 		$(wildcard tests/guard/*.h engine/guard/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -O2 -g -o $@ $(filter %.c,$^) $(ENGINE_TESTS_LIBS)
+
+build/guard/t-lingering: tests/guard/t-lingering.c tests/guard/vtest_client.c tests/unit/governor/lingering.c \
+		$(wildcard tests/guard/*.h engine/guard/*.h) tests/unit/governor/lingering.h
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -Itests/unit/governor -O2 -g -o $@ \
+		$(filter %.c,$^) $(ENGINE_TESTS_LIBS)
 
 build/guard/t-hoard: tests/guard/t-hoard.c engine/guard/vtest.h
 	@mkdir -p $(@D)

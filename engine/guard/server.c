@@ -105,7 +105,7 @@ static void take_client(struct clients *clients, const char *render_node)
         serving.keeper = keeper_connect(&keeper);
     if (keeper.pid && serving.keeper < 0) {
         g_message("a client is refused: no connection to the keeper: %s", g_strerror(errno));
-        close(fd);
+        clients_refuse(clients, fd);
         return;
     }
     clients_add(clients, fd, serve, &serving);
@@ -186,8 +186,10 @@ bool server_run(int fd, const char *render_node, GError **error)
     watchdog_setup();
     while (!terminated) {
         nfds_t count;
-        int ready = wait_for_work(&clients, fds, &count);
+        int ready;
 
+        clients_close(&clients);
+        ready = wait_for_work(&clients, fds, &count);
         if (ready < 0 && errno != EINTR) {
             g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "ppoll: %s", g_strerror(errno));
             return false;

@@ -105,6 +105,11 @@ kill 'KILL', worker($guard->{pid});
 is(finish($lost, 60), 0, 'when its render worker is killed, the wait hangs up, and its ring says why') or diag(output($lost));
 ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
 
+# Descriptors whose end takes seconds.
+my $lingering = start('lingering', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-lingering', $guard->{pid});
+is(finish($lingering, 120), 0, 'the guard does not wait for what clients send along') or diag(output($lingering));
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
+
 my $asleep = start('asleep', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-asleep');
 is(finish($asleep, 60), 0, 'a render worker that sleeps with commands in its ring is woken') or diag(output($asleep));
 like(output($guard), qr/slept with commands in a ring, and is woken/, 'and that is said');
