@@ -8,7 +8,6 @@
 #include "renderer.h"
 #include "resource.h"
 #include "resource_commands.h"
-#include "shader_cache.h"
 
 #include <string.h>
 #include <virglrenderer.h>
@@ -106,8 +105,6 @@ bool engine_reset(struct engine *engine)
     g_hash_table_remove_all(engine->resources);
     fence_forget_all(&engine->fences);
     parking_clear(&engine->parking);
-    /* The next driver of the device may be another VM's. */
-    shader_cache_empty();
 
     /* Memory for one large request must not stay allocated. */
     if (engine->request_buf_size > FIRST_REQUEST_BUF) {

@@ -7,6 +7,7 @@
 #include "exit_code.h"
 #include "poller.h"
 #include "queue.h"
+#include "shader_cache.h"
 #include "state.h"
 #include "stuck.h"
 #include "watch.h"
@@ -161,6 +162,12 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, bool *stop, GErr
         return false;
     }
     kill_strays(engine);
+    /* The next driver of the device may be another VM's. */
+    if (!shader_cache_empty()) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL,
+                    "the compiled shaders cannot be removed");
+        return false;
+    }
     ret = transport->ops->reset_done(transport, epoch);
     /* It was closed meanwhile, so another reset is awaited. */
     if (ret == -ESTALE && is_closed(engine))

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <glib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Less than the units' file system has. Mesa's first, NVIDIA's is in bytes. */
@@ -14,39 +15,74 @@
 
 static char *used;
 
+/*
+ * A folder that its owner may not list or change is given back to the owner: what is in it could
+ * still be reached by its name. chmod() of a folder by its descriptor, because only Linux 6.6 has a
+ * call that does not follow links.
+ */
+static int open_folder(int parent, const char *name)
+{
+    char path[sizeof("/proc/self/fd/") + 16];
+    int folder = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd;
+
+    if (folder < 0)
+        return -1;
+    g_snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
+    chmod(path, 0700);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(folder);
+    return fd;
+}
+
+static bool empty(int fd);
+
+static bool take_away(int parent, const char *name)
+{
+    if (unlinkat(parent, name, 0) == 0)
+        return true;
+    return errno == EISDIR && empty(open_folder(parent, name)) &&
+           unlinkat(parent, name, AT_REMOVEDIR) == 0;
+}
+
 /* @fd is taken. Names are a render worker's: nothing is followed out of the directory. */
-static void empty(int fd)
+static bool empty(int fd)
 {
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
+    bool all = true;
 
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return;
+        return false;
     }
     while ((entry = readdir(dir))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) == 0 || errno != EISDIR)
-            continue;
-        empty(openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            all &= take_away(fd, entry->d_name);
     }
     closedir(dir);
+    return all;
 }
 
-void shader_cache_empty(void)
+bool shader_cache_empty(void)
 {
-    if (used)
-        empty(open(used, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int fd;
+
+    if (!used)
+        return true;
+    fd = open(used, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return (fd < 0 && errno == ENOENT) || empty(fd);
 }
 
 void shader_cache_use(const char *directory)
 {
     g_free(used);
     used = g_strdup(directory);
-    shader_cache_empty();
+    if (!shader_cache_empty()) {
+        g_message("%s: cannot be emptied: compiled shaders are not kept", used);
+        g_clear_pointer(&used, g_free);
+    }
     if (!used) {
         g_setenv("MESA_SHADER_CACHE_DISABLE", "true", TRUE);
         g_setenv("__GL_SHADER_DISK_CACHE", "0", TRUE);

@@ -8,13 +8,19 @@
 #ifndef ENGINE_SHADER_CACHE_H
 #define ENGINE_SHADER_CACHE_H
 
+#include <stdbool.h>
+
 /*
  * For render workers that start from now on. @directory: empty from here on; NULL: no cache, which
  * is also so before the first call. If it is missing or cannot be written, drivers do without.
+ * So they do if it cannot be emptied.
  */
 void shader_cache_use(const char *directory);
 
-/* Nothing if there is no cache. No render worker may be left. */
-void shader_cache_empty(void);
+/*
+ * Nothing if there is no cache. No render worker may be left. False: something is still in it. Then
+ * this process must end, so that its unit gets another directory.
+ */
+bool shader_cache_empty(void);
 
 #endif /* ENGINE_SHADER_CACHE_H */

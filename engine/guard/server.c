@@ -138,12 +138,15 @@ static void after_clients_ended(struct clients *clients)
         empty_cache_at = g_get_monotonic_time() + CACHE_KEPT;
 }
 
-static void look_at_cache(void)
+static bool look_at_cache(GError **error)
 {
     if (!empty_cache_at || g_get_monotonic_time() < empty_cache_at)
-        return;
-    shader_cache_empty();
+        return true;
     empty_cache_at = 0;
+    if (shader_cache_empty())
+        return true;
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "the compiled shaders cannot be removed");
+    return false;
 }
 
 static gint64 earlier(gint64 a, gint64 b)
@@ -200,7 +203,8 @@ bool server_run(int fd, const char *render_node, GError **error)
             child_died = 0;
             after_clients_ended(&clients);
         }
-        look_at_cache();
+        if (!look_at_cache(error))
+            return false;
         if (keeper.pid && !clients.keeper) {
             g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL,
                         "the keeper has ended: what clients keep would not be charged");

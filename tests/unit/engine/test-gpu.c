@@ -393,6 +393,43 @@ static void child_cache(void)
     _exit(getenv("MESA_SHADER_CACHE_DISABLE") ? 0 : 5);
 }
 
+/*
+ * A worker that is not root: folders that cannot be listed or changed, though what is in them can
+ * be reached by its name.
+ */
+static void child_hidden_cache(void)
+{
+    g_autofree char *cache = NULL;
+    g_autofree char *line = NULL;
+
+    if (setresuid(65534, 65534, 65534) != 0)
+        _exit(77);
+    cache = g_dir_make_tmp("shaders-XXXXXX", NULL);
+    line = g_strdup_printf("cd %s && mkdir -p a/b c d/e && touch a/b/file c/file d/e/file && "
+                           "chmod 0300 a/b a && chmod 0500 c && chmod 0 d/e d",
+                           cache);
+    if (system(line) != 0)
+        _exit(1);
+    shader_cache_use(cache);
+    if (!getenv("MESA_SHADER_CACHE_DIR"))
+        _exit(2);
+    _exit(rmdir(cache) == 0 ? 0 : 3);
+}
+
+/* What belongs to somebody else cannot be emptied: it is not used. */
+static void child_foreign_cache(void)
+{
+    g_autofree char *cache = g_dir_make_tmp("shaders-XXXXXX", NULL);
+    g_autofree char *line = g_strdup_printf("mkdir %s/a && touch %s/a/file", cache, cache);
+
+    if (system(line) != 0 || chmod(cache, 01777) != 0)
+        _exit(1);
+    if (setresuid(65534, 65534, 65534) != 0)
+        _exit(77);
+    shader_cache_use(cache);
+    _exit(getenv("MESA_SHADER_CACHE_DIR") ? 2 : 0);
+}
+
 static bool opens(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC, 0600);
@@ -450,6 +487,19 @@ static void test_cache(void)
     g_assert_cmpint(run_child(child_cache), ==, 0);
 }
 
+static void test_hidden_cache(void)
+{
+    int hidden = run_child(child_hidden_cache);
+    int foreign = run_child(child_foreign_cache);
+
+    if (hidden == 77 || foreign == 77) {
+        g_test_skip("needs root, to be somebody else");
+        return;
+    }
+    g_assert_cmpint(hidden, ==, 0);
+    g_assert_cmpint(foreign, ==, 0);
+}
+
 static void test_sandbox(void)
 {
     int status = run_child(child_sandbox);
@@ -480,6 +530,7 @@ int main(int argc, char **argv)
     g_test_add_func("/options/parse", test_options);
     g_test_add_func("/sandbox/environment", test_environment);
     g_test_add_func("/sandbox/shader-cache", test_cache);
+    g_test_add_func("/sandbox/hidden-shader-cache", test_hidden_cache);
     g_test_add_func("/sandbox/landlock", test_sandbox);
     return g_test_run();
 }

@@ -77,12 +77,35 @@ static void test_cache(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_autofree char *cache = g_dir_make_tmp("shaders-XXXXXX", NULL);
     g_autofree char *file = g_build_filename(cache, "compiled", NULL);
 
+    const struct vgpu_engine_event events[] = {
+        {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch},
+        {.events = VGPU_EVENT_REMOVED},
+    };
+
     shader_cache_use(cache);
     g_assert_true(g_file_set_contents(file, "", 0, NULL));
-    engine_reset(&f->engine);
+    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    g_assert_true(loop_run(&f->engine, NULL));
     shader_cache_use(NULL);
     g_assert_cmpint(g_access(file, F_OK), <, 0);
     g_assert_no_errno(g_rmdir(cache));
+    done(f);
+}
+
+/* The next engine has another one. */
+static void test_cache_stays(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    g_autofree char *cache = g_dir_make_tmp("shaders-XXXXXX", NULL);
+    const struct vgpu_engine_event reset = {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch};
+
+    shader_cache_use(cache);
+    g_assert_no_errno(g_rmdir(cache));
+    g_assert_true(g_file_set_contents(cache, "no folder", -1, NULL));
+    tell(f, 1, &reset, -EIO);
+    assert_ends(f, EXIT_CODE_INTERNAL, "compiled shaders");
+    g_assert_cmpuint(f->driver.reset_dones, ==, 0);
+    g_assert_no_errno(g_unlink(cache));
+    shader_cache_use(NULL);
 }
 
 /* What was in the queue before, what comes with a kick, a reset in between, and the end. */
@@ -349,6 +372,7 @@ int main(int argc, char **argv)
     fixture_test("/loop/closed-meanwhile", 0, test_closed_meanwhile);
     fixture_test("/loop/closed-and-removed", 0, test_closed_and_removed);
     fixture_test("/loop/shader-cache", 0, test_cache);
+    fixture_test("/loop/shader-cache-stays", 0, test_cache_stays);
     fixture_test("/loop/driver-fails", 0, test_driver_fails);
     fixture_test("/loop/child", 0, test_child);
     fixture_test("/loop/strays", 0, test_strays);
