@@ -3,6 +3,7 @@
 #include "clock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -18,14 +19,19 @@
 #define SO_PEERPIDFD 77
 #endif
 
-static pid_t peer_pid(int fd)
+static struct ucred peer_of(int fd)
 {
-    struct ucred peer = {0};
+    struct ucred peer = {.uid = (uid_t)-1};
     socklen_t length = sizeof(peer);
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
-        return 0;
-    return peer.pid;
+        peer.pid = 0;
+    return peer;
+}
+
+static pid_t peer_pid(int fd)
+{
+    return peer_of(fd).pid;
 }
 
 pid_t connection_pid(const struct connection *connection)
@@ -33,16 +39,43 @@ pid_t connection_pid(const struct connection *connection)
     return peer_pid(connection->fd);
 }
 
+/* Effective, as SO_PEERCRED's. */
+static uid_t user_of(pid_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)pid);
+    g_autofree char *text = NULL;
+    unsigned user = (unsigned)-1;
+    const char *line;
+
+    if (g_file_get_contents(path, &text, NULL, NULL) && (line = strstr(text, "\nUid:")))
+        sscanf(line, "\nUid: %*u %u", &user);
+    return user;
+}
+
+/*
+ * The process may have ended, and another one have its number. All that can be seen of that is
+ * another user.
+ */
+static int pidfd_of_number(int fd)
+{
+    struct ucred peer = peer_of(fd);
+    int pidfd = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1;
+
+    if (pidfd < 0 || user_of(peer.pid) == peer.uid)
+        return pidfd;
+    close(pidfd);
+    return -1;
+}
+
+/* Linux 6.5 has the option. With any other failure the process is not known. */
 static int peer_pidfd(int fd)
 {
     socklen_t length = sizeof(int);
     int pidfd = -1;
-    pid_t pid;
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0)
         return pidfd;
-    pid = peer_pid(fd);
-    return pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    return errno == ENOPROTOOPT ? pidfd_of_number(fd) : -1;
 }
 
 static bool drop(const struct connection *connection, const char *why)
@@ -378,10 +411,23 @@ static int on_death(sd_event_source *source, int fd, uint32_t revents, void *dat
     return 0;
 }
 
+static bool watch(struct connection *connection)
+{
+    sd_event *event = connection->slice->arbiter->event;
+
+    if (connection->pidfd < 0)
+        return drop(connection, "the kernel does not know its process any more");
+    if (sd_event_add_io(event, &connection->io, connection->fd, EPOLLIN, on_readable, connection) >=
+            0 &&
+        sd_event_add_io(event, &connection->death, connection->pidfd, EPOLLIN, on_death,
+                        connection) >= 0)
+        return true;
+    return drop(connection, "there are no descriptors or memory to watch it");
+}
+
 struct connection *connection_new(struct slice *slice, int fd)
 {
     struct connection *connection = g_new0(struct connection, 1);
-    sd_event *event = slice->arbiter->event;
 
     connection->slice = slice;
     connection->fd = fd;
@@ -389,14 +435,10 @@ struct connection *connection_new(struct slice *slice, int fd)
     connection->takes_rights = rights_possible(fd);
     g_ptr_array_add(slice->connections, connection);
     slice->arbiter->connections++;
-    if (sd_event_add_io(event, &connection->io, fd, EPOLLIN, on_readable, connection) < 0 ||
-        (connection->pidfd >= 0 && sd_event_add_io(event, &connection->death, connection->pidfd,
-                                                   EPOLLIN, on_death, connection) < 0)) {
-        drop(connection, "there are no descriptors or memory to watch it");
-        connection_free(connection);
-        return NULL;
-    }
-    return connection;
+    if (watch(connection))
+        return connection;
+    connection_free(connection);
+    return NULL;
 }
 
 void connection_free(struct connection *connection)

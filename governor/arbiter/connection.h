@@ -14,7 +14,7 @@ struct slice;
 
 /**
  * struct connection
- * @pidfd: reports its death even if a child has inherited the socket; -1: the kernel did not say
+ * @pidfd: reports its death even if a child has inherited the socket
  * @takes_rights: the kernel does not refuse descriptors that it sends
  * @joined: has been welcomed; @members (by class), @pages and @holding are valid
  * @postponed: a RESERVE or ATTACH that came before all holders of memory had the time to declare it
@@ -35,8 +35,8 @@ struct connection {
 };
 
 /*
- * Takes ownership of @fd. NULL, and @fd is closed, if there is no memory or descriptor; that is
- * logged.
+ * Takes ownership of @fd. NULL, and @fd is closed, if its process is not known or there is no
+ * memory or descriptor; that is logged.
  */
 struct connection *connection_new(struct slice *slice, int fd);
 

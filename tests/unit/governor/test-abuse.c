@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *const slices[] = {"a", "[slice]\nvram=1000000\n", NULL};
@@ -388,6 +389,55 @@ static void test_lingering_ends(void)
     on_old_kernel(lingering_ends);
 }
 
+/* With a kernel that answers SO_PEERPIDFD by @error. */
+static void open_without_pidfd(struct live *live, int error)
+{
+    live_refuse_option(OPTION_PEERPIDFD, error);
+    live_open(live, slices);
+    live_refuse_option(0, 0);
+}
+
+/* Its number may be another process' by now. */
+static void test_gone_peer(void)
+{
+    struct live live;
+
+    open_without_pidfd(&live, ESRCH);
+    assert_dropped(connect_to_a(&live));
+    live_await_log(&live, "the kernel does not know its process any more");
+    live_close(&live);
+}
+
+/* Before Linux 6.5 there is nothing but the number, and who made the connection. */
+static void test_number_of_another(void)
+{
+    struct live live;
+    pid_t pid;
+
+    if (geteuid() != 0) {
+        g_test_skip("needs root, to be somebody else");
+        return;
+    }
+    open_without_pidfd(&live, ENOPROTOOPT);
+    close(member_of_a(&live));
+    kill(live.arbiter, SIGSTOP);
+    pid = fork();
+    if (!pid) {
+        int fd = connect_to_a(&live);
+
+        g_assert_no_errno(setresuid(65534, 65534, 65534));
+        raise(SIGSTOP);
+        close(fd);
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(pid, NULL, WUNTRACED), ==, pid);
+    kill(live.arbiter, SIGCONT);
+    live_await_log(&live, "the kernel does not know its process any more");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    live_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -399,5 +449,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/abuse/nonsense-usage", test_nonsense_usage);
     g_test_add_func("/governor/abuse/lingering-messages", test_lingering_messages);
     g_test_add_func("/governor/abuse/lingering-ends", test_lingering_ends);
+    g_test_add_func("/governor/abuse/gone-peer", test_gone_peer);
+    g_test_add_func("/governor/abuse/number-of-another", test_number_of_another);
     return g_test_run();
 }
