@@ -47,7 +47,7 @@ static struct page *vgpu_blank_recycle(struct vgpu *vgpu)
 	}
 	mutex_unlock(&vgpu->map_lock);
 	if (page)
-		unmap_mapping_range(vgpu->inode->i_mapping, offset, PAGE_SIZE, 1);
+		unmap_mapping_range(vgpu->window_inode->i_mapping, offset, PAGE_SIZE, 1);
 	return page;
 }
 
@@ -97,7 +97,7 @@ void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size)
 	}
 	mutex_unlock(&vgpu->map_lock);
 
-	unmap_mapping_range(vgpu->inode->i_mapping, offset, size, 1);
+	unmap_mapping_range(vgpu->window_inode->i_mapping, offset, size, 1);
 
 	list_for_each_entry_safe(page, next, &pages, lru) {
 		list_del(&page->lru);

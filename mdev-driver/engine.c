@@ -193,7 +193,7 @@ static int vgpu_engine_open(struct inode *inode, struct file *file)
 	opened->vgpu = vgpu;
 	file->private_data = opened;
 	/* Allows to remove this file's mappings: see anon_inode.c. */
-	file->f_mapping = vgpu->inode->i_mapping;
+	file->f_mapping = vgpu->pins_inode->i_mapping;
 	return nonseekable_open(inode, file);
 }
 

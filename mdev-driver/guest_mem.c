@@ -387,7 +387,7 @@ static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object
 			object->pages[i] = (void *)((unsigned long)object->pages[i] | 1);
 	mutex_unlock(&vgpu->map_lock);
 
-	unmap_mapping_range(vgpu->inode->i_mapping, object->offset + (first << PAGE_SHIFT),
+	unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset + (first << PAGE_SHIFT),
 			    count << PAGE_SHIFT, 1);
 
 	for (i = first; i < first + count; i++, iova += PAGE_SIZE) {
@@ -501,7 +501,7 @@ void vgpu_mem_end_epoch(struct vgpu *vgpu)
 	mutex_lock(&vgpu->map_lock);
 	mem->epoch_offset = mem->next_offset;
 	mutex_unlock(&vgpu->map_lock);
-	unmap_mapping_range(vgpu->inode->i_mapping, VGPU_MEM_OFFSET_BASE,
+	unmap_mapping_range(vgpu->pins_inode->i_mapping, VGPU_MEM_OFFSET_BASE,
 			    mem->next_offset - VGPU_MEM_OFFSET_BASE, 1);
 	vgpu_mem_fill_blank(mem->blank);
 	vgpu_mem_fill_blank(mem->stale);

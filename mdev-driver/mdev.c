@@ -56,7 +56,7 @@ int vgpu_object_init(struct vgpu *vgpu)
 	ret = vgpu_mem_init(vgpu);
 	if (ret)
 		goto err_free;
-	ret = vgpu_anon_inode_new(vgpu);
+	ret = vgpu_anon_inodes_new(vgpu);
 	if (ret)
 		goto err_mem;
 	return 0;
@@ -80,7 +80,7 @@ void vgpu_object_fini(struct vgpu *vgpu)
 	vgpu_window_fini(vgpu);
 	if (vgpu->window_bytes_open)
 		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
-	vgpu_anon_inode_free(vgpu);
+	vgpu_anon_inodes_free(vgpu);
 	vgpu_mem_fini(vgpu);
 	kvfree(vgpu->bounce);
 	kfree(vgpu->chain);

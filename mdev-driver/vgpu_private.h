@@ -15,6 +15,8 @@
  * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
  * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock. No notifier
  * takes vgpu->window.table_lock, so that a page table may be allocated under it.
+ * The kernel's locks of the two address spaces nest, too: pins_inode's > window_inode's. Notifiers of
+ * an engine that loses a pin take the latter.
  * A VMM can make the driver wait for its memory for ever, under vgpu->lock and mem.lock. So vgpu->lock
  * is taken by nobody whom other tenants wait for: readers of sysfs take vgpu->state_lock, and events to
  * udev vgpu->tell_lock. These two and vgpu->params_lock are leaves.
@@ -389,7 +391,8 @@ struct vgpu {
 	struct ratelimit_state tell_limit;
 	struct delayed_work tell_work;
 
-	struct inode *inode;
+	struct inode *window_inode;
+	struct inode *pins_inode;
 	struct file *window_file;
 	struct device *node_dev;
 	int minor;
@@ -579,13 +582,11 @@ void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues);
 int vgpu_engine_wait_ready(struct vgpu *vgpu);
 void vgpu_engine_detach(struct vgpu *vgpu, bool lost);
 
-/* anon_inode.c: an address space per vGPU for what it maps into VMM and engine */
-int vgpu_anon_fs_init(void);
-void vgpu_anon_fs_exit(void);
-int vgpu_anon_inode_new(struct vgpu *vgpu);
-void vgpu_anon_inode_free(struct vgpu *vgpu);
+/* anon_inode.c: the address spaces of what a vGPU maps into VMM and engine */
+int vgpu_anon_inodes_new(struct vgpu *vgpu);
+void vgpu_anon_inodes_free(struct vgpu *vgpu);
 
-/* Where in that address space MEM_PIN's objects begin; the window lies at 0. */
+/* Where in an engine's file MEM_PIN's objects begin. */
 #define VGPU_MEM_OFFSET_BASE	(1ull << 44)
 
 #endif /* VGPU_PRIVATE_H */

@@ -29,7 +29,7 @@
 
 static void vgpu_window_zap(struct vgpu *vgpu, u64 offset, u64 size)
 {
-	unmap_mapping_range(vgpu->inode->i_mapping, offset, size, 1);
+	unmap_mapping_range(vgpu->window_inode->i_mapping, offset, size, 1);
 }
 
 struct vgpu_range *vgpu_range_find(struct vgpu *vgpu, u64 offset)
@@ -141,6 +141,7 @@ static void vgpu_range_remove(struct vgpu_range *range)
 
 	vgpu_window_forget_found(vgpu, range);
 	mutex_lock(&vgpu->map_lock);
+	range->zapped = true;
 	list_add_tail(&range->reap, &vgpu->window.reaped);
 	mutex_unlock(&vgpu->map_lock);
 	queue_work(system_unbound_wq, &vgpu->window.reap_work);
@@ -149,7 +150,8 @@ static void vgpu_range_remove(struct vgpu_range *range)
 /*
  * The engine's memory changes. Pages without a reference of ours must be removed from the guest
  * when this returns. Pinned ones are removed, too, because the engine has unmapped or replaced
- * them, except at the engine's end.
+ * them, except at the engine's end. Of a range that was unpublished nothing is left there, and the
+ * engine may have something else at that address already.
  */
 static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 				  const struct mmu_notifier_range *event, unsigned long seq)
@@ -167,17 +169,18 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 	mmu_interval_set_seq(notifier, seq);
 	if (event->event == MMU_NOTIFY_RELEASE)
 		range->orphan = true;
-	zap = !range->orphan || range->kind == VGPU_RANGE_DEVICE;
+	zap = !range->zapped && (!range->orphan || range->kind == VGPU_RANGE_DEVICE);
 	range->leaving += zap;
 	mutex_unlock(&vgpu->map_lock);
 	if (!zap)
 		return true;
 
 	/*
-	 * Zapping calls the VMM's notifiers from the engine's. The order of the two address spaces
-	 * is always this one: a VMM's window is never publishable, so there is no recursion.
-	 * lockdep has only one class for all of them.
+	 * Zapping calls the VMM's notifiers from the engine's, and the engine's may have been called
+	 * for any mapping that it has put there, a pin of ours, too. So pins have an address space of
+	 * their own. A window of a VMM is in no engine. lockdep has only one class for all notifiers.
 	 */
+	lockdep_assert_not_held(&vgpu->window_inode->i_mapping->i_mmap_rwsem);
 	lockdep_off();
 	vgpu_window_zap(vgpu, range->offset + (start - range->addr), end - start);
 	lockdep_on();

@@ -17,6 +17,7 @@ enum vgpu_range_kind {
  * @file: the file that the engine had mapped there when it published
  * @pages: of VGPU_RANGE_SHMEM: pinned so far; under map_lock
  * @dead: unpublished; under map_lock
+ * @zapped: and out of the guest for good; under map_lock
  * @orphan: its engine is gone; @pages gets no more; under map_lock
  * @leaving: invalidations that are taking pages out of @pages: none of them may be mapped;
  *	under map_lock
@@ -35,6 +36,7 @@ struct vgpu_range {
 	struct page **pages;
 	struct mmu_interval_notifier notifier;
 	bool dead;
+	bool zapped;
 	bool orphan;
 	unsigned int leaving;
 };

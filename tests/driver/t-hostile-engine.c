@@ -454,6 +454,111 @@ static void test_vm_goes_away(void)
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
 }
 
+/* The ranges at one address: each of their notifiers runs when that address changes. */
+#define SAME_PLACE 256
+
+typedef struct {
+    uint64_t addr;
+    uint64_t ms;
+} PinOverCall;
+
+typedef struct {
+    EngineCtx *ctx;
+    uint64_t offset;
+    int64_t end;
+} Mapper;
+
+/* Whoever maps or unmaps a file waits until nobody looks for its mappings. */
+static void *map_and_unmap(void *data)
+{
+    Mapper *mapper = data;
+
+    while (now_ms() < mapper->end) {
+        void *addr =
+            mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, mapper->ctx->fd, (off_t)mapper->offset);
+
+        if (addr == MAP_FAILED || munmap(addr, PAGE_BYTES))
+            return GINT_TO_POINTER(errno);
+    }
+    return NULL;
+}
+
+static int pin_page(EngineCtx *ctx, uint64_t epoch, uint64_t *offset)
+{
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 4 * MIB, PAGE_BYTES};
+    struct vgpu_mem_pin pin = {
+        .argsz = sizeof(pin), .epoch = epoch, .entries = (uintptr_t)&entry, .nentries = 1};
+    int ret = engine_ioctl(ctx, VGPU_ENGINE_MEM_PIN, &pin);
+
+    *offset = pin.offset;
+    return ret;
+}
+
+static int pin_over_and_unpin(EngineCtx *ctx, uint64_t epoch, uint64_t at)
+{
+    struct vgpu_mem_unpin unpin = {.argsz = sizeof(unpin), .epoch = epoch};
+    uint64_t offset;
+    int ret = pin_page(ctx, epoch, &offset);
+    void *addr;
+
+    if (ret)
+        return ret;
+    unpin.offset = offset;
+    addr = mmap((void *)(uintptr_t)at, PAGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, ctx->fd,
+                (off_t)offset);
+    if (addr == MAP_FAILED)
+        return -errno;
+    *(volatile uint8_t *)addr;
+    return engine_ioctl(ctx, VGPU_ENGINE_MEM_UNPIN, &unpin);
+}
+
+static int call_pin_over(EngineCtx *ctx, void *arg)
+{
+    const PinOverCall *call = arg;
+    Mapper mapper = {.ctx = ctx, .end = now_ms() + (int64_t)call->ms};
+    uint64_t epoch = engine_epoch(ctx);
+    void *error = NULL;
+    pthread_t thread;
+    int ret = pin_page(ctx, epoch, &mapper.offset);
+
+    for (unsigned i = 0; !ret && i < SAME_PLACE; i++) {
+        struct vgpu_window_range range = {
+            .argsz = sizeof(range),
+            .epoch = epoch,
+            .offset = i * PAGE_BYTES,
+            .size = PAGE_BYTES,
+            .addr = call->addr,
+        };
+
+        ret = engine_ioctl(ctx, VGPU_ENGINE_WINDOW_PUBLISH, &range);
+    }
+    if (ret)
+        return ret;
+    if (pthread_create(&thread, NULL, map_and_unmap, &mapper))
+        return -EAGAIN;
+    while (!ret && now_ms() < mapper.end)
+        ret = pin_over_and_unpin(ctx, epoch, call->addr);
+    pthread_join(thread, &error);
+    return ret ?: -GPOINTER_TO_INT(error);
+}
+
+/*
+ * Guest memory that is taken out of the engine, at an address that is published too: the driver then
+ * looks for the mappings of two things, one within the other, while another thread wants to change
+ * them. Once that stopped both for ever.
+ */
+static void test_pin_over_published(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    PinOverCall call = {.ms = 4000};
+
+    testbed_window(tb);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &call.addr));
+    assert_ok(engine_peer_call(tb->engine, call_pin_over, &call, sizeof(call)));
+    assert_window_blank(tb, 0);
+    assert_round_trip(tb, 1);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -467,5 +572,6 @@ int main(int argc, char **argv)
     driver_test_add("/hostile-engine/not-owner", test_not_owner);
     driver_test_add("/hostile-engine/two-at-once", test_two_at_once);
     driver_test_add("/hostile-engine/vm-goes-away", test_vm_goes_away);
+    driver_test_add_limit("/hostile-engine/pin-over-published", test_pin_over_published, 60);
     return driver_test_run();
 }
