@@ -38,7 +38,7 @@ static struct class vgpu_engine_class = {
 	.devnode = vgpu_engine_devnode,
 };
 
-/* Any context except under engine.wait.lock. */
+/* Process context, and not under engine.wait.lock. */
 void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues)
 {
 	struct vgpu_engine *engine = &vgpu->engine;

@@ -96,8 +96,11 @@ static void vgpu_engine_attach(struct vgpu *vgpu, struct file *file, struct vgpu
 	lockdep_assert_held(&vgpu->lock);
 	engine->mm = current->mm;
 	engine->attached = attached;
-	engine->events = 0;
+	spin_lock_irq(&engine->wait.lock);
+	/* A GPU that goes away does not take vgpu->lock: its event may have come just before. */
+	engine->events = READ_ONCE(vgpu->removed) ? VGPU_EVENT_REMOVED : 0;
 	engine->kicked = 0;
+	spin_unlock_irq(&engine->wait.lock);
 	engine->used = false;
 	engine->served = false;
 	engine->clean = true;

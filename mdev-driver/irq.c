@@ -109,7 +109,7 @@ void vgpu_irq_config(struct vgpu *vgpu)
 	vgpu_irq_vector(vgpu, vgpu->regs.config_vector);
 }
 
-/* Asks the VMM to release the device. Any context. */
+/* Asks the VMM to release the device. Process context. */
 void vgpu_irq_request(struct vgpu *vgpu)
 {
 	vgpu_irq_signal(vgpu, VFIO_PCI_REQ_IRQ_INDEX, 0);

@@ -18,7 +18,7 @@ enum vgpu_range_kind {
  * @pages: of VGPU_RANGE_SHMEM: pinned so far; under map_lock
  * @dead: unpublished; under map_lock
  * @zapped: and out of the guest for good; under map_lock
- * @orphan: its engine is gone; @pages gets no more; under map_lock
+ * @orphan: its engine is gone; no fault begins to look anything up; under map_lock
  * @leaving: invalidations that are taking pages out of @pages: none of them may be mapped;
  *	under map_lock
  */
