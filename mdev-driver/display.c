@@ -9,6 +9,7 @@
  * next VM.
  */
 #include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/lockdep.h>
 #include <linux/shmem_fs.h>
 
@@ -19,22 +20,38 @@ bool vgpu_display_there(const struct vgpu *vgpu)
 	return vgpu->params.scanouts;
 }
 
-/* The page faults' lock, because mmap() reads it, too. */
-static void vgpu_display_replace(struct vgpu *vgpu, struct file *picture)
+/* The page faults' lock, because mmap() reads them, too. Takes the references. */
+static void vgpu_display_replace(struct vgpu *vgpu, struct file *picture, struct file *shown)
 {
-	struct file *old;
-
 	mutex_lock(&vgpu->map_lock);
-	old = vgpu->display.picture;
-	vgpu->display.picture = picture;
+	swap(vgpu->display.picture, picture);
+	swap(vgpu->display.shown, shown);
 	mutex_unlock(&vgpu->map_lock);
-	if (old)
-		fput(old);
+	if (picture)
+		fput(picture);
+	if (shown)
+		fput(shown);
+}
+
+/*
+ * A file of the same memory that cannot be written. Flags of a mapping are not enough for a VMM:
+ * remap_file_pages() makes another mapping of its file, with the flags that the file allows.
+ */
+static struct file *vgpu_display_read_only(struct file *picture)
+{
+	struct inode *inode = file_inode(picture);
+	struct file *shown;
+
+	ihold(inode);
+	shown = alloc_file_pseudo(inode, picture->f_path.mnt, "vgpu-picture", O_RDONLY, picture->f_op);
+	if (IS_ERR(shown))
+		iput(inode);
+	return shown;
 }
 
 int vgpu_display_open(struct vgpu *vgpu)
 {
-	struct file *picture;
+	struct file *picture, *shown;
 
 	lockdep_assert_held(&vgpu->lock);
 	vgpu_edid_init(&vgpu->display.edid);
@@ -44,7 +61,12 @@ int vgpu_display_open(struct vgpu *vgpu)
 	picture = vgpu_shmem_file_setup("vgpu-picture", VGPU_PICTURE_SIZE);
 	if (IS_ERR(picture))
 		return PTR_ERR(picture);
-	vgpu_display_replace(vgpu, picture);
+	shown = vgpu_display_read_only(picture);
+	if (IS_ERR(shown)) {
+		fput(picture);
+		return PTR_ERR(shown);
+	}
+	vgpu_display_replace(vgpu, picture, shown);
 	return 0;
 }
 
@@ -52,7 +74,7 @@ void vgpu_display_close(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&vgpu->lock);
 	vgpu_display_off(vgpu);
-	vgpu_display_replace(vgpu, NULL);
+	vgpu_display_replace(vgpu, NULL, NULL);
 }
 
 void vgpu_display_off(struct vgpu *vgpu)
@@ -109,7 +131,7 @@ int vgpu_display_mmap(struct vgpu *vgpu, struct vm_area_struct *vma, bool writab
 {
 	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u64 size = vma->vm_end - vma->vm_start;
-	struct file *picture = NULL;
+	struct file *picture;
 	int ret;
 
 	if (!(vma->vm_flags & VM_SHARED))
@@ -123,8 +145,9 @@ int vgpu_display_mmap(struct vgpu *vgpu, struct vm_area_struct *vma, bool writab
 	}
 
 	mutex_lock(&vgpu->map_lock);
-	if (vgpu->display.picture)
-		picture = get_file(vgpu->display.picture);
+	picture = writable ? vgpu->display.picture : vgpu->display.shown;
+	if (picture)
+		get_file(picture);
 	mutex_unlock(&vgpu->map_lock);
 	if (!picture)
 		return -ENODEV;

@@ -237,11 +237,13 @@ struct vgpu_engine {
 
 /*
  * struct vgpu_screen - the display of a vGPU that has one; under vgpu->lock
- * @picture: mapped by engine and VMM, while a VMM has the device open; changes also take map_lock
+ * @picture: mapped by the engine, while a VMM has the device open; changes also take map_lock
+ * @shown: the same memory, mapped by the VMM, which must not write it; likewise
  * @scanout: the shown part of it; no width: nothing
  */
 struct vgpu_screen {
 	struct file *picture;
+	struct file *shown;
 	struct vgpu_scanout scanout;
 	struct vgpu_edid edid;
 };

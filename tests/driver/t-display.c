@@ -283,6 +283,28 @@ static void test_picture(void)
     munmap((void *)seen, VGPU_PICTURE_SIZE);
 }
 
+/* Nor by a mapping that the kernel makes again from the first one's file. */
+static void test_read_only(void)
+{
+    g_autoptr(Testbed) tb = display_new(TESTBED_AT_GUEST);
+    uint64_t *seen = map_region(tb, REGION_PICTURE, 2 * PAGE_BYTES, PROT_READ, MAP_SHARED);
+    uint64_t addr;
+
+    g_assert_true(seen != MAP_FAILED);
+    assert_ok(map_picture(tb, 0, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, &addr));
+    poke(tb, addr, 1);
+    g_assert_cmpint(mprotect(seen, PAGE_BYTES, PROT_READ | PROT_WRITE), ==, -1);
+    g_assert_cmpint(errno, ==, EACCES);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    g_assert_cmpint(remap_file_pages(seen, PAGE_BYTES, 0, 0, 0), ==, 0);
+#pragma GCC diagnostic pop
+    g_assert_cmpuint(*(volatile uint64_t *)seen, ==, 1);
+    g_assert_cmpint(mprotect(seen, PAGE_BYTES, PROT_READ | PROT_WRITE), ==, -1);
+    g_assert_cmpint(errno, ==, EACCES);
+    munmap(seen, 2 * PAGE_BYTES);
+}
+
 static void test_hostile_engine(void)
 {
     g_autoptr(Testbed) tb = display_new(TESTBED_AT_GUEST);
@@ -517,6 +539,7 @@ int main(int argc, char **argv)
     driver_test_add("/display/type", test_type);
     driver_test_add("/display/plane", test_plane);
     driver_test_add("/display/picture", test_picture);
+    driver_test_add("/display/read-only", test_read_only);
     driver_test_add("/display/hostile-engine", test_hostile_engine);
     driver_test_add("/display/life", test_life);
     driver_test_add("/display/edid-region", test_edid_region);
