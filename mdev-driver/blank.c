@@ -105,3 +105,12 @@ void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size)
 		cond_resched();
 	}
 }
+
+/*
+ * Whatever the size of the window is. A fault of an earlier VMM may make a page while the next one
+ * opens the device, whose window may be smaller.
+ */
+void vgpu_blank_drop_all(struct vgpu *vgpu)
+{
+	vgpu_blank_drop(vgpu, 0, VGPU_WINDOW_MAX_BYTES);
+}

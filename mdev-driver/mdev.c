@@ -78,8 +78,7 @@ void vgpu_object_fini(struct vgpu *vgpu)
 	flush_work(&vgpu->lost_work);
 	cancel_delayed_work_sync(&vgpu->answer_work);
 	vgpu_window_fini(vgpu);
-	if (vgpu->window_bytes_open)
-		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
+	vgpu_blank_drop_all(vgpu);
 	vgpu_anon_inodes_free(vgpu);
 	vgpu_mem_fini(vgpu);
 	kvfree(vgpu->bounce);

@@ -572,6 +572,7 @@ void vgpu_display_write_edid(struct vgpu *vgpu, u64 offset, const void *buf, siz
 struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset);
 int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset);
 void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size);
+void vgpu_blank_drop_all(struct vgpu *vgpu);
 
 /* engine.c, engine_calls.c: /dev/vgpu/<uuid>; engine_mm.c: the engine's address space */
 bool vgpu_engine_mm_gone(const struct vgpu_engine_mm *attached);

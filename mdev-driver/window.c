@@ -362,8 +362,7 @@ void vgpu_window_unpublish_all(struct vgpu *vgpu)
 	lockdep_assert_held(&vgpu->lock);
 	while ((node = rb_first(&vgpu->window.ranges)))
 		vgpu_range_remove(rb_entry(node, struct vgpu_range, node));
-	if (vgpu->window_bytes_open)
-		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
+	vgpu_blank_drop_all(vgpu);
 }
 
 /*
@@ -377,8 +376,7 @@ void vgpu_window_open(struct vgpu *vgpu)
 	WRITE_ONCE(vgpu->window.opens, vgpu->window.opens + 1);
 	mutex_unlock(&vgpu->map_lock);
 	/* Blank pages that it has made since it was closed. */
-	if (vgpu->window_bytes_open)
-		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
+	vgpu_blank_drop_all(vgpu);
 }
 
 /*

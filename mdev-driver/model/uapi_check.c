@@ -72,7 +72,7 @@ bool vgpu_tenant_ok(const char *name, size_t len)
 
 bool vgpu_window_size_ok(u64 bytes)
 {
-	return bytes && !(bytes & (bytes - 1)) && bytes >= 1ull << 20 && bytes <= 64ull << 30;
+	return bytes && !(bytes & (bytes - 1)) && bytes >= 1ull << 20 && bytes <= VGPU_WINDOW_MAX_BYTES;
 }
 
 /* A soft GPU's name becomes a directory's. Any other name must be that of a PCI device. */

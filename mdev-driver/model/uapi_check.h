@@ -16,6 +16,8 @@
 #define VGPU_MEM_MAX_ENTRIES	65536
 #define VGPU_MEM_MAX_PAGES	(1ull << 27)
 
+#define VGPU_WINDOW_MAX_BYTES	(64ull << 30)
+
 bool vgpu_window_size_ok(u64 bytes);
 /* One line of printable ASCII that ends within @size. */
 bool vgpu_text_ok(const char *text, size_t size);
