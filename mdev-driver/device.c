@@ -172,10 +172,10 @@ static void vgpu_device_limit_reset(struct vgpu *vgpu)
 }
 
 /*
- * Begins a reset. It ends when the engine has released the epoch. If the last engine was lost, it
- * ends when the next one is ready, so that the guest's driver finds one. There is a time limit for
- * both. Until then the status does not read as 0 (virtio 1.2, 4.1.4.3.1), and writes to the
- * registers do nothing.
+ * Begins a reset. It ends when the engine has released the epoch. If the engine was lost, before or
+ * meanwhile, it ends when the next one is ready, so that the guest's driver finds one. There is a
+ * time limit for both. Until then the status does not read as 0 (virtio 1.2, 4.1.4.3.1), and writes
+ * to the registers do nothing.
  */
 static void vgpu_device_begin_reset(struct vgpu *vgpu)
 {
@@ -364,6 +364,8 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	vgpu_window_keep_system_pages(vgpu);
 	vgpu_mem_release_all(vgpu);
 	vgpu_migration_forget(vgpu);
+	if (vgpu->resetting)
+		vgpu->reset_wants_engine = true;
 	if (lost) {
 		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;

@@ -257,8 +257,9 @@ struct vgpu_engine_epoch {
 /*
  * Answers VGPU_EVENT_RESET: no context, resource or fence of that epoch is left in the engine. The
  * guest's reset is done, and the device status 0, when this is called (after 10 s at most; then the
- * engine counts as lost and its calls fail with ENOTCONN). The driver itself has removed the
- * window's content and unpinned all guest memory of the epoch.
+ * engine counts as lost and its calls fail with ENOTCONN). If the engine ends instead, the reset waits
+ * for the next one. The driver itself has removed the window's content and unpinned all guest memory
+ * of the epoch.
  *
  * When the VMM closes the device, an engine that has served its VM gets the event again, with a
  * state without VGPU_STATE_OPEN. It is to exit instead of answering: the next VM may be another
