@@ -368,13 +368,45 @@ static void vgpu_mem_add(struct vgpu *vgpu, struct vgpu_mem_object *object)
 }
 
 /*
- * Takes pages [first, first + count) of an object away, which are contiguous in guest memory from @iova:
- * out of the table, out of the engine, then unpinned.
+ * The most pages from page @page of an object that one call may pin, and so unpin: it must not cross a
+ * multiple of that. iommufd accepts an unpinning of exactly what one call has pinned, less what the VM
+ * has unmapped meanwhile.
+ */
+static u64 vgpu_mem_piece(u64 page)
+{
+	return VFIO_PIN_PAGES_MAX_ENTRIES - page % VFIO_PIN_PAGES_MAX_ENTRIES;
+}
+
+/*
+ * Unpins what is left of pages [first, first + count), which are of one entry and begin at @iova: out of
+ * the engine already, and marked. Returns how many pages, from the first, are dealt with.
+ */
+static u64 vgpu_mem_unpin_some(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first, u64 count,
+			       u64 iova)
+{
+	u64 n = 0;
+
+	count = min(count, vgpu_mem_piece(first));
+	while (n < count && object->pages[first + n])
+		n++;
+	if (!n)
+		return 1;
+	vfio_unpin_pages(&vgpu->vdev, iova, n);
+	vgpu->mem.pinned_pages -= n;
+	mutex_lock(&vgpu->map_lock);
+	memset(object->pages + first, 0, n * sizeof(*object->pages));
+	mutex_unlock(&vgpu->map_lock);
+	return n;
+}
+
+/*
+ * Takes pages [first, first + count) of an object away, which are of one entry and begin at @iova: out of
+ * the table, out of the engine, then unpinned.
  */
 static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first,
 			       u64 count, u64 iova)
 {
-	u64 i;
+	u64 i, n;
 
 	lockdep_assert_held(&vgpu->mem.lock);
 	/*
@@ -390,14 +422,9 @@ static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object
 	unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset + (first << PAGE_SHIFT),
 			    count << PAGE_SHIFT, 1);
 
-	for (i = first; i < first + count; i++, iova += PAGE_SIZE) {
-		if (!object->pages[i])
-			continue;
-		vfio_unpin_pages(&vgpu->vdev, iova, 1);
-		vgpu->mem.pinned_pages--;
-		mutex_lock(&vgpu->map_lock);
-		object->pages[i] = NULL;
-		mutex_unlock(&vgpu->map_lock);
+	for (i = 0; i < count; i += n) {
+		n = vgpu_mem_unpin_some(vgpu, object, first + i, count - i, iova + (i << PAGE_SHIFT));
+		cond_resched();
 	}
 }
 
@@ -607,7 +634,7 @@ static int vgpu_mem_pin_all(struct vgpu *vgpu, struct vgpu_mem_object *object, s
 		u64 left = object->entries[e].size >> PAGE_SHIFT;
 
 		while (left) {
-			int n = min_t(u64, left, VFIO_PIN_PAGES_MAX_ENTRIES);
+			int n = min(left, vgpu_mem_piece(*done));
 			int ret = vgpu_mem_pin_some(vgpu, object, *done, iova, n, pages);
 
 			if (ret)

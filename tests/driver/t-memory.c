@@ -293,6 +293,44 @@ static void test_dma_unmap_part(void)
     assert_ok(vmm_dma_unmap(&tb->container, second, 4 * PAGE_BYTES));
 }
 
+/*
+ * Of an entry that takes several calls to pin, across mappings of the VM: what is left of a call is
+ * given back with it.
+ */
+static void test_dma_unmap_pieces(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    const uint64_t iova = 0x80000000, pages[] = {300, 700, 300};
+    const uint32_t rw = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
+    const uint64_t all = 1300, left[] = {0, 299, 1000, 1299};
+    struct vgpu_mem_entry entries[] = {{iova + PAGE_BYTES, 3 * PAGE_BYTES},
+                                       {iova, all * PAGE_BYTES}};
+    uint64_t at = 0, before = mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), offset, addr;
+    uint32_t *ram = mmap(NULL, all * PAGE_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    g_assert_true(ram != MAP_FAILED);
+    for (uint32_t i = 0; i < all; i++)
+        ram[i * 1024] = i + 1;
+    for (unsigned i = 0; i < G_N_ELEMENTS(pages); at += pages[i++])
+        assert_ok(vmm_dma_map(&tb->container, ram + at * 1024, iova + at * PAGE_BYTES,
+                              pages[i] * PAGE_BYTES, rw));
+    assert_ok(peer_pin(tb->engine, entries, 2, VGPU_MEM_WRITE, &offset, &addr));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==,
+                     before + (3 + all) * PAGE_BYTES);
+    assert_ok(vmm_dma_unmap(&tb->container, iova + 300 * PAGE_BYTES, 700 * PAGE_BYTES));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==,
+                     before + (3 + 600) * PAGE_BYTES);
+    for (unsigned i = 0; i < G_N_ELEMENTS(left); i++)
+        g_assert_cmphex(peek32(tb, addr + (3 + left[i]) * PAGE_BYTES), ==, left[i] + 1);
+    assert_blank(tb, addr + (3 + 300) * PAGE_BYTES, 700 * PAGE_BYTES);
+    assert_ok(peer_unpin(tb->engine, offset));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, before);
+    assert_ok(vmm_dma_unmap(&tb->container, iova, 300 * PAGE_BYTES));
+    assert_ok(vmm_dma_unmap(&tb->container, iova + 1000 * PAGE_BYTES, 300 * PAGE_BYTES));
+    munmap(ram, all * PAGE_BYTES);
+}
+
 /* Engine and VMM work on it at the same time: the engine never gets a signal. */
 static int call_touch(EngineCtx *ctx, void *arg)
 {
@@ -532,6 +570,7 @@ int main(int argc, char **argv)
     driver_test_add("/memory/unpin", test_unpin);
     driver_test_add("/memory/dma-unmap", test_dma_unmap);
     driver_test_add("/memory/dma-unmap-part", test_dma_unmap_part);
+    driver_test_add("/memory/dma-unmap-pieces", test_dma_unmap_pieces);
     driver_test_add("/memory/unmap-race", test_unmap_race);
     driver_test_add("/memory/accounting", test_accounting);
     driver_test_add("/memory/memlock-limit", test_memlock_limit);
