@@ -52,7 +52,11 @@ static void vgpu_migration_drop_file(struct vgpu_migration *migration)
 	migration->file = NULL;
 }
 
-/* The VM stops. From now on its memory stays as it is. */
+/*
+ * The VM stops. From now on the driver writes nothing into its memory. The engine may still write what
+ * it has pinned for writing, for the requests that it has: it is trusted with its VM's memory, and
+ * taking the pins away would make it, and whoever waits for it, wait for the VM.
+ */
 static void vgpu_migration_stop(struct vgpu *vgpu)
 {
 	mutex_lock(&vgpu->lock);

@@ -323,7 +323,7 @@ struct vgpu_stats {
  * @irq_lock: eventfds
  * @epoch: see uapi
  * @lost: the engine died in this epoch; the driver answers with errors
- * @stopped: the VM is, and its memory must stay as it is
+ * @stopped: the VM is, and the driver must leave its memory as it is
  * @leaving: being removed; no VMM opens it from now on
  * @removed: told to go; set without @lock
  * @resetting: a reset waits for the engine
