@@ -124,20 +124,32 @@ static gboolean read_entry(const DictKey *key, const char *name, GVariant *value
     return bad(error, name, why);
 }
 
-gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error)
+gboolean dict_check_unique(GVariant *dict, GError **error)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GVariantIter iter;
+    const char *name;
+
+    g_variant_iter_init(&iter, dict);
+    while (g_variant_iter_next(&iter, "{&s@v}", &name, NULL))
+        if (!g_hash_table_add(seen, g_strdup(name)))
+            return bad(error, name, "is there twice");
+    return TRUE;
+}
+
+gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error)
+{
     GVariantIter iter;
     const DictKey *key;
     const char *name;
     GVariant *value;
 
+    if (!dict_check_unique(dict, error))
+        return FALSE;
     g_variant_iter_init(&iter, dict);
     while (g_variant_iter_next(&iter, "{&sv}", &name, &value)) {
         g_autoptr(GVariant) owned = value;
 
-        if (!g_hash_table_add(seen, g_strdup(name)))
-            return bad(error, name, "is there twice");
         key = find(keys, count, name);
         if (!key)
             return unknown(error, keys, count, name);

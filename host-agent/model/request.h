@@ -28,6 +28,12 @@ typedef struct {
     guint64 max;
 } DictKey;
 
+/*
+ * No key is there twice: of two values, one function of GLib finds the first and another the last.
+ * AGENT_ERROR_INVALID.
+ */
+gboolean dict_check_unique(GVariant *dict, GError **error);
+
 /* Strings and lists are copied; the caller frees them. AGENT_ERROR_INVALID. */
 gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error);
 

@@ -197,7 +197,8 @@ static GPtrArray *place(const Run *run, const Request *request, GError **error)
                                                vgpus->tenants, request, NULL, error);
 
     if (!slices ||
-        (run->member && !vgpu_call_is_entitled(vgpus, g_ptr_array_index(slices, 0), NULL, error)))
+        (run->member &&
+         !vgpu_call_is_entitled(vgpus, run->user, g_ptr_array_index(slices, 0), NULL, error)))
         return NULL;
     return g_steal_pointer(&slices);
 }

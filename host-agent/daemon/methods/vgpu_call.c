@@ -5,6 +5,7 @@
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/placement.h"
+#include "host-agent/model/request.h"
 
 /**
  * Ask - the call to resume when polkit has answered
@@ -113,6 +114,15 @@ static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation)
     return slice ? g_strdup(slice->tenant) : NULL;
 }
 
+/* Before anything is read of a request: the tenant that is asked for is then the one that pays. */
+static gboolean check_request(GDBusMethodInvocation *invocation, GError **error)
+{
+    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
+    g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
+
+    return !g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT) || dict_check_unique(first, error);
+}
+
 static gboolean is_own(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     g_autofree char *tenant = tenant_of(vgpus, invocation);
@@ -145,8 +155,14 @@ static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller 
 static void authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
                       AuthorizedFunc *administrator, AuthorizedFunc *member)
 {
-    Ask *ask = g_new0(Ask, 1);
+    g_autoptr(GError) error = NULL;
+    Ask *ask;
 
+    if (!check_request(invocation, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    ask = g_new0(Ask, 1);
     ask->vgpus = vgpus;
     ask->administrator = administrator;
     ask->member = member;
@@ -216,8 +232,22 @@ const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GEr
     return NULL;
 }
 
-gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
-                               GError **error)
+/* Whichever tenant the call was authorized for: the user may have left it meanwhile. */
+static gboolean check_tenant(const Vgpus *vgpus, const Slice *wanted, const char *user,
+                             GError **error)
+{
+    if (tenants_has_user(vgpus->tenants, wanted->tenant, user))
+        return TRUE;
+    g_set_error(
+        error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+        "%s is no user of tenant \"%s\"; an administrator can make it one (\"vgpuctl tenant "
+        "set --user\")",
+        user, wanted->tenant);
+    return FALSE;
+}
+
+gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const char *user, const Slice *wanted,
+                               const Slice *before, GError **error)
 {
     const Gpu *gpu = host_gpu(vgpus->host, wanted->gpu);
     struct vgpu_type_desc desc;
@@ -226,7 +256,8 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Sl
         gpu && (*wanted->type ? offers_find(vgpus->offers, gpu, wanted->type, &offer)
                               : offers_of_size(vgpus->offers, gpu, wanted->vram, &desc, &offer));
 
-    return entitlement_check(wanted, before, known ? &offer : NULL, error);
+    return entitlement_check(wanted, before, known ? &offer : NULL, error) &&
+           check_tenant(vgpus, wanted, user, error);
 }
 
 const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error)

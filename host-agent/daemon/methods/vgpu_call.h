@@ -128,11 +128,11 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **erro
 const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GError **error);
 
 /*
- * A member of its tenant may request @wanted in place of @before; NULL: it is new
+ * @user is a member of its tenant and may request @wanted in place of @before; NULL: it is new
  * (entitlement_check()).
  */
-gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
-                               GError **error);
+gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const char *user, const Slice *wanted,
+                               const Slice *before, GError **error);
 
 /*
  * The methods, with a Vgpus as data. _own: for a member of the tenant, who may do less than an

@@ -345,8 +345,8 @@ static gboolean find_made(const Vgpus *vgpus, const Request *request, const Slic
     return FALSE;
 }
 
-static gboolean check_member(const Vgpus *vgpus, const Request *request, const GPtrArray *slices,
-                             GError **error)
+static gboolean check_member(const Vgpus *vgpus, const char *member, const Request *request,
+                             const GPtrArray *slices, GError **error)
 {
     if (*request->owner) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
@@ -354,12 +354,13 @@ static gboolean check_member(const Vgpus *vgpus, const Request *request, const G
         return FALSE;
     }
     for (guint i = 0; i < slices->len; i++)
-        if (!vgpu_call_is_entitled(vgpus, g_ptr_array_index(slices, i), NULL, error))
+        if (!vgpu_call_is_entitled(vgpus, member, g_ptr_array_index(slices, i), NULL, error))
             return FALSE;
     return TRUE;
 }
 
-static gboolean place_one(const Vgpus *vgpus, const Request *request, gboolean administrator,
+/* @member: the caller; NULL: an administrator. */
+static gboolean place_one(const Vgpus *vgpus, const Request *request, const char *member,
                           Making *making, GError **error)
 {
     const Slice *found;
@@ -373,7 +374,7 @@ static gboolean place_one(const Vgpus *vgpus, const Request *request, gboolean a
     }
     placed = placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request,
                           making->made, error);
-    if (!placed || (!administrator && !check_member(vgpus, request, placed, error)))
+    if (!placed || (member && !check_member(vgpus, member, request, placed, error)))
         return FALSE;
     for (guint i = 0; i < placed->len; i++) {
         Slice *slice = slice_copy(g_ptr_array_index(placed, i));
@@ -384,10 +385,10 @@ static gboolean place_one(const Vgpus *vgpus, const Request *request, gboolean a
     return TRUE;
 }
 
-static gboolean place(const Vgpus *vgpus, gboolean administrator, Making *making, GError **error)
+static gboolean place(const Vgpus *vgpus, const char *member, Making *making, GError **error)
 {
     for (guint i = 0; i < making->requests->len; i++)
-        if (!place_one(vgpus, g_ptr_array_index(making->requests, i), administrator, making, error))
+        if (!place_one(vgpus, g_ptr_array_index(making->requests, i), member, making, error))
             return FALSE;
     return TRUE;
 }
@@ -439,14 +440,14 @@ static gboolean has_vgpu(const GPtrArray *slices)
 }
 
 static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
-                   gboolean administrator)
+                   const char *member)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Making) making = making_new();
     const Request *first;
 
     host_catch_up(vgpus->host);
-    if (!read_call(invocation, making, &error) || !place(vgpus, administrator, making, &error)) {
+    if (!read_call(invocation, making, &error) || !place(vgpus, member, making, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
@@ -466,10 +467,10 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
 
 void vgpu_create(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    create(invocation, caller, data, TRUE);
+    create(invocation, caller, data, NULL);
 }
 
 void vgpu_create_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    create(invocation, caller, data, FALSE);
+    create(invocation, caller, data, caller->user);
 }

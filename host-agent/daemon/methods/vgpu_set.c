@@ -289,15 +289,15 @@ static gboolean check_tenant(const Vgpus *vgpus, const Slice *slice, const Chang
 }
 
 /*
- * The slice as it would be; NULL if that is not possible, or a member of its tenant may not request
- * it.
+ * The slice as it would be; NULL if that is not possible, or @member may not request it; NULL: an
+ * administrator.
  */
 static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *asked,
-                          gboolean administrator, GError **error)
+                          const char *member, GError **error)
 {
     g_autoptr(Slice) wanted = NULL;
 
-    if (asked->tenant && !administrator) {
+    if (asked->tenant && member) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                     "only an administrator can give %s to another tenant", slice->uuid);
         return NULL;
@@ -305,7 +305,7 @@ static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *
     if (!check_display(vgpus, slice, asked, error) || !check_tenant(vgpus, slice, asked, error))
         return NULL;
     wanted = placing_change(vgpus->host, vgpus->slices, vgpus->tenants, slice, asked, error);
-    if (wanted && !administrator && !vgpu_call_is_entitled(vgpus, wanted, slice, error))
+    if (wanted && member && !vgpu_call_is_entitled(vgpus, member, wanted, slice, error))
         return NULL;
     return g_steal_pointer(&wanted);
 }
@@ -331,7 +331,7 @@ static const Slice *find_slice(const Vgpus *vgpus, GDBusMethodInvocation *invoca
 }
 
 static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
-                   gboolean administrator)
+                   const char *member)
 {
     const char *uuid;
     g_autoptr(GVariant) dict = NULL;
@@ -343,12 +343,12 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &uuid, &dict);
     asked = change_parse(dict, &error);
     slice = asked ? find_slice(vgpus, invocation, uuid, &error) : NULL;
-    if (slice && !administrator && *slice->owner)
+    if (slice && member && *slice->owner)
         g_set_error(&error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
-                    "slice %s was made for %s, so only an administrator can change it",
-                    slice->uuid, slice->owner);
+                    "slice %s was made for %s, so only an administrator can change it", slice->uuid,
+                    slice->owner);
     else if (slice)
-        wanted = find_change(vgpus, slice, asked, administrator, &error);
+        wanted = find_change(vgpus, slice, asked, member, &error);
     if (!wanted)
         g_dbus_method_invocation_return_gerror(invocation, error);
     else if (asked->dry_run)
@@ -359,10 +359,10 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
 
 void vgpu_set(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    change(invocation, caller, data, TRUE);
+    change(invocation, caller, data, NULL);
 }
 
 void vgpu_set_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    change(invocation, caller, data, FALSE);
+    change(invocation, caller, data, caller->user);
 }

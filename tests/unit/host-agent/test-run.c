@@ -321,6 +321,7 @@ static void test_member(void)
 
     open_with_processes(&at);
     assert_says("tenant set red --user " FAKE_USER " --compute 50", 0, "", "");
+    assert_says("tenant set blue", 0, "", "");
     fake_polkit_start(&polkit, &at);
     assert_refused("{'Vram': <uint64 1073741824>, 'Compute': <uint32 30>}", "may not do this");
     assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 60>}",
@@ -330,6 +331,10 @@ static void test_member(void)
         "'Weight': <uint32 241>}",
         "weight 241 is at the cost of others: a slice of its size that is promised 30 % of "
         "its GPU has 240, and only an administrator can give it more");
+    assert_refused("{'Tenant': <'red'>, 'Vram': <uint64 1073741824>, 'Tenant': <'blue'>}",
+                   "Tenant is there twice");
+    assert_refused("{'Tenant': <'red'>, 'Vram': <uint64 1073741824>, 'Tenant': <''>}",
+                   "Tenant is there twice");
     /* It was made; that the program is another user's is the test's own fault. */
     assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 30>}",
                    "does not belong to user");

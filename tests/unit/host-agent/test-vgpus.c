@@ -616,9 +616,9 @@ static void test_member_of_gone_gpu(void)
     Slice wanted = {.gpu = (char *)"0000:99:00.0", .type = (char *)"vgpu-half", .weight = 10000};
     g_autoptr(GError) error = NULL;
 
-    g_assert_false(vgpu_call_is_entitled(&vgpus, &wanted, NULL, &error));
+    g_assert_false(vgpu_call_is_entitled(&vgpus, "red", &wanted, NULL, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
-    g_assert_false(vgpu_call_is_entitled(&vgpus, &wanted, &(Slice){.weight = 9}, NULL));
+    g_assert_false(vgpu_call_is_entitled(&vgpus, "red", &wanted, &(Slice){.weight = 9}, NULL));
     host_free(host);
     db_free(db);
     inventory_free(inventory);
