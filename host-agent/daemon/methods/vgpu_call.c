@@ -137,12 +137,24 @@ static void is_administrator(GDBusMethodInvocation *invocation, const Caller *ca
     ask->administrator(invocation, caller, ask->vgpus);
 }
 
+/* Again, because polkit's answer takes time, in which another's slice may have got that name. */
+static void is_member(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Ask *ask = data;
+
+    if (is_own(ask->vgpus, invocation, caller->user))
+        ask->member(invocation, caller, ask->vgpus);
+    else
+        authority_refuse(invocation, caller, ACTION_ADMINISTER,
+                         "what it names was changed meanwhile, and is not its own tenant's now");
+}
+
 static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Ask *ask = data;
 
     if (is_own(ask->vgpus, invocation, caller->user))
-        authority_ask(invocation, ACTION_USE_OWN_TENANT, ask->member, ask->vgpus);
+        authority_ask(invocation, ACTION_USE_OWN_TENANT, is_member, data);
     else
         authority_ask(invocation, ACTION_ADMINISTER, ask->administrator, ask->vgpus);
 }

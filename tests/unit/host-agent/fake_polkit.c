@@ -13,22 +13,31 @@ static const char xml[] = "<node><interface name='org.freedesktop.PolicyKit1.Aut
                           "<arg type='s' direction='in'/><arg type='(bba{ss})' direction='out'/>"
                           "</method></interface></node>";
 
+static void answer(GDBusMethodInvocation *invocation, gboolean may)
+{
+    g_dbus_method_invocation_return_value(invocation,
+                                          g_variant_new("((bba{ss}))", may, FALSE, NULL));
+}
+
 static void called(GDBusConnection *bus, const char *sender, const char *path,
                    const char *interface, const char *method, GVariant *parameters,
                    GDBusMethodInvocation *invocation, void *data)
 {
+    FakePolkit *polkit = data;
     const char *action;
+    gboolean may;
 
     (void)bus;
     (void)sender;
     (void)path;
     (void)interface;
     (void)method;
-    (void)data;
     g_variant_get_child(parameters, 1, "&s", &action);
-    g_dbus_method_invocation_return_value(
-        invocation,
-        g_variant_new("((bba{ss}))", g_str_equal(action, ACTION_USE_OWN_TENANT), FALSE, NULL));
+    may = g_str_equal(action, ACTION_USE_OWN_TENANT);
+    if (may && polkit->holds)
+        g_ptr_array_add(polkit->held, invocation);
+    else
+        answer(invocation, may);
 }
 
 static gboolean is_own_user(GDBusMessage *message)
@@ -66,6 +75,24 @@ static void acquired(GDBusConnection *bus, const char *name, void *data)
     *(gboolean *)data = TRUE;
 }
 
+void fake_polkit_hold(FakePolkit *polkit, gboolean holds)
+{
+    polkit->holds = holds;
+    for (guint i = 0; !holds && i < polkit->held->len; i++)
+        answer(g_ptr_array_index(polkit->held, i), TRUE);
+    if (!holds)
+        g_ptr_array_set_size(polkit->held, 0);
+}
+
+void fake_polkit_set_administrators(FakePolkit *polkit, gboolean are)
+{
+    if (are)
+        g_dbus_connection_remove_filter(polkit->agent_bus, polkit->filter);
+    else
+        polkit->filter = g_dbus_connection_add_filter(polkit->agent_bus, change_user,
+                                                      GUINT_TO_POINTER(polkit->uid), NULL);
+}
+
 void fake_polkit_start(FakePolkit *polkit, const AgentOnBus *at)
 {
     static const GDBusInterfaceVTable vtable = {.method_call = called};
@@ -74,27 +101,30 @@ void fake_polkit_start(FakePolkit *polkit, const AgentOnBus *at)
     gboolean ready = FALSE;
 
     g_assert_nonnull(user);
+    polkit->uid = user->pw_uid;
+    polkit->holds = FALSE;
+    polkit->held = g_ptr_array_new();
     /* The bus of this test ends before the process. */
     polkit->bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, NULL);
     g_assert_nonnull(polkit->bus);
     g_dbus_connection_set_exit_on_close(polkit->bus, FALSE);
     polkit->object =
         g_dbus_connection_register_object(polkit->bus, "/org/freedesktop/PolicyKit1/Authority",
-                                          info->interfaces[0], &vtable, NULL, NULL, NULL);
+                                          info->interfaces[0], &vtable, polkit, NULL, NULL);
     polkit->owner =
         g_bus_own_name_on_connection(polkit->bus, "org.freedesktop.PolicyKit1",
                                      G_BUS_NAME_OWNER_FLAGS_NONE, acquired, NULL, &ready, NULL);
     while (!ready)
         g_main_context_iteration(NULL, TRUE);
     polkit->agent_bus = at->bus;
-    polkit->filter =
-        g_dbus_connection_add_filter(at->bus, change_user, GUINT_TO_POINTER(user->pw_uid), NULL);
+    fake_polkit_set_administrators(polkit, FALSE);
 }
 
 void fake_polkit_stop(FakePolkit *polkit)
 {
-    g_dbus_connection_remove_filter(polkit->agent_bus, polkit->filter);
+    fake_polkit_set_administrators(polkit, TRUE);
     g_bus_unown_name(polkit->owner);
     g_dbus_connection_unregister_object(polkit->bus, polkit->object);
     g_object_unref(polkit->bus);
+    g_ptr_array_unref(polkit->held);
 }

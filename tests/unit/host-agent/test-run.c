@@ -313,6 +313,83 @@ static void test_no_boot_id(void)
     agent_on_bus_close(&at);
 }
 
+/**
+ * Late - calls while polkit has not answered
+ * @answers: and errors, one a line
+ */
+typedef struct {
+    FakePolkit *polkit;
+    guint begun;
+    GString *answers;
+} Late;
+
+static void note_answer(GObject *bus, GAsyncResult *result, void *data)
+{
+    Late *late = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) answer =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), result, &error);
+
+    g_test_message("%s", answer ? "done" : error->message);
+    g_string_append_printf(late->answers, "%s\n", answer ? "done" : error->message);
+    late->begun--;
+}
+
+static gboolean all_are_held(gconstpointer data)
+{
+    const Late *late = data;
+
+    return late->polkit->held->len == late->begun;
+}
+
+static gboolean all_are_answered(gconstpointer data)
+{
+    return ((const Late *)data)->begun == 0;
+}
+
+static void assert_all_refused(const char *answers)
+{
+    g_auto(GStrv) lines = g_strsplit(answers, "\n", -1);
+
+    for (guint i = 0; *lines[i]; i++)
+        g_assert_nonnull(strstr(lines[i], "may not do this"));
+}
+
+/* One at a time: libpolkit waits for its service with locks, and here that is in this process. */
+static void begin_call(Late *late, const char *method, const char *arguments)
+{
+    g_dbus_connection_call(late->polkit->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH,
+                           VGPU_MANAGER_INTERFACE, method, g_variant_new_parsed(arguments), NULL,
+                           G_DBUS_CALL_FLAGS_NONE, PATIENCE_US / 1000, NULL, note_answer, late);
+    late->begun++;
+    iterate_until(all_are_held, late);
+}
+
+/* While polkit is asked about a slice of the own tenant, its name becomes another tenant's. */
+static void assert_no_late_call(FakePolkit *polkit)
+{
+    g_autoptr(GString) answers = g_string_new(NULL);
+    Late late = {polkit, 0, answers};
+
+    assert_says("slice create --vram 1G --door native --tenant red --name train", 0, "", "");
+    fake_polkit_hold(polkit, TRUE);
+    begin_call(&late, "RemoveSlice", "('train', {'Force': <true>})");
+    begin_call(&late, "SetSlice", "('train', {'Cap': <uint32 1>})");
+    begin_call(&late, "SuspendSlice", "('train', @a{sv} {})");
+    begin_call(&late, "ClaimSlice", "('train', 'web', uint32 1)");
+    fake_polkit_set_administrators(polkit, TRUE);
+    assert_says("slice remove train", 0, "", "");
+    assert_says("slice create --vram 1G --door native --tenant blue --name train", 0, "", "");
+    fake_polkit_set_administrators(polkit, FALSE);
+    fake_polkit_hold(polkit, FALSE);
+    iterate_until(all_are_answered, &late);
+    assert_all_refused(answers->str);
+    fake_polkit_set_administrators(polkit, TRUE);
+    assert_says("slice show train", 0, "Tenant:                 blue", "");
+    assert_says("slice remove train", 0, "", "");
+    fake_polkit_set_administrators(polkit, FALSE);
+}
+
 /* A tenant's user may promise time of the tenant's, above what a slice of that size has. */
 static void test_member(void)
 {
@@ -349,6 +426,8 @@ static void test_member(void)
     assert_says("vgpu set " UUID " --compute 45", 0, "", "");
     assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 360", "");
     assert_says("vgpu set " UUID " --weight 401", 5, "", "vgpu-half has 400");
+    assert_says("vgpu remove " UUID, 0, "", "");
+    assert_no_late_call(&polkit);
     fake_polkit_stop(&polkit);
     agent_on_bus_close(&at);
 }
