@@ -299,8 +299,10 @@ char *sysfs_read(HostRoot *root, const char *dir, const char *attribute)
     gssize got;
 
     /* The buffer has the path first: with a thousand vGPUs, allocations count. */
-    if (length + strlen(attribute) + 2 > sizeof(text))
+    if (length + strlen(attribute) + 2 > sizeof(text)) {
+        errno = ENAMETOOLONG;
         return NULL;
+    }
     memcpy(text, dir, length);
     text[length] = '/';
     strcpy(text + length + 1, attribute);

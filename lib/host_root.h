@@ -82,7 +82,7 @@ void root_rmdir(HostRoot *root, const char *path);
  * come and go with their devices: a missing one is NULL, 0 or "unknown", not an error.
  */
 
-/* The attribute's text without white space around it; NULL if it is missing. To be freed. */
+/* The attribute's text without white space around it, to be freed; NULL with errno. */
 char *sysfs_read(HostRoot *root, const char *dir, const char *attribute);
 
 /* The number at the beginning of an attribute, in any base of C; @missing if there is none. */

@@ -410,9 +410,10 @@ GPtrArray *holders_find(HostRoot *root, const char *const *nodes)
 
 gboolean vm_is_running(HostRoot *root, const char *name)
 {
-    g_auto(GStrv) entries = sysfs_list(root, PROC);
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) entries = root_list(root, PROC, &error);
 
-    for (guint i = 0; entries[i]; i++) {
+    for (guint i = 0; entries && entries[i]; i++) {
         g_autofree char *dir = g_build_filename(PROC, entries[i], NULL);
         g_autofree char *cgroup = NULL;
         g_autofree char *found = NULL;
@@ -424,5 +425,5 @@ gboolean vm_is_running(HostRoot *root, const char *name)
         if (g_strcmp0(found, name) == 0)
             return TRUE;
     }
-    return FALSE;
+    return error && !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
 }

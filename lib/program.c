@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* After a kill, until nobody waits any longer: a program that the kernel holds up does not die. */
 #define GRACE_SECONDS 1
@@ -164,9 +165,40 @@ static gboolean set_input(GSubprocessLauncher *launcher, const char *text, GErro
     return FALSE;
 }
 
+/* This process's limits of open files as they were. */
+static struct rlimit files_before;
+static gboolean files_raised;
+
+void program_raise_files(void)
+{
+    struct rlimit limit;
+
+    if (files_raised || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    files_before = limit;
+    limit.rlim_cur = limit.rlim_max;
+    files_raised = setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/* In the child, between fork() and exec(). */
+static void restore_files(void *data)
+{
+    (void)data;
+    setrlimit(RLIMIT_NOFILE, &files_before);
+}
+
+GSubprocessLauncher *program_launcher(GSubprocessFlags flags)
+{
+    GSubprocessLauncher *launcher = g_subprocess_launcher_new(flags);
+
+    if (files_raised)
+        g_subprocess_launcher_set_child_setup(launcher, restore_files, NULL, NULL);
+    return launcher;
+}
+
 static GSubprocess *spawn(const Program *program, GError **error)
 {
-    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+    g_autoptr(GSubprocessLauncher) launcher = program_launcher(
         program->own_output ? G_SUBPROCESS_FLAGS_NONE
                             : G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
 

@@ -43,4 +43,13 @@ void program_start(const Program *program, GCancellable *cancellable, ProgramFun
  */
 gboolean program_run(const Program *program, char **output, GError **error);
 
+/*
+ * This process may have as many files open as its hard limit allows, from now on. Programs that it
+ * starts have the former limit: some use select(), or close all numbers up to the limit.
+ */
+void program_raise_files(void);
+
+/* For a program that is not run by the functions above, with that limit. To be unreferenced. */
+GSubprocessLauncher *program_launcher(GSubprocessFlags flags);
+
 #endif

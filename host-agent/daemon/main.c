@@ -11,6 +11,7 @@
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/host/host.h"
 #include "lib/bus.h"
+#include "lib/program.h"
 
 #define TRIM_BYTES (128 * 1024)
 
@@ -150,6 +151,8 @@ int main(int argc, char **argv)
         g_printerr("vgpud: --root: %s\n", error->message);
         return 2;
     }
+    /* Each user of a slice takes two. */
+    program_raise_files();
     daemon.loop = g_main_loop_new(NULL, FALSE);
     if (start(&daemon))
         status = serve(&daemon);

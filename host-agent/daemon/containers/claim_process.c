@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/containers/claim_process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
 #include <string.h>
@@ -34,11 +35,9 @@ static gboolean has_ended(const char *state)
 }
 
 /* 0: there is none, or the process has ended. */
-static guint64 read_field(HostRoot *root, guint pid, guint field)
+static guint64 field_of(const char *text, guint field)
 {
-    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
-    g_autofree char *text = sysfs_read(root, dir, "stat");
-    const char *after = text ? strrchr(text, ')') : NULL;
+    const char *after = strrchr(text, ')');
     g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
 
     /* Before the first of them there is a blank. */
@@ -47,14 +46,33 @@ static guint64 read_field(HostRoot *root, guint pid, guint field)
     return g_ascii_strtoull(fields[field + 1], NULL, 10);
 }
 
+/* FALSE: it can't be told now, as without a free descriptor. 0: as above. */
+static gboolean read_field(HostRoot *root, guint pid, guint field, guint64 *value)
+{
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    g_autofree char *text = sysfs_read(root, dir, "stat");
+
+    *value = 0;
+    if (!text)
+        return errno == ENOENT || errno == ESRCH;
+    *value = field_of(text, field);
+    return TRUE;
+}
+
 guint64 claim_process_started(HostRoot *root, guint pid)
 {
-    return read_field(root, pid, FIELD_STARTED);
+    guint64 started;
+
+    read_field(root, pid, FIELD_STARTED, &started);
+    return started;
 }
 
 guint64 claim_process_stack(HostRoot *root, guint pid)
 {
-    return read_field(root, pid, FIELD_STACK);
+    guint64 stack;
+
+    read_field(root, pid, FIELD_STACK, &stack);
+    return stack;
 }
 
 char *claim_process_scope(HostRoot *root, guint pid, const char *uuid)
@@ -155,18 +173,42 @@ static char *events_path(const Claim *claim)
     return *claim->cgroup ? g_build_filename(CGROUPS, claim->cgroup, "cgroup.events", NULL) : NULL;
 }
 
-static gboolean is_populated(HostRoot *root, const Claim *claim)
+static ClaimState state_of_first(HostRoot *root, const Claim *claim)
+{
+    guint64 started;
+
+    if (!read_field(root, claim->pid, FIELD_STARTED, &started))
+        return CLAIM_STATE_UNKNOWN;
+    return started == claim->started ? CLAIM_STATE_ALIVE : CLAIM_STATE_ENDED;
+}
+
+static ClaimState state_of_scope(HostRoot *root, const Claim *claim)
 {
     g_autofree char *path = events_path(claim);
-    g_autofree char *text = path ? root_read(root, path, NULL) : NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = path ? root_read(root, path, &error) : NULL;
 
-    return text && strstr(text, "populated 1");
+    if (text)
+        return strstr(text, "populated 1") ? CLAIM_STATE_ALIVE : CLAIM_STATE_ENDED;
+    /* The second: it was removed while it was read. */
+    return !path || g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT) ||
+                   g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NODEV)
+               ? CLAIM_STATE_ENDED
+               : CLAIM_STATE_UNKNOWN;
+}
+
+ClaimState claim_process_state(HostRoot *root, const Claim *claim)
+{
+    ClaimState first = claim->past ? CLAIM_STATE_ENDED : state_of_first(root, claim);
+
+    if (claim->past || first == CLAIM_STATE_ALIVE)
+        return first;
+    return MAX(first, state_of_scope(root, claim));
 }
 
 gboolean claim_process_is_alive(HostRoot *root, const Claim *claim)
 {
-    return !claim->past &&
-           (claim_process_started(root, claim->pid) == claim->started || is_populated(root, claim));
+    return claim_process_state(root, claim) != CLAIM_STATE_ENDED;
 }
 
 static gboolean process_ended(int fd, GIOCondition condition, void *data)

@@ -9,7 +9,10 @@
 #include "host-agent/store/tables.h"
 #include "lib/host_root.h"
 
-/* When the process began, in ticks since boot; 0: it does not exist, or has ended. */
+/*
+ * When the process began, in ticks since boot; 0: it does not exist, or has ended, or that can't be
+ * told now.
+ */
 guint64 claim_process_started(HostRoot *root, guint pid);
 
 /*
@@ -31,7 +34,16 @@ char *claim_process_scope(HostRoot *root, guint pid, const char *uuid);
  */
 char *claim_process_own_cgroup(HostRoot *root, const Claim *claim);
 
-/* Its first process has not ended, or its scope has processes. Not after a reboot. */
+/* The last one counts if a claim has two: of its first process and of its scope. */
+typedef enum {
+    CLAIM_STATE_ENDED,   /* there are no such processes, or it was made before a reboot */
+    CLAIM_STATE_UNKNOWN, /* vgpud can't look now */
+    CLAIM_STATE_ALIVE,   /* its first process has not ended, or its scope has processes */
+} ClaimState;
+
+ClaimState claim_process_state(HostRoot *root, const Claim *claim);
+
+/* It is not known to have ended: what can't be told now must not take a slice from its user. */
 gboolean claim_process_is_alive(HostRoot *root, const Claim *claim);
 
 typedef struct ClaimWatch ClaimWatch;

@@ -133,7 +133,7 @@ static void look_now(void *data)
 static gboolean is_looked_for(const Claims *claims, const Entry *entry)
 {
     return !claim_watch_is_complete(entry->watch) ||
-           !claim_process_is_alive(host_root(claims->host), entry->claim);
+           claim_process_state(host_root(claims->host), entry->claim) != CLAIM_STATE_ALIVE;
 }
 
 static void set_timer(Claims *claims)
@@ -447,6 +447,40 @@ static gboolean keep(Claims *claims, Claim *claim, GError **error)
     return TRUE;
 }
 
+static gboolean is_of_user(const Claim *claim, guint32 user)
+{
+    return claim->user == user || claim->member == user;
+}
+
+static guint count_of_user(const Claims *claims, guint32 user)
+{
+    GHashTableIter iter;
+    void *value;
+    guint count = 0;
+
+    g_hash_table_iter_init(&iter, claims->by_uuid);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const GPtrArray *entries = value;
+
+        for (guint i = 0; i < entries->len; i++)
+            count += is_of_user(((const Entry *)g_ptr_array_index(entries, i))->claim, user);
+    }
+    return count;
+}
+
+/* A user who takes all of vgpud's descriptors would stop it for all others. */
+static gboolean check_count(const Claims *claims, const Claim *claim, guint32 user, GError **error)
+{
+    if (claims_is_of(claims, claim->uuid, claim->container) ||
+        count_of_user(claims, user) < CLAIMS_MAX_OF_USER)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_QUOTA,
+                "user %u has %d programs and containers that use slices, and may not have more; "
+                "end one of them first",
+                user, CLAIMS_MAX_OF_USER);
+    return FALSE;
+}
+
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
                      const guint32 *user, GError **error)
 {
@@ -455,6 +489,7 @@ gboolean claims_take(Claims *claims, const Slice *slice, const char *container, 
     if (user)
         claim->member = *user;
     return check(claims, slice, container, error) && check_process(claims, claim, user, error) &&
+           (!user || check_count(claims, claim, *user, error)) &&
            keep(claims, g_steal_pointer(&claim), error);
 }
 
@@ -465,7 +500,7 @@ gboolean claims_take_program(Claims *claims, const Slice *slice, const char *pro
     g_autoptr(Claim) claim = claim_new(claims, slice, g_strdup_printf("%s[%u]", name, pid), pid);
 
     if (!check(claims, slice, claim->container, error) ||
-        !check_process(claims, claim, &user, error))
+        !check_process(claims, claim, &user, error) || !check_count(claims, claim, user, error))
         return FALSE;
     claim->user = user;
     g_free(claim->cgroup);

@@ -11,6 +11,12 @@
 
 #include "host-agent/daemon/slices/slices.h"
 
+/*
+ * Those that a user has at a time, of programs and containers; an administrator's runtime has no
+ * limit. Each takes two of vgpud's descriptors.
+ */
+#define CLAIMS_MAX_OF_USER 512
+
 typedef struct Claims Claims;
 
 /* @host: lives longer. Reads the database. */
@@ -62,7 +68,8 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
 /*
  * @container, whose first process is @pid, claims the slice. AGENT_ERROR_INVALID (no such process,
  * or no name), AGENT_ERROR_IN_USE (another container uses it, and it has no owner). The caller
- * first asks placing_admit() whether its GPU accepts users now.
+ * first asks placing_admit() whether its GPU accepts users now. AGENT_ERROR_QUOTA: @user has
+ * CLAIMS_MAX_OF_USER already.
  * @user: the caller, if the process must belong to it; NULL: any process.
  */
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,

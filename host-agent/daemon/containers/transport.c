@@ -10,6 +10,7 @@
 
 #include "lib/pci.h"
 #include "lib/host_root.h"
+#include "lib/program.h"
 #include "lib/systemd.h"
 #include "host-agent/model/slice.h"
 
@@ -257,6 +258,7 @@ static void ended(GObject *process, GAsyncResult *result, void *data)
 static void do_first(GuardUnits *units)
 {
     const Step *step = g_queue_peek_head(&units->steps);
+    g_autoptr(GSubprocessLauncher) launcher = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(GSubprocess) process = NULL;
 
@@ -264,8 +266,10 @@ static void do_first(GuardUnits *units)
         return;
     if (!step->start)
         ask_systemd(units, "StopUnit", step->uuid);
-    process = g_subprocess_new(G_SUBPROCESS_FLAGS_NONE, &error, units->program,
-                               step->start ? "add" : "remove", step->uuid, "guard", NULL);
+    launcher = program_launcher(G_SUBPROCESS_FLAGS_NONE);
+    process =
+        g_subprocess_launcher_spawn(launcher, &error, units->program,
+                                    step->start ? "add" : "remove", step->uuid, "guard", NULL);
     if (process)
         g_subprocess_wait_check_async(process, units->end, ended, units);
     else

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <glib/gstdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/unit/host-agent/agent_on_bus.h"
@@ -148,6 +149,23 @@ static void test_cancel(void)
     g_free(missing.failure);
 }
 
+/* A program that is started has the limit that this process had. */
+static void test_files(void)
+{
+    const struct rlimit few = {.rlim_cur = 200, .rlim_max = 300};
+    g_autoptr(GError) error = NULL;
+    g_autofree char *said = NULL;
+    struct rlimit now;
+
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &few), ==, 0);
+    program_raise_files();
+    program_raise_files();
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &now), ==, 0);
+    g_assert_cmpuint(now.rlim_cur, ==, 300);
+    g_assert_true(run("ulimit -S -n; ulimit -H -n", &said, &error));
+    g_assert_cmpstr(said, ==, "200\n300\n");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -158,5 +176,7 @@ int main(int argc, char **argv)
     g_test_add_func("/program/own-output", test_own_output);
     g_test_add_func("/program/hangs", test_hangs);
     g_test_add_func("/program/cancel", test_cancel);
+    /* The last one: it cannot be undone. */
+    g_test_add_func("/program/files", test_files);
     return g_test_run();
 }

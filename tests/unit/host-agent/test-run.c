@@ -2,12 +2,15 @@
 /* Slices of programs: the processes of a claim, who may claim, and its end. */
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
+#include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
+#include "lib/processes.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_polkit.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -79,6 +82,34 @@ static void test_alive(void)
     g_assert_true(claim_process_is_alive(root, &claim));
     file_tree_write(root, EVENTS, "populated 0\nfrozen 0\n");
     g_assert_false(claim_process_is_alive(root, &claim));
+    file_tree_free(root);
+}
+
+/* Nobody is taken for ended because vgpud can't look now. */
+static void test_not_known(void)
+{
+    HostRoot *root = file_tree_new();
+    Claim claim = {
+        .uuid = (char *)UUID, .pid = 77, .started = 1000, .user = 0, .cgroup = (char *)""};
+    struct rlimit before;
+
+    put_process(root, "S", "0::/\n");
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &before), ==, 0);
+    g_assert_cmpint(
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max}), ==,
+        0);
+    g_assert_true(claim_process_is_alive(root, &claim));
+    claim.cgroup = (char *)SCOPE;
+    g_assert_true(claim_process_is_alive(root, &claim));
+    g_assert_true(vm_is_running(root, "red"));
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &before), ==, 0);
+    g_assert_true(claim_process_is_alive(root, &claim));
+    g_assert_false(vm_is_running(root, "red"));
+    put_process(root, "Z", "0::/\n");
+    g_assert_false(claim_process_is_alive(root, &claim));
+    /* A directory in place of the file can't be read either. */
+    file_tree_write(root, EVENTS "/file", "");
+    g_assert_true(claim_process_is_alive(root, &claim));
     file_tree_free(root);
 }
 
@@ -260,6 +291,36 @@ static void put_program(const AgentOnBus *at, const char *uuid)
     g_assert_true(claim_table_put(host_db(agent_host(at->agent)), "first", &claim, NULL));
 }
 
+/* As many programs as a user may have: all are this process. */
+static void put_programs(const AgentOnBus *at)
+{
+    Claim claim = {.container = (char *)"train", .user = geteuid(), .member = CLAIM_NO_USER};
+
+    claim.cgroup = (char *)"";
+    claim.pid = (guint)getpid();
+    claim.started = claim_process_started(at->root, claim.pid);
+    for (guint i = 0; i < CLAIMS_MAX_OF_USER; i++) {
+        g_autofree char *uuid = g_strdup_printf("c0ffee00-0000-4000-8001-%012u", i);
+
+        claim.uuid = uuid;
+        g_assert_true(claim_table_put(host_db(agent_host(at->agent)), "", &claim, NULL));
+    }
+}
+
+/* Claims of one user must not take all of vgpud's descriptors. */
+static void test_too_many(void)
+{
+    AgentOnBus at;
+
+    open_with_processes(&at);
+    put_programs(&at);
+    agent_on_bus_restart(&at);
+    assert_refused("{'Vram': <uint64 1073741824>}", "end one of them first");
+    assert_says("slice list", 0, "no slice", "");
+    assert_claims(&at, CLAIMS_MAX_OF_USER);
+    agent_on_bus_close(&at);
+}
+
 /*
  * No program survives it. The process that has the number now is another, also if it began as late.
  */
@@ -438,6 +499,8 @@ int main(int argc, char **argv)
     g_test_add_func("/run/process", test_process);
     g_test_add_func("/run/scope", test_scope);
     g_test_add_func("/run/alive", test_alive);
+    g_test_add_func("/run/not-known", test_not_known);
+    g_test_add_func("/run/too-many", test_too_many);
     g_test_add_func("/run/call", test_call);
     g_test_add_func("/run/refused", test_refused);
     g_test_add_func("/run/member", test_member);
