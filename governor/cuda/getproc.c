@@ -47,23 +47,22 @@ static bool is_noted(const void *real, unsigned int count)
     return bsearch(&key, addresses, count, sizeof(*addresses), by_address) != NULL;
 }
 
-/* One function can have several names. */
-static bool has_listed_name(const void *real)
+/* One function can have several names. @base: one of this base; NULL: of any. */
+static bool has_listed_name(const void *real, const char *base)
 {
     for (unsigned int i = 0; i < entry_points_count; i++) {
-        if (real_find(entry_points[i].name) == real)
+        if ((!base || !strcmp(entry_points[i].base, base)) &&
+            real_find(entry_points[i].name) == real)
             return true;
     }
     return false;
 }
 
-/* The driver exports it, but by no name that the table has. */
-static bool is_of_later_driver(const void *real)
+static bool is_exported(const void *real)
 {
     Dl_info info;
 
-    return dladdr(real, &info) && info.dli_sname && real_find(info.dli_sname) == real &&
-           !has_listed_name(real);
+    return dladdr(real, &info) && info.dli_sname && real_find(info.dli_sname) == real;
 }
 
 static bool has_suffix(const char *name, const char *suffix)
@@ -95,23 +94,25 @@ static void *asked_for(unsigned int entry)
 }
 
 /*
- * One function of the driver can stand for several entries; @base selects one. NULL: not wrapped.
+ * One function of the driver can stand for several entries; @base selects one. If the driver does
+ * not export it by a name of @base, it is what its other name says: NVIDIA's gives out
+ * cuGraphInstantiateWithFlags as cuGraphInstantiate. NULL: not wrapped.
  */
 static const struct address *find(const void *real, const char *base)
 {
     struct address key = {.real = (void *)real};
-    struct address *found =
+    struct address *first =
         bsearch(&key, addresses, addresses_count, sizeof(*addresses), by_address);
 
-    if (!found)
+    if (!first)
         return NULL;
-    while (found > addresses && found[-1].real == real)
-        found--;
-    for (; found < addresses + addresses_count && found->real == real; found++) {
-        if (!strcmp(entry_points[found->entry].base, base))
-            return found;
+    while (first > addresses && first[-1].real == real)
+        first--;
+    for (struct address *at = first; at < addresses + addresses_count && at->real == real; at++) {
+        if (!strcmp(entry_points[at->entry].base, base))
+            return at;
     }
-    return NULL;
+    return is_exported(real) && !has_listed_name(real, base) ? first : NULL;
 }
 
 static void sort(void)
@@ -139,7 +140,7 @@ static void build(void)
     for (unsigned int i = 0; i < entry_points_count; i++) {
         void *real = is_wrapped(i) ? asked_for(i) : NULL;
 
-        if (real && !is_noted(real, exported) && !is_of_later_driver(real))
+        if (real && !is_noted(real, exported) && !is_exported(real))
             note(real, i);
     }
     sort();
@@ -162,13 +163,6 @@ static unsigned int entry_for(const char *base, int version, bool per_thread)
             best = i;
     }
     return best;
-}
-
-/* With arguments that no form of the table has, also not @entry, which its version means. */
-static bool is_later_form(unsigned int entry, const void *real)
-{
-    return (entry == entry_points_count || real_find(entry_points[entry].name) != real) &&
-           is_of_later_driver(real);
 }
 
 static bool is_known(const char *base)
@@ -216,12 +210,24 @@ static CUresult refuse(void **pfn, CUdriverProcAddressQueryResult *status)
     return CUDA_ERROR_NOT_FOUND;
 }
 
+/* A form that the driver returns but does not export is what its version means. */
+static void *guess(const char *symbol, void *real, int version, cuuint64_t flags)
+{
+    unsigned int entry =
+        entry_for(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+
+    if (entry == entry_points_count || !is_wrapped(entry))
+        return real;
+    if (!real_find(entry_points[entry].name))
+        atomic_store(&entry_slots[entry], real);
+    return entry_wrappers[entry];
+}
+
 /* *pfn is the driver's. */
 static CUresult replace(const char *symbol, void **pfn, int version, cuuint64_t flags,
                         CUdriverProcAddressQueryResult *status)
 {
     const struct address *address;
-    unsigned int entry;
 
     pthread_once(&once, build);
     address = addresses ? find(*pfn, symbol) : NULL;
@@ -229,18 +235,18 @@ static CUresult replace(const char *symbol, void **pfn, int version, cuuint64_t 
         *pfn = entry_wrappers[address->entry];
         return CUDA_SUCCESS;
     }
+    if (has_listed_name(*pfn, symbol))
+        return CUDA_SUCCESS;
     if (!is_known(symbol))
         return takes_memory(symbol) && slices_any() ? refuse(pfn, status) : CUDA_SUCCESS;
-    entry = entry_for(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    if (is_later_form(entry, *pfn))
-        return is_ours_to_see(symbol) && slices_any() ? refuse(pfn, status) : CUDA_SUCCESS;
-    if (entry < entry_points_count && is_wrapped(entry)) {
-        /* A form that the driver returns but does not export. */
-        if (!real_find(entry_points[entry].name))
-            atomic_store(&entry_slots[entry], *pfn);
-        *pfn = entry_wrappers[entry];
+    if (!is_exported(*pfn)) {
+        *pfn = guess(symbol, *pfn, version, flags);
+        return CUDA_SUCCESS;
     }
-    return CUDA_SUCCESS;
+    /* By no name of the table: it has arguments that none of the table's forms has. */
+    return !has_listed_name(*pfn, NULL) && is_ours_to_see(symbol) && slices_any()
+               ? refuse(pfn, status)
+               : CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,

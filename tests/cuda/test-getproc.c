@@ -29,6 +29,10 @@ static void forms(void)
     g_assert_true(got("cuMemAllocAsync", 12000, 0) == (void *)cuMemAllocAsync);
     g_assert_true(got("cuMemAllocAsync", 12000, 1) == (void *)cuMemAllocAsync);
     g_assert_true(got("cuMemAllocAsync", 12000, 2) == (void *)cuMemAllocAsync_ptsz);
+    g_assert_true(got("cuGraphInstantiate", 11030, 0) == (void *)cuGraphInstantiate_v2);
+    /* By the name of another function, as Python's CUDA asks for it. */
+    g_assert_true(got("cuGraphInstantiate", 11040, 0) == (void *)cuGraphInstantiateWithFlags);
+    g_assert_true(got("cuGraphInstantiate", 13020, 2) == (void *)cuGraphInstantiateWithFlags);
     /* Asked of itself, it is ours, or all else would go past us. */
     g_assert_true(got("cuGetProcAddress", 12000, 0) == (void *)cuGetProcAddress_v2);
     g_assert_true(got("cuGetProcAddress", 11030, 0) == (void *)cuGetProcAddress);

@@ -31,6 +31,9 @@ static void *look(const char *symbol, int version, int per_thread)
 
     if (!strcmp(symbol, "cuMemAlloc") && version >= 3020 && getenv("FAKE_CUDA_UNEXPORTED"))
         return (void *)unexported_alloc;
+    /* As NVIDIA's does: a form of another name. */
+    if (!strcmp(symbol, "cuGraphInstantiate") && version >= 11040)
+        symbol = "cuGraphInstantiateWithFlags";
     for (const struct fake_call *call = fake_calls; call->name; call++) {
         if (strcmp(call->base, symbol) || since_of(call) > version)
             continue;
