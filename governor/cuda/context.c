@@ -49,6 +49,31 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
     return created(DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev), pctx, dev);
 }
 
+/* For OpenGL. */
+CUresult cuGLCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuGLCtxCreate, pctx, flags, dev), pctx, dev);
+}
+
+CUresult cuGLCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuGLCtxCreate_v2, pctx, flags, dev), pctx, dev);
+}
+
+CUresult cuVDPAUCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev, unsigned int vdpDevice,
+                          void *vdpGetProcAddress)
+{
+    return created(DRIVER(cuVDPAUCtxCreate, pctx, flags, dev, vdpDevice, vdpGetProcAddress), pctx,
+                   dev);
+}
+
+CUresult cuVDPAUCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev,
+                             unsigned int vdpDevice, void *vdpGetProcAddress)
+{
+    return created(DRIVER(cuVDPAUCtxCreate_v2, pctx, flags, dev, vdpDevice, vdpGetProcAddress),
+                   pctx, dev);
+}
+
 /* Programs retain it often, but memory is taken only if it was not active. */
 static bool is_active(CUdevice dev)
 {
@@ -94,6 +119,23 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
     if (gpu && result == CUDA_SUCCESS)
         result = retained(gpu, pctx, was_active);
+    unlock_primary(gpu);
+    return result;
+}
+
+/* It retains the primary context, and has queues of its own. */
+CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
+                          unsigned int flags)
+{
+    struct gpu *gpu = lock_primary(dev);
+    CUresult result = DRIVER(cuGreenCtxCreate, phCtx, desc, dev, flags);
+
+    if (gpu && result == CUDA_SUCCESS && !own_settle(gpu)) {
+        DRIVER(cuGreenCtxDestroy, *phCtx);
+        own_settle(gpu);
+        *phCtx = NULL;
+        result = refusal(gpu);
+    }
     unlock_primary(gpu);
     return result;
 }

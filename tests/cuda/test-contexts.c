@@ -85,6 +85,32 @@ static void test_primary(void)
     in_slice(primary);
 }
 
+/* Those that other calls make. */
+static void others_contexts(void)
+{
+    CUcontext context;
+    CUgreenCtx green, second = NULL;
+
+    ok(cuInit(0));
+    ok(cuGreenCtxCreate(&green, NULL, 0, 1));
+    kit_charged(OWN);
+    ok(cuGLCtxCreate_v2(&context, 0, 0));
+    kit_charged(2 * OWN);
+    ok(cuVDPAUCtxCreate_v2(&context, 0, 0, 0, NULL));
+    kit_charged(3 * OWN);
+    full(cuGreenCtxCreate(&second, NULL, 0, 1));
+    g_assert_null(second);
+    full(cuGLCtxCreate_v2(&context, 0, 0));
+    g_assert_cmpuint(kit_on_card(), ==, 3 * OWN);
+    ok(cuGreenCtxDestroy(green));
+    kit_charged(2 * OWN);
+}
+
+static void test_others_contexts(void)
+{
+    in_slice(others_contexts);
+}
+
 static void (**after_processes)(void);
 static CUdeviceptr others;
 
@@ -133,15 +159,22 @@ static void test_joins_late(void)
     in_slice(looks_only);
 }
 
+#define not_ready(call) g_assert_cmpint(call, ==, CUDA_ERROR_SYSTEM_NOT_READY)
+
 /* A slice that has to be there, and is not. */
 static void required(void)
 {
     CUcontext context = NULL;
+    CUgreenCtx green = NULL;
     CUdeviceptr dptr;
 
     ok(cuInit(0));
-    g_assert_cmpint(cuCtxCreate_v2(&context, 0, 0), ==, CUDA_ERROR_SYSTEM_NOT_READY);
-    g_assert_cmpint(cuDevicePrimaryCtxRetain(&context, 0), ==, CUDA_ERROR_SYSTEM_NOT_READY);
+    not_ready(cuCtxCreate_v2(&context, 0, 0));
+    not_ready(cuDevicePrimaryCtxRetain(&context, 0));
+    not_ready(cuGreenCtxCreate(&green, NULL, 0, 1));
+    not_ready(cuGLCtxCreate_v2(&context, 0, 0));
+    not_ready(cuVDPAUCtxCreate_v2(&context, 0, 0, 0, NULL));
+    g_assert_null(green);
     g_assert_cmpint(cuMemAlloc_v2(&dptr, 1000), ==, CUDA_ERROR_INVALID_CONTEXT);
     g_assert_cmpuint(kit_on_card(), ==, 0);
     live_start_arbiter(&kit_live);
@@ -171,6 +204,39 @@ static void test_required_by_file(void)
     g_setenv("VGPU_GOVERNOR_REQUIRED", "0", TRUE);
     live_kill_arbiter(&kit_live, SIGTERM);
     kit_run(required);
+    kit_close();
+}
+
+/* The same, with a context that the door has not seen made. */
+static void required_past_us(void)
+{
+    CUresult (*create)(CUcontext *, unsigned int, CUdevice) = NULL;
+    CUgraphExec exec;
+    CUgraph graph;
+    CUcontext context;
+    char byte = 0;
+
+    *(void **)&create = kit_driver("cuCtxCreate_v2");
+    ok(cuInit(0));
+    ok(create(&context, 0, 0));
+    ok(cuGraphCreate(&graph, 0));
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    not_ready(cuLaunchKernel(kit_kernel(1000), 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    not_ready(cuGraphLaunch(exec, NULL));
+    not_ready(cuMemcpyHtoD_v2(4096, &byte, 1));
+    not_ready(cuMemsetD8_v2(4096, 0, 64 * MIB));
+    g_assert_cmpuint(kit_calls("cuLaunchKernel"), ==, 0);
+    g_assert_cmpuint(kit_calls("cuGraphLaunch"), ==, 0);
+    live_start_arbiter(&kit_live);
+    kit_launch(kit_kernel(1000), NULL);
+}
+
+static void test_required_past_us(void)
+{
+    kit_open(LIMIT);
+    g_setenv("VGPU_GOVERNOR_REQUIRED", "1", TRUE);
+    live_kill_arbiter(&kit_live, SIGTERM);
+    kit_run(required_past_us);
     kit_close();
 }
 
@@ -228,10 +294,12 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/contexts/contexts", test_contexts);
     g_test_add_func("/contexts/primary", test_primary);
+    g_test_add_func("/contexts/others-contexts", test_others_contexts);
     g_test_add_func("/contexts/freed-meanwhile", test_freed_meanwhile);
     g_test_add_func("/contexts/joins-late", test_joins_late);
     g_test_add_func("/contexts/required", test_required);
     g_test_add_func("/contexts/required-by-file", test_required_by_file);
+    g_test_add_func("/contexts/required-past-us", test_required_past_us);
     g_test_add_func("/contexts/forks", test_forks);
     g_test_add_func("/contexts/past-us", test_past_us);
     return g_test_run();

@@ -58,7 +58,6 @@ static void context_ends(void)
     }
 }
 
-CUresult cuGreenCtxCreate(CUgreenCtx *made, void *resources, CUdevice device, unsigned int flags);
 CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx of);
 
 static void green_context_ends(void)

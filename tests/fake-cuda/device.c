@@ -178,6 +178,23 @@ CUresult cuCtxCreate_v4(CUcontext *made, void *parameters, unsigned int flags, C
     return create(made, device);
 }
 
+CUresult cuGLCtxCreate_v2(CUcontext *made, unsigned int flags, CUdevice device)
+{
+    ENTER();
+    (void)flags;
+    return create(made, device);
+}
+
+CUresult cuVDPAUCtxCreate_v2(CUcontext *made, unsigned int flags, CUdevice device,
+                             unsigned int vdp_device, void *vdp_get_proc_address)
+{
+    ENTER();
+    (void)flags;
+    (void)vdp_device;
+    (void)vdp_get_proc_address;
+    return create(made, device);
+}
+
 static CUresult destroy(CUcontext context)
 {
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;

@@ -168,11 +168,35 @@ LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
 LAUNCH_EX(cuLaunchKernelEx, false)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
 
+static CUstreamCaptureStatus capture_of(CUstream stream)
+{
+    return stream == FAKE_CAPTURING ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                    : CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     ENTER();
-    *status =
-        stream == FAKE_CAPTURING ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = capture_of(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status)
+{
+    ENTER();
+    *status = capture_of(stream);
+    return CUDA_SUCCESS;
+}
+
+/* The thread's, which it is given back. */
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    static _Thread_local CUstreamCaptureMode current;
+    CUstreamCaptureMode before = current;
+
+    ENTER();
+    current = *mode;
+    *mode = before;
     return CUDA_SUCCESS;
 }
 

@@ -33,6 +33,7 @@ typedef struct CUextMemory_st *CUexternalMemory;
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
 
 typedef enum CUresult_enum {

@@ -206,7 +206,8 @@ static CUresult launch_graph(CUgraphExec exec, CUstream stream, bool per_thread,
 
     if (real_depth)
         return function(exec, stream);
-    meter_before(&launch);
+    if (!meter_before(&launch))
+        return CUDA_ERROR_SYSTEM_NOT_READY;
     return meter_after(&launch, graphs_with_memory ? run(exec, stream, function)
                                                    : run_without_memory(exec, stream, function));
 }

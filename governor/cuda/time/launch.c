@@ -15,7 +15,8 @@
                                                                                                    \
     if (real_depth)                                                                                \
         return REAL(name)(__VA_ARGS__);                                                            \
-    meter_before(&launch);                                                                         \
+    if (!meter_before(&launch))                                                                    \
+        return CUDA_ERROR_SYSTEM_NOT_READY;                                                        \
     return meter_after(&launch, DRIVER(name, __VA_ARGS__))
 
 static uint64_t product(unsigned int a, unsigned int b, unsigned int c)

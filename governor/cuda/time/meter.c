@@ -243,32 +243,28 @@ static void join_batch(struct launch *launch, struct meter *meter)
     meter_unrelax(&mode);
 }
 
-struct gpu *meter_gpu(enum governor_class class)
-{
-    struct gpu *gpu = real_depth ? NULL : gpu_current();
-
-    return gpu && gpu->member && governor_member_class_is_metered(gpu->member, class) ? gpu : NULL;
-}
-
-void meter_before(struct launch *launch)
+bool meter_before(struct launch *launch)
 {
     struct gpu *gpu = gpu_current();
     struct meter *meter;
 
     launch->meter = NULL;
     launch->gpu = NULL;
-    if (!gpu || !gpu->member)
-        return;
+    if (!gpu)
+        return true;
+    if (!gpu->member)
+        return false;
     /* backlog.c places markers of its own, without a thread that waits for them. */
     if (governor_member_pass(gpu->member, launch->class) != GOVERNOR_PASS_METERED) {
         launch->gpu = gpu;
-        return;
+        return true;
     }
     meter = meter_is_capturing(launch->stream, launch->per_thread) ? NULL : meter_of(gpu);
     if (!meter)
-        return;
+        return true;
     backlog_drop(meter, launch->class);
     join_batch(launch, meter);
+    return true;
 }
 
 bool meter_join(struct gpu *gpu, struct launch *launch)

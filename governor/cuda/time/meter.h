@@ -36,14 +36,15 @@ struct launch {
     uint64_t ns;
 };
 
-/* Before the driver's call, which must follow. May wait for the slice's turn. */
-void meter_before(struct launch *launch);
+/*
+ * Before the driver's call, which must follow. May wait for the slice's turn. False: no call must
+ * follow. The slice is required and cannot be joined, and the context was made past the door.
+ */
+bool meter_before(struct launch *launch);
 
 /* After it: returns @result. May wait if the slice is not measured and the GPU is far behind. */
 CUresult meter_after(struct launch *launch, CUresult result);
 
-/* The calling thread's GPU, if its work of the class is measured now; else NULL. */
-struct gpu *meter_gpu(enum governor_class class);
 /*
  * In place of meter_before(), for work that must not wait: true if it is part of what is measured
  * anyway, or of a graph. Else nothing measures it.

@@ -114,15 +114,18 @@ static uint64_t bytes_unpacked(const CUmemDecompressParams *list, size_t count)
     return bytes;
 }
 
-/* True if it waits for nothing: it is small, and not too much is owed. */
+/* True if it waits for nothing: it is small, not too much is owed, and it is not refused. */
 static bool owe(struct launch *launch, uint64_t bytes)
 {
     struct gpu *gpu;
 
     if (bytes >= LARGE)
         return false;
-    gpu = meter_gpu(launch->class);
-    if (!gpu || meter_join(gpu, launch))
+    gpu = gpu_current();
+    if (gpu && !gpu->member)
+        return false;
+    if (!gpu || !governor_member_class_is_metered(gpu->member, launch->class) ||
+        meter_join(gpu, launch))
         return true;
     if (work_owed(gpu, launch->class) >= BATCH_NS)
         return false;
@@ -130,13 +133,13 @@ static bool owe(struct launch *launch, uint64_t bytes)
     return true;
 }
 
-static void before(struct launch *launch, enum mover mover, uint64_t bytes)
+/* False: it is refused. */
+static bool before(struct launch *launch, enum mover mover, uint64_t bytes)
 {
     launch->class = mover == MOVE_HOST ? GOVERNOR_CLASS_COPY : GOVERNOR_CLASS_COMPUTE;
     launch->guess_ns = LEAST_NS + bytes / speeds[mover];
     launch->key = costs_key(&keys[mover], bytes);
-    if (!owe(launch, bytes))
-        meter_before(launch);
+    return owe(launch, bytes) || meter_before(launch);
 }
 
 /* After one that is not asynchronous the GPU has done all that the stream had. */
@@ -155,7 +158,8 @@ static CUresult after(struct launch *launch, bool is_async, CUresult result)
                                                                                                    \
         if (real_depth)                                                                            \
             return REAL(name)(__VA_ARGS__);                                                        \
-        before(&launch, mover, bytes);                                                             \
+        if (!before(&launch, mover, bytes))                                                        \
+            return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
         return after(&launch, is_async, DRIVER(name, __VA_ARGS__));                                \
     }
 
@@ -198,7 +202,8 @@ static uint64_t piece_of(uint64_t bytes, CUdeviceptr to, CUdeviceptr from)
             struct launch launch = {.per_thread = own_default};                                    \
                                                                                                    \
             piece = piece < bytes - done ? piece : bytes - done;                                   \
-            before(&launch, MOVE_HOST, piece);                                                     \
+            if (!before(&launch, MOVE_HOST, piece))                                                \
+                return CUDA_ERROR_SYSTEM_NOT_READY;                                                \
             result = after(&launch, false, DRIVER(name, AT(to, done), AT(from, done), piece));     \
             done += piece;                                                                         \
         } while (result == CUDA_SUCCESS && done < bytes);                                          \
