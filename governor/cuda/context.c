@@ -9,12 +9,6 @@
 #include "ranges.h"
 #include "real.h"
 
-/* A required slice that cannot be joined, or a full one. */
-static CUresult refusal(const struct gpu *gpu)
-{
-    return gpu->member ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_SYSTEM_NOT_READY;
-}
-
 static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
 {
     struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
@@ -24,7 +18,7 @@ static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
     DRIVER(cuCtxDestroy_v2, *pctx);
     own_settle(gpu);
     *pctx = NULL;
-    return refusal(gpu);
+    return gpu_refusal(gpu);
 }
 
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
@@ -108,7 +102,7 @@ static CUresult retained(struct gpu *gpu, CUcontext *pctx, bool was_active)
     DRIVER(cuDevicePrimaryCtxRelease_v2, gpu->device);
     own_settle(gpu);
     *pctx = NULL;
-    return refusal(gpu);
+    return gpu_refusal(gpu);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
@@ -134,7 +128,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
         DRIVER(cuGreenCtxDestroy, *phCtx);
         own_settle(gpu);
         *phCtx = NULL;
-        result = refusal(gpu);
+        result = gpu_refusal(gpu);
     }
     unlock_primary(gpu);
     return result;

@@ -27,6 +27,7 @@ enum entry_class {
     CLASS_EXPORT,     /* offers memory to others */
     CLASS_FREE,       /* gives memory back */
     CLASS_CONTEXT,    /* the driver takes or gives back memory of its own */
+    CLASS_CODE,       /* loads code and variables of a program, or drops them */
     CLASS_GRAPH,      /* builds what a launch does later */
     CLASS_CAPTURE,    /* records calls in place of doing them */
     CLASS_LIFE,       /* makes or ends streams */

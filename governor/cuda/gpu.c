@@ -36,7 +36,7 @@ void gpu_forget_parent(void)
         /* A child has none of its parent's memory. */
         gpu->charged = gpu->own = gpu->graphs = 0;
         forget_owed(gpu);
-        gpu->seen = false;
+        gpu->seen_ns = 0;
         /* Its thread is the parent's, and so are its events. */
         gpu->meter = NULL;
     }
@@ -112,6 +112,11 @@ struct gpu *gpu_current(void)
     CUdevice device;
 
     return DRIVER(cuCtxGetDevice, &device) == CUDA_SUCCESS ? gpu_of(device) : NULL;
+}
+
+CUresult gpu_refusal(const struct gpu *gpu)
+{
+    return gpu->member ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
 void gpu_each(void (*func)(struct gpu *gpu, void *data), void *data)

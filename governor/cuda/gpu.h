@@ -20,7 +20,7 @@ struct meter;
  * struct gpu - a GPU with a slice
  * @pci: its address, in small letters, as sysfs has it
  * @member: NULL: it was required to join, and that failed
- * @seen: what the driver has for itself was asked for once
+ * @seen_ns: when what the driver has for itself was last asked for; 0: never
  * @charged: bytes that were charged, by all threads
  * @changes: how often @charged has changed
  * @owed: nanoseconds of the GPU's work that were not charged yet, by class (time/work.h)
@@ -38,7 +38,7 @@ struct gpu {
     CUdevice device;
     char pci[32];
     GovernorMember *member;
-    _Atomic bool seen;
+    _Atomic uint64_t seen_ns;
     _Atomic uint64_t charged;
     _Atomic uint64_t changes;
     _Atomic uint64_t owed[GOVERNOR_CLASSES];
@@ -56,6 +56,9 @@ struct gpu {
 struct gpu *gpu_of(CUdevice device);
 /* The GPU of the calling thread's context. NULL: no context, or no slice. */
 struct gpu *gpu_current(void);
+/* Why a call fails for which own_settle() finds no room: the slice is full, or required and not
+ * there. */
+CUresult gpu_refusal(const struct gpu *gpu);
 /* Calls @func for each GPU with a slice that was used so far. */
 void gpu_each(void (*func)(struct gpu *gpu, void *data), void *data);
 

@@ -31,6 +31,7 @@ CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAlloc
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
                                             CUmemAllocationHandleType type,
                                             unsigned long long flags);
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *parameters);

@@ -327,16 +327,31 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_SUCCESS;
 }
 
+CUresult fake_grow_context(uint64_t bytes)
+{
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!card_take(bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    current->hidden += bytes;
+    return CUDA_SUCCESS;
+}
+
+void fake_shrink_context(CUcontext context, uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    if (context && place_of(context)) {
+        ((struct context *)context)->hidden -= bytes;
+        fake_give(bytes);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* A stack that grows is the context's. */
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
     ENTER();
-    if (!current || limit != CU_LIMIT_STACK_SIZE)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!card_take(value))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    current->hidden += value;
-    return CUDA_SUCCESS;
+    return limit == CU_LIMIT_STACK_SIZE ? fake_grow_context(value) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)

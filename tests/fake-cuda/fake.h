@@ -78,6 +78,9 @@ void fake_give(uint64_t bytes);
 void fake_free_context(CUcontext context);
 void fake_end_events(CUcontext context);
 CUcontext fake_current(void);
+/* By bytes of its own, which end with it. */
+CUresult fake_grow_context(uint64_t bytes);
+void fake_shrink_context(CUcontext context, uint64_t bytes);
 /* Of the current context; 0: or there is none. */
 int fake_device(void);
 /* The device of a stream. */

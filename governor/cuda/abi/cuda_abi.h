@@ -29,10 +29,14 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUextMemory_st *CUexternalMemory;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUlib_st *CUlibrary;
 /* Passed on only. */
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
+typedef struct CUjit_option_st CUjit_option;
+typedef struct CUlibraryOption_st CUlibraryOption;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
 

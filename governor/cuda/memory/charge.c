@@ -3,40 +3,56 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "graph.h"
 #include "own.h"
 #include "pool.h"
 #include "spill.h"
 
+#define LOOK_EACH_NS 1000000000u
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static bool reserve(struct gpu *gpu, uint64_t bytes)
 {
     return governor_member_reserve(gpu->member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
 }
 
-/* True if something was given back. */
-static bool make_room(struct gpu *gpu)
+bool charge_make_room(struct gpu *gpu)
 {
-    bool pools = pools_trim(gpu);
+    bool pools = pools_trim(gpu), graphs = graph_trim(gpu);
 
-    return graph_trim(gpu) || pools;
+    return own_shrank(gpu) || graphs || pools;
 }
 
 static enum governor_memory reserve_somehow(struct gpu *gpu, uint64_t bytes, bool may_spill)
 {
     if (!gpu->member)
         return GOVERNOR_MEMORY_NONE;
-    if (reserve(gpu, bytes) || (make_room(gpu) && reserve(gpu, bytes)))
+    if (reserve(gpu, bytes) || (charge_make_room(gpu) && reserve(gpu, bytes)))
         return GOVERNOR_MEMORY_DEVICE;
     return may_spill && spill_possible(gpu) ? governor_member_reserve(gpu->member, bytes, true)
                                             : GOVERNOR_MEMORY_NONE;
 }
 
-/* The runtime can make a context through a table of the driver's, past the entry points. */
-static void look_once(struct gpu *gpu)
+/*
+ * The runtime can make a context through a table of the driver's, past the entry points, and code
+ * can be loaded when it is first launched. NVML takes its time, so it is not asked at each
+ * allocation.
+ */
+static void look_now_and_then(struct gpu *gpu)
 {
-    if (!atomic_load_explicit(&gpu->seen, memory_order_relaxed) &&
-        !atomic_exchange(&gpu->seen, true))
+    uint64_t seen = atomic_load_explicit(&gpu->seen_ns, memory_order_relaxed), now = now_ns();
+
+    if ((!seen || now >= seen + LOOK_EACH_NS) &&
+        atomic_compare_exchange_strong(&gpu->seen_ns, &seen, now))
         own_settle(gpu);
 }
 
@@ -54,7 +70,7 @@ static bool take(struct gpu *gpu, uint64_t bytes, bool may_spill, struct charge 
     *charge = (struct charge){0};
     if (!gpu)
         return true;
-    look_once(gpu);
+    look_now_and_then(gpu);
     kind = reserve_somehow(gpu, bytes, may_spill);
     if (kind == GOVERNOR_MEMORY_NONE)
         return false;

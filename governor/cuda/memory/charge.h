@@ -55,6 +55,8 @@ bool charge_take_or_spill(struct gpu *gpu, uint64_t bytes, struct charge *charge
  * pools to give back, because they call this. Not for what is charged to the spill.
  */
 bool charge_resize(struct charge *charge, uint64_t bytes);
+/* At the limit. True if something was given back. */
+bool charge_make_room(struct gpu *gpu);
 /* Gives back a charge, or an object. Does not wait. */
 void charge_give(struct charge *charge);
 

@@ -98,7 +98,7 @@ static uint64_t look(struct gpu *gpu)
     return least;
 }
 
-bool own_settle(struct gpu *gpu)
+static bool settle(struct gpu *gpu, bool *shrank)
 {
     struct charge own;
     bool settled;
@@ -106,7 +106,23 @@ bool own_settle(struct gpu *gpu)
     pthread_mutex_lock(&gpu->own_lock);
     own = (struct charge){.gpu = gpu, .bytes = gpu->own};
     settled = gpu->member && charge_resize(&own, look(gpu));
+    *shrank = own.bytes < gpu->own;
     gpu->own = own.bytes;
     pthread_mutex_unlock(&gpu->own_lock);
     return settled;
+}
+
+bool own_settle(struct gpu *gpu)
+{
+    bool shrank;
+
+    return settle(gpu, &shrank);
+}
+
+bool own_shrank(struct gpu *gpu)
+{
+    bool shrank;
+
+    settle(gpu, &shrank);
+    return shrank;
 }

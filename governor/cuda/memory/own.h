@@ -10,5 +10,7 @@
 
 /* Charges the current amount. False: beyond the limit; the previous amount stays charged. */
 bool own_settle(struct gpu *gpu);
+/* The same. True if it is less than before. */
+bool own_shrank(struct gpu *gpu);
 
 #endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+/* Code and its variables take memory of the card, which is charged when they are loaded. */
+#include "kit.h"
+
+#define LIMIT (1000 * MIB)
+
+/* Images, as the fake driver knows them. */
+#define FITS     "104857600"
+#define TOO_MUCH "4294967296"
+
+static void in_slice(void (*program)(void))
+{
+    kit_open(LIMIT);
+    kit_run(program);
+    kit_close();
+}
+
+static void both(uint64_t bytes)
+{
+    kit_charged(bytes);
+    g_assert_cmpuint(kit_on_card(), ==, bytes);
+}
+
+static void modules(void)
+{
+    CUmodule file, data, options, fat, never = NULL;
+
+    kit_context();
+    ok(cuModuleLoad(&file, FITS));
+    both(100 * MIB);
+    ok(cuModuleLoadData(&data, FITS));
+    ok(cuModuleLoadDataEx(&options, FITS, 0, NULL, NULL));
+    ok(cuModuleLoadFatBinary(&fat, FITS));
+    both(400 * MIB);
+    full(cuModuleLoad(&never, TOO_MUCH));
+    full(cuModuleLoadData(&never, TOO_MUCH));
+    full(cuModuleLoadDataEx(&never, TOO_MUCH, 0, NULL, NULL));
+    full(cuModuleLoadFatBinary(&never, TOO_MUCH));
+    g_assert_null(never);
+    both(400 * MIB);
+    ok(cuModuleUnload(file));
+    both(300 * MIB);
+}
+
+static void test_modules(void)
+{
+    in_slice(modules);
+}
+
+static void libraries(void)
+{
+    CUlibrary at_once, later, large, never = NULL;
+    CUdeviceptr at;
+    CUmodule module;
+    size_t bytes;
+
+    kit_context();
+    ok(cuLibraryLoadFromFile(&at_once, FITS, NULL, NULL, 0, NULL, NULL, 0));
+    both(100 * MIB);
+    full(cuLibraryLoadFromFile(&never, TOO_MUCH, NULL, NULL, 0, NULL, NULL, 0));
+    g_assert_null(never);
+    ok(cuLibraryLoadData(&later, FITS, NULL, NULL, 0, NULL, NULL, 0));
+    both(100 * MIB);
+    ok(cuLibraryGetModule(&module, later));
+    both(200 * MIB);
+    ok(cuLibraryLoadData(&large, TOO_MUCH, NULL, NULL, 0, NULL, NULL, 0));
+    full(cuLibraryGetGlobal(&at, &bytes, large, "x"));
+    ok(cuLibraryUnload(large));
+    ok(cuLibraryUnload(at_once));
+    both(100 * MIB);
+}
+
+static void test_libraries(void)
+{
+    in_slice(libraries);
+}
+
+/* What pools keep unused makes room for code. */
+static void room(void)
+{
+    CUdeviceptr dptr;
+    CUmodule module;
+
+    kit_context();
+    ok(cuMemAllocAsync(&dptr, 950 * MIB, NULL));
+    ok(cuMemFreeAsync(dptr, NULL));
+    ok(cuModuleLoad(&module, FITS));
+    both(100 * MIB);
+}
+
+static void test_room(void)
+{
+    in_slice(room);
+}
+
+/* A function that is loaded when it is needed. */
+static void lazily(void)
+{
+    CUfunction function;
+    CUdeviceptr dptr;
+    CUmodule module;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 100 * MIB));
+    ok(cuModuleLoadData(&module, "0"));
+    ok(cuModuleGetFunction(&function, module, "524288000"));
+    /* At the limit it is found at once. */
+    full(cuMemAlloc_v2(&dptr, 950 * MIB));
+    both(600 * MIB);
+    ok(cuModuleUnload(module));
+    both(100 * MIB);
+    /* Else at some later allocation. */
+    ok(cuModuleLoadData(&module, "0"));
+    ok(cuModuleGetFunction(&function, module, "524288000"));
+    g_usleep(1100 * 1000);
+    full(cuMemAlloc_v2(&dptr, 450 * MIB));
+    both(600 * MIB);
+}
+
+static void test_lazily(void)
+{
+    in_slice(lazily);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/code/modules", test_modules);
+    g_test_add_func("/code/libraries", test_libraries);
+    g_test_add_func("/code/room", test_room);
+    g_test_add_func("/code/lazily", test_lazily);
+    return g_test_run();
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Modules and libraries. An image is a number in text: how many bytes it takes of the card. A
+ * module takes them at once, a library in the context in which it is first asked for, and a
+ * function, whose name is such a number, when it is asked for.
+ */
+#include "fake.h"
+
+#include <stdlib.h>
+
+struct code {
+    uint64_t wanted;
+    uint64_t taken;
+    CUcontext context;
+};
+
+static uint64_t bytes_of(const char *text)
+{
+    return strtoull(text, NULL, 10);
+}
+
+/* It ends with its context. */
+static CUresult take(struct code *code, uint64_t bytes)
+{
+    CUresult result = fake_grow_context(bytes);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    code->context = fake_current();
+    code->taken += bytes;
+    return CUDA_SUCCESS;
+}
+
+static CUresult load(struct code **made, const char *image, bool at_once)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    if (!made || !image)
+        return CUDA_ERROR_INVALID_VALUE;
+    *made = calloc(1, sizeof(**made));
+    (*made)->wanted = bytes_of(image);
+    if (at_once)
+        result = take(*made, (*made)->wanted);
+    if (result != CUDA_SUCCESS)
+        free(*made);
+    return result;
+}
+
+static CUresult unload(struct code *code)
+{
+    if (!code)
+        return CUDA_ERROR_INVALID_HANDLE;
+    fake_shrink_context(code->context, code->taken);
+    free(code);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *name)
+{
+    ENTER();
+    return load((struct code **)module, name, true);
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    ENTER();
+    return load((struct code **)module, image, true);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, void *options,
+                            void **values)
+{
+    ENTER();
+    (void)count;
+    (void)options;
+    (void)values;
+    return load((struct code **)module, image, true);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    ENTER();
+    return load((struct code **)module, image, true);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+    ENTER();
+    return unload((struct code *)module);
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    ENTER();
+    if (!module)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *function = (CUfunction)(uintptr_t)1000;
+    return take((struct code *)module, bytes_of(name));
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, void *options, void **values,
+                           unsigned int count, void *more, void **more_values,
+                           unsigned int more_count)
+{
+    ENTER();
+    (void)options;
+    (void)values;
+    (void)count;
+    (void)more;
+    (void)more_values;
+    (void)more_count;
+    return load((struct code **)library, image, false);
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *name, void *options, void **values,
+                               unsigned int count, void *more, void **more_values,
+                               unsigned int more_count)
+{
+    ENTER();
+    (void)options;
+    (void)values;
+    (void)count;
+    (void)more;
+    (void)more_values;
+    (void)more_count;
+    return load((struct code **)library, name, fake_current() != NULL);
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+    ENTER();
+    return unload((struct code *)library);
+}
+
+/* That of the library is the library. */
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+    struct code *code = (struct code *)library;
+
+    ENTER();
+    if (!code)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *module = (CUmodule)library;
+    return take(code, code->wanted - code->taken);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary library, const char *name)
+{
+    struct code *code = (struct code *)library;
+
+    ENTER();
+    (void)name;
+    if (!code)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *at = 4096;
+    *bytes = code->wanted;
+    return take(code, code->wanted - code->taken);
+}
