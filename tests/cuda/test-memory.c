@@ -97,7 +97,7 @@ static void old_names(void)
     full(cuMemAlloc(&never, 65 * MIB));
     ok(cuArrayCreate(&array, &flat));
     ok(cuArray3DCreate(&cube, &deep));
-    both(1000 + 10240 + 4096 + 4096);
+    both(1000 + 10240 + 8192 + 16384);
     ok(cuMemFree(a));
     ok(cuMemFree(b));
     ok(cuArrayDestroy(array));
@@ -155,7 +155,7 @@ static void test_free_is_the_drivers_first(void)
 
 static void arrays(void)
 {
-    CUDA_ARRAY_DESCRIPTOR flat = {.Width = 1000, /* a row is 4,096 bytes in the driver */
+    CUDA_ARRAY_DESCRIPTOR flat = {.Width = 1000, /* a row is 4,032 bytes in the driver */
                                   .Height = 1024,
                                   .Format = CU_AD_FORMAT_FLOAT,
                                   .NumChannels = 1};
@@ -174,10 +174,10 @@ static void arrays(void)
     both(4 * MIB + 256 * 1024);
     deep.Flags = 0;
     ok(cuMipmappedArrayCreate(&levels, &deep, 4));
-    both(4 * MIB + 512 * 1024 + 4096);
+    both(4 * MIB + (512 + 32 + 8 + 2) * 1024);
     flat.Height = 65536;
     full(cuArrayCreate_v2(&never, &flat));
-    both(4 * MIB + 512 * 1024 + 4096);
+    both(4 * MIB + (512 + 32 + 8 + 2) * 1024);
     ok(cuArrayDestroy(a));
     ok(cuArrayDestroy(b));
     ok(cuArrayDestroy(sparse));
@@ -188,6 +188,39 @@ static void arrays(void)
 static void test_arrays(void)
 {
     in_slice(LIMIT, arrays);
+}
+
+/* Of which the GPU keeps much more than is asked for. */
+static void thin_arrays(void)
+{
+    CUDA_ARRAY3D_DESCRIPTOR thin = {.Width = 1,
+                                    .Height = 32768,
+                                    .Depth = 2048,
+                                    .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+                                    .NumChannels = 1,
+                                    .Flags = CUDA_ARRAY3D_LAYERED};
+    CUmipmappedArray levels;
+    CUarray array;
+
+    kit_context();
+    full(cuArray3DCreate_v2(&array, &thin));
+    g_assert_cmpuint(kit_peak(), ==, 0);
+    thin.Height = 1;
+    thin.Depth = 1000;
+    ok(cuArray3DCreate_v2(&array, &thin));
+    both(512 * 1000);
+    /* In each level are as many layers. */
+    thin.Width = 1024;
+    ok(cuMipmappedArrayCreate(&levels, &thin, 11));
+    both(512 * 1000 + 20 * MIB);
+    ok(cuMipmappedArrayDestroy(levels));
+    ok(cuArrayDestroy(array));
+    both(0);
+}
+
+static void test_thin_arrays(void)
+{
+    in_slice(LIMIT, thin_arrays);
 }
 
 /* A program under no limit, and one whose GPU has no slice: all passes. */
@@ -336,6 +369,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/refused", test_refused);
     g_test_add_func("/memory/free-is-the-drivers-first", test_free_is_the_drivers_first);
     g_test_add_func("/memory/arrays", test_arrays);
+    g_test_add_func("/memory/thin-arrays", test_thin_arrays);
     g_test_add_func("/memory/no-slice", test_no_slice);
     g_test_add_func("/memory/physical", test_physical);
     g_test_add_func("/memory/graphs", test_graphs);

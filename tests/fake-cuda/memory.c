@@ -292,74 +292,84 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 
 struct array {
     uint64_t bytes;
+    bool deferred;
 };
 
-/* Rows of 256 bytes. */
-static CUresult make_array(struct array **made, uint64_t width, uint64_t height, uint64_t depth,
-                           CUarray_format format, unsigned int channels, unsigned int flags)
+/* In tiles of 64 bytes in 8 rows. */
+static uint64_t tiled(uint64_t row, uint64_t rows, uint64_t depth)
 {
-    uint64_t element = (format & 7) == 1 ? 1 : (format & 7) == 2 || format == 0x10 ? 2 : 4;
+    return (row + 63) / 64 * 64 * ((rows + 7) / 8 * 8) * depth;
+}
+
+static uint64_t some(uint64_t count)
+{
+    return count ? count : 1;
+}
+
+static CUresult make_array(struct array **made, const CUDA_ARRAY3D_DESCRIPTOR *of,
+                           unsigned int levels)
+{
+    uint64_t element = (of->Format & 7) == 1                         ? 1
+                       : (of->Format & 7) == 2 || of->Format == 0x10 ? 2
+                                                                     : 4;
+    bool is_layered = of->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
     struct array *array;
-    uint64_t bytes;
+    uint64_t bytes = 0;
 
     if (!fake_current())
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (!made || !width || !channels)
+    if (!made || !of->Width || !of->NumChannels)
         return CUDA_ERROR_INVALID_VALUE;
-    bytes = (width * element * channels + 255) / 256 * 256 * (height ? height : 1) *
-            (depth ? depth : 1);
-    if (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
+    for (unsigned int i = 0; i < levels; i++)
+        bytes += tiled(some(of->Width >> i) * element * of->NumChannels, some(of->Height >> i),
+                       some(is_layered ? of->Depth : of->Depth >> i));
+    bytes = fake_round(bytes);
+    if (of->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
         bytes = 0;
     if (!card_take(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     array = malloc(sizeof(*array));
     array->bytes = bytes;
+    array->deferred = of->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;
     *made = array;
     return CUDA_SUCCESS;
 }
 
+#define WIDE(...) (&(CUDA_ARRAY3D_DESCRIPTOR){__VA_ARGS__})
+
 CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *of)
 {
     ENTER();
-    return make_array((struct array **)array, of->Width, of->Height, 0, of->Format, of->NumChannels,
-                      0);
+    return make_array((struct array **)array,
+                      WIDE(of->Width, of->Height, 0, of->Format, of->NumChannels, 0), 1);
 }
 
 CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *of)
 {
     ENTER();
-    return make_array((struct array **)array, of->Width, of->Height, 0, of->Format, of->NumChannels,
-                      0);
+    return make_array((struct array **)array,
+                      WIDE(of->Width, of->Height, 0, of->Format, of->NumChannels, 0), 1);
 }
 
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *of)
 {
     ENTER();
-    return make_array((struct array **)array, of->Width, of->Height, of->Depth, of->Format,
-                      of->NumChannels, of->Flags);
+    return make_array((struct array **)array, of, 1);
 }
 
 CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *of)
 {
     ENTER();
-    return make_array((struct array **)array, of->Width, of->Height, of->Depth, of->Format,
-                      of->NumChannels, of->Flags);
+    return make_array(
+        (struct array **)array,
+        WIDE(of->Width, of->Height, of->Depth, of->Format, of->NumChannels, of->Flags), 1);
 }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *of,
                                 unsigned int levels)
 {
-    CUresult result;
-
     ENTER();
-    result = make_array((struct array **)array, of->Width, of->Height, of->Depth, of->Format,
-                        of->NumChannels, of->Flags);
-    if (result != CUDA_SUCCESS || levels < 2)
-        return result;
-    if (!card_take(4096))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    (*(struct array **)array)->bytes += 4096;
-    return result;
+    return make_array((struct array **)array, of, levels);
 }
 
 static CUresult destroy_array(struct array *array)
@@ -383,15 +393,22 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
     return destroy_array((struct array *)array);
 }
 
+/* As documented: only of an array that has no memory yet. */
+static CUresult requirements_of(const struct array *array,
+                                CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements)
+{
+    if (!array || !array->deferred)
+        return CUDA_ERROR_INVALID_VALUE;
+    *requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = 1 << 20};
+    return CUDA_SUCCESS;
+}
+
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray array,
                                       CUdevice device)
 {
     ENTER();
     (void)device;
-    if (!array)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = ((struct array *)array)->bytes};
-    return CUDA_SUCCESS;
+    return requirements_of((struct array *)array, requirements);
 }
 
 CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements,
@@ -399,8 +416,5 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *r
 {
     ENTER();
     (void)device;
-    if (!array)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = ((struct array *)array)->bytes};
-    return CUDA_SUCCESS;
+    return requirements_of((struct array *)array, requirements);
 }

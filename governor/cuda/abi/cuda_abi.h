@@ -144,7 +144,9 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
     unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v1;
 
-/* In CUDA_ARRAY3D_DESCRIPTOR.Flags: the array has no memory of its own. */
+/* In CUDA_ARRAY3D_DESCRIPTOR.Flags. With the last two, the array has no memory of its own. */
+#define CUDA_ARRAY3D_LAYERED          0x01u
+#define CUDA_ARRAY3D_CUBEMAP          0x04u
 #define CUDA_ARRAY3D_SPARSE           0x40u
 #define CUDA_ARRAY3D_DEFERRED_MAPPING 0x80u
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* Arrays. The size is estimated before the call; the driver reports the real one after it. */
+/*
+ * Arrays. Their size is an estimate: the driver reports it only of those that have no memory yet.
+ */
 #include "ranges.h"
 #include "real.h"
 
@@ -23,31 +25,66 @@ static uint64_t at_least_one(uint64_t count)
     return count ? count : 1;
 }
 
-static uint64_t estimate(uint64_t width, uint64_t height, uint64_t depth, CUarray_format format,
-                         unsigned int channels, unsigned int flags)
-{
-    uint64_t bytes = bytes_of_format(format) * at_least_one(channels);
+/* The GPU keeps arrays in tiles of 64 bytes in 8 rows. */
+#define TILE_BYTES 64u
+#define TILE_ROWS  8u
 
-    if (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
-        return 0;
-    if (__builtin_mul_overflow(bytes, at_least_one(width), &bytes) ||
-        __builtin_mul_overflow(bytes, at_least_one(height), &bytes) ||
+static uint64_t bytes_of_level(uint64_t width, uint64_t height, uint64_t depth, uint64_t element)
+{
+    uint64_t bytes, rows = charge_round(at_least_one(height), TILE_ROWS);
+
+    if (__builtin_mul_overflow(element, at_least_one(width), &bytes) ||
+        __builtin_mul_overflow(charge_round(bytes, TILE_BYTES), rows, &bytes) ||
         __builtin_mul_overflow(bytes, at_least_one(depth), &bytes))
         return UINT64_MAX;
     return bytes;
 }
 
-/* False: beyond the limit; the array must be destroyed. */
-static bool keep(struct charge *charge, uint64_t key, CUresult asked,
-                 const CUDA_ARRAY_MEMORY_REQUIREMENTS *taken)
+/* Layers are not fewer in further levels. */
+static uint64_t depth_in(uint64_t depth, unsigned int level, unsigned int flags)
+{
+    return flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) ? depth : depth >> level;
+}
+
+/* The smallest level has one element. */
+static bool has_level(const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned int level)
+{
+    return !level || (level < 64 && (of->Width | of->Height | of->Depth) >> level);
+}
+
+static uint64_t estimate(const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned int levels)
+{
+    uint64_t element = bytes_of_format(of->Format) * at_least_one(of->NumChannels);
+    uint64_t bytes = 0;
+
+    if (of->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
+        return 0;
+    for (unsigned int i = 0; i < levels && has_level(of, i); i++) {
+        uint64_t depth = depth_in(of->Depth, i, of->Flags);
+        uint64_t level = bytes_of_level(of->Width >> i, of->Height >> i, depth, element);
+
+        if (__builtin_add_overflow(bytes, level, &bytes))
+            return UINT64_MAX;
+    }
+    return charge_of_alloc(bytes);
+}
+
+static uint64_t estimate_flat(size_t width, size_t height, CUarray_format format,
+                              unsigned int channels)
+{
+    const CUDA_ARRAY3D_DESCRIPTOR of = {
+        .Width = width, .Height = height, .Format = format, .NumChannels = channels};
+
+    return estimate(&of, 1);
+}
+
+/* False: the array must be destroyed. */
+static bool keep(struct charge *charge, uint64_t key)
 {
     struct charge before;
 
     if (!charge->gpu)
         return true;
-    if (asked == CUDA_SUCCESS && charge->bytes && taken->size &&
-        !charge_resize(charge, taken->size))
-        return false;
     DRIVER(cuCtxGetCurrent, &charge->context);
     before = *charge;
     if (!ranges_put(&ranges_arrays, key, &before))
@@ -58,12 +95,7 @@ static bool keep(struct charge *charge, uint64_t key, CUresult asked,
 
 static CUresult made(CUresult result, CUarray *array, struct charge *charge)
 {
-    CUDA_ARRAY_MEMORY_REQUIREMENTS taken = {0};
-    CUresult asked = CUDA_ERROR_NOT_FOUND;
-
-    if (result == CUDA_SUCCESS && charge->gpu)
-        asked = DRIVER(cuArrayGetMemoryRequirements, &taken, *array, charge->gpu->device);
-    if (result == CUDA_SUCCESS && !keep(charge, (uintptr_t)*array, asked, &taken)) {
+    if (result == CUDA_SUCCESS && !keep(charge, (uintptr_t)*array)) {
         DRIVER(cuArrayDestroy, *array);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -80,7 +112,7 @@ CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAlloca
     if (real_depth || !pHandle || !of)
         return REAL(cuArrayCreate_v2)(pHandle, of);
     if (!charge_take(gpu_current(),
-                     estimate(of->Width, of->Height, 1, of->Format, of->NumChannels, 0), &charge))
+                     estimate_flat(of->Width, of->Height, of->Format, of->NumChannels), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return made(DRIVER(cuArrayCreate_v2, pHandle, of), pHandle, &charge);
 }
@@ -93,7 +125,7 @@ CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAlloca
     if (real_depth || !pHandle || !of)
         return REAL(cuArrayCreate)(pHandle, of);
     if (!charge_take(gpu_current(),
-                     estimate(of->Width, of->Height, 1, of->Format, of->NumChannels, 0), &charge))
+                     estimate_flat(of->Width, of->Height, of->Format, of->NumChannels), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return made(DRIVER(cuArrayCreate, pHandle, of), pHandle, &charge);
 }
@@ -105,10 +137,7 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 
     if (real_depth || !pHandle || !of)
         return REAL(cuArray3DCreate_v2)(pHandle, of);
-    if (!charge_take(
-            gpu_current(),
-            estimate(of->Width, of->Height, of->Depth, of->Format, of->NumChannels, of->Flags),
-            &charge))
+    if (!charge_take(gpu_current(), estimate(of, 1), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return made(DRIVER(cuArray3DCreate_v2, pHandle, of), pHandle, &charge);
 }
@@ -116,40 +145,36 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
     const CUDA_ARRAY3D_DESCRIPTOR_v1 *of = pAllocateArray;
+    CUDA_ARRAY3D_DESCRIPTOR wide;
     struct charge charge;
 
     if (real_depth || !pHandle || !of)
         return REAL(cuArray3DCreate)(pHandle, of);
-    if (!charge_take(
-            gpu_current(),
-            estimate(of->Width, of->Height, of->Depth, of->Format, of->NumChannels, of->Flags),
-            &charge))
+    wide = (CUDA_ARRAY3D_DESCRIPTOR){.Width = of->Width,
+                                     .Height = of->Height,
+                                     .Depth = of->Depth,
+                                     .Format = of->Format,
+                                     .NumChannels = of->NumChannels,
+                                     .Flags = of->Flags};
+    if (!charge_take(gpu_current(), estimate(&wide, 1), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return made(DRIVER(cuArray3DCreate, pHandle, of), pHandle, &charge);
 }
 
-/* All further levels together take a third of the first. */
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                 const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                 unsigned int numMipmapLevels)
 {
     const CUDA_ARRAY3D_DESCRIPTOR *of = pMipmappedArrayDesc;
-    CUDA_ARRAY_MEMORY_REQUIREMENTS taken = {0};
-    CUresult result, asked = CUDA_ERROR_NOT_FOUND;
     struct charge charge;
-    uint64_t bytes;
+    CUresult result;
 
     if (real_depth || !pHandle || !of)
         return REAL(cuMipmappedArrayCreate)(pHandle, of, numMipmapLevels);
-    bytes = estimate(of->Width, of->Height, of->Depth, of->Format, of->NumChannels, of->Flags);
-    if (numMipmapLevels > 1 && bytes < UINT64_MAX / 2)
-        bytes += bytes / 3;
-    if (!charge_take(gpu_current(), bytes, &charge))
+    if (!charge_take(gpu_current(), estimate(of, numMipmapLevels), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMipmappedArrayCreate, pHandle, of, numMipmapLevels);
-    if (result == CUDA_SUCCESS && charge.gpu)
-        asked = DRIVER(cuMipmappedArrayGetMemoryRequirements, &taken, *pHandle, charge.gpu->device);
-    if (result == CUDA_SUCCESS && !keep(&charge, (uintptr_t)*pHandle, asked, &taken)) {
+    if (result == CUDA_SUCCESS && !keep(&charge, (uintptr_t)*pHandle)) {
         DRIVER(cuMipmappedArrayDestroy, *pHandle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
