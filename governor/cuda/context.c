@@ -8,6 +8,7 @@
 #include "own.h"
 #include "ranges.h"
 #include "real.h"
+#include "vmm.h"
 
 static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
 {
@@ -155,6 +156,7 @@ static void ended(CUcontext context)
         give_all(&ranges_pointers, context);
         give_all(&ranges_arrays, context);
         give_all(&ranges_externals, context);
+        vmm_context_ended(context);
     }
     gpu_each(settle_each, NULL);
 }

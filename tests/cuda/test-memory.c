@@ -277,6 +277,67 @@ static void test_physical(void)
     in_slice(LIMIT, physical);
 }
 
+/* Of the first level: 64 texels from @x on. */
+static CUarrayMapInfo part_of(CUarray array, unsigned int x, CUmemGenericAllocationHandle handle)
+{
+    CUarrayMapInfo info = {.resource.array = array,
+                           .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+                           .memHandle.memHandle = handle};
+
+    info.subresource.sparseLevel.offsetX = x;
+    info.subresource.sparseLevel.extentWidth = 64;
+    info.subresource.sparseLevel.extentHeight = 64;
+    info.subresource.sparseLevel.extentDepth = 1;
+    return info;
+}
+
+/* Memory that is mapped into an array is taken, whoever else has let go of it. */
+static void sparse(void)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUDA_ARRAY3D_DESCRIPTOR of = {.Width = 1024,
+                                  .Height = 1024,
+                                  .Format = CU_AD_FORMAT_FLOAT,
+                                  .NumChannels = 1,
+                                  .Flags = CUDA_ARRAY3D_SPARSE};
+    CUmemGenericAllocationHandle handles[4];
+    CUarrayMapInfo infos[4];
+    CUcontext context;
+    CUarray array;
+
+    context = kit_context();
+    ok(cuArray3DCreate_v2(&array, &of));
+    for (unsigned int i = 0; i < 4; i++) {
+        ok(cuMemCreate(&handles[i], 8 * MIB, &property, 0));
+        infos[i] = part_of(array, i * 64, handles[i]);
+    }
+    ok(cuMemMapArrayAsync(infos, 3, NULL));
+    ok(cuMemMapArrayAsync_ptsz(&infos[3], 1, NULL));
+    for (unsigned int i = 0; i < 4; i++)
+        ok(cuMemRelease(handles[i]));
+    both(32 * MIB);
+    infos[0].memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+    infos[0].subresource.sparseLevel.extentWidth = 128;
+    ok(cuMemMapArrayAsync(infos, 1, NULL));
+    both(16 * MIB);
+    ok(cuArrayDestroy(array));
+    both(0);
+    ok(cuArray3DCreate_v2(&array, &of));
+    ok(cuMemCreate(&handles[0], 8 * MIB, &property, 0));
+    infos[0] = part_of(array, 0, handles[0]);
+    ok(cuMemMapArrayAsync(infos, 1, NULL));
+    ok(cuMemRelease(handles[0]));
+    both(8 * MIB);
+    ok(cuCtxDestroy_v2(context));
+    both(0);
+}
+
+static void test_sparse(void)
+{
+    in_slice(LIMIT, sparse);
+}
+
 static void graphs(void)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS ten = {.bytesize = 10 * MIB}, sixty = {.bytesize = 60 * MIB};
@@ -372,6 +433,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/thin-arrays", test_thin_arrays);
     g_test_add_func("/memory/no-slice", test_no_slice);
     g_test_add_func("/memory/physical", test_physical);
+    g_test_add_func("/memory/sparse", test_sparse);
     g_test_add_func("/memory/graphs", test_graphs);
     g_test_add_func("/memory/foreign", test_foreign);
     return g_test_run();

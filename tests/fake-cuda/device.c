@@ -125,6 +125,7 @@ static void end_context(struct context *context)
 {
     fake_free_context((CUcontext)context);
     fake_end_events((CUcontext)context);
+    fake_unmap_arrays_of((CUcontext)context);
     fake_give(context->hidden);
     if (current == context)
         current = NULL;

@@ -78,6 +78,9 @@ void fake_give(uint64_t bytes);
 void fake_free_context(CUcontext context);
 void fake_end_events(CUcontext context);
 CUcontext fake_current(void);
+/* What is mapped into an array, or into all of a context, is so no longer. */
+void fake_unmap_array(const void *array);
+void fake_unmap_arrays_of(CUcontext context);
 /* By bytes of its own, which end with it. */
 CUresult fake_grow_context(uint64_t bytes);
 void fake_shrink_context(CUcontext context, uint64_t bytes);

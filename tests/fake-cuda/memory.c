@@ -376,6 +376,7 @@ static CUresult destroy_array(struct array *array)
 {
     if (!array)
         return CUDA_ERROR_INVALID_HANDLE;
+    fake_unmap_array(array);
     fake_give(array->bytes);
     free(array);
     return CUDA_SUCCESS;

@@ -130,6 +130,100 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
     return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+#define PARTS_MOST 64
+
+/* Parts of arrays, as they were mapped. */
+static struct array_part {
+    const void *array;
+    CUcontext context;
+    unsigned int level, x;
+    struct physical *physical;
+} parts[PARTS_MOST];
+
+static CUresult map_part(const CUarrayMapInfo *info)
+{
+    struct physical *physical = (struct physical *)(uintptr_t)info->memHandle.memHandle;
+    unsigned int i = 0;
+
+    while (i < PARTS_MOST && parts[i].physical)
+        i++;
+    if (!physical || i == PARTS_MOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    parts[i] = (struct array_part){.array = info->resource.array,
+                                   .context = fake_current(),
+                                   .level = info->subresource.sparseLevel.level,
+                                   .x = info->subresource.sparseLevel.offsetX,
+                                   .physical = physical};
+    physical->references++;
+    return CUDA_SUCCESS;
+}
+
+static void unmap_part(struct array_part *part)
+{
+    put(part->physical);
+    *part = (struct array_part){0};
+}
+
+static void unmap_parts(const CUarrayMapInfo *info)
+{
+    for (unsigned int i = 0; i < PARTS_MOST; i++) {
+        if (parts[i].physical && parts[i].array == info->resource.array &&
+            parts[i].level == info->subresource.sparseLevel.level &&
+            parts[i].x - info->subresource.sparseLevel.offsetX <
+                info->subresource.sparseLevel.extentWidth)
+            unmap_part(&parts[i]);
+    }
+}
+
+static CUresult change_parts(const CUarrayMapInfo *list, unsigned int count)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++) {
+        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+            result = map_part(&list[i]);
+        else
+            unmap_parts(&list[i]);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return change_parts(list, count);
+}
+
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return change_parts(list, count);
+}
+
+void fake_unmap_array(const void *array)
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; i < PARTS_MOST; i++) {
+        if (parts[i].physical && parts[i].array == array)
+            unmap_part(&parts[i]);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_unmap_arrays_of(CUcontext context)
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; i < PARTS_MOST; i++) {
+        if (parts[i].physical && parts[i].context == context)
+            unmap_part(&parts[i]);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
     CUdeviceptr at = (uintptr_t)address;

@@ -4,6 +4,7 @@
  */
 #include "ranges.h"
 #include "real.h"
+#include "vmm.h"
 
 static uint64_t bytes_of_format(CUarray_format format)
 {
@@ -183,8 +184,13 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
     return result;
 }
 
+/* @charge stood for the array meanwhile. */
 static void freed(CUresult result, uint64_t key, bool known, struct charge *charge)
 {
+    if (result == CUDA_SUCCESS)
+        vmm_array_ended(charge);
+    else
+        vmm_rename_array(charge, (const void *)(uintptr_t)key);
     if (known && (result == CUDA_SUCCESS || !ranges_put(&ranges_arrays, key, charge)))
         charge_give(charge);
 }
@@ -198,6 +204,7 @@ CUresult cuArrayDestroy(CUarray hArray)
     if (real_depth)
         return REAL(cuArrayDestroy)(hArray);
     known = ranges_take(&ranges_arrays, (uintptr_t)hArray, &charge);
+    vmm_rename_array(hArray, &charge);
     result = DRIVER(cuArrayDestroy, hArray);
     freed(result, (uintptr_t)hArray, known, &charge);
     return result;
@@ -212,6 +219,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
     if (real_depth)
         return REAL(cuMipmappedArrayDestroy)(hMipmappedArray);
     known = ranges_take(&ranges_arrays, (uintptr_t)hMipmappedArray, &charge);
+    vmm_rename_array(hMipmappedArray, &charge);
     result = DRIVER(cuMipmappedArrayDestroy, hMipmappedArray);
     freed(result, (uintptr_t)hMipmappedArray, known, &charge);
     return result;

@@ -3,11 +3,14 @@
  * Physical memory that the program maps itself: cuMemCreate and related calls. It is charged to the
  * GPU in its properties, whatever context the thread has, until no handle or mapping refers to it.
  */
+#include "vmm.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "forks.h"
 #include "mappings.h"
+#include "parts.h"
 #include "ranges.h"
 #include "real.h"
 
@@ -38,6 +41,7 @@ struct handle {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct handle *handles[BUCKETS];
 static struct mappings mappings;
+static struct parts parts;
 
 static struct handle **place_of(CUmemGenericAllocationHandle handle)
 {
@@ -191,6 +195,89 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     return result;
 }
 
+_Static_assert(sizeof(CUarrayMapInfo) == 96, "as argument_types.def has it");
+
+static void note_mapped(const CUarrayMapInfo *info, CUcontext context)
+{
+    const struct handle *handle = *place_of(info->memHandle.memHandle);
+    struct part part = {.info = *info, .context = context};
+
+    if (!handle)
+        return;
+    part.physical = handle->physical;
+    part.physical->references++;
+    parts_add(&parts, &part);
+}
+
+/* What is unmapped in several pieces is charged until its array ends. */
+static void note_unmapped(const CUarrayMapInfo *info)
+{
+    struct physical *physical;
+
+    while ((physical = parts_take_within(&parts, info)))
+        put(physical);
+}
+
+/* The stream does it later. */
+static void note_parts(CUresult result, const CUarrayMapInfo *list, unsigned int count)
+{
+    CUcontext context = NULL;
+
+    if (result != CUDA_SUCCESS)
+        return;
+    DRIVER(cuCtxGetCurrent, &context);
+    for (unsigned int i = 0; i < count; i++) {
+        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+            note_mapped(&list[i], context);
+        else if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
+            note_unmapped(&list[i]);
+    }
+}
+
+#define MAP_ARRAYS(name)                                                                           \
+    CUresult name(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)               \
+    {                                                                                              \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                \
+                                                                                                   \
+        if (real_depth || !mapInfoList)                                                            \
+            return REAL(name)(mapInfoList, count, hStream);                                        \
+        pthread_mutex_lock(&lock);                                                                 \
+        if (parts_make_room(&parts, count))                                                        \
+            result = DRIVER(name, mapInfoList, count, hStream);                                    \
+        note_parts(result, mapInfoList, count);                                                    \
+        pthread_mutex_unlock(&lock);                                                               \
+        return result;                                                                             \
+    }
+MAP_ARRAYS(cuMemMapArrayAsync)
+MAP_ARRAYS(cuMemMapArrayAsync_ptsz)
+
+void vmm_rename_array(const void *array, const void *other)
+{
+    pthread_mutex_lock(&lock);
+    parts_rename(&parts, array, other);
+    pthread_mutex_unlock(&lock);
+}
+
+void vmm_array_ended(const void *array)
+{
+    struct physical *physical;
+
+    pthread_mutex_lock(&lock);
+    while ((physical = parts_take_of_array(&parts, array)))
+        put(physical);
+    pthread_mutex_unlock(&lock);
+}
+
+void vmm_context_ended(CUcontext context)
+{
+    struct physical *physical;
+
+    pthread_mutex_lock(&lock);
+    while ((physical = parts_take_of_context(&parts, context)))
+        put(physical);
+    pthread_mutex_unlock(&lock);
+}
+
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
     const struct mapping *mapping;
@@ -294,4 +381,5 @@ void vmm_forget_parent(void)
     pthread_mutex_init(&lock, NULL);
     memset(handles, 0, sizeof(handles));
     mappings = (struct mappings){0};
+    parts = (struct parts){0};
 }
