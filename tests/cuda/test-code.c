@@ -49,30 +49,52 @@ static void test_modules(void)
 
 static void libraries(void)
 {
-    CUlibrary at_once, later, large, never = NULL;
+    CUlibrary data, file, large;
     CUdeviceptr at;
     CUmodule module;
     size_t bytes;
 
     kit_context();
-    ok(cuLibraryLoadFromFile(&at_once, FITS, NULL, NULL, 0, NULL, NULL, 0));
-    both(100 * MIB);
-    full(cuLibraryLoadFromFile(&never, TOO_MUCH, NULL, NULL, 0, NULL, NULL, 0));
-    g_assert_null(never);
-    ok(cuLibraryLoadData(&later, FITS, NULL, NULL, 0, NULL, NULL, 0));
-    both(100 * MIB);
-    ok(cuLibraryGetModule(&module, later));
-    both(200 * MIB);
+    ok(cuLibraryLoadData(&data, FITS, NULL, NULL, 0, NULL, NULL, 0));
+    ok(cuLibraryLoadFromFile(&file, FITS, NULL, NULL, 0, NULL, NULL, 0));
     ok(cuLibraryLoadData(&large, TOO_MUCH, NULL, NULL, 0, NULL, NULL, 0));
+    both(0);
+    ok(cuLibraryGetModule(&module, data));
+    both(100 * MIB);
+    ok(cuLibraryGetGlobal(&at, &bytes, file, "x"));
+    both(200 * MIB);
     full(cuLibraryGetGlobal(&at, &bytes, large, "x"));
+    full(cuLibraryGetModule(&module, large));
     ok(cuLibraryUnload(large));
-    ok(cuLibraryUnload(at_once));
+    ok(cuLibraryUnload(data));
     both(100 * MIB);
 }
 
 static void test_libraries(void)
 {
     in_slice(libraries);
+}
+
+static void libraries_at_once(void)
+{
+    CUlibrary data, file, never = NULL;
+
+    kit_context();
+    ok(cuLibraryLoadData(&data, FITS, NULL, NULL, 0, NULL, NULL, 0));
+    both(100 * MIB);
+    ok(cuLibraryLoadFromFile(&file, FITS, NULL, NULL, 0, NULL, NULL, 0));
+    both(200 * MIB);
+    full(cuLibraryLoadData(&never, TOO_MUCH, NULL, NULL, 0, NULL, NULL, 0));
+    full(cuLibraryLoadFromFile(&never, TOO_MUCH, NULL, NULL, 0, NULL, NULL, 0));
+    g_assert_null(never);
+    both(200 * MIB);
+}
+
+static void test_libraries_at_once(void)
+{
+    g_setenv("CUDA_MODULE_LOADING", "EAGER", TRUE);
+    in_slice(libraries_at_once);
+    g_unsetenv("CUDA_MODULE_LOADING");
 }
 
 /* What pools keep unused makes room for code. */
@@ -127,6 +149,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/code/modules", test_modules);
     g_test_add_func("/code/libraries", test_libraries);
+    g_test_add_func("/code/libraries-at-once", test_libraries_at_once);
     g_test_add_func("/code/room", test_room);
     g_test_add_func("/code/lazily", test_lazily);
     return g_test_run();

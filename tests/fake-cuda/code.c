@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
  * Modules and libraries. An image is a number in text: how many bytes it takes of the card. A
- * module takes them at once, a library in the context in which it is first asked for, and a
- * function, whose name is such a number, when it is asked for.
+ * module takes them at once, and so does a library with CUDA_MODULE_LOADING=EAGER. Else it takes
+ * them in the context in which it is first asked for. A function, whose name is such a number,
+ * takes them when it is asked for.
  */
 #include "fake.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct code {
     uint64_t wanted;
@@ -44,6 +46,20 @@ static CUresult load(struct code **made, const char *image, bool at_once)
     if (result != CUDA_SUCCESS)
         free(*made);
     return result;
+}
+
+static bool is_eager(void)
+{
+    const char *mode = getenv("CUDA_MODULE_LOADING");
+
+    return mode && !strcmp(mode, "EAGER");
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+    ENTER();
+    *mode = is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    return CUDA_SUCCESS;
 }
 
 static CUresult unload(struct code *code)
@@ -109,7 +125,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *image, void *options,
     (void)more;
     (void)more_values;
     (void)more_count;
-    return load((struct code **)library, image, false);
+    return load((struct code **)library, image, is_eager());
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *name, void *options, void **values,
@@ -123,7 +139,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *name, void *optio
     (void)more;
     (void)more_values;
     (void)more_count;
-    return load((struct code **)library, name, fake_current() != NULL);
+    return load((struct code **)library, name, is_eager());
 }
 
 CUresult cuLibraryUnload(CUlibrary library)

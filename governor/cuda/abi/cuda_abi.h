@@ -59,6 +59,11 @@ typedef enum CUlimit_enum {
     CU_LIMIT_STACK_SIZE = 0,
 } CUlimit;
 
+typedef enum CUmoduleLoadingMode_enum {
+    CU_MODULE_EAGER_LOADING = 1,
+    CU_MODULE_LAZY_LOADING = 2,
+} CUmoduleLoadingMode;
+
 typedef enum CUstreamCaptureStatus_enum {
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,

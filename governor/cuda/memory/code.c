@@ -71,6 +71,18 @@ CUresult cuModuleUnload(CUmodule hmod)
     return result;
 }
 
+/*
+ * Unless the program wants it otherwise, libraries are loaded where they are used. Programs have
+ * hundreds, and NVML takes its time.
+ */
+static bool loads_later(void)
+{
+    CUmoduleLoadingMode mode = CU_MODULE_EAGER_LOADING;
+
+    DRIVER(cuModuleGetLoadingMode, &mode);
+    return mode == CU_MODULE_LAZY_LOADING;
+}
+
 /* A library is of all contexts. One whose slice is not there has nothing loaded. */
 static void note_full(struct gpu *gpu, void *full)
 {
@@ -88,7 +100,7 @@ static CUresult loaded_library(CUresult result, CUlibrary *library)
 {
     bool full = false;
 
-    if (result != CUDA_SUCCESS || real_depth)
+    if (result != CUDA_SUCCESS || real_depth || loads_later())
         return result;
     gpu_each(note_full, &full);
     if (!full)
