@@ -213,6 +213,159 @@ static void test_by_location(void)
     kit_close();
 }
 
+static const CUmemPoolProps on_first = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+
+/* What is in use of a pool outlives it; what is not goes with it. */
+static void outlived(void)
+{
+    CUdeviceptr a, b, never;
+    CUmemoryPool pool;
+
+    kit_context();
+    for (unsigned int round = 0; round < 3; round++) {
+        ok(cuMemPoolCreate(&pool, &on_first));
+        ok(cuMemAllocFromPoolAsync(&a, 60 * MIB, pool, NULL));
+        ok(cuMemAllocFromPoolAsync(&b, 40 * MIB, pool, NULL));
+        both(128 * MIB);
+        ok(cuMemPoolDestroy(pool));
+        both(100 * MIB);
+        ok(cuMemPoolCreate(&pool, &on_first));
+        full(cuMemAllocFromPoolAsync(&never, 30 * MIB, pool, NULL));
+        ok(cuMemPoolDestroy(pool));
+        both(100 * MIB);
+        ok(cuMemFreeAsync(a, NULL));
+        both(100 * MIB);
+        /* In either way. */
+        ok(round ? cuMemFreeAsync(b, NULL) : cuMemFree_v2(b));
+        both(0);
+    }
+    g_assert_cmpuint(kit_peak(), <=, LIMIT);
+}
+
+static void test_outlived(void)
+{
+    kit_open(LIMIT);
+    kit_run(outlived);
+    kit_close();
+}
+
+/* The driver does not destroy a device's own pool, which goes on as before. */
+static void not_destroyed(void)
+{
+    CUmemoryPool pool;
+    CUdeviceptr a, b;
+
+    kit_context();
+    ok(cuDeviceGetDefaultMemPool(&pool, 0));
+    ok(cuMemAllocAsync(&a, 10 * MIB, NULL));
+    g_assert_cmpint(cuMemPoolDestroy(pool), ==, CUDA_ERROR_INVALID_VALUE);
+    ok(cuMemAllocAsync(&b, 40 * MIB, NULL));
+    both(74 * MIB);
+    ok(cuMemFreeAsync(a, NULL));
+    ok(cuMemFreeAsync(b, NULL));
+    ok(cuMemPoolTrimTo(pool, 0));
+    both(0);
+}
+
+static void test_not_destroyed(void)
+{
+    kit_open(LIMIT);
+    kit_run(not_destroyed);
+    kit_close();
+}
+
+/* While a thread is in the driver, which has destroyed a pool or is about to trim it, another one
+ * does what the first does not expect. */
+static _Atomic bool is_in, is_done;
+static CUmemoryPool own;
+static CUcontext context;
+
+/* At most for a moment, as it may have to wait for this thread. */
+static void let_other(void)
+{
+    is_in = true;
+    for (unsigned int i = 0; !is_done && i < 100; i++)
+        g_usleep(1000);
+}
+
+static void await_in(void)
+{
+    ok(cuCtxSetCurrent(context));
+    while (!is_in)
+        g_usleep(100);
+}
+
+/* Frees, and then trims all pools at the limit. */
+static void *settle_all(void *dptr)
+{
+    CUdeviceptr never;
+
+    await_in();
+    ok(cuMemFreeAsync(*(CUdeviceptr *)dptr, NULL));
+    full(cuMemAlloc_v2(&never, 2 * LIMIT));
+    is_done = true;
+    return NULL;
+}
+
+static void destroyed_beside(void)
+{
+    void (**after)(void) = kit_driver("fake_after_pool_destroy");
+    GThread *thread;
+    CUdeviceptr a;
+
+    context = kit_context();
+    ok(cuMemPoolCreate(&own, &on_first));
+    ok(cuMemAllocAsync(&a, 10 * MIB, NULL));
+    *after = let_other;
+    thread = g_thread_new("settles", settle_all, &a);
+    ok(cuMemPoolDestroy(own));
+    /* It was not held up meanwhile. */
+    g_assert_true(is_done);
+    g_thread_join(thread);
+    both(0);
+}
+
+static void *destroy(void *data)
+{
+    (void)data;
+    await_in();
+    ok(cuMemPoolDestroy(own));
+    is_done = true;
+    return NULL;
+}
+
+static void trimmed_beside(void)
+{
+    void (**before)(void) = kit_driver("fake_before_trim");
+    CUdeviceptr a, never;
+    GThread *thread;
+
+    context = kit_context();
+    ok(cuMemPoolCreate(&own, &on_first));
+    ok(cuMemAllocFromPoolAsync(&a, 10 * MIB, own, NULL));
+    ok(cuMemFreeAsync(a, NULL));
+    *before = let_other;
+    thread = g_thread_new("destroys", destroy, NULL);
+    full(cuMemAlloc_v2(&never, 2 * LIMIT));
+    g_thread_join(thread);
+    both(0);
+}
+
+static void test_destroyed_beside(void)
+{
+    kit_open(LIMIT);
+    kit_run(destroyed_beside);
+    kit_close();
+}
+
+static void test_trimmed_beside(void)
+{
+    kit_open(LIMIT);
+    kit_run(trimmed_beside);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -223,5 +376,9 @@ int main(int argc, char **argv)
     g_test_add_func("/pools/of-other-device", test_of_other_device);
     g_test_add_func("/pools/of-other-stream", test_of_other_stream);
     g_test_add_func("/pools/by-location", test_by_location);
+    g_test_add_func("/pools/outlived", test_outlived);
+    g_test_add_func("/pools/not-destroyed", test_not_destroyed);
+    g_test_add_func("/pools/destroyed-beside", test_destroyed_beside);
+    g_test_add_func("/pools/trimmed-beside", test_trimmed_beside);
     return g_test_run();
 }

@@ -53,6 +53,9 @@ extern _Thread_local long fake_arguments[FAKE_ARGUMENTS];
 extern void (*fake_before_free)(void);
 extern void (*fake_before_record)(CUstream stream);
 extern void (*fake_before_query)(void);
+/* The same before a pool is trimmed, and after one was destroyed. */
+extern void (*fake_before_trim)(void);
+extern void (*fake_after_pool_destroy)(void);
 
 /* 0: a GPU holds the managed memory that it uses. */
 extern int fake_concurrent_managed;
@@ -65,6 +68,8 @@ void fake_note(const char *name);
 /* Memory of this process, by address. */
 CUresult fake_alloc(uint64_t bytes, CUdeviceptr *dptr);
 CUresult fake_free(CUdeviceptr dptr);
+/* A pool's, too. */
+CUresult fake_free_any(CUdeviceptr dptr);
 /* An address for what isn't the card's own; NULL-safe as those are. */
 CUresult fake_address(uint64_t bytes, int device, CUdeviceptr *dptr);
 /* Which the memory at @dptr is of. */

@@ -175,7 +175,7 @@ CUresult cuMemFree(CUdeviceptr_v1 dptr)
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
     ENTER();
-    return release(dptr);
+    return fake_free_any(dptr);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)

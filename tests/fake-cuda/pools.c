@@ -13,11 +13,13 @@
 #define DEVICES 2
 
 /* @device: whose memory it has
- * @elsewhere: it has the host's memory, or another process's, of which nothing new can be had */
+ * @elsewhere: it has the host's memory, or another process's, of which nothing new can be had
+ * @destroyed: never freed, so that a dead handle is found out */
 struct pool {
     int device;
     bool elsewhere;
     bool imported;
+    bool destroyed;
     uint64_t reserved;
     uint64_t used;
 };
@@ -33,6 +35,18 @@ static struct pool default_pools[DEVICES] = {{.device = 0}, {.device = 1}};
 static struct pool managed_pool;
 static struct pool host_pool = {.elsewhere = true};
 static struct pooled pooled[POOLED_MOST];
+void (*fake_before_trim)(void);
+void (*fake_after_pool_destroy)(void);
+
+/* Whoever uses a pool that was destroyed may crash the driver. */
+static struct pool *living(CUmemoryPool handle)
+{
+    struct pool *pool = (struct pool *)handle;
+
+    if (pool && pool->destroyed)
+        abort();
+    return pool;
+}
 
 /* By a step, or where that is more than there is, by what is asked for. */
 static int grow(struct pool *pool, uint64_t bytes)
@@ -88,7 +102,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool p
 {
     ENTER();
     (void)stream;
-    return allocate(dptr, bytes, (struct pool *)pool);
+    return allocate(dptr, bytes, living(pool));
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
@@ -96,10 +110,24 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryP
 {
     ENTER();
     (void)stream;
-    return allocate(dptr, bytes, (struct pool *)pool);
+    return allocate(dptr, bytes, living(pool));
 }
 
-static CUresult release(CUdeviceptr dptr)
+static void give(const struct pool *pool, uint64_t bytes)
+{
+    if (!pool->elsewhere && !pool->device)
+        fake_give(bytes);
+}
+
+/* A pool that was destroyed goes with the last that was allocated from it. */
+static void shrink(struct pool *pool, uint64_t bytes)
+{
+    pool->used -= bytes;
+    if (pool->destroyed && !pool->used)
+        give(pool, pool->reserved);
+}
+
+CUresult fake_free_any(CUdeviceptr dptr)
 {
     unsigned int i = 0;
 
@@ -107,7 +135,7 @@ static CUresult release(CUdeviceptr dptr)
     while (i < POOLED_MOST && (!dptr || pooled[i].dptr != dptr))
         i++;
     if (i < POOLED_MOST) {
-        pooled[i].pool->used -= pooled[i].bytes;
+        shrink(pooled[i].pool, pooled[i].bytes);
         pooled[i] = (struct pooled){0};
         fake_forget(dptr);
     }
@@ -119,20 +147,14 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 {
     ENTER();
     (void)stream;
-    return release(dptr);
+    return fake_free_any(dptr);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream)
 {
     ENTER();
     (void)stream;
-    return release(dptr);
-}
-
-static void give(const struct pool *pool, uint64_t bytes)
-{
-    if (!pool->elsewhere && !pool->device)
-        fake_give(bytes);
+    return fake_free_any(dptr);
 }
 
 static void trim(struct pool *pool, uint64_t keep)
@@ -153,7 +175,9 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     ENTER();
     if (!pool)
         return CUDA_ERROR_INVALID_VALUE;
-    trim((struct pool *)pool, keep);
+    if (fake_before_trim)
+        fake_before_trim();
+    trim(living(pool), keep);
     return CUDA_SUCCESS;
 }
 
@@ -202,13 +226,24 @@ static bool is_own(const void *pool)
            pool == &host_pool;
 }
 
+/* At once, whatever was allocated from it. */
+static void destroy(struct pool *pool)
+{
+    pthread_mutex_lock(&lock);
+    pool->destroyed = true;
+    if (!pool->used)
+        give(pool, pool->reserved);
+    pthread_mutex_unlock(&lock);
+}
+
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     ENTER();
     if (!pool || is_own(pool))
         return CUDA_ERROR_INVALID_VALUE;
-    give((struct pool *)pool, ((struct pool *)pool)->reserved);
-    free(pool);
+    destroy(living(pool));
+    if (fake_after_pool_destroy)
+        fake_after_pool_destroy();
     return CUDA_SUCCESS;
 }
 
@@ -257,7 +292,7 @@ CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAlloc
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
-    const struct pool *of = (struct pool *)pool;
+    const struct pool *of = living(pool);
 
     ENTER();
     if (!of)

@@ -3,6 +3,7 @@
  * Memory by address: cuMemAlloc and similar calls. The driver frees memory first, the ledger after
  * it, so the ledger never shows memory as free that is in use.
  */
+#include "pool.h"
 #include "ranges.h"
 #include "real.h"
 #include "spill.h"
@@ -162,6 +163,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
  */
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
+    struct pool *pool = NULL;
     struct charge charge;
     CUresult result;
     bool known;
@@ -169,9 +171,12 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
     if (real_depth)
         return REAL(cuMemFree_v2)(dptr);
     known = ranges_take(&ranges_pointers, dptr, &charge);
+    if (!known)
+        pool = pool_before_free(dptr);
     result = DRIVER(cuMemFree_v2, dptr);
     if (known && (result == CUDA_SUCCESS || !ranges_put(&ranges_pointers, dptr, &charge)))
         charge_give(&charge);
+    pool_after_free(pool, dptr, result);
     return result;
 }
 

@@ -8,10 +8,13 @@
 
 #include "gpu.h"
 
+struct pool;
+
 /**
  * struct charge - all zero: nothing is charged
  * @kind: what is charged, the slice's memory or its spill
  * @context: whose end gives the memory back; NULL: none's
+ * @pool: that the memory is of, and that is charged for it
  * @object: the memory is shared, and the charge is the object's
  * @imported: another process asked the driver for it
  * @again: how often it was opened after the first time
@@ -21,6 +24,7 @@ struct charge {
     uint64_t bytes;
     enum governor_memory kind;
     CUcontext context;
+    struct pool *pool;
     struct governor_object *object;
     bool imported;
     unsigned int again;

@@ -10,18 +10,33 @@
 /* Drivers grow a pool in steps of 32 MiB. */
 #define POOL_STEP (32u << 20)
 
-/* @turn: of allocations, each of which has to see what it made the pool grow by; taken before @lock
- * @lock: over @charge, and over what the pool says of itself while it is set right
- * Never freed, for a thread may wait for it: a pool that is gone has no @handle. */
+/**
+ * struct pool - never freed, for a thread may have found it
+ * @taken: by a pool, or by memory that has outlived one
+ * @handle: NULL: the program has destroyed it; changed under the list's lock, cleared under @lock,
+ *          too
+ * @calls: of threads that may use @handle, and expect it to be this pool
+ * @turn: of allocations, each of which has to see what it made the pool grow by; taken before @lock
+ * @lock: over what follows, and over calls with @handle, which is dead when it has been cleared.
+ *        None of these calls waits for a stream
+ * @charge: of a pool that was destroyed: all of it, as the driver keeps it, until the last pointer
+ *          is freed
+ * @pointers: how many of the program's are of this pool
+ */
 struct pool {
     struct pool *next;
+    _Atomic bool taken;
+    _Atomic(CUmemoryPool) handle;
+    _Atomic unsigned int calls;
     pthread_mutex_t turn;
     pthread_mutex_t lock;
-    CUmemoryPool handle;
     struct charge charge;
+    uint64_t pointers;
 };
 
+/* Over the list; taken after a pool's. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Only added to, in front. */
 static struct pool *pools;
 
 static struct pool *find(CUmemoryPool handle)
@@ -33,9 +48,18 @@ static struct pool *find(CUmemoryPool handle)
     return pool;
 }
 
+static struct pool *find_free(void)
+{
+    struct pool *pool = pools;
+
+    while (pool && pool->taken)
+        pool = pool->next;
+    return pool;
+}
+
 static struct pool *add(CUmemoryPool handle, struct gpu *gpu)
 {
-    struct pool *pool = find(NULL);
+    struct pool *pool = find_free();
 
     if (!pool) {
         pool = calloc(1, sizeof(*pool));
@@ -46,22 +70,51 @@ static struct pool *add(CUmemoryPool handle, struct gpu *gpu)
         pool->next = pools;
         pools = pool;
     }
-    pool->handle = handle;
+    pool->taken = true;
     pool->charge = (struct charge){.gpu = gpu};
+    pool->handle = handle;
     return pool;
 }
 
-/* NULL: no memory. */
-static struct pool *pool_of(CUmemoryPool handle, struct gpu *gpu)
+/* Adds it where it is not known. */
+static void note_pool(CUmemoryPool handle, struct gpu *gpu)
+{
+    pthread_mutex_lock(&lock);
+    if (!find(handle))
+        add(handle, gpu);
+    pthread_mutex_unlock(&lock);
+}
+
+/* To be left again. NULL: no memory, or not @may_add and not known. */
+static struct pool *enter(CUmemoryPool handle, struct gpu *gpu, bool may_add)
 {
     struct pool *pool;
 
     pthread_mutex_lock(&lock);
     pool = find(handle);
-    if (!pool)
+    if (!pool && may_add)
         pool = add(handle, gpu);
+    if (pool)
+        pool->calls++;
     pthread_mutex_unlock(&lock);
     return pool;
+}
+
+/* If nothing is left of it, another pool can take its place. Under the pool's lock. */
+static void end_if_over(struct pool *pool)
+{
+    if (pool->handle || pool->pointers || pool->calls)
+        return;
+    charge_give(&pool->charge);
+    pool->taken = false;
+}
+
+static void leave(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->calls--;
+    end_if_over(pool);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 static uint64_t ask(CUmemoryPool handle, CUmemPool_attribute attribute)
@@ -72,16 +125,42 @@ static uint64_t ask(CUmemoryPool handle, CUmemPool_attribute attribute)
     return value;
 }
 
-/* Corrects the charge to what the pool has reserved. False: beyond the limit. */
+/*
+ * Corrects the charge to what the pool has reserved. False: beyond the limit. Under the pool's
+ * lock.
+ */
+static bool settle_locked(struct pool *pool)
+{
+    CUmemoryPool handle = pool->handle;
+
+    return !handle || !pool->charge.gpu ||
+           charge_resize(&pool->charge, ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+}
+
 static bool settle(struct pool *pool)
 {
     bool settled;
 
     pthread_mutex_lock(&pool->lock);
-    settled = !pool->handle || !pool->charge.gpu ||
-              charge_resize(&pool->charge, ask(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+    settled = settle_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return settled;
+}
+
+/* Under the pool's lock. */
+static void trim_locked(struct pool *pool)
+{
+    CUmemoryPool handle = pool->handle;
+
+    if (handle && DRIVER(cuMemPoolTrimTo, handle, 0) == CUDA_SUCCESS)
+        settle_locked(pool);
+}
+
+static void trim(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    trim_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* By how much @bytes more can make the pool grow. */
@@ -117,45 +196,77 @@ static bool take_growth(struct gpu *gpu, CUmemoryPool handle, uint64_t bytes, st
 typedef CUresult allocate_function(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
                                    CUstream stream);
 
-/* Adds what was reserved for growth to the pool's charge, and corrects that. */
-static bool settle_growth(struct pool *pool, struct charge *ahead)
+/*
+ * After the call: adds what was reserved for growth to the pool's charge, and corrects that.
+ * @pointers: that the call has made
+ */
+static bool settle_growth(struct pool *pool, struct charge *ahead, unsigned int pointers)
 {
+    bool settled;
+
     pthread_mutex_lock(&pool->lock);
     pool->charge.bytes += ahead->bytes;
+    pool->pointers += pointers;
+    settled = settle_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    return settle(pool);
+    return settled;
 }
 
-static CUresult allocate_in_turn(struct pool *pool, struct gpu *gpu, CUdeviceptr *dptr,
-                                 size_t bytes, CUstream stream, allocate_function *function)
+/* A pointer of the program's is none any more. */
+static void drop(struct pool *pool)
 {
-    CUmemoryPool handle = pool->handle;
+    pthread_mutex_lock(&pool->lock);
+    pool->pointers--;
+    end_if_over(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* False: no memory. */
+static bool track(CUdeviceptr dptr, struct pool *pool)
+{
+    struct charge of = {.pool = pool};
+
+    if (!ranges_put(&ranges_pooled, dptr, &of))
+        return false;
+    /* If the driver returns an address again, it was freed without us. */
+    if (of.pool)
+        drop(of.pool);
+    return true;
+}
+
+static CUresult allocate_in_turn(struct pool *pool, struct gpu *gpu, CUmemoryPool handle,
+                                 CUdeviceptr *dptr, size_t bytes, CUstream stream,
+                                 allocate_function *function)
+{
     struct charge ahead = {0};
     CUresult result;
+    bool settled;
 
     if (!take_growth(gpu, handle, bytes, &ahead))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = function(dptr, bytes, handle, stream);
-    if (settle_growth(pool, &ahead) || result != CUDA_SUCCESS)
+    settled = settle_growth(pool, &ahead, result == CUDA_SUCCESS);
+    if (result != CUDA_SUCCESS || (settled && track(*dptr, pool)))
         return result;
     /* The pool grew by more than was reserved. */
     DRIVER(cuMemFreeAsync, *dptr, stream);
-    DRIVER(cuMemPoolTrimTo, handle, 0);
-    settle(pool);
+    drop(pool);
+    trim(pool);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult allocate(struct gpu *gpu, CUmemoryPool handle, CUdeviceptr *dptr, size_t bytes,
                          CUstream stream, allocate_function *function)
 {
-    struct pool *pool = pool_of(handle, gpu);
+    struct pool *pool = enter(handle, gpu, true);
     CUresult result;
 
     if (!pool)
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&pool->turn);
-    result = allocate_in_turn(pool, gpu, dptr, bytes, stream, function);
+    result = allocate_in_turn(pool, gpu, handle, dptr, bytes, stream, function);
     pthread_mutex_unlock(&pool->turn);
+    leave(pool);
     return result;
 }
 
@@ -269,7 +380,7 @@ static struct gpu *gpu_of_pool(CUmemoryPool handle)
         if (!is_of(handle, device))
             continue;
         gpu = gpu_of(device);
-        pool_of(handle, gpu);
+        note_pool(handle, gpu);
         return gpu;
     }
     return gpu_current();
@@ -283,7 +394,7 @@ static CUresult note(CUresult result, const CUmemoryPool *pool, const CUmemLocat
 
     if (result == CUDA_SUCCESS && !real_depth &&
         (on_device || type != CU_MEM_ALLOCATION_TYPE_MANAGED))
-        pool_of(*pool, on_device ? gpu_of(location->id) : NULL);
+        note_pool(*pool, on_device ? gpu_of(location->id) : NULL);
     return result;
 }
 
@@ -307,7 +418,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
         DRIVER(cuMemPoolImportFromShareableHandle, pool_out, handle, handleType, flags);
 
     if (result == CUDA_SUCCESS && !real_depth)
-        pool_of(*pool_out, NULL);
+        note_pool(*pool_out, NULL);
     return result;
 }
 
@@ -331,16 +442,35 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemo
     return allocate(gpu, pool, dptr, bytesize, hStream, from_pool_ptsz);
 }
 
-static void settle_all(void)
+static struct pool *first(void)
 {
     struct pool *pool;
 
     pthread_mutex_lock(&lock);
     pool = pools;
     pthread_mutex_unlock(&lock);
-    /* Pools are only added in front. */
-    for (; pool; pool = pool->next)
+    return pool;
+}
+
+static void settle_all(void)
+{
+    for (struct pool *pool = first(); pool; pool = pool->next)
         settle(pool);
+}
+
+struct pool *pool_before_free(CUdeviceptr dptr)
+{
+    struct charge of;
+
+    return ranges_take(&ranges_pooled, dptr, &of) ? of.pool : NULL;
+}
+
+void pool_after_free(struct pool *pool, CUdeviceptr dptr, CUresult result)
+{
+    struct charge of = {.pool = pool};
+
+    if (pool && (result == CUDA_SUCCESS || !ranges_put(&ranges_pooled, dptr, &of)))
+        drop(pool);
 }
 
 /*
@@ -352,6 +482,7 @@ static CUresult free_async(CUdeviceptr dptr, CUstream stream,
 {
     struct charge charge;
     bool known = ranges_take(&ranges_pointers, dptr, &charge);
+    struct pool *pool = known ? NULL : pool_before_free(dptr);
     CUresult result;
 
     real_depth++;
@@ -359,6 +490,7 @@ static CUresult free_async(CUdeviceptr dptr, CUstream stream,
     real_depth--;
     if (known && (result == CUDA_SUCCESS || !ranges_put(&ranges_pointers, dptr, &charge)))
         charge_give(&charge);
+    pool_after_free(pool, dptr, result);
     if (!known)
         settle_all();
     return result;
@@ -385,28 +517,46 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
     return note(result, pool, &poolProps->location, poolProps->allocType);
 }
 
+/*
+ * From now on no thread uses the handle. What is unused is given back, so that what stays charged
+ * is in use. False: another thread did the same.
+ */
+static bool withdraw(struct pool *pool, CUmemoryPool handle)
+{
+    bool is_ours;
+
+    pthread_mutex_lock(&pool->lock);
+    is_ours = pool->handle == handle;
+    if (is_ours) {
+        trim_locked(pool);
+        pthread_mutex_lock(&lock);
+        pool->handle = NULL;
+        pthread_mutex_unlock(&lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return is_ours;
+}
+
+/* The driver has not destroyed it. If it was found to be unknown meanwhile, it is charged anew. */
+static void restore(struct pool *pool, CUmemoryPool handle)
+{
+    pthread_mutex_lock(&lock);
+    if (!find(handle))
+        pool->handle = handle;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The driver returns at once, and keeps what is in use. */
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
-    struct charge charge = {0};
-    CUresult result;
-    struct pool *pool;
+    struct pool *pool = real_depth || !handle ? NULL : enter(handle, NULL, false);
+    bool is_ours = pool && withdraw(pool, handle);
+    CUresult result = DRIVER(cuMemPoolDestroy, handle);
 
-    if (real_depth)
-        return REAL(cuMemPoolDestroy)(handle);
-    pthread_mutex_lock(&lock);
-    pool = handle ? find(handle) : NULL;
-    pthread_mutex_unlock(&lock);
-    result = DRIVER(cuMemPoolDestroy, handle);
-    if (!pool || result != CUDA_SUCCESS)
-        return result;
-    pthread_mutex_lock(&lock);
-    pthread_mutex_lock(&pool->lock);
-    pool->handle = NULL;
-    charge = pool->charge;
-    pool->charge = (struct charge){0};
-    pthread_mutex_unlock(&pool->lock);
-    pthread_mutex_unlock(&lock);
-    charge_give(&charge);
+    if (is_ours && result != CUDA_SUCCESS)
+        restore(pool, handle);
+    if (pool)
+        leave(pool);
     return result;
 }
 
@@ -422,16 +572,12 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t minBytesToKeep)
 bool pools_trim(struct gpu *gpu)
 {
     uint64_t before = atomic_load(&gpu->charged);
-    struct pool *pool;
 
-    pthread_mutex_lock(&lock);
-    pool = pools;
-    pthread_mutex_unlock(&lock);
-    for (; pool; pool = pool->next) {
-        CUmemoryPool handle = pool->handle;
-
-        if (handle && pool->charge.gpu == gpu && DRIVER(cuMemPoolTrimTo, handle, 0) == CUDA_SUCCESS)
-            settle(pool);
+    for (struct pool *pool = first(); pool; pool = pool->next) {
+        pthread_mutex_lock(&pool->lock);
+        if (pool->handle && pool->charge.gpu == gpu)
+            trim_locked(pool);
+        pthread_mutex_unlock(&pool->lock);
     }
     return atomic_load(&gpu->charged) < before;
 }

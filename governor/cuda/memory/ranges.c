@@ -15,6 +15,7 @@ struct ranges ranges_pointers = EVERY_SHARD;
 struct ranges ranges_arrays = EVERY_SHARD;
 struct ranges ranges_externals = EVERY_SHARD;
 struct ranges ranges_graphs = EVERY_SHARD;
+struct ranges ranges_pooled = EVERY_SHARD;
 
 /* Addresses are 512 bytes to 2 MiB apart, handles less. */
 static struct ranges_shard *shard_of(struct ranges *ranges, uint64_t key)
@@ -163,4 +164,5 @@ void ranges_forget_parent(void)
     forget(&ranges_arrays);
     forget(&ranges_externals);
     forget(&ranges_graphs);
+    forget(&ranges_pooled);
 }

@@ -33,6 +33,8 @@ extern struct ranges ranges_arrays __attribute__((visibility("hidden")));
 extern struct ranges ranges_externals __attribute__((visibility("hidden")));
 /* How much executable graphs allocate when they run; nothing is charged through these. */
 extern struct ranges ranges_graphs __attribute__((visibility("hidden")));
+/* Which pool memory is of; nothing is charged through these either. */
+extern struct ranges ranges_pooled __attribute__((visibility("hidden")));
 
 /* Replaces the charge of @key; the previous one is returned in @charge. False: no memory. */
 bool ranges_put(struct ranges *ranges, uint64_t key, struct charge *charge);
