@@ -219,6 +219,51 @@ static void test_held(void)
     kit_close();
 }
 
+static void hold_pooled(CUstream stream, bool is_done_there)
+{
+    if (!is_done_there)
+        hold(stream);
+}
+
+static void *allocate_one(void *context)
+{
+    CUdeviceptr dptr;
+
+    ok(cuCtxSetCurrent(context));
+    ok(cuMemAllocAsync(&dptr, 10 * MIB, one));
+    return NULL;
+}
+
+/* What the other one launches needs memory of the same pool. */
+static void held_in_a_pool(void)
+{
+    void (**around)(CUstream, bool) = NULL;
+    CUcontext context;
+    GThread *thread;
+    CUdeviceptr dptr;
+
+    alarm(LONGEST_US / G_USEC_PER_SEC);
+    kit_enter("a");
+    around = kit_driver("fake_around_pooled");
+    *around = hold_pooled;
+    ok(cuCtxGetCurrent(&context));
+    thread = g_thread_new("held", allocate_one, context);
+    while (!is_held)
+        g_usleep(100);
+    ok(cuMemAllocAsync(&dptr, 10 * MIB, other));
+    kit_launch(kit_kernel(MS), other);
+    ok(cuMemFreeAsync(dptr, other));
+    has_launched = true;
+    g_thread_join(thread);
+}
+
+static void test_held_in_a_pool(void)
+{
+    kit_open_two("[slice]\n", "[slice]\n");
+    kit_run(held_in_a_pool);
+    kit_close();
+}
+
 static GThread *looking;
 
 /* As the driver does, too: it lets no thread ask for an event while another's launch waits. */
@@ -278,6 +323,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_test_add_func("/deadlocks/held", test_held);
+    g_test_add_func("/deadlocks/held-in-a-pool", test_held_in_a_pool);
     g_test_add_func("/deadlocks/held-in-a-look", test_held_in_a_look);
     g_test_add_func("/deadlocks/itself", test_itself);
     g_test_add_func("/deadlocks/of-a-slice", test_of_a_slice);

@@ -3,6 +3,8 @@
 #include "fake.h"
 #include "kit.h"
 
+#include <unistd.h>
+
 #define LIMIT (128 * MIB)
 
 static void both(uint64_t bytes)
@@ -366,6 +368,131 @@ static void test_trimmed_beside(void)
     kit_close();
 }
 
+/* A thread is in the driver, which has not yet given it memory, or has. */
+static _Atomic bool goes_on;
+static bool when_done;
+
+static void hold(CUstream stream, bool is_done_there)
+{
+    if (!stream || is_done_there != when_done)
+        return;
+    is_in = true;
+    while (!goes_on)
+        g_usleep(100);
+}
+
+static void *allocate_held(void *mib)
+{
+    CUdeviceptr dptr;
+
+    ok(cuCtxSetCurrent(context));
+    ok(cuMemAllocAsync(&dptr, GPOINTER_TO_UINT(mib) * MIB, CU_STREAM_PER_THREAD));
+    return NULL;
+}
+
+static GThread *start_held(unsigned int mib)
+{
+    void (**around)(CUstream, bool) = kit_driver("fake_around_pooled");
+    GThread *thread;
+
+    *around = hold;
+    thread = g_thread_new("held", allocate_held, GUINT_TO_POINTER(mib));
+    await_in();
+    return thread;
+}
+
+/* What it will take stays charged, whatever becomes of the pool meanwhile. */
+static void under_way(void)
+{
+    CUdeviceptr a, never;
+    CUmemoryPool pool;
+    GThread *thread;
+
+    context = kit_context();
+    ok(cuDeviceGetDefaultMemPool(&pool, 0));
+    /* It would be waited for for ever. */
+    alarm(20);
+    thread = start_held(60);
+    kit_charged(64 * MIB);
+    full(cuMemAllocAsync(&never, 70 * MIB, NULL));
+    ok(cuMemAllocAsync(&a, 60 * MIB, NULL));
+    kit_charged(128 * MIB);
+    g_assert_cmpuint(kit_on_card(), ==, 64 * MIB);
+    /* The 68 MiB that the pool can still have are not all for this one. */
+    full(cuMemAllocAsync(&never, 10 * MIB, NULL));
+    ok(cuMemFreeAsync(a, NULL));
+    both(64 * MIB);
+    ok(cuMemPoolTrimTo(pool, 0));
+    kit_charged(64 * MIB);
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+    full(cuMemAlloc_v2(&never, 70 * MIB));
+    goes_on = true;
+    g_thread_join(thread);
+    both(64 * MIB);
+    g_assert_cmpuint(kit_peak(), <=, LIMIT);
+}
+
+static void test_under_way(void)
+{
+    kit_open(LIMIT);
+    kit_run(under_way);
+    kit_close();
+}
+
+static void let_go_on(void)
+{
+    goes_on = true;
+}
+
+/* At the limit it is waited for: nobody knows whether it has its memory yet. */
+static void nearly_done(void)
+{
+    void (**before)(void) = kit_driver("fake_before_trim");
+    GThread *thread;
+    CUdeviceptr a;
+
+    context = kit_context();
+    ok(cuMemAllocAsync(&a, 128 * MIB, NULL));
+    ok(cuMemFreeAsync(a, NULL));
+    both(128 * MIB);
+    when_done = true;
+    thread = start_held(100);
+    *before = let_go_on;
+    ok(cuMemAllocAsync(&a, 28 * MIB, NULL));
+    g_thread_join(thread);
+    both(128 * MIB);
+    g_assert_cmpuint(kit_peak(), <=, LIMIT);
+}
+
+static void test_nearly_done(void)
+{
+    kit_open(LIMIT);
+    g_setenv("FAKE_CUDA_SMALL_STEPS", "1", TRUE);
+    kit_run(nearly_done);
+    kit_close();
+}
+
+/* The slice may have more than the card has. */
+static void refused(void)
+{
+    CUdeviceptr a, never;
+
+    kit_context();
+    full(cuMemAllocAsync(&never, 10000 * MIB, NULL));
+    both(0);
+    ok(cuMemAllocAsync(&a, 10 * MIB, NULL));
+    both(32 * MIB);
+    full(cuMemAllocAsync(&never, 10000 * MIB, NULL));
+    both(32 * MIB);
+}
+
+static void test_refused(void)
+{
+    kit_open(16384 * MIB);
+    kit_run(refused);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -376,6 +503,9 @@ int main(int argc, char **argv)
     g_test_add_func("/pools/of-other-device", test_of_other_device);
     g_test_add_func("/pools/of-other-stream", test_of_other_stream);
     g_test_add_func("/pools/by-location", test_by_location);
+    g_test_add_func("/pools/under-way", test_under_way);
+    g_test_add_func("/pools/nearly-done", test_nearly_done);
+    g_test_add_func("/pools/refused", test_refused);
     g_test_add_func("/pools/outlived", test_outlived);
     g_test_add_func("/pools/not-destroyed", test_not_destroyed);
     g_test_add_func("/pools/destroyed-beside", test_destroyed_beside);

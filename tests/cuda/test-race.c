@@ -24,8 +24,24 @@ static void begin_together(void)
         g_usleep(1000);
 }
 
+static CUresult from_pool(CUdeviceptr *dptr, size_t bytes)
+{
+    return cuMemAllocAsync(dptr, bytes, NULL);
+}
+
+static CUresult to_pool(CUdeviceptr dptr)
+{
+    CUmemoryPool pool;
+
+    ok(cuDeviceGetDefaultMemPool(&pool, 0));
+    if (dptr)
+        ok(cuMemFreeAsync(dptr, NULL));
+    return cuMemPoolTrimTo(pool, 0);
+}
+
 /* Other sizes in each process. */
-static void greedy(void)
+static void take_and_give(CUresult (*allocate)(CUdeviceptr *dptr, size_t bytes),
+                          CUresult (*give)(CUdeviceptr dptr))
 {
     CUdeviceptr held[HELD] = {0};
     unsigned int seed = (unsigned int)getpid();
@@ -36,16 +52,26 @@ static void greedy(void)
         CUdeviceptr *at = &held[round % HELD];
         CUresult result;
 
-        ok(cuMemFree_v2(*at));
+        ok(give(*at));
         *at = 0;
         seed = seed * 1103515245u + 12345u;
-        result = cuMemAlloc_v2(at, (seed >> 8) % (12 * MIB) + 1);
+        result = allocate(at, (seed >> 8) % (12 * MIB) + 1);
         g_assert_true(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY);
         if (result != CUDA_SUCCESS)
             *at = 0;
     }
     for (unsigned int i = 0; i < HELD; i++)
-        ok(cuMemFree_v2(held[i]));
+        ok(give(held[i]));
+}
+
+static void greedy(void)
+{
+    take_and_give(cuMemAlloc_v2, cuMemFree_v2);
+}
+
+static void greedy_of_pools(void)
+{
+    take_and_give(from_pool, to_pool);
 }
 
 static void measure(void)
@@ -61,15 +87,26 @@ static void measure(void)
     ok(cuMemFree_v2(all));
 }
 
-static void test_race(void)
+static void race(void (*program)(void))
 {
     kit_open(LIMIT);
     for (unsigned int i = 0; i < PROCESSES; i++)
-        kit_start(greedy);
+        kit_start(program);
     for (unsigned int i = 0; i < PROCESSES; i++)
         kit_await(i);
     kit_run(measure);
     kit_close();
+}
+
+static void test_race(void)
+{
+    race(greedy);
+}
+
+static void test_pools(void)
+{
+    g_setenv("FAKE_CUDA_SMALL_STEPS", "1", TRUE);
+    race(greedy_of_pools);
 }
 
 /* Without the door the same go beyond: the race is one. */
@@ -121,6 +158,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/race/race", test_race);
+    g_test_add_func("/race/pools", test_pools);
     g_test_add_func("/race/without", test_without);
     g_test_add_func("/race/killed", test_killed);
     return g_test_run();

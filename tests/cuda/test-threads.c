@@ -129,6 +129,58 @@ static void test_threads(void)
     kit_close();
 }
 
+#define HELD 4
+
+/* Each has some of the pool's memory at most times. */
+static void *share(void *data)
+{
+    unsigned int seed = GPOINTER_TO_UINT(data);
+    CUdeviceptr held[HELD] = {0};
+
+    ok(cuCtxSetCurrent(context));
+    for (unsigned int i = 0; i < 4 * ROUNDS; i++) {
+        CUdeviceptr *at = &held[i % HELD];
+
+        if (*at)
+            ok(cuMemFreeAsync(*at, NULL));
+        seed = seed * 1103515245u + 12345u;
+        if (cuMemAllocAsync(at, (seed >> 8) % (12 * MIB) + 1, NULL) != CUDA_SUCCESS)
+            *at = 0;
+        if (i % 11 == 0)
+            ok(cuCtxSynchronize());
+    }
+    for (unsigned int i = 0; i < HELD; i++)
+        if (held[i])
+            ok(cuMemFreeAsync(held[i], NULL));
+    return NULL;
+}
+
+static void pools(void)
+{
+    GThread *threads[THREADS];
+    CUdeviceptr all;
+
+    context = kit_context();
+    for (unsigned int i = 0; i < THREADS; i++)
+        threads[i] = g_thread_new("share", share, GUINT_TO_POINTER(i));
+    for (unsigned int i = 0; i < THREADS; i++)
+        g_thread_join(threads[i]);
+    g_assert_cmpuint(kit_peak(), <=, LIMIT);
+    g_assert_cmpuint(kit_peak(), >, LIMIT * 9 / 10);
+    /* Nothing is left of it. */
+    ok(cuMemAlloc_v2(&all, LIMIT));
+    kit_charged(LIMIT);
+    g_assert_cmpuint(kit_on_card(), ==, LIMIT);
+}
+
+static void test_pools(void)
+{
+    kit_open(LIMIT);
+    g_setenv("FAKE_CUDA_SMALL_STEPS", "1", TRUE);
+    kit_run(pools);
+    kit_close();
+}
+
 /* Launches, copies and what ends batches, on streams of the threads' own and on common ones. */
 static void *launch(void *data)
 {
@@ -220,6 +272,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/threads/memory", test_threads);
+    g_test_add_func("/threads/pools", test_pools);
     g_test_add_func("/threads/launches", test_launches);
     g_test_add_func("/threads/primary", test_primary);
     return g_test_run();

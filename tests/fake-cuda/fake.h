@@ -53,7 +53,9 @@ extern _Thread_local long fake_arguments[FAKE_ARGUMENTS];
 extern void (*fake_before_free)(void);
 extern void (*fake_before_record)(CUstream stream);
 extern void (*fake_before_query)(void);
-/* The same before a pool is trimmed, and after one was destroyed. */
+/* The same around what is allocated from a pool, before one is trimmed, and after one was
+ * destroyed. */
+extern void (*fake_around_pooled)(CUstream stream, bool is_done);
 extern void (*fake_before_trim)(void);
 extern void (*fake_after_pool_destroy)(void);
 

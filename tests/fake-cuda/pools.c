@@ -35,6 +35,7 @@ static struct pool default_pools[DEVICES] = {{.device = 0}, {.device = 1}};
 static struct pool managed_pool;
 static struct pool host_pool = {.elsewhere = true};
 static struct pooled pooled[POOLED_MOST];
+void (*fake_around_pooled)(CUstream stream, bool is_done);
 void (*fake_before_trim)(void);
 void (*fake_after_pool_destroy)(void);
 
@@ -65,7 +66,13 @@ static int grow(struct pool *pool, uint64_t bytes)
     return 1;
 }
 
-static CUresult allocate(CUdeviceptr *dptr, uint64_t bytes, struct pool *pool)
+static void around(CUstream stream, bool is_done)
+{
+    if (fake_around_pooled)
+        fake_around_pooled(stream, is_done);
+}
+
+static CUresult take(CUdeviceptr *dptr, uint64_t bytes, struct pool *pool)
 {
     unsigned int i = 0;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -85,32 +92,40 @@ static CUresult allocate(CUdeviceptr *dptr, uint64_t bytes, struct pool *pool)
     return result;
 }
 
+static CUresult allocate(CUdeviceptr *dptr, uint64_t bytes, struct pool *pool, CUstream stream)
+{
+    CUresult result;
+
+    around(stream, false);
+    result = take(dptr, bytes, pool);
+    around(stream, true);
+    return result;
+}
+
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     ENTER();
-    return allocate(dptr, bytes, &default_pools[fake_device_of(stream)]);
+    return allocate(dptr, bytes, &default_pools[fake_device_of(stream)], stream);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     ENTER();
-    return allocate(dptr, bytes, &default_pools[fake_device_of(stream)]);
+    return allocate(dptr, bytes, &default_pools[fake_device_of(stream)], stream);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
                                  CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return allocate(dptr, bytes, living(pool));
+    return allocate(dptr, bytes, living(pool), stream);
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
                                       CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return allocate(dptr, bytes, living(pool));
+    return allocate(dptr, bytes, living(pool), stream);
 }
 
 static void give(const struct pool *pool, uint64_t bytes)

@@ -2,13 +2,15 @@
 #include "pool.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ranges.h"
 #include "forks.h"
 #include "real.h"
 
 /* Drivers grow a pool in steps of 32 MiB. */
-#define POOL_STEP (32u << 20)
+#define POOL_STEP       (32u << 20)
+#define LONGEST_WAIT_MS 100
 
 /**
  * struct pool - never freed, for a thread may have found it
@@ -16,11 +18,12 @@
  * @handle: NULL: the program has destroyed it; changed under the list's lock, cleared under @lock,
  *          too
  * @calls: of threads that may use @handle, and expect it to be this pool
- * @turn: of allocations, each of which has to see what it made the pool grow by; taken before @lock
  * @lock: over what follows, and over calls with @handle, which is dead when it has been cleared.
  *        None of these calls waits for a stream
- * @charge: of a pool that was destroyed: all of it, as the driver keeps it, until the last pointer
+ * @charge: at least what the pool has reserved, and what it may yet for those that are under way.
+ *          Of a pool that was destroyed: all of it, as the driver keeps it, until the last pointer
  *          is freed
+ * @under_way: bytes of allocations for which the driver is called, and may have been served or not
  * @pointers: how many of the program's are of this pool
  */
 struct pool {
@@ -28,9 +31,9 @@ struct pool {
     _Atomic bool taken;
     _Atomic(CUmemoryPool) handle;
     _Atomic unsigned int calls;
-    pthread_mutex_t turn;
     pthread_mutex_t lock;
     struct charge charge;
+    uint64_t under_way;
     uint64_t pointers;
 };
 
@@ -65,7 +68,6 @@ static struct pool *add(CUmemoryPool handle, struct gpu *gpu)
         pool = calloc(1, sizeof(*pool));
         if (!pool)
             return NULL;
-        pthread_mutex_init(&pool->turn, NULL);
         pthread_mutex_init(&pool->lock, NULL);
         pool->next = pools;
         pools = pool;
@@ -125,16 +127,41 @@ static uint64_t ask(CUmemoryPool handle, CUmemPool_attribute attribute)
     return value;
 }
 
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /*
- * Corrects the charge to what the pool has reserved. False: beyond the limit. Under the pool's
- * lock.
+ * By how much a pool with so much reserved can grow until those that are under way, and one of
+ * @bytes, have been served. All of them count as not yet served. Under the pool's lock.
+ */
+static uint64_t growth(const struct pool *pool, CUmemoryPool handle, uint64_t reserved,
+                       uint64_t bytes)
+{
+    uint64_t wanted = sum(pool->under_way, bytes);
+    uint64_t used = wanted ? ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) : 0;
+    uint64_t unused = reserved > used ? reserved - used : 0;
+
+    return wanted <= unused ? 0 : charge_round(wanted - unused, POOL_STEP);
+}
+
+/*
+ * Corrects the charge to what the pool has reserved, and may yet. False: beyond the limit. Under
+ * the pool's lock.
  */
 static bool settle_locked(struct pool *pool)
 {
     CUmemoryPool handle = pool->handle;
+    uint64_t reserved, most;
 
-    return !handle || !pool->charge.gpu ||
-           charge_resize(&pool->charge, ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+    if (!handle || !pool->charge.gpu)
+        return true;
+    reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    most = sum(reserved, growth(pool, handle, reserved, 0));
+    if (pool->charge.bytes > most)
+        return charge_resize(&pool->charge, most);
+    return pool->charge.bytes >= reserved || charge_resize(&pool->charge, reserved);
 }
 
 static bool settle(struct pool *pool)
@@ -147,12 +174,17 @@ static bool settle(struct pool *pool)
     return settled;
 }
 
-/* Under the pool's lock. */
+/* Not what those that are under way count on. Under the pool's lock. */
 static void trim_locked(struct pool *pool)
 {
     CUmemoryPool handle = pool->handle;
+    uint64_t keep = 0;
 
-    if (handle && DRIVER(cuMemPoolTrimTo, handle, 0) == CUDA_SUCCESS)
+    if (!handle)
+        return;
+    if (pool->under_way)
+        keep = sum(ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), pool->under_way);
+    if (DRIVER(cuMemPoolTrimTo, handle, keep) == CUDA_SUCCESS)
         settle_locked(pool);
 }
 
@@ -163,49 +195,96 @@ static void trim(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* By how much @bytes more can make the pool grow. */
-static uint64_t growth(CUmemoryPool handle, uint64_t bytes)
+/*
+ * What has to be reserved before one of @bytes is under way. A pool that was destroyed meanwhile
+ * cannot be asked. Under the pool's lock.
+ */
+static uint64_t missing(const struct pool *pool, CUmemoryPool handle, uint64_t bytes)
 {
-    uint64_t reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    uint64_t used = ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-    uint64_t unused = reserved > used ? reserved - used : 0;
+    uint64_t reserved, needed;
 
-    return bytes <= unused ? 0 : charge_round(bytes - unused, POOL_STEP);
+    if (!pool->charge.gpu)
+        return 0;
+    if (pool->handle != handle)
+        return bytes;
+    reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    needed = sum(reserved, growth(pool, handle, reserved, bytes));
+    return needed > pool->charge.bytes ? needed - pool->charge.bytes : 0;
+}
+
+/* False: @wanted is to be reserved first, which is more than so far. */
+static bool begin(struct pool *pool, CUmemoryPool handle, uint64_t bytes,
+                  const struct charge *ahead, uint64_t *wanted)
+{
+    bool is_enough;
+    uint64_t now;
+
+    pthread_mutex_lock(&pool->lock);
+    now = missing(pool, handle, bytes);
+    is_enough = now <= *wanted;
+    if (is_enough) {
+        pool->charge.bytes += ahead->bytes;
+        pool->under_way += bytes;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (!is_enough)
+        *wanted = now;
+    return is_enough;
 }
 
 /*
  * Reserves what the pool can grow by. Near the limit, it may be able to grow by less than a step.
  * To make room, this very pool may have been trimmed: then it grows by more.
  */
-static bool take_growth(struct gpu *gpu, CUmemoryPool handle, uint64_t bytes, struct charge *charge)
+static bool take_growth(struct pool *pool, CUmemoryPool handle, uint64_t bytes)
 {
-    uint64_t wanted = growth(handle, bytes);
+    struct gpu *gpu = pool->charge.gpu;
+    struct charge ahead = {0};
+    uint64_t wanted = 0;
 
-    while (charge_take(gpu, wanted, charge) ||
-           (bytes < wanted && charge_take(gpu, bytes, charge))) {
-        uint64_t now = growth(handle, bytes);
-
-        if (now <= wanted)
-            return true;
-        charge_give(charge);
-        wanted = now;
+    while (!begin(pool, handle, bytes, &ahead, &wanted)) {
+        charge_give(&ahead);
+        if (!charge_take(gpu, wanted, &ahead) &&
+            (bytes >= wanted || !charge_take(gpu, bytes, &ahead)))
+            return false;
     }
-    return false;
+    return true;
+}
+
+static bool are_under_way(struct pool *pool)
+{
+    bool are;
+
+    pthread_mutex_lock(&pool->lock);
+    are = pool->under_way;
+    pthread_mutex_unlock(&pool->lock);
+    return are;
+}
+
+/*
+ * At the limit, those that are under way are waited for, as they count twice if they have been
+ * served. But not for long: one that the driver holds up may go on only after this one.
+ */
+static bool take_growth_in_time(struct pool *pool, CUmemoryPool handle, uint64_t bytes)
+{
+    for (unsigned int ms = 0; !take_growth(pool, handle, bytes); ms++) {
+        if (ms == LONGEST_WAIT_MS || !are_under_way(pool))
+            return false;
+        usleep(1000);
+    }
+    return true;
 }
 
 typedef CUresult allocate_function(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
                                    CUstream stream);
 
-/*
- * After the call: adds what was reserved for growth to the pool's charge, and corrects that.
- * @pointers: that the call has made
- */
-static bool settle_growth(struct pool *pool, struct charge *ahead, unsigned int pointers)
+/* After the call. @pointers: that it has made. */
+static bool end(struct pool *pool, uint64_t bytes, unsigned int pointers)
 {
     bool settled;
 
     pthread_mutex_lock(&pool->lock);
-    pool->charge.bytes += ahead->bytes;
+    pool->under_way -= bytes;
     pool->pointers += pointers;
     settled = settle_locked(pool);
     pthread_mutex_unlock(&pool->lock);
@@ -234,18 +313,13 @@ static bool track(CUdeviceptr dptr, struct pool *pool)
     return true;
 }
 
-static CUresult allocate_in_turn(struct pool *pool, struct gpu *gpu, CUmemoryPool handle,
-                                 CUdeviceptr *dptr, size_t bytes, CUstream stream,
-                                 allocate_function *function)
+/* Without a lock, as the driver may wait for the stream. */
+static CUresult allocate_reserved(struct pool *pool, CUmemoryPool handle, CUdeviceptr *dptr,
+                                  size_t bytes, CUstream stream, allocate_function *function)
 {
-    struct charge ahead = {0};
-    CUresult result;
-    bool settled;
+    CUresult result = function(dptr, bytes, handle, stream);
+    bool settled = end(pool, bytes, result == CUDA_SUCCESS);
 
-    if (!take_growth(gpu, handle, bytes, &ahead))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result = function(dptr, bytes, handle, stream);
-    settled = settle_growth(pool, &ahead, result == CUDA_SUCCESS);
     if (result != CUDA_SUCCESS || (settled && track(*dptr, pool)))
         return result;
     /* The pool grew by more than was reserved. */
@@ -259,13 +333,12 @@ static CUresult allocate(struct gpu *gpu, CUmemoryPool handle, CUdeviceptr *dptr
                          CUstream stream, allocate_function *function)
 {
     struct pool *pool = enter(handle, gpu, true);
-    CUresult result;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     if (!pool)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&pool->turn);
-    result = allocate_in_turn(pool, gpu, handle, dptr, bytes, stream, function);
-    pthread_mutex_unlock(&pool->turn);
+        return result;
+    if (take_growth_in_time(pool, handle, bytes))
+        result = allocate_reserved(pool, handle, dptr, bytes, stream, function);
     leave(pool);
     return result;
 }
