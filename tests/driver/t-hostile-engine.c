@@ -543,9 +543,9 @@ static int call_pin_over(EngineCtx *ctx, void *arg)
 }
 
 /*
- * Guest memory that is taken out of the engine, at an address that is published too: the driver then
- * looks for the mappings of two things, one within the other, while another thread wants to change
- * them. Once that stopped both for ever.
+ * Guest memory that is taken out of the engine, at an address that is published too: the driver
+ * then looks for the mappings of two things, one within the other, while another thread wants to
+ * change them. Once that stopped both for ever.
  */
 static void test_pin_over_published(void)
 {

@@ -306,8 +306,8 @@ static void test_dma_unmap_pieces(void)
     struct vgpu_mem_entry entries[] = {{iova + PAGE_BYTES, 3 * PAGE_BYTES},
                                        {iova, all * PAGE_BYTES}};
     uint64_t at = 0, before = mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), offset, addr;
-    uint32_t *ram = mmap(NULL, all * PAGE_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint32_t *ram =
+        mmap(NULL, all * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     g_assert_true(ram != MAP_FAILED);
     for (uint32_t i = 0; i < all; i++)

@@ -293,8 +293,9 @@ static void test_engine_never_answers(void)
 }
 
 /*
- * An engine that ends in the reset, instead of answering it: the guest waits for the next one, which
- * systemd starts, because a driver that is up before it is there gets errors until it resets again.
+ * An engine that ends in the reset, instead of answering it: the guest waits for the next one,
+ * which systemd starts, because a driver that is up before it is there gets errors until it resets
+ * again.
  */
 static void test_engine_dies_meanwhile(void)
 {
