@@ -65,7 +65,8 @@ $(CUDA_TEST)/obj/%.o: %.c $(CUDA_TEST)/undeclared.inc
 
 CUDA_TESTS := $(patsubst $(CUDA_TEST_SRC)/%.c,$(CUDA_TEST)/%,$(wildcard $(CUDA_TEST_SRC)/test-*.c))
 CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi event-clock ranges)
-CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o)
+CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o \
+	$(GOVERNOR_TESTS_SRC)/refuse_option.o)
 
 $(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/%.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) \
 		$(GOVERNOR_OUT)/vgpu-arbiter

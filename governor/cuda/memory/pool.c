@@ -24,6 +24,7 @@
  *          Of a pool that was destroyed: all of it, as the driver keeps it, until the last pointer
  *          is freed
  * @under_way: bytes of allocations for which the driver is called, and may have been served or not
+ * @served: how many of these there have been
  * @pointers: how many of the program's are of this pool
  */
 struct pool {
@@ -34,6 +35,7 @@ struct pool {
     pthread_mutex_t lock;
     struct charge charge;
     uint64_t under_way;
+    uint64_t served;
     uint64_t pointers;
 };
 
@@ -251,12 +253,14 @@ static bool take_growth(struct pool *pool, CUmemoryPool handle, uint64_t bytes)
     return true;
 }
 
-static bool are_under_way(struct pool *pool)
+/* Whether any are, or have been since @served was read, which is read again. */
+static bool are_under_way(struct pool *pool, uint64_t *served)
 {
     bool are;
 
     pthread_mutex_lock(&pool->lock);
-    are = pool->under_way;
+    are = pool->under_way || pool->served != *served;
+    *served = pool->served;
     pthread_mutex_unlock(&pool->lock);
     return are;
 }
@@ -267,8 +271,11 @@ static bool are_under_way(struct pool *pool)
  */
 static bool take_growth_in_time(struct pool *pool, CUmemoryPool handle, uint64_t bytes)
 {
+    uint64_t served = 0;
+
+    are_under_way(pool, &served);
     for (unsigned int ms = 0; !take_growth(pool, handle, bytes); ms++) {
-        if (ms == LONGEST_WAIT_MS || !are_under_way(pool))
+        if (ms == LONGEST_WAIT_MS || !are_under_way(pool, &served))
             return false;
         usleep(1000);
     }
@@ -285,6 +292,7 @@ static bool end(struct pool *pool, uint64_t bytes, unsigned int pointers)
 
     pthread_mutex_lock(&pool->lock);
     pool->under_way -= bytes;
+    pool->served++;
     pool->pointers += pointers;
     settled = settle_locked(pool);
     pthread_mutex_unlock(&pool->lock);
