@@ -135,7 +135,9 @@ const char *node_job_detail(const job_info_t *job, const char *node)
 
 static gboolean is_over(const job_info_t *job)
 {
-    return (job->job_state & JOB_STATE_BASE) != JOB_RUNNING || job->job_state & JOB_COMPLETING;
+    guint state = job->job_state & JOB_STATE_BASE;
+
+    return (state != JOB_RUNNING && state != JOB_SUSPENDED) || job->job_state & JOB_COMPLETING;
 }
 
 static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *grant,
@@ -185,26 +187,47 @@ gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error)
     return ok;
 }
 
-/* Slurm starts a cancelled job again if it is put back. */
-static gboolean runs_still(guint32 id)
+/* Of a heterogeneous job only the first component can be put back, and takes the others along. */
+static guint32 leader_of(guint32 id)
 {
     job_info_msg_t *answer = NULL;
-    gboolean runs = FALSE;
+    guint32 leader = id;
 
     if (slurm_load_job(&answer, id, SHOW_LOCAL))
-        return FALSE;
+        return id;
     for (guint i = 0; i < answer->record_count; i++)
-        if (slurm_id_of(&answer->job_array[i]) == id)
-            runs = !is_over(&answer->job_array[i]);
+        if (slurm_id_of(&answer->job_array[i]) == id && answer->job_array[i].het_job_id)
+            leader = answer->job_array[i].het_job_id;
     slurm_free_job_info_msg(answer);
-    return runs;
+    return leader;
+}
+
+/*
+ * JOB_RUNNING: only if it runs or is suspended, else nothing happens. Slurm would start a cancelled
+ * job again, and two nodes of a job may put it back at once.
+ */
+static int requeue(guint32 id)
+{
+    return slurm_requeue(id, JOB_RUNNING) ? errno : 0;
 }
 
 void node_job_put_back(guint32 id)
 {
-    if (!runs_still(id) || !slurm_requeue(id, 0))
+    int cause = requeue(id);
+
+    if (cause == ESLURM_NOT_HET_JOB_LEADER) {
+        id = leader_of(id);
+        cause = requeue(id);
+    }
+    if (!cause || cause == ESLURM_INVALID_JOB_ID)
         return;
-    /* Only batch jobs can be started again. */
-    node_say(LOG_WARNING, "cannot requeue job %u (%s); cancelling it", id, slurm_strerror(errno));
-    slurm_kill_job(id, SIGKILL, 0);
+    if (cause != ESLURM_BATCH_ONLY && cause != ESLURM_DISABLED) {
+        node_say(LOG_WARNING, "cannot requeue job %u: %s", id, slurm_strerror(cause));
+        return;
+    }
+    node_say(LOG_WARNING, "job %u cannot be started again (%s) and is cancelled", id,
+             slurm_strerror(cause));
+    /* Without the flag, that of an array's last task would mean the whole array. */
+    if (slurm_kill_job(id, SIGKILL, KILL_ARRAY_TASK))
+        node_say(LOG_WARNING, "cannot cancel job %u: %s", id, slurm_strerror(errno));
 }
