@@ -17,6 +17,10 @@
 
 #define LOCK_FILE FLEET_JOBS_DIR "/lock"
 
+/* So long a prolog waits for slurmctld. */
+#define ASK_SECONDS  300
+#define ASK_AGAIN_US G_USEC_PER_SEC
+
 static guint count_nodes(const char *list)
 {
     hostlist_t *nodes = slurm_hostlist_create(list ? list : "");
@@ -160,29 +164,44 @@ static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *
 }
 
 /*
+ * What slurmctld says, as soon as it says anything: it may be being restarted. NULL with errno.
+ *
  * SHOW_LOCAL, here and elsewhere: without it libslurm first asks slurmctld for its federation, a
  * request more for each job that starts. A job that runs here is slurmctld's own.
  */
+static job_info_msg_t *load_patiently(guint32 id)
+{
+    gint64 until = g_get_monotonic_time() + ASK_SECONDS * G_USEC_PER_SEC;
+    job_info_msg_t *answer = NULL;
+
+    while (slurm_load_job(&answer, id, SHOW_DETAIL | SHOW_LOCAL)) {
+        if (errno == ESLURM_INVALID_JOB_ID || g_get_monotonic_time() > until)
+            return NULL;
+        g_usleep(ASK_AGAIN_US);
+    }
+    return answer;
+}
+
 gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error)
 {
     g_autofree char *node = node_name();
-    job_info_msg_t *answer = NULL;
-    gboolean ok = FALSE, known = FALSE;
+    job_info_msg_t *answer;
+    gboolean ok = TRUE;
 
     slurm_init(NULL);
-    if (slurm_load_job(&answer, job->id, SHOW_DETAIL | SHOW_LOCAL)) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot ask slurmctld for job %u: %s",
+    *grant = (NodeGrant){.over = TRUE};
+    answer = load_patiently(job->id);
+    /* slurmctld that was killed may have lost the job. It starts nothing of it any more. */
+    if (!answer && errno == ESLURM_INVALID_JOB_ID)
+        return TRUE;
+    if (!answer) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "cannot ask slurmctld for job %u: %s",
                     job->id, slurm_strerror(errno));
         return FALSE;
     }
-    for (guint i = 0; i < answer->record_count && !known; i++) {
-        known = slurm_id_of(&answer->job_array[i]) == job->id;
-        if (known)
+    for (guint i = 0; i < answer->record_count; i++)
+        if (slurm_id_of(&answer->job_array[i]) == job->id)
             ok = read_grant(&answer->job_array[i], node, grant, error);
-    }
-    if (!known)
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "slurmctld does not know job %u",
-                    job->id);
     slurm_free_job_info_msg(answer);
     return ok;
 }

@@ -39,7 +39,7 @@ void node_job_clear(NodeJob *job);
  * @count: of @cards
  * @per_task: shards of a task; 0: whole cards
  * @restarts: how often the job has gone back to the queue
- * @over: it was cancelled meanwhile, or put back; then it has no card
+ * @over: it was cancelled meanwhile, put back, or is not known; then it has no card
  * @waits: it is in slurmctld's queue: it was put back, or slurmctld was killed and does not know
  * any more that it has started it; then it has no card either
  */
@@ -52,7 +52,10 @@ typedef struct {
     gboolean waits;
 } NodeGrant;
 
-/* FALSE with G_IO_ERROR. */
+/*
+ * A job that slurmctld does not know is over. FALSE with G_IO_ERROR: slurmctld has not answered for
+ * minutes (TIMED_OUT), or is not understood.
+ */
 gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error);
 
 /* Ends the job's start: it waits in the queue again, or is cancelled if it cannot be started again.

@@ -187,13 +187,13 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
     return EXIT_SUCCESS;
 }
 
-/* slurmd has run the prolog now, and may start the job later without another one. */
-static int leave_lost(HostRoot *root, const NodeJob *job)
+/* slurmd has run the prolog now. A step that it starts all the same puts the job back. */
+static int leave_lost(HostRoot *root, const NodeJob *job, const char *why)
 {
     g_autofree char *path = file_of(job);
     g_autoptr(GError) error = NULL;
 
-    node_say(LOG_INFO, "job %u gets no slice: slurmctld has it in its queue again", job->id);
+    node_say(LOG_INFO, "job %u gets no slice: %s", job->id, why);
     if (!root_write(root, path, JOB_FILE_LOST, 0600, &error))
         return fail(root, job, AGENT_UNHEALTHY, error->message);
     return EXIT_SUCCESS;
@@ -205,7 +205,7 @@ static int has_no_card(HostRoot *root, const NodeJob *job, const NodeGrant *gran
     static const char why[] = "slurmctld has started it here without a card";
 
     if (grant->waits)
-        return leave_lost(root, job);
+        return leave_lost(root, job, "slurmctld has it in its queue again");
     /* No step of it comes any more, so none must be told. */
     if (grant->over) {
         node_say(LOG_INFO, "job %u gets no slice: it has ended meanwhile", job->id);
@@ -228,12 +228,16 @@ static int start(HostRoot *root, const NodeJob *job)
     if (!fleet_request_read(job->text, &request))
         return reject(root, job, "its text is of another version, or not job_submit's");
     addresses = node_cards_read(root, &error);
-    if (!addresses || !node_conf_read(root, conf, &error) || !node_job_ask(job, grant, &error))
+    if (!addresses || !node_conf_read(root, conf, &error))
         return fail(root, job, AGENT_AWAY, error->message);
-    if (!detail_check(grant->cards, grant->count, &request, grant->per_task, conf, sentence))
-        return reject(root, job, sentence);
+    if (!node_job_ask(job, grant, &error))
+        return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT)
+                   ? leave_lost(root, job, error->message)
+                   : fail(root, job, AGENT_AWAY, error->message);
     if (!grant->count)
         return has_no_card(root, job, grant);
+    if (!detail_check(grant->cards, grant->count, &request, grant->per_task, conf, sentence))
+        return reject(root, job, sentence);
     if (is_stale(root, job, grant->cards, grant->count)) {
         if (node_job_has_steps(job->id))
             return put_back(root, job, "it runs here still, since an earlier start");
