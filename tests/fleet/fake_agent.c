@@ -2,7 +2,8 @@
 /*
  * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
  * "away", "unhealthy", "slow", or "stop": it then stops itself after the first slice, to be killed.
- * FAKE/capacity: MiB of each card. FAKE/bad: addresses of cards that are not healthy.
+ * FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4 times.
+ * FAKE/bad: addresses of cards that are not healthy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,6 +87,14 @@ static guint64 capacity(void)
 
     g_file_get_contents(path, &text, NULL, NULL);
     return text ? g_ascii_strtoull(text, NULL, 10) : 0;
+}
+
+static guint64 overcommit(void)
+{
+    g_autofree char *path = in_fake("/overcommit"), *text = NULL;
+
+    g_file_get_contents(path, &text, NULL, NULL);
+    return text ? g_ascii_strtoull(text, NULL, 10) : 4;
 }
 
 static guint64 mib_of(const AgentSlice *slice)
@@ -184,6 +193,7 @@ AgentResult agent_list_cards(GPtrArray **cards, char **why)
         *card = (AgentCard){.gpu = g_strdup_printf("0000:0%u:00.0", i + 1),
                             .model = g_strdup("a100-80g"),
                             .vram = 81920,
+                            .promisable = overcommit() * 81920,
                             .nodes = g_strsplit(node, " ", -1),
                             .cpus = g_strdup(""),
                             .links = g_strdup("")};

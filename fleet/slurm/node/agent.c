@@ -15,6 +15,10 @@
 
 #define MAX_PER_CENT 100u
 
+/* vgpud's weight of a slice that is promised one per cent of its card, and the most it takes. */
+#define WEIGHT_OF_PER_CENT 8u
+#define MAX_WEIGHT         10000u
+
 static AgentResult give_up(AgentResult result, const GError *error, char **why)
 {
     *why = g_strdup(error->message);
@@ -121,15 +125,30 @@ static guint per_cent(guint of_one, guint tasks)
     return MIN(of_one * tasks, MAX_PER_CENT);
 }
 
-/* What is promised if it is not said is vgpud's to choose. */
-static void add_shares(GVariantDict *dict, const FleetRequest *request, guint tasks)
+/*
+ * No more than Slurm counted, so that vgpud's ledger never has less room than Slurm: of a guarantee
+ * without a share, the memory's part rounded down, and of other classes nothing. Their share is a
+ * weight.
+ */
+static void add_compute(GVariantDict *dict, const FleetRequest *request, guint tasks,
+                        guint memory_per_cent)
+{
+    guint compute = 0;
+
+    if (request->class == FLEET_CLASS_GUARANTEED)
+        compute = request->share ? per_cent(request->share, tasks) : memory_per_cent;
+    else if (request->share)
+        g_variant_dict_insert(dict, "Weight", "u",
+                              MIN(request->share * tasks * WEIGHT_OF_PER_CENT, MAX_WEIGHT));
+    g_variant_dict_insert(dict, "Compute", "u", compute);
+}
+
+static void add_limits(GVariantDict *dict, const FleetRequest *request, guint tasks)
 {
     g_autofree char *engines = engines_of(request);
 
     if (request->class)
         g_variant_dict_insert(dict, "Class", "s", fleet_class_word(request->class));
-    if (request->share)
-        g_variant_dict_insert(dict, "Compute", "u", per_cent(request->share, tasks));
     if (request->cap)
         g_variant_dict_insert(dict, "Cap", "u", per_cent(request->cap, tasks));
     if (request->oversubscribe)
@@ -230,7 +249,8 @@ static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *g
     }
     if (world->tenants && g_hash_table_contains(world->tenants, slice->tenant))
         g_variant_dict_insert(&dict, "Tenant", "s", slice->tenant);
-    add_shares(&dict, request, slice->tasks);
+    add_compute(&dict, request, slice->tasks, whole ? (guint)(vram * MAX_PER_CENT / whole) : 0);
+    add_limits(&dict, request, slice->tasks);
     return g_variant_dict_end(&dict);
 }
 
@@ -397,6 +417,7 @@ static AgentCard *card_of(GVariant *gpu)
     card->gpu = text_of(gpu, "Address");
     card->model = text_of(gpu, "Model");
     card->vram = (guint)(MIN(bytes_of(gpu, "Vram"), bytes_of(gpu, "Capacity")) / MIB);
+    card->promisable = bytes_of(gpu, "Capacity") / MIB;
     card->nodes = g_steal_pointer(&nodes);
     card->cpus = g_strdup("");
     card->links = g_strdup("");

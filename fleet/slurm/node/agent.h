@@ -48,6 +48,7 @@ typedef struct {
 
 /**
  * AgentCard - a card that vgpud divides
+ * @promisable: MiB that may be promised to classes other than guaranteed: overcommit= of gpus.conf
  * @model: stable, the same on every host: "a100-80g"
  * @nodes: its device nodes, the render node last
  * @cpus: near it, as Slurm writes cores: "0-31"; "": all
@@ -57,6 +58,7 @@ typedef struct {
     char *gpu;
     char *model;
     guint vram; /* MiB */
+    guint64 promisable;
     GStrv nodes;
     char *cpus;
     char *links;

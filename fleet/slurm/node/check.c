@@ -115,14 +115,62 @@ static void check_other_files(Check *check)
               "cgroup.conf lacks ConstrainDevices=yes: a job can open every card of the node");
 }
 
+/* In a partition that vgpu.conf has, or, if it has none, in any. */
+static gboolean is_allowed(const FleetConf *conf, FleetClass class)
+{
+    for (unsigned i = 0; i < conf->partition_count; i++)
+        if (!conf->partitions[i].classes || conf->partitions[i].classes & 1u << class)
+            return TRUE;
+    return !conf->partition_count;
+}
+
+/* Slurm counts the floor of each slice, and vgpud all of it. */
+static void check_floor(Check *check, const AgentCard *card, FleetClass class, guint floor)
+{
+    guint64 counted = card->promisable * floor / 100;
+    guint hundredths = (10000 + floor - 1) / floor;
+
+    if (counted + 1 < card->vram)
+        found(
+            check,
+            "Slurm promises only %u %% of a slice of class %s, and vgpud refuses what is then too "
+            "much for GPU %s. Write overcommit=%u.%02u in its group of gpus.conf, or leave %s out "
+            "of "
+            "classes= in vgpu.conf",
+            floor, fleet_class_word(class), card->gpu, hundredths / 100, hundredths % 100,
+            fleet_class_word(class));
+}
+
+/* Only a node has vgpud; that it does not answer there is health's to say. */
+static void check_overcommit(Check *check, const FleetConf *conf)
+{
+    g_autoptr(GPtrArray) cards = NULL;
+    g_autofree char *why = NULL;
+
+    if (conf->classes[FLEET_CLASS_GUARANTEED].floor < 100)
+        found(check,
+              "%s has a floor= of guaranteed, and vgpud never promises a card's memory twice "
+              "to that class. Remove it",
+              NODE_CONF);
+    if (agent_list_cards(&cards, &why) != AGENT_OK)
+        return;
+    for (guint i = 0; i < cards->len; i++)
+        for (FleetClass class = FLEET_CLASS_BURSTABLE; class < FLEET_CLASSES; class ++)
+            if (is_allowed(conf, class))
+                check_floor(check, cards->pdata[i], class, conf->classes[class].floor);
+}
+
 static void check_vgpu_conf(Check *check)
 {
     g_autofree FleetConf *conf = g_new0(FleetConf, 1);
     g_autoptr(GError) error = NULL;
 
-    if (!node_conf_read(check->root, conf, &error))
+    if (!node_conf_read(check->root, conf, &error)) {
         found(check, "%s", error->message);
-    else if (!conf->model_count)
+        return;
+    }
+    check_overcommit(check, conf);
+    if (!conf->model_count)
         found(check,
               "%s names no model, so --vgpu=half and share= are refused. Write [model NAME] and "
               "vram=MIB",

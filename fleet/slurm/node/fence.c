@@ -121,7 +121,7 @@ static gboolean clear_card(const char *node, const FenceCard *card)
             continue;
         node_say(LOG_WARNING, "job %u has card %s, which is not healthy, and is started again",
                  slurm_id_of(job), card->address);
-        node_job_put_back(slurm_id_of(job));
+        node_job_put_back(slurm_id_of(job), FALSE);
     }
     slurm_free_job_info_msg(jobs);
     return TRUE;

@@ -225,18 +225,18 @@ static guint32 leader_of(guint32 id)
  * JOB_RUNNING: only if it runs or is suspended, else nothing happens. Slurm would start a cancelled
  * job again, and two nodes of a job may put it back at once.
  */
-static int requeue(guint32 id)
+static int requeue(guint32 id, gboolean hold)
 {
-    return slurm_requeue(id, JOB_RUNNING) ? errno : 0;
+    return slurm_requeue(id, JOB_RUNNING | (hold ? JOB_REQUEUE_HOLD : 0)) ? errno : 0;
 }
 
-void node_job_put_back(guint32 id)
+void node_job_put_back(guint32 id, gboolean hold)
 {
-    int cause = requeue(id);
+    int cause = requeue(id, hold);
 
     if (cause == ESLURM_NOT_HET_JOB_LEADER) {
         id = leader_of(id);
-        cause = requeue(id);
+        cause = requeue(id, hold);
     }
     if (!cause || cause == ESLURM_INVALID_JOB_ID)
         return;

@@ -58,9 +58,11 @@ typedef struct {
  */
 gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error);
 
-/* Ends the job's start: it waits in the queue again, or is cancelled if it cannot be started again.
+/*
+ * Ends the job's start: it waits in the queue again, or is cancelled if it cannot be started again.
+ * @hold: it waits until somebody releases it
  */
-void node_job_put_back(guint32 id);
+void node_job_put_back(guint32 id, gboolean hold);
 
 /* What the job has on the node, in Slurm's words (detail.h); NULL: nothing. */
 const char *node_job_detail(const job_info_t *job, const char *node);

@@ -58,7 +58,7 @@ int node_pressure(void)
         if (!job)
             continue;
         node_say(LOG_WARNING, "GPU %s is short of memory: job %u goes back to the queue", gpu, job);
-        node_job_put_back(job);
+        node_job_put_back(job, FALSE);
         got += slice->used;
         count++;
     }

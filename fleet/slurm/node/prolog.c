@@ -17,9 +17,9 @@
 #include "fleet/slurm/node/job_file.h"
 #include "fleet/slurm/node/node.h"
 
-/* So many refusals of the ledger within so many seconds are more than a local hand's. */
+/* A job that the ledger refuses so often within so many seconds is held. */
 #define MAX_REFUSALS    3
-#define REFUSAL_SECONDS 600
+#define REFUSAL_SECONDS 3600
 #define REFUSALS        FLEET_JOBS_DIR "/refused"
 
 /* A job that still gets no card then ends, with the reason. */
@@ -39,24 +39,26 @@ static void close_door(HostRoot *root, const NodeJob *job, const char *why)
     root_write(root, path, text, 0600, NULL);
 }
 
-/* Notes that the ledger refused what Slurm granted. Whether it has done so too often. */
-static gboolean refused_too_often(HostRoot *root)
+/*
+ * Notes that the ledger refused what Slurm granted to the job. Whether it has done so too often:
+ * then the next start would come to the same.
+ */
+static gboolean refused_too_often(HostRoot *root, guint job)
 {
     g_autofree char *text = root_read(root, REFUSALS, NULL);
-    g_auto(GStrv) times = g_strsplit(text ? text : "", "\n", -1);
-    gint64 now = g_get_monotonic_time() / G_USEC_PER_SEC;
+    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+    gint64 now = g_get_monotonic_time() / G_USEC_PER_SEC, then;
     g_autoptr(GString) kept = g_string_new(NULL);
-    guint count = 1;
+    guint count = 1, of;
 
-    for (guint i = 0; times[i]; i++) {
-        gint64 then = g_ascii_strtoll(times[i], NULL, 10);
-
-        if (*times[i] && then <= now && now - then < REFUSAL_SECONDS) {
-            g_string_append_printf(kept, "%s\n", times[i]);
-            count++;
-        }
+    for (guint i = 0; lines[i]; i++) {
+        if (sscanf(lines[i], "%" G_GINT64_FORMAT " %u", &then, &of) != 2 || then > now ||
+            now - then >= REFUSAL_SECONDS)
+            continue;
+        g_string_append_printf(kept, "%s\n", lines[i]);
+        count += of == job;
     }
-    g_string_append_printf(kept, "%" G_GINT64_FORMAT "\n", now);
+    g_string_append_printf(kept, "%" G_GINT64_FORMAT " %u\n", now, job);
     root_write(root, REFUSALS, kept->str, 0600, NULL);
     return count >= MAX_REFUSALS;
 }
@@ -78,24 +80,27 @@ static int put_back(HostRoot *root, const NodeJob *job, const char *why)
 {
     close_door(root, job, why);
     node_say(LOG_WARNING, "job %u gets no slice now and goes back to the queue: %s", job->id, why);
-    node_job_put_back(job->id);
+    node_job_put_back(job->id, FALSE);
     return EXIT_SUCCESS;
 }
 
-static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
+/* The node stays: a user's jobs must not be able to drain it. */
+static int put_back_or_hold(HostRoot *root, const NodeJob *job, const char *why)
+{
+    if (!refused_too_often(root, job->id))
+        return put_back(root, job, why);
+    close_door(root, job, why);
+    node_say(LOG_ERR, "job %u gets no slice: %s; the ledger and Slurm disagree, the job is held",
+             job->id, why);
+    node_job_put_back(job->id, TRUE);
+    return EXIT_SUCCESS;
+}
+
+static int fail(HostRoot *root, const NodeJob *job, const char *why)
 {
     close_door(root, job, why);
-    if (result != AGENT_NO_ROOM) {
-        node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
-        return EXIT_FAILURE;
-    }
-    if (refused_too_often(root)) {
-        node_say(LOG_ERR,
-                 "job %u gets no slice: %s; the ledger and Slurm disagree, the node drains",
-                 job->id, why);
-        return EXIT_FAILURE;
-    }
-    return put_back(root, job, why);
+    node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
+    return EXIT_FAILURE;
 }
 
 /* A fault of the job, which no other node would mend. */
@@ -169,7 +174,7 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
         if (cards[i].index >= addresses->len || !addresses->pdata[cards[i].index]) {
             why = g_strdup_printf("%s has no card %u: run vgpu-slurm gres-conf --write", NODE_CARDS,
                                   cards[i].index);
-            return fail(root, job, AGENT_UNHEALTHY, why);
+            return fail(root, job, why);
         }
         slices[i] = (AgentSlice){cards[i].index, addresses->pdata[cards[i].index],
                                  cards[i].tasks, request,
@@ -180,10 +185,10 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
         return drain(root, job, why);
     if (result == AGENT_REFUSED)
         return reject(root, job, why);
-    if (result != AGENT_OK)
-        return fail(root, job, result, why);
+    if (result == AGENT_NO_ROOM)
+        return put_back_or_hold(root, job, why);
     if (!write_file(root, job, cards, doors, &error))
-        return fail(root, job, AGENT_UNHEALTHY, error->message);
+        return fail(root, job, error->message);
     return EXIT_SUCCESS;
 }
 
@@ -195,7 +200,7 @@ static int leave_lost(HostRoot *root, const NodeJob *job, const char *why)
 
     node_say(LOG_INFO, "job %u gets no slice: %s", job->id, why);
     if (!root_write(root, path, JOB_FILE_LOST, 0600, &error))
-        return fail(root, job, AGENT_UNHEALTHY, error->message);
+        return fail(root, job, error->message);
     return EXIT_SUCCESS;
 }
 
@@ -229,11 +234,11 @@ static int start(HostRoot *root, const NodeJob *job)
         return reject(root, job, "its text is of another version, or not job_submit's");
     addresses = node_cards_read(root, &error);
     if (!addresses || !node_conf_read(root, conf, &error))
-        return fail(root, job, AGENT_AWAY, error->message);
+        return fail(root, job, error->message);
     if (!node_job_ask(job, grant, &error))
         return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT)
                    ? leave_lost(root, job, error->message)
-                   : fail(root, job, AGENT_AWAY, error->message);
+                   : fail(root, job, error->message);
     if (!grant->count)
         return has_no_card(root, job, grant);
     if (!detail_check(grant->cards, grant->count, &request, grant->per_task, conf, sentence))
