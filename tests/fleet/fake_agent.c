@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
- * "away", "unhealthy", "slow", or "stop": it then stops itself after the first slice, to be killed.
- * FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4 times.
- * FAKE/bad: addresses of cards that are not healthy.
+ * "away", "unhealthy", "full", "slow", or "stop": it then stops itself after the first slice, to be
+ * killed. FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4
+ * times. FAKE/bad: addresses of cards that are not healthy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +44,10 @@ static AgentResult trouble(char **why)
     if (mode_is("away")) {
         *why = g_strdup("vgpud does not answer");
         return AGENT_AWAY;
+    }
+    if (mode_is("full")) {
+        *why = g_strdup("cannot write: no space left on device");
+        return AGENT_FAILED;
     }
     if (mode_is("unhealthy")) {
         *why = g_strdup("card 0000:01:00.0 is not healthy");
@@ -202,9 +206,10 @@ AgentResult agent_list_cards(GPtrArray **cards, char **why)
     return result;
 }
 
+/* Of a full disk vgpud knows nothing until it writes. */
 AgentResult agent_list_health(GPtrArray **cards, char **why)
 {
-    AgentResult result = trouble(why);
+    AgentResult result = mode_is("full") ? AGENT_OK : trouble(why);
 
     *cards = g_ptr_array_new_with_free_func(agent_health_free);
     for (guint i = 0; i < 8; i++) {

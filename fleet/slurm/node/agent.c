@@ -25,7 +25,7 @@ static AgentResult give_up(AgentResult result, const GError *error, char **why)
     return result;
 }
 
-/* What vgpud's refusal of slices means for the node. */
+/* What vgpud's refusal means for the node; of a card that is healthy. */
 static AgentResult result_of(const GError *error)
 {
     if (error->domain != AGENT_ERROR)
@@ -34,15 +34,13 @@ static AgentResult result_of(const GError *error)
     case AGENT_ERROR_NO_ROOM:
     case AGENT_ERROR_IN_USE:
         return AGENT_NO_ROOM;
-    /* The card is there and healthy, so it is the request that no card of this host can fulfil. */
+    /* The card is there, so it is the request that no card of this host can fulfil. */
     case AGENT_ERROR_NOT_FOUND:
     case AGENT_ERROR_INVALID:
     case AGENT_ERROR_QUOTA:
         return AGENT_REFUSED;
-    case AGENT_ERROR_FAILED:
-        return AGENT_UNHEALTHY;
     default:
-        return AGENT_AWAY;
+        return AGENT_FAILED;
     }
 }
 
@@ -370,7 +368,9 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     if (!made)
         return give_up(result_of(error), error, why);
     *doors = doors_of(vgpud, made, &error);
-    return *doors ? AGENT_OK : give_up(AGENT_UNHEALTHY, error, why);
+    if (!*doors)
+        return give_up(error->domain == AGENT_ERROR ? AGENT_FAILED : AGENT_AWAY, error, why);
+    return AGENT_OK;
 }
 
 AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **why)
@@ -381,7 +381,7 @@ AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **w
 
     *totals = (AgentTotals){0};
     if (!used)
-        return give_up(error->domain == AGENT_ERROR ? AGENT_UNHEALTHY : AGENT_AWAY, error, why);
+        return give_up(error->domain == AGENT_ERROR ? AGENT_FAILED : AGENT_AWAY, error, why);
     totals->gpu_seconds = (gdouble)bytes_of(used, "GpuTime") / 1e9;
     totals->waited_seconds = (gdouble)bytes_of(used, "Waited") / 1e9;
     totals->throttled_seconds = (gdouble)bytes_of(used, "Throttled") / 1e9;

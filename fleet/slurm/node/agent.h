@@ -15,8 +15,9 @@ typedef enum {
     AGENT_OK,
     AGENT_NO_ROOM,   /* the ledger has less than was asked for */
     AGENT_REFUSED,   /* this request will never be granted here, or the tenant has its quota */
-    AGENT_UNHEALTHY, /* the card, or what serves it */
-    AGENT_AWAY,      /* vgpud does not answer, or cannot do this */
+    AGENT_UNHEALTHY, /* the card, by vgpud */
+    AGENT_FAILED,    /* vgpud and the card are well, and it still cannot be done */
+    AGENT_AWAY,      /* vgpud does not answer */
 } AgentResult;
 
 /**

@@ -10,9 +10,10 @@
 
 #include "fleet/slurm/node/node.h"
 
-#define OUR_REASON    "vgpu: "
-#define FENCE_NAME    "vgpu-fence:"
-#define CLOSED_PREFIX "vgpu-"
+#define OUR_REASON     "vgpu: "
+#define STAYING_REASON "vgpu-slurm: "
+#define FENCE_NAME     "vgpu-fence:"
+#define CLOSED_PREFIX  "vgpu-"
 /* Minutes; so long a node stays closed if nobody comes again. */
 #define CLOSED_MINUTES 10
 /* Seconds; Slurm kills a health check after 60. */
@@ -312,9 +313,10 @@ static gboolean set_state(const char *node, guint state, char *reason)
     return !slurm_update_node(&update);
 }
 
-gboolean fence_drain(const char *node, const char *why, GError **error)
+gboolean fence_drain(const char *node, FenceDrain until, const char *why, GError **error)
 {
-    g_autofree char *reason = NULL, *ours = g_strconcat(OUR_REASON, why, NULL);
+    const char *prefix = until == FENCE_UNTIL_WELL ? OUR_REASON : STAYING_REASON;
+    g_autofree char *reason = NULL, *ours = g_strconcat(prefix, why, NULL);
     guint state;
 
     if (!node_state(node, &state, &reason))

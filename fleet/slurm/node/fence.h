@@ -48,10 +48,20 @@ gboolean fence_close_node(const char *node, GError **error);
 /* All fences are up. Twice is once. */
 gboolean fence_open_node(const char *node, GError **error);
 
-/* Drains the node for a reason of ours ("vgpu: WHY"), unless it drains already. */
-gboolean fence_drain(const char *node, const char *why, GError **error);
+/**
+ * FenceDrain - until when a node drains
+ * @FENCE_UNTIL_WELL: vgpud answers and its cards are healthy or fenced. Reason "vgpu: WHY"
+ * @FENCE_UNTIL_RESUMED: somebody has looked at it. Reason "vgpu-slurm: WHY"
+ */
+typedef enum {
+    FENCE_UNTIL_WELL,
+    FENCE_UNTIL_RESUMED,
+} FenceDrain;
 
-/* Resumes the node if it drains for a reason of ours. */
+/* Drains the node, unless it drains already. */
+gboolean fence_drain(const char *node, FenceDrain until, const char *why, GError **error);
+
+/* Resumes the node if it drains until it is well. */
 gboolean fence_resume(const char *node, GError **error);
 
 #endif

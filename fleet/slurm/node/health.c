@@ -92,7 +92,7 @@ int node_health(HostRoot *root)
     slurm_init(NULL);
     if (agent_list_health(&cards, &why) != AGENT_OK) {
         node_say(LOG_ERR, "%s; the node drains", why);
-        if (!fence_drain(node, why, &error))
+        if (!fence_drain(node, FENCE_UNTIL_WELL, why, &error))
             node_say(LOG_ERR, "%s", error->message);
         return EXIT_FAILURE;
     }

@@ -63,15 +63,14 @@ static gboolean refused_too_often(HostRoot *root, guint job)
     return count >= MAX_REFUSALS;
 }
 
-/* Health takes this drain back, when vgpud answers and the card is healthy or fenced. */
-static int drain(HostRoot *root, const NodeJob *job, const char *why)
+static int drain(HostRoot *root, const NodeJob *job, FenceDrain until, const char *why)
 {
     g_autofree char *node = node_name();
     g_autoptr(GError) error = NULL;
 
     close_door(root, job, why);
     node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
-    if (!fence_drain(node, why, &error))
+    if (!fence_drain(node, until, why, &error))
         node_say(LOG_ERR, "%s", error->message);
     return EXIT_FAILURE;
 }
@@ -96,19 +95,34 @@ static int put_back_or_hold(HostRoot *root, const NodeJob *job, const char *why)
     return EXIT_SUCCESS;
 }
 
-static int fail(HostRoot *root, const NodeJob *job, const char *why)
-{
-    close_door(root, job, why);
-    node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
-    return EXIT_FAILURE;
-}
-
 /* A fault of the job, which no other node would mend. */
 static int reject(HostRoot *root, const NodeJob *job, const char *why)
 {
     close_door(root, job, why);
     node_say(LOG_WARNING, "job %u gets no slice: %s", job->id, why);
     return EXIT_SUCCESS;
+}
+
+/* What the health check does not see, so that it must not resume the node. */
+static int fail(HostRoot *root, const NodeJob *job, const char *why)
+{
+    return drain(root, job, FENCE_UNTIL_RESUMED, why);
+}
+
+/* vgpud has made or removed no slices. */
+static int give_up(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
+{
+    switch (result) {
+    case AGENT_REFUSED:
+        return reject(root, job, why);
+    case AGENT_NO_ROOM:
+        return put_back_or_hold(root, job, why);
+    case AGENT_AWAY:
+    case AGENT_UNHEALTHY:
+        return drain(root, job, FENCE_UNTIL_WELL, why);
+    default:
+        return fail(root, job, why);
+    }
 }
 
 static gboolean write_file(HostRoot *root, const NodeJob *job, const CardPromise *cards,
@@ -181,12 +195,8 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
                                  job->tenant,    job->uid};
     }
     result = create_slices(root, job, slices, count, &doors, &why);
-    if (result == AGENT_AWAY || result == AGENT_UNHEALTHY)
-        return drain(root, job, why);
-    if (result == AGENT_REFUSED)
-        return reject(root, job, why);
-    if (result == AGENT_NO_ROOM)
-        return put_back_or_hold(root, job, why);
+    if (result != AGENT_OK)
+        return give_up(root, job, result, why);
     if (!write_file(root, job, cards, doors, &error))
         return fail(root, job, error->message);
     return EXIT_SUCCESS;
@@ -228,6 +238,7 @@ static int start(HostRoot *root, const NodeJob *job)
     char sentence[FLEET_ERROR_MAX];
     FleetRequest request;
     g_autofree char *why = NULL;
+    AgentResult result;
     AgentTotals totals;
 
     if (!fleet_request_read(job->text, &request))
@@ -246,8 +257,9 @@ static int start(HostRoot *root, const NodeJob *job)
     if (is_stale(root, job, grant->cards, grant->count)) {
         if (node_job_has_steps(job->id))
             return put_back(root, job, "it runs here still, since an earlier start");
-        if (agent_release_owner(job->owner, &totals, &why) != AGENT_OK)
-            return drain(root, job, why);
+        result = agent_release_owner(job->owner, &totals, &why);
+        if (result != AGENT_OK)
+            return give_up(root, job, result, why);
     }
     return create(root, job, &request, grant->cards, grant->count, addresses);
 }
