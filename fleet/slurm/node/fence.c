@@ -16,7 +16,8 @@
 #define CLOSED_PREFIX  "vgpu-"
 /* Minutes; so long a node stays closed if nobody comes again. */
 #define CLOSED_MINUTES 10
-/* Seconds; Slurm kills a health check after 60. */
+/* Slurm kills a health check after 60 seconds, and what it was waiting for then stays behind. */
+#define PASS_SECONDS  40
 #define GRANT_SECONDS 20
 
 static gboolean failed(GError **error, const char *what, const char *node)
@@ -64,6 +65,7 @@ static gboolean is_fence(const job_info_t *job, const char *address)
 struct Fences {
     char *node;
     job_info_msg_t *jobs; /* root's */
+    gint64 until;         /* no fence is waited for any more; monotonic microseconds */
 };
 
 Fences *fences_load(const char *node, GError **error)
@@ -78,6 +80,7 @@ Fences *fences_load(const char *node, GError **error)
     fences = g_new0(Fences, 1);
     fences->node = g_strdup(node);
     fences->jobs = jobs;
+    fences->until = g_get_monotonic_time() + PASS_SECONDS * G_USEC_PER_SEC;
     return fences;
 }
 
@@ -88,14 +91,22 @@ void fences_free(Fences *fences)
     g_free(fences);
 }
 
+/* A fence of this node's, which has a card or waits for one. Others may have the same address. */
+static gboolean is_here(const Fences *fences, const job_info_t *job, const char *address)
+{
+    if (!is_fence(job, address))
+        return FALSE;
+    if (is_running(job))
+        return node_job_detail(job, fences->node) != NULL;
+    return (job->job_state & JOB_STATE_BASE) == JOB_PENDING &&
+           !g_strcmp0(job->req_nodes, fences->node);
+}
+
 gboolean fences_any(const Fences *fences)
 {
-    for (guint i = 0; i < fences->jobs->record_count; i++) {
-        const job_info_t *job = &fences->jobs->job_array[i];
-
-        if (is_fence(job, NULL) && is_running(job) && node_job_detail(job, fences->node))
+    for (guint i = 0; i < fences->jobs->record_count; i++)
+        if (is_here(fences, &fences->jobs->job_array[i], NULL))
             return TRUE;
-    }
     return FALSE;
 }
 
@@ -153,8 +164,9 @@ static char *reservation_of(const char *node)
     return g_strconcat(CLOSED_PREFIX, node, NULL);
 }
 
-/* A whole card, whichever is free; the job's number, or 0. */
-static guint32 take_any_card(const char *node, const FenceCard *card, const char *partition)
+/* A whole card, whichever is free within @seconds; the job's number, or 0. */
+static guint32 take_any_card(const char *node, const FenceCard *card, const char *partition,
+                             int seconds)
 {
     g_autofree char *name = g_strconcat(FENCE_NAME, card->address, NULL);
     g_autofree char *reservation = reservation_of(node);
@@ -175,7 +187,7 @@ static guint32 take_any_card(const char *node, const FenceCard *card, const char
     job.tres_per_node = per_node;
     job.work_dir = dir;
     job.time_limit = INFINITE;
-    granted = slurm_allocate_or_wait(&job, GRANT_SECONDS);
+    granted = slurm_allocate_or_wait(&job, seconds);
     if (!granted)
         return 0;
     id = slurm_id_of(granted);
@@ -209,15 +221,18 @@ static gboolean leave_reservation(guint32 id)
 }
 
 /* One card after the other, until it is the one. */
-static gboolean take_card(const char *node, const FenceCard *card)
+static gboolean take_card(const Fences *fences, const FenceCard *card)
 {
+    const char *node = fences->node;
     g_autofree char *partition = partition_of(node);
     guint32 others[NODE_MAX_CARDS];
     gboolean ours = FALSE;
     guint count = 0;
 
     while (partition && !ours && count < NODE_MAX_CARDS) {
-        guint32 id = take_any_card(node, card, partition);
+        gint64 left = (fences->until - g_get_monotonic_time()) / G_USEC_PER_SEC;
+        guint32 id =
+            left > 0 ? take_any_card(node, card, partition, (int)MIN(left, GRANT_SECONDS)) : 0;
 
         if (!id)
             break;
@@ -259,15 +274,27 @@ gboolean fence_open_node(const char *node, GError **error)
            failed(error, "open node", node);
 }
 
+/* What a health check that was killed has left: jobs that wait, or have healthy cards. */
+static void drop_strays(const Fences *fences, const FenceCard *card)
+{
+    for (guint i = 0; i < fences->jobs->record_count; i++) {
+        const job_info_t *job = &fences->jobs->job_array[i];
+
+        if (is_here(fences, job, card->address) && !has_card(job, fences->node, card->index))
+            slurm_kill_job(slurm_id_of(job), SIGKILL, 0);
+    }
+}
+
 gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **error)
 {
     const char *node = fences->node;
 
+    drop_strays(fences, card);
     if (is_up(fences, card))
         return TRUE;
     if (card->requeue && !clear_card(node, card))
         return failed(error, "look for jobs on", node);
-    if (take_card(node, card))
+    if (take_card(fences, card))
         return TRUE;
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_BUSY,
                 "card %s cannot be fenced yet: jobs still have it, or the node has no free CPU; "
@@ -281,7 +308,7 @@ void fence_take_down(const Fences *fences, const FenceCard *card)
     for (guint i = 0; i < fences->jobs->record_count; i++) {
         const job_info_t *job = &fences->jobs->job_array[i];
 
-        if (is_fence(job, card->address) && is_running(job) && node_job_detail(job, fences->node))
+        if (is_here(fences, job, card->address))
             slurm_kill_job(slurm_id_of(job), SIGKILL, 0);
     }
 }
