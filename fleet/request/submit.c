@@ -181,15 +181,28 @@ static bool partition_allows(const FleetPartition *partition, const FleetRequest
     return true;
 }
 
-static bool class_allows(const FleetClassRule *rule, const FleetRequest *request, const char *qos,
-                         char *error)
+static bool qos_allows(const FleetClassRule *rule, const FleetRequest *request, const char *qos,
+                       char *error)
 {
-    if (!qos_allowed(rule, qos))
-        return fleet_error(error, "class=%s needs another QOS, such as --qos=%s",
-                           fleet_class_word(request->class), rule->qos[0]);
+    return qos_allowed(rule, qos) ||
+           fleet_error(error, "class=%s needs another QOS, such as --qos=%s",
+                       fleet_class_word(request->class), rule->qos[0]);
+}
+
+static bool class_allows(const FleetClassRule *rule, const FleetRequest *request, char *error)
+{
     if (request->priority > rule->priority)
         return fleet_error(error, "priority=%u is more than the %u that class %s may have",
                            request->priority, rule->priority, fleet_class_word(request->class));
+    return true;
+}
+
+static bool all_allow(const FleetPartition *const *partitions, unsigned count,
+                      const FleetRequest *request, char *error)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (!partition_allows(partitions[i], request, error))
+            return false;
     return true;
 }
 
@@ -294,10 +307,9 @@ bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *
         !settle_size(&request, model, error))
         return false;
     settle_defaults(&request, count ? partitions[0] : NULL);
-    for (unsigned i = 0; i < count; i++)
-        if (!partition_allows(partitions[i], &request, error))
-            return false;
-    if (!class_allows(&conf->classes[request.class], &request, ask->qos, error) ||
+    if (!all_allow(partitions, count, &request, error) ||
+        !qos_allows(&conf->classes[request.class], &request, ask->qos, error) ||
+        !class_allows(&conf->classes[request.class], &request, error) ||
         !count_shards(&request, conf, model, &shards, error) ||
         !write_tres(ask->per_task, &request, shards, decision->per_task, error))
         return false;
@@ -305,6 +317,17 @@ bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *
     decision->spread = request.spread;
     fleet_request_format(&request, decision->extra);
     return true;
+}
+
+bool submit_allows(const FleetRequest *request, const FleetConf *conf, const char *partition,
+                   const char *qos, char *error)
+{
+    const FleetPartition *partitions[FLEET_MAX_PARTITIONS];
+    unsigned count = find_partitions(conf, partition, partitions, FLEET_MAX_PARTITIONS);
+    const FleetClassRule *rule = &conf->classes[request->class];
+
+    return all_allow(partitions, count, request, error) &&
+           (!qos || qos_allows(rule, request, qos, error)) && class_allows(rule, request, error);
 }
 
 bool submit_modify(const SubmitAsk *ask, bool operator_asks, char *error)

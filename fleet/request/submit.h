@@ -47,6 +47,13 @@ typedef struct {
 bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *decision,
                    char *error);
 
+/*
+ * Whether a job may have its slice where it is now: it may have come into another partition or QOS
+ * since it was submitted. @qos: NULL: this cluster has none. false: @error is a sentence.
+ */
+bool submit_allows(const FleetRequest *request, const FleetConf *conf, const char *partition,
+                   const char *qos, char *error);
+
 /* A change of a job that waits or runs; only operators may change a slice. The same results. */
 bool submit_modify(const SubmitAsk *ask, bool operator_asks, char *error);
 

@@ -157,6 +157,8 @@ static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *
     }
     grant->count = (guint)found;
     grant->per_task = submit_shards(info->tres_per_task);
+    g_strlcpy(grant->partition, info->partition ? info->partition : "", sizeof(grant->partition));
+    g_strlcpy(grant->qos, info->qos ? info->qos : "", sizeof(grant->qos));
     grant->restarts = info->restart_cnt;
     grant->over = is_over(info);
     grant->waits = (info->job_state & JOB_STATE_BASE) == JOB_PENDING;

@@ -38,6 +38,7 @@ void node_job_clear(NodeJob *job);
  * NodeGrant - what slurmctld says that a job has on this node
  * @count: of @cards
  * @per_task: shards of a task; 0: whole cards
+ * @partition, @qos: where it is now; "": none
  * @restarts: how often the job has gone back to the queue
  * @over: it was cancelled meanwhile, put back, or is not known; then it has no card
  * @waits: it is in slurmctld's queue: it was put back, or slurmctld was killed and does not know
@@ -47,6 +48,8 @@ typedef struct {
     CardPromise cards[NODE_MAX_CARDS];
     guint count;
     guint32 per_task;
+    char partition[64];
+    char qos[64];
     guint restarts;
     gboolean over;
     gboolean waits;

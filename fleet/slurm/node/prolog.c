@@ -12,6 +12,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "fleet/request/submit.h"
 #include "fleet/slurm/node/agent.h"
 #include "fleet/slurm/node/fence.h"
 #include "fleet/slurm/node/job_file.h"
@@ -252,7 +253,8 @@ static int start(HostRoot *root, const NodeJob *job)
                    : fail(root, job, error->message);
     if (!grant->count)
         return has_no_card(root, job, grant);
-    if (!detail_check(grant->cards, grant->count, &request, grant->per_task, conf, sentence))
+    if (!detail_check(grant->cards, grant->count, &request, grant->per_task, conf, sentence) ||
+        !submit_allows(&request, conf, grant->partition, *grant->qos ? grant->qos : NULL, sentence))
         return reject(root, job, sentence);
     if (is_stale(root, job, grant->cards, grant->count)) {
         if (node_job_has_steps(job->id))

@@ -173,6 +173,27 @@ static void test_modify(void)
                                 TRUE, error));
 }
 
+/* The job has come elsewhere since it was submitted. */
+static void test_moved(void)
+{
+    FleetRequest request;
+    char error[FLEET_ERROR_MAX];
+
+    setup_conf();
+    g_assert_true(fleet_request_read("vgpu1;vram=5;class=guaranteed;door=vm;priority=4", &request));
+    g_assert_true(submit_allows(&request, &conf, "mixed", NULL, error));
+    g_assert_true(submit_allows(&request, &conf, "unknown", "normal", error));
+    g_assert_false(submit_allows(&request, &conf, "a100", NULL, error));
+    g_assert_nonnull(strstr(error, "a100 does not allow door=vm"));
+    request.priority = 5;
+    g_assert_false(submit_allows(&request, &conf, "mixed", NULL, error));
+    g_assert_true(fleet_request_read("vgpu1;vram=5;class=best-effort;door=guarded", &request));
+    g_assert_true(submit_allows(&request, &conf, "a100", "batch", error));
+    g_assert_true(submit_allows(&request, &conf, "a100", NULL, error));
+    g_assert_false(submit_allows(&request, &conf, "a100", "day", error));
+    g_assert_false(submit_allows(&request, &conf, "mixed", "batch", error));
+}
+
 static void test_conf_bad(void)
 {
     static const struct {
@@ -217,6 +238,7 @@ int main(int argc, char **argv)
     g_test_add_func("/fleet/submit/no-conf", test_no_conf);
     g_test_add_func("/fleet/submit/long", test_long);
     g_test_add_func("/fleet/submit/modify", test_modify);
+    g_test_add_func("/fleet/submit/moved", test_moved);
     g_test_add_func("/fleet/submit/conf-bad", test_conf_bad);
     return g_test_run();
 }
