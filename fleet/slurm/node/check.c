@@ -86,6 +86,9 @@ static void check_slurm_conf(Check *check)
     need_word(check, text, "JobSubmitPlugins", "vgpu", "--vgpu has no effect");
     need_word(check, text, "PrologFlags", "Alloc",
               "slices are made only when the first step starts");
+    need_word(check, text, "TaskPlugin", "task/cgroup",
+              "without it ConstrainDevices=yes of cgroup.conf has no effect, and a job can open "
+              "every card of the node");
     prolog = value_of(text, "Prolog");
     if (!prolog || !*prolog)
         found(check, "slurm.conf has no Prolog=, so nobody makes slices. Write "
