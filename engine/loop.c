@@ -205,8 +205,8 @@ static void handle_save(struct engine *engine)
 }
 
 /*
- * Whatever was saved: the engine goes on. The guest can reset the device, and then the state is gone
- * before it was read; and systemd would not start an engine again that ends because of it.
+ * Whatever was saved: the engine goes on. The guest can reset the device, and then the state is
+ * gone before it was read; and systemd would not start an engine again that ends because of it.
  */
 static void handle_load(struct engine *engine)
 {

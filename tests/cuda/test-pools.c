@@ -84,7 +84,7 @@ static void test_near_the_limit(void)
     kit_close();
 }
 
-/* Unused memory of a pool is no reserve any more if the pool was trimmed to make room for itself. */
+/* Unused memory of a pool is no reserve any more if the pool was trimmed to make room for it. */
 static void trimmed(void)
 {
     CUdeviceptr a, b, never;
