@@ -264,6 +264,47 @@ static void test_held_in_a_pool(void)
     kit_close();
 }
 
+static void *map_one(void *context)
+{
+    CUarrayMapInfo none = {.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP};
+
+    ok(cuCtxSetCurrent(context));
+    ok(cuMemMapArrayAsync(&none, 1, one));
+    return NULL;
+}
+
+/* What the other one launches needs memory that it maps. */
+static void held_in_a_map(void)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handle;
+    void (**before)(CUstream) = NULL;
+    CUcontext context;
+    GThread *thread;
+
+    alarm(LONGEST_US / G_USEC_PER_SEC);
+    kit_enter("a");
+    before = kit_driver("fake_before_map");
+    *before = hold;
+    ok(cuCtxGetCurrent(&context));
+    thread = g_thread_new("held", map_one, context);
+    while (!is_held)
+        g_usleep(100);
+    ok(cuMemCreate(&handle, 10 * MIB, &property, 0));
+    kit_launch(kit_kernel(MS), other);
+    ok(cuMemRelease(handle));
+    has_launched = true;
+    g_thread_join(thread);
+}
+
+static void test_held_in_a_map(void)
+{
+    kit_open_two("[slice]\n", "[slice]\n");
+    kit_run(held_in_a_map);
+    kit_close();
+}
+
 static GThread *looking;
 
 /* As the driver does, too: it lets no thread ask for an event while another's launch waits. */
@@ -324,6 +365,7 @@ int main(int argc, char **argv)
     seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_test_add_func("/deadlocks/held", test_held);
     g_test_add_func("/deadlocks/held-in-a-pool", test_held_in_a_pool);
+    g_test_add_func("/deadlocks/held-in-a-map", test_held_in_a_map);
     g_test_add_func("/deadlocks/held-in-a-look", test_held_in_a_look);
     g_test_add_func("/deadlocks/itself", test_itself);
     g_test_add_func("/deadlocks/of-a-slice", test_of_a_slice);

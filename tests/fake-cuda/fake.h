@@ -49,8 +49,10 @@ extern struct fake_call fake_calls[];
 unsigned int fake_count(const char *name);
 /* What the last call of a function that only remembers was given. */
 extern _Thread_local long fake_arguments[FAKE_ARGUMENTS];
-/* Called before memory is free on the card, and before an event is recorded or asked for. */
+/* Called before memory is free on the card, before parts of arrays are mapped, and before an event
+ * is recorded or asked for. */
 extern void (*fake_before_free)(void);
+extern void (*fake_before_map)(CUstream stream);
 extern void (*fake_before_record)(CUstream stream);
 extern void (*fake_before_query)(void);
 /* The same around what is allocated from a pool, before one is trimmed, and after one was

@@ -190,18 +190,25 @@ static CUresult change_parts(const CUarrayMapInfo *list, unsigned int count)
     return result;
 }
 
+void (*fake_before_map)(CUstream stream);
+
+static CUresult map_arrays(const CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    if (fake_before_map)
+        fake_before_map(stream);
+    return change_parts(list, count);
+}
+
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return change_parts(list, count);
+    return map_arrays(list, count, stream);
 }
 
 CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return change_parts(list, count);
+    return map_arrays(list, count, stream);
 }
 
 void fake_unmap_array(const void *array)

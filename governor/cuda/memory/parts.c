@@ -75,10 +75,32 @@ void parts_rename(struct parts *parts, const void *array, const void *other)
     }
 }
 
-struct physical *parts_take_within(struct parts *parts, const CUarrayMapInfo *info)
+void parts_unmap(struct parts *parts, const CUarrayMapInfo *info, uint64_t change)
 {
     for (unsigned int i = 0; i < parts->count; i++) {
-        if (is_inside(&parts->list[i].info, info))
+        struct part *part = &parts->list[i];
+
+        if (part->change || !is_inside(&part->info, info))
+            continue;
+        part->change = change;
+        part->leaves = true;
+    }
+}
+
+void parts_settle(struct parts *parts, uint64_t change)
+{
+    for (unsigned int i = 0; i < parts->count; i++) {
+        if (parts->list[i].change == change) {
+            parts->list[i].change = 0;
+            parts->list[i].leaves = false;
+        }
+    }
+}
+
+struct physical *parts_take_changed(struct parts *parts, uint64_t change, bool leaves)
+{
+    for (unsigned int i = 0; i < parts->count; i++) {
+        if (parts->list[i].change == change && parts->list[i].leaves == leaves)
             return take(parts, i);
     }
     return NULL;

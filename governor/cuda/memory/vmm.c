@@ -197,10 +197,10 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 _Static_assert(sizeof(CUarrayMapInfo) == 96, "as argument_types.def has it");
 
-static void note_mapped(const CUarrayMapInfo *info, CUcontext context)
+static void begin_map(const CUarrayMapInfo *info, CUcontext context, uint64_t change)
 {
     const struct handle *handle = *place_of(info->memHandle.memHandle);
-    struct part part = {.info = *info, .context = context};
+    struct part part = {.info = *info, .context = context, .change = change};
 
     if (!handle)
         return;
@@ -209,43 +209,54 @@ static void note_mapped(const CUarrayMapInfo *info, CUcontext context)
     parts_add(&parts, &part);
 }
 
-/* What is unmapped in several pieces is charged until its array ends. */
-static void note_unmapped(const CUarrayMapInfo *info)
+/*
+ * Before the call, in which the handles may be released. 0: no memory. What is unmapped in several
+ * pieces is charged until its array ends.
+ */
+static uint64_t begin_change(const CUarrayMapInfo *list, unsigned int count)
+{
+    CUcontext context = NULL;
+    uint64_t change = 0;
+
+    DRIVER(cuCtxGetCurrent, &context);
+    pthread_mutex_lock(&lock);
+    if (parts_make_room(&parts, count))
+        change = ++parts.changes;
+    for (unsigned int i = 0; change && i < count; i++) {
+        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+            begin_map(&list[i], context, change);
+        else if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
+            parts_unmap(&parts, &list[i], change);
+    }
+    pthread_mutex_unlock(&lock);
+    return change;
+}
+
+static void end_change(uint64_t change, CUresult result)
 {
     struct physical *physical;
 
-    while ((physical = parts_take_within(&parts, info)))
+    pthread_mutex_lock(&lock);
+    while ((physical = parts_take_changed(&parts, change, result == CUDA_SUCCESS)))
         put(physical);
+    parts_settle(&parts, change);
+    pthread_mutex_unlock(&lock);
 }
 
-/* The stream does it later. */
-static void note_parts(CUresult result, const CUarrayMapInfo *list, unsigned int count)
-{
-    CUcontext context = NULL;
-
-    if (result != CUDA_SUCCESS)
-        return;
-    DRIVER(cuCtxGetCurrent, &context);
-    for (unsigned int i = 0; i < count; i++) {
-        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-            note_mapped(&list[i], context);
-        else if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
-            note_unmapped(&list[i]);
-    }
-}
-
+/* Without a lock, as the driver may wait for the stream. */
 #define MAP_ARRAYS(name)                                                                           \
     CUresult name(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)               \
     {                                                                                              \
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                \
+        uint64_t change;                                                                           \
+        CUresult result;                                                                           \
                                                                                                    \
         if (real_depth || !mapInfoList)                                                            \
             return REAL(name)(mapInfoList, count, hStream);                                        \
-        pthread_mutex_lock(&lock);                                                                 \
-        if (parts_make_room(&parts, count))                                                        \
-            result = DRIVER(name, mapInfoList, count, hStream);                                    \
-        note_parts(result, mapInfoList, count);                                                    \
-        pthread_mutex_unlock(&lock);                                                               \
+        change = begin_change(mapInfoList, count);                                                 \
+        if (!change)                                                                               \
+            return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
+        result = DRIVER(name, mapInfoList, count, hStream);                                        \
+        end_change(change, result);                                                                \
         return result;                                                                             \
     }
 MAP_ARRAYS(cuMemMapArrayAsync)
