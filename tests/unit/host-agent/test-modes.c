@@ -1,83 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU's modes: every switch there and back, users of the GPU, and interrupted switches. */
+/* A GPU's modes: every switch there and back, and users of the GPU. */
 #include <gio/gio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host-agent/daemon/host/host.h"
-#include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/reconcile.h"
-#include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_kernel.h"
-#include "tests/unit/host-agent/recorded_host.h"
-
-#define GPU         "0000:02:00.0"
-#define GPU_PATH    "pci0000:00/0000:00:01.0/0000:02:00.0"
-#define VFIO_GPU    "0000:03:00.0"
-#define UUID        "c0ffee00-0000-4000-8000-000000000001"
-#define DEFINITION  "/etc/mdevctl.d/" GPU "/" UUID
-#define VGPU_IN_USE "VM red (process 5000200, qemu-system-x86) has vGPU " UUID " (running)"
-/* vgpuctl's exit status if the GPU is in use. */
-#define IN_USE 6
-
-static void write_config(HostRoot *root)
-{
-    file_tree_write(root, "/etc/vgpu/types.d/10.conf", "[type half]\nvram=1/2\n");
-    file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
-}
-
-static void open_host(AgentOnBus *at, const char *host)
-{
-    agent_on_bus_open(at, host);
-    write_config(at->root);
-    fake_kernel_use(at->root);
-    agent_on_bus_restart(at);
-}
-
-/* A vGPU whose VM, if it has one, is process 5000200. */
-static void add_vgpu(HostRoot *root, const char *device)
-{
-    g_autofree char *state = g_strdup_printf("state=device=%s engine=ready|vram_bytes=1", device);
-
-    recorded_host_add_vgpu(root, GPU_PATH, UUID, "amdgpu-vgpu-half", state);
-    file_tree_link(root, "/sys/devices/" GPU_PATH "/" UUID "/iommu_group",
-                   "../../../../../kernel/iommu_groups/77");
-    if (!g_str_equal(device, "closed"))
-        fake_process(root, 5000200, "qemu-system-x86", "red", NULL, "vfio/77");
-}
+#include "tests/unit/host-agent/mode_host.h"
 
 static void set_device(HostRoot *root, const char *device)
 {
     g_autofree char *text = g_strdup_printf("device=%s engine=ready\n", device);
 
     file_tree_write(root, "/sys/devices/" GPU_PATH "/" UUID "/vgpu/state", text);
-}
-
-static void assert_mode(HostRoot *root, const char *address, GpuMode mode)
-{
-    g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);
-
-    g_assert_nonnull(gpu);
-    g_assert_cmpstr(gpu_mode_name(gpu->mode), ==, gpu_mode_name(mode));
-}
-
-static void assert_wanted(HostRoot *root, const char *address, const char *mode)
-{
-    g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
-    const GpuEntry *entry = gpus_find(entries, address);
-
-    g_assert_cmpstr(entry ? gpu_mode_name(entry->mode) : "nothing", ==, mode);
-}
-
-static void assert_journal_empty(const AgentOnBus *at)
-{
-    g_autoptr(GPtrArray) entries = operation_table_read(host_db(agent_host(at->agent)), NULL);
-
-    g_assert_cmpuint(entries->len, ==, 0);
 }
 
 static void assert_there_and_back(AgentOnBus *at, const char *mode, GpuMode expected)
@@ -101,7 +40,7 @@ static void test_there_and_back(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
+    mode_host_open(&at, "shared");
     assert_there_and_back(&at, "passthrough", GPU_MODE_PASSTHROUGH);
     assert_done("drain " GPU "\n"
                 "remove " GPU "\n"
@@ -121,8 +60,8 @@ static void test_idle_vgpu(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "closed");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "closed");
     file_tree_write(at.root, DEFINITION, "{}");
     assert_says("gpu mode " GPU " passthrough", 0, "vGPU " UUID " is stopped", "");
     assert_done("write /sys/bus/mdev/devices/" UUID "/remove 1\nremove " GPU);
@@ -137,8 +76,8 @@ static void test_in_the_way(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "running");
     fake_process(at.root, 5000201, "Xorg", NULL, NULL, "dri/card0");
     fake_process(at.root, 5000202, "vgpu-engine", NULL,
                  "0::/system.slice/system-vgpu\\x2dengine.slice/vgpu-engine@" UUID ".service\n",
@@ -186,7 +125,7 @@ static void test_own_name(void)
     };
     AgentOnBus at;
 
-    open_host(&at, "shared");
+    mode_host_open(&at, "shared");
     file_tree_write(at.root, "/sys/devices/" GPU_PATH "/drm/renderD128/uevent",
                     "DEVNAME=dri/renderD128\n");
     for (guint i = 0; i < G_N_ELEMENTS(cgroups); i++)
@@ -204,8 +143,8 @@ static void test_refused_is_undone(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "closed");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "closed");
     assert_says("gpu mode " GPU " passthrough", IN_USE, "",
                 "vGPU " UUID " has no definition, so it would be lost; define it");
     assert_done("drain " GPU "\nresume " GPU "\n");
@@ -221,8 +160,8 @@ static void test_dry_run(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "running");
     assert_says("gpu mode --dry-run " GPU " passthrough", 0,
                 "it must wait until it is no longer in use: " VGPU_IN_USE "\n", "");
     assert_says("-o json gpu mode --dry-run " GPU " passthrough", 0,
@@ -258,8 +197,8 @@ static void test_drain(void)
     AgentOnBus at;
     guint subscription;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "running");
     file_tree_write(at.root, DEFINITION, "{}");
     subscription = g_dbus_connection_signal_subscribe(
         at.bus, NULL, NULL, "Event", NULL, "drain", G_DBUS_SIGNAL_FLAGS_NONE, waits, at.root, NULL);
@@ -277,8 +216,8 @@ static void test_drain_timeout(void)
     gint64 begin = g_get_monotonic_time();
     AgentOnBus at;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "running");
     assert_says("gpu mode --drain --timeout 2 " GPU " passthrough", IN_USE, "waits until",
                 "the timeout is over: GPU " GPU
                 " can't be switched to passthrough while it is in use:\n  " VGPU_IN_USE);
@@ -291,12 +230,6 @@ static void test_drain_timeout(void)
     agent_on_bus_close(&at);
 }
 
-static void add_render_node(HostRoot *root)
-{
-    file_tree_write(root, "/sys/devices/" GPU_PATH "/drm/renderD128/uevent",
-                    "DEVNAME=dri/renderD128\n");
-}
-
 static void open_gpu(HostRoot *root)
 {
     fake_process(root, 5000201, "Xorg", NULL, NULL, "dri/renderD128");
@@ -305,10 +238,10 @@ static void open_gpu(HostRoot *root)
 /* Its users have been looked for, and its vGPU is stopped, when a process opens the GPU. */
 static void open_contested(AgentOnBus *at)
 {
-    open_host(at, "shared");
-    add_vgpu(at->root, "closed");
+    mode_host_open(at, "shared");
+    mode_host_add_vgpu(at->root, "closed");
     file_tree_write(at->root, DEFINITION, "{}");
-    add_render_node(at->root);
+    mode_host_add_render_node(at->root);
     fake_kernel_then("remove " GPU, open_gpu);
 }
 
@@ -403,7 +336,7 @@ static void test_bad_arguments(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
+    mode_host_open(&at, "shared");
     assert_call_fails(&at, "", "@a{sv} {}", "there is no mode \"\"");
     assert_call_fails(&at, "Shared", "@a{sv} {}", "there is no mode \"Shared\"");
     assert_call_fails(&at, "host", "{'Drian': <true>}", "unknown key Drian; allowed are: Drain, ");
@@ -420,8 +353,8 @@ static void test_one_at_a_time(void)
     AgentOnBus at;
     Said said;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "running");
     file_tree_write(at.root, DEFINITION, "{}");
     /* Two calls, of which the first waits. */
     g_autoptr(GSubprocess) first =
@@ -447,8 +380,8 @@ static void test_cancelled(void)
     AgentOnBus at;
     VgpuGpu *gpu;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "running");
     g_autoptr(GSubprocess) first =
         g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_SILENCE,
                          NULL, AGENT_OUT "/vgpuctl", "gpu", "mode", "--drain", GPU, "host", NULL);
@@ -470,8 +403,8 @@ static void test_undone(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "closed");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "closed");
     file_tree_write(at.root, DEFINITION, "{}");
     fake_kernel_refuse("amdgpu/unbind");
     assert_says("gpu mode " GPU " passthrough", 1, "switch failed; reverting to shared",
@@ -489,7 +422,7 @@ static void test_partitions(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "sriov-card");
+    mode_host_open(&at, "sriov-card");
     fake_process(at.root, 5000400, "qemu", "blue", NULL, "vfio/43");
     file_tree_link(at.root, "/sys/devices/pci0000:64/0000:64:02.0/" CARD "/virtfn0",
                    "../0000:65:00.1");
@@ -518,7 +451,7 @@ static void test_autoprobe(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "sriov-card");
+    mode_host_open(&at, "sriov-card");
     assert_says("gpu mode --partitions 4 " CARD " partitioned", 0, "by SR-IOV: 4", "");
     assert_says("gpu mode " CARD " host", 0, "are removed", "");
     assert_done("sriov_numvfs 0\nwrite /sys/devices/pci0000:64/0000:64:02.0/" CARD
@@ -534,7 +467,7 @@ static void test_no_iommu(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "empty");
+    mode_host_open(&at, "empty");
     file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu 0000:00:03.0]\nmode=host\n");
     agent_refresh(at.agent);
     assert_says("gpu mode 00:03.0 passthrough", 2, "", "the host has no IOMMU, or it is off");
@@ -549,7 +482,7 @@ static void test_group_is_taken(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
+    mode_host_open(&at, "shared");
     fake_process(at.root, 5000500, "qemu", "red", NULL, "vfio/6");
     assert_says("gpu mode " VFIO_GPU " host", IN_USE, "",
                 "VM red (process 5000500, qemu) has /dev/vfio/6");
@@ -563,13 +496,13 @@ static void test_operator_drain(void)
 {
     AgentOnBus at;
 
-    open_host(&at, "shared");
+    mode_host_open(&at, "shared");
     assert_says("gpu drain " GPU, 0, "", "");
     g_assert_true(fake_kernel_drained(GPU));
     assert_says("-o json gpu show " GPU, 0, "\"Draining\" : true", "");
     assert_says("gpu show " GPU, 0, "shared, draining\n", "");
     /* Neither a refused switch nor a restart ends it. */
-    add_vgpu(at.root, "running");
+    mode_host_add_vgpu(at.root, "running");
     assert_says("gpu mode " GPU " host", IN_USE, "", "can't be switched");
     g_assert_true(fake_kernel_drained(GPU));
     fake_kernel_use(at.root);
@@ -588,8 +521,8 @@ static void test_resume_all(void)
     AgentOnBus at;
     VgpuGpu *gpu;
 
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
+    mode_host_open(&at, "shared");
+    mode_host_add_vgpu(at.root, "running");
     assert_says("gpu drain " GPU, 0, "", "");
     g_autoptr(GSubprocess) first =
         g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_SILENCE,
@@ -605,256 +538,6 @@ static void test_resume_all(void)
     assert_says("-o json gpu show " GPU, 0, "\"Draining\" : false", "");
     agent_on_bus_restart(&at);
     g_assert_false(fake_kernel_drained(GPU));
-    agent_on_bus_close(&at);
-}
-
-static void no_step(const char *sentence, void *data)
-{
-    (void)sentence;
-    (void)data;
-}
-
-/* Runs a switch until the power is cut; FALSE: it ended before that. */
-static gboolean cut_short(HostRoot *root, GpuMode target, guint after)
-{
-    const Reconciliation want = {.root = root, .address = GPU, .target = target, .step = no_step};
-    gboolean done;
-
-    fake_kernel_cut_after(after);
-    done = converge(&want, NULL);
-    fake_kernel_cut_after(G_MAXUINT);
-    return !done;
-}
-
-/* As it is when vgpud ends at that step. */
-static void write_journal(const AgentOnBus *at, GpuMode origin, GpuMode target, const char *step)
-{
-    g_autofree char *details = g_strdup_printf("{'origin': <'%s'>, 'target': <'%s'>}",
-                                               gpu_mode_name(origin), gpu_mode_name(target));
-    OperationRow row = {.kind = (char *)"switch",
-                        .objects = (char *[]){(char *)GPU, NULL},
-                        .data = details,
-                        .caller = (char *)"",
-                        .step = (char *)step};
-
-    g_assert_true(operation_table_begin(host_db(agent_host(at->agent)), &row, NULL));
-}
-
-/* The power is cut after each single step; at the next start the switch is finished. */
-static void assert_finished(GpuMode origin, GpuMode target)
-{
-    guint after = 0;
-    gboolean cut;
-
-    do {
-        AgentOnBus at;
-        const char *const uuids[] = {UUID, NULL};
-        g_autofree char *vgpu = NULL;
-
-        open_host(&at, "shared");
-        add_vgpu(at.root, "closed");
-        file_tree_write(at.root, DEFINITION, "{}");
-        g_assert_true(journal_add_stopped(host_db(agent_host(at.agent)), GPU, uuids, NULL));
-        if (origin != GPU_MODE_SHARED)
-            g_assert_false(cut_short(at.root, origin, G_MAXUINT));
-        cut = cut_short(at.root, target, after);
-        write_journal(&at, origin, target, "reconcile");
-        agent_on_bus_restart(&at);
-        wait_until_settled(&at, GPU);
-        assert_mode(at.root, GPU, target);
-        assert_wanted(at.root, GPU, gpu_mode_name(target));
-        assert_journal_empty(&at);
-        g_assert_false(fake_kernel_drained(GPU));
-        vgpu = root_path(at.root, "/sys/bus/mdev/devices/" UUID, NULL);
-        g_assert_cmpint(g_file_test(vgpu, G_FILE_TEST_IS_SYMLINK), ==, target == GPU_MODE_SHARED);
-        agent_on_bus_close(&at);
-        g_assert_cmpuint(after++, <, 20);
-    } while (cut);
-    g_assert_cmpuint(after, >, 1);
-}
-
-static void test_cut_short(void)
-{
-    assert_finished(GPU_MODE_SHARED, GPU_MODE_PASSTHROUGH);
-    assert_finished(GPU_MODE_PASSTHROUGH, GPU_MODE_SHARED);
-    assert_finished(GPU_MODE_SHARED, GPU_MODE_HOST);
-    assert_finished(GPU_MODE_PASSTHROUGH, GPU_MODE_HOST);
-}
-
-/* Another process took the GPU meanwhile: everything is restored. */
-static void test_cut_short_in_use(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
-    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_PASSTHROUGH, "reconcile");
-    agent_on_bus_restart(&at);
-    wait_until_settled(&at, GPU);
-    assert_mode(at.root, GPU, GPU_MODE_SHARED);
-    assert_wanted(at.root, GPU, "shared");
-    assert_journal_empty(&at);
-    g_assert_false(fake_kernel_drained(GPU));
-    assert_not_done("remove");
-    agent_on_bus_close(&at);
-}
-
-static void test_cut_while_waiting(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
-    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_HOST, "wait");
-    agent_on_bus_restart(&at);
-    assert_done("resume " GPU "\n");
-    assert_journal_empty(&at);
-    assert_mode(at.root, GPU, GPU_MODE_SHARED);
-    assert_says("-o json gpu show " GPU, 0, "\"Switching\" : \"\"", "");
-    agent_on_bus_close(&at);
-}
-
-static gboolean end_engine(void *at)
-{
-    assert_not_done("/unbind");
-    fake_process_closes(((AgentOnBus *)at)->root, 5000202);
-    return G_SOURCE_REMOVE;
-}
-
-/* It was cut short while it waited for an engine, which still has the GPU open. */
-static void test_cut_while_engine_ends(void)
-{
-    AgentOnBus at;
-    guint end;
-
-    open_host(&at, "shared");
-    add_render_node(at.root);
-    g_assert_false(cut_short(at.root, GPU_MODE_HOST, G_MAXUINT));
-    fake_process(at.root, 5000202, "vgpu-engine", NULL,
-                 "0::/system.slice/system-vgpu\\x2dengine.slice/vgpu-engine@" UUID ".service\n",
-                 "dri/renderD128");
-    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_PASSTHROUGH, "reconcile");
-    agent_on_bus_restart(&at);
-    end = g_timeout_add(500, end_engine, &at);
-    wait_until_settled(&at, GPU);
-    g_assert_null(g_main_context_find_source_by_id(NULL, end));
-    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
-    assert_done("/unbind " GPU);
-    agent_on_bus_close(&at);
-}
-
-static void stop_by_hand(HostRoot *root)
-{
-    g_autofree char *link = root_path(root, "/sys/bus/mdev/devices/" UUID, NULL);
-
-    g_assert_cmpint(unlink(link), ==, 0);
-}
-
-/*
- * A switch that was undone, and interrupted while it waited again. vGPUs that are stopped after
- * that stay stopped.
- */
-static void test_stopped_after_cut(void)
-{
-    const char *const uuids[] = {UUID, NULL};
-    AgentOnBus at;
-
-    open_host(&at, "shared");
-    add_vgpu(at.root, "closed");
-    file_tree_write(at.root, DEFINITION, "{}");
-    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_HOST, "wait");
-    g_assert_true(journal_add_stopped(host_db(agent_host(at.agent)), GPU, uuids, NULL));
-    agent_on_bus_restart(&at);
-    stop_by_hand(at.root);
-    assert_says("gpu mode " GPU " host", 0, "is unregistered", "");
-    assert_says("gpu mode " GPU " shared", 0, "is registered", "");
-    assert_not_done("mdevctl start");
-    agent_on_bus_close(&at);
-}
-
-/*
- * The desired modes of gpus.conf are applied at the start, but nothing is taken from vfio-pci
- * unasked.
- */
-static void test_reconcile(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "shared");
-    file_tree_write(at.root, "/etc/vgpu/gpus.conf",
-                    "[gpu " GPU "]\nmode=passthrough\n[gpu " VFIO_GPU "]\nmode=host\n");
-    agent_on_bus_restart(&at);
-    wait_until_settled(&at, GPU);
-    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
-    assert_mode(at.root, VFIO_GPU, GPU_MODE_PASSTHROUGH);
-    agent_on_bus_close(&at);
-}
-
-/* It can't be had at the start: it stays declared, and is there when the cause is gone. */
-static void test_reconcile_failed(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "shared");
-    assert_says("gpu mode " GPU " host", 0, "", "");
-    file_tree_write(at.root, "/etc/vgpu/types.d/10.conf", "");
-    g_assert_true(wanted_set(at.root, GPU, GPU_MODE_SHARED, 0, NULL));
-    agent_on_bus_restart(&at);
-    wait_until_settled(&at, GPU);
-    assert_mode(at.root, GPU, GPU_MODE_HOST);
-    assert_wanted(at.root, GPU, "shared");
-    assert_says("gpu show " GPU, 0, "host, wanted: shared\n", "");
-    write_config(at.root);
-    agent_on_bus_restart(&at);
-    wait_until_settled(&at, GPU);
-    assert_mode(at.root, GPU, GPU_MODE_SHARED);
-    assert_says("gpu show " GPU, 0, "declared\n", "");
-    agent_on_bus_close(&at);
-}
-
-static void test_reconcile_in_use(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "shared");
-    add_vgpu(at.root, "running");
-    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=passthrough\n");
-    agent_on_bus_restart(&at);
-    wait_until_settled(&at, GPU);
-    assert_mode(at.root, GPU, GPU_MODE_SHARED);
-    assert_says("-o json gpu show " GPU, 0, "\"WantedMode\" : \"passthrough\"", "");
-    assert_says("gpu show " GPU, 0, "shared, wanted: passthrough\n", "");
-    g_assert_false(fake_kernel_drained(GPU));
-    agent_on_bus_close(&at);
-}
-
-/*
- * A desired mode that failed is tried again when the GPU has changed, not at each event. A command
- * that succeeds ends that: what is desired is then kept as before.
- */
-static void test_failed_once(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "shared");
-    assert_says("gpu mode " GPU " host", 0, "", "");
-    g_assert_true(wanted_set(at.root, GPU, GPU_MODE_PASSTHROUGH, 0, NULL));
-    fake_kernel_refuse("amdgpu/unbind");
-    agent_on_bus_restart(&at);
-    wait_until_settled(&at, GPU);
-    assert_mode(at.root, GPU, GPU_MODE_HOST);
-    fake_kernel_refuse(NULL);
-    agent_refresh(at.agent);
-    assert_says("operation list", 0, "Nothing is being done", "");
-    assert_mode(at.root, GPU, GPU_MODE_HOST);
-    assert_says("gpu mode " GPU " passthrough", 0, "", "");
-    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
-    /* By hand; its driver and memory are those of the failure. */
-    g_assert_true(binding_give_back(at.root, GPU, NULL));
-    assert_mode(at.root, GPU, GPU_MODE_HOST);
-    agent_refresh(at.agent);
-    wait_until_settled(&at, GPU);
-    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
     agent_on_bus_close(&at);
 }
 
@@ -881,14 +564,5 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/group-is-taken", test_group_is_taken);
     g_test_add_func("/modes/operator-drain", test_operator_drain);
     g_test_add_func("/modes/resume-all", test_resume_all);
-    g_test_add_func("/modes/cut-short", test_cut_short);
-    g_test_add_func("/modes/cut-short-in-use", test_cut_short_in_use);
-    g_test_add_func("/modes/cut-while-waiting", test_cut_while_waiting);
-    g_test_add_func("/modes/cut-while-engine-ends", test_cut_while_engine_ends);
-    g_test_add_func("/modes/stopped-after-cut", test_stopped_after_cut);
-    g_test_add_func("/modes/reconcile", test_reconcile);
-    g_test_add_func("/modes/reconcile-failed", test_reconcile_failed);
-    g_test_add_func("/modes/reconcile-in-use", test_reconcile_in_use);
-    g_test_add_func("/modes/failed-once", test_failed_once);
     return g_test_run();
 }
