@@ -92,6 +92,7 @@ static guint64 bytes_of(const char *value)
 /**
  * Info - one fdinfo
  * @resident: drivers that report it also report "drm-memory-vram", its older name
+ * @shared: the part of that which others hold, too
  */
 typedef struct {
     const char *gpu;
@@ -101,6 +102,8 @@ typedef struct {
     gboolean has_vram;
     guint64 memory;
     guint64 resident;
+    gboolean has_shared;
+    guint64 shared;
 } Info;
 
 static void read_pair(Info *info, const char *key, const char *value)
@@ -113,6 +116,10 @@ static void read_pair(Info *info, const char *key, const char *value)
                g_str_has_prefix(key, "drm-resident-local")) {
         info->has_vram = TRUE;
         info->resident += bytes_of(value);
+    } else if (g_str_has_prefix(key, "drm-shared-vram") ||
+               g_str_has_prefix(key, "drm-shared-local")) {
+        info->has_shared = TRUE;
+        info->shared += bytes_of(value);
     } else if (g_str_equal(key, "drm-memory-vram")) {
         info->has_vram = TRUE;
         info->memory += bytes_of(value);
@@ -139,7 +146,12 @@ static Info parse(char *text)
     return info;
 }
 
-/* FALSE: that is enough. @data: a set of client ids, or of ids to numbers. */
+static guint64 vram_of(const Info *info)
+{
+    return info->resident ? info->resident : info->memory;
+}
+
+/* FALSE: that is enough. @data: a table of client ids. */
 typedef gboolean (*InfoFunc)(const Info *info, GHashTable *data);
 
 /* Calls @func for each of the process's files of the GPU. FALSE: it had enough. */
@@ -167,16 +179,60 @@ static gboolean each_info(HostRoot *root, guint pid, const char *gpu, guint *fil
     return TRUE;
 }
 
-static gboolean add_id(const Info *info, GHashTable *ids)
+static gboolean add_use(const Info *info, GHashTable *uses)
 {
+    const DrmClientUse use = {
+        .has_ns = info->has_ns,
+        .ns = info->ns,
+        .vram = vram_of(info),
+        .has_shared = info->has_shared,
+        .shared = MIN(info->shared, vram_of(info)),
+    };
+
     if (info->client)
-        g_hash_table_add(ids, g_strdup(info->client));
+        g_hash_table_insert(uses, g_strdup(info->client), g_memdup2(&use, sizeof(use)));
     return TRUE;
 }
 
-void drm_process_clients(HostRoot *root, guint pid, const char *gpu, GHashTable *ids, guint *files)
+GHashTable *drm_uses_new(void)
 {
-    each_info(root, pid, gpu, files, add_id, ids);
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+}
+
+void drm_process_add(HostRoot *root, guint pid, const char *gpu, GHashTable *uses, guint *files)
+{
+    each_info(root, pid, gpu, files, add_use, uses);
+}
+
+gboolean drm_uses_have_times(GHashTable *uses)
+{
+    GHashTableIter iter;
+    void *use;
+
+    g_hash_table_iter_init(&iter, uses);
+    while (g_hash_table_iter_next(&iter, NULL, &use))
+        if (((const DrmClientUse *)use)->has_ns)
+            return TRUE;
+    return FALSE;
+}
+
+guint64 drm_uses_growth(GHashTable *before, GHashTable *now, guint64 elapsed_ns)
+{
+    guint64 known = 0, fresh = 0;
+    GHashTableIter iter;
+    void *id, *value;
+
+    g_hash_table_iter_init(&iter, now);
+    while (g_hash_table_iter_next(&iter, &id, &value)) {
+        const DrmClientUse *then = g_hash_table_lookup(before, id);
+        guint64 ns = ((const DrmClientUse *)value)->ns;
+
+        if (then)
+            known += ns - MIN(then->ns, ns);
+        else
+            fresh += MIN(ns, elapsed_ns);
+    }
+    return known + MIN(fresh, elapsed_ns - MIN(known, elapsed_ns));
 }
 
 static gboolean is_unused(const Info *info, GHashTable *ids)
@@ -188,18 +244,6 @@ static gboolean is_unused(const Info *info, GHashTable *ids)
 gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable *ids, guint *files)
 {
     return !each_info(root, pid, gpu, files, is_unused, ids);
-}
-
-static gboolean add_time(const Info *info, GHashTable *times)
-{
-    if (info->client && info->has_ns)
-        g_hash_table_insert(times, g_strdup(info->client), g_memdup2(&info->ns, sizeof(info->ns)));
-    return TRUE;
-}
-
-void drm_process_times(HostRoot *root, guint pid, const char *gpu, GHashTable *times, guint *files)
-{
-    each_info(root, pid, gpu, files, add_time, times);
 }
 
 static void count(DrmClients *clients, const Info *info, DrmUse *use)
@@ -222,7 +266,7 @@ static void count(DrmClients *clients, const Info *info, DrmUse *use)
         client->gpu_ns = info->ns;
     }
     use->vram_known |= info->has_vram;
-    use->vram += info->resident ? info->resident : info->memory;
+    use->vram += vram_of(info);
 }
 
 static gboolean is_closed(void *id, void *value, void *data)

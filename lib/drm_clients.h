@@ -43,20 +43,40 @@ void drm_clients_read(DrmClients *clients, DrmUse *use);
  * decreased.
  */
 
-/* Adds the client ids of process @pid on GPU @gpu to @ids. */
-void drm_process_clients(HostRoot *root, guint pid, const char *gpu, GHashTable *ids, guint *files);
+/**
+ * DrmClientUse - of one client of a GPU's driver
+ * @has_ns, @ns: time of all engines so far; its driver may not report it
+ * @vram: bytes of the GPU's own memory now
+ * @has_shared, @shared: the part of that which other clients hold, too; only newer drivers tell it
+ */
+typedef struct {
+    gboolean has_ns;
+    guint64 ns;
+    guint64 vram;
+    gboolean has_shared;
+    guint64 shared;
+} DrmClientUse;
+
+/* An empty table of client ids to DrmClientUse. To be unreferenced. */
+GHashTable *drm_uses_new(void);
+
+/* Adds the clients of process @pid on GPU @gpu to @uses. */
+void drm_process_add(HostRoot *root, guint pid, const char *gpu, GHashTable *uses, guint *files);
 
 /*
- * Whether process @pid has used GPU @gpu by a client that is none of @ids: it has had time of an
+ * Whether process @pid has used GPU @gpu by a client that is none of @uses: it has had time of an
  * engine, or has memory. A process that only looks which GPUs there are has neither.
  */
-gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable *ids,
+gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable *uses,
                           guint *files);
 
+/* The driver reports the engines' time of one of them. */
+gboolean drm_uses_have_times(GHashTable *uses);
+
 /*
- * Adds the client ids to @times, with the time of all engines that each has had so far (guint64,
- * ns, to be freed). Nothing, if the GPU's driver does not report it.
+ * The engines' time between two tables, @elapsed_ns apart. A client that is not in @before has come
+ * since, or could not be read then: it counts for no longer than that.
  */
-void drm_process_times(HostRoot *root, guint pid, const char *gpu, GHashTable *times, guint *files);
+guint64 drm_uses_growth(GHashTable *before, GHashTable *now, guint64 elapsed_ns);
 
 #endif

@@ -3,6 +3,8 @@
 
 #define DIRECTORY "/run/vgpu/readings"
 #define GROUP     "gpu"
+#define MEMORY    "process_memory"
+#define BUSY      "process_busy"
 /* Of the period, 30 s, and as long as a reading may take on a busy host. */
 #define OLD_US (120 * G_USEC_PER_SEC)
 
@@ -74,4 +76,33 @@ gboolean nvidia_busy(HostRoot *root, const char *address, guint *percent)
 
     *percent = known ? (guint)value : 0;
     return known;
+}
+
+static void add_process(GKeyFile *file, const char *pid, GHashTable *processes)
+{
+    guint number = (guint)g_ascii_strtoull(pid, NULL, 10);
+    guint64 busy = g_key_file_get_uint64(file, BUSY, pid, NULL);
+    const NvidiaProcess process = {
+        .vram = g_key_file_get_uint64(file, MEMORY, pid, NULL),
+        .busy = (guint)MIN(busy, 100),
+    };
+
+    if (number)
+        g_hash_table_insert(processes, GUINT_TO_POINTER(number),
+                            g_memdup2(&process, sizeof(process)));
+}
+
+GHashTable *nvidia_processes(HostRoot *root, const char *address, gint64 *at)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+    g_auto(GStrv) pids = NULL;
+    GHashTable *processes;
+
+    if (!is_fresh(file, at))
+        return NULL;
+    pids = g_key_file_get_keys(file, MEMORY, NULL, NULL);
+    processes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    for (guint i = 0; pids && pids[i]; i++)
+        add_process(file, pids[i], processes);
+    return processes;
 }

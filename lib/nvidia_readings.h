@@ -25,4 +25,20 @@ void nvidia_sensors(HostRoot *root, const char *address, GpuReadings *readings);
 /* How much of the last half minute the GPU computed, in per cent. FALSE: it is not known. */
 gboolean nvidia_busy(HostRoot *root, const char *address, guint *percent);
 
+/**
+ * NvidiaProcess - one that has memory of the GPU
+ * @vram: bytes
+ * @busy: how much of the last half minute the GPU computed for it, in per cent
+ */
+typedef struct {
+    guint64 vram;
+    guint busy;
+} NvidiaProcess;
+
+/*
+ * A table of pids to NvidiaProcess, to be unreferenced. NULL: it is not known. @at: when it was
+ * read, of CLOCK_MONOTONIC in us.
+ */
+GHashTable *nvidia_processes(HostRoot *root, const char *address, gint64 *at);
+
 #endif

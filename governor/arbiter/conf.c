@@ -10,8 +10,9 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#define SUFFIX   ".conf"
-#define GPU_CONF "gpu.conf"
+#define SUFFIX     ".conf"
+#define UNGOVERNED ".ungoverned"
+#define GPU_CONF   "gpu.conf"
 
 #define MASK (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
 
@@ -57,9 +58,61 @@ static void remove_slice(struct arbiter *arbiter, const char *id)
     g_hash_table_remove(arbiter->slices, id);
 }
 
+static char *slice_file(const struct arbiter *arbiter, const char *id, const char *suffix)
+{
+    return g_strconcat(arbiter->conf_dir, "/slices/", id, suffix, NULL);
+}
+
+/* Zeroes, if there is no such file. */
+static bool read_ungoverned(const struct arbiter *arbiter, const char *id,
+                            struct slice_ungoverned *ungoverned)
+{
+    g_autofree char *path = slice_file(arbiter, id, UNGOVERNED);
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    gsize length;
+
+    *ungoverned = (struct slice_ungoverned){0};
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+        return true;
+    if (!read_file(path, &text, &length))
+        return false;
+    if (slice_ungoverned_parse(ungoverned, text, length, &error))
+        return true;
+    g_message("%s: %s; what was known before stays", path, error->message);
+    return false;
+}
+
+static void load_ungoverned(struct arbiter *arbiter, const char *id)
+{
+    struct slice *slice = g_hash_table_lookup(arbiter->slices, id);
+    struct slice_ungoverned ungoverned;
+
+    if (slice && read_ungoverned(arbiter, id, &ungoverned) &&
+        !slice_set_ungoverned(slice, &ungoverned))
+        g_message("slice %s: no GPU has so much memory: %" G_GUINT64_FORMAT
+                  "; what was known before stays",
+                  id, ungoverned.memory);
+}
+
+/* Time that the counter had before was charged by the last arbiter. */
+static void add_slice(struct arbiter *arbiter, const char *id,
+                      const struct slice_settings *settings)
+{
+    struct slice *slice = slice_new(arbiter, id, settings);
+    struct slice_ungoverned ungoverned;
+
+    if (!slice)
+        return;
+    g_hash_table_insert(arbiter->slices, slice->id, slice);
+    if (read_ungoverned(arbiter, id, &ungoverned))
+        slice->ungoverned.gpu_ns = ungoverned.gpu_ns;
+    load_ungoverned(arbiter, id);
+}
+
 static void load_slice(struct arbiter *arbiter, const char *id)
 {
-    g_autofree char *path = g_strconcat(arbiter->conf_dir, "/slices/", id, SUFFIX, NULL);
+    g_autofree char *path = slice_file(arbiter, id, SUFFIX);
     struct slice *slice = g_hash_table_lookup(arbiter->slices, id);
     struct slice_settings settings;
     g_autofree char *text = NULL;
@@ -77,26 +130,31 @@ static void load_slice(struct arbiter *arbiter, const char *id)
                   slice ? "the previous settings stay" : "the slice does not exist until then");
         return;
     }
-    if (slice) {
-        slice_change(slice, &settings);
-        return;
-    }
-    slice = slice_new(arbiter, id, &settings);
     if (slice)
-        g_hash_table_insert(arbiter->slices, slice->id, slice);
+        slice_change(slice, &settings);
+    else
+        add_slice(arbiter, id, &settings);
+}
+
+static bool load_by(struct arbiter *arbiter, const char *name, const char *suffix,
+                    void (*load)(struct arbiter *arbiter, const char *id))
+{
+    g_autofree char *id = NULL;
+
+    if (!g_str_has_suffix(name, suffix))
+        return false;
+    id = g_strndup(name, strlen(name) - strlen(suffix));
+    if (slice_id_valid(id))
+        load(arbiter, id);
+    else
+        g_message("%s: not a valid name of a slice", name);
+    return true;
 }
 
 static void load_name(struct arbiter *arbiter, const char *name)
 {
-    g_autofree char *id = NULL;
-
-    if (!g_str_has_suffix(name, SUFFIX))
-        return;
-    id = g_strndup(name, strlen(name) - strlen(SUFFIX));
-    if (slice_id_valid(id))
-        load_slice(arbiter, id);
-    else
-        g_message("%s: not a valid name of a slice", name);
+    if (!load_by(arbiter, name, SUFFIX, load_slice))
+        load_by(arbiter, name, UNGOVERNED, load_ungoverned);
 }
 
 static void load_all(struct arbiter *arbiter)

@@ -144,6 +144,26 @@ void slice_change(struct slice *slice, const struct slice_settings *settings)
     slice_publish_engines(slice);
 }
 
+/* A counter that has decreased has begun again. */
+static uint64_t growth(uint64_t before, uint64_t now)
+{
+    return now < before ? now : now - before;
+}
+
+bool slice_set_ungoverned(struct slice *slice, const struct slice_ungoverned *ungoverned)
+{
+    uint64_t ns = growth(slice->ungoverned.gpu_ns, ungoverned->gpu_ns);
+
+    if (!ledger_set_ungoverned(&slice->ledger, ungoverned->memory))
+        return false;
+    slice->ungoverned = *ungoverned;
+    slice->ungoverned_ns += ns;
+    scheduler_charge(&slice->arbiter->schedulers[GOVERNOR_CLASS_COMPUTE],
+                     slice->scheduled[GOVERNOR_CLASS_COMPUTE], ns);
+    slice_publish_memory(slice);
+    return true;
+}
+
 void slice_publish_engines(struct slice *slice)
 {
     for (guint i = 0; i < slice->connections->len; i++) {

@@ -15,6 +15,8 @@
  * struct slice
  * @number: only tells slices apart; is sent to the members
  * @vram_peak: the most device memory that it has had at one time, bytes, since this arbiter started
+ * @ungoverned: as the agent said last; @ungoverned_ns: GPU time of that kind since this arbiter
+ * started
  * @scheduled: the state of each class's scheduler of it
  * @connections: of struct connection
  * @limit: of the work that they may cause the arbiter
@@ -33,6 +35,8 @@ struct slice {
     struct sched_slice *scheduled[GOVERNOR_CLASSES];
     struct ledger ledger;
     uint64_t vram_peak;
+    struct slice_ungoverned ungoverned;
+    uint64_t ungoverned_ns;
     GPtrArray *connections;
     struct rate_limit limit;
     uint64_t partner_heard[GOVERNOR_CLASSES];
@@ -53,6 +57,12 @@ void slice_free(struct slice *slice);
 void slice_close(struct slice *slice, int connection);
 
 void slice_change(struct slice *slice, const struct slice_settings *settings);
+
+/*
+ * What it uses that no member reports is charged to it: its memory beyond the limit as well, and
+ * the time by which the counter has grown. False: an impossible number, and nothing has changed.
+ */
+bool slice_set_ungoverned(struct slice *slice, const struct slice_ungoverned *ungoverned);
 
 /* Tells the members how many they are. */
 void slice_publish_members(struct slice *slice);

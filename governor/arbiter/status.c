@@ -96,13 +96,15 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
     g_string_append_printf(text, "{\"id\":\"%s\",\"members\":%u,\"mode\":\"%s\",\"share_ppm\":%u,",
                            slice->id, scheduled->members->len, mode_of(arbiter, scheduled),
                            share_of(scheduled));
-    g_string_append_printf(text,
-                           "\"vram_used\":%" G_GUINT64_FORMAT ",\"vram_limit\":%" G_GUINT64_FORMAT
-                           ",\"vram_peak\":%" G_GUINT64_FORMAT ",\"vram_driver\":%" G_GUINT64_FORMAT
-                           ",\"spill_used\":%" G_GUINT64_FORMAT
-                           ",\"spill_limit\":%" G_GUINT64_FORMAT ",\"spill_kind\":\"%s\",",
-                           ledger->used, ledger->limit, slice->vram_peak, ledger->driver,
-                           ledger->spill_used, ledger->spill_limit, spill_kind(slice));
+    g_string_append_printf(
+        text,
+        "\"vram_used\":%" G_GUINT64_FORMAT ",\"vram_limit\":%" G_GUINT64_FORMAT
+        ",\"vram_peak\":%" G_GUINT64_FORMAT ",\"vram_driver\":%" G_GUINT64_FORMAT
+        ",\"vram_ungoverned\":%" G_GUINT64_FORMAT ",\"ungoverned_ns\":%" G_GUINT64_FORMAT
+        ",\"spill_used\":%" G_GUINT64_FORMAT ",\"spill_limit\":%" G_GUINT64_FORMAT
+        ",\"spill_kind\":\"%s\",",
+        ledger->used, ledger->limit, slice->vram_peak, ledger->driver, ledger->ungoverned,
+        slice->ungoverned_ns, ledger->spill_used, ledger->spill_limit, spill_kind(slice));
     g_string_append_printf(
         text, "\"lead_ns\":%" G_GUINT64_FORMAT ",\"depth_ns\":%" G_GUINT64_FORMAT ",",
         handover_lead(&scheduled->handover), handover_depth(&scheduled->handover));

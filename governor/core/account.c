@@ -26,17 +26,41 @@ static uint64_t without_returned(struct sched_slice *slice, uint64_t ns)
     return ns - (uint64_t)returned;
 }
 
+static void charge_slice(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns)
+{
+    /* Use of what nobody else wanted is not charged. */
+    if (scheduler->free != slice)
+        slice->virtual_ns += (double)ns / slice_weight(scheduler, slice);
+    if (slice->capped)
+        budget_spend(&slice->cap, (double)ns);
+}
+
 void account_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
 {
     struct sched_slice *slice = member->slice;
 
     member->charged_ns += ns;
     slice->gpu_ns += without_returned(slice, ns);
-    /* Use of what nobody else wanted is not charged. */
-    if (scheduler->free != slice)
-        slice->virtual_ns += (double)ns / slice_weight(scheduler, slice);
+    charge_slice(scheduler, slice, ns);
+}
+
+/* Of what it owes already, beyond the slice that is served now. */
+static double debt(struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    double ahead = slice->virtual_ns - scheduler->virtual_ns[slice_priority(scheduler, slice)];
+
+    return MAX(ahead, 0) * slice_weight(scheduler, slice);
+}
+
+void scheduler_charge(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns)
+{
+    double most = GOVERNOR_IN_FLIGHT_MOST_NS - debt(scheduler, slice);
+
     if (slice->capped)
-        budget_spend(&slice->cap, (double)ns);
+        most = MIN(most, GOVERNOR_IN_FLIGHT_MOST_NS + slice->cap.balance_ns);
+    slice->gpu_ns += ns;
+    if (most > 0)
+        charge_slice(scheduler, slice, (uint64_t)MIN((double)ns, most));
 }
 
 /* Minus what was charged in advance. */

@@ -72,6 +72,15 @@ bool ledger_set_driver(struct ledger *ledger, struct holding *holding, uint64_t 
     return true;
 }
 
+bool ledger_set_ungoverned(struct ledger *ledger, uint64_t bytes)
+{
+    if (bytes > ledger->ungoverned && !is_possible(ledger, bytes))
+        return false;
+    ledger->used += bytes - ledger->ungoverned;
+    ledger->ungoverned = bytes;
+    return true;
+}
+
 void ledger_forget(struct ledger *ledger, struct holding *holding)
 {
     ledger_detach_all(ledger, holding);

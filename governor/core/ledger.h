@@ -23,6 +23,7 @@
  * @limit: of device memory, 0: none. May be below what is used, after it was lowered
  * @spill_limit: how much more may go to host memory, 0: nothing
  * @driver: the part of @used that drivers use for themselves
+ * @ungoverned: the part of @used that no member has requested
  * @objects: shared by members; by name, of struct ledger_object. NULL: none
  * @objects_held: sum over all members
  */
@@ -32,6 +33,7 @@ struct ledger {
     uint64_t used;
     uint64_t spill_used;
     uint64_t driver;
+    uint64_t ungoverned;
     GTree *objects;
     unsigned objects_held;
 };
@@ -105,6 +107,12 @@ void ledger_detach_all(struct ledger *ledger, struct holding *holding);
  * even beyond the limit. False: an impossible number.
  */
 bool ledger_set_driver(struct ledger *ledger, struct holding *holding, uint64_t bytes);
+
+/*
+ * What processes of the slice have beside what its members requested; likewise replaces the last
+ * value, beyond the limit as well.
+ */
+bool ledger_set_ungoverned(struct ledger *ledger, uint64_t bytes);
 
 /* The member has ended; all that it held is released. */
 void ledger_forget(struct ledger *ledger, struct holding *holding);

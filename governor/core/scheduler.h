@@ -221,6 +221,12 @@ void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice
 void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member,
                              uint64_t now);
 
+/*
+ * Processes of @slice that are no members have used @ns of the engines: its members pay for them,
+ * up to a debt of GOVERNOR_IN_FLIGHT_MOST_NS.
+ */
+void scheduler_charge(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns);
+
 /* A message of @member arrived: it is alive. */
 void scheduler_heard(struct sched_member *member);
 /* @member's work in flight has not begun. */

@@ -181,3 +181,16 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
     *settings = read;
     return true;
 }
+
+bool slice_ungoverned_parse(struct slice_ungoverned *ungoverned, const char *text, gsize length,
+                            GError **error)
+{
+    struct slice_ungoverned read = {0};
+    g_autoptr(GKeyFile) file = load(text, length, "ungoverned", error);
+
+    if (!file || !read_number(file, "ungoverned", "memory", G_MAXINT64, &read.memory, error) ||
+        !read_number(file, "ungoverned", "gpu_ns", G_MAXINT64, &read.gpu_ns, error))
+        return false;
+    *ungoverned = read;
+    return true;
+}

@@ -58,6 +58,19 @@ bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize l
 bool slice_settings_parse(struct slice_settings *settings, const char *text, gsize length,
                           GError **error);
 
+/**
+ * struct slice_ungoverned - what a slice's processes use that no member reports
+ * @memory: bytes of device memory now
+ * @gpu_ns: of the GPU's time so far; a counter of the agent's, which may begin again
+ */
+struct slice_ungoverned {
+    uint64_t memory;
+    uint64_t gpu_ns;
+};
+
+bool slice_ungoverned_parse(struct slice_ungoverned *ungoverned, const char *text, gsize length,
+                            GError **error);
+
 /* As in gpu.conf. */
 const char *gpu_policy_name(enum gpu_policy policy);
 

@@ -65,6 +65,30 @@ static void test_all(void)
     g_assert_cmpuint(value(file, "busy"), ==, 50);
 }
 
+static void hold(void)
+{
+    CUdeviceptr at;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&at, 5 * MIB));
+    pause();
+}
+
+/* What each program has of the card. */
+static void test_processes(void)
+{
+    g_autofree char *pid = g_strdup_printf("%d", kit_pid(kit_start(hold)));
+    g_autoptr(GKeyFile) file = NULL;
+
+    while (kit_on_card() < 5 * MIB)
+        g_usleep(1000);
+    g_assert_cmpint(run(""), ==, 0);
+    file = file_of(PCI);
+    g_assert_cmpuint(g_key_file_get_uint64(file, "process_memory", pid, NULL), >=, 5 * MIB);
+    g_assert_cmpuint(g_key_file_get_uint64(file, "process_busy", pid, NULL), ==, 7);
+    kit_kill_all();
+}
+
 static void test_old_gpu(void)
 {
     g_autoptr(GKeyFile) file = NULL;
@@ -143,6 +167,7 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/readings/all", test_all);
+    g_test_add_func("/readings/processes", test_processes);
     g_test_add_func("/readings/old-gpu", test_old_gpu);
     g_test_add_func("/readings/gone", test_gone);
     g_test_add_func("/readings/failures", test_failures);

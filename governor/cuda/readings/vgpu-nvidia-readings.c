@@ -15,7 +15,8 @@
  * without what the driver keeps for itself, and what the GPU has of "temperature" and
  * "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ, "ecc_uncorrectable"
  * and "ecc_correctable" since the driver was loaded, "busy", how much of the time since the last
- * reading the GPU computed, in per cent.
+ * reading the GPU computed, in per cent. The groups "process_memory" and "process_busy" have bytes
+ * of memory, and per cent of the time in which the GPU computed, by process id.
  *
  * Exit status: 0: the driver was unloaded, or --once; 1: it failed; 2: wrong call.
  */
@@ -35,11 +36,12 @@
 
 enum { DONE = 0, FAILED = 1, WRONG_CALL = 2 };
 
-#define DIRECTORY    "/run/vgpu/readings"
-#define PERIOD_S     30
-#define MOST_GPUS    64
-#define MOST_SAMPLES 1024
-#define ADDRESS      16
+#define DIRECTORY      "/run/vgpu/readings"
+#define PERIOD_S       30
+#define MOST_GPUS      64
+#define MOST_SAMPLES   1024
+#define MOST_PROCESSES 4096
+#define ADDRESS        16
 
 static struct {
     nvmlReturn_t (*init)(void);
@@ -59,6 +61,10 @@ static struct {
                         unsigned long long *count);
     nvmlReturn_t (*samples)(nvmlDevice_t device, unsigned int kind, unsigned long long since,
                             unsigned int *type, unsigned int *count, nvmlSample_t *samples);
+    nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned int *count,
+                              nvmlProcessInfo_v2_t *infos);
+    nvmlReturn_t (*utilization)(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                unsigned int *count, unsigned long long since);
 } nvml;
 
 /* When the last reading began, by NVML's clock: CLOCK_REALTIME in us. 0: this is the first. */
@@ -101,6 +107,8 @@ static int open_nvml(void)
     look_up(library, "nvmlDeviceGetTotalEnergyConsumption", &nvml.energy);
     look_up(library, "nvmlDeviceGetTotalEccErrors", &nvml.ecc);
     look_up(library, "nvmlDeviceGetSamples", &nvml.samples);
+    look_up(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes);
+    look_up(library, "nvmlDeviceGetProcessUtilization", &nvml.utilization);
     return DONE;
 }
 
@@ -149,6 +157,31 @@ static void print_busy(FILE *file, nvmlDevice_t device)
         fprintf(file, "busy=%llu\n", sum / used);
 }
 
+static void print_process_memory(FILE *file, nvmlDevice_t device)
+{
+    static nvmlProcessInfo_v2_t infos[MOST_PROCESSES];
+    unsigned int count = MOST_PROCESSES;
+
+    if (!nvml.processes || nvml.processes(device, &count, infos))
+        return;
+    fprintf(file, "[process_memory]\n");
+    for (unsigned int i = 0; i < count && i < MOST_PROCESSES; i++)
+        if (infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE)
+            fprintf(file, "%u=%llu\n", infos[i].pid, infos[i].usedGpuMemory);
+}
+
+static void print_process_busy(FILE *file, nvmlDevice_t device)
+{
+    static nvmlProcessUtilizationSample_t samples[MOST_PROCESSES];
+    unsigned int count = MOST_PROCESSES;
+
+    if (!nvml.utilization || nvml.utilization(device, samples, &count, read_at))
+        return;
+    fprintf(file, "[process_busy]\n");
+    for (unsigned int i = 0; i < count && i < MOST_PROCESSES; i++)
+        fprintf(file, "%u=%u\n", samples[i].pid, samples[i].smUtil);
+}
+
 static bool print_gpu(FILE *file, nvmlDevice_t device)
 {
     nvmlMemory_v2_t memory = {.version = NVML_MEMORY_V2};
@@ -170,6 +203,8 @@ static bool print_gpu(FILE *file, nvmlDevice_t device)
     if (nvml.ecc && !nvml.ecc(device, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC, &number))
         fprintf(file, "ecc_correctable=%llu\n", number);
     print_busy(file, device);
+    print_process_memory(file, device);
+    print_process_busy(file, device);
     return true;
 }
 

@@ -15,8 +15,7 @@
 
 /**
  * Part - of one slice
- * @clients: the time of each client of the GPU's driver, ns by its id, at the last look; NULL: it
- * was not alone then
+ * @clients: the clients of the GPU's driver at the last look; NULL: it was not alone then
  * @at: of the last look
  * @measured, @measured_of_gpu: by the arbiter until then, of the slice and of all slices of the GPU
  * @ns: what has accumulated
@@ -72,11 +71,11 @@ static Part *part_of(AloneTime *times, const char *uuid)
 
 static GHashTable *clients_of(HostRoot *root, const char *gpu, const GArray *pids)
 {
-    GHashTable *clients = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    GHashTable *clients = drm_uses_new();
     guint files = MOST_FILES;
 
     for (guint i = 0; i < MIN(pids->len, MOST_PROCESSES); i++)
-        drm_process_times(root, g_array_index(pids, guint, i), gpu, clients, &files);
+        drm_process_add(root, g_array_index(pids, guint, i), gpu, clients, &files);
     return clients;
 }
 
@@ -86,27 +85,10 @@ static guint64 growth(guint64 before, guint64 now)
     return now < before ? now : now - before;
 }
 
-/*
- * In @elapsed_ns. A client that was not there at the last look has come since, or could not be read
- * then: it counts for no longer than that.
- */
-static guint64 moved(GHashTable *before, GHashTable *now, guint64 elapsed_ns)
+/* What the others did is in none of the members' files. */
+static guint64 of_members(const SliceUse *use)
 {
-    guint64 known = 0, fresh = 0;
-    GHashTableIter iter;
-    void *id, *value;
-
-    g_hash_table_iter_init(&iter, now);
-    while (g_hash_table_iter_next(&iter, &id, &value)) {
-        const guint64 *then = g_hash_table_lookup(before, id);
-        guint64 ns = *(const guint64 *)value;
-
-        if (then)
-            known += ns - MIN(*then, ns);
-        else
-            fresh += MIN(ns, elapsed_ns);
-    }
-    return known + MIN(fresh, elapsed_ns - MIN(known, elapsed_ns));
+    return use->gpu_ns - MIN(use->gpu_ns, use->ungoverned_ns);
 }
 
 /* Others may have worked between two looks, too: then the arbiter has measured a part of the time.
@@ -120,9 +102,9 @@ static void look(HostRoot *root, Part *part, const char *gpu, const SliceUse *us
     guint percent;
 
     part->known = TRUE;
-    if (g_hash_table_size(clients)) {
-        ns = part->clients ? moved(part->clients, clients, (guint64)elapsed * US_NS) : 0;
-        measured = growth(part->measured, use->gpu_ns);
+    if (drm_uses_have_times(clients)) {
+        ns = part->clients ? drm_uses_growth(part->clients, clients, (guint64)elapsed * US_NS) : 0;
+        measured = growth(part->measured, of_members(use));
     } else if (nvidia_busy(root, gpu, &percent)) {
         if (part->clients && elapsed <= SAMPLE_US)
             ns = (guint64)elapsed * percent * PERCENT_NS;
@@ -134,7 +116,7 @@ static void look(HostRoot *root, Part *part, const char *gpu, const SliceUse *us
     g_clear_pointer(&part->clients, g_hash_table_unref);
     part->clients = clients;
     part->at = report->now;
-    part->measured = use->gpu_ns;
+    part->measured = of_members(use);
     part->measured_of_gpu = report->measured;
 }
 

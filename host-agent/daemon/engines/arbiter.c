@@ -12,6 +12,7 @@
 #include "lib/host_root.h"
 
 #define SUFFIX          ".conf"
+#define UNGOVERNED      ".ungoverned"
 #define PPM_PER_PERCENT 10000
 #define NO_CAP          100
 /* 0 would be no limit. */
@@ -27,11 +28,11 @@ static char *slices_dir(const char *gpu)
     return g_build_filename(GOVERNOR_DIR, gpu, "slices", NULL);
 }
 
-static char *slice_path(const char *gpu, const char *uuid)
+static char *slice_path(const char *gpu, const char *uuid, const char *suffix)
 {
     g_autofree char *dir = slices_dir(gpu);
 
-    return g_strdup_printf("%s/%s" SUFFIX, dir, uuid);
+    return g_strdup_printf("%s/%s%s", dir, uuid, suffix);
 }
 
 static gboolean put_text(HostRoot *root, const char *path, const char *text, GError **error)
@@ -78,38 +79,74 @@ static gboolean put_gpu(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy
 
 gboolean shares_put(HostRoot *root, const Slice *slice, GError **error)
 {
-    g_autofree char *path = slice_path(slice->gpu, slice->uuid);
+    g_autofree char *path = slice_path(slice->gpu, slice->uuid, SUFFIX);
     g_autofree char *text = slice_text(slice);
 
     return put_text(root, path, text, error);
 }
 
-void shares_forget(HostRoot *root, const char *gpu, const char *uuid)
+gboolean shares_put_ungoverned(HostRoot *root, const Slice *slice, guint64 memory, guint64 gpu_ns,
+                               GError **error)
 {
-    g_autofree char *path = slice_path(gpu, uuid);
+    g_autofree char *path = slice_path(slice->gpu, slice->uuid, UNGOVERNED);
+    g_autofree char *text = NULL;
+
+    if (!memory && !gpu_ns) {
+        root_remove(root, path);
+        return TRUE;
+    }
+    text = g_strdup_printf("[ungoverned]\nmemory=%" G_GUINT64_FORMAT "\ngpu_ns=%" G_GUINT64_FORMAT
+                           "\n",
+                           memory, gpu_ns);
+    return put_text(root, path, text, error);
+}
+
+void shares_forget_ungoverned(HostRoot *root, const char *gpu, const char *uuid)
+{
+    g_autofree char *path = slice_path(gpu, uuid, UNGOVERNED);
 
     root_remove(root, path);
 }
 
-/* "UUID.conf": a vGPU's; files with other names are not vgpud's. */
-static gboolean is_vgpus(const char *name)
+void shares_forget(HostRoot *root, const char *gpu, const char *uuid)
 {
-    g_autofree char *uuid =
-        g_str_has_suffix(name, SUFFIX) ? g_strndup(name, strlen(name) - strlen(SUFFIX)) : NULL;
+    g_autofree char *path = slice_path(gpu, uuid, SUFFIX);
 
-    return uuid && g_uuid_string_is_valid(uuid);
+    root_remove(root, path);
+    shares_forget_ungoverned(root, gpu, uuid);
 }
 
-/* Removes the files of vGPUs that are not in @wanted, a set of file names. */
-static void sweep(HostRoot *root, const char *dir, GHashTable *wanted)
+/* Of "UUID.conf", a slice's; files with other names are not vgpud's. To be freed. */
+static char *uuid_of(const char *name, const char *suffix)
+{
+    g_autofree char *uuid =
+        g_str_has_suffix(name, suffix) ? g_strndup(name, strlen(name) - strlen(suffix)) : NULL;
+
+    return uuid && g_uuid_string_is_valid(uuid) ? g_steal_pointer(&uuid) : NULL;
+}
+
+/* Removes the slices' files with that suffix, but those of @wanted, a set of UUIDs. */
+static void sweep(HostRoot *root, const char *dir, const char *suffix, GHashTable *wanted)
 {
     g_auto(GStrv) names = sysfs_list(root, dir);
 
     for (char **name = names; *name; name++) {
         g_autofree char *path = g_build_filename(dir, *name, NULL);
+        g_autofree char *uuid = uuid_of(*name, suffix);
 
-        if (is_vgpus(*name) && (!wanted || !g_hash_table_contains(wanted, *name)))
+        if (uuid && (!wanted || !g_hash_table_contains(wanted, uuid)))
             root_remove(root, path);
+    }
+}
+
+void shares_forget_all_ungoverned(HostRoot *root)
+{
+    g_auto(GStrv) gpus = sysfs_list(root, GOVERNOR_DIR);
+
+    for (guint i = 0; gpus[i]; i++) {
+        g_autofree char *dir = slices_dir(gpus[i]);
+
+        sweep(root, dir, UNGOVERNED, NULL);
     }
 }
 
@@ -127,10 +164,11 @@ gboolean shares_sync(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy po
 
         if (!slice->present || !g_str_equal(slice->gpu, gpu))
             continue;
-        g_hash_table_add(wanted, g_strconcat(slice->uuid, SUFFIX, NULL));
+        g_hash_table_add(wanted, g_strdup(slice->uuid));
         ok = shares_put(root, slice, ok ? error : NULL) && ok;
     }
-    sweep(root, dir, wanted);
+    sweep(root, dir, SUFFIX, wanted);
+    sweep(root, dir, UNGOVERNED, wanted);
     return ok;
 }
 
@@ -140,7 +178,8 @@ void shares_drop(HostRoot *root, const char *gpu)
     g_autofree char *dir = gpu_dir(gpu);
     g_autofree char *path = g_build_filename(dir, "gpu" SUFFIX, NULL);
 
-    sweep(root, slices, NULL);
+    sweep(root, slices, SUFFIX, NULL);
+    sweep(root, slices, UNGOVERNED, NULL);
     root_remove(root, path);
     root_rmdir(root, slices);
     root_rmdir(root, dir);
@@ -227,12 +266,14 @@ static void read_use(const char *id, JsonObject *object, void *data)
     const SliceUse use = {
         .members = (guint)number(object, "members"),
         .vram_used = number(object, "vram_used"),
+        .vram_ungoverned = number(object, "vram_ungoverned"),
         .vram_peak = MAX(number(object, "vram_used"), number(object, "vram_peak")),
         .spilled = number(object, "spill_used"),
         .spill_kind = g_intern_string(
             json_object_get_string_member_with_default(object, "spill_kind", "none")),
         .submissions = number(object, "submissions"),
         .gpu_ns = number(object, "gpu_ns"),
+        .ungoverned_ns = number(object, "ungoverned_ns"),
         .alone = is_alone(object),
         .waited_ns = number(object, "waited_ns"),
         .throttled_ns = number(object, "throttled_ns"),
@@ -338,15 +379,31 @@ gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice
     return TRUE;
 }
 
-static void add_members(const char *id, JsonObject *object, void *members)
+static void slice_members_free(void *data)
 {
-    GArray *pids;
+    SliceMembers *members = data;
+
+    g_array_unref(members->pids);
+    g_free(members);
+}
+
+GHashTable *slice_members_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, slice_members_free);
+}
+
+static void add_members(const char *id, JsonObject *object, void *all)
+{
+    guint64 used = number(object, "vram_used");
+    SliceMembers *members;
 
     if (!json_object_has_member(object, "pids"))
         return;
-    pids = g_array_new(FALSE, FALSE, sizeof(guint));
-    read_pids(object, pids);
-    g_hash_table_insert(members, g_strdup(id), pids);
+    members = g_new(SliceMembers, 1);
+    members->pids = g_array_new(FALSE, FALSE, sizeof(guint));
+    members->requested = used - MIN(used, number(object, "vram_ungoverned"));
+    read_pids(object, members->pids);
+    g_hash_table_insert(all, g_strdup(id), members);
 }
 
 gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *members)

@@ -26,6 +26,16 @@ gboolean shares_sync(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy po
 /* The file of one slice, whose GPU has its files already. */
 gboolean shares_put(HostRoot *root, const Slice *slice, GError **error);
 
+/*
+ * What the slice's processes use that no member of its arbiter reports: bytes of memory now, and
+ * GPU time so far. Both 0: nothing, and no file.
+ */
+gboolean shares_put_ungoverned(HostRoot *root, const Slice *slice, guint64 memory, guint64 gpu_ns,
+                               GError **error);
+void shares_forget_ungoverned(HostRoot *root, const char *gpu, const char *uuid);
+/* Of all slices of all GPUs. */
+void shares_forget_all_ungoverned(HostRoot *root);
+
 /* The slice is removed from all GPUs. */
 void shares_forget(HostRoot *root, const char *gpu, const char *uuid);
 
@@ -37,12 +47,14 @@ void shares_drop(HostRoot *root, const char *gpu);
  * SliceUse - since the arbiter knows the slice
  * @members: processes that use the GPU for it now
  * @vram_used: bytes of GPU memory
+ * @vram_ungoverned: the part of it that no member has requested
  * @vram_peak: the most at one time, however briefly
  * @spilled: bytes beyond its GPU memory
  * @spill_kind: where these go: "spill", to host memory; "driver", wherever the GPU's driver pages
  * them; "none": none allowed. Interned
  * @submissions: of work to the GPU
- * @gpu_ns: measured GPU time
+ * @gpu_ns: measured GPU time, and @ungoverned_ns
+ * @ungoverned_ns: GPU time that no member has reported
  * @alone: it is alone on its GPU, and not measured now
  * @alone_ns, @alone_known: its GPU time while it was alone, and whether the GPU's driver reports it
  * (alone_time.h; not from the arbiter)
@@ -52,11 +64,13 @@ void shares_drop(HostRoot *root, const char *gpu);
 typedef struct {
     guint members;
     guint64 vram_used;
+    guint64 vram_ungoverned;
     guint64 vram_peak;
     guint64 spilled;
     const char *spill_kind;
     guint64 submissions;
     guint64 gpu_ns;
+    guint64 ungoverned_ns;
     gboolean alone;
     guint64 alone_ns;
     gboolean alone_known;
@@ -98,10 +112,20 @@ GFile *arbiter_rest_file(HostRoot *root, const char *gpu);
 gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice, GArray *pids,
                               guint64 *bytes);
 
-/*
- * The same processes of all slices: adds those whose processes the arbiter tells to @members, a
- * table of slices' names to GArray of guint. FALSE likewise.
+/**
+ * SliceMembers
+ * @pids: of guint
+ * @requested: bytes of GPU memory that they have requested
  */
+typedef struct {
+    GArray *pids;
+    guint64 requested;
+} SliceMembers;
+
+/* A table of slices' names to SliceMembers, empty. To be unreferenced. */
+GHashTable *slice_members_new(void);
+
+/* Adds all slices whose processes the arbiter tells to @members. FALSE likewise. */
 gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *members);
 
 #endif

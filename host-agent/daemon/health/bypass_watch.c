@@ -9,7 +9,9 @@
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
+#include "host-agent/daemon/health/ungoverned.h"
 #include "lib/drm_clients.h"
+#include "lib/nvidia_readings.h"
 #include "lib/program.h"
 
 /* No kernel reports it. */
@@ -23,11 +25,13 @@
 /**
  * Seen - a process that uses the GPU and is no member
  * @started: a number that is used again belongs to another process
+ * @first: when it was first seen, of CLOCK_MONOTONIC in us
  * @told: it was seen before, and reported
  */
 typedef struct {
     char *uuid;
     guint64 started;
+    gint64 first;
     guint round;
     gboolean told;
 } Seen;
@@ -38,6 +42,7 @@ struct BypassWatch {
     const Claims *claims;
     ArbiterSync *arbiters;
     OnBypass policy;
+    Ungoverned *ungoverned;
     GHashTable *seen; /* pid to Seen */
     guint round;
     guint timer;
@@ -110,7 +115,10 @@ static gboolean maps_node(HostRoot *root, guint pid, const char *node, gsize *re
     return found;
 }
 
-/* NVIDIA's driver has no fdinfo. Who has a channel of the GPU has its node mapped. */
+/*
+ * NVIDIA's driver has no fdinfo, and lists those who compute twice a minute. Who has a channel of
+ * the GPU has its node mapped.
+ */
 static gboolean has_channel(HostRoot *root, guint pid, const char *gpu, Rest *rest)
 {
     g_auto(GStrv) nodes = cuda_door_nodes(root, gpu);
@@ -128,11 +136,11 @@ static gboolean contains(const GArray *pids, guint pid)
 
 /**
  * Members - the processes that the slice's arbiter knows
- * @clients: ids of their files of the GPU
+ * @clients: of their files of the GPU, as of drm_process_add()
  * @stacks: where their stacks begin, of guint64
  */
 typedef struct {
-    const GArray *pids;
+    const SliceMembers *known;
     GHashTable *clients;
     GArray *stacks;
 } Members;
@@ -144,30 +152,49 @@ static void members_clear(Members *members)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Members, members_clear)
 
-/*
- * NULL: there was no answer, so nobody is known to be a member. @answers: of this look: GPU's
- * address to arbiter_sync_members(), which is asked once for all slices there.
+/**
+ * GpuLook - what is known of a GPU in one look
+ * @members: as of arbiter_sync_members()
+ * @nvidia, @nvidia_at: as of nvidia_processes()
  */
-static const GArray *pids_of(const BypassWatch *watch, const Slice *slice, GHashTable *answers)
-{
-    GHashTable *answer = g_hash_table_lookup(answers, slice->gpu);
+typedef struct {
+    GHashTable *members;
+    GHashTable *nvidia;
+    gint64 nvidia_at;
+} GpuLook;
 
-    if (!answer) {
-        answer = arbiter_sync_members(watch->arbiters, slice->gpu);
-        g_hash_table_insert(answers, g_strdup(slice->gpu), answer);
+static void gpu_look_free(void *data)
+{
+    GpuLook *look = data;
+
+    g_hash_table_unref(look->members);
+    g_clear_pointer(&look->nvidia, g_hash_table_unref);
+    g_free(look);
+}
+
+/* @looks: of all GPUs, by their addresses. Each is asked once for all of its slices. */
+static const GpuLook *gpu_look(const BypassWatch *watch, const char *gpu, GHashTable *looks)
+{
+    GpuLook *look = g_hash_table_lookup(looks, gpu);
+
+    if (!look) {
+        look = g_new0(GpuLook, 1);
+        look->members = arbiter_sync_members(watch->arbiters, gpu);
+        look->nvidia = nvidia_processes(host_root(watch->host), gpu, &look->nvidia_at);
+        g_hash_table_insert(looks, g_strdup(gpu), look);
     }
-    return g_hash_table_lookup(answer, slice->uuid);
+    return look;
 }
 
 static void read_members(HostRoot *root, const Slice *slice, Members *members)
 {
     guint files = MOST_FILES;
 
-    for (guint i = 0; i < members->pids->len; i++) {
-        guint pid = g_array_index(members->pids, guint, i);
+    for (guint i = 0; i < members->known->pids->len; i++) {
+        guint pid = g_array_index(members->known->pids, guint, i);
         guint64 stack = claim_process_stack(root, pid);
 
-        drm_process_clients(root, pid, slice->gpu, members->clients, &files);
+        drm_process_add(root, pid, slice->gpu, members->clients, &files);
         g_array_append_val(members->stacks, stack);
     }
 }
@@ -190,10 +217,13 @@ static gboolean is_forked(HostRoot *root, guint pid, const Members *members)
 static gboolean goes_round(HostRoot *root, guint pid, const char *gpu, const Members *members,
                            Rest *rest)
 {
-    if (contains(members->pids, pid))
-        return FALSE;
     return drm_process_uses(root, pid, gpu, members->clients, &rest->files) ||
            (!is_forked(root, pid, members) && has_channel(root, pid, gpu, rest));
+}
+
+static gboolean is_listed(guint pid, const GpuLook *look)
+{
+    return look->nvidia && g_hash_table_contains(look->nvidia, GUINT_TO_POINTER(pid));
 }
 
 static char *name_of(HostRoot *root, guint pid)
@@ -237,43 +267,70 @@ static void tell(const BypassWatch *watch, const Slice *slice, guint pid)
         end_process(pid);
 }
 
-static void saw(BypassWatch *watch, const Slice *slice, guint pid)
+/*
+ * Whether it was seen before. @at: when it used the GPU. A member that has just left may be listed
+ * of a time in which it was one.
+ */
+static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, gint64 at)
 {
     guint64 started = claim_process_started(host_root(watch->host), pid);
     Seen *seen = g_hash_table_lookup(watch->seen, GUINT_TO_POINTER(pid));
 
     if (!started)
-        return;
+        return FALSE;
     if (!seen || seen->started != started) {
         seen = g_new0(Seen, 1);
         seen->started = started;
+        seen->first = g_get_monotonic_time();
         seen->uuid = g_strdup(slice->uuid);
         g_hash_table_insert(watch->seen, GUINT_TO_POINTER(pid), seen);
-    } else if (!seen->told) {
+    } else if (!seen->told && at >= seen->first) {
         seen->told = TRUE;
         tell(watch, slice, pid);
     }
     seen->round = watch->round;
+    return seen->told;
 }
 
-static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup, const GArray *known)
+/* Those of the cgroup that go round the door, and were seen to before. */
+static GArray *find_others(BypassWatch *watch, const Slice *slice, const char *cgroup,
+                           const GpuLook *look, const Members *members)
 {
     HostRoot *root = host_root(watch->host);
-    g_auto(Members)
-        members = {.pids = known,
-                   .clients = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-                   .stacks = g_array_new(FALSE, FALSE, sizeof(guint64))};
     g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
+    GArray *others = g_array_new(FALSE, FALSE, sizeof(guint));
     Rest rest = {MOST_FILES, MOST_MAPS};
 
-    read_members(root, slice, &members);
     add_processes(root, cgroup, pids);
     for (guint i = 0; i < pids->len; i++) {
         guint pid = g_array_index(pids, guint, i);
+        gboolean found = FALSE;
 
-        if (goes_round(root, pid, slice->gpu, &members, &rest))
-            saw(watch, slice, pid);
+        if (contains(members->known->pids, pid))
+            continue;
+        if (goes_round(root, pid, slice->gpu, members, &rest))
+            found = saw(watch, slice, pid, g_get_monotonic_time());
+        else if (is_listed(pid, look))
+            found = saw(watch, slice, pid, look->nvidia_at);
+        if (found)
+            g_array_append_val(others, pid);
     }
+    return others;
+}
+
+static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup, const GpuLook *look,
+                    const SliceMembers *known)
+{
+    g_auto(Members) members = {.known = known,
+                               .clients = drm_uses_new(),
+                               .stacks = g_array_new(FALSE, FALSE, sizeof(guint64))};
+    g_autoptr(GArray) others = NULL;
+
+    read_members(host_root(watch->host), slice, &members);
+    others = find_others(watch, slice, cgroup, look, &members);
+    ungoverned_look(
+        watch->ungoverned, slice,
+        &(UngovernedLook){known, members.clients, others, look->nvidia, look->nvidia_at});
 }
 
 /* To be freed; NULL: it is not looked at, or its share's first slice is. */
@@ -291,21 +348,34 @@ static gboolean is_past(void *pid, void *seen, void *data)
     return ((const Seen *)seen)->round != ((const BypassWatch *)data)->round;
 }
 
+/* Without an answer of its arbiter, nobody is known to be a member. */
+static void look_at_slice(BypassWatch *watch, const Slice *slice, const char *cgroup,
+                          GHashTable *looks)
+{
+    const GpuLook *look = gpu_look(watch, slice->gpu, looks);
+    const SliceMembers *known = g_hash_table_lookup(look->members, slice->uuid);
+
+    if (known)
+        look_at(watch, slice, cgroup, look, known);
+    else
+        ungoverned_keep(watch->ungoverned, slice);
+}
+
 void bypass_watch_look(BypassWatch *watch)
 {
     const GPtrArray *slices = slices_all(watch->slices);
-    g_autoptr(GHashTable) answers =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
+    g_autoptr(GHashTable) looks =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, gpu_look_free);
 
     watch->round++;
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
         g_autofree char *cgroup = cgroup_to_look_at(watch, slice);
-        const GArray *known = cgroup ? pids_of(watch, slice, answers) : NULL;
 
-        if (known)
-            look_at(watch, slice, cgroup, known);
+        if (cgroup)
+            look_at_slice(watch, slice, cgroup, looks);
     }
+    ungoverned_end_round(watch->ungoverned);
     g_hash_table_foreach_remove(watch->seen, is_past, watch);
 }
 
@@ -351,6 +421,7 @@ void bypass_watch_refresh(BypassWatch *watch)
         return;
     g_clear_handle_id(&watch->timer, g_source_remove);
     g_hash_table_remove_all(watch->seen);
+    ungoverned_end_round(watch->ungoverned);
 }
 
 void bypass_watch_set_policy(BypassWatch *watch, OnBypass policy)
@@ -369,6 +440,7 @@ BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *cl
     watch->claims = claims;
     watch->arbiters = arbiters;
     watch->policy = policy;
+    watch->ungoverned = ungoverned_new(host_root(host));
     watch->seen = g_hash_table_new_full(NULL, NULL, NULL, seen_free);
     return watch;
 }
@@ -377,5 +449,6 @@ void bypass_watch_free(BypassWatch *watch)
 {
     g_clear_handle_id(&watch->timer, g_source_remove);
     g_hash_table_unref(watch->seen);
+    ungoverned_free(watch->ungoverned);
     g_free(watch);
 }

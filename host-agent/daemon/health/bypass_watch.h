@@ -3,7 +3,7 @@
  * Processes that use the GPU of their slice and are no members of its arbiter: static binaries, or
  * programs that bring a driver of their own. Only slices with the native door have such processes,
  * and they are found by the cgroup of the slice's container or program. They are reported as an
- * event and in metrics, and ended if the operator wants that.
+ * event and in metrics, charged to the slice (ungoverned.h), and ended if the operator wants that.
  *
  * A process is told if two looks in a row see it: one that has just begun may not have joined yet.
  */

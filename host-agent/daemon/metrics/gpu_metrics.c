@@ -269,6 +269,11 @@ static double slice_vram_peak(const SliceMetrics *metrics)
     return (double)metrics->use->vram_peak;
 }
 
+static double slice_vram_ungoverned(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->vram_ungoverned;
+}
+
 static double submissions(const SliceMetrics *metrics)
 {
     return (double)metrics->use->submissions;
@@ -277,6 +282,11 @@ static double submissions(const SliceMetrics *metrics)
 static double gpu_seconds(const SliceMetrics *metrics)
 {
     return (double)metrics->use->gpu_ns / NS_PER_SECOND;
+}
+
+static double ungoverned_seconds(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->ungoverned_ns / NS_PER_SECOND;
 }
 
 static double waited_seconds(const SliceMetrics *metrics)
@@ -306,11 +316,17 @@ static const struct {
      slice_vram_used},
     {"vgpu_slice_vram_peak_bytes", METRIC_GAUGE,
      "The most GPU memory that the slice has had at one time.", TRUE, slice_vram_peak},
+    {"vgpu_slice_ungoverned_vram_bytes", METRIC_GAUGE,
+     "The part of the slice's GPU memory that no program has requested of the slice's governor.",
+     TRUE, slice_vram_ungoverned},
     {"vgpu_slice_submissions_total", METRIC_COUNTER, "Submissions of work to the GPU.", TRUE,
      submissions},
     {"vgpu_slice_gpu_seconds_total", METRIC_COUNTER,
      "Measured GPU time of the slice, without that when it was alone on its GPU.", TRUE,
      gpu_seconds},
+    {"vgpu_slice_ungoverned_gpu_seconds_total", METRIC_COUNTER,
+     "The part of the slice's GPU time that was without the slice's governor.", TRUE,
+     ungoverned_seconds},
     {"vgpu_slice_waited_seconds_total", METRIC_COUNTER,
      "Time that the slice's work waited for others'.", TRUE, waited_seconds},
     {"vgpu_slice_throttled_seconds_total", METRIC_COUNTER,

@@ -346,8 +346,7 @@ static guint64 measured_of(const Report *report)
 
 GHashTable *arbiter_sync_members(ArbiterSync *link, const char *gpu)
 {
-    GHashTable *members =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+    GHashTable *members = slice_members_new();
     gint64 begin = g_get_monotonic_time();
 
     if (!g_hash_table_contains(link->hung, gpu) &&

@@ -28,9 +28,9 @@ void arbiter_sync_refresh(ArbiterSync *link);
 void arbiter_sync_update(ArbiterSync *link, const char *uuid);
 
 /*
- * Which processes the arbiter of @gpu knows now: a table of slices' UUIDs to GArray of guint.
- * Without an answer it is empty; an arbiter that hangs is not asked again until it answers. To be
- * unreferenced.
+ * Which processes the arbiter of @gpu knows now: a table as of slice_members_new(), to be
+ * unreferenced. Without an answer it is empty; an arbiter that hangs is not asked again until it
+ * answers.
  */
 GHashTable *arbiter_sync_members(ArbiterSync *link, const char *gpu);
 

@@ -111,16 +111,29 @@ void live_kill_arbiter(struct live *live, int signal)
     kill_arbiter(&live->arbiter, signal);
 }
 
+static void put_file(const char *path, const char *content)
+{
+    if (content)
+        g_assert_true(g_file_set_contents(path, content, -1, NULL));
+    else
+        g_assert_cmpint(g_unlink(path), ==, 0);
+}
+
 void live_configure(struct live *live, const char *slice, const char *content)
 {
     g_autofree char *dir = conf_dir(live);
     g_autofree char *path = slice ? g_strconcat(dir, "/slices/", slice, ".conf", NULL)
                                   : g_build_filename(dir, "gpu.conf", NULL);
 
-    if (content)
-        g_assert_true(g_file_set_contents(path, content, -1, NULL));
-    else
-        g_assert_cmpint(g_unlink(path), ==, 0);
+    put_file(path, content);
+}
+
+void live_tell_ungoverned(struct live *live, const char *slice, const char *content)
+{
+    g_autofree char *dir = conf_dir(live);
+    g_autofree char *path = g_strconcat(dir, "/slices/", slice, ".ungoverned", NULL);
+
+    put_file(path, content);
 }
 
 char *live_socket(const struct live *live, const char *slice)

@@ -56,6 +56,8 @@ void live_kill_arbiter(struct live *live, int signal);
 
 /* Writes a file as the agent does; @content NULL: removes it. */
 void live_configure(struct live *live, const char *slice, const char *content);
+/* The same for what the slice uses that no member reports. */
+void live_tell_ungoverned(struct live *live, const char *slice, const char *content);
 char *live_socket(const struct live *live, const char *slice);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that use their slice's GPU and are no members of its arbiter: who is one, and what
- * becomes of it.
+ * Processes that use their slice's GPU and are no members of its arbiter: who is one, what becomes
+ * of it, and what the slice is charged.
  */
 #include <glib/gstdio.h>
 #include <string.h>
@@ -160,6 +160,144 @@ static void test_ancestor(void)
     use_gpu(&at, 80);
     look_twice(&at);
     assert_ungoverned(&at, " 0");
+    close_container(&at, &arbiter);
+}
+
+#define CHARGED "/run/vgpu/governor/" ADDRESS "/slices/" UUID ".ungoverned"
+
+static void assert_charged(const AgentOnBus *at, guint64 memory, guint64 gpu_ns)
+{
+    g_autofree char *text = text_of(at, CHARGED);
+    g_autofree char *expected = g_strdup_printf("[ungoverned]\nmemory=%" G_GUINT64_FORMAT
+                                                "\ngpu_ns=%" G_GUINT64_FORMAT "\n",
+                                                memory, gpu_ns);
+
+    if (memory || gpu_ns)
+        g_assert_cmpstr(text, ==, expected);
+    else
+        g_assert_null(text);
+}
+
+static void use_memory(AgentOnBus *at, guint pid, const char *memory, guint ns)
+{
+    g_autofree char *info = g_strdup_printf("drm-client-id:\t%u\ndrm-pdev:\t" ADDRESS
+                                            "\n%s\ndrm-engine-compute:\t%u ns\n",
+                                            pid, memory, ns);
+
+    open_node(at, pid, info);
+}
+
+/* What goes round the door is the slice's, and not what the members do. */
+static void test_charged(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    use_memory(&at, 77, "drm-memory-vram:\t4 KiB", 1000);
+    use_memory(&at, 80, "drm-resident-vram0:\t3072 KiB\ndrm-shared-vram0:\t1024 KiB", 1000);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 0, 0);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 3 << 20, 1000);
+    use_memory(&at, 77, "drm-memory-vram:\t4 KiB", 900000);
+    use_memory(&at, 80, "drm-resident-vram0:\t1024 KiB", 1400);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 1 << 20, 1400);
+    /* No more than the time that has passed. */
+    use_memory(&at, 80, "drm-resident-vram0:\t1024 KiB", 4000000000u);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_not_in_file(&at, CHARGED, "gpu_ns=3999");
+    use_memory(&at, 80, "drm-resident-vram0:\t1024 KiB", 0);
+    process_ends(&at, 80);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_in_file(&at, CHARGED, "memory=0\n");
+    assert_hook(&at, "release", WEB, 0, "");
+    assert_charged(&at, 0, 0);
+    close_container(&at, &arbiter);
+}
+
+/* What members have by the driver, beyond what they requested. */
+static void test_beyond(void)
+{
+    static const char text[] =
+        "{\"slices\":[{\"id\":\"" UUID
+        "\",\"vram_used\":209715200,\"vram_ungoverned\":104857600,\"pids\":[77,78]}]}\n";
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    fake_arbiter_close(&arbiter);
+    fake_arbiter_open_with(&arbiter, at.root, text);
+    /* 100 MiB were requested. One look may see what was requested since the arbiter said so. */
+    use_memory(&at, 77, "drm-resident-vram0:\t204800 KiB\ndrm-shared-vram0:\t1024 KiB", 0);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 0, 0);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 99 << 20, 0);
+    use_memory(&at, 77, "drm-resident-vram0:\t163840 KiB\ndrm-shared-vram0:\t1024 KiB", 0);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 0, 0);
+    /* It is not known how much of it another one has, too. */
+    use_memory(&at, 77, "drm-memory-vram:\t204800 KiB", 0);
+    look_twice(&at);
+    assert_charged(&at, 0, 0);
+    close_container(&at, &arbiter);
+}
+
+static void put_reading(AgentOnBus *at, gint64 time, const char *processes)
+{
+    g_autofree char *text =
+        g_strdup_printf("[gpu]\ntime=%" G_GINT64_FORMAT "\n%s", time, processes);
+
+    file_tree_write(at->root, "/run/vgpu/readings/" ADDRESS, text);
+}
+
+/* NVIDIA's driver says it twice a minute. 77 is a member with 600 MiB of a context's. */
+static void test_nvidia_charged(void)
+{
+    static const char processes[] =
+        "[process_memory]\n77=629145600\n80=4096\n9=1\n[process_busy]\n80=25\n77=60\n";
+    gint64 now = g_get_monotonic_time();
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    file_tree_write(at.root, "/proc/driver/nvidia/gpus/" ADDRESS "/information",
+                    "Device Minor: \t 3\n");
+    write_proc(&at, 80, "maps", "7f0-7f1 rw-s 00000000 00:05 1                  /dev/nvidia3\n");
+    put_reading(&at, now - 40 * G_USEC_PER_SEC, processes);
+    look_twice(&at);
+    assert_charged(&at, 4096, 0);
+    put_reading(&at, now - 10 * G_USEC_PER_SEC, processes);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 629145600, 7500000000);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 629145600, 7500000000);
+    put_reading(&at, now, "[process_memory]\n77=4096\n");
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 0, 7500000000);
+    close_container(&at, &arbiter);
+}
+
+/* Listed by NVIDIA's driver in two readings, since it is not a member. */
+static void test_nvidia_listed(void)
+{
+    static const char listed[] = "[process_memory]\n80=4096\n";
+    gint64 now = g_get_monotonic_time();
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    put_reading(&at, now - G_USEC_PER_SEC, listed);
+    look_twice(&at);
+    look_twice(&at);
+    /* It may have been a member then. */
+    assert_ungoverned(&at, " 0");
+    put_reading(&at, g_get_monotonic_time(), listed);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 1");
+    assert_charged(&at, 4096, 0);
     close_container(&at, &arbiter);
 }
 
@@ -340,6 +478,10 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bypass/report", test_report);
     g_test_add_func("/bypass/forked", test_forked);
+    g_test_add_func("/bypass/charged", test_charged);
+    g_test_add_func("/bypass/beyond", test_beyond);
+    g_test_add_func("/bypass/nvidia-charged", test_nvidia_charged);
+    g_test_add_func("/bypass/nvidia-listed", test_nvidia_listed);
     g_test_add_func("/bypass/ancestor", test_ancestor);
     g_test_add_func("/bypass/nvidia", test_nvidia);
     g_test_add_func("/bypass/nvidia-forked", test_nvidia_forked);

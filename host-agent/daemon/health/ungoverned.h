@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the processes of a slice use that no member of its arbiter reports, by the GPU's driver: all
+ * of a process that goes round the door, and what members have beyond what they requested, such as
+ * a driver's own memory. The arbiter reads it in a file, and charges the slice.
+ *
+ * Memory that members have beyond is charged if two looks in a row have seen it, and if it is more
+ * than a driver's rounding. It is not known of drivers that do not say how much of it is shared.
+ */
+#ifndef VGPUD_HEALTH_UNGOVERNED_H
+#define VGPUD_HEALTH_UNGOVERNED_H
+
+#include "host-agent/daemon/engines/arbiter.h"
+#include "host-agent/model/slice.h"
+#include "lib/host_root.h"
+
+typedef struct Ungoverned Ungoverned;
+
+/* Arbiters are told that there is nothing of the kind: what an earlier vgpud has seen is unknown.
+ */
+Ungoverned *ungoverned_new(HostRoot *root);
+
+void ungoverned_free(Ungoverned *ungoverned);
+
+/**
+ * UngovernedLook - at one slice
+ * @members: as its arbiter says
+ * @clients: of the members, as of drm_process_add()
+ * @others: processes that go round the door, of guint
+ * @nvidia, @nvidia_at: as of nvidia_processes(); NULL: the GPU's driver has no such readings
+ */
+typedef struct {
+    const SliceMembers *members;
+    GHashTable *clients;
+    const GArray *others;
+    GHashTable *nvidia;
+    gint64 nvidia_at;
+} UngovernedLook;
+
+void ungoverned_look(Ungoverned *ungoverned, const Slice *slice, const UngovernedLook *look);
+
+/* The arbiter does not answer: what was known stays. */
+void ungoverned_keep(Ungoverned *ungoverned, const Slice *slice);
+
+/* All slices were looked at; those that were not have nothing of the kind. */
+void ungoverned_end_round(Ungoverned *ungoverned);
+
+#endif
