@@ -202,6 +202,31 @@ static bool reply_reserved(struct connection *connection, int error, uint64_t sp
     return reply(connection, &reserved, NULL);
 }
 
+/* What the other members will have returned in a moment; none can return more than it holds. */
+static uint64_t returned_by_others(const struct connection *connection)
+{
+    const GPtrArray *all = connection->slice->connections;
+    uint64_t bytes = 0;
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct connection *other = g_ptr_array_index(all, i);
+
+        if (other != connection && other->joined)
+            bytes += MIN(atomic_load(&other->pages.usage->returned) - other->returned,
+                         other->holding.device);
+    }
+    return bytes;
+}
+
+/* Whether @bytes, which were refused, will be there then. */
+static bool would_fit(const struct connection *connection, uint64_t bytes)
+{
+    const struct ledger *ledger = &connection->slice->ledger;
+    uint64_t used = ledger->used - MIN(ledger->used, returned_by_others(connection));
+
+    return used <= ledger->limit && bytes <= ledger->limit - used;
+}
+
 /* RESERVE and ATTACH: they can take more of the slice's memory. */
 static bool reserve(struct connection *connection, const struct governor_message *message)
 {
@@ -222,6 +247,8 @@ static bool reserve(struct connection *connection, const struct governor_message
     else
         error = ledger_reserve(&slice->ledger, &connection->holding, message->value,
                                message->other != 0, &spilled);
+    if (error == ENOMEM && would_fit(connection, message->value))
+        error = EAGAIN;
     return reply_reserved(connection, error, spilled);
 }
 
@@ -259,6 +286,7 @@ static bool release(struct connection *connection, const struct governor_message
 
     if (!ledger_release(&slice->ledger, &connection->holding, message->value, message->other))
         return drop(connection, "it returned more memory than it holds");
+    connection->returned += message->value - message->other;
     slice_publish_memory(slice);
     return true;
 }

@@ -17,6 +17,7 @@ struct slice;
  * @pidfd: reports its death even if a child has inherited the socket
  * @takes_rights: the kernel does not refuse descriptors that it sends
  * @joined: has been welcomed; @members (by class), @pages and @holding are valid
+ * @returned: bytes of device memory that it has RELEASEd
  * @postponed: a RESERVE or ATTACH that came before all holders of memory had the time to declare it
  */
 struct connection {
@@ -32,6 +33,7 @@ struct connection {
     struct sched_member members[GOVERNOR_CLASSES];
     struct pages pages;
     struct holding holding;
+    uint64_t returned;
 };
 
 /*

@@ -261,6 +261,7 @@ void link_lost(GovernorMember *member)
     member->orphan_room = !limit ? UINT64_MAX : used < limit ? (limit - used) / members : 0;
     member->orphan_spill = spilled < spill ? (spill - spilled) / members : 0;
     member->lost_at = clock_now();
+    spare_forget(member);
     pthread_mutex_lock(&member->lock);
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
         double share = atomic_load(&grant->classes[i].share_ppm) / 1e6;
@@ -277,6 +278,19 @@ void link_lost(GovernorMember *member)
     turn_progress(member);
 }
 
+bool link_wake(GovernorMember *member)
+{
+    return send(member->wake_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+/* Otherwise there is nothing to receive because it is shut down. */
+static bool was_woken(const GovernorMember *member)
+{
+    char byte;
+
+    return recv(member->stop_fd, &byte, 1, MSG_DONTWAIT) == 1;
+}
+
 /* True if the thread must end. */
 static bool stopped(GovernorMember *member, int timeout_ms)
 {
@@ -286,7 +300,7 @@ static bool stopped(GovernorMember *member, int timeout_ms)
     };
 
     poll(fds, 2, timeout_ms);
-    return fds[0].revents != 0;
+    return fds[0].revents && !was_woken(member);
 }
 
 static bool connection_ended(GovernorMember *member)
@@ -305,13 +319,15 @@ static void *link_thread(void *data)
 {
     GovernorMember *member = data;
     int backoff = BACKOFF_MIN_MS;
+    bool looks = false;
 
     for (;;) {
         bool joined = member->link == LINK_JOINED;
 
-        if (stopped(member, joined ? -1 : backoff))
+        if (stopped(member, !joined ? backoff : looks ? SPARE_LOOK_MS : -1))
             return NULL;
         if (joined) {
+            looks = spare_look(member);
             if (connection_ended(member))
                 link_lost(member);
             backoff = BACKOFF_MIN_MS;
@@ -343,15 +359,19 @@ static int start_thread(GovernorMember *member)
 
 bool link_start(GovernorMember *member)
 {
-    member->stop_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (member->stop_fd < 0)
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0)
         return false;
+    member->stop_fd = pair[0];
+    member->wake_fd = pair[1];
     member->stop_inode = inode_of(member->stop_fd);
+    member->wake_inode = inode_of(member->wake_fd);
     errno = start_thread(member);
     if (!errno)
         return true;
-    close(member->stop_fd);
-    member->stop_fd = -1;
+    close_all(pair, 2);
+    member->stop_fd = member->wake_fd = -1;
     return false;
 }
 
@@ -361,6 +381,7 @@ void link_stop(GovernorMember *member)
         shutdown(member->stop_fd, SHUT_RDWR);
         pthread_join(member->thread, NULL);
         close(member->stop_fd);
+        close(member->wake_fd);
     }
     if (member->fd >= 0)
         close(member->fd);
@@ -372,5 +393,7 @@ void link_forget(GovernorMember *member)
         close(member->fd);
     if (member->stop_fd >= 0 && inode_of(member->stop_fd) == member->stop_inode)
         close(member->stop_fd);
-    member->fd = member->stop_fd = -1;
+    if (member->wake_fd >= 0 && inode_of(member->wake_fd) == member->wake_inode)
+        close(member->wake_fd);
+    member->fd = member->stop_fd = member->wake_fd = -1;
 }

@@ -31,6 +31,9 @@ enum link_state {
     LINK_ORPHAN, /* was welcomed; the arbiter is gone */
 };
 
+/* How often the thread looks whether what is kept is used. */
+#define SPARE_LOOK_MS 10
+
 /* Queues whose numbers differ by a multiple of this are one. */
 #define LANE_QUEUES 16
 
@@ -100,12 +103,16 @@ struct lane {
  *
  * @link_lock: over the connection, @held and @objects; taken before @lock
  * @fd: keeps its number from the first welcome on; -1 before
- * @stop_fd: a socket; shutting it down ends the link's thread
+ * @stop_fd: a socket; shutting it down ends the link's thread, and a message of @wake_fd, its peer,
+ * wakes it
  * @clock_offset: how far the arbiter's CLOCK_MONOTONIC is ahead of this process's
- * @fd_inode, @stop_inode: of the two: in a child, their numbers may be of other files by now
+ * @fd_inode, @stop_inode, @wake_inode: of the three: in a child, their numbers may be of other
+ * files by now
  * @link: changes under @link_lock; @link_changed signals it
  * @lost_at: when the arbiter was lost
  * @held, @held_spilled: bytes charged, without those of @objects
+ * @returned: as in @usage; @spare: the part of it that is kept, see spare.c; @spare_uses counts
+ * changes, @spare_seen is that at the last look; @spare_watched: the thread looks again and again
  * @driver: bytes that the driver uses for itself
  * @told_back: something was returned since the arbiter's last answer
  * @objects: shared ones, and those that an arbiter with room would share
@@ -127,13 +134,20 @@ struct GovernorMember {
     pthread_t thread;
     _Atomic int fd;
     int stop_fd;
+    int wake_fd;
     _Atomic int64_t clock_offset;
     _Atomic ino_t fd_inode;
     ino_t stop_inode;
+    ino_t wake_inode;
     _Atomic enum link_state link;
     uint64_t lost_at;
     uint64_t held;
     uint64_t held_spilled;
+    uint64_t spare;
+    uint64_t returned;
+    uint64_t spare_uses;
+    uint64_t spare_seen;
+    bool spare_watched;
     uint64_t driver;
     bool told_back;
     struct governor_object *objects;
@@ -162,6 +176,8 @@ void link_stop(GovernorMember *member);
 void link_forget(GovernorMember *member);
 /* There is no arbiter: its last values apply. */
 void link_lost(GovernorMember *member);
+/* The thread calls spare_look() soon. False: it cannot be woken. */
+bool link_wake(GovernorMember *member);
 /* messages.c */
 /* Never waits; a hint that finds no room is lost. */
 void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t value,
@@ -198,6 +214,21 @@ enum governor_memory memory_take_alone(GovernorMember *member, uint64_t bytes, b
 uint64_t memory_uncharge(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
 /* Tells the arbiter, if there is one, that @bytes that are not counted any more are free. */
 void memory_freed(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
+
+/* spare.c; all but spare_look() under link_lock. */
+/* So much more is returned, or less. Before a RELEASE of it. */
+void spare_returned(GovernorMember *member, int64_t bytes);
+/* Keeps @bytes that are not counted any more. False: they have to be reported. */
+bool spare_keep(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
+/* Takes @bytes of what is kept. False: it is not enough. */
+bool spare_take(GovernorMember *member, uint64_t bytes);
+/* Reports all that is kept to the arbiter. */
+void spare_report(GovernorMember *member);
+/* Of the thread, now and then: reports it if nothing has changed since. False: until it is woken.
+ */
+bool spare_look(GovernorMember *member);
+/* The arbiter that it was charged by is gone. */
+void spare_forget(GovernorMember *member);
 
 /* fork.c: makes a child a member of its own. */
 void fork_renew(GovernorMember *member);

@@ -7,8 +7,12 @@
 
 #include "clock.h"
 
+#include <errno.h>
+
 /* A restarted arbiter is back within that time. */
 #define RETURN_NS (500 * NS_PER_MS)
+/* Others may be slow to return what they keep, or be stopped. */
+#define SPARE_MOST_NS (250 * NS_PER_MS)
 
 static void charge(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
 {
@@ -63,6 +67,20 @@ static void wait_for_loss(GovernorMember *member)
         pthread_cond_wait(&member->link_changed, &member->link_lock);
 }
 
+/* Until other members have returned what they keep. */
+static bool ask_again(GovernorMember *member, const struct governor_message *request,
+                      struct governor_message *answer)
+{
+    const struct timespec pause = {.tv_nsec = SPARE_LOOK_MS * NS_PER_MS / 2};
+    uint64_t until = clock_now() + SPARE_MOST_NS;
+    bool answered;
+
+    while ((answered = link_ask(member, request, answer)) && answer->value == EAGAIN &&
+           clock_now() < until)
+        nanosleep(&pause, NULL);
+    return answered;
+}
+
 bool memory_ask(GovernorMember *member, const struct governor_message *request,
                 struct governor_message *answer)
 {
@@ -71,30 +89,40 @@ bool memory_ask(GovernorMember *member, const struct governor_message *request,
     do {
         if (member->link != LINK_JOINED)
             continue;
-        answered = link_ask(member, request, answer);
+        /* It must not stand in the way of this member's own request. */
+        spare_report(member);
+        answered = ask_again(member, request, answer);
         if (!answered)
             wait_for_loss(member);
     } while (!answered && (member->link == LINK_JOINED || wait_for_return(member)));
     return answered;
 }
 
-enum governor_memory governor_member_reserve(GovernorMember *member, uint64_t bytes, bool may_spill)
+static enum governor_memory ask_for(GovernorMember *member, uint64_t bytes, bool may_spill)
 {
     struct governor_message request = {.version = GOVERNOR_PROTOCOL_VERSION,
                                        .type = GOVERNOR_RESERVE,
                                        .value = bytes,
                                        .other = may_spill};
-    enum governor_memory kind = GOVERNOR_MEMORY_NONE;
     struct governor_message answer;
+
+    if (!memory_ask(member, &request, &answer))
+        return memory_take_alone(member, bytes, may_spill);
+    if (answer.value)
+        return GOVERNOR_MEMORY_NONE;
+    return answer.other ? GOVERNOR_MEMORY_SPILL : GOVERNOR_MEMORY_DEVICE;
+}
+
+enum governor_memory governor_member_reserve(GovernorMember *member, uint64_t bytes, bool may_spill)
+{
+    enum governor_memory kind = GOVERNOR_MEMORY_DEVICE;
 
     fork_check(member);
     if (!bytes)
         return GOVERNOR_MEMORY_DEVICE;
     pthread_mutex_lock(&member->link_lock);
-    if (!memory_ask(member, &request, &answer))
-        kind = memory_take_alone(member, bytes, may_spill);
-    else if (!answer.value)
-        kind = answer.other ? GOVERNOR_MEMORY_SPILL : GOVERNOR_MEMORY_DEVICE;
+    if (!spare_take(member, bytes))
+        kind = ask_for(member, bytes, may_spill);
     charge(member, bytes, kind);
     pthread_mutex_unlock(&member->link_lock);
     return kind;
@@ -121,17 +149,22 @@ void memory_freed(GovernorMember *member, uint64_t bytes, enum governor_memory k
 
     if (!bytes)
         return;
-    if (member->link == LINK_JOINED)
-        link_tell_back(member, &release);
-    else
+    if (member->link != LINK_JOINED) {
         give_alone(member, bytes, kind);
+        return;
+    }
+    if (kind == GOVERNOR_MEMORY_DEVICE)
+        spare_returned(member, (int64_t)bytes);
+    link_tell_back(member, &release);
 }
 
 void governor_member_release(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
 {
     fork_check(member);
     pthread_mutex_lock(&member->link_lock);
-    memory_freed(member, memory_uncharge(member, bytes, kind), kind);
+    bytes = memory_uncharge(member, bytes, kind);
+    if (!spare_keep(member, bytes, kind))
+        memory_freed(member, bytes, kind);
     pthread_mutex_unlock(&member->link_lock);
 }
 
@@ -177,11 +210,15 @@ static void await_returns(GovernorMember *member)
 
 void governor_member_memory(GovernorMember *member, uint64_t *limit, uint64_t *used)
 {
+    uint64_t spare;
+
     fork_check(member);
     pthread_mutex_lock(&member->link_lock);
     if (member->told_back)
         await_returns(member);
-    pthread_mutex_unlock(&member->link_lock);
+    spare = member->spare;
     *limit = atomic_load_explicit(&member->grant->memory_limit, memory_order_relaxed);
     *used = atomic_load_explicit(&member->grant->memory_used, memory_order_relaxed);
+    pthread_mutex_unlock(&member->link_lock);
+    *used -= spare < *used ? spare : *used;
 }

@@ -31,6 +31,7 @@ bool state_init(GovernorMember *member)
     locks_init(member);
     member->fd = -1;
     member->stop_fd = -1;
+    member->wake_fd = -1;
     member->grant = page_new();
     member->usage = page_new();
     member->fork_word = page_new();
@@ -94,6 +95,7 @@ bool state_renew(GovernorMember *member)
     locks_init(member);
     member->held = member->held_spilled = 0;
     member->driver = 0;
+    spare_forget(member);
     member->objects = NULL;
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         renew_lane(&member->lanes[i]);

@@ -199,6 +199,11 @@ struct governor_usage {
      * where members of an earlier version write it.
      */
     _Atomic uint64_t came_at_ns[GOVERNOR_CLASSES];
+    /*
+     * Bytes of device memory that were RELEASEd over this connection, or will be in some ten
+     * milliseconds. The member may use those again without asking.
+     */
+    _Atomic uint64_t returned;
 };
 
 enum governor_message_type {
@@ -238,8 +243,12 @@ enum governor_message_type {
      * clock.
      */
     GOVERNOR_WELCOME = 64,
-    GOVERNOR_REFUSED,  /* answer to JOIN, then the connection ends; value: errno */
-    GOVERNOR_RESERVED, /* value: 0, or errno (ENOMEM: beyond the limit); other: bytes to spill */
+    GOVERNOR_REFUSED, /* answer to JOIN, then the connection ends; value: errno */
+    /*
+     * value: 0, or errno; other: bytes to spill. ENOMEM: beyond the limit. EAGAIN: not when other
+     * members' RELEASEs, which are on their way, will have come.
+     */
+    GOVERNOR_RESERVED,
 };
 
 /*

@@ -56,9 +56,8 @@ $(LOAD_OUT)/governor-load: $(LOAD_OBJECTS) $(addprefix $(GUEST_OUT)/,vk-dispatch
 $(CUDA_ON_CARD)/both-load: tests/bench/cuda/both-load.c tests/bench/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c $(LOAD_OUT)/governor-load
 	@mkdir -p $(@D)
 	objcopy --redefine-sym main=vulkan_main $(LOAD_OUT)/main.o $@-vulkan.o
-	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -I$(CUDA_FAKE_SRC) -I$(CUDA_TEST_SRC) \
-		-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"' -Dmain=cuda_main -c -o $@-cuda.o tests/bench/cuda/cuda-load.c
-	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_TEST_SRC) -o $@ $< $(CUDA_TEST_SRC)/spin.c $@-vulkan.o $@-cuda.o \
+	$(CUDA_CARD_CC) -Dmain=cuda_main -c -o $@-cuda.o tests/bench/cuda/cuda-load.c
+	$(CUDA_CARD_CC) -o $@ $< $(CUDA_TEST_SRC)/spin.c $@-vulkan.o $@-cuda.o \
 		$(filter-out %/main.o,$(LOAD_OBJECTS)) $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o) \
 		-L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl -lvulkan -lm
 
@@ -74,9 +73,9 @@ bench-cuda:
 
 bench-cuda-programs: governor $(CUDA_TEST)/test-deadlocks $(CUDA_DOORS) $(BENCH_OUT)/cuda-load
 
-$(BENCH_OUT)/cuda-load: $(BENCH_SRC)/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c | $(CUDA_TEST)/real/libcuda.so.1
+$(BENCH_OUT)/cuda-load: $(CUDA_LOAD_SRCS) | $(CUDA_TEST)/real/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CUDA_CARD_PROGRAM)
+	$(CUDA_CARD_CC) -o $@ $^ -ldl
 
 # make bench-first-touch: exits of a guest that touches device memory for the first time, with the driver's patch and without.
 .PHONY: bench-first-touch

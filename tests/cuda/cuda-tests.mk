@@ -138,19 +138,20 @@ $(CUDA_TEST)/plain/libcuda.so: $(CUDA_TEST)/plain/libcuda.so.1
 CUDA_ON_CARD := build/on-card
 CUDA_ON_CARD_REAL ?= $(CUDA_TEST_REAL)
 $(eval $(call cuda_library,$(CUDA_ON_CARD),$(CUDA_ON_CARD_REAL),$(CURDIR)/$(CUDA_ON_CARD),$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
-CUDA_CARD_PROGRAM = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -I$(CUDA_FAKE_SRC) -I$(CUDA_TEST_SRC) \
-	-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
+CUDA_CARD_CC = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -I$(CUDA_FAKE_SRC) -I$(CUDA_TEST_SRC) \
+	-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"'
+CUDA_LOAD_SRCS := tests/bench/cuda/cuda-load.c tests/bench/cuda/by-name.c $(CUDA_TEST_SRC)/spin.c
 
 .PHONY: cuda-on-card
 cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe cuda-load both-load vgpu-suspend) $(GOVERNOR_OUT)/vgpu-arbiter
 
 $(CUDA_ON_CARD)/card-probe: $(CUDA_TEST_SRC)/card-probe.c $(CUDA_TEST_SRC)/spin.c
 	@mkdir -p $(@D)
-	$(CUDA_CARD_PROGRAM)
+	$(CUDA_CARD_CC) -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
 
-$(CUDA_ON_CARD)/cuda-load: tests/bench/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c
+$(CUDA_ON_CARD)/cuda-load: $(CUDA_LOAD_SRCS)
 	@mkdir -p $(@D)
-	$(CUDA_CARD_PROGRAM)
+	$(CUDA_CARD_CC) -o $@ $^ -ldl
 
 $(CUDA_ON_CARD)/vgpu-suspend: $(CUDA_SUSPEND_SRCS)
 	@mkdir -p $(@D)

@@ -7,6 +7,8 @@
  * - loop NS LAUNCHES S: kernels of NS until it waits for LAUNCHES of them, for S seconds after the
  *   first one. "copy" as NS: copies that take the fake card 2 ms
  * - start: how long it takes to have a context
+ * - memory N: takes and gives back 2 MiB so many times, beside 100 others that it keeps; the mean,
+ *   in us
  * - hold BYTES S: takes pieces of BYTES until there are none, and keeps them for S seconds
  * - flood NS N: launches that it does not wait for: how far ahead of the fake card it got
  * - peek: what the fake card has given out, now and at most
@@ -28,6 +30,7 @@ int cuCtxCreate_v2(handle *context, unsigned int flags, int device);
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, handle stream);
 int cuStreamSynchronize(handle stream);
 int cuMemAlloc_v2(uint64_t *at, size_t bytes);
+int cuMemFree_v2(uint64_t at);
 int cuMemAllocHost_v2(void **at, size_t bytes);
 void burst(unsigned int count);
 
@@ -36,6 +39,7 @@ void burst(unsigned int count);
 #define COPY_NS    2000000u
 #define COPY_BYTES (12 * COPY_NS)
 #define UNIT_NS    10000u
+#define PIECE      (2u << 20)
 
 static uint64_t now(void)
 {
@@ -152,6 +156,28 @@ static void start(void)
     printf("%.3f\n", (double)(now() - from) / 1e6);
 }
 
+static void take_and_give(unsigned int count)
+{
+    uint64_t at;
+
+    for (unsigned int i = 0; i < count; i++)
+        check(cuMemAlloc_v2(&at, PIECE) || cuMemFree_v2(at));
+}
+
+/* With some others that are kept, as programs have. */
+static void memory(unsigned int count)
+{
+    uint64_t at, from;
+
+    context();
+    for (unsigned int i = 0; i < 100; i++)
+        check(cuMemAlloc_v2(&at, PIECE));
+    take_and_give(100);
+    from = now();
+    take_and_give(count);
+    printf("%.3f\n", (double)(now() - from) / 1e3 / count);
+}
+
 static void hold(size_t bytes, unsigned int seconds)
 {
     unsigned int pieces = 0, refused = 0;
@@ -186,6 +212,8 @@ int main(int argc, char **argv)
         flood(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
     else if (argc == 2 && !strcmp(argv[1], "start"))
         start();
+    else if (argc == 3 && !strcmp(argv[1], "memory"))
+        memory((unsigned int)atoi(argv[2]));
     else if (argc == 4 && !strcmp(argv[1], "hold"))
         hold(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
     else if (argc == 2 && !strcmp(argv[1], "peek"))
