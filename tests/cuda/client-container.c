@@ -27,6 +27,7 @@ int main(void)
                                         "libnvidia-ml.so"};
     size_t available, total;
     unsigned int pieces = 0;
+    const char *stays = getenv("CLIENT_STAYS");
     uint64_t at;
     void *context;
 
@@ -42,13 +43,13 @@ int main(void)
         pieces++;
     printf("%zu MiB, %u pieces\n", total / MIB, pieces);
     fflush(stdout);
-    while (getenv("CLIENT_STAYS") && !strcmp(getenv("CLIENT_STAYS"), "calls")) {
+    while (stays && !strcmp(stays, "calls")) {
         if (cuMemGetInfo_v2(&available, &total))
             return 3;
         write(STDOUT_FILENO, ".", 1);
         usleep(10000);
     }
-    if (getenv("CLIENT_STAYS"))
+    if (stays && *stays)
         pause();
     return 0;
 }

@@ -157,23 +157,23 @@ point('podman: a container that is killed gives its memory back', sub {
     return prints($held, podman('', "$small:O $program"));
 });
 
-# The driver's own library goes before ours. Everybody sees the same card, and each other.
+# The driver's own library goes before ours. Everybody sees the same card, and each other; so do the readings.
 point('podman: what goes round the door is reported, and its slice is charged', sub {
     my $shared = '/run/fake-card';
     my $see = "-e FAKE_CUDA_CARD=$shared -v $shared:$shared --pid host";
-    host("touch $shared");
+    host("touch $shared; systemctl stop vgpu-nvidia-readings.service");
     my $job = VGPU::Lab::host_job(podman("$see -e CLIENT_STAYS=1 -e LD_PRELOAD=/usr/lib/mdev-vgpu/real/libcuda.so.1", "$small:O $program"));
     VGPU::Slice::soon(sub {
         host("FAKE_CUDA_PCI=$gpu FAKE_CUDA_CARD=$shared /usr/lib/mdev-vgpu/vgpu-nvidia-readings --once");
         return VGPU::Slice::in_arbiter($gpu, $web)->{vram_ungoverned} >= 512 * 2**20;
     }, 'it is not charged');
     my $said = host("journalctl -q -u vgpud --no-pager | grep 'without the slice.s governor'");
-    my $governed = host("podman exec cuda-$$ $program 2>&1", fail => 1, timeout => 120);
+    my $governed = host("podman exec -e CLIENT_STAYS= -e LD_PRELOAD= cuda-$$ $program 2>&1", fail => 1, timeout => 120);
     die "a program of the same slice gets memory:\n$governed" if $governed =~ /[1-9]\d* pieces/;
     host("podman kill -s KILL cuda-$$", timeout => 120);
     given_back();
     VGPU::Slice::soon(sub { !VGPU::Slice::in_arbiter($gpu, $web)->{vram_used} }, 'its memory is charged still');
-    host("rm $shared");
+    host("rm $shared; systemctl start vgpu-nvidia-readings.service");
     return $said . $governed . prints($held, podman('', "$small:O $program"));
 });
 
