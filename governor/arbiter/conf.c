@@ -107,7 +107,6 @@ static void add_slice(struct arbiter *arbiter, const char *id,
     g_hash_table_insert(arbiter->slices, slice->id, slice);
     if (read_ungoverned(arbiter, id, &ungoverned))
         slice->ungoverned.gpu_ns = ungoverned.gpu_ns;
-    load_ungoverned(arbiter, id);
 }
 
 static void load_slice(struct arbiter *arbiter, const char *id)
@@ -134,6 +133,7 @@ static void load_slice(struct arbiter *arbiter, const char *id)
         slice_change(slice, &settings);
     else
         add_slice(arbiter, id, &settings);
+    load_ungoverned(arbiter, id);
 }
 
 static bool load_by(struct arbiter *arbiter, const char *name, const char *suffix,

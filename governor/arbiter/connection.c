@@ -218,7 +218,7 @@ static uint64_t returned_by_others(const struct connection *connection)
     return bytes;
 }
 
-/* Whether @bytes, which were refused, will be there then. */
+/* Whether @bytes, which were refused, will fit then. */
 static bool would_fit(const struct connection *connection, uint64_t bytes)
 {
     const struct ledger *ledger = &connection->slice->ledger;

@@ -48,7 +48,10 @@ static const char *spill_kind(const struct slice *slice)
     return "spill";
 }
 
-/* The time of compute engines; that of others beside it. All other numbers are sums. */
+/*
+ * The time of compute engines, by members and not; that of others beside it. All other numbers are
+ * sums.
+ */
 static void add_time(GString *text, const struct slice *slice)
 {
     uint64_t submissions = 0, waited = 0, throttled = 0;
@@ -61,7 +64,7 @@ static void add_time(GString *text, const struct slice *slice)
     g_string_append_printf(text,
                            "\"gpu_ns\":%" G_GUINT64_FORMAT ",\"copy_ns\":%" G_GUINT64_FORMAT
                            ",\"video_ns\":%" G_GUINT64_FORMAT,
-                           slice->scheduled[GOVERNOR_CLASS_COMPUTE]->gpu_ns,
+                           slice->scheduled[GOVERNOR_CLASS_COMPUTE]->gpu_ns + slice->ungoverned_ns,
                            slice->scheduled[GOVERNOR_CLASS_COPY]->gpu_ns,
                            slice->scheduled[GOVERNOR_CLASS_VIDEO]->gpu_ns);
     g_string_append_printf(text,

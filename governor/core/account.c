@@ -58,7 +58,6 @@ void scheduler_charge(struct scheduler *scheduler, struct sched_slice *slice, ui
 
     if (slice->capped)
         most = MIN(most, GOVERNOR_IN_FLIGHT_MOST_NS + slice->cap.balance_ns);
-    slice->gpu_ns += ns;
     if (most > 0)
         charge_slice(scheduler, slice, (uint64_t)MIN((double)ns, most));
 }

@@ -223,7 +223,8 @@ void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *m
 
 /*
  * Processes of @slice that are no members have used @ns of the engines: its members pay for them,
- * up to a debt of GOVERNOR_IN_FLIGHT_MOST_NS.
+ * up to a debt of GOVERNOR_IN_FLIGHT_MOST_NS. It is not in @gpu_ns, from which leases and the lower
+ * classes' minimum are counted.
  */
 void scheduler_charge(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns);
 

@@ -245,8 +245,8 @@ enum governor_message_type {
     GOVERNOR_WELCOME = 64,
     GOVERNOR_REFUSED, /* answer to JOIN, then the connection ends; value: errno */
     /*
-     * value: 0, or errno; other: bytes to spill. ENOMEM: beyond the limit. EAGAIN: not when other
-     * members' RELEASEs, which are on their way, will have come.
+     * value: 0, or errno; other: bytes to spill. ENOMEM: beyond the limit. EAGAIN: beyond
+     * the limit until other members' RELEASEs arrive, which are on their way.
      */
     GOVERNOR_RESERVED,
 };

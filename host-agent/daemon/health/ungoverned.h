@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the processes of a slice use that no member of its arbiter reports, by the GPU's driver: all
- * of a process that goes round the door, and what members have beyond what they requested, such as
- * a driver's own memory. The arbiter reads it in a file, and charges the slice.
+ * Use of the GPU by the processes of a slice that no member of its arbiter reports, from the GPU's
+ * driver: all use by processes that go round the door, and memory that members have beyond what
+ * they requested, such as a driver's own. The arbiter reads it in a file, and charges the slice.
  *
  * Memory that members have beyond is charged if two looks in a row have seen it, and if it is more
  * than a driver's rounding. It is not known of drivers that do not say how much of it is shared.
@@ -16,8 +16,7 @@
 
 typedef struct Ungoverned Ungoverned;
 
-/* Arbiters are told that there is nothing of the kind: what an earlier vgpud has seen is unknown.
- */
+/* Arbiters are told that there is no such use: an earlier vgpud's counters are not known. */
 Ungoverned *ungoverned_new(HostRoot *root);
 
 void ungoverned_free(Ungoverned *ungoverned);
@@ -42,7 +41,7 @@ void ungoverned_look(Ungoverned *ungoverned, const Slice *slice, const Ungoverne
 /* The arbiter does not answer: what was known stays. */
 void ungoverned_keep(Ungoverned *ungoverned, const Slice *slice);
 
-/* All slices were looked at; those that were not have nothing of the kind. */
+/* The round is over: slices that were not looked at have no such use. */
 void ungoverned_end_round(Ungoverned *ungoverned);
 
 #endif

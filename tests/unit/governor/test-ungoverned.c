@@ -170,6 +170,37 @@ static void test_cap(void)
     free_sim(sim);
 }
 
+/* What one of the lower slices owes leaves the others of them their minimum. */
+static void test_minimum(void)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+    unsigned charges = 0;
+    double usual, beside;
+
+    sim_init(sim, POLICY_SHARES);
+    for (unsigned i = 0; i < 3; i++)
+        sim_add(sim, 1, BATCH)->async = true;
+    sim->tenants[0].slice->settings.priority = 1;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    usual = (double)sim->tenants[2].done_ns / NS_PER_S;
+    sim_reset_counts(sim);
+    for (unsigned i = 0; i < 20000; i++) {
+        if (sim->scheduler.lease.holder == sim->tenants[1].slice) {
+            scheduler_charge(&sim->scheduler, sim->tenants[1].slice, NS_PER_S);
+            charges++;
+        }
+        sim_run(sim, NS_PER_MS / 2);
+    }
+    g_assert_cmpuint(charges, >, 0);
+    beside = (double)sim->tenants[2].done_ns / NS_PER_S;
+    g_test_message("%.3f s, usually %.3f s; %u charges", beside, usual, charges);
+    g_assert_cmpfloat(usual, >, 0.1);
+    g_assert_cmpfloat(beside, >, 0.9 * usual);
+    free_sim(sim);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -179,5 +210,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/ungoverned/time", test_time);
     g_test_add_func("/governor/ungoverned/debt", test_debt);
     g_test_add_func("/governor/ungoverned/cap", test_cap);
+    g_test_add_func("/governor/ungoverned/minimum", test_minimum);
     return g_test_run();
 }
