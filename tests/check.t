@@ -61,8 +61,8 @@ sub reasons {
     return VGPU::Check::Verdict::reasons(bless { dir => $dir, name => 'red', faults => ['x is red'] }, 'VGPU::Check::Step');
 }
 
-is(scalar(() = reasons(1)), 50, 'a red point that is alone is told at length');
-is(scalar(() = reasons(3)), 28, 'three have to be short');
+is(scalar(() = reasons(1)), 51, 'a red point that is alone is told at length');
+is(scalar(() = reasons(3)), 29, 'three have to be short');
 
 sub plan_of {
     my ($plan, $map) = @_;
@@ -127,7 +127,10 @@ like($said, qr/\| not ok 3 - b\n   \| # why/, 'says why');
 ($status, $said) = run_step("$good echo; echo '**'; echo 'ERROR:a.c:9: b'; echo Dubious; for i in 1 2 3 4 5 6; do echo \$i; done; exit 1");
 like($said, qr/status 1\n   \| ERROR:a.c:9: b\n   all of it/, 'or shows the assertion that failed');
 ($status, $said) = run_step("$good echo 'not ok 3 - b'; echo '# why'; exit 1");
-like($said, qr/slowest.*   \| not ok 3 - b\n   \| # why\n   x: it ended with status 1\n\z/s, 'and again at the end');
+like($said, qr/slowest.*   \| not ok 3 - b\n   \| # why\n   the first: not ok 3 - b: why\n   x: it ended with status 1\n\z/s, 'and again at the end');
+write_file('red.log', "ok 1\nnot ok 2 - bad\n#   Failed test 'bad'\n#   at /x/Test.pm line 49.\n# nothing was seen: 0 KiB\n# more\n");
+like(join('', VGPU::Check::Verdict::reasons(bless { dir => $dir, name => 'red', faults => ['x is red'] }, 'VGPU::Check::Step')),
+    qr/   the first: not ok 2 - bad: nothing was seen: 0 KiB\n   red: x is red\n\z/, 'with the reason itself in the last lines');
 ($status, $said) = run_step("$good seq 30; echo waited in vain; echo Dubious, test returned 2; seq 31 60; exit 1");
 like($said, qr/status 1\n   \| 17\n.*\| 30\n   \| waited in vain\n   all of it/s, 'or the last lines of a test that died');
 ($status, $said) = run_step('sleep 60', limit => 1);

@@ -91,6 +91,14 @@ sub excerpt {
     return @said;
 }
 
+# The first red point and why, in a line: CI may show no more than the end.
+sub first_reason {
+    my ($point, @follow) = @_ ? @_ : return;
+    my ($why) = grep { !/^\s*$|^\s*#\s+(?:Failed test|at .* line \d+\.)/ } @follow;
+    ($point, $why) = map { s/^\s*(?:# )?|\s+$//gr } $point, $why // '';
+    return "   the first: $point" . ($why eq '' ? '' : ": $why") . "\n";
+}
+
 # What an ended step that is red says last, in as many lines as CI shows. The more points are red, the fewer lines has each:
 # what came after the first failure is often its consequence.
 sub reasons {
@@ -101,7 +109,9 @@ sub reasons {
         last if @said <= 60;
     }
     splice @said, 60 if @said > 60;
-    return ((map { "   | $_" } @said), (map { "   $step->{name}: $_\n" } @{ $step->{faults} }));
+    my ($at) = grep { $said[$_] =~ /^\s*not ok\b/ } 0 .. $#said;
+    my @first = defined $at ? first_reason(@said[$at .. $#said]) : ();
+    return ((map { "   | $_" } @said), @first, (map { "   $step->{name}: $_\n" } @{ $step->{faults} }));
 }
 
 1;
