@@ -16,8 +16,8 @@ KUBE_PKG_LIBS = $(call once,KUBE_PKG_LIBS,pkg-config --libs $(KUBE_PKGS))
 KUBE_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
 KUBE_PROTO := $(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/proto/%.pb-c.c,$(wildcard $(KUBE_SRC)/proto/*.proto))
-# The messages for the fake kubelet.
-KUBE_PYTHON := $(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/python/%_pb2.py,$(wildcard $(KUBE_SRC)/proto/*.proto))
+# The messages for the fake kubelet, and for what asks a container runtime.
+KUBE_PYTHON := $(patsubst %.proto,$(KUBE_OUT)/python/%_pb2.py,$(notdir $(wildcard $(KUBE_SRC)/proto/*.proto $(KUBE_TESTS)/*.proto)))
 KUBE_SOURCES := $(wildcard $(KUBE_SRC)/*.c $(KUBE_SRC)/*/*.c)
 # Of lib/, under the sanitizers.
 KUBE_LIB := $(addprefix $(LIB_SRC)/,conf.c host_root.c)
@@ -69,6 +69,10 @@ $(KUBE_OUT)/python/%_pb2.py: $(KUBE_SRC)/proto/%.proto
 	@mkdir -p $(@D)
 	protoc --python_out=$(@D) -I$(<D) $<
 
+$(KUBE_OUT)/python/%_pb2.py: $(KUBE_TESTS)/%.proto
+	@mkdir -p $(@D)
+	protoc --python_out=$(@D) -I$(<D) $<
+
 kubernetes-tests: kubernetes build/host-agent/vgpud $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) $(KUBE_PYTHON)
 
 $(KUBE_OUT)/asan/vgpu-kubelet: $(KUBE_OUT)/asan/$(KUBE_SRC)/main.o $(KUBE_ASAN)
@@ -88,7 +92,7 @@ KUBE_IN_L1 := $(KUBE_OUT)/in-l1
 kubernetes-in-l1: $(KUBE_PYTHON)
 	rm -rf $(KUBE_IN_L1)
 	$(MAKE) --no-print-directory install-kubernetes DESTDIR=$(KUBE_IN_L1)
-	install -D -m 0755 -t $(KUBE_IN_L1)/opt/kubernetes/$(KUBE_TESTS) $(KUBE_TESTS)/node
+	install -D -m 0755 -t $(KUBE_IN_L1)/opt/kubernetes/$(KUBE_TESTS) $(addprefix $(KUBE_TESTS)/,cri node)
 	install -D -m 0644 -t $(KUBE_IN_L1)/opt/kubernetes/$(KUBE_TESTS)/lib $(wildcard $(KUBE_TESTS)/lib/*.py)
 	install -D -m 0644 -t $(KUBE_IN_L1)/opt/kubernetes/$(KUBE_OUT)/python $(KUBE_PYTHON)
 

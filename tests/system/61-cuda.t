@@ -1,15 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The CUDA door in podman's and docker's containers, with everything as it is installed but NVIDIA's part: the GPU is a
+# The CUDA door in podman's, docker's and containerd's containers, with everything as it is installed but NVIDIA's part: the GPU is a
 # virtio-gpu that is bound to a module of the tests called nvidia (tests/fake-cuda/module), and its driver is the fake one
 # (tests/fake-cuda), installed under the names of NVIDIA's files. A program that knows nothing of slices is held to its
-# slice, in an image with its own loader, and in one that brings its own libcuda.
-# Rig: --gpus 2
+# slice, in an image with its own loader, and in one that brings its own libcuda. containerd is asked as a kubelet asks it.
+# Rig: --gpus 2 --packages tests/system/kubernetes/packages.txt
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::Containerd;
 use VGPU::Podman;
 use VGPU::Slice;
 use VGPU::Test;
@@ -70,6 +71,7 @@ sub refused {
 point('a GPU at a driver called nvidia, which the fake driver serves, is shared', sub {
     VGPU::Command::run([VGPU::Lab::rig('build', '--kernel', $VGPU::Lab::kernel, '--', 'sh', '-c', 'make -s cuda-in-l1 KVER=$(ls /lib/modules | head -n 1)')],
         timeout => 900, name => '[build] make cuda-in-l1');
+    VGPU::Containerd::install();
     VGPU::Slice::mount_image(@storage);
     VGPU::Command::run([VGPU::Lab::rig('put', "build/cuda-in-l1/$_->[0]", "$_->[1]/")])
         for ['client-container', $VGPU::Slice::programs], ['nvidia.ko', '/run'], ['libcuda.so.570.1', $libraries], ['libnvidia-ml.so.570.1', $libraries];
@@ -93,15 +95,9 @@ SH
 });
 
 point('two images: one without a libcuda, one that brings its own', sub {
-    return host(<<"SH", timeout => 120);
+    VGPU::Containerd::small_tree($_) for $small, $own;
+    return host(<<"SH");
 set -e
-for root in $small $own; do
-    mkdir -p \$root$libraries \$root/usr/lib64 \$root/usr/bin \$root/opt \$root/run \$root/dev \$root/proc \$root/sys \$root/etc \$root/tmp
-    ln -sfn usr/lib \$root/lib
-    ln -sfn usr/lib64 \$root/lib64
-    cp -L $image/lib64/ld-linux-x86-64.so.2 \$root/usr/lib64/
-    cp -L $image$libraries/libc.so.6 \$root$libraries/
-done
 mkdir -p $own$compat
 cp $libraries/libcuda.so.570.1 $own$compat/libcuda.so.1
 cp $libraries/libnvidia-ml.so.570.1 $own$compat/libnvidia-ml.so.1
@@ -201,7 +197,25 @@ SH
     return $seen . refused(docker("-v $libraries/libcuda.so.570.1:$libraries/libcuda.so.1:ro") . " $program", qr/also given NVIDIA's driver/);
 });
 
+# What a kubelet has the runtime do for a pod whose claim or seat is this slice.
+point('containerd: pods with the same images, read-only, the refusal, and a pod that is removed', sub {
+    VGPU::Containerd::start($small);
+    VGPU::Containerd::import_tree('own', $own);
+    my $words = sub { my ($image, $options) = @_; return VGPU::Containerd::words('web', "$card $options localhost/$image:1") . " $program" };
+    my $seen = prints($held, $words->('small', ''));
+    $seen .= prints($held, $words->('small', '--read-only'));
+    $seen .= prints($held, $words->('own', $with_own));
+    $seen .= refused($words->('small', "-v $libraries/libcuda.so.570.1:$libraries/libcuda.so.1:ro"), qr/also given NVIDIA's driver/);
+    my $job = VGPU::Lab::host_job($words->('small', '-e CLIENT_STAYS=1'));
+    VGPU::Slice::soon(sub { VGPU::Slice::in_arbiter($gpu, $web)->{vram_used} == 64 * 2**20 }, 'it has not taken its memory');
+    host('pkill -INT -f tests/kubernetes/cri');
+    VGPU::Slice::soon(sub { !VGPU::Slice::in_arbiter($gpu, $web)->{vram_used} }, 'its memory is not given back');
+    given_back();
+    return $seen;
+});
+
 point('nothing is left', sub {
+    VGPU::Containerd::stop();
     host("systemctl stop @units; rm -r /etc/docker; systemctl mask @units", timeout => 120);
     ctl('slice remove web');
     VGPU::Slice::must_have_gone($gpu, $web);
@@ -218,7 +232,7 @@ rm -r $readings /run/vgpu/readings
 systemctl daemon-reload
 rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1
 ldconfig
-rm -r $small $own
+rm -r $small $own /opt/kubernetes
 SH
     VGPU::Slice::unmount_image(@storage);
     return '';

@@ -9,6 +9,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::Containerd;
 use VGPU::Host;
 use VGPU::Load;
 use VGPU::Podman;
@@ -61,13 +62,9 @@ sub loading {
 my ($pod, $capped, $other, $vm);
 
 point('a node with vgpu-kubelet: its card is a device in the API', sub {
-    VGPU::Slice::mount_image($storage);
+    VGPU::Slice::mount_image($storage, $VGPU::Containerd::storage);
     VGPU::Load::install();
-    my $top = VGPU::Lab::top();
-    VGPU::Command::run([VGPU::Lab::rig('build', '--with', 'tests/kubernetes/packages.txt', '--', 'make', '-s', 'kubernetes-in-l1')],
-        timeout => 900, name => '[build] make kubernetes-in-l1');
-    VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"', "$top/build/kubernetes/in-l1",
-        VGPU::Lab::rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')], timeout => 120);
+    VGPU::Containerd::install();
     host("sed -i 's/^mode=shared\$/&\\npool=kubernetes/' /etc/vgpu/gpus.conf && vgpuctl reload", timeout => 120);
     host(<<"SH", timeout => 120);
 set -e
@@ -92,6 +89,20 @@ point('a claim of 64 MiB and 20 %: a container computes by the CDI device of the
     my $said = encode_json($slice);
     die "$said\n" if $slice->{Vram} != 64 * $mib || $slice->{Compute} != 20 || $slice->{Door} ne 'guarded';
     return "$said\n" . VGPU::Podman::computes($pod);
+});
+
+# The kubelet gives the runtime the names that it was told.
+point('containerd: a pod\'s container computes by the same CDI device, and sees the claim\'s memory', sub {
+    my $small = '/run/image-small';
+    VGPU::Containerd::small_tree($small);
+    VGPU::Containerd::start($small);
+    my $words = VGPU::Containerd::words($pod, "-v $VGPU::Slice::image/usr:/usr:ro localhost/small:1");
+    my $said = VGPU::Compute::verdict(host("$words $VGPU::Slice::compute 2>&1", timeout => 240));
+    my $heap = VGPU::Slice::heap(host("$words sh -c '$VGPU::Slice::vulkaninfo'", timeout => 240));
+    VGPU::Containerd::stop();
+    host("rm -r $small");
+    die "the heap has $heap bytes\n" if $heap != 64 * $mib;
+    return $said;
 });
 
 # 40 MiB and 80 MiB in five buffers.
@@ -181,7 +192,7 @@ point('claims are undone, twice: nothing is left', sub {
     host("systemctl stop vgpu-kubelet node; rm -rf /etc/vgpu/kubernetes.conf /var/lib/kubelet /opt/kubernetes $node");
     host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
     host('vgpuctl reload', timeout => 120);
-    VGPU::Slice::unmount_image($storage);
+    VGPU::Slice::unmount_image($storage, $VGPU::Containerd::storage);
     VGPU::Slice::must_have_gone($gpu, $pod, $capped, $other);
     die "vGPU $vm is there\n" if $vm && host("ls -d /sys/bus/mdev/devices/$vm", fail => 1) =~ m{^/};
     VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});

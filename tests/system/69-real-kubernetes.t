@@ -8,6 +8,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use VGPU::Containerd;
 use VGPU::Slice;
 use VGPU::Test;
 
@@ -16,11 +17,11 @@ my @only_newer = qw(slice two-share third-waits third-runs taint);
 
 sub host { return VGPU::Lab::host(@_) }
 
-# Files of the checkout, under the same paths in L1.
+# Files of the checkout, under the same paths below $place.
 sub send_files {
     my ($from, @files) = @_;
     VGPU::Command::run(['bash', '-c', 'tar -C "$1" --owner=0 --group=0 -cf - "${@:3:$2}" | "${@:3+$2}"', 'send', $from, scalar @files, @files,
-        VGPU::Lab::rig('run', '--', 'tar', '-C', $from =~ /in-l1$/ ? '/' : $place, '-xf', '-', '--no-overwrite-dir')], timeout => 300);
+        VGPU::Lab::rig('run', '--', 'tar', '-C', $place, '-xf', '-')], timeout => 300);
     return;
 }
 
@@ -32,46 +33,28 @@ my $ready = point('a host with containerd, etcd and vgpu-kubelet', sub {
     my $top = VGPU::Lab::top();
     VGPU::Command::run(["$top/tests/rig/in-suite", 'bookworm', 'tests/kubernetes/real-packages.txt', 'tests/kubernetes/build-real'],
         timeout => 3600, name => '[build] Kubernetes');
-    VGPU::Command::run([VGPU::Lab::rig('build', '--with', 'tests/kubernetes/packages.txt', '--', 'make', '-s', 'kubernetes-in-l1')],
-        timeout => 900, name => '[build] make kubernetes-in-l1');
     VGPU::Slice::mount_image($place);
-    send_files("$top/build/kubernetes/in-l1", '.');
+    VGPU::Containerd::install();
     send_files("$top/build/bookworm", 'kubernetes-real');
     send_files($top, 'tests/fleet/real-kubernetes', 'tests/kubernetes/real', 'fleet/kubernetes/conf');
     host("grep -q ^pool= /etc/vgpu/gpus.conf || sed -i 's/^mode=shared\$/&\\npool=kubernetes/' /etc/vgpu/gpus.conf; vgpuctl reload && systemctl daemon-reload", timeout => 120);
     return host('containerd --version; etcd --version | head -n 1; vgpuctl gpu list');
 });
 
-# The tenant's is the guests' tree, which is mounted into it; so both images are the same few directories.
+# The rest of the tenant's is the guests' tree, which is mounted into it.
 $ready &&= point('containerd has an image', sub {
-    return host(<<'SH', timeout => 300);
-set -e
-cat >/etc/containerd/config.toml <<EOF
-version = 2
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "localhost/pause:1"
-EOF
+    my $small = '/run/image-small';
+    VGPU::Containerd::small_tree($small);
+    host(<<'SH');
 mkdir -p /etc/cni/net.d
 echo '{"cniVersion": "0.4.0", "name": "lo", "type": "loopback"}' >/etc/cni/net.d/10-lo.conf
-systemctl unmask containerd
-systemctl restart containerd
-dir=$(mktemp -d)
-mkdir -p $dir/root/etc $dir/root/tmp $dir/root/usr $dir/root/opt $dir/root/dev $dir/root/proc $dir/root/sys $dir/root/run
-cp /bin/busybox $dir/root/busybox
-for name in bin sbin lib lib64; do ln -s usr/$name $dir/root/$name; done
-cd $dir
-tar -C root -cf layer.tar .
-sum=$(sha256sum layer.tar | cut -d' ' -f1)
-echo '{"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/busybox", "sleep", "1000000"]}, "rootfs": {"type": "layers", "diff_ids": ["sha256:'$sum'"]}}' >config.json
-echo '[{"Config": "config.json", "RepoTags": ["localhost/pause:1", "localhost/tenant:1"], "Layers": ["layer.tar"]}]' >manifest.json
-tar -cf image.tar manifest.json config.json layer.tar
-ctr -n k8s.io images import image.tar
-rm -rf $dir
 SH
+    VGPU::Containerd::start($small);
+    return host("rm -r $small; ctr -n k8s.io images list");
 });
 
 if ($ready) {
-    my $said = host("PATIENCE=5 IMAGE=localhost/tenant:1 TYPE=quarter VOLUMES='$VGPU::Slice::image/usr:/usr $VGPU::Slice::programs:/opt'"
+    my $said = host("PATIENCE=5 IMAGE=localhost/small:1 TYPE=quarter VOLUMES='$VGPU::Slice::image/usr:/usr $VGPU::Slice::programs:/opt'"
         . " PROGRAM='$VGPU::Slice::compute' $place/tests/fleet/real-kubernetes $place/kubernetes-real 2>&1", timeout => 3000, fail => 1);
     my %skipped;
     for my $line ($said =~ /^((?:not )?ok \d+ - .*)/mg) {
@@ -87,7 +70,8 @@ if ($ready) {
 }
 
 point('nothing is left', sub {
-    host("systemctl stop vgpu-kubelet containerd; systemctl mask containerd; umount $place; rm -rf /etc/vgpu/kubernetes.conf", fail => 1, timeout => 120);
+    VGPU::Containerd::stop();
+    host("systemctl stop vgpu-kubelet; umount $place; rm -rf /etc/vgpu/kubernetes.conf", fail => 1, timeout => 120);
     my $owners = host('vgpuctl owner list --no-headers');
     die "owners: $owners" if $owners =~ /^k8s/m;
     return;
