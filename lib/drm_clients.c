@@ -2,6 +2,7 @@
 #include "lib/drm_clients.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "lib/systemd.h"
 
@@ -151,6 +152,16 @@ static guint64 vram_of(const Info *info)
     return info->resident ? info->resident : info->memory;
 }
 
+/* Whatever name its node has. */
+static gboolean may_be_drm(HostRoot *root, const char *link)
+{
+    g_autofree char *target = root_link(root, link);
+    dev_t number;
+
+    return target && (g_str_has_prefix(target, "/dev/dri/") ||
+                      (target[0] == '/' && root_device(root, link, &number) == S_IFCHR));
+}
+
 /* FALSE: that is enough. @data: a table of client ids. */
 typedef gboolean (*InfoFunc)(const Info *info, GHashTable *data);
 
@@ -160,16 +171,15 @@ static gboolean each_info(HostRoot *root, guint pid, const char *gpu, guint *fil
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
     g_autofree char *links = g_build_filename(dir, "fd", NULL);
-    g_auto(GStrv) names = *files ? sysfs_list(root, links) : g_new0(char *, 1);
+    g_auto(GStrv) names = *files ? sysfs_list_some(root, links, *files) : g_new0(char *, 1);
 
-    for (guint i = 0; names[i] && *files; i++, --*files) {
+    for (guint i = 0; names[i]; i++, --*files) {
         g_autofree char *link = g_build_filename(links, names[i], NULL);
-        g_autofree char *target = root_link(root, link);
         g_autofree char *path = g_build_filename(dir, "fdinfo", names[i], NULL);
         g_autofree char *text = NULL;
         Info info;
 
-        if (!target || !g_str_has_prefix(target, "/dev/dri/"))
+        if (!may_be_drm(root, link))
             continue;
         text = root_read(root, path, NULL);
         info = text ? parse(text) : (Info){0};

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <glib/gstdio.h>
 
@@ -188,6 +190,18 @@ gboolean root_stat(HostRoot *root, const char *path, struct stat *status)
     return stat(full(root, path, &made), status) == 0;
 }
 
+mode_t root_device(HostRoot *root, const char *path, dev_t *number)
+{
+    g_autofree char *made = NULL;
+    struct statx status;
+
+    if (statx(AT_FDCWD, full(root, path, &made), AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0 ||
+        (!S_ISCHR(status.stx_mode) && !S_ISBLK(status.stx_mode)))
+        return 0;
+    *number = makedev(status.stx_rdev_major, status.stx_rdev_minor);
+    return status.stx_mode & S_IFMT;
+}
+
 char *root_link(HostRoot *root, const char *path)
 {
     g_autofree char *made = NULL;
@@ -211,7 +225,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-GStrv root_list(HostRoot *root, const char *path, GError **error)
+GStrv root_list_some(HostRoot *root, const char *path, guint most, GError **error)
 {
     g_autofree char *made = NULL;
     g_autoptr(GDir) dir = g_dir_open(full(root, path, &made), 0, error);
@@ -221,11 +235,16 @@ GStrv root_list(HostRoot *root, const char *path, GError **error)
 
     if (!dir)
         return NULL;
-    while ((name = g_dir_read_name(dir)))
+    while (most-- && (name = g_dir_read_name(dir)))
         g_strv_builder_add(names, name);
     list = g_strv_builder_end(names);
     qsort(list, g_strv_length(list), sizeof(*list), compare);
     return list;
+}
+
+GStrv root_list(HostRoot *root, const char *path, GError **error)
+{
+    return root_list_some(root, path, G_MAXUINT, error);
 }
 
 GStrv root_glob(HostRoot *root, const char *pattern)
@@ -342,7 +361,19 @@ char *sysfs_link_name(HostRoot *root, const char *dir, const char *link)
 
 GStrv sysfs_list(HostRoot *root, const char *dir)
 {
-    GStrv names = root_list(root, dir, NULL);
+    return sysfs_list_some(root, dir, G_MAXUINT);
+}
+
+GStrv sysfs_list_some(HostRoot *root, const char *dir, guint most)
+{
+    GStrv names = root_list_some(root, dir, most, NULL);
 
     return names ? names : g_new0(char *, 1);
+}
+
+char *process_name(HostRoot *root, const char *dir)
+{
+    g_autofree char *name = sysfs_read(root, dir, "comm");
+
+    return name ? g_utf8_make_valid(name, -1) : g_strdup("?");
 }

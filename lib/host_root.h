@@ -46,6 +46,12 @@ gboolean root_is(HostRoot *root, const char *path, GFileTest test);
 /* Follows links. FALSE with errno. */
 gboolean root_stat(HostRoot *root, const char *path, struct stat *status);
 
+/*
+ * The type and the number of a device's node that @path is, or is open as: S_IFCHR or S_IFBLK. 0:
+ * it is none. Asks no server of a network's file system, which may hang.
+ */
+mode_t root_device(HostRoot *root, const char *path, dev_t *number);
+
 /* The target of a link, as it is written there; NULL: it is none. To be freed. */
 char *root_link(HostRoot *root, const char *path);
 /* The path without links; NULL: there is no such file on the host. To be freed. */
@@ -53,6 +59,8 @@ char *root_resolve(HostRoot *root, const char *path);
 
 /* The names in a directory, sorted. NULL with G_FILE_ERROR. */
 GStrv root_list(HostRoot *root, const char *path, GError **error);
+/* @most of them, whichever these are. */
+GStrv root_list_some(HostRoot *root, const char *path, guint most, GError **error);
 
 /* The paths on the host that match a pattern of glob(7), in no order; empty: none. */
 GStrv root_glob(HostRoot *root, const char *pattern);
@@ -96,5 +104,13 @@ char *sysfs_link_name(HostRoot *root, const char *dir, const char *link);
 
 /* Names of the entries of a directory, sorted; empty if there is no such directory. */
 GStrv sysfs_list(HostRoot *root, const char *dir);
+/* At most @most of them, of a directory that somebody else fills. */
+GStrv sysfs_list_some(HostRoot *root, const char *dir, guint most);
+
+/*
+ * The name that a process of this directory of /proc has given itself, in UTF-8, with "?" for a
+ * process that has ended. To be freed.
+ */
+char *process_name(HostRoot *root, const char *dir);
 
 #endif

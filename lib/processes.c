@@ -86,15 +86,15 @@ static gboolean still_holds(const Vms *vms, const char *uuid)
 static void want(const Vms *vms, Wanted *wanted, const char *uuid)
 {
     g_auto(GStrv) nodes = nodes_of_vgpu(vms->root, uuid);
-    struct stat node;
+    dev_t number;
 
     for (guint i = 0; nodes[i]; i++) {
         g_autofree char *path = g_build_filename("/dev", nodes[i], NULL);
 
         g_hash_table_insert(wanted->by_name, g_strdup(nodes[i]), g_strdup(uuid));
-        if (root_stat(vms->root, path, &node) && S_ISCHR(node.st_mode))
+        if (root_device(vms->root, path, &number) == S_IFCHR)
             g_hash_table_insert(wanted->by_number,
-                                g_memdup2(&(gint64){(gint64)node.st_rdev}, sizeof(gint64)),
+                                g_memdup2(&(gint64){(gint64)number}, sizeof(gint64)),
                                 g_strdup(uuid));
     }
 }
@@ -104,12 +104,12 @@ static const char *uuid_of_file(HostRoot *root, const Wanted *wanted, const char
                                 const char *target)
 {
     const char *uuid = NULL;
-    struct stat node;
+    dev_t number;
 
     if (g_str_has_prefix(target, "/dev/"))
         uuid = g_hash_table_lookup(wanted->by_name, target + strlen("/dev/"));
-    if (!uuid && target[0] == '/' && root_stat(root, file, &node) && S_ISCHR(node.st_mode))
-        uuid = g_hash_table_lookup(wanted->by_number, &(gint64){(gint64)node.st_rdev});
+    if (!uuid && target[0] == '/' && root_device(root, file, &number) == S_IFCHR)
+        uuid = g_hash_table_lookup(wanted->by_number, &(gint64){(gint64)number});
     return uuid;
 }
 
@@ -181,9 +181,10 @@ static char *name_by_cgroup(const char *cgroup)
  */
 static char *vm_name_of_process(HostRoot *root, const char *dir, const char *cgroup)
 {
-    char *name = name_by_command_line(root, dir);
+    g_autofree char *said = name_by_command_line(root, dir);
+    g_autofree char *name = said || !cgroup ? g_steal_pointer(&said) : name_by_cgroup(cgroup);
 
-    return name || !cgroup ? name : name_by_cgroup(cgroup);
+    return name ? g_utf8_make_valid(name, -1) : NULL;
 }
 
 static void look_at_process(Vms *vms, const Wanted *wanted, const char *dir)
@@ -330,7 +331,7 @@ static Holder *holder_new(HostRoot *root, const char *dir, guint pid, const char
 {
     Holder *holder = g_new0(Holder, 1);
     g_autofree char *cgroup = sysfs_read(root, dir, "cgroup");
-    g_autofree char *comm = sysfs_read(root, dir, "comm");
+    g_autofree char *comm = process_name(root, dir);
     g_autofree char *vm = vm_name_of_process(root, dir, cgroup);
     g_autofree char *describe = instance_of(cgroup, DESCRIBE_UNIT);
     g_autofree char *guard = instance_of(cgroup, GUARD_UNIT);
@@ -340,9 +341,9 @@ static Holder *holder_new(HostRoot *root, const char *dir, guint pid, const char
     holder->engine = instance_of(cgroup, ENGINE_UNIT);
     holder->own = holder->engine || describe || guard;
     holder->reader = is_of_unit(cgroup, READER_UNIT);
-    holder->persists = g_strcmp0(comm, PERSISTENCE_DAEMON) == 0;
-    holder->who = vm ? g_strdup_printf("VM %s (process %u, %s)", vm, pid, comm ? comm : "?")
-                     : g_strdup_printf("process %u (%s)", pid, comm ? comm : "?");
+    holder->persists = g_str_equal(comm, PERSISTENCE_DAEMON);
+    holder->who = vm ? g_strdup_printf("VM %s (process %u, %s)", vm, pid, comm)
+                     : g_strdup_printf("process %u (%s)", pid, comm);
     return holder;
 }
 
@@ -350,20 +351,19 @@ static Holder *holder_new(HostRoot *root, const char *dir, guint pid, const char
 static const char *node_of_file(HostRoot *root, const char *path, const char *const *nodes)
 {
     g_autofree char *target = root_link(root, path);
-    struct stat file, node;
+    dev_t number, ours_number;
+    mode_t type;
 
-    if (!target || !g_str_has_prefix(target, "/dev/"))
+    if (!target || target[0] != '/')
         return NULL;
     for (guint i = 0; nodes[i]; i++)
-        if (g_str_equal(target + strlen("/dev/"), nodes[i]))
+        if (g_str_has_prefix(target, "/dev/") && g_str_equal(target + strlen("/dev/"), nodes[i]))
             return nodes[i];
-    if (!root_stat(root, path, &file) || !(S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode)))
-        return NULL;
-    for (guint i = 0; nodes[i]; i++) {
+    type = root_device(root, path, &number);
+    for (guint i = 0; type && nodes[i]; i++) {
         g_autofree char *ours = g_build_filename("/dev", nodes[i], NULL);
 
-        if (root_stat(root, ours, &node) && node.st_rdev == file.st_rdev &&
-            (node.st_mode & S_IFMT) == (file.st_mode & S_IFMT))
+        if (root_device(root, ours, &ours_number) == type && ours_number == number)
             return nodes[i];
     }
     return NULL;

@@ -202,7 +202,19 @@ static bool reply_reserved(struct connection *connection, int error, uint64_t sp
     return reply(connection, &reserved, NULL);
 }
 
-/* What the other members will have returned in a moment; none can return more than it holds. */
+/*
+ * What it will have returned in a moment, and no more than it holds. Members of before that are
+ * silent about it.
+ */
+static uint64_t still_to_return(const struct connection *connection)
+{
+    uint64_t said = atomic_load(&connection->pages.usage->returned);
+
+    return said > connection->returned
+               ? MIN(said - connection->returned, connection->holding.device)
+               : 0;
+}
+
 static uint64_t returned_by_others(const struct connection *connection)
 {
     const GPtrArray *all = connection->slice->connections;
@@ -212,8 +224,7 @@ static uint64_t returned_by_others(const struct connection *connection)
         const struct connection *other = g_ptr_array_index(all, i);
 
         if (other != connection && other->joined)
-            bytes += MIN(atomic_load(&other->pages.usage->returned) - other->returned,
-                         other->holding.device);
+            bytes += still_to_return(other);
     }
     return bytes;
 }

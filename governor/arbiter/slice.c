@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "arbiter.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -80,6 +81,7 @@ struct slice *slice_new(struct arbiter *arbiter, const char *id,
     g_autofree char *dir = g_build_filename(arbiter->slices_dir, id, NULL);
 
     slice->arbiter = arbiter;
+    slice->since_ns = clock_since_boot();
     slice->id = g_strdup(id);
     slice->number = arbiter->next_number++;
     slice->socket_path = g_build_filename(dir, "governor.sock", NULL);

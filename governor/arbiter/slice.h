@@ -14,6 +14,7 @@
 /**
  * struct slice
  * @number: only tells slices apart; is sent to the members
+ * @since_ns: when this arbiter began to know it, of CLOCK_BOOTTIME
  * @vram_peak: the most device memory that it has had at one time, bytes, since this arbiter started
  * @ungoverned: as the agent said last; @ungoverned_ns: GPU time of that kind since this arbiter
  * started
@@ -34,6 +35,7 @@ struct slice {
     sd_event_source *io;
     struct sched_slice *scheduled[GOVERNOR_CLASSES];
     struct ledger ledger;
+    uint64_t since_ns;
     uint64_t vram_peak;
     struct slice_ungoverned ungoverned;
     uint64_t ungoverned_ns;

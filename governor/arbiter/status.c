@@ -108,9 +108,11 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
         ",\"spill_kind\":\"%s\",",
         ledger->used, ledger->limit, slice->vram_peak, ledger->driver, ledger->ungoverned,
         slice->ungoverned_ns, ledger->spill_used, ledger->spill_limit, spill_kind(slice));
-    g_string_append_printf(
-        text, "\"lead_ns\":%" G_GUINT64_FORMAT ",\"depth_ns\":%" G_GUINT64_FORMAT ",",
-        handover_lead(&scheduled->handover), handover_depth(&scheduled->handover));
+    g_string_append_printf(text,
+                           "\"lead_ns\":%" G_GUINT64_FORMAT ",\"depth_ns\":%" G_GUINT64_FORMAT
+                           ",\"since_ns\":%" G_GUINT64_FORMAT ",",
+                           handover_lead(&scheduled->handover),
+                           handover_depth(&scheduled->handover), slice->since_ns);
     add_pids(text, slice);
     add_time(text, slice);
 }

@@ -10,13 +10,24 @@
 #define NS_PER_S   1000000000ull
 #define TIME_NEVER UINT64_MAX
 
-/* CLOCK_MONOTONIC in ns. */
-static inline uint64_t clock_now(void)
+static inline uint64_t clock_read(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* CLOCK_MONOTONIC in ns. */
+static inline uint64_t clock_now(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
+}
+
+/* CLOCK_BOOTTIME in ns, as /proc says when a process began. */
+static inline uint64_t clock_since_boot(void)
+{
+    return clock_read(CLOCK_BOOTTIME);
 }
 
 #endif

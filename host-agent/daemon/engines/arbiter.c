@@ -402,6 +402,7 @@ static void add_members(const char *id, JsonObject *object, void *all)
     members = g_new(SliceMembers, 1);
     members->pids = g_array_new(FALSE, FALSE, sizeof(guint));
     members->requested = used - MIN(used, number(object, "vram_ungoverned"));
+    members->since_ns = number(object, "since_ns");
     read_pids(object, members->pids);
     g_hash_table_insert(all, g_strdup(id), members);
 }

@@ -116,10 +116,12 @@ gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice
  * SliceMembers
  * @pids: of guint
  * @requested: bytes of GPU memory that they have requested
+ * @since_ns: when this arbiter began to know the slice, of CLOCK_BOOTTIME; 0: it does not say so
  */
 typedef struct {
     GArray *pids;
     guint64 requested;
+    guint64 since_ns;
 } SliceMembers;
 
 /* A table of slices' names to SliceMembers, empty. To be unreferenced. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/containers/share_group.h"
@@ -19,6 +21,7 @@
 #define KILL_SECONDS 10
 /* Of a container: nobody keeps vgpud busy with more, which takes some 150 ms. */
 #define MOST_PROCESSES 1024
+#define MOST_CGROUPS   1024
 #define MOST_FILES     16384
 #define MOST_MAPS      (16u << 20)
 
@@ -26,13 +29,15 @@
  * Seen - a process that uses the GPU and is no member
  * @started: a number that is used again belongs to another process
  * @first: when it was first seen, of CLOCK_MONOTONIC in us
- * @told: it was seen before, and reported
+ * @counts: it was seen before, and is charged
+ * @told: it was reported as well
  */
 typedef struct {
     char *uuid;
     guint64 started;
     gint64 first;
     guint round;
+    gboolean counts;
     gboolean told;
 } Seen;
 
@@ -56,25 +61,28 @@ static void seen_free(void *data)
     g_free(seen);
 }
 
-/* Those of @dir and of the cgroups below it. */
-static void add_processes(HostRoot *root, const char *dir, GArray *pids)
+/* Those of @dir and of the cgroups below it. @rest: how many cgroups may still be looked at. */
+static void add_processes(HostRoot *root, const char *dir, GArray *pids, guint *rest)
 {
     g_autofree char *path = g_build_filename(dir, "cgroup.procs", NULL);
     g_autofree char *text = root_read(root, path, NULL);
     g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
-    g_auto(GStrv) names = sysfs_list(root, dir);
+    g_auto(GStrv) names = NULL;
 
+    --*rest;
     for (guint i = 0; lines[i] && pids->len < MOST_PROCESSES; i++) {
         guint pid = (guint)g_ascii_strtoull(lines[i], NULL, 10);
 
         if (pid)
             g_array_append_val(pids, pid);
     }
-    for (guint i = 0; names[i] && pids->len < MOST_PROCESSES; i++) {
+    /* A cgroup has some dozens of files of its own. */
+    names = sysfs_list_some(root, dir, *rest + MOST_PROCESSES);
+    for (guint i = 0; names[i] && *rest && pids->len < MOST_PROCESSES; i++) {
         g_autofree char *below = g_build_filename(dir, names[i], NULL);
 
         if (root_is(root, below, G_FILE_TEST_IS_DIR))
-            add_processes(root, below, pids);
+            add_processes(root, below, pids, rest);
     }
 }
 
@@ -95,11 +103,18 @@ static gboolean next_line(FILE *file, char **line, size_t *size, gsize *rest)
     return length >= 0;
 }
 
+static gboolean ends_with_any(const char *line, const GPtrArray *ends)
+{
+    for (guint i = 0; i < ends->len; i++)
+        if (g_str_has_suffix(line, g_ptr_array_index(ends, i)))
+            return TRUE;
+    return FALSE;
+}
+
 /* A training process has thousands of mappings, in no order that helps. */
-static gboolean maps_node(HostRoot *root, guint pid, const char *node, gsize *rest)
+static gboolean maps_node(HostRoot *root, guint pid, const GPtrArray *ends, gsize *rest)
 {
     g_autofree char *path = g_strdup_printf("/proc/%u/maps", pid);
-    g_autofree char *end = g_strdup_printf(" /dev/%s\n", node);
     int fd = root_open(root, path, O_RDONLY, 0);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     gboolean found = FALSE;
@@ -109,10 +124,40 @@ static gboolean maps_node(HostRoot *root, guint pid, const char *node, gsize *re
     if (!file)
         return FALSE;
     while (!found && next_line(file, &line, &size, rest))
-        found = g_str_has_suffix(line, end);
+        found = ends_with_any(line, ends);
     free(line);
     fclose(file);
     return found;
+}
+
+/* As a line of maps ends: with the path, in which a line break is written so. */
+static char *end_of_line(const char *path)
+{
+    GString *text = g_string_new(path);
+
+    g_string_replace(text, "\n", "\\012", 0);
+    g_string_prepend_c(text, ' ');
+    return g_string_free(g_string_append_c(text, '\n'), FALSE);
+}
+
+/* The node by other names: containers may make nodes. */
+static void add_renamed(HostRoot *root, guint pid, const char *node, GPtrArray *ends, guint *files)
+{
+    g_autofree char *dir = g_strdup_printf("/proc/%u/fd", pid);
+    g_auto(GStrv) names = NULL;
+    dev_t number, own;
+
+    if (!*files || root_device(root, node, &number) != S_IFCHR)
+        return;
+    names = sysfs_list_some(root, dir, *files);
+    for (guint i = 0; names[i]; i++, --*files) {
+        g_autofree char *link = g_build_filename(dir, names[i], NULL);
+        g_autofree char *target = root_link(root, link);
+
+        if (target && target[0] == '/' && !g_str_equal(target, node) &&
+            root_device(root, link, &own) == S_IFCHR && own == number)
+            g_ptr_array_add(ends, end_of_line(target));
+    }
 }
 
 /*
@@ -122,8 +167,14 @@ static gboolean maps_node(HostRoot *root, guint pid, const char *node, gsize *re
 static gboolean has_channel(HostRoot *root, guint pid, const char *gpu, Rest *rest)
 {
     g_auto(GStrv) nodes = cuda_door_nodes(root, gpu);
+    g_autofree char *node = nodes[0] ? g_build_filename("/dev", nodes[0], NULL) : NULL;
+    g_autoptr(GPtrArray) ends = g_ptr_array_new_with_free_func(g_free);
 
-    return nodes[0] && maps_node(root, pid, nodes[0], &rest->maps);
+    if (!node)
+        return FALSE;
+    g_ptr_array_add(ends, end_of_line(node));
+    add_renamed(root, pid, node, ends, &rest->files);
+    return maps_node(root, pid, ends, &rest->maps);
 }
 
 static gboolean contains(const GArray *pids, guint pid)
@@ -226,14 +277,6 @@ static gboolean is_listed(guint pid, const GpuLook *look)
     return look->nvidia && g_hash_table_contains(look->nvidia, GUINT_TO_POINTER(pid));
 }
 
-static char *name_of(HostRoot *root, guint pid)
-{
-    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
-    char *name = sysfs_read(root, dir, "comm");
-
-    return name ? name : g_strdup("?");
-}
-
 static void ended(const char *output, const GError *error, void *data)
 {
     (void)output;
@@ -256,7 +299,8 @@ static void end_process(guint pid)
 
 static void tell(const BypassWatch *watch, const Slice *slice, guint pid)
 {
-    g_autofree char *name = name_of(host_root(watch->host), pid);
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    g_autofree char *name = process_name(host_root(watch->host), dir);
     gboolean kill = watch->policy == ON_BYPASS_KILL;
 
     host_event(watch->host, "bypass", slice->gpu, slice->uuid,
@@ -268,10 +312,21 @@ static void tell(const BypassWatch *watch, const Slice *slice, guint pid)
 }
 
 /*
+ * It may have been a member of an earlier arbiter: one that is frozen, or that the present arbiter
+ * does not understand, cannot join again. It is charged, and that is all.
+ */
+static gboolean is_older(guint64 started, const SliceMembers *known)
+{
+    return started <
+           known->since_ns / (G_GUINT64_CONSTANT(1000000000) / (guint64)sysconf(_SC_CLK_TCK));
+}
+
+/*
  * Whether it was seen before. @at: when it used the GPU. A member that has just left may be listed
  * of a time in which it was one.
  */
-static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, gint64 at)
+static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, const SliceMembers *known,
+                    gint64 at)
 {
     guint64 started = claim_process_started(host_root(watch->host), pid);
     Seen *seen = g_hash_table_lookup(watch->seen, GUINT_TO_POINTER(pid));
@@ -284,12 +339,14 @@ static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, gint64 at
         seen->first = g_get_monotonic_time();
         seen->uuid = g_strdup(slice->uuid);
         g_hash_table_insert(watch->seen, GUINT_TO_POINTER(pid), seen);
-    } else if (!seen->told && at >= seen->first) {
-        seen->told = TRUE;
-        tell(watch, slice, pid);
+    } else if (!seen->counts && at >= seen->first) {
+        seen->counts = TRUE;
+        seen->told = !is_older(started, known);
+        if (seen->told)
+            tell(watch, slice, pid);
     }
     seen->round = watch->round;
-    return seen->told;
+    return seen->counts;
 }
 
 /* Those of the cgroup that go round the door, and were seen to before. */
@@ -300,8 +357,9 @@ static GArray *find_others(BypassWatch *watch, const Slice *slice, const char *c
     g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
     GArray *others = g_array_new(FALSE, FALSE, sizeof(guint));
     Rest rest = {MOST_FILES, MOST_MAPS};
+    guint cgroups = MOST_CGROUPS;
 
-    add_processes(root, cgroup, pids);
+    add_processes(root, cgroup, pids, &cgroups);
     for (guint i = 0; i < pids->len; i++) {
         guint pid = g_array_index(pids, guint, i);
         gboolean found = FALSE;
@@ -309,9 +367,9 @@ static GArray *find_others(BypassWatch *watch, const Slice *slice, const char *c
         if (contains(members->known->pids, pid))
             continue;
         if (goes_round(root, pid, slice->gpu, members, &rest))
-            found = saw(watch, slice, pid, g_get_monotonic_time());
+            found = saw(watch, slice, pid, members->known, g_get_monotonic_time());
         else if (is_listed(pid, look))
-            found = saw(watch, slice, pid, look->nvidia_at);
+            found = saw(watch, slice, pid, members->known, look->nvidia_at);
         if (found)
             g_array_append_val(others, pid);
     }

@@ -311,12 +311,14 @@ GStrv host_with_users(const Host *host, const char *gpu, const GStrv users)
 void host_event(Host *host, const char *kind, const char *gpu, const char *vgpu, const char *format,
                 ...)
 {
+    g_autofree char *said = NULL;
     g_autofree char *text = NULL;
     va_list values;
 
     va_start(values, format);
-    text = g_strdup_vprintf(format, values);
+    said = g_strdup_vprintf(format, values);
     va_end(values);
+    text = g_utf8_make_valid(said, -1);
     g_message("%s", text);
     vgpu_manager_emit_event(host->interface, kind, gpu ? gpu : "", vgpu ? vgpu : "", text);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* Memory that a member has returned and keeps for a moment. */
 #include "live.h"
+#include "raw.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define DEVICE GOVERNOR_MEMORY_DEVICE
 
@@ -107,11 +111,41 @@ static void test_restart(void)
     live_close(&live);
 }
 
+static int64_t reserve_raw(int fd, uint64_t bytes)
+{
+    struct governor_message answer;
+
+    g_assert_true(raw_send(fd, GOVERNOR_RESERVE, bytes, 0, 0));
+    g_assert_cmpint(recv(fd, &answer, sizeof(answer), 0), ==, sizeof(answer));
+    return (int64_t)answer.value;
+}
+
+/* A member of before says nothing of what it has returned: nobody waits for it. */
+static void test_earlier(void)
+{
+    struct live live;
+    int earlier, other;
+    g_autofree char *path = NULL;
+
+    live_open(&live, slices);
+    path = live_socket(&live, "a");
+    earlier = raw_member(path);
+    other = raw_member(path);
+    g_assert_cmpint(reserve_raw(earlier, 600000), ==, 0);
+    g_assert_true(raw_send(earlier, GOVERNOR_RELEASE, 100000, 0, 0));
+    live_await(&live, "a", "vram_used", 500000);
+    g_assert_cmpint(reserve_raw(other, 600000), ==, ENOMEM);
+    close(earlier);
+    close(other);
+    live_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/spare/kept", test_kept);
     g_test_add_func("/governor/spare/limit", test_limit);
     g_test_add_func("/governor/spare/restart", test_restart);
+    g_test_add_func("/governor/spare/earlier", test_earlier);
     return g_test_run();
 }

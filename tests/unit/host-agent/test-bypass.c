@@ -13,8 +13,9 @@
 #include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
-#define SCOPE "/sys/fs/cgroup/machine.slice/libpod-web.scope"
-#define CONF  "/etc/vgpu/vgpud.conf"
+#define SCOPE   "/sys/fs/cgroup/machine.slice/libpod-web.scope"
+#define CONF    "/etc/vgpu/vgpud.conf"
+#define CHARGED "/run/vgpu/governor/" ADDRESS "/slices/" UUID ".ungoverned"
 
 static void write_proc(AgentOnBus *at, guint pid, const char *file, const char *text)
 {
@@ -148,6 +149,68 @@ static void test_forked(void)
     close_container(&at, &arbiter);
 }
 
+/* A container may make nodes: /dev/null stands for one. */
+static void test_renamed(void)
+{
+    const char *info = "drm-client-id:\t1\ndrm-pdev:\t" ADDRESS "\ndrm-memory-vram:\t4096 KiB\n";
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    file_tree_link(at.root, "/proc/80/fd/5", "/dev/../dev/null");
+    write_proc(&at, 80, "fdinfo/5", info);
+    /* What is no device is not asked. */
+    file_tree_link(at.root, "/proc/79/fd/5", "/etc/passwd");
+    write_proc(&at, 79, "fdinfo/5", info);
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
+/* Stopped, it could not join the arbiter that was started again. It is charged, and goes on. */
+static void test_orphan(void)
+{
+    static const char after[] = "{\"slices\":[{\"id\":\"" UUID "\",\"vram_used\":0,"
+                                "\"since_ns\":20000000000,\"pids\":[77]}]}\n";
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, "[slices]\non-bypass=kill\n");
+    use_gpu(&at, 78);
+    bypass_watch_look(agent_bypass(at.agent));
+    fake_arbiter_close(&arbiter);
+    fake_arbiter_open_with(&arbiter, at.root, after);
+    look_twice(&at);
+    assert_ungoverned(&at, " 0");
+    g_assert_true(exists(&at, CHARGED));
+    g_assert_false(exists(&at, "/kill-log"));
+    /* One that began later has never been a member. */
+    process(&at, 78, 5000);
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
+/* Somebody who may make cgroups does not keep vgpud busy with them. */
+static void test_many_cgroups(void)
+{
+    g_autoptr(GString) deep = g_string_new(SCOPE);
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    for (guint i = 0; i < 1100; i++)
+        g_string_append(deep, "/e");
+    g_string_append(deep, "/cgroup.procs");
+    file_tree_write(at.root, deep->str, "79\n");
+    file_tree_write(at.root, SCOPE "/cgroup.procs", "77\n");
+    use_gpu(&at, 79);
+    use_gpu(&at, 80);
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
 /* What a claim by somebody who chooses the id would have looked at: all containers. */
 static void test_ancestor(void)
 {
@@ -162,8 +225,6 @@ static void test_ancestor(void)
     assert_ungoverned(&at, " 0");
     close_container(&at, &arbiter);
 }
-
-#define CHARGED "/run/vgpu/governor/" ADDRESS "/slices/" UUID ".ungoverned"
 
 static void assert_charged(const AgentOnBus *at, guint64 memory, guint64 gpu_ns)
 {
@@ -358,6 +419,25 @@ static void test_nvidia(void)
 }
 
 /* A training process maps hundreds of libraries, and the GPU's node behind them. */
+static void test_nvidia_renamed(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    file_tree_write(at.root, "/proc/driver/nvidia/gpus/" ADDRESS "/information",
+                    "Device Minor: \t 3\n");
+    file_tree_link(at.root, "/dev/nvidia3", "/dev/null");
+    file_tree_link(at.root, "/proc/80/fd/5", "/dev/../dev/null");
+    write_proc(&at, 80, "maps", "7f0-7f1 rw-s 00000000 00:05 1       /dev/../dev/null\n");
+    /* Of another device. */
+    file_tree_link(at.root, "/proc/79/fd/5", "/dev/../dev/zero");
+    write_proc(&at, 79, "maps", "7f0-7f1 rw-s 00000000 00:05 1       /dev/../dev/zero\n");
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
 static void test_nvidia_many(void)
 {
     g_autoptr(GString) maps = g_string_new(NULL);
@@ -478,6 +558,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bypass/report", test_report);
     g_test_add_func("/bypass/forked", test_forked);
+    g_test_add_func("/bypass/renamed", test_renamed);
+    g_test_add_func("/bypass/orphan", test_orphan);
+    g_test_add_func("/bypass/many-cgroups", test_many_cgroups);
     g_test_add_func("/bypass/charged", test_charged);
     g_test_add_func("/bypass/beyond", test_beyond);
     g_test_add_func("/bypass/nvidia-charged", test_nvidia_charged);
@@ -485,6 +568,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bypass/ancestor", test_ancestor);
     g_test_add_func("/bypass/nvidia", test_nvidia);
     g_test_add_func("/bypass/nvidia-forked", test_nvidia_forked);
+    g_test_add_func("/bypass/nvidia-renamed", test_nvidia_renamed);
     g_test_add_func("/bypass/nvidia-many", test_nvidia_many);
     g_test_add_func("/bypass/many-processes", test_many_processes);
     g_test_add_func("/bypass/asks-once", test_asks_once);

@@ -541,6 +541,21 @@ static void test_resume_all(void)
     agent_on_bus_close(&at);
 }
 
+/* A process calls itself what it likes, and hides nobody with it. */
+static void test_bad_name(void)
+{
+    AgentOnBus at;
+
+    mode_host_open(&at, "shared");
+    mode_host_add_render_node(at.root);
+    fake_process(at.root, 5000301, "\xff", NULL, NULL, "dri/renderD128");
+    fake_process(at.root, 5000302, "trainer", NULL, NULL, "dri/renderD128");
+    assert_says("gpu users " GPU, 0, "process 5000302 (trainer)", "");
+    assert_says("gpu users " GPU, 0, "process 5000301 (\xef\xbf\xbd)", "");
+    assert_says("gpu mode " GPU " passthrough", IN_USE, "", "process 5000302 (trainer)");
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -564,5 +579,6 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/group-is-taken", test_group_is_taken);
     g_test_add_func("/modes/operator-drain", test_operator_drain);
     g_test_add_func("/modes/resume-all", test_resume_all);
+    g_test_add_func("/modes/bad-name", test_bad_name);
     return g_test_run();
 }
