@@ -60,9 +60,9 @@ Hardware *hardware_find(HostRoot *root, const char *address, GError **error)
     }
     if (g_str_equal(hardware->driver, "vfio-pci")) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
-                    "GPU %s: bound to vfio-pci, for a VM as a whole; bind the vendor's driver to "
-                    "share it",
-                    address);
+                    "GPU %s: bound to vfio-pci, for a VM as a whole; to share it: vgpuctl gpu mode "
+                    "%s shared",
+                    address, address);
         return NULL;
     }
     hardware->ids = g_strdup_printf("%04x:%04x", (guint)read_hex(root, hardware->dir, "vendor"),

@@ -433,7 +433,7 @@ static void judge(Examination *exam, const char *vm, const Ports *ports, guint64
                     g_strdup_printf("%s has room for windows of %s behind its free root ports, "
                                     "and a vGPU needs %s at least",
                                     vm, window, needed),
-                    g_strdup("see \"Room for the window\" in the operator's guide: memory above "
+                    g_strdup("see \"Room for the window\" in docs/vms.md: memory above "
                              "4 GiB and 46 address bits, or OVMF; the VM has to be restarted"));
     else
         finding_ok(exam, "VM", "%s: %u free root ports, windows of up to %s", vm, ports->count,

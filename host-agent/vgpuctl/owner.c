@@ -34,7 +34,7 @@ gboolean owner_list_command(Client *client, const Options *options, char **args,
         .columns = columns,
         .columns_count = G_N_ELEMENTS(columns),
         .name = "Owner",
-        .none = "No engine has slices of this host.",
+        .none = "No scheduler's job has slices of this host.",
     };
     static const Filter filter = {0};
     g_autoptr(GVariant) owners = client_get(client, "ListOwners", NULL, "listing owners", error);
