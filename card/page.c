@@ -2,8 +2,6 @@
 /* The sheet for a person. */
 #include "card.h"
 
-#include <math.h>
-
 static const char *text_of(JsonObject *object, const char *member)
 {
     return json_object_get_string_member_with_default(object, member, "");

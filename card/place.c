@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <string.h>
 
 #define START_LIMIT_S 60
 #define LOOK_MS       10

@@ -17,7 +17,6 @@
 #include "state.h"
 #include "vulkan_driver.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>

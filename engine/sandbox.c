@@ -8,7 +8,6 @@
 #include <link.h>
 #include <linux/landlock.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -2,8 +2,6 @@
 /* The wire format is Mesa's and virglrenderer's "venus-protocol", VK_MESA_venus_protocol. */
 #include "venus_rings.h"
 
-#include <string.h>
-
 enum venus_command {
     VENUS_CREATE_RING = 188,
     VENUS_DESTROY_RING = 189,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/tenants_conf.h"
 
-#include <string.h>
-
 #include "lib/conf.h"
 
 #define TENANTS_DIR "/etc/vgpu/tenants.d"

@@ -2,7 +2,6 @@
 #include "mdevctl-plugins/configuration.h"
 
 #include <json-glib/json-glib.h>
-#include <string.h>
 
 static gboolean is_text(JsonNode *node)
 {

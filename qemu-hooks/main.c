@@ -8,7 +8,6 @@
 #include <gio/gio.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "lib/bus.h"

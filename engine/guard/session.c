@@ -2,7 +2,6 @@
 #include "session.h"
 
 #include "commands.h"
-#include "guard_limits.h"
 #include "vtest.h"
 #include "worker.h"
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <glib-unix.h>
-#include <glib/gstdio.h>
 
 #include "fleet/kubernetes/agent.h"
 #include "fleet/kubernetes/conf.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "spans.h"
 
-#include "sample.h"
-
 static uint64_t word(const _Atomic uint64_t *from)
 {
     return atomic_load_explicit(from, memory_order_acquire);

@@ -6,8 +6,6 @@
  */
 #include "member_state.h"
 
-#include "clock.h"
-
 #define MOST_BYTES (16ull << 20)
 /* Of a slice's limit: what all of its members may keep together, and what must be left of it. */
 #define PART_KEPT 64

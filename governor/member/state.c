@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "member_state.h"
 
-#include "clock.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* What is before a submission: whether it is measured, and if not, a marker now and then. */
-#include "retire.h"
 #include "slot.h"
 #include "submit.h"
 

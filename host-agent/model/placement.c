@@ -2,7 +2,6 @@
 #include "host-agent/model/placement.h"
 
 #include <fnmatch.h>
-#include <string.h>
 
 #include "lib/bus.h"
 #include "lib/conf.h"

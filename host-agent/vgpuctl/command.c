@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/vgpuctl/command.h"
 
-#include <string.h>
-
 #define LISTS COMMAND_LISTS
 #define ALONE COMMAND_ALONE
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <string.h>
 #include <unistd.h>
 #include <glib/gstdio.h>
 #include <sys/file.h>

@@ -2,7 +2,6 @@
 /* vgpuctl(1): verbs on nouns, for people and for scripts. */
 #include <locale.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include <gio/gio.h>
 

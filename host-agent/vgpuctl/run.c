@@ -4,7 +4,6 @@
 #include <glib.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include <gio/gio.h>
 

@@ -2,7 +2,6 @@
 /* A program that knows nothing of us: FFmpeg's own loader for CUDA, which opens libcuda.so.1 and
  * looks names up. */
 #include <ffnvcodec/dynlink_loader.h>
-#include <stdio.h>
 
 #define MIB (1ull << 20)
 

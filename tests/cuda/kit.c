@@ -2,7 +2,6 @@
 #include "kit.h"
 
 #include <dlfcn.h>
-#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>

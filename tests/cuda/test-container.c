@@ -6,9 +6,7 @@
  */
 #include "kit.h"
 
-#include <glib/gstdio.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The maps of charges against models of them: random steps from a fixed seed. */
 #include <glib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

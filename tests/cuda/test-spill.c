@@ -3,7 +3,6 @@
  * Oversubscription: what a slice may have beyond its limit stays in the host's memory, to the byte
  * of its spill. What can't be there fails at the limit, as without a spill.
  */
-#include "fake.h"
 #include "kit.h"
 
 #define LIMIT (64 * MIB)

@@ -2,8 +2,6 @@
 /* How much memory there is: CUDA and NVML show the slice, bounded by what the card has free. */
 #include "kit.h"
 
-#include <dlfcn.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "nvml_abi.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The limit of vGPUs of a host. It takes a minute, so it is not among the programs t-*. */
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 

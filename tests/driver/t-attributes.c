@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* sysfs attributes of a vGPU, in mdevctl's order: after create, before the first open. */
-#include <string.h>
 
 #include "testbed.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Guest memory in the engine: MEM_PIN, mmap, and every event that removes it. */
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

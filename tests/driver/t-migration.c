@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* VFIO's migration: a VM that is stopped and goes on, that is saved and goes on elsewhere, and
  * states that are damaged. */
-#include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

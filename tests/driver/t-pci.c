@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a VMM and a guest find: VFIO's description, config space, BARs, capabilities, registers. */
 #include <signal.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

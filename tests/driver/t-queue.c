@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Virtqueues: requests and responses between a guest and an engine, well-formed and not. */
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "testbed.h"
@@ -144,7 +143,6 @@ typedef struct {
     uint64_t epoch;
     uint32_t token[8];
 } TokenCall;
-
 
 static int call_push_held(EngineCtx *ctx, void *arg)
 {

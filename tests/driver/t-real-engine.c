@@ -6,9 +6,7 @@
  *
  * Needs vgpu-engine beside this program and lavapipe (rig up --gpu soft).
  */
-#include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

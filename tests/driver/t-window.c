@@ -2,7 +2,6 @@
 /* The host-visible window: the guest sees exactly the engine's published memory. */
 #include <fcntl.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>

@@ -2,7 +2,6 @@
 /* Devices; contexts, which have hidden memory of their own; how much memory there is. */
 #include "fake.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

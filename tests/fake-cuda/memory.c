@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "card.h"
 

@@ -5,7 +5,6 @@
  * killed. FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4
  * times. FAKE/bad: addresses of cards that are not healthy.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <signal.h>

@@ -8,8 +8,6 @@
 #include "fleet/slurm/slurm_api.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Jobs that may be cancelled or requeued; the oldest is cancelled to make room. */

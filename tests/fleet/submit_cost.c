@@ -4,7 +4,6 @@
 #include "fleet/slurm/slurm_api.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define CALLS 20000

@@ -10,7 +10,6 @@
 #include <glib.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 static pid_t guard;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <vulkan/vulkan.h>
 
 #define PIECE_MIB 8u

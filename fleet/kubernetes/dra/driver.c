@@ -2,7 +2,6 @@
 #include "fleet/kubernetes/dra/driver.h"
 
 #include <string.h>
-#include <glib/gstdio.h>
 
 #include "fleet/kubernetes/dra/claim.h"
 #include "fleet/kubernetes/dra/metadata.h"

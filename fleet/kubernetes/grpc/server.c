@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <glib-unix.h>
-#include <glib/gstdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/kubernetes/plugin/plugin.h"
 
-#include <string.h>
 #include <sys/stat.h>
-#include <glib/gstdio.h>
 
 #include "fleet/kubernetes/grpc/client.h"
 #include "fleet/kubernetes/grpc/server.h"

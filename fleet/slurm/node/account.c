@@ -7,7 +7,6 @@
 #include "fleet/slurm/slurm_api.h"
 #include <slurm/slurmdb.h>
 #include <stdlib.h>
-#include <string.h>
 #include <syslog.h>
 
 #include "fleet/slurm/node/agent.h"

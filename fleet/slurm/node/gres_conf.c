@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <syslog.h>
 
-#include "fleet/request/submit.h"
 #include "fleet/slurm/node/agent.h"
 #include "fleet/slurm/node/node.h"
 

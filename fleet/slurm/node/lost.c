@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include "fleet/slurm/slurm_api.h"
-#include <string.h>
 #include <sys/stat.h>
 #include <syslog.h>
 

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <slurm/spank.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 
 #include "charge.h"
 #include "nvml_abi.h"
-#include "real.h"
 
 #define NVML_NAME     "/libnvidia-ml.so.1"
 #define PROCESSES_MAX 4096

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/sync/limits.h"
 
-#include <string.h>
-
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/sync/device_limits.h"
 #include "lib/host_root.h"

@@ -4,7 +4,6 @@
  * Vulkan and CUDA are one member of a slice. Each prints what it prints by itself.
  */
 #include <pthread.h>
-#include <stdio.h>
 
 int vulkan_main(int argc, char **argv);
 int cuda_main(int argc, char **argv);

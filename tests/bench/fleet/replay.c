@@ -14,7 +14,6 @@
  * the end a summary of NAME VALUE. "busy" is wanted work that has a card: the sum over the cards of
  * min(1, what its jobs want). "most" is the most MiB that were promised of one card at a time.
  */
-#include <errno.h>
 #include <signal.h>
 #include "fleet/slurm/slurm_api.h"
 #include <stdio.h>

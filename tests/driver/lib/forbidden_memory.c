@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

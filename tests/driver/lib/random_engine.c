@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An engine's possible actions: its work, the same with wrong values, and dying. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

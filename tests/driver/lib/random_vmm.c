@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A VMM's possible actions on a vGPU, in any order and with any value. */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>

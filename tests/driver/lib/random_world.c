@@ -2,9 +2,7 @@
 /* The world that t-random disturbs: its numbers, its threads, its beginning and end. */
 #include "random_world.h"
 
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 uint64_t odd_number(World *w)

@@ -2,7 +2,6 @@
 /* The guest's virtio-gpu driver: capabilities, negotiation, memory. */
 #include "virtio_guest.h"
 
-#include <errno.h>
 #include <glib.h>
 #include <string.h>
 #include <sys/eventfd.h>

@@ -8,8 +8,6 @@
 #include "queue.h"
 #include "state.h"
 
-#include <string.h>
-
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

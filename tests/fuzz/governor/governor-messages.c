@@ -5,7 +5,6 @@
  */
 #include "arbiter.h"
 
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

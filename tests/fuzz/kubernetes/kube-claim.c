@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "fleet/kubernetes/dra/claim.h"
 #include "fleet/kubernetes/dra/quantity.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Two programs of one guest, of which one has its ring held up. */
 #include "live.h"
-#include "mesa_ring.h"
 
 #include <signal.h>
 

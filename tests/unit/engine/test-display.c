@@ -3,14 +3,12 @@
 #include "fixture.h"
 #include "queue.h"
 
-#include "display.h"
 #include "image.h"
 #include "monitor.h"
 #include "resource.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define BGRX VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM
 #define BGRA VIRTIO_GPU_FORMAT_B8G8R8A8_UNORM

@@ -10,7 +10,6 @@
 #include "mesa_ring.h"
 #include "watch.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>

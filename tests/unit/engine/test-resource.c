@@ -7,7 +7,6 @@
 #include "resource.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define PAGE ENGINE_PAGE_SIZE
 

@@ -9,7 +9,6 @@
 #include "resource.h"
 #include "state.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define BGRX VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM

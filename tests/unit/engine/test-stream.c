@@ -4,7 +4,6 @@
 
 #include <glib.h>
 #include <stdint.h>
-#include <string.h>
 
 #define MOST 200u
 

@@ -2,7 +2,6 @@
 /* Which slice a physical device is of, and which sockets a process joins. The driver and the process are stand-ins. */
 #include <errno.h>
 #include <glib.h>
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "physical.h"

@@ -8,7 +8,6 @@
 #include "live.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

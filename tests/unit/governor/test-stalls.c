@@ -8,7 +8,6 @@
 #include "clock.h"
 
 #include <glib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

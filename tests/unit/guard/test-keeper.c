@@ -5,7 +5,6 @@
 #include "dmabuf.h"
 #include "kept.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
 #include <poll.h>

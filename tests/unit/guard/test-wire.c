@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <glib.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

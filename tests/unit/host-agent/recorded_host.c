@@ -2,7 +2,6 @@
 #include "tests/unit/host-agent/recorded_host.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/unit/file_tree.h"

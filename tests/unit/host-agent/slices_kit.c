@@ -3,7 +3,6 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/recorded_host.h"

@@ -4,7 +4,6 @@
  * does not answer, the audit of changes, and copies of the database.
  */
 #include <gio/gio.h>
-#include <glib/gstdio.h>
 #include <sqlite3.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/elf_kit.h"
-#include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #if defined(__aarch64__)

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "host-agent/store/db.h"
-#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 
 typedef struct {

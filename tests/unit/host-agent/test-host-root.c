@@ -3,7 +3,6 @@
 #include "lib/host_root.h"
 
 #include <errno.h>
-#include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

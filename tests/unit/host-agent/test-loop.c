@@ -4,15 +4,10 @@
  * hangs.
  */
 #include <dlfcn.h>
-#include <glib/gstdio.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "lib/processes.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_arbiter.h"

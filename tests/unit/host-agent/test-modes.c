@@ -6,7 +6,6 @@
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/store/tables.h"
-#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_kernel.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A host without the kernel module: GPUs are shared with containers, VMs are told what is missing.
  */
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "lib/bus.h"

@@ -2,7 +2,6 @@
 /* Who may open a GPU's node by an owner's slices: what the kernel says, and whose entries stay. */
 #include <acl/libacl.h>
 #include <glib/gstdio.h>
-#include <string.h>
 #include <sys/acl.h>
 #include <sys/stat.h>
 #include <systemd/sd-login.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine of operations, with scripted steps and a clock that stands still. */
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "lib/bus.h"

@@ -7,7 +7,6 @@
 #include <glib/gstdio.h>
 #include <grp.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "lib/bus.h"

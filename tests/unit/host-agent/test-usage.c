@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* vGPUs' promises and usage: summed by the hour, stored, reported. */
-#include <string.h>
 
 #include "host-agent/model/usage.h"
 #include "host-agent/store/tables.h"

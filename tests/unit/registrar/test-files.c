@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Sizes, types and the list of GPUs: accepted input, and the message for each mistake. */
-#include <string.h>
 
 #include "lib/conf.h"
 #include "lib/gpus.h"
