@@ -36,7 +36,6 @@ struct layer_queue {
     uint32_t family;
     uint32_t number; /* tells it apart in the process */
     enum governor_class class;
-    bool binds_sparse;
     pthread_mutex_t lock;
     pthread_cond_t submitted;
     pthread_cond_t drained;

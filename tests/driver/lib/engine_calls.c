@@ -65,14 +65,11 @@ int engine_push(EngineCtx *ctx, unsigned queue, uint64_t epoch, uint32_t token, 
     return ret;
 }
 
-size_t engine_echo(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t req_size,
-                   uint8_t *resp, size_t resp_size)
+size_t engine_echo(const uint8_t *req, size_t req_size, uint8_t *resp, size_t resp_size)
 {
     struct virtio_gpu_ctrl_hdr in = {0}, out = {0};
     size_t size = MIN(MAX(req_size, sizeof(out)), resp_size);
 
-    (void)ctx;
-    (void)queue;
     memcpy(&in, req, MIN(req_size, sizeof(in)));
     out.type = VIRTIO_GPU_RESP_OK_NODATA;
     out.flags = in.flags;
@@ -84,20 +81,6 @@ size_t engine_echo(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t re
     if (size > sizeof(out))
         memcpy(resp + sizeof(out), req + sizeof(out), size - sizeof(out));
     return size;
-}
-
-static int call_set_handler(EngineCtx *ctx, void *arg)
-{
-    EngineHandler handler;
-
-    memcpy(&handler, arg, sizeof(handler));
-    ctx->handler = handler ? handler : engine_echo;
-    return 0;
-}
-
-void engine_peer_set_handler(EnginePeer *peer, EngineHandler handler)
-{
-    g_assert_cmpint(engine_peer_call(peer, call_set_handler, &handler, sizeof(handler)), ==, 0);
 }
 
 static int call_info(EngineCtx *ctx, void *arg)

@@ -35,7 +35,7 @@ static void note_error(EngineCtx *ctx, int ret)
 static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch, const struct vgpu_queue_pop *pop)
 {
     size_t room = MIN(pop->response_size, BUFFER_SIZE);
-    size_t size = ctx->handler(ctx, queue, ctx->request, pop->request_size, ctx->response, room);
+    size_t size = engine_echo(ctx->request, pop->request_size, ctx->response, room);
 
     note_error(ctx, engine_push(ctx, queue, epoch, pop->token, ctx->response, size));
 }
@@ -239,7 +239,6 @@ static void engine_main(int sock, EngineState *state, const char *uuid, unsigned
     ctx.flags = flags;
     ctx.sock = 3;
     ctx.state = state;
-    ctx.handler = engine_echo;
     ctx.request = g_malloc(BUFFER_SIZE);
     ctx.response = g_malloc(BUFFER_SIZE);
     hello.ret = attach(&ctx);

@@ -65,10 +65,6 @@ typedef struct {
 /* The engine's own state, in its process. */
 typedef struct EngineCtx EngineCtx;
 
-/* Makes the response to a request; returns its size, at most @resp_size. */
-typedef size_t (*EngineHandler)(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t req_size,
-                                uint8_t *resp, size_t resp_size);
-
 struct EngineCtx {
     const char *uuid;
     unsigned flags;
@@ -76,7 +72,6 @@ struct EngineCtx {
     int sock;
     bool hung_up;
     EngineState *state;
-    EngineHandler handler;
     uint8_t *request;
     uint8_t *response;
     EngineHeld held[ENGINE_MAX_HELD];
@@ -102,13 +97,14 @@ void engine_peer_kill(EnginePeer *peer);
  */
 typedef int (*EngineCall)(EngineCtx *ctx, void *arg);
 int engine_peer_call(EnginePeer *peer, EngineCall fn, void *arg, size_t size);
-/* Sets how requests are answered; NULL: with the header's fence and the request's payload. */
-void engine_peer_set_handler(EnginePeer *peer, EngineHandler handler);
 
 /* ---- for use in the engine's process; 0 or a negative errno ---- */
 
-size_t engine_echo(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t req_size,
-                   uint8_t *resp, size_t resp_size);
+/*
+ * Makes the response to a request, with its header's fence and its payload; returns its size, at
+ * most @resp_size.
+ */
+size_t engine_echo(const uint8_t *req, size_t req_size, uint8_t *resp, size_t resp_size);
 int engine_ioctl(EngineCtx *ctx, unsigned long request, void *arg);
 /*
  * The engine's VM has ended, so the driver has detached it: from now on this process is the next

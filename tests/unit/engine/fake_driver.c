@@ -37,10 +37,9 @@ static int fake_attach(struct vgpu_transport *transport G_GNUC_UNUSED)
     return 0;
 }
 
-static int fake_ready(struct vgpu_transport *transport, uint32_t num_capsets,
-                      uint64_t renderer G_GNUC_UNUSED)
+static int fake_ready(struct vgpu_transport *transport G_GNUC_UNUSED,
+                      uint32_t num_capsets G_GNUC_UNUSED, uint64_t renderer G_GNUC_UNUSED)
 {
-    fake(transport)->ready_capsets = num_capsets;
     return 0;
 }
 
@@ -138,7 +137,6 @@ static int fake_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64_t
     if (epoch != driver->info.epoch)
         return -ESTALE;
     g_assert_true(g_hash_table_remove(driver->pins, &offset));
-    driver->unpins++;
     return 0;
 }
 

@@ -17,7 +17,7 @@
  * @display: the VMM's settings of the monitor; the test sets @info.num_scanouts
  * @picture: the engine's mapping, or NULL
  * @scanout: the engine's last setting
- * @unpins, @reset_dones, @scanouts: counters
+ * @reset_dones, @scanouts: counters
  * @saved: what the engine saved last, or NULL
  * @to_load: what it can load, or NULL
  */
@@ -40,9 +40,7 @@ struct fake_driver {
     unsigned int scanouts;
     GHashTable *pins;
     GHashTable *published;
-    unsigned int unpins;
     unsigned int reset_dones;
-    unsigned int ready_capsets;
     char *failure;
     GByteArray *saved;
     GBytes *to_load;

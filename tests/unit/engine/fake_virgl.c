@@ -170,7 +170,6 @@ int virgl_renderer_init(void *cookie_arg, int flags, struct virgl_renderer_callb
     cookie = cookie_arg;
     callbacks = cb;
     fake_virgl.flags = flags;
-    fake_virgl.inits++;
     return 0;
 }
 

@@ -45,7 +45,6 @@ struct fake_fence {
 struct fake_virgl {
     int flags;
     int refuse_flags;
-    unsigned int inits;
     unsigned int resets;
     int context_result;
     int submit_result;

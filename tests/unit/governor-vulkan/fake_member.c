@@ -112,7 +112,6 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     (void)member;
     hold_until_beside(work);
     fake_member.last_estimate_ns = work->estimate_ns;
-    fake_member.last_queue = work->queue;
     if (work->deferred)
         fake_member.deferred++;
     open_debits[debit % MOST_DEBITS] = true;
@@ -217,7 +216,6 @@ void governor_member_driver(GovernorMember *member, uint64_t bytes)
 {
     (void)member;
     fake_member.driver = bytes;
-    fake_member.driver_told++;
 }
 
 void governor_member_release(GovernorMember *member, uint64_t bytes, enum governor_memory kind)

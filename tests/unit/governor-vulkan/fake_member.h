@@ -18,7 +18,6 @@ struct fake_member {
     _Atomic bool marks;         /* asks for a marker with each free submission */
     _Atomic uint64_t behind_ns; /* of others' work, for what is submitted now */
     _Atomic uint32_t passes;    /* of the member so far */
-    _Atomic bool fail_to_join;
     _Atomic uint64_t limit;
     _Atomic uint64_t spill_limit;
     _Atomic uint32_t engines;        /* 0: all */
@@ -35,10 +34,9 @@ struct fake_member {
     _Atomic uint64_t exported, imported, forgotten; /* objects; imported ones are reserved too */
     _Atomic uint64_t used, spilled;
     _Atomic uint64_t pages;
-    _Atomic uint64_t driver, driver_told;
+    _Atomic uint64_t driver;
     _Atomic uint64_t ran, last_begin_ns, last_end_ns; /* ended ones with their times */
     _Atomic uint64_t placed, passed;                  /* markers */
-    _Atomic uint32_t last_queue;
     _Atomic uint64_t wrong; /* markers out of order; debits ended twice, or that never began */
 };
 
