@@ -55,6 +55,21 @@ void sim_clear(struct simulation *sim)
     }
 }
 
+struct simulation *sim_new(enum gpu_policy policy, enum card_kind kind)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+
+    sim_init(sim, policy);
+    sim_set_card(sim, kind);
+    return sim;
+}
+
+void sim_free(struct simulation *sim)
+{
+    sim_clear(sim);
+    g_free(sim);
+}
+
 struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t batch_ns)
 {
     struct sim_tenant *tenant = &sim->tenants[sim->count++];

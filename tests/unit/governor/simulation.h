@@ -145,6 +145,10 @@ void sim_init(struct simulation *sim, enum gpu_policy policy);
 void sim_set_card(struct simulation *sim, enum card_kind kind);
 void sim_clear(struct simulation *sim);
 
+/* The same in memory of its own. */
+struct simulation *sim_new(enum gpu_policy policy, enum card_kind kind);
+void sim_free(struct simulation *sim);
+
 /* @tenant's work is of another class than compute. */
 void sim_set_class(struct simulation *sim, struct sim_tenant *tenant, enum governor_class class);
 

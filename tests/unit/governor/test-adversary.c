@@ -7,20 +7,6 @@
 
 #define BATCH (2 * NS_PER_MS)
 
-static struct simulation *sim_new(void)
-{
-    struct simulation *sim = g_new(struct simulation, 1);
-
-    sim_init(sim, POLICY_SHARES);
-    return sim;
-}
-
-static void sim_free(struct simulation *sim)
-{
-    sim_clear(sim);
-    g_free(sim);
-}
-
 /* How a slice's processes try to be charged less than they use. */
 typedef struct {
     const char *name;
@@ -63,7 +49,7 @@ static struct sim_tenant *add_evader(struct simulation *sim, const Evasion *evas
 static void test_share(const void *data)
 {
     const Evasion *evasion = data;
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *evader = add_evader(sim, evasion);
     struct sim_tenant *other = sim_add(sim, 80, BATCH);
 
@@ -98,7 +84,7 @@ static void check_cap(struct simulation *sim, struct sim_tenant *evader)
 /* Nor has it more than its hard cap, with nobody beside it. */
 static void test_cap(const void *data)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
 
     check_cap(sim, add_evader(sim, data));
     sim_free(sim);
@@ -123,7 +109,7 @@ static void test_late_share(void)
 {
     for (unsigned queues = 1; queues <= 2; queues++) {
         const Evasion late = {.batch_ns = 50 * NS_PER_MS, .estimate_ns = NS_PER_MS};
-        struct simulation *sim = sim_new();
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
         struct sim_tenant *evader = add_evader(sim, &late);
         struct sim_tenant *other = sim_add(sim, 80, BATCH);
 
@@ -151,7 +137,7 @@ static void test_late_cap(void)
 
     for (gsize i = 0; i < G_N_ELEMENTS(lengths); i++) {
         const Evasion late = {.batch_ns = lengths[i], .estimate_ns = NS_PER_MS};
-        struct simulation *sim = sim_new();
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
         struct sim_tenant *evader = add_evader(sim, &late);
 
         evader->queues = 2;
@@ -165,7 +151,7 @@ static void test_late_cap(void)
 static void test_debt(void)
 {
     for (unsigned above = 0; above < 2; above++) {
-        struct simulation *sim = sim_new();
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
         struct sim_tenant *evader = sim_add(sim, 50, 500 * NS_PER_MS);
         struct sim_tenant *other = sim_add(sim, 50, BATCH);
 
@@ -232,7 +218,7 @@ static double visits(struct simulation *sim, struct sim_tenant *visitor)
  * first. That must not move the clock by which the visitor comes back. */
 static void test_poison(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *liar = sim_add(sim, 1, BATCH), *busy, *visitor;
 
     add_two(sim, &busy, &visitor);
@@ -247,7 +233,7 @@ static void test_poison(void)
 /* Whatever the member claims, its slice's account has no more than the time that has passed. */
 static void test_claims(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *liar = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
 
     other->async = true;
@@ -262,7 +248,7 @@ static void test_claims(void)
 /* How long the visitor waits at most beside submissions that are long for their slice's weight. */
 static uint64_t worst_visit(unsigned burst)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *light = sim_add(sim, 1, 60 * NS_PER_MS), *busy, *visitor;
     uint64_t worst;
 
@@ -293,7 +279,7 @@ static void test_light(void)
  * others use meanwhile. Long submissions of a third slice of low weight let it do so. */
 static void test_saved_up(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *light = sim_add(sim, 1, 200 * NS_PER_MS);
     struct sim_tenant *saver = sim_add(sim, 100, SIM_STEP_NS), *other = sim_add(sim, 100, BATCH);
 
@@ -341,7 +327,7 @@ static struct sim_tenant *add_online(struct simulation *sim)
  */
 static void test_accomplice(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *online = add_online(sim), *liar = sim_add(sim, 100, BATCH);
     uint64_t behind;
 
@@ -359,7 +345,7 @@ static void test_accomplice(void)
 /* If its work really is there, it is charged for that, and not twice. */
 static void test_no_accomplice(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *online = add_online(sim), *offline = sim_add(sim, 100, 3 * BATCH);
     uint64_t behind;
 
@@ -380,7 +366,7 @@ static void test_no_accomplice(void)
  */
 static void test_killed_while_joining(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *peer = sim_add(sim, 100, BATCH), *joining = sim_add(sim, 100, BATCH);
 
     joining->stopped = true;

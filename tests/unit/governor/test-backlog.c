@@ -4,21 +4,6 @@
 
 #define BATCH (2 * NS_PER_MS)
 
-static struct simulation *sim_new(enum card_kind kind)
-{
-    struct simulation *sim = g_new(struct simulation, 1);
-
-    sim_init(sim, POLICY_SHARES);
-    sim_set_card(sim, kind);
-    return sim;
-}
-
-static void sim_free(struct simulation *sim)
-{
-    sim_clear(sim);
-    g_free(sim);
-}
-
 /* One that would queue 500 ms. */
 static struct sim_tenant *add_lone(struct simulation *sim, uint64_t batch_ns, bool tracked)
 {
@@ -55,7 +40,7 @@ static void test_bound(void)
     static const uint64_t batches[] = {NS_PER_MS, BATCH, 7 * NS_PER_MS};
 
     for (gsize i = 0; i < G_N_ELEMENTS(batches); i++) {
-        struct simulation *sim = sim_new(CARD_IN_ORDER);
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
         struct sim_tenant *lone = add_lone(sim, batches[i], true), *other;
         double alone, beside;
 
@@ -82,7 +67,7 @@ static void test_bound(void)
 /* How long the first submission of another takes, when one that would queue 500 ms is at work. */
 static double delay_ms(bool tracked)
 {
-    struct simulation *sim = sim_new(CARD_IN_ORDER);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *lone = add_lone(sim, BATCH, tracked), *other = sim_add(sim, 100, BATCH);
     double delay;
 
@@ -109,7 +94,7 @@ static void test_newcomer(void)
 /* What others had to wait for is charged: the newcomer catches up with it. */
 static void test_charged(void)
 {
-    struct simulation *sim = sim_new(CARD_IN_ORDER);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *lone = add_lone(sim, BATCH, true), *other = sim_add(sim, 100, BATCH);
     double before, charged;
 
@@ -133,7 +118,7 @@ static void test_charged(void)
 /* A pause before a burst is not taken for time in which the burst was worked on. */
 static void test_after_pause(void)
 {
-    struct simulation *sim = sim_new(CARD_IN_ORDER);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *lone = add_lone(sim, BATCH, true), *other = sim_add(sim, 100, BATCH);
 
     other->start_ns = 3600 * NS_PER_S;

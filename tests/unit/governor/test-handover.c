@@ -9,21 +9,6 @@
 
 #define LENGTH (10 * NS_PER_S)
 
-static struct simulation *sim_new(enum card_kind kind)
-{
-    struct simulation *sim = g_new(struct simulation, 1);
-
-    sim_init(sim, POLICY_SHARES);
-    sim_set_card(sim, kind);
-    return sim;
-}
-
-static void sim_free(struct simulation *sim)
-{
-    sim_clear(sim);
-    g_free(sim);
-}
-
 static struct sim_tenant *add(struct simulation *sim, uint64_t batch_ns)
 {
     struct sim_tenant *tenant = sim_add(sim, 100, batch_ns);
@@ -59,7 +44,7 @@ static double lost(const struct simulation *sim)
  */
 static void check_gpu(enum card_kind kind, double most_lost)
 {
-    struct simulation *sim = sim_new(kind);
+    struct simulation *sim = sim_new(POLICY_SHARES, kind);
     double is = (double)card_models[kind].handover_ns, seen;
     uint64_t lease;
 
@@ -95,7 +80,7 @@ static void test_gpu(void)
 /* On hosts that react slowly, members are told earlier and queue more, and the GPU stays busy. */
 static void check_host(uint64_t wake_ns, uint64_t *lead, uint64_t *depth)
 {
-    struct simulation *sim = sim_new(CARD_SLICED);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     double busy;
 
     for (unsigned i = 0; i < 2; i++)
@@ -127,7 +112,7 @@ static void test_host(void)
 /* While nobody has to wait for what is queued, more may be. */
 static void test_depth(void)
 {
-    struct simulation *sim = sim_new(CARD_SLICED);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *first = add(sim, NS_PER_MS), *second = add(sim, NS_PER_MS);
 
     sim_run(sim, NS_PER_S);
@@ -151,7 +136,7 @@ static void test_depth(void)
  */
 static void test_loops(void)
 {
-    struct simulation *sim = sim_new(CARD_SLICED);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     uint64_t lead;
 
     for (unsigned i = 0; i < 2; i++)

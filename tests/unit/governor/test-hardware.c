@@ -8,21 +8,6 @@
 #define BATCH  (2 * NS_PER_MS)
 #define LENGTH (10 * NS_PER_S)
 
-static struct simulation *sim_new(void)
-{
-    struct simulation *sim = g_new(struct simulation, 1);
-
-    sim_init(sim, POLICY_SHARES);
-    sim_set_card(sim, CARD_SLICED);
-    return sim;
-}
-
-static void sim_free(struct simulation *sim)
-{
-    sim_clear(sim);
-    g_free(sim);
-}
-
 static struct sim_tenant *add(struct simulation *sim, uint32_t weight, uint64_t batch_ns)
 {
     struct sim_tenant *tenant = sim_add(sim, weight, batch_ns);
@@ -73,7 +58,7 @@ static void assert_charged(const struct spent *spent)
  */
 static void check_charged(unsigned count, const uint64_t *lengths, bool ungoverned)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct spent before[4];
 
     for (unsigned i = 0; i < count; i++)
@@ -108,7 +93,7 @@ static void test_charged(void)
 /* Two processes of one slice get two time slices of three, and pay for two. */
 static void test_charged_processes(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *one, *two, *other;
     struct spent both, also;
 
@@ -131,7 +116,7 @@ static void test_charged_processes(void)
 /* Nor is a submission learnt to be longer than it is, because others ran in its time. */
 static void test_learnt(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *one = add(sim, 100, 5 * NS_PER_MS), *two = add(sim, 100, 5 * NS_PER_MS);
 
     one->ungoverned = two->ungoverned = true;
@@ -157,7 +142,7 @@ static void measure(struct simulation *sim)
 /* Who copies and who encodes does not wait for those who compute. */
 static void test_classes(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *computes = add(sim, 10, BATCH), *copies = add(sim, 100, BATCH);
     struct sim_tenant *encodes = add(sim, 100, BATCH), *also = add(sim, 30, BATCH);
 
@@ -178,7 +163,7 @@ static void test_classes(void)
 /* Processes of one slice work at the same time: the lease is the slice's. */
 static void test_processes(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *one = add(sim, 50, BATCH), *two = add(sim, 50, BATCH);
     struct sim_tenant *other = add(sim, 50, BATCH);
     unsigned both = 0, looks = 20000;
@@ -202,7 +187,7 @@ static void test_processes(void)
 /* How much a process with two queues gets done, alone or beside another. */
 static double async_compute(bool governed, bool metered, unsigned others)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *tenant = add(sim, 50, BATCH);
     double result;
 
@@ -244,7 +229,7 @@ static void test_held_up(void)
     static const uint64_t batches[] = {NS_PER_MS, 3 * NS_PER_MS};
 
     for (unsigned i = 0; i < 8; i++) {
-        struct simulation *sim = sim_new();
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
         struct sim_tenant *held = add(sim, 100, batches[i / 2 % 2]), *other = add(sim, 100, BATCH);
         double busy;
 

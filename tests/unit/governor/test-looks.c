@@ -20,12 +20,6 @@ static struct simulation *sim_contended(unsigned count, bool async)
     return sim;
 }
 
-static void sim_free(struct simulation *sim)
-{
-    sim_clear(sim);
-    g_free(sim);
-}
-
 /* Each look takes a turn on a processor. With one for each message there were 1.5 for each
  * submission of loops, 2 of pipelines. */
 static void test_few(void)

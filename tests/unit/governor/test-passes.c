@@ -10,20 +10,6 @@
 /* A submission, as long as those before it were. */
 #define BATCH (NS_PER_MS)
 
-static struct simulation *sim_new(void)
-{
-    struct simulation *sim = g_new(struct simulation, 1);
-
-    sim_init(sim, POLICY_SHARES);
-    return sim;
-}
-
-static void sim_free(struct simulation *sim)
-{
-    sim_clear(sim);
-    g_free(sim);
-}
-
 static struct sim_tenant *add(struct simulation *sim)
 {
     struct sim_tenant *tenant = sim_add(sim, 50, BATCH);
@@ -86,7 +72,7 @@ static uint64_t pass_after(struct simulation *sim, const struct sim_tenant *tena
 
 static uint64_t capped_pass(uint64_t used_ns, bool beside)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *tenant = add_capped(sim, used_ns);
     uint64_t after;
 
@@ -119,7 +105,7 @@ static void test_behind(void)
 /* No other than that, while the work goes on: a quarter of the time for which it is late. */
 static void test_again(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *tenant = add_capped(sim, ALLOWED_NS);
 
     begin(sim, tenant);
@@ -135,7 +121,7 @@ static void test_again(void)
 /* Whoever has late work again and again takes no more than its minimum from a higher class. */
 static void test_outranked(void)
 {
-    struct simulation *sim = sim_new();
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *low = add(sim), *high = add(sim);
     unsigned passes = 0;
 

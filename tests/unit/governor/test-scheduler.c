@@ -17,20 +17,6 @@ static double busy(const struct simulation *sim, uint64_t ns)
     return (double)sim->busy_ns / (double)ns;
 }
 
-static struct simulation *sim_new(enum gpu_policy policy)
-{
-    struct simulation *sim = g_new(struct simulation, 1);
-
-    sim_init(sim, policy);
-    return sim;
-}
-
-static void sim_free(struct simulation *sim)
-{
-    sim_clear(sim);
-    g_free(sim);
-}
-
 typedef struct {
     const char *name;
     uint32_t weights[9];
@@ -65,7 +51,7 @@ static const ShareCase share_cases[] = {
 static void test_shares(const void *data)
 {
     const ShareCase *c = data;
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     uint64_t length = (c->batch_ns > 10 * BATCH ? 60 : 10) * NS_PER_S;
     uint32_t sum = 0;
     double alone;
@@ -94,7 +80,7 @@ static void test_shares(const void *data)
 /* One tenant, never more than its cap, in steps of any length. */
 static void check_cap(uint64_t batch_ns, bool async, uint64_t estimate_ns, double tolerance)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *tenant = sim_add(sim, 100, batch_ns);
 
     tenant->async = async;
@@ -127,7 +113,7 @@ static void test_cap_leases(void)
     static const uint32_t caps[] = {10, 20, 50, 80};
 
     for (size_t i = 0; i < G_N_ELEMENTS(caps); i++) {
-        struct simulation *sim = sim_new(POLICY_SHARES);
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
         struct sim_tenant *tenant = sim_add(sim, 100, NS_PER_MS);
         unsigned begins = 0;
         bool works = false;
@@ -154,7 +140,7 @@ static void test_cap_leases(void)
 /* The other gets what the capped one leaves, and need be neither slow nor idle for it. */
 static void test_cap_beside(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *capped = sim_add(sim, 100, BATCH), *other = sim_add(sim, 100, BATCH);
 
     capped->async = other->async = true;
@@ -171,7 +157,7 @@ static void test_cap_beside(void)
 /* A cap that is not hard has no effect. */
 static void test_soft_cap(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *tenant = sim_add(sim, 100, BATCH);
 
     tenant->async = true;
@@ -188,7 +174,7 @@ static void test_policies(void)
     static const double wanted[] = {0.5, 0.5, 0.25};
 
     for (gsize i = 0; i < G_N_ELEMENTS(policies); i++) {
-        struct simulation *sim = sim_new(policies[i]);
+        struct simulation *sim = sim_new(policies[i], CARD_IN_ORDER);
         struct sim_tenant *one = sim_add(sim, 10, BATCH), *two = sim_add(sim, 1000, BATCH);
 
         one->async = two->async = true;
@@ -214,7 +200,7 @@ static void test_policies(void)
 /* Online waits for what has begun at most, and offline gets what online leaves. */
 static void test_priority(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS), *offline = sim_add(sim, 100, BATCH);
     uint64_t length = 20 * NS_PER_S;
 
@@ -238,7 +224,7 @@ static void test_priority(void)
 static void test_siblings(void)
 {
     for (unsigned below = 0; below < 2; below++) {
-        struct simulation *sim = sim_new(POLICY_SHARES);
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
         struct sim_tenant *one = sim_add(sim, 100, 5 * NS_PER_MS);
         struct sim_tenant *two = sim_add(sim, 100, 5 * NS_PER_MS);
         struct sim_tenant *other = sim_add(sim, 100, BATCH);
@@ -277,7 +263,7 @@ static guint behind_others(struct simulation *sim, const struct sim_tenant *tena
  */
 static void test_behind(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS), *offline = sim_add(sim, 100, BATCH);
     guint leases;
 
@@ -299,7 +285,7 @@ static void test_behind(void)
 /* Whatever the higher class does, each lower one gets something. */
 static void test_floor(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *high = sim_add(sim, 100, BATCH);
     struct sim_tenant *low = sim_add(sim, 100, BATCH), *lowest = sim_add(sim, 100, BATCH);
 
@@ -318,7 +304,7 @@ static void test_floor(void)
 /* A slice that is left alone has all of the GPU within 20 ms, and unmeasured. */
 static void test_alone_again(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *stays = sim_add(sim, 30, BATCH), *leaves = sim_add(sim, 70, BATCH);
 
     stays->async = leaves->async = true;
@@ -344,7 +330,7 @@ static void test_alone_again(void)
 /* A pause earns nothing that could be used up in one go afterwards. */
 static void test_no_credit(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *steady = sim_add(sim, 50, BATCH), *returns = sim_add(sim, 50, BATCH);
 
     steady->async = returns->async = true;
@@ -362,7 +348,7 @@ static void test_no_credit(void)
  */
 static void test_returns(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *returns;
 
     for (unsigned i = 0; i < 2; i++)
@@ -381,7 +367,7 @@ static void test_returns(void)
 
 static void test_changed_weight(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *one = sim_add(sim, 30, BATCH), *two = sim_add(sim, 70, BATCH);
 
     one->async = two->async = true;
@@ -401,7 +387,7 @@ static void test_changed_weight(void)
  */
 static void test_tiny(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *tiny = sim_add(sim, 50, 20 * NS_PER_US), *big = sim_add(sim, 50, BATCH);
 
     tiny->async = big->async = true;
@@ -426,7 +412,7 @@ static void test_tiny(void)
 static void test_stopped(void)
 {
     for (unsigned i = 0; i < 10; i++) {
-        struct simulation *sim = sim_new(POLICY_SHARES);
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
         struct sim_tenant *stops = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
 
         stops->async = i % 2;
@@ -445,7 +431,7 @@ static void test_stopped(void)
 /* A lease whose holder waits for somebody else is the other's. */
 static void test_stalled(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *stalls = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
 
     stalls->async = other->async = true;
@@ -475,7 +461,7 @@ static void test_stalled(void)
  */
 static void check_stalled_at_once(bool ended_before)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *stalls = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
 
     stalls->async = other->async = true;
@@ -525,7 +511,7 @@ static bool may_submit(const struct simulation *sim, const struct sim_tenant *te
  */
 static void test_waits_beside_stalled(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *stalls = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
 
     stalls->async = other->async = true;
@@ -561,7 +547,7 @@ static void test_waits_beside_stalled(void)
  */
 static void test_liar(void)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
     struct sim_tenant *liar = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
 
     liar->async = other->async = true;
@@ -584,7 +570,7 @@ static void test_liar(void)
 /* Two slices of @batch_ns whose members take @wake_ns to react: the GPU is busy all the same. */
 static void check_slow_wakes(uint64_t batch_ns, uint64_t wake_ns, double least)
 {
-    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
 
     for (unsigned i = 0; i < 2; i++) {
         struct sim_tenant *tenant = sim_add(sim, 50, batch_ns);
