@@ -123,7 +123,6 @@ uint32_t governor_member_passes(const GovernorMember *member, enum governor_clas
  * For how many more ns the GPU may run others' work that was submitted before a submission made
  * now, although it is this member's turn.
  */
-uint64_t governor_member_behind_ns(const GovernorMember *member);
 uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class);
 
 /* The work of a debit has ended: @measured_ns replaces the estimate. The excess is owed. */

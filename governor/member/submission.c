@@ -227,11 +227,6 @@ uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum gove
     return until > now ? until - now : 0;
 }
 
-uint64_t governor_member_behind_ns(const GovernorMember *member)
-{
-    return governor_member_class_behind_ns(member, GOVERNOR_CLASS_COMPUTE);
-}
-
 /* Under lock. Nothing is in flight: records whether the member continues by itself. */
 static bool comes_back(struct lane *lane)
 {
