@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate.h"
 
-#include <string.h>
-
 #include "meter.h"
 
 /* Clocks drift by some parts in a million. */
@@ -12,18 +10,9 @@
 static const char *const extensions[] = {VK_KHR_CALIBRATED_TIMESTAMPS_EXTENSION_NAME,
                                          VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME};
 
-static bool is_enabled(const VkDeviceCreateInfo *info, const char *extension)
-{
-    for (uint32_t i = 0; i < info->enabledExtensionCount; i++) {
-        if (!strcmp(info->ppEnabledExtensionNames[i], extension))
-            return true;
-    }
-    return false;
-}
-
 bool calibrate_is_enabled(const VkDeviceCreateInfo *info)
 {
-    return is_enabled(info, extensions[0]) || is_enabled(info, extensions[1]);
+    return device_enables(info, extensions[0]) || device_enables(info, extensions[1]);
 }
 
 static PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR

@@ -131,7 +131,7 @@ static bool is_timed_by_host(const struct layer_instance *instance, VkPhysicalDe
     return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
-static bool enables(const VkDeviceCreateInfo *info, const char *extension)
+bool device_enables(const VkDeviceCreateInfo *info, const char *extension)
 {
     for (uint32_t i = 0; i < info->enabledExtensionCount; i++) {
         if (!strcmp(info->ppEnabledExtensionNames[i], extension))
@@ -151,7 +151,7 @@ static void learn_device(struct layer_device *device, VkPhysicalDevice physical,
                                            VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
     if (device->pages)
         governor_member_pages(device->member);
-    device->shares_fences = enables(info, VK_KHR_EXTERNAL_FENCE_FD_EXTENSION_NAME);
+    device->shares_fences = device_enables(info, VK_KHR_EXTERNAL_FENCE_FD_EXTENSION_NAME);
     device->timed_by_host = is_timed_by_host(device->instance, physical);
     device->physical = physical;
     device->driver_tells = driver_memory_is_told(device->instance, physical);

@@ -117,6 +117,9 @@ static inline struct layer_queue *device_queue(struct layer_device *device, VkQu
 bool instance_has_extension(const struct layer_instance *instance, VkPhysicalDevice physical,
                             const char *name);
 
+/* Whether the application uses it. */
+bool device_enables(const VkDeviceCreateInfo *info, const char *extension);
+
 /* The structure of @type in a chain of pNext, or NULL. */
 const void *chain_find(const void *chain, VkStructureType type);
 
