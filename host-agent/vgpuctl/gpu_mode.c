@@ -196,18 +196,10 @@ gboolean gpu_pool_command(Client *client, const Options *options, char **args, G
     return answer != NULL;
 }
 
-static const char *member(GVariant *object, const char *key)
-{
-    const char *value = "";
-
-    g_variant_lookup(object, key, "&s", &value);
-    return value;
-}
-
 static gboolean is_of(GVariant *object, char **gpus)
 {
     for (; *gpus; gpus++)
-        if (client_address_is(member(object, "Gpu"), *gpus))
+        if (client_address_is(dict_string(object, "Gpu"), *gpus))
             return TRUE;
     return FALSE;
 }
@@ -215,7 +207,7 @@ static gboolean is_of(GVariant *object, char **gpus)
 /* By a VM. A vGPU whose engine or GPU is lost is open too. */
 static gboolean is_open(GVariant *slice)
 {
-    const char *device = member(slice, "Device");
+    const char *device = dict_string(slice, "Device");
 
     return *device && !g_str_equal(device, "closed") && !g_str_equal(device, "stopped");
 }
@@ -223,11 +215,11 @@ static gboolean is_open(GVariant *slice)
 /* A job has its slices until it is released. To be freed; NULL: nobody uses it. */
 static char *user_of(GVariant *slice, GVariant *vms)
 {
-    const char *container = member(slice, "Container");
-    const char *owner = member(slice, "Owner");
-    const char *uuid = member(slice, "Uuid");
-    const char *kind = *member(slice, "Device") ? "vGPU" : "slice";
-    const char *vm = member(vms, uuid);
+    const char *container = dict_string(slice, "Container");
+    const char *owner = dict_string(slice, "Owner");
+    const char *uuid = dict_string(slice, "Uuid");
+    const char *kind = *dict_string(slice, "Device") ? "vGPU" : "slice";
+    const char *vm = dict_string(vms, uuid);
 
     if (*container)
         return g_strdup_printf("container %s (slice %s)", container, uuid);
@@ -245,7 +237,7 @@ static void add_users_of(GVariant *slices, gboolean doors, GVariant *vms, char *
         g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
         g_autofree char *user = user_of(slice, vms);
 
-        if (user && is_of(slice, gpus) && (doors || !*member(slice, "Door")))
+        if (user && is_of(slice, gpus) && (doors || !*dict_string(slice, "Door")))
             g_ptr_array_add(users, g_steal_pointer(&user));
     }
 }

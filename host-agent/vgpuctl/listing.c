@@ -255,6 +255,14 @@ void listing_print_cells(const Options *options, const char *const *heads, guint
 
 /* Members of a dictionary from vgpud as cells of a table. */
 
+const char *dict_string(GVariant *dict, const char *key)
+{
+    const char *value = "";
+
+    g_variant_lookup(dict, key, "&s", &value);
+    return value;
+}
+
 char *dict_text(GVariant *dict, const char *key)
 {
     g_autoptr(GVariant) value = g_variant_lookup_value(dict, key, G_VARIANT_TYPE_STRING);
@@ -446,28 +454,20 @@ static GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **
 
 /* Objects of a list, found by the names that people give. */
 
-static const char *member(GVariant *object, const char *key)
-{
-    const char *value = "";
-
-    g_variant_lookup(object, key, "&s", &value);
-    return value;
-}
-
 gboolean object_is_slice(GVariant *object, const char *name)
 {
-    return g_ascii_strcasecmp(member(object, "Uuid"), name) == 0 ||
-           (*name && g_str_equal(member(object, "Name"), name));
+    return g_ascii_strcasecmp(dict_string(object, "Uuid"), name) == 0 ||
+           (*name && g_str_equal(dict_string(object, "Name"), name));
 }
 
 gboolean object_is_named(GVariant *object, const char *name)
 {
-    return g_str_equal(member(object, "Name"), name);
+    return g_str_equal(dict_string(object, "Name"), name);
 }
 
 gboolean object_is_type(GVariant *object, const char *name)
 {
-    return filter_type_is(member(object, "Id"), name);
+    return filter_type_is(dict_string(object, "Id"), name);
 }
 
 static guint add_called(GPtrArray *found, GVariant *objects, const char *name, ObjectIs is)

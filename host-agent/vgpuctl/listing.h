@@ -58,6 +58,9 @@ void listing_show(const Options *options, const Listing *listing, const GPtrArra
 void listing_print_cells(const Options *options, const char *const *heads, guint columns,
                          const GPtrArray *cells);
 
+/* A member of a dictionary from vgpud, which keeps it; "" if it has no such member. */
+const char *dict_string(GVariant *dict, const char *key);
+
 /*
  * Members of a dictionary from vgpud as cells of a table: to be freed, NULL if it has no such
  * member.
