@@ -172,8 +172,8 @@ static void test_guest_resets(void)
 #define GREEDY_RING  256
 #define GREEDY_MS    2000
 /* It goes on, at most so long, until so much was answered that it is a flood. */
-#define FLOOD_MS      60000
-#define FLOOD_ANSWERS (10u * GREEDY_RING)
+#define GREEDY_MOST_MS 60000
+#define GREEDY_FLOOD   (10u * GREEDY_RING)
 /* A ring each 10 ms. */
 #define MOST_ANSWERS(ms) ((unsigned)(ms) / 10 * GREEDY_RING)
 /* Without a pause of this that the guest sees: the pauses are short at first. */
@@ -243,7 +243,7 @@ static bool greedy_goes_on(const Greedy *greedy, int64_t begin)
 {
     int64_t ms = now_ms() - begin;
 
-    return ms < GREEDY_MS || (ms < FLOOD_MS && atomic_load(&greedy->answers) <= FLOOD_ANSWERS);
+    return ms < GREEDY_MS || (ms < GREEDY_MOST_MS && atomic_load(&greedy->answers) <= GREEDY_FLOOD);
 }
 
 /*
@@ -285,7 +285,7 @@ static void test_greedy_guest(void)
     g_thread_join(thread);
     g_test_message("%u answers in %u ms for %u kicks, %u at once", atomic_load(&greedy.answers),
                    (unsigned)ms, kicks, greedy.most_at_once);
-    g_assert_cmpuint(atomic_load(&greedy.answers), >, FLOOD_ANSWERS);
+    g_assert_cmpuint(atomic_load(&greedy.answers), >, GREEDY_FLOOD);
     g_assert_cmpuint(atomic_load(&greedy.answers), <=, MOST_ANSWERS(ms));
     g_assert_cmpuint(greedy.most_at_once, <=, MOST_AT_ONCE);
 }
