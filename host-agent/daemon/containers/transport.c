@@ -424,10 +424,8 @@ static gboolean is_denied(const char *soname, guint engines)
     return FALSE;
 }
 
-static void mount_free(void *data)
+void cuda_mount_free(CudaMount *mount)
 {
-    CudaMount *mount = data;
-
     g_free(mount->from);
     g_free(mount->to);
     g_free(mount);
@@ -444,7 +442,7 @@ static void add_mount(GPtrArray *mounts, char *from, char *to)
 
 GPtrArray *cuda_door_mounts(const CudaDoor *door, guint engines)
 {
-    GPtrArray *mounts = g_ptr_array_new_with_free_func(mount_free);
+    GPtrArray *mounts = g_ptr_array_new_with_free_func((GDestroyNotify)cuda_mount_free);
     const GPtrArray *libraries = door->driver->libraries;
 
     for (guint i = 0; i < G_N_ELEMENTS(door_files); i++)

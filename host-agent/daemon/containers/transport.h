@@ -91,6 +91,8 @@ typedef struct {
     char *to;
 } CudaMount;
 
+void cuda_mount_free(CudaMount *mount);
+
 /* NULL: the door is not installed, or NVIDIA's driver is not. */
 CudaDoor *cuda_door_find(HostRoot *root);
 

@@ -115,15 +115,6 @@ typedef struct {
     GStrvBuilder *nodes;
 } Lists;
 
-static void mount_free(void *data)
-{
-    CudaMount *mount = data;
-
-    g_free(mount->from);
-    g_free(mount->to);
-    g_free(mount);
-}
-
 static void add_mount(Door *door, const char *from, const char *to)
 {
     CudaMount *mount = g_new0(CudaMount, 1);
@@ -268,7 +259,7 @@ Door *door_find(const DoorHost *of, const Slice *slice)
     if (!is_usable(of, gpu, slice))
         return NULL;
     door = g_new0(Door, 1);
-    door->mounts = g_ptr_array_new_with_free_func(mount_free);
+    door->mounts = g_ptr_array_new_with_free_func((GDestroyNotify)cuda_mount_free);
     if (!add_nodes(of, gpu, slice, door, &lists))
         return NULL;
     if (slice->transport == SLICE_TRANSPORT_NATIVE)
