@@ -57,8 +57,7 @@ static char **read_list(const ConfGroup *group, const char *key, GError **error)
     return g_strv_builder_end(list);
 }
 
-/* The rule for names of tenants. */
-static gboolean name_valid(const char *name)
+gboolean tenant_name_valid(const char *name)
 {
     return g_regex_match_simple("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", name, G_REGEX_DOLLAR_ENDONLY,
                                 0);
@@ -68,7 +67,7 @@ static gboolean check_name(const ConfGroup *group, const GPtrArray *entries, GEr
 {
     const TenantEntry *other = tenants_conf_find(entries, group->name);
 
-    if (!name_valid(group->name)) {
+    if (!tenant_name_valid(group->name)) {
         g_set_error(
             error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
             "%s: [%s]: a tenant's name must be up to 63 letters, digits, \"_\", \"-\" and \".\"",

@@ -23,6 +23,9 @@ typedef struct {
     char **users;
 } TenantEntry;
 
+/* 1 to 63 of letters, digits, "_", "-", ".", a letter or digit first. */
+gboolean tenant_name_valid(const char *name);
+
 /*
  * All declared ones, in the order of files and groups; of TenantEntry. One invalid value fails all.
  */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host-agent/model/slice.h"
-#include "host-agent/model/admission.h"
+#include "lib/tenants_conf.h"
 
 #define PREFIX     "vgpu/"
 #define MIN_WINDOW (G_GUINT64_CONSTANT(1) << 20)

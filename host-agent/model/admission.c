@@ -96,12 +96,6 @@ void tenant_free(Tenant *tenant)
     g_free(tenant);
 }
 
-gboolean tenant_name_valid(const char *name)
-{
-    return g_regex_match_simple("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", name, G_REGEX_DOLLAR_ENDONLY,
-                                0);
-}
-
 TenantUse tenant_use(const char *tenant, const GPtrArray *slices)
 {
     TenantUse use = {0};

@@ -98,9 +98,6 @@ typedef struct {
 void tenant_free(Tenant *tenant);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tenant, tenant_free)
 
-/* 1 to 63 of letters, digits, "_", "-", ".", a letter or digit first. */
-gboolean tenant_name_valid(const char *name);
-
 /* The sum of the promised slices of @tenant in @slices. */
 TenantUse tenant_use(const char *tenant, const GPtrArray *slices);
 

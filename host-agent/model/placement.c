@@ -5,6 +5,7 @@
 
 #include "lib/bus.h"
 #include "lib/conf.h"
+#include "lib/tenants_conf.h"
 
 /* What a GPU offers as a type, and what follows for a slice. */
 

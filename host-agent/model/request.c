@@ -6,7 +6,7 @@
 #include "lib/bus.h"
 #include "lib/conf.h"
 #include "lib/gpus.h"
-#include "host-agent/model/admission.h"
+#include "lib/tenants_conf.h"
 
 /* Strict reading of a dictionary (a{sv}) from the bus. */
 
