@@ -93,13 +93,6 @@ sub must_be_clean {
     }
 }
 
-# The bytes of all dma-bufs.
-sub dma_buf_bytes {
-    my $sum = 0;
-    $sum += $_->{bytes} for values %{ look()->{buffers} };
-    return $sum;
-}
-
 sub children {
     my ($pid) = @_;
     my %parent;
