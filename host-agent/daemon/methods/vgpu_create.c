@@ -57,13 +57,14 @@ static void forget(const Lifecycle *life, const Slice *slice)
 {
     const char *parent = mdevctl_parent(slice->gpu);
     g_autoptr(Definition) definition = definition_read(host_root(life->host), parent, slice->uuid);
+    g_autoptr(GError) error = NULL;
 
     if (is_there(life, slice->uuid) || definition)
         g_warning("vGPU %s of a request that failed could not be removed; remove it with \"vgpuctl "
                   "vgpu remove %s\"",
                   slice->uuid, slice->uuid);
-    else
-        slices_forget(life->slices, slice->uuid);
+    else if (!slices_forget(life->slices, slice->uuid, &error))
+        g_warning("%s; remove it with \"vgpuctl slice remove %s\"", error->message, slice->uuid);
 }
 
 static void undo_reserve(Operation *operation, guint item)

@@ -315,15 +315,21 @@ static void run_forget(Operation *operation, guint item)
 {
     const Lifecycle *life = operation_world(operation);
     const char *uuid = operation_object(operation, 0);
-    const Slice *slice = slices_find(life->slices, uuid);
+    const Slice *known = slices_find(life->slices, uuid);
+    g_autoptr(Slice) slice = known ? slice_copy(known) : NULL;
+    GError *error = NULL;
 
     (void)item;
+    /* A slice that is only in the database would be back after a restart. */
+    if (!slices_forget(life->slices, uuid, &error)) {
+        operation_step_done(operation, error);
+        return;
+    }
     if (slice && slice_is_vgpu(slice))
         host_event(life->host, "vgpu-removed", slice->gpu, uuid, "vGPU %s was removed", uuid);
     else if (slice)
         host_event(life->host, "slice-removed", slice->gpu, uuid, "slice %s of GPU %s was removed",
                    uuid, slice->gpu);
-    slices_forget(life->slices, uuid);
     claims_forget(life->claims, uuid);
     operation_step_done(operation, NULL);
 }

@@ -227,15 +227,33 @@ static void store(Slices *slices, Slice *slice)
     put_in(slices, slice);
 }
 
-void slices_forget(Slices *slices, const char *uuid)
+static gboolean remove_rows(const Slices *slices, const char *uuid, GError **error)
 {
     Db *db = host_db(slices->host);
-    g_autoptr(GError) error = NULL;
 
-    if (!slice_table_remove(db, uuid, &error) || !suspension_table_remove(db, uuid, &error))
-        g_warning("vGPU %s: %s", uuid, error->message);
+    return suspension_table_remove(db, uuid, error) && slice_table_remove(db, uuid, error);
+}
+
+static void leave_out(Slices *slices, const char *uuid)
+{
     take_out(slices, uuid);
     tell(slices, uuid);
+}
+
+gboolean slices_forget(Slices *slices, const char *uuid, GError **error)
+{
+    Db *db = host_db(slices->host);
+    gboolean removed = db_begin(db, error);
+
+    if (removed && !(remove_rows(slices, uuid, error) && db_commit(db, error))) {
+        db_rollback(db);
+        removed = FALSE;
+    }
+    if (removed)
+        leave_out(slices, uuid);
+    else
+        g_prefix_error(error, "slice %s stays, because its row cannot be removed: ", uuid);
+    return removed;
 }
 
 static gboolean same(const Slice *a, const Slice *b)
@@ -338,14 +356,18 @@ static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu, const Defi
         write_found(uuid, definition != NULL, "");
 }
 
+/* The kernel has none. Rows that could not be removed are dropped at the next start. */
 static void drop(Slices *slices, const Slice *known, gboolean ours)
 {
     g_autofree char *uuid = g_strdup(known->uuid);
     g_autofree char *before = audit_state_of(AUDIT_SLICE, uuid);
     gboolean by_mdevctl = known->defined;
+    g_autoptr(GError) error = NULL;
 
     host_event(slices->host, "vgpu-removed", known->gpu, uuid, "vGPU %s was removed", uuid);
-    slices_forget(slices, uuid);
+    if (!remove_rows(slices, uuid, &error))
+        g_warning("vGPU %s: %s", uuid, error->message);
+    leave_out(slices, uuid);
     if (!ours)
         write_found(uuid, by_mdevctl, before);
 }
@@ -488,6 +510,7 @@ void slices_refresh(Slices *slices)
     GHashTableIter iter;
     void *uuid;
     gboolean begun = db_begin(host_db(slices->host), NULL);
+    g_autoptr(GError) error = NULL;
 
     for (guint i = 0; i < definitions->len; i++) {
         Definition *definition = g_ptr_array_index(definitions, i);
@@ -500,8 +523,10 @@ void slices_refresh(Slices *slices)
         reconcile(slices, uuid, counters_find(vgpus, uuid), g_hash_table_lookup(defined, uuid),
                   FALSE);
     slices->was_read = TRUE;
-    if (begun && !db_commit(host_db(slices->host), NULL))
+    if (begun && !db_commit(host_db(slices->host), &error)) {
+        g_warning("cannot store the slices that were found: %s", error->message);
         db_rollback(host_db(slices->host));
+    }
     slices_show_capacity(slices);
 }
 

@@ -80,8 +80,8 @@ void slices_set_leaving(Slices *slices, const char *uuid);
  */
 void slices_settle(Slices *slices, const char *uuid);
 
-/* Forgets one. */
-void slices_forget(Slices *slices, const char *uuid);
+/* Forgets one. FALSE: it could not be removed from the database, and nothing has changed. */
+gboolean slices_forget(Slices *slices, const char *uuid, GError **error);
 
 /*
  * Per cent of the GPU's compute that are promised to @slice: @asked, if that is not 0, else its

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/host-agent/agent_on_bus.h"
 
+#include <sqlite3.h>
 #include <string.h>
 
 #include "lib/bus.h"
@@ -202,4 +203,36 @@ void assert_says(const char *args, int status, const char *out, const char *err)
         g_error("\"vgpuctl %s\" ended with %d and not %d, or did not say \"%s%s\" but \"%s%s\"",
                 args, said.status, status, out, err, said.out, said.err);
     said_clear(&said);
+}
+
+void run_sql(const AgentOnBus *at, const char *file, const char *sql, int *number)
+{
+    g_autofree char *path = root_path(at->root, file, NULL);
+    sqlite3_stmt *statement;
+    sqlite3 *database;
+
+    g_assert_cmpint(sqlite3_open(path, &database), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), ==, SQLITE_OK);
+    if (sqlite3_step(statement) == SQLITE_ROW && number)
+        *number = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    g_assert_cmpint(sqlite3_close(database), ==, SQLITE_OK);
+}
+
+static void add_to_log(const char *domain, GLogLevelFlags level, const char *message, void *log)
+{
+    g_string_append_printf(log, "%s\n", message);
+    g_log_default_handler(domain, level, message, NULL);
+}
+
+void take_log(GString *log)
+{
+    g_log_set_always_fatal(G_LOG_FATAL_MASK);
+    g_log_set_default_handler(add_to_log, log);
+}
+
+void end_log(void)
+{
+    g_log_set_default_handler(g_log_default_handler, NULL);
+    g_log_set_always_fatal(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
 }

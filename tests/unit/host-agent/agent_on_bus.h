@@ -67,4 +67,14 @@ void iterate_until_said(const GString *text, const char *words);
 /* vgpuctl ends with @status and prints something with @out in it, and @err to standard error. */
 void assert_says(const char *args, int status, const char *out, const char *err);
 
+/* What is logged from now on is added to @log, and warnings are no failures. */
+void take_log(GString *log);
+/* As before. */
+void end_log(void);
+
+#define STATE_DB "/var/lib/vgpu/state.db"
+
+/* @number: of the statement's first row; may be NULL. */
+void run_sql(const AgentOnBus *at, const char *file, const char *sql, int *number);
+
 #endif

@@ -4,7 +4,6 @@
  * does not answer, the audit of changes, and copies of the database.
  */
 #include <gio/gio.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "host-agent/daemon/host/audit.h"
@@ -510,20 +509,6 @@ static void test_other_memory(void)
     agent_on_bus_close(&at);
 }
 
-static void run_sql(const AgentOnBus *at, const char *file, const char *sql, int *number)
-{
-    g_autofree char *path = root_path(at->root, file, NULL);
-    sqlite3_stmt *statement;
-    sqlite3 *database;
-
-    g_assert_cmpint(sqlite3_open(path, &database), ==, SQLITE_OK);
-    g_assert_cmpint(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), ==, SQLITE_OK);
-    if (sqlite3_step(statement) == SQLITE_ROW && number)
-        *number = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    g_assert_cmpint(sqlite3_close(database), ==, SQLITE_OK);
-}
-
 static void set_version(const AgentOnBus *at, const char *file, guint version)
 {
     g_autofree char *sql = g_strdup_printf("PRAGMA user_version = %u", version);
@@ -536,7 +521,7 @@ static void assert_keeps_version(const AgentOnBus *at)
 {
     int version = 0;
 
-    run_sql(at, "/var/lib/vgpu/state.db", "PRAGMA user_version", &version);
+    run_sql(at, STATE_DB, "PRAGMA user_version", &version);
     g_assert_cmpint(version, ==, DATABASE_VERSION);
     g_assert_false(root_has(at->root, "/var/lib/vgpu/state.db.part"));
 }

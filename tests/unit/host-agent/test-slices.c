@@ -238,6 +238,27 @@ static void test_suspended_mark(void)
     agent_on_bus_close(&at);
 }
 
+/* A slice whose row stays would be back after a restart, so it is not removed. */
+static void test_full_disk(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create half --door native --name web --uuid " UUID, 0, UUID, "");
+    run_sql(&at, STATE_DB,
+            "CREATE TRIGGER full BEFORE DELETE ON slice BEGIN SELECT RAISE(ABORT, 'full'); END",
+            NULL);
+    assert_says("slice remove web", 1, "", "slice " UUID " stays, because its row cannot be");
+    assert_says("slice list", 0, "web", "");
+    run_sql(&at, STATE_DB, "DROP TRIGGER full", NULL);
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, "web", "");
+    assert_says("slice remove web", 0, "", "");
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
+}
+
 static void test_engines(void)
 {
     AgentOnBus at;
@@ -289,6 +310,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/lost-promise", test_lost_promise);
     g_test_add_func("/slices/suspended-over-boot", test_suspended_over_boot);
     g_test_add_func("/slices/suspended-mark", test_suspended_mark);
+    g_test_add_func("/slices/full-disk", test_full_disk);
     g_test_add_func("/slices/engines", test_engines);
     g_test_add_func("/slices/directories", test_directories);
     g_test_add_func("/slices/metrics", test_metrics);
