@@ -186,11 +186,12 @@ static void device_limits_set(LimitsSync *link, const char *uuid, const GError *
     device_limits_forget(link->device, uuid);
 }
 
+/* systemd would merge a start with one that runs, and that has read the former limit. */
 static void set_device_limits(LimitsSync *link, const char *uuid)
 {
     g_autofree char *unit = g_strconcat("vgpu-device-limits@", uuid, ".service", NULL);
 
-    ask(link, "StartUnit", g_variant_new("(ss)", unit, "replace"), uuid, device_limits_set);
+    ask(link, "RestartUnit", g_variant_new("(ss)", unit, "replace"), uuid, device_limits_set);
 }
 
 static void reverted(LimitsSync *link, const char *uuid, const GError *error)

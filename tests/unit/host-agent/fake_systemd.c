@@ -7,6 +7,8 @@ static const char xml[] =
     "<arg type='s' direction='in'/><arg type='o' direction='out'/></method>"
     "<method name='StartUnit'><arg type='s' direction='in'/>"
     "<arg type='s' direction='in'/><arg type='o' direction='out'/></method>"
+    "<method name='RestartUnit'><arg type='s' direction='in'/>"
+    "<arg type='s' direction='in'/><arg type='o' direction='out'/></method>"
     "<method name='StartTransientUnit'><arg type='s' direction='in'/>"
     "<arg type='s' direction='in'/><arg type='a(sv)' direction='in'/>"
     "<arg type='a(sa(sv))' direction='in'/><arg type='o' direction='out'/></method>"
@@ -74,6 +76,13 @@ static void forget(FakeSystemd *systemd, const char *unit)
         g_ptr_array_remove_index(systemd->units, at);
 }
 
+static GString *record_of(const FakeSystemd *systemd, const char *method)
+{
+    if (g_str_equal(method, "StopUnit"))
+        return systemd->stopped;
+    return g_str_equal(method, "RestartUnit") ? systemd->restarted : systemd->started;
+}
+
 static void called(GDBusConnection *bus, const char *sender, const char *path,
                    const char *interface, const char *method, GVariant *parameters,
                    GDBusMethodInvocation *invocation, void *data)
@@ -104,8 +113,7 @@ static void called(GDBusConnection *bus, const char *sender, const char *path,
     g_variant_get(parameters, "(&s&s)", &unit, NULL);
     if (g_str_equal(method, "StopUnit"))
         forget(systemd, unit);
-    g_string_append_printf(g_str_equal(method, "StopUnit") ? systemd->stopped : systemd->started,
-                           "%s\n", unit);
+    g_string_append_printf(record_of(systemd, method), "%s\n", unit);
     g_dbus_method_invocation_return_value(invocation, g_variant_new("(o)", "/job/1"));
 }
 
@@ -124,6 +132,7 @@ void fake_systemd_start(FakeSystemd *systemd, GTestDBus *daemon)
 
     systemd->stopped = g_string_new(NULL);
     systemd->started = g_string_new(NULL);
+    systemd->restarted = g_string_new(NULL);
     systemd->made = g_string_new(NULL);
     systemd->set = g_string_new(NULL);
     systemd->reverted = g_string_new(NULL);
@@ -153,6 +162,7 @@ void fake_systemd_stop(FakeSystemd *systemd)
     g_object_unref(systemd->bus);
     g_string_free(systemd->stopped, TRUE);
     g_string_free(systemd->started, TRUE);
+    g_string_free(systemd->restarted, TRUE);
     g_string_free(systemd->made, TRUE);
     g_string_free(systemd->set, TRUE);
     g_string_free(systemd->reverted, TRUE);

@@ -7,7 +7,7 @@
 
 /**
  * FakeSystemd
- * @stopped, @started: a line for each call to stop or start a unit
+ * @stopped, @started, @restarted: a line for each call to stop, start or restart a unit
  * @made: a line for each call to make a transient unit: its name and its properties
  * @set, @reverted: a line for each call to set or revert properties
  * @units: names of transient units that were made and not stopped
@@ -19,6 +19,7 @@ typedef struct {
     guint object;
     GString *stopped;
     GString *started;
+    GString *restarted;
     GString *made;
     GString *set;
     GString *reverted;

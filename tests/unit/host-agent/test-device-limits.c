@@ -189,10 +189,15 @@ static void test_container(void)
     file_tree_write(at.root, "/proc/77/cgroup", "0::/machine.slice/libpod-web.scope/container\n");
     assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
     assert_hook(&at, "claim", WEB, 0, "");
-    iterate_until_said(systemd.started, "vgpu-device-limits@" UUID ".service\n");
+    iterate_until_said(systemd.restarted, "vgpu-device-limits@" UUID ".service\n");
     assert_file(at.root, PLACE, ADDRESS " 8581545984 /machine.slice/libpod-web.scope\n");
+    /* The unit may still run, and have read the file already. */
+    g_string_truncate(systemd.restarted, 0);
+    assert_says("slice set " UUID " --vram 1G", 0, "", "");
+    iterate_until_said(systemd.restarted, "vgpu-device-limits@" UUID ".service\n");
+    assert_file(at.root, PLACE, ADDRESS " 1073741824 /machine.slice/libpod-web.scope\n");
     tell_kernel(at.root);
-    assert_file(at.root, CONTAINER "/dmem.max", "drm/" ADDRESS "/vram0 8581545984\n");
+    assert_file(at.root, CONTAINER "/dmem.max", "drm/" ADDRESS "/vram0 1073741824\n");
     assert_hook(&at, "release", WEB, 0, "");
     assert_file(at.root, PLACE, NULL);
     fake_systemd_stop(&systemd);
