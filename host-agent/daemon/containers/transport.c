@@ -199,14 +199,14 @@ typedef struct {
 
 /**
  * GuardUnits
- * @starts: called with @data before a guard is started
+ * @funcs: called with @data
  * @steps: of Step; the first is being done
  */
 struct GuardUnits {
     char *program;
     GDBusConnection *bus;
     GCancellable *end;
-    GuardStarts starts;
+    GuardFuncs funcs;
     void *data;
     GQueue steps;
 };
@@ -228,17 +228,17 @@ static void ask_systemd(const GuardUnits *units, const char *method, const char 
 
 static void do_first(GuardUnits *units);
 
-static void finish_first(GuardUnits *units, const GError *error)
+/* @why: NULL: success. */
+static void finish_first(GuardUnits *units, const char *why)
 {
     Step *step = g_queue_pop_head(&units->steps);
 
-    if (error && step->start)
-        g_warning("slice %s has no guard, and containers that ask for it can't start: %s: %s; it "
-                  "is in the package "
-                  "vgpu-engine",
-                  step->uuid, USER_PROGRAM, error->message);
-    if (!error && step->start) {
-        units->starts(step->uuid, units->data);
+    if (why && step->start) {
+        g_warning("slice %s has no guard, and containers that ask for it cannot start: %s: %s",
+                  step->uuid, USER_PROGRAM, why);
+        units->funcs.failed(step->uuid, units->data);
+    } else if (step->start) {
+        units->funcs.starts(step->uuid, units->data);
         ask_systemd(units, "StartUnit", step->uuid);
     }
     step_free(step);
@@ -248,11 +248,27 @@ static void finish_first(GuardUnits *units, const GError *error)
 /* If it was cancelled, @units are gone. */
 static void ended(GObject *process, GAsyncResult *result, void *data)
 {
+    g_autofree char *said = NULL;
     g_autoptr(GError) error = NULL;
+    gboolean known =
+        g_subprocess_communicate_utf8_finish(G_SUBPROCESS(process), result, NULL, &said, &error);
 
-    g_subprocess_wait_check_finish(G_SUBPROCESS(process), result, &error);
-    if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
-        finish_first(data, error);
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        return;
+    if (known)
+        g_spawn_check_wait_status(g_subprocess_get_status(G_SUBPROCESS(process)), &error);
+    if (said && *g_strstrip(g_strdelimit(said, "\n", ' ')) && !error)
+        g_message("%s: %s", USER_PROGRAM, said);
+    finish_first(data, !error ? NULL : said && *said ? said : error->message);
+}
+
+static void cannot_be_run(GuardUnits *units, const GError *error)
+{
+    gboolean missing = g_error_matches(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT);
+    g_autofree char *why =
+        g_strconcat(error->message, missing ? "; it is in the package vgpu-engine" : NULL, NULL);
+
+    finish_first(units, why);
 }
 
 static void do_first(GuardUnits *units)
@@ -266,14 +282,14 @@ static void do_first(GuardUnits *units)
         return;
     if (!step->start)
         ask_systemd(units, "StopUnit", step->uuid);
-    launcher = program_launcher(G_SUBPROCESS_FLAGS_NONE);
+    launcher = program_launcher(G_SUBPROCESS_FLAGS_STDERR_PIPE);
     process =
         g_subprocess_launcher_spawn(launcher, &error, units->program,
                                     step->start ? "add" : "remove", step->uuid, "guard", NULL);
     if (process)
-        g_subprocess_wait_check_async(process, units->end, ended, units);
+        g_subprocess_communicate_utf8_async(process, NULL, units->end, ended, units);
     else
-        finish_first(units, error);
+        cannot_be_run(units, error);
 }
 
 static void add(GuardUnits *units, const char *uuid, gboolean start)
@@ -297,13 +313,14 @@ void guard_units_stop(GuardUnits *units, const char *uuid)
     add(units, uuid, FALSE);
 }
 
-GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, GuardStarts starts, void *data)
+GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, const GuardFuncs *funcs,
+                            void *data)
 {
     GuardUnits *units = g_new0(GuardUnits, 1);
 
     units->program = root_path(root, USER_PROGRAM, NULL);
     units->bus = g_object_ref(bus);
-    units->starts = starts;
+    units->funcs = *funcs;
     units->data = data;
     units->end = g_cancellable_new();
     g_queue_init(&units->steps);

@@ -53,8 +53,18 @@ typedef struct GuardUnits GuardUnits;
 /* The guard of @uuid is about to be started: systemd may load its unit, which has its user. */
 typedef void (*GuardStarts)(const char *uuid, void *data);
 
-/* @bus: a reference is taken. */
-GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, GuardStarts starts, void *data);
+/**
+ * GuardFuncs
+ * @failed: the guard of @uuid has no user, and was not started
+ */
+typedef struct {
+    GuardStarts starts;
+    void (*failed)(const char *uuid, void *data);
+} GuardFuncs;
+
+/* @bus: a reference is taken. @funcs: copied. */
+GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, const GuardFuncs *funcs,
+                            void *data);
 
 /* Pending steps are dropped. */
 void guard_units_free(GuardUnits *units);

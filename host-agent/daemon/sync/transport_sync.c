@@ -28,8 +28,10 @@ struct TransportSync {
     const Slices *slices;
     const Tenants *tenants;
     const Claims *claims;
-    GuardUnits *units;      /* NULL: not yet */
-    GHashTable *guarded;    /* UUIDs whose guard was started */
+    GuardUnits *units;  /* NULL: not yet */
+    GuardStarts starts; /* called with @starts_data */
+    void *starts_data;
+    GHashTable *guarded;    /* UUIDs whose guard was started, or is about to be */
     GHashTable *users;      /* name to User */
     GHashTable *tenants_in; /* UUID to the tenant whose users its directories let in */
     GCancellable *looking;  /* for the users, pending */
@@ -355,9 +357,28 @@ static void sweep(TransportSync *link)
             remove_dirs(link, dirs[i]);
 }
 
+static void guard_starts(const char *uuid, void *data)
+{
+    const TransportSync *link = data;
+
+    link->starts(uuid, link->starts_data);
+}
+
+/* The next event, or "vgpuctl reload", tries again. */
+static void guard_failed(const char *uuid, void *data)
+{
+    const TransportSync *link = data;
+
+    g_hash_table_remove(link->guarded, uuid);
+}
+
 void transport_sync_start(TransportSync *link, GDBusConnection *bus, GuardStarts starts, void *data)
 {
-    link->units = guard_units_new(host_root(link->host), bus, starts, data);
+    static const GuardFuncs funcs = {guard_starts, guard_failed};
+
+    link->starts = starts;
+    link->starts_data = data;
+    link->units = guard_units_new(host_root(link->host), bus, &funcs, link);
     sweep(link);
     transport_sync_refresh(link);
 }

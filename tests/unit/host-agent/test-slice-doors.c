@@ -216,6 +216,43 @@ static void test_guards(void)
     agent_on_bus_close(&at);
 }
 
+#define USER_PROGRAM "/usr/lib/mdev-vgpu/vgpu-engine-user"
+
+/* A guard whose user cannot be made, or has no program that makes it, is tried again. */
+static void test_guard_fails(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+    g_autoptr(GString) log = g_string_new(NULL);
+    g_autofree char *text = NULL, *program = NULL, *aside = NULL;
+
+    open_shared(&at);
+    fake_systemd_start(&systemd, at.daemon);
+    take_log(log);
+    text = text_of(&at, USER_PROGRAM);
+    file_tree_write(at.root, USER_PROGRAM, "#!/bin/sh\necho 'mkdir: /run is full' >&2\nexit 1\n");
+    assert_says("slice create half --door guarded --uuid " UUID, 0, "guarded", "");
+    iterate_until_said(log, "slice " UUID " has no guard");
+    g_assert_nonnull(strstr(log->str, "mkdir: /run is full"));
+    g_assert_null(strstr(log->str, "in the package"));
+
+    program = root_path(at.root, USER_PROGRAM, NULL);
+    aside = g_strconcat(program, ".aside", NULL);
+    g_string_truncate(log, 0);
+    g_assert_cmpint(g_rename(program, aside), ==, 0);
+    assert_says("reload", 0, "", "");
+    iterate_until_said(log, "in the package vgpu-engine");
+
+    g_assert_cmpint(g_rename(aside, program), ==, 0);
+    file_tree_write(at.root, USER_PROGRAM, text);
+    g_assert_cmpstr(systemd.started->str, ==, "");
+    assert_says("reload", 0, "", "");
+    iterate_until_said(systemd.started, "vgpu-guard@" UUID ".service\n");
+    end_log();
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
 #define NO_LIMIT "<uint64 18446744073709551615>"
 #define GUARD(uuid, cpu, weight, memory)                                                           \
     "('vgpu-guard@" uuid ".service', true, [('CPUQuotaPerSecUSec', " cpu "), ('CPUWeight', " weight \
@@ -440,6 +477,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-doors/directory-server", test_directory_server);
     g_test_add_func("/slice-doors/vfio", test_vfio);
     g_test_add_func("/slice-doors/guards", test_guards);
+    g_test_add_func("/slice-doors/guard-fails", test_guard_fails);
     g_test_add_func("/slice-doors/guards-limits", test_guard_limits);
     g_test_add_func("/slice-doors/guards-and-modes", test_guards_and_modes);
     g_test_add_func("/slice-doors/guards-and-tenants", test_guards_and_tenants);
