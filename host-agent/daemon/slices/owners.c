@@ -26,12 +26,13 @@ static gint64 now_s(void)
     return g_get_real_time() / G_USEC_PER_SEC;
 }
 
+/* What could not be written is written with the next sample. */
 static void put(const Owners *owners, OwnerUse *use)
 {
     g_autoptr(GError) error = NULL;
 
-    use->changed = FALSE;
-    if (!owner_table_put(host_db(owners->host), use, &error))
+    use->changed = !owner_table_put(host_db(owners->host), use, &error);
+    if (use->changed)
         g_warning("cannot store what %s has used: %s", use->owner, error->message);
 }
 
@@ -144,16 +145,25 @@ void owners_look(Owners *owners, const GPtrArray *vgpus)
 
 static void store(const Owners *owners)
 {
+    g_autoptr(GPtrArray) put_now = g_ptr_array_new();
+    g_autoptr(GError) error = NULL;
     GHashTableIter iter;
     void *value;
     gboolean begun = db_begin(host_db(owners->host), NULL);
 
     g_hash_table_iter_init(&iter, owners->uses);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        if (((OwnerUse *)value)->changed)
-            put(owners, value);
-    if (begun && !db_commit(host_db(owners->host), NULL))
-        db_rollback(host_db(owners->host));
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (!((OwnerUse *)value)->changed)
+            continue;
+        put(owners, value);
+        g_ptr_array_add(put_now, value);
+    }
+    if (!begun || db_commit(host_db(owners->host), &error))
+        return;
+    g_warning("cannot store what owners have used: %s", error->message);
+    db_rollback(host_db(owners->host));
+    for (guint i = 0; i < put_now->len; i++)
+        ((OwnerUse *)put_now->pdata[i])->changed = TRUE;
 }
 
 void owners_sample(Owners *owners)

@@ -257,6 +257,31 @@ static void test_release(void)
     agent_on_bus_close(&at);
 }
 
+/* What could not be written is written later, even if nothing happens any more. */
+static void test_full_disk(void)
+{
+    AgentOnBus at;
+    g_autoptr(GVariant) totals = NULL, again = NULL;
+    g_autoptr(GString) log = g_string_new(NULL);
+
+    open_shared(&at);
+    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    run_sql(&at, STATE_DB,
+            "CREATE TRIGGER full BEFORE INSERT ON owner_use"
+            " BEGIN SELECT RAISE(ABORT, 'full'); END",
+            NULL);
+    take_log(log);
+    totals = release(&at, OWNER);
+    end_log();
+    g_assert_nonnull(strstr(log->str, "cannot store what " OWNER " has used: "));
+    g_assert_cmpuint(number_in(totals, "Slices"), ==, 1);
+    run_sql(&at, STATE_DB, "DROP TRIGGER full", NULL);
+    agent_on_bus_restart(&at);
+    again = release(&at, OWNER);
+    g_assert_cmpuint(number_in(again, "Slices"), ==, 1);
+    agent_on_bus_close(&at);
+}
+
 /* The process has had @ns of the GPU, says the GPU's driver. */
 static void has_had(const AgentOnBus *at, guint ns)
 {
@@ -629,6 +654,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/all-or-none", test_all_or_none);
     g_test_add_func("/owners/bad-requests", test_bad_requests);
     g_test_add_func("/owners/release", test_release);
+    g_test_add_func("/owners/full-disk", test_full_disk);
     g_test_add_func("/owners/alone", test_alone);
     g_test_add_func("/owners/containers", test_containers);
     g_test_add_func("/owners/containers-and-shares", test_containers_and_shares);
