@@ -139,20 +139,16 @@ static gboolean is_seated(const NodeAccess *access, const char *pair)
            sd_uid_get_seats(uid_of(pair), TRUE, NULL) > 0;
 }
 
-static gboolean store(const NodeAccess *access)
+static gboolean store(const NodeAccess *access, GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GError) error = NULL;
     GHashTableIter iter;
     void *pair;
 
     g_hash_table_iter_init(&iter, access->notes);
     while (g_hash_table_iter_next(&iter, &pair, NULL))
         g_string_append_printf(text, "%s\n", (const char *)pair);
-    if (root_write(host_root(access->host), NOTES_FILE, text->str, 0600, &error))
-        return TRUE;
-    g_warning("cannot note who may open GPUs' nodes: %s", error->message);
-    return FALSE;
+    return root_write(host_root(access->host), NOTES_FILE, text->str, 0600, error);
 }
 
 static void load(const NodeAccess *access)
@@ -165,10 +161,22 @@ static void load(const NodeAccess *access)
             g_hash_table_add(access->notes, g_strdup(lines[i]));
 }
 
-/* Of those wanted, what nobody has given yet; noted. */
+/* Without its note an entry would stay for ever, so it is not given. */
+static void not_noted(const NodeAccess *access, const GPtrArray *missing, const GError *error)
+{
+    for (guint i = 0; i < missing->len; i++) {
+        const char *pair = missing->pdata[i];
+
+        g_warning("user %u cannot open %s: %s", (guint)uid_of(pair), name_of(pair), error->message);
+        g_hash_table_remove(access->notes, pair);
+    }
+}
+
+/* Of those wanted, what nobody has given yet; noted. NULL: they could not be. */
 static GPtrArray *note_missing(const NodeAccess *access, GHashTable *wanted)
 {
-    GPtrArray *missing = g_ptr_array_new();
+    g_autoptr(GPtrArray) missing = g_ptr_array_new();
+    g_autoptr(GError) error = NULL;
     GHashTableIter iter;
     void *pair;
 
@@ -181,16 +189,18 @@ static GPtrArray *note_missing(const NodeAccess *access, GHashTable *wanted)
         g_hash_table_add(access->notes, g_strdup(pair));
         g_ptr_array_add(missing, pair);
     }
-    if (missing->len && !store(access))
-        g_ptr_array_set_size(missing, 0);
-    return missing;
+    if (!missing->len || store(access, &error))
+        return g_steal_pointer(&missing);
+    not_noted(access, missing, error);
+    return NULL;
 }
 
-static void give(const NodeAccess *access, GHashTable *wanted)
+/* FALSE: it is to be tried again. */
+static gboolean give(const NodeAccess *access, GHashTable *wanted)
 {
     g_autoptr(GPtrArray) missing = note_missing(access, wanted);
 
-    for (guint i = 0; i < missing->len; i++) {
+    for (guint i = 0; missing && i < missing->len; i++) {
         const char *pair = missing->pdata[i];
         g_autofree char *path = path_of(access, pair);
         g_autoptr(GError) error = NULL;
@@ -198,10 +208,12 @@ static void give(const NodeAccess *access, GHashTable *wanted)
         if (!node_acl_add(path, uid_of(pair), &error))
             g_warning("a program with a slice cannot open its GPU: %s", error->message);
     }
+    return missing != NULL;
 }
 
 static void take(const NodeAccess *access, GHashTable *wanted)
 {
+    g_autoptr(GError) failed = NULL;
     GHashTableIter iter;
     gboolean changed = FALSE;
     void *pair;
@@ -220,8 +232,8 @@ static void take(const NodeAccess *access, GHashTable *wanted)
             g_warning("a user without a slice can still open a GPU: %s", error->message);
         }
     }
-    if (changed)
-        store(access);
+    if (changed && !store(access, &failed))
+        g_warning("cannot note who may open GPUs' nodes: %s", failed->message);
 }
 
 static gboolean settled(void *data)
@@ -276,7 +288,8 @@ static void apply(NodeAccess *access)
     g_autoptr(GHashTable) wanted = wanted_now(access);
 
     watch(access, wanted);
-    give(access, wanted);
+    if (!give(access, wanted))
+        g_clear_pointer(&access->users, g_hash_table_unref);
     take(access, wanted);
 }
 

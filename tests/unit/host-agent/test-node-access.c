@@ -157,6 +157,28 @@ static void test_given(void)
     agent_on_bus_close(&at);
 }
 
+/* Without the note nobody gets an entry, which a later vgpud would not take away. */
+static void test_not_noted(void)
+{
+    AgentOnBus at;
+    g_autofree char *notes = NULL;
+    g_autoptr(GString) log = g_string_new(NULL);
+
+    open_host(&at);
+    notes = root_path(at.root, NOTES, NULL);
+    g_assert_cmpint(g_mkdir(notes, 0700), ==, 0);
+    take_log(log);
+    make(&at, "a", "native", USER);
+    end_log();
+    g_assert_nonnull(strstr(log->str, "user 12345 cannot open " NODE ": "));
+    g_assert_false(can_open(&at, USER));
+    g_assert_cmpint(g_rmdir(notes), ==, 0);
+    /* Of an event that changes nothing of who may open it. */
+    make(&at, "b", "guarded", USER);
+    g_assert_true(can_open(&at, USER));
+    agent_on_bus_close(&at);
+}
+
 /* The last slice of a user counts, whosoever job it is of; with other doors there is no node. */
 static void test_several(void)
 {
@@ -284,6 +306,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/node-access/given", test_given);
+    g_test_add_func("/node-access/not-noted", test_not_noted);
     g_test_add_func("/node-access/several", test_several);
     g_test_add_func("/node-access/killed", test_killed);
     g_test_add_func("/node-access/taken", test_taken);
