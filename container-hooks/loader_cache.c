@@ -19,6 +19,8 @@
 #define CACHE "etc/ld.so.cache"
 /* Images with tens of thousands of libraries have some MiB. */
 #define MOST_CACHE (16u << 20)
+/* Of LD_LIBRARY_PATH. Each is looked up for each library of the driver, and images have tens. */
+#define MOST_FOLDERS 1024
 
 const char *const loader_folders[] = {
     "usr/lib/" MULTIARCH, "usr/lib64", "usr/lib", "lib/" MULTIARCH, "lib64", "lib", NULL,
@@ -55,10 +57,12 @@ static void add_from_cache(GPtrArray *places, GBytes *cache, const char *name)
 
 GPtrArray *loader_places(const Bundle *bundle, GBytes *cache, const char *name)
 {
-    g_auto(GStrv) folders = g_strsplit(bundle_variable(bundle, "LD_LIBRARY_PATH"), ":", -1);
+    const char *path = bundle_variable(bundle, "LD_LIBRARY_PATH");
+    /* The last has the rest. */
+    g_auto(GStrv) folders = g_strsplit(path, ":", MOST_FOLDERS + 1);
     GPtrArray *places = g_ptr_array_new_with_free_func(g_free);
 
-    for (guint i = 0; folders[i]; i++)
+    for (guint i = 0; folders[i] && i < MOST_FOLDERS; i++)
         if (g_path_is_absolute(folders[i]))
             add(places, folders[i], name);
     add_from_cache(places, cache, name);

@@ -271,6 +271,26 @@ static void test_own_library(void)
     container_free(&c);
 }
 
+#define MOST_FOLDERS 1024u
+
+/* An image cannot have the host look in any number of folders. */
+static void test_many_folders(void)
+{
+    Container c = container_new();
+    g_autoptr(GString) path = g_string_new(",\"LD_LIBRARY_PATH=");
+
+    put(&c, "/opt/ours/libcuda.so.1", "the image's");
+    put(&c, "/opt/late/libcuda.so.1", "the image's");
+    for (guint i = 1; i < MOST_FOLDERS; i++)
+        g_string_append(path, "/none:");
+    g_string_append(path, "/opt/ours:/opt/late\"");
+    put_door(&c, path->str, PLAIN);
+    assert_file(c.image, "/opt/ours/libcuda.so.1", "door");
+    assert_file(c.image, "/opt/late/libcuda.so.1", "the image's");
+    unbind(&c, "/opt/ours/libcuda.so.1");
+    container_free(&c);
+}
+
 /* NVIDIA's own images name a folder that their first program makes: a link to this one. */
 static void test_compat_of_nvidia(void)
 {
@@ -553,6 +573,7 @@ int main(int argc, char **argv)
     g_test_add_func("/container-cuda/plain", test_plain);
     g_test_add_func("/container-cuda/other-folder", test_other_folder);
     g_test_add_func("/container-cuda/own-library", test_own_library);
+    g_test_add_func("/container-cuda/many-folders", test_many_folders);
     g_test_add_func("/container-cuda/compat-of-nvidia", test_compat_of_nvidia);
     g_test_add_func("/container-cuda/other-compat", test_other_compat);
     g_test_add_func("/container-cuda/own-driver", test_own_driver);
