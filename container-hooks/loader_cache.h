@@ -10,8 +10,8 @@ GBytes *loader_cache_read(int root);
 
 /*
  * Paths at which a program in the image may find a library @name: those of the first 1,024 folders
- * of its LD_LIBRARY_PATH, of the loader's cache (NULL: there is none), and of the folders that every
- * loader knows. Not all exist; some may be there twice. Of texts.
+ * of its LD_LIBRARY_PATH, of the loader's cache (NULL: there is none), and of the folders that
+ * every loader knows. Not all exist; some may be there twice. Of texts.
  */
 GPtrArray *loader_places(const Bundle *bundle, GBytes *cache, const char *name);
 
