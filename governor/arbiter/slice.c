@@ -37,6 +37,8 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
     if (peer < 0) {
         if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
             g_message("slice %s: cannot accept a connection: %s", slice->id, g_strerror(errno));
+        /* One that waits for a descriptor is ready again at once. */
+        rate_limit_spend(slice, RATE_DROP);
         return 0;
     }
     if (slice->connections->len >= SLICE_MAX_MEMBERS + MAX_NOT_JOINED)

@@ -9,8 +9,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for all slices, so that a slow reader blocks nobody. */
+/* Room for all slices; the kernel may give less. */
 #define SEND_BUFFER (1 << 20)
+/*
+ * Clients that are accepted in a second. One that cannot be, for want of a descriptor, is ready
+ * again at once.
+ */
+#define MOST_PER_S 1000
 
 static const char *mode_of(const struct arbiter *arbiter, const struct sched_slice *slice)
 {
@@ -173,11 +178,71 @@ void status_changed(const struct arbiter *arbiter)
     close(fd);
 }
 
+/* What a client gets as it reads; nobody waits for it. */
+struct answer {
+    char *text;
+    size_t at;
+};
+
+static void answer_free(void *data)
+{
+    struct answer *answer = data;
+
+    g_free(answer->text);
+    g_free(answer);
+}
+
+/* False: there is more, for which the socket has no room. */
+static bool answer_send(struct answer *answer, int peer)
+{
+    size_t left = strlen(answer->text + answer->at);
+    ssize_t sent = 0;
+
+    while (left &&
+           (sent = send(peer, answer->text + answer->at, left, MSG_NOSIGNAL | MSG_DONTWAIT)) > 0) {
+        answer->at += (size_t)sent;
+        left -= (size_t)sent;
+    }
+    if (!left)
+        return true;
+    if (errno == EAGAIN || errno == EINTR)
+        return false;
+    g_message("cannot answer on status.sock: %s", g_strerror(errno));
+    return true;
+}
+
+static int on_room(sd_event_source *source, int peer, uint32_t revents, void *data)
+{
+    (void)revents;
+    if (!answer_send(data, peer))
+        return 0;
+    /* The event loop has the only reference, which this drops. */
+    sd_event_source_set_floating(source, false);
+    return 0;
+}
+
+/* Takes both. The source is the event loop's. */
+static void answer_later(const struct arbiter *arbiter, struct answer *answer, int peer)
+{
+    sd_event_source *source = NULL;
+
+    if (sd_event_add_io(arbiter->event, &source, peer, EPOLLOUT, on_room, answer) < 0) {
+        g_message("cannot answer on status.sock: the answer is cut off");
+        answer_free(answer);
+        close(peer);
+        return;
+    }
+    sd_event_source_set_io_fd_own(source, 1);
+    sd_event_source_set_destroy_callback(source, answer_free);
+    sd_event_source_set_floating(source, true);
+    sd_event_source_unref(source);
+}
+
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *data)
 {
     struct arbiter *arbiter = data;
     int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    g_autofree char *text = NULL;
+    struct answer *answer;
     int room = SEND_BUFFER;
 
     (void)source;
@@ -185,10 +250,14 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
     if (peer < 0)
         return 0;
     arbiter_schedule(arbiter);
-    text = status_text(arbiter);
+    answer = g_new0(struct answer, 1);
+    answer->text = status_text(arbiter);
     setsockopt(peer, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-    if (send(peer, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        g_message("cannot answer on status.sock: %s", g_strerror(errno));
+    if (!answer_send(answer, peer)) {
+        answer_later(arbiter, answer, peer);
+        return 0;
+    }
+    answer_free(answer);
     close(peer);
     return 0;
 }
@@ -203,5 +272,7 @@ bool status_listen(struct arbiter *arbiter)
     if (sd_event_add_io(arbiter->event, &arbiter->status, fd, EPOLLIN, on_connect, arbiter) < 0)
         return false;
     sd_event_source_set_io_fd_own(arbiter->status, 1);
+    if (sd_event_source_set_ratelimit(arbiter->status, G_USEC_PER_SEC, MOST_PER_S) < 0)
+        g_message("status.sock: the number of clients a second has no limit");
     return true;
 }

@@ -39,20 +39,30 @@ static char *conf_dir(const struct live *live)
     return conf_dir_of(live, GPU);
 }
 
-static char *read_status(const struct live *live)
+int live_connect_status(const struct live *live)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_autofree char *dir = conf_dir(live);
-    char *text = g_malloc0(65536);
-    gsize length = 0;
-    ssize_t got;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     g_snprintf(address.sun_path, sizeof(address.sun_path), "%s/status.sock", dir);
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
-        while ((got = read(fd, text + length, 65535 - length)) > 0)
-            length += (gsize)got;
-    }
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static char *read_status(const struct live *live)
+{
+    char *text = g_malloc0(65536);
+    gsize length = 0;
+    ssize_t got;
+    int fd = live_connect_status(live);
+
+    if (fd < 0)
+        return text;
+    while ((got = read(fd, text + length, 65535 - length)) > 0)
+        length += (gsize)got;
     close(fd);
     return text;
 }

@@ -67,6 +67,9 @@ char *live_socket(const struct live *live, const char *slice);
 unsigned live_spawn(struct live *live, const char *slice, LiveFunc function);
 void live_kill(struct live *live, unsigned member, int signal);
 
+/* To status.sock; its status comes, and then the end. */
+int live_connect_status(const struct live *live);
+
 /* The value of @slice's @key in the status; -1: no such slice. */
 gint64 live_status(const struct live *live, const char *slice, const char *key);
 /* The same for a text, to be freed; NULL: no such slice. */

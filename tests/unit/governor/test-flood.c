@@ -212,6 +212,35 @@ static void test_no_pause(void)
     tenant_close(&live);
 }
 
+/* A connection that cannot be accepted waits, and is ready again at once. */
+static void test_no_descriptors(void)
+{
+    const char *const slices[] = {"evil", "[slice]\n", NULL};
+    g_autofree char *path = NULL;
+    struct rlimit limit, none;
+    struct window window;
+    struct live live;
+    int fds[2];
+
+    tenant_open(&live, slices);
+    path = live_socket(&live, "evil");
+    g_assert_no_errno(prlimit(live.arbiter, RLIMIT_NOFILE, NULL, &limit));
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = limit.rlim_max};
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_no_errno(prlimit(live.arbiter, RLIMIT_NOFILE, &none, NULL));
+        fds[i] = i ? live_connect_status(&live) : raw_connect(path);
+        g_assert_cmpint(fds[i], >=, 0);
+        window = measure(&live, 1000000);
+        g_assert_cmpfloat(window.arbiter, <, MOST_OF_ARBITER);
+        g_assert_no_errno(prlimit(live.arbiter, RLIMIT_NOFILE, &limit, NULL));
+        close(fds[i]);
+    }
+    live_spawn(&live, "evil", tenant_batches);
+    tenant_await(&live.reports[live.count - 1].done, 5, 10);
+    live_await(&live, "evil", "members", 1);
+    tenant_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -220,5 +249,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/flood/churn", test_churn);
     g_test_add_func("/governor/flood/offend", test_offend);
     g_test_add_func("/governor/flood/no-pause", test_no_pause);
+    g_test_add_func("/governor/flood/no-descriptors", test_no_descriptors);
     return g_test_run();
 }

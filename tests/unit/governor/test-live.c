@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -610,6 +611,41 @@ static void test_rest(void)
     live_close(&live);
 }
 
+#define MANY_SLICES 2000
+
+/* More than a socket's buffer takes: it comes as it is read, and the arbiter waits for nobody. */
+static void test_long_status(void)
+{
+    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *text = g_malloc0(MANY_SLICES * 1024);
+    gsize length = 0;
+    ssize_t got;
+    struct live live;
+    int slow, gone;
+
+    for (unsigned i = 0; i < MANY_SLICES; i++) {
+        g_ptr_array_add(slices,
+                        g_strdup_printf("a-slice-whose-name-is-as-long-as-a-uuid-%010u", i));
+        g_ptr_array_add(slices, g_strdup("[slice]\n"));
+    }
+    g_ptr_array_add(slices, NULL);
+    /* A kernel that gives the socket no more than the usual buffer. */
+    live_refuse_option(SO_SNDBUF, ENOBUFS);
+    live_open(&live, (const char *const *)slices->pdata);
+    live_refuse_option(0, 0);
+    gone = live_connect_status(&live);
+    slow = live_connect_status(&live);
+    g_usleep(200000);
+    close(gone);
+    close(live_connect_status(&live));
+    while ((got = read(slow, text + length, MANY_SLICES * 1024 - 1 - length)) > 0)
+        length += (gsize)got;
+    close(slow);
+    g_test_message("%" G_GSIZE_FORMAT " bytes", length);
+    g_assert_true(g_str_has_suffix(text, "]}\n"));
+    live_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -630,5 +666,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/live/not-required", test_not_required);
     g_test_add_func("/governor/live/configuration", test_configuration);
     g_test_add_func("/governor/live/rest", test_rest);
+    g_test_add_func("/governor/live/long-status", test_long_status);
     return g_test_run();
 }
