@@ -64,7 +64,7 @@ static void forget(const Lifecycle *life, const Slice *slice)
                   "vgpu remove %s\"",
                   slice->uuid, slice->uuid);
     else if (!slices_forget(life->slices, slice->uuid, &error))
-        g_warning("%s; remove it with \"vgpuctl slice remove %s\"", error->message, slice->uuid);
+        g_warning("%s", error->message);
 }
 
 static void undo_reserve(Operation *operation, guint item)

@@ -252,7 +252,10 @@ gboolean slices_forget(Slices *slices, const char *uuid, GError **error)
     if (removed)
         leave_out(slices, uuid);
     else
-        g_prefix_error(error, "slice %s stays, because its row cannot be removed: ", uuid);
+        g_prefix_error(error,
+                       "%s stays in vgpud's ledger; make room in /var/lib/vgpu, then remove it "
+                       "again: ",
+                       uuid);
     return removed;
 }
 

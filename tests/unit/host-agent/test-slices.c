@@ -248,7 +248,7 @@ static void test_full_disk(void)
     run_sql(&at, STATE_DB,
             "CREATE TRIGGER full BEFORE DELETE ON slice BEGIN SELECT RAISE(ABORT, 'full'); END",
             NULL);
-    assert_says("slice remove web", 1, "", "slice " UUID " stays, because its row cannot be");
+    assert_says("slice remove web", 1, "", UUID " stays in vgpud's ledger; make room");
     assert_says("slice list", 0, "web", "");
     run_sql(&at, STATE_DB, "DROP TRIGGER full", NULL);
     agent_on_bus_restart(&at);
