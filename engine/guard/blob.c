@@ -6,7 +6,6 @@
 #include "session.h"
 
 #include "guard_limits.h"
-#include "keeper.h"
 #include "vtest.h"
 
 #include <fcntl.h>
@@ -20,11 +19,11 @@
 /**
  * struct blob
  * @shm_bytes: 0: memory of the GPU, which the governor counts
- * @kept: the keeper has it, too
+ * @kept: its number of the keeper's; 0: the keeper does not have it
  */
 struct blob {
     uint64_t shm_bytes;
-    bool kept;
+    uint32_t kept;
 };
 
 /*
@@ -69,7 +68,7 @@ static const char *find_limit(const struct session *session, uint64_t shm_bytes)
 }
 
 /* Before the client has it: it could free the memory at once, and keep the descriptor. */
-static bool keep(struct session *session, uint32_t id, struct blob *blob, uint32_t type, int fd,
+static bool keep(struct session *session, struct blob *blob, uint32_t type, int fd,
                  const char **why)
 {
     bool shm = type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM;
@@ -77,16 +76,15 @@ static bool keep(struct session *session, uint32_t id, struct blob *blob, uint32
 
     if (!shm && type != VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF)
         return false;
-    if (session->keeper < 0)
+    if (session->keeper.connection < 0)
         return true;
-    blob->kept = shm ? keeper_keep_shm(session->keeper, id, fd, &gone)
-                     : keeper_keep(session->keeper, id, fd, &gone);
+    blob->kept = keeper_keep(&session->keeper, fd, shm, &gone);
     if (gone)
         session_fail(session, "the guard's keeper has ended");
     *why = shm ? "its clients have the maximum number of blobs of shared memory"
                : "the slice has no memory left for it, or its clients have the maximum number of "
                  "buffers";
-    return blob->kept;
+    return blob->kept != 0;
 }
 
 /* The descriptor for the client, or -1 with @why set. */
@@ -109,7 +107,7 @@ static int make(struct session *session, uint32_t id, struct blob *blob,
         return -1;
     *why = "this GPU's driver cannot share it as a dma-buf";
     if (virgl_renderer_resource_export_blob(id, &type, &fd) == 0) {
-        if (keep(session, id, blob, type, fd, why))
+        if (keep(session, blob, type, fd, why))
             return fd;
         close(fd);
     }
@@ -149,6 +147,7 @@ bool session_create_blob(struct session *session, const uint32_t *data,
 bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t words G_GNUC_UNUSED)
 {
     g_autofree struct blob *blob = slots_take(&session->blobs, data[0]);
+    const struct sync_entries none = {0};
 
     if (data[0] == 0) /* of a blob that it was refused */
         return true;
@@ -156,9 +155,7 @@ bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t 
         return session_fail(session, "it returns a blob that it does not have");
     session->shm_bytes -= blob->shm_bytes;
     virgl_renderer_resource_unref(data[0]);
-    if (blob->kept)
-        keeper_release(session->keeper, data[0]);
-    return true;
+    return !blob->kept || session_fence(session, 0, none, blob->kept);
 }
 
 void *session_map_shm(struct session *session, uint32_t id, uint64_t *size)

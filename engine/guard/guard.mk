@@ -34,13 +34,13 @@ $(GUARD_TESTS): $(GUARD_TESTS_OUT)/%: $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o 
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
 
 # Over stand-ins for the kernel and for a member of a slice.
-$(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,keeper.o kept.o kept_shm.o)
+$(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,keeper.o kept.o)
 
 .SECONDARY: $(GUARD_TESTS_COMMON) \
 	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
-GUARD_LIVE := build/guard/t-hostile build/guard/t-lingering build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits
+GUARD_LIVE := build/guard/t-hostile build/guard/t-lingering build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits build/guest/vk-threads
 UNIT_TESTS += tests/guard/live.t tests/guard/kills.t
 UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
@@ -51,6 +51,11 @@ guard-programs: build/guard/t-hostile build/guard/t-hoard
 
 check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
 	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t tests/guard/kills.t
+
+# What takes longer; make check-all runs it.
+.PHONY: guard-rings
+guard-rings: $(GUARD_LIVE)
+	tests/prove -v --exec '' tests/guard/rings.t
 
 build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies: build/guard/%: tests/guard/%.c tests/guard/vtest_client.c \
 		$(wildcard tests/guard/*.h engine/guard/*.h)

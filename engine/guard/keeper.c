@@ -2,7 +2,6 @@
 #include "keeper.h"
 
 #include "kept.h"
-#include "kept_shm.h"
 #include "keeper_wire.h"
 
 #include <errno.h>
@@ -32,7 +31,6 @@ struct keeping {
     const char *socket_path;
     GArray *connections;
     struct kept_table kept;
-    struct kept_shm shm;
     int sweep_ms;
     gint64 sweep_at;
     bool told;
@@ -80,16 +78,15 @@ static bool keep(struct keeping *keeping, int connection, uint32_t id, int fd)
 
 static bool keep_shm(struct keeping *keeping, int connection, uint32_t id, int fd)
 {
-    return say(connection, fd >= 0 && kept_shm_add(&keeping->shm, connection, id, fd));
+    return say(connection, fd >= 0 && kept_add_shm(&keeping->kept, connection, id, fd));
 }
 
 static void release(struct keeping *keeping, int connection, uint32_t id)
 {
     /* If one buffer after the other is released, not all of them must be checked each time. */
-    if (!keeping->kept.released)
+    if (!keeping->kept.released->len)
         sweep_soon(keeping);
     kept_release(&keeping->kept, connection, id);
-    kept_shm_release(&keeping->shm, connection, id);
 }
 
 /* False: the session must not be listened to any more. */
@@ -136,20 +133,19 @@ static void forget_session(struct keeping *keeping, guint index)
 
     sweep_soon(keeping);
     kept_release_all(&keeping->kept, connection);
-    kept_shm_release_all(&keeping->shm, connection);
     close(connection);
     g_array_remove_index_fast(keeping->connections, index);
 }
 
 static void tell(struct keeping *keeping)
 {
-    if (keeping->kept.released && !keeping->told && keeping->sweep_ms >= SWEEP_MOST_MS)
+    if (keeping->kept.released->len && !keeping->told && keeping->sweep_ms >= SWEEP_MOST_MS)
         g_message("%" G_GUINT64_FORMAT " bytes of GPU memory that clients have freed are "
                   "still open in the container: they stay charged to the slice until the "
                   "processes that have them end",
                   kept_released_bytes(&keeping->kept));
-    if (keeping->sweep_ms >= SWEEP_MOST_MS || !keeping->kept.released)
-        keeping->told = keeping->kept.released > 0;
+    if (keeping->sweep_ms >= SWEEP_MOST_MS || !keeping->kept.released->len)
+        keeping->told = keeping->kept.released->len > 0;
 }
 
 static void sweep(struct keeping *keeping)
@@ -167,7 +163,7 @@ static int sleep_time(const struct keeping *keeping)
 {
     gint64 left = keeping->sweep_at - g_get_monotonic_time();
 
-    if (!keeping->kept.released)
+    if (!keeping->kept.released->len)
         return -1;
     return left > 0 ? (int)(left / G_TIME_SPAN_MILLISECOND) + 1 : 0;
 }
@@ -189,9 +185,9 @@ static bool turn(struct keeping *keeping)
     connections = (struct pollfd *)keeping->connections->data;
     if (connections[0].revents && !take_control(keeping, connections[0].fd))
         return false;
-    if (keeping->kept.released && g_get_monotonic_time() >= keeping->sweep_at)
+    if (keeping->kept.released->len && g_get_monotonic_time() >= keeping->sweep_at)
         sweep(keeping);
-    if (keeping->kept.member && keeping->connections->len == 1 && !keeping->kept.buffers->len)
+    if (keeping->kept.member && keeping->connections->len == 1 && !keeping->kept.buffers)
         leave(keeping);
     return true;
 }
@@ -202,14 +198,12 @@ void keeper_run(int control, const char *socket_path)
 
     keeping.connections = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
     kept_init(&keeping.kept);
-    kept_shm_init(&keeping.shm);
     watch(&keeping, control);
     while (turn(&keeping))
         ;
     for (guint i = 1; i < keeping.connections->len; i++)
         close(g_array_index(keeping.connections, struct pollfd, i).fd);
     kept_clear(&keeping.kept);
-    kept_shm_clear(&keeping.shm);
     g_array_unref(keeping.connections);
     if (keeping.kept.member)
         leave(&keeping);

@@ -3,7 +3,7 @@
  * The keeper: a process of the guard that holds each DMA buffer that a client was given, for as
  * long as anybody else holds it (kept.h). It is a member of the slice, so that the memory stays
  * charged: a client can free memory in its render worker and keep the descriptor, or pass it on. Of
- * plain shared memory, the keeper gives the content back instead (kept_shm.h).
+ * plain shared memory, the keeper gives the content back instead.
  *
  * Sessions tell it what they give to their clients, and when they release it themselves; the end of
  * a session releases all of its buffers. From then on the kernel's reference count shows when
@@ -36,17 +36,6 @@ bool keeper_start(struct keeper *keeper, const char *socket_path);
 
 /* A session's connection to it, or -1: it has ended (errno). */
 int keeper_connect(const struct keeper *keeper);
-
-/*
- * In a session: the keeper holds @fd's memory from now on, as number @id. Called before the client
- * has it. False with @gone: the keeper has ended; without: the slice's memory does not allow it, or
- * there are too many.
- */
-bool keeper_keep(int connection, uint32_t id, int fd, bool *gone);
-bool keeper_keep_shm(int connection, uint32_t id, int fd, bool *gone);
-
-/* In a session: it has released number @id. */
-void keeper_release(int connection, uint32_t id);
 
 /* The life of the keeper's process: until @control's other end is closed. */
 void keeper_run(int control, const char *socket_path);

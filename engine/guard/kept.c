@@ -4,23 +4,24 @@
 #include "dmabuf.h"
 #include "keeper.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /**
  * struct kept
- * @owner: connection of the session that holds it; -1: released
- * @key: in by_owner
- * @object: as the arbiter knows it
+ * @key: of the session's connection and its number, in @held
+ * @shm: a memfd; otherwise a DMA buffer
+ * @object: the buffer, as the arbiter knows it
  */
 struct kept {
-    int fd;
-    int owner;
     gint64 key;
+    int fd;
+    bool shm;
     struct governor_object object;
 };
 
-static gint64 key_of(int owner, uint32_t id)
+static gint64 kept_key(int owner, uint32_t id)
 {
     return (gint64)owner << 32 | id;
 }
@@ -28,8 +29,8 @@ static gint64 key_of(int owner, uint32_t id)
 void kept_init(struct kept_table *table)
 {
     *table = (struct kept_table){
-        .buffers = g_ptr_array_new(),
-        .by_owner = g_hash_table_new(g_int64_hash, g_int64_equal),
+        .held = g_hash_table_new(g_int64_hash, g_int64_equal),
+        .released = g_ptr_array_new(),
         .copies = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
     };
 }
@@ -49,56 +50,157 @@ static void set_copies(struct kept_table *table, const struct kept *kept, guint 
         g_hash_table_remove(table->copies, &kept->object.inode);
 }
 
-/* Removes it from everything but the array. */
-static void drop(struct kept_table *table, struct kept *kept)
+/* The memory is its last holder's now. */
+static void kept_drop_buffer(struct kept_table *table, struct kept *kept)
 {
     set_copies(table, kept, copies_of(table, kept) - 1);
     governor_member_forget(table->member, &kept->object);
     close(kept->fd);
     g_free(kept);
+    table->buffers--;
+}
+
+/* A worker that still writes there while its session ends gets new pages, and ends soon. */
+static void kept_empty_shm(struct kept_table *table, struct kept *kept)
+{
+    struct stat status;
+
+    if (fstat(kept->fd, &status) == 0 && status.st_size > 0)
+        fallocate(kept->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, status.st_size);
+    close(kept->fd);
+    g_free(kept);
+    table->memfds--;
 }
 
 void kept_clear(struct kept_table *table)
 {
-    for (guint i = 0; i < table->buffers->len; i++)
-        drop(table, g_ptr_array_index(table->buffers, i));
-    g_ptr_array_unref(table->buffers);
-    g_hash_table_unref(table->by_owner);
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, table->held);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct kept *kept = value;
+
+        g_hash_table_iter_steal(&iter);
+        if (kept->shm)
+            kept_empty_shm(table, kept);
+        else
+            kept_drop_buffer(table, kept);
+    }
+    for (guint i = 0; i < table->released->len; i++)
+        kept_drop_buffer(table, g_ptr_array_index(table->released, i));
+    g_ptr_array_unref(table->released);
+    g_hash_table_unref(table->held);
     g_hash_table_unref(table->copies);
 }
 
 /* Only a DMA buffer has references that can be counted. */
-static bool describe(struct kept *kept, int fd, uint64_t *bytes)
+static bool charge_buffer(struct kept_table *table, struct kept *kept)
 {
     struct stat status;
 
-    if (fstat(fd, &status) < 0 || dmabuf_references(fd) == 0)
+    if (fstat(kept->fd, &status) < 0 || dmabuf_references(kept->fd) == 0)
         return false;
-    *bytes = dmabuf_bytes(fd);
     kept->object.device = status.st_dev;
     kept->object.inode = status.st_ino;
-    return true;
+    return governor_member_import(table->member, &kept->object, dmabuf_bytes(kept->fd));
+}
+
+/* A seal against writing, which a client could add, refuses holes as well. */
+static bool can_be_emptied(int fd)
+{
+    int seals;
+
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
+    seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SEAL) && !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
+}
+
+/* NULL, and @fd is closed: the session has that number already, or there are too many. */
+static struct kept *kept_new(const struct kept_table *table, int owner, uint32_t id, int fd,
+                             bool is_room)
+{
+    gint64 key = kept_key(owner, id);
+    struct kept *kept;
+
+    if (!is_room || g_hash_table_contains(table->held, &key)) {
+        close(fd);
+        return NULL;
+    }
+    kept = g_new0(struct kept, 1);
+    kept->fd = fd;
+    kept->key = key;
+    return kept;
+}
+
+static bool kept_refuse(struct kept *kept)
+{
+    close(kept->fd);
+    g_free(kept);
+    return false;
 }
 
 bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd)
 {
-    struct kept *kept = g_new0(struct kept, 1);
-    uint64_t bytes;
+    struct kept *kept = kept_new(table, owner, id, fd, table->buffers < KEEPER_MAX_KEPT);
 
-    kept->fd = fd;
-    kept->owner = owner;
-    kept->key = key_of(owner, id);
-    if (table->buffers->len >= KEEPER_MAX_KEPT ||
-        g_hash_table_contains(table->by_owner, &kept->key) || !describe(kept, fd, &bytes) ||
-        !governor_member_import(table->member, &kept->object, bytes)) {
-        close(fd);
-        g_free(kept);
+    if (!kept)
         return false;
-    }
+    if (!charge_buffer(table, kept))
+        return kept_refuse(kept);
     set_copies(table, kept, copies_of(table, kept) + 1);
-    g_hash_table_add(table->by_owner, &kept->key);
-    g_ptr_array_add(table->buffers, kept);
+    g_hash_table_insert(table->held, &kept->key, kept);
+    table->buffers++;
     return true;
+}
+
+bool kept_add_shm(struct kept_table *table, int owner, uint32_t id, int fd)
+{
+    struct kept *kept = kept_new(table, owner, id, fd, table->memfds < KEEPER_MAX_SHM);
+
+    if (!kept)
+        return false;
+    if (!can_be_emptied(fd))
+        return kept_refuse(kept);
+    kept->shm = true;
+    g_hash_table_insert(table->held, &kept->key, kept);
+    table->memfds++;
+    return true;
+}
+
+static void kept_let_go(struct kept_table *table, struct kept *kept)
+{
+    if (kept->shm)
+        kept_empty_shm(table, kept);
+    else
+        g_ptr_array_add(table->released, kept);
+}
+
+void kept_release(struct kept_table *table, int owner, uint32_t id)
+{
+    gint64 key = kept_key(owner, id);
+    struct kept *kept = g_hash_table_lookup(table->held, &key);
+
+    if (!kept)
+        return;
+    g_hash_table_remove(table->held, &key);
+    kept_let_go(table, kept);
+}
+
+void kept_release_all(struct kept_table *table, int owner)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, table->held);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct kept *kept = value;
+
+        if (kept->key >> 32 != owner)
+            continue;
+        g_hash_table_iter_steal(&iter);
+        kept_let_go(table, kept);
+    }
 }
 
 static bool is_last(const struct kept_table *table, const struct kept *kept)
@@ -106,57 +208,24 @@ static bool is_last(const struct kept_table *table, const struct kept *kept)
     return dmabuf_references(kept->fd) <= copies_of(table, kept);
 }
 
-static void give_up(struct kept_table *table, struct kept *kept)
-{
-    g_hash_table_remove(table->by_owner, &kept->key);
-    kept->owner = -1;
-    table->released++;
-}
-
-void kept_release(struct kept_table *table, int owner, uint32_t id)
-{
-    gint64 key = key_of(owner, id);
-    gpointer found = g_hash_table_lookup(table->by_owner, &key);
-
-    /* A set: the key is a part of its kept. */
-    if (found)
-        give_up(table, (struct kept *)((char *)found - G_STRUCT_OFFSET(struct kept, key)));
-}
-
-void kept_release_all(struct kept_table *table, int owner)
-{
-    for (guint i = 0; i < table->buffers->len; i++) {
-        struct kept *kept = g_ptr_array_index(table->buffers, i);
-
-        if (kept->owner == owner)
-            give_up(table, kept);
-    }
-}
-
 guint kept_sweep(struct kept_table *table)
 {
-    guint before = table->buffers->len;
+    guint before = table->released->len;
 
-    for (guint i = before; table->released && i-- > 0;) {
-        struct kept *kept = g_ptr_array_index(table->buffers, i);
+    for (guint i = before; i-- > 0;) {
+        struct kept *kept = g_ptr_array_index(table->released, i);
 
-        if (kept->owner >= 0 || !is_last(table, kept))
-            continue;
-        g_ptr_array_remove_index_fast(table->buffers, i);
-        table->released--;
-        drop(table, kept);
+        if (is_last(table, kept))
+            kept_drop_buffer(table, g_ptr_array_remove_index_fast(table->released, i));
     }
-    return before - table->buffers->len;
+    return before - table->released->len;
 }
 
 uint64_t kept_released_bytes(const struct kept_table *table)
 {
     uint64_t bytes = 0;
 
-    for (guint i = 0; i < table->buffers->len; i++) {
-        const struct kept *kept = g_ptr_array_index(table->buffers, i);
-
-        bytes += kept->owner < 0 ? kept->object.bytes : 0;
-    }
+    for (guint i = 0; i < table->released->len; i++)
+        bytes += ((const struct kept *)g_ptr_array_index(table->released, i))->object.bytes;
     return bytes;
 }

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DMA buffers that clients were given: each is charged to the slice until only the keeper holds it.
+ * Memory that clients were given, by descriptors.
+ *
+ * A DMA buffer is charged to the slice until only the keeper holds it.
+ *
+ * Pages of plain shared memory are charged to whichever cgroup touched them first, often the
+ * guard's, as long as anybody has the memfd, and the kernel does not say who has one. But its
+ * content can be given back, whoever has it, as soon as it is released. What a client writes there
+ * afterwards is charged to the client.
  */
 #ifndef GUARD_KEPT_H
 #define GUARD_KEPT_H
@@ -13,30 +20,33 @@
 
 /**
  * struct kept_table
- * @member: of the slice; the caller's, set before the first is added
- * @buffers: of struct kept; @by_owner: those that a session has not released, by its connection and
- * number
- * @copies: by inode: how many of @buffers are of one
- * @released: how many have been released
+ * @member: of the slice; the caller's, set before the first buffer is added
+ * @held: of struct kept: what sessions have not released, by connection and number
+ * @released: of struct kept: DMA buffers that are released, and that somebody else may still hold
+ * @copies: by inode: how many of the table's DMA buffers are of one
+ * @buffers, @memfds: how many there are of each
  */
 struct kept_table {
     GovernorMember *member;
-    GPtrArray *buffers;
-    GHashTable *by_owner;
+    GHashTable *held;
+    GPtrArray *released;
     GHashTable *copies;
-    guint released;
+    guint buffers;
+    guint memfds;
 };
 
 void kept_init(struct kept_table *table);
 void kept_clear(struct kept_table *table);
 
 /*
- * Takes ownership of @fd. False, and it is closed: there are too many, the slice has no room, @id
- * is @owner's already, or the kernel does not report what is needed about @fd.
+ * Both take ownership of @fd. False, and it is closed: there are too many, @id is @owner's already,
+ * or: the slice has no room for the buffer, or the kernel does not report what is needed about it;
+ * the memfd's seals would keep its content from being given back.
  */
 bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd);
+bool kept_add_shm(struct kept_table *table, int owner, uint32_t id, int fd);
 
-/* @owner has released @id; without one: all of its buffers. */
+/* @owner has released @id; without one: all of its memory. */
 void kept_release(struct kept_table *table, int owner, uint32_t id);
 void kept_release_all(struct kept_table *table, int owner);
 

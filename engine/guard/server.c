@@ -78,7 +78,7 @@ static int serve(int fd, const char *who, const void *data)
     if (keeper.pid)
         close(keeper.control);
     session_init(&session, fd);
-    session.keeper = serving->keeper;
+    session.keeper.connection = serving->keeper;
     if (!renderer_start(&events, &session, CAPSET_VENUS, serving->render_node, &error)) {
         g_message("client %s is dropped: %s", who, error->message);
         return EXIT_FAILURE;

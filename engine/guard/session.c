@@ -46,10 +46,8 @@ static bool on_idle(void *data)
 
 void session_init(struct session *session, int fd)
 {
-    *session = (struct session){
-        .keeper = -1,
-        .worker = -1,
-    };
+    *session = (struct session){.worker = -1};
+    keeper_session_init(&session->keeper);
     if (!wire_init(&session->wire, fd))
         session_fail(session, "its connection cannot be read: %s", g_strerror(errno));
     session->wire.idle = on_idle;
@@ -97,6 +95,7 @@ void session_clear(struct session *session)
     }
     slots_clear(&session->blobs);
     sync_table_clear(&session->syncs);
+    keeper_session_clear(&session->keeper);
     wire_clear(&session->wire);
     g_free(session->data);
     g_free(session->fault);
@@ -151,29 +150,40 @@ void session_fence_done(void *data, uint32_t ctx_id G_GNUC_UNUSED, uint32_t ring
     struct session *session = data;
 
     /* All fences of a dead worker are reported as done. */
-    if (!worker_is_gone(session->worker))
-        sync_fence_done(&session->syncs, ring_idx, id);
+    if (worker_is_gone(session->worker))
+        return;
+    sync_fence_done(&session->syncs, ring_idx, id);
+    if (ring_idx == 0)
+        keeper_fence_done(&session->keeper, id);
 }
 
-/* A fence on ring 0, which a living worker signals at once. */
+/* The fence is added before virglrenderer knows of it: its thread may be faster than this one. */
+bool session_fence(struct session *session, uint32_t ring_idx, struct sync_entries entries,
+                   uint32_t kept)
+{
+    const char *fault = NULL;
+    uint64_t fence = sync_fence_begin(&session->syncs, ring_idx, entries, &fault);
+
+    if (!fence)
+        return session_fail(session, "%s", fault);
+    if (kept)
+        keeper_release_after(&session->keeper, kept, fence);
+    if (virgl_renderer_context_create_fence(SESSION_CONTEXT, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE,
+                                            ring_idx, fence) == 0)
+        return true;
+    sync_fence_cancel(&session->syncs, fence);
+    return session_fail(session, "its render worker has ended");
+}
+
 bool session_probe(struct session *session, bool idle)
 {
     const struct sync_entries none = {0};
-    const char *fault = NULL;
-    uint64_t fence;
 
     session->probed = g_get_monotonic_time();
     session_wake_rings(session, idle);
     if (!session->context || sync_fence_pending(&session->syncs, 0))
         return true;
-    fence = sync_fence_begin(&session->syncs, 0, none, &fault);
-    if (!fence)
-        return session_fail(session, "%s", fault);
-    if (virgl_renderer_context_create_fence(SESSION_CONTEXT, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE, 0,
-                                            fence) == 0)
-        return true;
-    sync_fence_cancel(&session->syncs, fence);
-    return session_fail(session, "its render worker has ended");
+    return session_fence(session, 0, none, 0);
 }
 
 static bool read_data(struct session *session, size_t size)

@@ -10,6 +10,7 @@
 #ifndef GUARD_SESSION_H
 #define GUARD_SESSION_H
 
+#include "keeper_session.h"
 #include "slots.h"
 #include "sync.h"
 #include "venus_rings.h"
@@ -29,7 +30,6 @@
  * @refused: it was refused memory once; only the first time is logged
  * @woken: the same, of its render worker that slept
  * @fault: why the session ends, one line
- * @keeper: the connection to the keeper; -1: there is none
  * @shm_bytes: of @blobs that are plain shared memory
  * @worker: the connection of the context's render worker (worker.h); -1: there is none
  * @watch: a thread that ends the client's messages when the worker has ended
@@ -43,7 +43,7 @@ struct session {
     bool refused;
     bool woken;
     char *fault;
-    int keeper;
+    struct keeper_session keeper;
     struct slots blobs;
     uint64_t shm_bytes;
     struct sync_table syncs;
@@ -57,7 +57,7 @@ struct session {
 };
 
 /*
- * The caller keeps @fd, and what it sets as @keeper. virglrenderer must be started with
+ * The caller keeps @fd, and what it sets as @keeper.connection. virglrenderer must be started with
  * session_fence_done() and the session.
  */
 void session_init(struct session *session, int fd);
@@ -107,8 +107,15 @@ void session_watch_worker(struct session *session);
 void *session_map_shm(struct session *session, uint32_t id, uint64_t *size);
 
 /*
- * Asks the context's render worker for a fence. @idle: no message of the client is being read.
- * False: the worker has ended.
+ * Asks the context's render worker for a fence on a ring. When it is done, the syncs @entries
+ * advance, and the keeper's @kept is released; 0: nothing of it. False: the session has failed.
+ */
+bool session_fence(struct session *session, uint32_t ring_idx, struct sync_entries entries,
+                   uint32_t kept);
+
+/*
+ * Checks that the context's render worker lives, by a fence on ring 0, which a living worker
+ * signals at once. @idle: no message of the client is being read. False: it has ended.
  */
 bool session_probe(struct session *session, bool idle);
 

@@ -24,23 +24,6 @@ static const char *find_fault(const struct vtest_batch *batch, uint32_t words)
     return NULL;
 }
 
-static bool submit_fence(struct session *session, uint32_t ring_idx, struct sync_entries entries)
-{
-    const char *fault = NULL;
-    /* Added before virglrenderer knows of it: its thread may be faster than this one. */
-    uint64_t fence = sync_fence_begin(&session->syncs, ring_idx, entries, &fault);
-    int ret;
-
-    if (!fence)
-        return session_fail(session, "%s", fault);
-    ret = virgl_renderer_context_create_fence(SESSION_CONTEXT, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE,
-                                              ring_idx, fence);
-    if (ret == 0)
-        return true;
-    sync_fence_cancel(&session->syncs, fence);
-    return session_fail(session, "its render worker does not take a fence (%d)", ret);
-}
-
 static void *map_ring(void *session, uint32_t resource, uint64_t *size)
 {
     return session_map_shm(session, resource, size);
@@ -97,7 +80,7 @@ static bool submit_batch(struct session *session, const struct vtest_batch *batc
     if (batch->sync_count == 0)
         return true;
     if (batch->flags & VTEST_SUBMIT_RING_IDX)
-        return submit_fence(session, batch->ring_idx, entries);
+        return session_fence(session, batch->ring_idx, entries, 0);
     return sync_write(&session->syncs, entries, &fault) || session_fail(session, "%s", fault);
 }
 

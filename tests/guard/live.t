@@ -138,6 +138,9 @@ is(finish($guard, 10), 0, 'it ends when it is told to');
 $guard = start_guard('--setenv=VGPU_GOVERNOR=1');
 my $hoard = start('hoard', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-hoard', '--shared', 256);
 is(finish($hoard, 60), 0, 'shared memory that clients keep after they have left is empty') or diag(output($hoard), output($guard));
+my $threads = client('threads', {}, 'build/guest/vk-threads', '--rounds=100');
+is(finish($threads, 100), 0, 'threads that make a pipeline and end, whose rings\' memory is given back')
+    or diag(output($threads), output($guard));
 kill 'TERM', $guard->{pid};
 is(finish($guard, 10), 0, 'the guard ends when it is told to');
 

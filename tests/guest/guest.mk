@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-# The programs that compute in guests: build/guest/vk-compute, vk-waits and cl-compute.
+# The programs that compute in guests: build/guest/vk-compute, vk-waits, vk-threads and
+# cl-compute.
 # They are plain C with the Vulkan loader and the OpenCL loader, nothing else.
 
 GUEST_SRC := tests/guest
 GUEST_OUT := build/guest
-GUEST_PROGRAMS := $(addprefix $(GUEST_OUT)/,vk-compute vk-waits cl-compute)
+GUEST_PROGRAMS := $(addprefix $(GUEST_OUT)/,vk-compute vk-waits vk-threads cl-compute)
 GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR) -I$(GUEST_SRC) -I$(GUEST_OUT)
 
 # Checks that their check of the data finds errors; needs no GPU.
@@ -27,6 +28,7 @@ $(GUEST_OUT)/%.o: $(GUEST_SRC)/%.c $(wildcard $(GUEST_SRC)/*.h)
 	$(CC) $(GUEST_CFLAGS) -c -o $@ $<
 
 $(GUEST_OUT)/vk-compute.o: $(GUEST_OUT)/madd.spv.h $(GUEST_OUT)/gather.spv.h
+$(GUEST_OUT)/vk-threads.o: $(GUEST_OUT)/madd.spv.h
 $(GUEST_OUT)/cl-compute.o: $(GUEST_OUT)/kernels.cl.h
 
 $(GUEST_OUT)/vk-compute: $(addprefix $(GUEST_OUT)/,vk-compute.o vk-dispatch.o vk-device.o job.o)
@@ -34,6 +36,9 @@ $(GUEST_OUT)/vk-compute: $(addprefix $(GUEST_OUT)/,vk-compute.o vk-dispatch.o vk
 
 $(GUEST_OUT)/vk-waits: $(addprefix $(GUEST_OUT)/,vk-waits.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
+
+$(GUEST_OUT)/vk-threads: $(addprefix $(GUEST_OUT)/,vk-threads.o vk-device.o job.o)
+	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan -lpthread
 
 $(GUEST_OUT)/cl-compute: $(addprefix $(GUEST_OUT)/,cl-compute.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lOpenCL

@@ -3,6 +3,7 @@
 #include "keeper.h"
 
 #include "dmabuf.h"
+#include "keeper_session.h"
 #include "kept.h"
 
 #include <fcntl.h>
@@ -156,7 +157,7 @@ static void test_refused(struct kept_table *table, gconstpointer data G_GNUC_UNU
     g_assert_cmpuint(slice.charged, ==, SIZE);
     kept_release(table, 8, 1);
     kept_release(table, 7, 2);
-    g_assert_cmpuint(table->released, ==, 0);
+    g_assert_cmpuint(table->released->len, ==, 0);
 }
 
 static void test_too_many(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
@@ -212,38 +213,62 @@ static void wait_for_charge(uint64_t bytes)
     g_assert_cmpuint(slice.charged, ==, bytes);
 }
 
-static bool keep_one(int connection, uint32_t id, bool *gone)
+static void session_begin(struct keeper_session *session, const struct live *live)
+{
+    keeper_session_init(session);
+    session->connection = keeper_connect(&live->keeper);
+    g_assert_cmpint(session->connection, >=, 0);
+}
+
+static void session_end(struct keeper_session *session)
+{
+    close(session->connection);
+    keeper_session_clear(session);
+}
+
+static uint32_t keep_one(struct keeper_session *session, bool *gone)
 {
     int fd = buffer();
-    bool kept = keeper_keep(connection, id, fd, gone);
+    uint32_t number = keeper_keep(session, fd, false, gone);
 
     close(fd);
-    return kept;
+    return number;
+}
+
+/* The worker has answered a fence that came behind. */
+static void release(struct keeper_session *session, uint32_t number)
+{
+    keeper_release_after(session, number, 1);
+    keeper_fence_done(session, 1);
 }
 
 static void test_session(struct live *live, gconstpointer data G_GNUC_UNUSED)
 {
-    int one = keeper_connect(&live->keeper), two = keeper_connect(&live->keeper);
+    struct keeper_session one, two;
+    uint32_t number;
     bool gone;
 
+    session_begin(&one, live);
+    session_begin(&two, live);
     g_assert_cmpint(slice.members, ==, 0);
-    g_assert_true(keep_one(one, 1, &gone));
-    g_assert_true(keep_one(two, 1, &gone));
+    number = keep_one(&one, &gone);
+    g_assert_cmpuint(number, !=, 0);
+    g_assert_cmpuint(keep_one(&two, &gone), !=, 0);
     g_assert_cmpint(slice.members, ==, 1);
     wait_for_charge(2 * SIZE);
-    keeper_release(one, 1);
+    release(&one, number);
     g_usleep(50000);
     g_assert_cmpuint(slice.charged, ==, 2 * SIZE);
     references = 1;
     wait_for_charge(SIZE);
     slice.room = 0;
-    g_assert_false(keep_one(one, 2, &gone));
+    g_assert_cmpuint(keep_one(&one, &gone), ==, 0);
     g_assert_false(gone);
     references = 2;
-    close(two);
+    session_end(&two);
     g_usleep(50000);
     g_assert_cmpuint(slice.charged, ==, SIZE);
-    close(one);
+    session_end(&one);
     references = 1;
     wait_for_charge(0);
     /* Nobody is there any more: no member of the slice either. */
@@ -282,20 +307,24 @@ static void wait_until_empty(int fd)
 /* Whoever has the memfd: its content is given back when it is released, or its session ends. */
 static void test_shm(struct live *live, gconstpointer data G_GNUC_UNUSED)
 {
-    int one = keeper_connect(&live->keeper), two = keeper_connect(&live->keeper);
+    struct keeper_session one, two;
     int first = shared_memory(), second = shared_memory(), other = shared_memory();
+    uint32_t number;
     bool gone;
 
-    g_assert_true(keeper_keep_shm(one, 1, first, &gone));
-    g_assert_true(keeper_keep_shm(one, 2, second, &gone));
-    g_assert_true(keeper_keep_shm(two, 1, other, &gone));
-    keeper_release(one, 1);
+    session_begin(&one, live);
+    session_begin(&two, live);
+    number = keeper_keep(&one, first, true, &gone);
+    g_assert_cmpuint(number, !=, 0);
+    g_assert_cmpuint(keeper_keep(&one, second, true, &gone), !=, 0);
+    g_assert_cmpuint(keeper_keep(&two, other, true, &gone), !=, 0);
+    release(&one, number);
     wait_until_empty(first);
     g_assert_false(is_empty(second));
-    close(one);
+    session_end(&one);
     wait_until_empty(second);
     g_assert_false(is_empty(other));
-    close(two);
+    session_end(&two);
     wait_until_empty(other);
     close(first);
     close(second);
@@ -305,20 +334,22 @@ static void test_shm(struct live *live, gconstpointer data G_GNUC_UNUSED)
 /* A client cannot keep the content by a seal of its own. */
 static void test_shm_seals(struct live *live, gconstpointer data G_GNUC_UNUSED)
 {
-    int connection = keeper_connect(&live->keeper);
+    struct keeper_session session;
     int fd = shared_memory();
     int sealed = shared_memory();
     bool gone;
 
+    session_begin(&session, live);
     g_assert_no_errno(fcntl(sealed, F_ADD_SEALS, F_SEAL_FUTURE_WRITE));
-    g_assert_false(keeper_keep_shm(connection, 1, sealed, &gone));
+    g_assert_cmpuint(keeper_keep(&session, sealed, true, &gone), ==, 0);
     g_assert_false(gone);
-    g_assert_true(keeper_keep_shm(connection, 1, fd, &gone));
-    g_assert_false(keeper_keep_shm(connection, 1, fd, &gone));
+    g_assert_cmpuint(keeper_keep(&session, fd, true, &gone), !=, 0);
+    session.last--; /* the same number again */
+    g_assert_cmpuint(keeper_keep(&session, fd, true, &gone), ==, 0);
     g_assert_cmpint(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), ==, -1);
-    g_assert_false(keeper_keep_shm(connection, 2, connection, &gone));
+    g_assert_cmpuint(keeper_keep(&session, session.connection, true, &gone), ==, 0);
     g_assert_false(gone);
-    close(connection);
+    session_end(&session);
     wait_until_empty(fd);
     close(fd);
     close(sealed);
@@ -336,9 +367,10 @@ static bool is_ended(int connection)
 static void test_hostile(struct live *live, gconstpointer data G_GNUC_UNUSED)
 {
     static const uint32_t words[] = {99, 1, 2};
-    int good = keeper_connect(&live->keeper);
+    struct keeper_session good;
     bool gone;
 
+    session_begin(&good, live);
     for (size_t size = 1; size <= sizeof(words); size++) {
         int bad = keeper_connect(&live->keeper);
 
@@ -347,25 +379,51 @@ static void test_hostile(struct live *live, gconstpointer data G_GNUC_UNUSED)
         close(bad);
     }
     /* Without a descriptor. */
-    g_assert_false(keeper_keep(good, 1, -1, &gone));
+    g_assert_cmpuint(keeper_keep(&good, -1, false, &gone), ==, 0);
     g_assert_false(gone);
-    g_assert_true(keep_one(good, 1, &gone));
+    g_assert_cmpuint(keep_one(&good, &gone), !=, 0);
     references = 1;
-    close(good);
+    session_end(&good);
     wait_for_charge(0);
 }
 
 static void test_gone(struct live *live, gconstpointer data G_GNUC_UNUSED)
 {
-    int connection = keeper_connect(&live->keeper);
+    struct keeper_session session;
     bool gone = false;
 
+    session_begin(&session, live);
     shutdown(live->keeper.control, SHUT_RDWR);
-    g_assert_true(is_ended(connection));
-    g_assert_false(keep_one(connection, 1, &gone));
+    g_assert_true(is_ended(session.connection));
+    g_assert_cmpuint(keep_one(&session, &gone), ==, 0);
     g_assert_true(gone);
-    close(connection);
+    session_end(&session);
     g_assert_cmpint(keeper_connect(&live->keeper), ==, -1);
+}
+
+/* The fences of a session's worker come in order, and each ends all before it. */
+static void test_release(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    int first = shared_memory(), second = shared_memory(), third = shared_memory();
+    struct keeper_session session;
+    bool gone;
+
+    session_begin(&session, live);
+    keeper_release_after(&session, keeper_keep(&session, first, true, &gone), 5);
+    keeper_release_after(&session, keeper_keep(&session, second, true, &gone), 6);
+    keeper_release_after(&session, keeper_keep(&session, third, true, &gone), 9);
+    keeper_fence_done(&session, 4);
+    g_usleep(50000);
+    g_assert_false(is_empty(first));
+    keeper_fence_done(&session, 8);
+    wait_until_empty(first);
+    wait_until_empty(second);
+    g_assert_false(is_empty(third));
+    session_end(&session);
+    wait_until_empty(third);
+    close(first);
+    close(second);
+    close(third);
 }
 
 #define TABLE_TEST(name, function)                                                                 \
@@ -383,6 +441,7 @@ int main(int argc, char **argv)
     LIVE_TEST("session", test_session);
     LIVE_TEST("shm", test_shm);
     LIVE_TEST("shm-seals", test_shm_seals);
+    LIVE_TEST("release", test_release);
     LIVE_TEST("hostile", test_hostile);
     LIVE_TEST("gone", test_gone);
     return g_test_run();

@@ -142,30 +142,42 @@ static void keeper_says(struct fixture *f, const char *answers, gsize questions,
     g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     for (gsize i = 0; i < questions; i++)
         g_assert_cmpint(send(ends[1], &answers[i], 1, 0), ==, 1);
-    f->session.keeper = ends[0];
+    f->session.keeper.connection = ends[0];
     *other = ends[1];
 }
 
 static void keeper_ends(struct fixture *f, int other)
 {
-    close(f->session.keeper);
+    close(f->session.keeper.connection);
     close(other);
 }
 
-/* Blob 1, by @call with its descriptor, and nothing in between. */
-static void assert_kept_and_released(int keeper, uint32_t call)
+/* Memory @number, by @call with its descriptor. */
+static void assert_kept(int keeper, uint32_t call, uint32_t number)
 {
     struct keeper_packet packet;
     int fd;
 
     g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
     g_assert_cmpuint(packet.call, ==, call);
-    g_assert_cmpuint(packet.id, ==, 1);
+    g_assert_cmpuint(packet.id, ==, number);
     g_assert_cmpint(fd, >=, 0);
     close(fd);
+}
+
+/* Memory @number, but only when the worker has answered what it was sent last, a fence on ring 0.
+ */
+static void assert_released_in_time(int keeper, uint32_t number)
+{
+    struct keeper_packet packet;
+    int fd;
+
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_NOTHING);
+    g_assert_cmpuint(g_array_index(fake_virgl.fences, struct fake_fence, 0).ring_idx, ==, 0);
+    fake_virgl_signal(0);
     g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
     g_assert_cmpuint(packet.call, ==, KEEPER_RELEASE);
-    g_assert_cmpuint(packet.id, ==, 1);
+    g_assert_cmpuint(packet.id, ==, number);
 }
 
 static void test_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -173,12 +185,16 @@ static void test_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     struct keeper_packet packet;
     int keeper, fd;
 
-    keeper_says(f, "\1", 1, &keeper);
+    /* The second has the first one's number of the client's, and another of the keeper's. */
+    keeper_says(f, "\1\1", 2, &keeper);
     client_hello(f->client);
     client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
     client_send(f->client, VTEST_RESOURCE_UNREF, 1);
+    client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
     fixture_run(f);
-    assert_kept_and_released(keeper, KEEPER_KEEP);
+    assert_kept(keeper, KEEPER_KEEP, 1);
+    assert_kept(keeper, KEEPER_KEEP, 2);
+    assert_released_in_time(keeper, 1);
     g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_NOTHING);
     keeper_ends(f, keeper);
 }
@@ -194,7 +210,8 @@ static void test_kept_shm(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 0, 0);
     client_send(f->client, VTEST_RESOURCE_UNREF, 1);
     fixture_run(f);
-    assert_kept_and_released(keeper, KEEPER_KEEP_SHM);
+    assert_kept(keeper, KEEPER_KEEP_SHM, 1);
+    assert_released_in_time(keeper, 1);
     keeper_ends(f, keeper);
 }
 

@@ -45,6 +45,7 @@ my %commands = (
     'fleet-long' => sub { return (command => ['tests/fleet/check', '--long'], limit => 1800, files => [glob 'tests/fleet/long-*']) },
     kubernetes => sub { return (command => ['tests/kubernetes/check'], limit => 900, files => [glob 'tests/kubernetes/t-*']) },
     opengl => sub { return (command => ['tests/guard/opengl-check'], limit => 900, files => ['tests/guard/opengl.t']) },
+    'guard-rings' => sub { return (command => [@make, 'guard-rings'], limit => 900) },
     'old-libc' => sub { return (command => ['tests/old-libc/check'], limit => 900, files => [glob 'tests/old-libc/*.t']) },
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
