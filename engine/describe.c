@@ -49,19 +49,16 @@ char *describe_report(const char *manifest, const struct icd_report *report)
 
 bool describe_gpu(const struct options *options, GError **error)
 {
-    struct gpu *gpu = gpu_lookup(options->describe, options->sysroot, error);
-    g_autofree char *manifest = NULL;
-    g_autofree char *text = NULL;
-    struct icd_report report;
+    struct vulkan_driver driver;
+    bool ok;
 
-    if (!gpu)
-        return false;
     sandbox_clean_environment((const char *const *)options->environment);
-    manifest = vulkan_driver_enter(gpu, options, &report, error);
-    gpu_free(gpu);
-    if (!manifest)
-        return false;
-    text = describe_report(manifest, &report);
-    fputs(text, stdout);
-    return true;
+    ok = vulkan_driver_enter(&driver, options->describe, options, error);
+    if (ok) {
+        g_autofree char *text = describe_report(driver.manifest, &driver.report);
+
+        fputs(text, stdout);
+    }
+    vulkan_driver_clear(&driver);
+    return ok;
 }

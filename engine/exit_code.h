@@ -10,7 +10,7 @@ enum exit_code {
     EXIT_CODE_INTERNAL = 1, /* internal error; systemd tries again */
     EXIT_CODE_USAGE = 2,    /* wrong options or no device passed */
     EXIT_CODE_DEVICE = 3,   /* the driver refused or has another version */
-    EXIT_CODE_GPU = 4,      /* the vGPU's own GPU cannot be used, and no other will be */
+    EXIT_CODE_GPU = 4,      /* the vGPU's own GPU cannot be used; systemd tries again */
     EXIT_CODE_RENDERER = 5, /* virglrenderer does not start, or has died */
     EXIT_CODE_SANDBOX = 6,  /* the sandbox cannot be built */
     EXIT_CODE_LOST = 7,     /* the driver gave this engine up; systemd starts the next */

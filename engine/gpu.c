@@ -11,7 +11,7 @@
 /* NVIDIA's for CUDA. Vulkan uses it if it exists. */
 #define OPTIONAL_NODE "/dev/nvidia-uvm"
 
-#define NODE_INTERVAL (100 * G_TIME_SPAN_MILLISECOND)
+#define LOOK_INTERVAL (100 * G_TIME_SPAN_MILLISECOND)
 
 G_DEFINE_QUARK(vgpu_engine_error, engine_error)
 
@@ -129,7 +129,7 @@ static bool lookup_pci(struct gpu *gpu, const char *sysroot, GError **error)
     char real[PATH_MAX];
 
     if (!parse_address(gpu->name, gpu)) {
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU,
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE,
                     "GPU \"%s\" is neither a PCI address nor soft:<name>", gpu->name);
         return false;
     }
@@ -192,15 +192,12 @@ static const char *find_missing(const struct gpu *gpu, const char *sysroot)
     return NULL;
 }
 
-bool gpu_wait_for_nodes(const struct gpu *gpu, const char *sysroot, gint64 timeout, GError **error)
+static bool has_nodes(const struct gpu *gpu, const char *sysroot, GError **error)
 {
-    gint64 until = g_get_monotonic_time() + timeout;
-    const char *missing;
+    const char *missing = find_missing(gpu, sysroot);
 
     if (gpu->soft) /* without /dev/udmabuf it shares no memory, but computes */
         return true;
-    while ((missing = find_missing(gpu, sysroot)) && g_get_monotonic_time() < until)
-        g_usleep(NODE_INTERVAL);
     if (missing) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_NODE,
                     "GPU %s: %s is not there; its driver or, for NVIDIA, nvidia-persistenced or "
@@ -213,4 +210,23 @@ bool gpu_wait_for_nodes(const struct gpu *gpu, const char *sysroot, gint64 timeo
         g_message("GPU %s: " OPTIONAL_NODE " is not there; if it comes later, it is not used",
                   gpu->name);
     return true;
+}
+
+struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GError **error)
+{
+    for (bool said = false;; said = true) {
+        g_autoptr(GError) reason = NULL;
+        struct gpu *gpu = gpu_lookup(name, sysroot, &reason);
+
+        if (gpu && has_nodes(gpu, sysroot, &reason))
+            return gpu;
+        gpu_free(gpu);
+        if (reason->code == EXIT_CODE_USAGE || g_get_monotonic_time() >= until) {
+            g_propagate_error(error, g_steal_pointer(&reason));
+            return NULL;
+        }
+        if (!said)
+            g_message("waiting: %s", reason->message);
+        g_usleep(LOOK_INTERVAL);
+    }
 }

@@ -40,11 +40,11 @@ struct gpu {
 struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error);
 
 /*
- * Waits up to @timeout microseconds until the GPU's nodes exist. A program, not the kernel, makes
- * some of them, and a new one cannot be used after the sandbox has closed. False with @error set: a
- * required one is missing.
+ * The same, as soon as the GPU is there with its nodes, until @until (monotonic). A GPU that is
+ * being reset may be gone meanwhile, and at boot a program, not the kernel, makes some of the
+ * nodes; what comes after the sandbox has closed cannot be used. A wrong name is refused at once.
  */
-bool gpu_wait_for_nodes(const struct gpu *gpu, const char *sysroot, gint64 timeout, GError **error);
+struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GError **error);
 
 void gpu_free(struct gpu *gpu);
 

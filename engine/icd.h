@@ -69,4 +69,10 @@ bool icd_probe(const char *manifest, struct icd_report *report);
 char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd_report *report,
                  GError **error);
 
+/*
+ * The manifest of the driver that vgpu-describe has chosen for @gpu, if no driver was installed or
+ * changed since; sets @report->dma_buf. NULL: it is not known. To be called outside the sandbox.
+ */
+char *icd_known(const char *sysroot, const struct gpu *gpu, struct icd_report *report);
+
 #endif /* ENGINE_ICD_H */

@@ -8,7 +8,6 @@
 #include "device.h"
 #include "engine.h"
 #include "exit_code.h"
-#include "gpu.h"
 #include "loop.h"
 #include "options.h"
 #include "renderer.h"
@@ -89,21 +88,15 @@ static bool attach(struct engine *engine, GError **error)
 
 static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
 {
-    g_autofree char *manifest = NULL;
-    struct gpu *gpu = gpu_lookup(engine->info.gpu, options->sysroot, error);
-    struct icd_report report;
-    bool ok = gpu != NULL;
+    struct vulkan_driver driver;
+    bool ok = vulkan_driver_enter(&driver, engine->info.gpu, options, error);
 
     if (ok) {
-        manifest = vulkan_driver_enter(gpu, options, &report, error);
-        ok = manifest != NULL;
+        g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
+        g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
+        ok = engine_start_renderer(engine, options->capsets, driver.gpu->render_node, error);
     }
-    if (ok) {
-        g_message("GPU %s: using Vulkan driver %s", gpu->name, manifest);
-        g_setenv("VK_DRIVER_FILES", manifest, TRUE);
-        ok = engine_start_renderer(engine, options->capsets, gpu->render_node, error);
-    }
-    gpu_free(gpu);
+    vulkan_driver_clear(&driver);
     return ok;
 }
 

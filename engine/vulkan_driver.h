@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds a GPU's Vulkan driver: first closes the sandbox, then selects the driver that shows only
- * this GPU.
+ * Finds a GPU and its Vulkan driver: waits for the GPU, closes the sandbox around it, then selects
+ * the driver that shows only this GPU.
  */
 #ifndef ENGINE_VULKAN_DRIVER_H
 #define ENGINE_VULKAN_DRIVER_H
@@ -10,11 +10,27 @@
 #include "icd.h"
 #include "options.h"
 
-/*
- * Closes the sandbox around @gpu, unless the options say otherwise, and returns the manifest of its
- * driver; @report is what that shows. NULL with @error set on failure.
+/**
+ * struct vulkan_driver
+ * @manifest: of the GPU's driver
+ * @report: what that shows; if it is @known, only how memory is exported
+ * @known: vgpu-describe has found the driver, and it was not asked again
  */
-char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options,
-                          struct icd_report *report, GError **error);
+struct vulkan_driver {
+    struct gpu *gpu;
+    char *manifest;
+    struct icd_report report;
+    bool known;
+};
+
+/*
+ * Closes the sandbox around the GPU @name, unless the options say otherwise, and fills in @driver.
+ * A GPU that is being reset is gone for seconds, or its driver shows nothing, so both are tried for
+ * 25 s. False with @error set on failure; @driver is to be cleared in any case.
+ */
+bool vulkan_driver_enter(struct vulkan_driver *driver, const char *name,
+                         const struct options *options, GError **error);
+
+void vulkan_driver_clear(struct vulkan_driver *driver);
 
 #endif /* ENGINE_VULKAN_DRIVER_H */

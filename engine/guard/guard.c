@@ -144,21 +144,17 @@ static int open_socket(const struct settings *settings, GError **error)
 
 static bool serve(const struct settings *settings, int fd, GError **error)
 {
-    struct gpu *gpu = gpu_lookup(settings->gpu, settings->common.sysroot, error);
-    g_autofree char *manifest = NULL;
-    struct icd_report report;
-    bool ok = false;
+    struct vulkan_driver driver;
+    bool ok = vulkan_driver_enter(&driver, settings->gpu, &settings->common, error);
 
-    if (gpu)
-        manifest = vulkan_driver_enter(gpu, &settings->common, &report, error);
-    if (manifest) {
-        g_message("GPU %s: using Vulkan driver %s", gpu->name, manifest);
-        g_setenv("VK_DRIVER_FILES", manifest, TRUE);
-        sd_notifyf(0, "READY=1\nSTATUS=A slice of %s", gpu->name);
-        ok = server_run(fd, gpu->render_node, error);
+    if (ok) {
+        g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
+        g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
+        sd_notifyf(0, "READY=1\nSTATUS=A slice of %s", driver.gpu->name);
+        ok = server_run(fd, driver.gpu->render_node, error);
         sd_notify(0, "STOPPING=1");
     }
-    gpu_free(gpu);
+    vulkan_driver_clear(&driver);
     return ok;
 }
 

@@ -132,35 +132,123 @@ static void *make_node(void *path)
     return NULL;
 }
 
+static void assert_missing(const char *what, int code)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(gpu_wait_for("0000:02:00.0", sysroot, 0, &error));
+    g_assert_error(error, ENGINE_ERROR, code);
+    g_assert_nonnull(strstr(error->message, what));
+}
+
+static struct gpu *wait_long(const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    struct gpu *gpu =
+        gpu_wait_for(name, sysroot, g_get_monotonic_time() + 60 * G_TIME_SPAN_SECOND, &error);
+
+    g_assert_no_error(error);
+    return gpu;
+}
+
 /* The sandbox closes over the nodes that there are, and NVIDIA's are made late, by a program. */
 static void test_nodes_that_come_late(void)
 {
-    g_autoptr(GError) error = NULL;
-    struct gpu *gpu = gpu_lookup("0000:02:00.0", sysroot, NULL);
+    struct gpu *gpu;
     GThread *thread;
 
-    g_assert_false(gpu_wait_for_nodes(gpu, sysroot, 0, &error));
-    g_assert_error(error, ENGINE_ERROR, EXIT_CODE_NODE);
-    g_assert_nonnull(strstr(error->message, "/dev/dri/renderD128"));
-    g_clear_error(&error);
+    assert_missing("/dev/dri/renderD128", EXIT_CODE_NODE);
     make_file("/dev/dri/renderD128", "");
     make_file("/dev/nvidia3", "");
-    g_assert_false(gpu_wait_for_nodes(gpu, sysroot, 0, &error));
-    g_assert_nonnull(strstr(error->message, "/dev/nvidiactl"));
-    g_clear_error(&error);
+    assert_missing("/dev/nvidiactl", EXIT_CODE_NODE);
 
     thread = g_thread_new("node", make_node, (void *)"/dev/nvidiactl");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "waiting: *nvidiactl*");
     /* Vulkan works without the last one. */
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "*/dev/nvidia-uvm*");
-    g_assert_true(gpu_wait_for_nodes(gpu, sysroot, 60 * G_TIME_SPAN_SECOND, &error));
+    gpu = wait_long("0000:02:00.0");
     g_test_assert_expected_messages();
-    g_assert_no_error(error);
     g_thread_join(thread);
     gpu_free(gpu);
 
-    gpu = gpu_lookup("soft:cpu", sysroot, NULL);
-    g_assert_true(gpu_wait_for_nodes(gpu, sysroot, 0, &error));
+    gpu_free(wait_long("soft:cpu"));
+}
+
+static void *bring_back(void *path)
+{
+    g_usleep(50000);
+    make_link("../../../devices/pci0/0000:02:00.0", path);
+    return NULL;
+}
+
+/* A reset takes the device away for a moment. */
+static void test_gpu_that_comes_back(void)
+{
+    static const char link[] = "/sys/bus/pci/devices/0000:02:00.0";
+    g_autofree char *path = g_strconcat(sysroot, link, NULL);
+    GThread *thread;
+
+    g_assert_cmpint(unlink(path), ==, 0);
+    assert_missing("no such PCI device", EXIT_CODE_GPU);
+    thread = g_thread_new("device", bring_back, (void *)link);
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "waiting: *no such PCI device*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "*/dev/nvidia-uvm*");
+    gpu_free(wait_long("0000:02:00.0"));
+    g_test_assert_expected_messages();
+    g_thread_join(thread);
+}
+
+#define DESCRIPTION "/run/vgpu/vulkan/0000:02:00.0"
+
+static char *known(bool *dma_buf)
+{
+    struct gpu *gpu = gpu_lookup("0000:02:00.0", sysroot, NULL);
+    struct icd_report report;
+    char *manifest = icd_known(sysroot, gpu, &report);
+
+    if (manifest)
+        *dma_buf = report.dma_buf;
     gpu_free(gpu);
+    return manifest;
+}
+
+/* Seconds from now; what was written before is as old as its file. */
+static void describe_at(int seconds, const char *text)
+{
+    g_autofree char *path = g_strconcat(sysroot, DESCRIPTION, NULL);
+    const struct timespec now = {.tv_sec = time(NULL) + seconds};
+    const struct timespec times[] = {now, now};
+
+    make_file(DESCRIPTION, text);
+    g_assert_cmpint(utimensat(AT_FDCWD, path, times, 0), ==, 0);
+}
+
+/* The driver is searched again if there may be another one since, or if half of it is known. */
+static void test_known(void)
+{
+    const struct icd_report report = {.devices = 1, .name = "Some GPU", .dma_buf = true};
+    g_autofree char *text = describe_report("/usr/share/vulkan/icd.d/b.json", &report);
+    g_autofree char *gone = describe_report("/usr/share/vulkan/icd.d/gone.json", &report);
+    g_autofree char *half = g_strndup(text, (gsize)(strstr(text, "features") - text));
+    g_autofree char *expected = g_strconcat(sysroot, "/usr/share/vulkan/icd.d/b.json", NULL);
+    bool dma_buf = false;
+    char *manifest;
+
+    g_assert_null(known(&dma_buf));
+    describe_at(100, text);
+    manifest = known(&dma_buf);
+    g_assert_cmpstr(manifest, ==, expected);
+    g_assert_true(dma_buf);
+    g_free(manifest);
+
+    describe_at(-100, text);
+    g_assert_null(known(&dma_buf));
+    describe_at(100, half);
+    g_assert_null(known(&dma_buf));
+    describe_at(100, gone);
+    g_assert_null(known(&dma_buf));
+    describe_at(100, "");
+    g_assert_null(known(&dma_buf));
 }
 
 static void test_soft(void)
@@ -175,14 +263,22 @@ static void test_soft(void)
 
 static void test_no_gpu(void)
 {
-    static const char *const names[] = {"0000:03:00.0",    "0000:04:00.0", "nonsense", "",
-                                        "0000:01:00.0/..", "0000:01:00.9", "01:00.0"};
+    static const char *const missing[] = {"0000:03:00.0", "0000:04:00.0"};
+    static const char *const names[] = {"nonsense", "", "0000:01:00.0/..", "0000:01:00.9",
+                                        "01:00.0"};
 
+    for (size_t i = 0; i < G_N_ELEMENTS(missing); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_null(gpu_lookup(missing[i], sysroot, &error));
+        g_assert_error(error, ENGINE_ERROR, EXIT_CODE_GPU);
+    }
+    /* Waiting would not help. */
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autoptr(GError) error = NULL;
 
-        g_assert_null(gpu_lookup(names[i], sysroot, &error));
-        g_assert_error(error, ENGINE_ERROR, EXIT_CODE_GPU);
+        g_assert_null(gpu_wait_for(names[i], sysroot, G_MAXINT64, &error));
+        g_assert_error(error, ENGINE_ERROR, EXIT_CODE_USAGE);
     }
 }
 
@@ -517,10 +613,12 @@ int main(int argc, char **argv)
     g_test_add_func("/gpu/nvidia", test_nvidia);
     g_test_add_func("/gpu/nvidia-without-drm", test_nvidia_without_drm);
     g_test_add_func("/gpu/nodes-that-come-late", test_nodes_that_come_late);
+    g_test_add_func("/gpu/that-comes-back", test_gpu_that_comes_back);
     g_test_add_func("/gpu/soft", test_soft);
     g_test_add_func("/gpu/none", test_no_gpu);
     g_test_add_func("/icd/matches", test_matches);
     g_test_add_func("/icd/list", test_icd_list);
+    g_test_add_func("/icd/known", test_known);
     g_test_add_func("/icd/none", test_icd_none);
     g_test_add_func("/gpu/describe", test_describe);
     g_test_add_func("/capset/names", test_capset_names);

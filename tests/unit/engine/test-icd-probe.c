@@ -2,8 +2,10 @@
 /* What the probe asks a Vulkan driver, and which driver is chosen by it, over a stand-in for the
  * loader. */
 #include "icd.h"
+#include "vulkan_driver.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <vulkan/vulkan.h>
 
 /* For each kind of handle: whether the extension exists, and the driver's answer for buffers. */
@@ -27,6 +29,9 @@ static struct handle handles[] = {
 
 static VkPhysicalDevice const the_device = (VkPhysicalDevice)0x1000;
 
+/* How often the GPU cannot be seen yet. Probes are processes: it is shared with them. */
+static int *resetting;
+
 /* The driver is what its manifest is called. */
 static void become(const char *manifest)
 {
@@ -47,6 +52,10 @@ VkResult vkCreateInstance(const VkInstanceCreateInfo *info G_GNUC_UNUSED,
 
     if (manifest[0] == '/')
         become(manifest);
+    if (*resetting > 0) {
+        --*resetting;
+        return VK_ERROR_INITIALIZATION_FAILED;
+    }
     *instance = (VkInstance)0x2000;
     return VK_SUCCESS;
 }
@@ -169,10 +178,33 @@ static void test_choice(void)
     assert_chosen(opaque, "/opaque");
 }
 
+/* A GPU that is being reset shows nothing. */
+static void test_reset(void)
+{
+    struct options options = {
+        .icd = (char *)"/dma-buf", .sysroot = (char *)"", .no_landlock = true};
+    g_autoptr(GError) error = NULL;
+    struct vulkan_driver driver;
+
+    *resetting = 2;
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "waiting: GPU soft:test*");
+    g_assert_true(vulkan_driver_enter(&driver, "soft:test", &options, &error));
+    g_test_assert_expected_messages();
+    g_assert_no_error(error);
+    g_assert_cmpint(*resetting, ==, 0);
+    g_assert_cmpstr(driver.manifest, ==, "/dma-buf");
+    g_assert_true(driver.report.dma_buf);
+    vulkan_driver_clear(&driver);
+}
+
 int main(int argc, char **argv)
 {
+    resetting =
+        mmap(NULL, sizeof(*resetting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_assert_true(resetting != MAP_FAILED);
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/icd-probe/exports", test_exports);
     g_test_add_func("/icd-probe/choice", test_choice);
+    g_test_add_func("/icd-probe/reset", test_reset);
     return g_test_run();
 }

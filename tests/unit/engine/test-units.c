@@ -82,6 +82,25 @@ static void test_closed(void)
     assert_lines(1, lines, TRUE);
 }
 
+/* The GPU may come back, and a node may be made late; all other codes are not in the list. */
+static void test_restarts(void)
+{
+    g_autofree char *engine = g_strdup_printf("RestartPreventExitStatus=%d %d %d", EXIT_CODE_USAGE,
+                                              EXIT_CODE_DEVICE, EXIT_CODE_SANDBOX);
+    g_autofree char *guard =
+        g_strdup_printf("RestartPreventExitStatus=%d %d", EXIT_CODE_USAGE, EXIT_CODE_SANDBOX);
+    const char *const prevents[] = {engine, guard};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(prevents); i++) {
+        g_autofree char *text = read_file(units[i]);
+        g_auto(GStrv) all = g_strsplit(text, "\n", -1);
+
+        g_assert_true(g_strv_contains((const char *const *)all, "Restart=on-failure"));
+        g_assert_true(g_strv_contains((const char *const *)all, prevents[i]));
+        g_assert_null(strstr(strstr(text, prevents[i]) + 1, "RestartPreventExitStatus"));
+    }
+}
+
 /* Of those that have render workers. */
 static void test_timer_slack(void)
 {
@@ -133,6 +152,7 @@ int main(int argc, char **argv)
     g_test_add_func("/units/shader-cache", test_cache);
     g_test_add_func("/units/nvidia", test_nvidia);
     g_test_add_func("/units/closed", test_closed);
+    g_test_add_func("/units/restarts", test_restarts);
     g_test_add_func("/units/timer-slack", test_timer_slack);
     g_test_add_func("/modules/order", test_modules);
     return g_test_run();
