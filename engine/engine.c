@@ -26,10 +26,12 @@ void engine_init(struct engine *engine, struct vgpu_transport *transport)
     fence_table_init(&engine->fences, transport);
     lifelines_init(&engine->lifelines);
     parking_init(&engine->parking);
+    scanout_init(&engine->scanout);
 }
 
 void engine_clear(struct engine *engine)
 {
+    scanout_clear(&engine->scanout);
     g_hash_table_destroy(engine->resources);
     g_hash_table_destroy(engine->contexts);
     g_free(engine->request_buf);

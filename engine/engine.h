@@ -2,9 +2,9 @@
 /*
  * State of one engine: one vGPU, one virglrenderer.
  *
- * Threads. Everything runs on the main thread, with one exception: virglrenderer reports fences on
+ * Threads. Everything runs on the main thread, with two exceptions: virglrenderer reports fences on
  * threads of its own, and those only touch engine->fences and engine->lifelines (each has a lock)
- * and transport push().
+ * and transport push(); and a thread copies the picture, with engine->scanout under its own lock.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H

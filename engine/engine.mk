@@ -16,7 +16,7 @@ ENGINE_LIBS = $(call once,ENGINE_LIBS,pkg-config --libs $(ENGINE_PKGS))
 # Unit tests: the engine, sanitized, between a fake driver and a fake virglrenderer.
 ENGINE_TESTS_SRC := tests/unit/engine
 ENGINE_TESTS_OUT := build/unit/engine
-ENGINE_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(ENGINE_TESTS_SRC)/test-*.c))
+ENGINE_TESTS := $(patsubst $(ENGINE_TESTS_SRC)/%.c,$(ENGINE_TESTS_OUT)/%,$(wildcard $(ENGINE_TESTS_SRC)/test-*.c))
 ENGINE_TESTS_COMMON := $(patsubst engine/%.c,$(ENGINE_TESTS_OUT)/%.o,\
 		$(filter-out engine/main.c,$(ENGINE_SRCS))) \
 	$(addprefix $(ENGINE_TESTS_OUT)/,fake_driver.o fake_virgl.o fixture.o uapi_check.o)
@@ -62,6 +62,13 @@ UNIT_ALONE += $(ENGINE_LIVE)
 
 $(ENGINE_LIVE): %: %.o $(ENGINE_TESTS_OUT)/live.o $(filter-out %/fake_virgl.o %/fixture.o,$(ENGINE_TESTS_COMMON))
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+# Races with the thread that paints.
+.PHONY: tsan-engine
+unit-tsan: tsan-engine
+tsan-engine:
+	$(MAKE) ENGINE_TESTS_OUT=build/tsan/engine ENGINE_SANITIZE=-fsanitize=thread build/tsan/engine/test-painter
+	TSAN_OPTIONS=halt_on_error=1 tests/prove -e '' build/tsan/engine/test-painter
 
 # Counts for docs/performance.md.
 .PHONY: engine-counts

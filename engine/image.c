@@ -80,6 +80,7 @@ uint32_t image_cmd_transfer(struct engine *engine, const struct request *request
 {
     const struct virtio_gpu_transfer_to_host_2d *cmd = (const void *)request->data;
     struct resource *resource = resource_find(engine, cmd->resource_id);
+    bool ok;
 
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
@@ -87,7 +88,11 @@ uint32_t image_cmd_transfer(struct engine *engine, const struct request *request
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     if (!resource->backing.iov.iov_base)
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
-    if (resource->image && !copy_rows(resource, &cmd->r, cmd->offset))
-        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-    return VIRTIO_GPU_RESP_OK_NODATA;
+    if (!resource->image)
+        return VIRTIO_GPU_RESP_OK_NODATA;
+    /* It may be shown. */
+    painter_enter(&engine->scanout.painter);
+    ok = copy_rows(resource, &cmd->r, cmd->offset);
+    painter_leave(&engine->scanout.painter);
+    return ok ? VIRTIO_GPU_RESP_OK_NODATA : VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 }

@@ -135,8 +135,14 @@ static bool serve(struct engine *engine, const struct options *options, GError *
     if (!attach(engine, error))
         return false;
 
-    ok = start_renderer(engine, options, error) && become_ready(engine, error) &&
-         loop_run(engine, error);
+    ok = start_renderer(engine, options, error) && become_ready(engine, error);
+    if (ok) {
+        if (engine->info.num_scanouts)
+            painter_start(&engine->scanout.painter);
+        ok = loop_run(engine, error);
+        /* Before what it reads is unmapped. */
+        painter_stop(&engine->scanout.painter);
+    }
     sd_notify(0, "STOPPING=1");
     /* A waiting VMM gets the reason now, instead of running into its time limit. */
     if (!ok)

@@ -15,10 +15,8 @@
 /* Pixels that are read from a card at a time. */
 #define PART_PIXELS 1024u
 
-/* A part of the picture; coordinates may be outside until it is clipped. */
-struct area {
-    int64_t left, top, right, bottom;
-};
+/* Pixels that are painted in one step: a command may wait for them. */
+#define STEP_PIXELS (16 * 1024)
 
 /* The memory of a resource's pixels. */
 static const uint8_t *memory(const struct resource *resource, uint64_t *size)
@@ -53,11 +51,7 @@ static bool rect_fits(const struct surface *surface, const struct virtio_gpu_rec
 
 static struct area clip(const struct scanout *scanout, struct area area)
 {
-    area.left = MAX(area.left, 0);
-    area.top = MAX(area.top, 0);
-    area.right = MIN(area.right, (int64_t)scanout->rect.width);
-    area.bottom = MIN(area.bottom, (int64_t)scanout->rect.height);
-    return area;
+    return area_intersect(area, (struct area){0, 0, scanout->rect.width, scanout->rect.height});
 }
 
 static uint8_t *picture_at(const struct scanout *scanout, int64_t x, int64_t y)
@@ -85,8 +79,7 @@ static void copy_mapped(uint8_t *picture, const uint8_t *source, uint32_t count,
 static void paint_source(struct scanout *scanout, const struct area *area)
 {
     const struct surface *surface = &scanout->surface;
-    uint64_t size;
-    const uint8_t *source = memory(scanout->source, &size) + surface->offset;
+    const uint8_t *source = scanout->pixels + surface->offset;
 
     source += (scanout->rect.y + (uint64_t)area->top) * surface->stride +
               (scanout->rect.x + (uint64_t)area->left) * PIXEL_BYTES;
@@ -106,15 +99,12 @@ static struct area cursor_area(const struct cursor *cursor)
 static void paint_cursor(struct scanout *scanout, const struct area *area)
 {
     const struct cursor *cursor = &scanout->cursor;
-    struct area part = cursor_area(cursor);
+    struct area part;
 
     if (!cursor->format)
         return;
-    part.left = MAX(part.left, area->left);
-    part.top = MAX(part.top, area->top);
-    part.right = MIN(part.right, area->right);
-    part.bottom = MIN(part.bottom, area->bottom);
-    if (part.left >= part.right)
+    part = area_intersect(cursor_area(cursor), *area);
+    if (area_is_empty(part))
         return;
     for (int64_t y = part.top; y < part.bottom; y++) {
         const uint8_t *row =
@@ -126,15 +116,43 @@ static void paint_cursor(struct scanout *scanout, const struct area *area)
     }
 }
 
-static void paint(struct scanout *scanout, struct area area)
+/* A step of the painter. What is shown may have become smaller since the damage. */
+static bool paint_some(void *data, bool first)
+{
+    struct scanout *scanout = data;
+    struct area area;
+
+    if (first) {
+        scanout->painting = scanout->damage;
+        scanout->damage.count = 0;
+    }
+    if (!scanout->source || !damage_take(&scanout->painting, STEP_PIXELS, &area))
+        return false;
+    area = clip(scanout, area);
+    if (!area_is_empty(area)) {
+        paint_source(scanout, &area);
+        paint_cursor(scanout, &area);
+    }
+    return scanout->painting.count > 0;
+}
+
+/* The painter's lock is held. */
+static void want(struct scanout *scanout, struct area area)
 {
     if (!scanout->source)
         return;
-    area = clip(scanout, area);
-    if (area.left >= area.right || area.top >= area.bottom)
-        return;
-    paint_source(scanout, &area);
-    paint_cursor(scanout, &area);
+    damage_add(&scanout->damage, clip(scanout, area));
+    painter_wake(&scanout->painter);
+}
+
+void scanout_init(struct scanout *scanout)
+{
+    painter_init(&scanout->painter, paint_some, scanout);
+}
+
+void scanout_clear(struct scanout *scanout)
+{
+    painter_clear(&scanout->painter);
 }
 
 static bool map_picture(struct engine *engine)
@@ -170,11 +188,13 @@ static void let_go(struct scanout *scanout)
     if (scanout->mapped)
         mapping_put(scanout->source);
     scanout->source = NULL;
+    scanout->pixels = NULL;
     scanout->mapped = false;
 }
 
 /* Finds the surface's memory, with a mapping of its own if it is the host's. */
-static uint32_t take_source(struct resource *resource, const struct surface *surface, bool *mapped)
+static uint32_t take_source(struct resource *resource, const struct surface *surface,
+                            const uint8_t **pixels, bool *mapped)
 {
     uint64_t size;
 
@@ -183,7 +203,8 @@ static uint32_t take_source(struct resource *resource, const struct surface *sur
     *mapped = resource->kind == RESOURCE_BLOB && !resource->backing.iov.iov_base;
     if (*mapped && !mapping_get(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
-    if (memory(resource, &size) && surface_fits(surface, size))
+    *pixels = memory(resource, &size);
+    if (*pixels && surface_fits(surface, size))
         return VIRTIO_GPU_RESP_OK_NODATA;
     if (*mapped)
         mapping_put(resource);
@@ -196,39 +217,47 @@ uint32_t scanout_show(struct engine *engine, struct resource *resource,
     struct scanout *scanout = &engine->scanout;
     bool resized = !scanout->source || scanout->rect.width != rect->width ||
                    scanout->rect.height != rect->height;
+    const uint8_t *pixels;
     uint32_t type;
     bool mapped;
 
     if (!rect_fits(surface, rect))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-    type = take_source(resource, surface, &mapped);
+    type = take_source(resource, surface, &pixels, &mapped);
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
         return type;
+
+    /* The driver is told meanwhile, so that nothing is painted in a size that it does not know. */
+    painter_enter(&scanout->painter);
     if (!map_picture(engine))
         type = VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     else if (resized)
         type = tell_driver(engine, rect->width, rect->height);
-    if (type != VIRTIO_GPU_RESP_OK_NODATA) {
-        if (mapped)
-            mapping_put(resource);
-        return type;
+    if (type == VIRTIO_GPU_RESP_OK_NODATA) {
+        let_go(scanout);
+        scanout->source = resource;
+        scanout->pixels = pixels;
+        scanout->mapped = mapped;
+        scanout->surface = *surface;
+        scanout->rect = *rect;
+        if (resized)
+            want(scanout, (struct area){0, 0, rect->width, rect->height});
+    } else if (mapped) {
+        mapping_put(resource);
     }
-
-    let_go(scanout);
-    scanout->source = resource;
-    scanout->mapped = mapped;
-    scanout->surface = *surface;
-    scanout->rect = *rect;
-    if (resized)
-        paint(scanout, (struct area){0, 0, rect->width, rect->height});
-    return VIRTIO_GPU_RESP_OK_NODATA;
+    painter_leave(&scanout->painter);
+    return type;
 }
 
 void scanout_off(struct engine *engine)
 {
-    if (!engine->scanout.source)
+    struct scanout *scanout = &engine->scanout;
+
+    if (!scanout->source)
         return;
-    let_go(&engine->scanout);
+    painter_enter(&scanout->painter);
+    let_go(scanout);
+    painter_leave(&scanout->painter);
     /* ESTALE: it is off already. */
     tell_driver(engine, 0, 0);
 }
@@ -240,8 +269,11 @@ void scanout_flush(struct engine *engine, const struct resource *resource,
     int64_t left = (int64_t)damage->x - scanout->rect.x;
     int64_t top = (int64_t)damage->y - scanout->rect.y;
 
-    if (scanout->source == resource)
-        paint(scanout, (struct area){left, top, left + damage->width, top + damage->height});
+    if (scanout->source != resource)
+        return;
+    painter_enter(&scanout->painter);
+    want(scanout, (struct area){left, top, left + damage->width, top + damage->height});
+    painter_leave(&scanout->painter);
 }
 
 void scanout_forget(struct engine *engine, const struct resource *resource)
@@ -255,44 +287,61 @@ void scanout_reset(struct engine *engine)
     struct scanout *scanout = &engine->scanout;
     struct vgpu_transport *transport = engine->transport;
 
+    painter_enter(&scanout->painter);
     let_go(scanout);
     if (scanout->picture)
         transport->ops->unmap(transport, scanout->picture, VGPU_PICTURE_SIZE);
-    memset(scanout, 0, sizeof(*scanout));
+    scanout->picture = NULL;
+    scanout->rect = (struct virtio_gpu_rect){0};
+    scanout->cursor = (struct cursor){0};
+    scanout->damage.count = scanout->painting.count = 0;
+    painter_leave(&scanout->painter);
+}
+
+static void take_cursor_image(struct cursor *cursor, const struct resource *resource)
+{
+    cursor->format = NULL;
+    if (!resource || !resource->image || resource->width > CURSOR_SIDE ||
+        resource->height > CURSOR_SIDE)
+        return;
+    memcpy(cursor->image, resource->image, resource->image_size);
+    cursor->format = resource->format;
+    cursor->width = resource->width;
+    cursor->height = resource->height;
 }
 
 void scanout_set_cursor(struct engine *engine, const struct resource *resource)
 {
-    struct cursor *cursor = &engine->scanout.cursor;
-    struct area before = cursor_area(cursor);
+    struct scanout *scanout = &engine->scanout;
 
-    cursor->format = NULL;
-    if (resource && resource->image && resource->width <= CURSOR_SIDE &&
-        resource->height <= CURSOR_SIDE) {
-        memcpy(cursor->image, resource->image, resource->image_size);
-        cursor->format = resource->format;
-        cursor->width = resource->width;
-        cursor->height = resource->height;
-    }
-    paint(&engine->scanout, before);
-    paint(&engine->scanout, cursor_area(cursor));
+    painter_enter(&scanout->painter);
+    want(scanout, cursor_area(&scanout->cursor));
+    take_cursor_image(&scanout->cursor, resource);
+    want(scanout, cursor_area(&scanout->cursor));
+    painter_leave(&scanout->painter);
 }
 
 void scanout_show_cursor(struct engine *engine, const struct cursor *cursor)
 {
-    engine->scanout.cursor = *cursor;
-    paint(&engine->scanout, cursor_area(cursor));
+    struct scanout *scanout = &engine->scanout;
+
+    painter_enter(&scanout->painter);
+    scanout->cursor = *cursor;
+    want(scanout, cursor_area(cursor));
+    painter_leave(&scanout->painter);
 }
 
 void scanout_move_cursor(struct engine *engine, int32_t x, int32_t y)
 {
-    struct cursor *cursor = &engine->scanout.cursor;
-    struct area before = cursor_area(cursor);
+    struct scanout *scanout = &engine->scanout;
+    struct cursor *cursor = &scanout->cursor;
 
+    painter_enter(&scanout->painter);
+    if (cursor->format)
+        want(scanout, cursor_area(cursor));
     cursor->x = x;
     cursor->y = y;
-    if (!cursor->format)
-        return;
-    paint(&engine->scanout, before);
-    paint(&engine->scanout, cursor_area(cursor));
+    if (cursor->format)
+        want(scanout, cursor_area(cursor));
+    painter_leave(&scanout->painter);
 }

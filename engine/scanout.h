@@ -4,11 +4,18 @@
  * top, into the memory that the VMM reads. The cursor is drawn here because VMMs query a cursor's
  * plane only if they show dma-bufs.
  *
+ * A thread copies (painter.h), so a command is answered before its pixels are seen. What the main
+ * thread changes here it changes under the painter's lock; it reads without, and nobody else
+ * writes.
+ *
  * The picture's memory is mapped when the guest first shows something, and unmapped at its reset:
  * the next VMM that opens the vGPU gets other memory.
  */
 #ifndef ENGINE_SCANOUT_H
 #define ENGINE_SCANOUT_H
+
+#include "damage.h"
+#include "painter.h"
 
 #include <linux/virtio_gpu.h>
 #include <stdbool.h>
@@ -46,20 +53,30 @@ struct cursor {
  * struct scanout
  * @picture: VGPU_PICTURE_SIZE bytes, or NULL
  * @source: what is shown, or NULL; resource->map_users counts it if @mapped
+ * @pixels: its memory
  * @rect: the part of @surface that is shown
+ * @damage: what is to be painted next; @painting: what is left of the present round
  */
 struct scanout {
+    struct painter painter;
     uint8_t *picture;
     struct resource *source;
+    const uint8_t *pixels;
     bool mapped;
     struct surface surface;
     struct virtio_gpu_rect rect;
     struct cursor cursor;
+    struct damage damage;
+    struct damage painting;
 };
 
+/* The painter's thread is started and stopped separately. */
+void scanout_init(struct scanout *scanout);
+void scanout_clear(struct scanout *scanout);
+
 /*
- * Shows @rect of @surface of @resource from now on. Its pixels are copied at the next flush, or at
- * once if the size changes. VIRTIO_GPU_RESP_OK_NODATA, or an error that changes nothing.
+ * Shows @rect of @surface of @resource from now on. Its pixels are copied after the next flush, or
+ * now if the size changes. VIRTIO_GPU_RESP_OK_NODATA, or an error that changes nothing.
  */
 uint32_t scanout_show(struct engine *engine, struct resource *resource,
                       const struct surface *surface, const struct virtio_gpu_rect *rect);

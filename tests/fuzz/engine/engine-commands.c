@@ -219,6 +219,7 @@ static void step(struct fixture *f, struct input *in)
         g_hash_table_remove_all(f->driver.answers);
         g_assert_cmpuint(g_hash_table_size(fake_virgl.resources), ==, 0);
     }
+    painter_run(&f->engine.scanout.painter);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==,
                      g_queue_get_length(&f->engine.fences.pending) - f->engine.fences.own +
                          g_queue_get_length(&f->engine.parking.requests));

@@ -63,6 +63,13 @@ static uint32_t transfer(struct fixture *f, uint32_t id, struct virtio_gpu_rect 
     return fixture_ask(f, &cmd, sizeof(cmd));
 }
 
+/* A thread does it otherwise. */
+static uint32_t painted(struct fixture *f, uint32_t type)
+{
+    painter_run(&f->engine.scanout.painter);
+    return type;
+}
+
 static uint32_t flush(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect)
 {
     struct virtio_gpu_resource_flush cmd = {
@@ -71,7 +78,7 @@ static uint32_t flush(struct fixture *f, uint32_t id, struct virtio_gpu_rect rec
         .resource_id = id,
     };
 
-    return fixture_ask(f, &cmd, sizeof(cmd));
+    return painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
 }
 
 static uint32_t show(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect)
@@ -82,7 +89,7 @@ static uint32_t show(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect
         .resource_id = id,
     };
 
-    return fixture_ask(f, &cmd, sizeof(cmd));
+    return painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
 }
 
 static uint32_t unref(struct fixture *f, uint32_t id)
@@ -110,6 +117,7 @@ static uint32_t picture(struct fixture *f, uint32_t x, uint32_t y)
 {
     uint32_t pixel;
 
+    painter_run(&f->engine.scanout.painter);
     g_assert_nonnull(f->driver.picture);
     memcpy(&pixel, f->driver.picture + (uint64_t)y * f->driver.scanout.stride + 4 * x, 4);
     return pixel & 0xffffff;
@@ -405,7 +413,7 @@ static uint32_t show_blob(struct fixture *f, uint32_t id, uint32_t width, uint32
         .offsets = {offset},
     };
 
-    return fixture_ask(f, &cmd, sizeof(cmd));
+    return painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
 }
 
 static void test_host_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSED)

@@ -111,16 +111,16 @@ static void test_timer_slack(void)
 
 /* Each may use those after it (docs/architecture.md). */
 static const char *const modules[] = {
-    "main",      "loop",     "engine",
-    "queue",     "watch",    "state",
-    "parking",   "control",  "resource_commands",
-    "submit",    "transfer", "display",
-    "image",     "window",   "scanout",
-    "capset",    "answer",   "hold",
-    "context",   "rings",    "mapping",
-    "resource",  "backing",  "fence",
-    "lifelines", "worker",   "children",
-    "transport",
+    "main",    "loop",     "engine",
+    "queue",   "watch",    "state",
+    "parking", "control",  "resource_commands",
+    "submit",  "transfer", "display",
+    "image",   "window",   "scanout",
+    "painter", "damage",   "capset",
+    "answer",  "hold",     "context",
+    "rings",   "mapping",  "resource",
+    "backing", "fence",    "lifelines",
+    "worker",  "children", "transport",
 };
 
 static void assert_uses_none_before(size_t module)

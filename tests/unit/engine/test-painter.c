@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The thread that copies the picture: what is damaged, how often it paints, that it gives way, and
+ * that it touches nothing that is gone. Also built with the thread sanitizer.
+ */
+#include "fixture.h"
+
+#include "context.h"
+#include "resource.h"
+
+#include <string.h>
+
+#define BGRX   VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM
+#define WIDTH  600u
+#define HEIGHT 400u
+#define IMAGES 3u
+#define BLOB   9u
+
+static struct area area(int64_t left, int64_t top, int64_t right, int64_t bottom)
+{
+    return (struct area){left, top, right, bottom};
+}
+
+static void assert_area(struct area got, int64_t left, int64_t top, int64_t right, int64_t bottom)
+{
+    g_assert_cmpint(got.left, ==, left);
+    g_assert_cmpint(got.top, ==, top);
+    g_assert_cmpint(got.right, ==, right);
+    g_assert_cmpint(got.bottom, ==, bottom);
+}
+
+static void test_damage(void)
+{
+    struct damage damage = {0};
+    struct area got;
+
+    damage_add(&damage, area(5, 5, 5, 9));
+    damage_add(&damage, area(5, 9, 6, 5));
+    g_assert_false(damage_take(&damage, 100, &got));
+
+    /* Apart, until one overlaps both. */
+    damage_add(&damage, area(0, 0, 10, 10));
+    damage_add(&damage, area(20, 0, 30, 10));
+    g_assert_cmpuint(damage.count, ==, 2);
+    damage_add(&damage, area(9, 5, 21, 12));
+    g_assert_cmpuint(damage.count, ==, 1);
+
+    g_assert_true(damage_take(&damage, 150, &got));
+    assert_area(got, 0, 0, 30, 5);
+    g_assert_true(damage_take(&damage, 1, &got));
+    assert_area(got, 0, 5, 30, 6);
+    g_assert_true(damage_take(&damage, 1000, &got));
+    assert_area(got, 0, 6, 30, 12);
+    g_assert_false(damage_take(&damage, 100, &got));
+
+    for (int64_t i = 0; i < DAMAGE_MAX_AREAS + 1; i++)
+        damage_add(&damage, area(10 * i, 10 * i, 10 * i + 1, 10 * i + 1));
+    g_assert_cmpuint(damage.count, ==, 1);
+    assert_area(damage.areas[0], 0, 0, 10 * DAMAGE_MAX_AREAS + 1, 10 * DAMAGE_MAX_AREAS + 1);
+}
+
+struct rounds {
+    struct painter painter;
+    gint64 begun[4];
+    unsigned int count;
+    bool endless;
+};
+
+static bool count_round(void *data, bool first)
+{
+    struct rounds *rounds = data;
+
+    if (first && rounds->count < G_N_ELEMENTS(rounds->begun))
+        rounds->begun[rounds->count++] = g_get_monotonic_time();
+    return rounds->endless;
+}
+
+static unsigned int wake(struct rounds *rounds)
+{
+    unsigned int count;
+
+    painter_enter(&rounds->painter);
+    painter_wake(&rounds->painter);
+    count = rounds->count;
+    painter_leave(&rounds->painter);
+    return count;
+}
+
+/* However often it is woken. */
+static void test_pace(void)
+{
+    struct rounds rounds = {0};
+
+    painter_init(&rounds.painter, count_round, &rounds);
+    painter_start(&rounds.painter);
+    while (wake(&rounds) < G_N_ELEMENTS(rounds.begun))
+        g_thread_yield();
+    painter_clear(&rounds.painter);
+    for (size_t i = 1; i < G_N_ELEMENTS(rounds.begun); i++)
+        g_assert_cmpint(rounds.begun[i] - rounds.begun[i - 1], >=, G_TIME_SPAN_SECOND / 60);
+}
+
+/* A picture that is never done: whoever asks for the lock gets it, and the thread ends. */
+static void test_gives_way(void)
+{
+    struct rounds rounds = {.endless = true};
+
+    painter_init(&rounds.painter, count_round, &rounds);
+    painter_start(&rounds.painter);
+    for (unsigned int i = 0; i < 1000; i++)
+        wake(&rounds);
+    painter_clear(&rounds.painter);
+}
+
+static void set_up(struct fixture *f, gconstpointer data)
+{
+    fixture_set_up(f, data);
+    f->driver.info.num_scanouts = f->engine.info.num_scanouts = 1;
+    painter_start(&f->engine.scanout.painter);
+}
+
+static void tear_down(struct fixture *f, gconstpointer data)
+{
+    painter_stop(&f->engine.scanout.painter);
+    fixture_tear_down(f, data);
+}
+
+#define SEND(f, ...)                                                                               \
+    do {                                                                                           \
+        __VA_ARGS__;                                                                               \
+        fixture_send(f, &cmd, sizeof(cmd));                                                        \
+    } while (0)
+
+static void create_image(struct fixture *f, uint32_t id)
+{
+    struct {
+        struct virtio_gpu_resource_attach_backing cmd;
+        struct virtio_gpu_mem_entry entry;
+    } attach = {
+        .cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_ATTACH_BACKING,
+                .resource_id = id,
+                .nr_entries = 1},
+        .entry = {.addr = 0x100000 * id, .length = (WIDTH * HEIGHT * 4 + 4095) & ~4095u},
+    };
+
+    SEND(f,
+         struct virtio_gpu_resource_create_2d cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
+                                                     .resource_id = id,
+                                                     .format = BGRX,
+                                                     .width = WIDTH,
+                                                     .height = HEIGHT});
+    fixture_send(f, &attach, sizeof(attach));
+}
+
+static void transfer(struct fixture *f, uint32_t id, uint32_t pixel)
+{
+    struct resource *resource = resource_find(&f->engine, id);
+    uint32_t *pixels = resource ? resource->backing.iov.iov_base : NULL;
+
+    for (uint32_t i = 0; pixels && i < WIDTH * HEIGHT; i++)
+        pixels[i] = pixel;
+    SEND(f, struct virtio_gpu_transfer_to_host_2d cmd = {.hdr.type =
+                                                             VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D,
+                                                         .r = {.width = WIDTH, .height = HEIGHT},
+                                                         .resource_id = id});
+}
+
+static void flush(struct fixture *f, uint32_t id)
+{
+    SEND(f, struct virtio_gpu_resource_flush cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_FLUSH,
+                                                    .r = {.width = WIDTH, .height = HEIGHT},
+                                                    .resource_id = id});
+}
+
+static void show(struct fixture *f, uint32_t id, uint32_t width)
+{
+    if (id == BLOB)
+        SEND(f,
+             struct virtio_gpu_set_scanout_blob cmd = {.hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT_BLOB,
+                                                       .r = {.width = width, .height = HEIGHT},
+                                                       .resource_id = id,
+                                                       .width = WIDTH,
+                                                       .height = HEIGHT,
+                                                       .format = BGRX,
+                                                       .strides = {WIDTH * 4}});
+    else
+        SEND(f, struct virtio_gpu_set_scanout cmd = {.hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT,
+                                                     .r = {.width = width, .height = HEIGHT},
+                                                     .resource_id = id});
+}
+
+static void unref(struct fixture *f, uint32_t id)
+{
+    SEND(f, struct virtio_gpu_resource_unref cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
+                                                    .resource_id = id});
+}
+
+static void make_all(struct fixture *f)
+{
+    for (uint32_t id = 1; id <= IMAGES; id++)
+        create_image(f, id);
+    if (!context_find(&f->engine, 1))
+        fixture_create_context(f, 1);
+    fixture_create_blob(f, 1, BLOB, WIDTH * HEIGHT * 4);
+}
+
+static uint32_t pick(GRand *rand)
+{
+    uint32_t id = (uint32_t)g_rand_int_range(rand, 1, IMAGES + 2);
+
+    return id > IMAGES ? BLOB : id;
+}
+
+/* What is shown changes size, is written, and goes, while it is being copied. */
+static void do_something(struct fixture *f, GRand *rand, unsigned int round)
+{
+    uint32_t id = pick(rand);
+
+    switch (g_rand_int_range(rand, 0, 8)) {
+    case 0:
+    case 1:
+        show(f, id, WIDTH - round % 3);
+        break;
+    case 2:
+        transfer(f, id, round);
+        break;
+    case 3:
+        unref(f, id);
+        break;
+    case 4:
+        scanout_move_cursor(&f->engine, g_rand_int_range(rand, -9, WIDTH), 5);
+        break;
+    case 5:
+        show(f, 0, 0);
+        break;
+    default:
+        flush(f, id);
+    }
+    if (round % 50 == 49)
+        fixture_reset(f);
+    if (round % 50 == 49 || round % 7 == 0) {
+        f->driver.last_token = 0;
+        g_hash_table_remove_all(f->driver.answers);
+    }
+    if (!resource_find(&f->engine, BLOB) && round % 5 == 0)
+        make_all(f);
+}
+
+static void test_changes(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(1);
+    uint32_t last;
+
+    make_all(f);
+    for (unsigned int round = 0; round < 3000; round++)
+        do_something(f, rand, round);
+
+    /* In the end it shows what was flushed last. */
+    fixture_reset(f);
+    make_all(f);
+    transfer(f, 1, 0x123456);
+    show(f, 1, WIDTH);
+    transfer(f, 2, 0xabcdef);
+    show(f, 2, WIDTH);
+    flush(f, 2);
+    painter_run(&f->engine.scanout.painter);
+    painter_stop(&f->engine.scanout.painter);
+    painter_run(&f->engine.scanout.painter);
+    for (uint32_t i = 0; i < WIDTH * HEIGHT; i++) {
+        memcpy(&last, f->driver.picture + 4 * i, sizeof(last));
+        g_assert_cmphex(last & 0xffffff, ==, 0xabcdef);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/painter/damage", test_damage);
+    g_test_add_func("/painter/pace", test_pace);
+    g_test_add_func("/painter/gives-way", test_gives_way);
+    g_test_add("/painter/changes", struct fixture, NULL, set_up, test_changes, tear_down);
+    return g_test_run();
+}
