@@ -11,15 +11,17 @@ void children_adopt(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* What the main thread has forked, and what was adopted. NULL: the kernel does not say. */
-static char **names(void)
+/* What a thread has forked, and what was adopted. NULL: the kernel does not say. */
+static char **names(const char *path)
 {
     g_autofree char *text = NULL;
 
-    if (!g_file_get_contents("/proc/thread-self/children", &text, NULL, NULL))
+    if (!g_file_get_contents(path, &text, NULL, NULL))
         return NULL;
     return g_strsplit(g_strchomp(text), " ", -1);
 }
+
+#define OWN "/proc/thread-self/children"
 
 static pid_t number(const char *name)
 {
@@ -28,19 +30,36 @@ static pid_t number(const char *name)
 
 pid_t children_only(void)
 {
-    g_auto(GStrv) all = names();
+    g_auto(GStrv) all = names(OWN);
 
     return all && all[0] && !all[1] ? number(all[0]) : 0;
 }
 
-void children_kill(bool (*keep)(pid_t pid, const void *data), const void *data)
+static unsigned int kill_all(const char *path, bool (*keep)(pid_t pid, const void *data),
+                             const void *data)
 {
-    g_auto(GStrv) all = names();
+    g_auto(GStrv) all = names(path);
+    unsigned int count = 0;
 
     for (char **name = all; name && *name; name++) {
         pid_t pid = number(*name);
 
-        if (pid > 0 && !keep(pid, data))
-            kill(pid, SIGKILL);
+        if (pid <= 0 || (keep && keep(pid, data)))
+            continue;
+        kill(pid, SIGKILL);
+        count++;
     }
+    return count;
+}
+
+unsigned int children_kill(bool (*keep)(pid_t pid, const void *data), const void *data)
+{
+    return kill_all(OWN, keep, data);
+}
+
+unsigned int children_kill_of(pid_t parent)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", parent, parent);
+
+    return kill_all(path, NULL, NULL);
 }

@@ -16,9 +16,13 @@ void children_adopt(void);
 pid_t children_only(void);
 
 /*
- * Kills all but those that @keep wants. Their end is a SIGCHLD; processes below them are children
- * of this process then. Of the main thread.
+ * Kills all but those that @keep wants, and returns how many there were, with those that are dead
+ * and were not waited for. Their end is a SIGCHLD; processes below them are children of this
+ * process then. Of the main thread.
  */
-void children_kill(bool (*keep)(pid_t pid, const void *data), const void *data);
+unsigned int children_kill(bool (*keep)(pid_t pid, const void *data), const void *data);
+
+/* The same, of all children of a child, which waits for them. */
+unsigned int children_kill_of(pid_t parent);
 
 #endif /* ENGINE_CHILDREN_H */

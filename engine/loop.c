@@ -29,6 +29,8 @@
 /* See venus_rings.h. */
 #define ENOUGH_RESTS 2
 
+#define WORKERS_END G_TIME_SPAN_SECOND
+
 static int wakeup_fd = -1;
 static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t child_died;
@@ -77,10 +79,9 @@ static bool is_render_server(pid_t pid, const void *data)
 }
 
 /* What workers have left behind: they end with their contexts, and so must that. */
-static void kill_strays(const struct engine *engine)
+static unsigned int kill_strays(const struct engine *engine)
 {
-    if (engine->render_server)
-        children_kill(is_render_server, engine);
+    return engine->render_server ? children_kill(is_render_server, engine) : 0;
 }
 
 static bool server_has_ended(int status, GError **error)
@@ -104,6 +105,26 @@ static bool check_children(const struct engine *engine, GError **error)
             return server_has_ended(status, error);
     }
     kill_strays(engine);
+    return true;
+}
+
+/*
+ * After the guest's contexts. virglrenderer only sends a message to its server for each, and what
+ * its workers write until they end would be left for the next boot. What was killed and does not
+ * end, because the GPU's driver holds it, runs no program any more.
+ */
+static bool end_workers(const struct engine *engine, GError **error)
+{
+    gint64 until = g_get_monotonic_time() + WORKERS_END;
+
+    while (engine->render_server) {
+        if (!check_children(engine, error))
+            return false;
+        if (children_kill_of(engine->render_server) + kill_strays(engine) == 0 ||
+            g_get_monotonic_time() >= until)
+            break;
+        g_usleep(1000);
+    }
     return true;
 }
 
@@ -160,7 +181,8 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, bool *stop, GErr
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER, "virglrenderer failed after a reset");
         return false;
     }
-    kill_strays(engine);
+    if (!end_workers(engine, error))
+        return false;
     /* The next driver of the device may be another VM's. */
     if (!shader_cache_empty()) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL,

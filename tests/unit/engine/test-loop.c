@@ -3,15 +3,18 @@
  * answer. */
 #include "fixture.h"
 
+#include "children.h"
 #include "exit_code.h"
 #include "loop.h"
 #include "shader_cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -273,6 +276,60 @@ static void test_strays(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     done(f);
 }
 
+/* A render server with a worker that keeps compiling shaders. */
+static void serve_and_compile(const int *ready, const char *cache)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (unsigned int i = 0;; i++) {
+            g_autofree char *path = g_strdup_printf("%s/%u", cache, i % 100);
+            int fd = creat(path, 0600);
+
+            if (fd >= 0)
+                close(fd);
+            if (i == 0 && write(ready[1], "", 1) != 1)
+                _exit(1);
+        }
+    }
+    wait(NULL);
+    for (;;)
+        pause();
+}
+
+/* The last boot's workers still write when the guest resets the device. */
+static void test_cache_written(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const struct vgpu_engine_event events[] = {
+        {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch},
+        {.events = VGPU_EVENT_REMOVED},
+    };
+    g_autofree char *cache = g_dir_make_tmp("shaders-XXXXXX", NULL);
+    g_autoptr(GError) error = NULL;
+    int ready[2];
+    char byte;
+
+    shader_cache_use(cache);
+    g_assert_no_errno(pipe(ready));
+    f->engine.render_server = fork();
+    if (f->engine.render_server == 0)
+        serve_and_compile(ready, cache);
+    g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
+
+    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    g_assert_true(loop_run(&f->engine, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(children_kill_of(f->engine.render_server), ==, 0);
+    g_assert_no_errno(rmdir(cache)); /* it is empty, and stays so */
+
+    kill(f->engine.render_server, SIGKILL);
+    g_assert_cmpint(wait(NULL), ==, f->engine.render_server);
+    shader_cache_use(NULL);
+    close(ready[0]);
+    close(ready[1]);
+    done(f);
+}
+
 /*
  * The worker finishes its messages, and when the parked commands are answered, the vGPU is removed.
  */
@@ -373,6 +430,7 @@ int main(int argc, char **argv)
     fixture_test("/loop/closed-and-removed", 0, test_closed_and_removed);
     fixture_test("/loop/shader-cache", 0, test_cache);
     fixture_test("/loop/shader-cache-stays", 0, test_cache_stays);
+    fixture_test("/loop/shader-cache-written", 0, test_cache_written);
     fixture_test("/loop/driver-fails", 0, test_driver_fails);
     fixture_test("/loop/child", 0, test_child);
     fixture_test("/loop/strays", 0, test_strays);
