@@ -79,6 +79,12 @@ bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *
     if (!got)
         return false;
     engine->render_server = children_only();
+    /*
+     * The render server has its copy. Its workers charge the memory; the layer in this process
+     * would charge once more what it imports to map it. With OpenGL, a reset starts another server.
+     */
+    if (!(got & CAPSET_VIRGL))
+        g_unsetenv("VGPU_GOVERNOR");
     engine->virgl = got & CAPSET_VIRGL;
     capset_collect(engine, got);
     if (engine->num_capsets == 0) {

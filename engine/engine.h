@@ -45,6 +45,7 @@ struct engine {
     uint64_t epoch;
 
     pid_t render_server; /* the one child; 0: unknown, or there is none */
+    bool opaque;         /* the driver exports memory in no other form; see mapping.h */
     bool virgl;          /* OpenGL commands run in this process; see renderer.h */
     struct engine_capset capsets[ENGINE_MAX_CAPSETS];
     uint32_t num_capsets;

@@ -94,6 +94,7 @@ static bool start_renderer(struct engine *engine, const struct options *options,
     if (ok) {
         g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
         g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
+        engine->opaque = !driver.report.dma_buf;
         ok = engine_start_renderer(engine, options->capsets, driver.gpu->render_node, error);
     }
     vulkan_driver_clear(&driver);
@@ -137,8 +138,8 @@ static bool serve(struct engine *engine, const struct options *options, GError *
 
     ok = start_renderer(engine, options, error) && become_ready(engine, error);
     if (ok) {
-        if (engine->info.num_scanouts)
-            painter_start(&engine->scanout.painter);
+        /* In any case: a display can be given to the vGPU later. */
+        painter_start(&engine->scanout.painter);
         ok = loop_run(engine, error);
         /* Before what it reads is unmapped. */
         painter_stop(&engine->scanout.painter);

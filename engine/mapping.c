@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: MIT
 #include "mapping.h"
 
+#include "engine.h"
 #include "resource.h"
 
 #include <stddef.h>
+#include <unistd.h>
 #include <virglrenderer.h>
+
+/* False if virglrenderer would need Vulkan in this process to map it. */
+static bool may_map(const struct resource *resource)
+{
+    uint32_t type;
+    int fd;
+
+    if (resource->shm || resource->engine->opaque ||
+        virgl_renderer_resource_export_blob(resource->id, &type, &fd) != 0)
+        return true;
+    close(fd);
+    return type != VIRGL_RENDERER_BLOB_FD_TYPE_OPAQUE;
+}
 
 bool mapping_get(struct resource *resource)
 {
+    if (resource->map_users == 0 && !may_map(resource))
+        return false;
     if (resource->map_users == 0 &&
         virgl_renderer_resource_map(resource->id, &resource->map_addr, &resource->map_size) != 0)
         return false;

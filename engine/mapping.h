@@ -2,6 +2,10 @@
 /*
  * The host's memory of a blob, mapped into this process by virglrenderer: for the window, for the
  * picture, or for both. virglrenderer maps a resource once.
+ *
+ * Memory that a worker exports as an opaque descriptor can be mapped by Vulkan only. virglrenderer
+ * then makes an instance and a device in this process. A worker that is owned could request that
+ * on any GPU, so it is refused unless the driver exports nothing else.
  */
 #ifndef ENGINE_MAPPING_H
 #define ENGINE_MAPPING_H

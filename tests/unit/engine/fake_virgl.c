@@ -170,6 +170,7 @@ int virgl_renderer_init(void *cookie_arg, int flags, struct virgl_renderer_callb
     cookie = cookie_arg;
     callbacks = cb;
     fake_virgl.flags = flags;
+    fake_virgl.governed = g_getenv("VGPU_GOVERNOR") != NULL;
     return 0;
 }
 

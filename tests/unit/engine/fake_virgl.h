@@ -28,6 +28,7 @@ struct fake_fence {
 /**
  * struct fake_virgl
  * @flags: of its initialisation
+ * @governed: VGPU_GOVERNOR was set then
  * @refuse_flags: initialisation fails with any of these
  * @..._result: what the call returns
  * @signal_at_once: fences are done in another thread before create_fence returns
@@ -44,6 +45,7 @@ struct fake_fence {
  */
 struct fake_virgl {
     int flags;
+    bool governed;
     int refuse_flags;
     unsigned int resets;
     int context_result;

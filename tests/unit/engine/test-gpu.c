@@ -386,6 +386,22 @@ static void test_native_is_said(void)
     fake_virgl_clear();
 }
 
+/* The render server inherits it; this process charges nothing itself. */
+static void test_governed(void)
+{
+    struct engine engine;
+
+    fake_virgl_init();
+    engine_init(&engine, NULL);
+    g_setenv("VGPU_GOVERNOR", "1", TRUE);
+    g_assert_true(engine_start_renderer(&engine, CAPSET_VENUS, NULL, NULL));
+    g_assert_true(fake_virgl.governed);
+    g_assert_null(g_getenv("VGPU_GOVERNOR"));
+    renderer_stop();
+    engine_clear(&engine);
+    fake_virgl_clear();
+}
+
 /* virglrenderer without native contexts refuses to start with them; the engine starts without. */
 static void test_renderer_leaves_out(void)
 {
@@ -560,6 +576,21 @@ static void child_sandbox(void)
     _exit(0);
 }
 
+/*
+ * A shell has no right that a worker has not, and any worker can be made one: running the render
+ * server takes running its loader, which runs whatever can be read.
+ */
+static void child_loader(void)
+{
+    const char *const nodes[] = {NULL};
+
+    if (!sandbox_enter(nodes, NULL, NULL))
+        _exit(2);
+    execl("/lib64/ld-linux-x86-64.so.2", "ld.so", "/bin/sh", "-c",
+          "read -r none </etc/passwd 2>/dev/null && exit 1; exit 42", NULL);
+    _exit(3);
+}
+
 static int run_child(void (*child)(void))
 {
     int status = -1;
@@ -605,6 +636,16 @@ static void test_sandbox(void)
         g_assert_cmpint(status, ==, 0);
 }
 
+static void test_loader(void)
+{
+    int status = run_child(child_loader);
+
+    if (status == 2 || status == 3)
+        g_test_skip("no Landlock, or another architecture");
+    else
+        g_assert_cmpint(status, ==, 42);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -623,11 +664,13 @@ int main(int argc, char **argv)
     g_test_add_func("/gpu/describe", test_describe);
     g_test_add_func("/capset/names", test_capset_names);
     g_test_add_func("/renderer/leaves-out", test_renderer_leaves_out);
+    g_test_add_func("/renderer/governed", test_governed);
     g_test_add_func("/renderer/native-is-said", test_native_is_said);
     g_test_add_func("/options/parse", test_options);
     g_test_add_func("/sandbox/environment", test_environment);
     g_test_add_func("/sandbox/shader-cache", test_cache);
     g_test_add_func("/sandbox/hidden-shader-cache", test_hidden_cache);
     g_test_add_func("/sandbox/landlock", test_sandbox);
+    g_test_add_func("/sandbox/loader", test_loader);
     return g_test_run();
 }

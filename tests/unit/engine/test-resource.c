@@ -83,6 +83,19 @@ static void test_ids(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(g_hash_table_size(fake_virgl.resources), ==, 0);
 }
 
+/* What only Vulkan can map would bring Vulkan into this process: a worker cannot ask for that. */
+static void test_opaque(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    fixture_create_context(f, 1);
+    fixture_create_blob(f, 1, 1, PAGE);
+    fake_virgl.export_opaque = true;
+    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    g_assert_cmpuint(resource_find(&f->engine, 1)->map_users, ==, 0);
+
+    f->engine.opaque = true; /* the driver has nothing else */
+    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
+}
+
 static void test_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     struct virtio_gpu_resource_create_2d cmd = {
@@ -420,6 +433,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     fixture_test("/resource/ids", 0, test_ids);
     fixture_test("/resource/limit", 0, test_limit);
+    fixture_test("/resource/opaque", 0, test_opaque);
     fixture_test("/resource/blob-parameters", 0, test_blob_parameters);
     fixture_test("/resource/backing", CAPSET_VIRGL, test_backing);
     fixture_test("/resource/2d", 0, test_2d);
