@@ -2,8 +2,9 @@
 /*
  * The drivers' cache of compiled shaders, so that a program's second start does not compile them
  * again. What is in it becomes the driver's input, and render workers write it. So it belongs to
- * one vGPU or slice, and is emptied before another VM or container can come. The unit's directory
- * is in memory, of limited size, and ends with the unit.
+ * one vGPU or slice, and is emptied before another VM or tenant can come: containers of one tenant
+ * that follow each other within 30 s may share it. The unit's directory is in memory, of limited
+ * size, and ends with the unit.
  */
 #ifndef ENGINE_SHADER_CACHE_H
 #define ENGINE_SHADER_CACHE_H

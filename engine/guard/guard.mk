@@ -40,7 +40,7 @@ $(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,kee
 	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
-GUARD_LIVE := build/guard/t-hostile build/guard/t-lingering build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits build/guest/vk-threads
+GUARD_LIVE := build/guard/t-hostile build/guard/t-lingering build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/guard/chain.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits build/guest/vk-threads
 UNIT_TESTS += tests/guard/live.t tests/guard/kills.t
 UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
@@ -76,5 +76,9 @@ build/guard/t-hoard: tests/guard/t-hoard.c engine/guard/vtest.h
 build/guard/udmabuf-shim.so: tests/rig/lib/udmabuf-shim.c
 	@mkdir -p $(@D)
 	$(CC) -shared -fPIC -O1 -o $@ $< -ldl
+
+build/guard/chain.so: tests/guard/chain.c
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) -shared -fPIC -O1 -o $@ $<
 
 -include $(GUARD_OBJS:.o=.d) $(GUARD_TESTS_COMMON:.o=.d) $(wildcard $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/*.d)

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 /*
- * Programs that a container starts one after the other have one cache of shaders. Another container
- * that comes later finds it empty.
+ * Programs that are started one after the other have one cache of shaders. They are of one
+ * container, or of containers of one tenant: for another tenant vgpud starts another guard.
  */
 #define CACHE_KEPT (30 * G_TIME_SPAN_SECOND)
 

@@ -144,4 +144,14 @@ is(finish($threads, 100), 0, 'threads that make a pipeline and end, whose rings\
 kill 'TERM', $guard->{pid};
 is(finish($guard, 10), 0, 'the guard ends when it is told to');
 
+# What an owned worker leaves behind: each process makes the next one, and ends.
+$guard = start_guard('--setenv=LD_PRELOAD=' . `pwd` =~ s/\n//r . '/build/guard/chain.so');
+$descriptors = descriptors($guard->{pid});
+my $client = IO::Socket::UNIX->new($socket) or die "$socket: $!\n";
+ok(within(10, sub { output($guard) =~ /^chain begins$/m }), 'a render server leaves a chain of processes behind');
+$client->close;
+ok(nothing_left($guard, $descriptors), 'which is caught');
+kill 'TERM', $guard->{pid};
+is(finish($guard, 10), 0, 'the guard ends when it is told to');
+
 done_testing();

@@ -196,6 +196,8 @@ CONNECT(dbus, "/run/dbus/system_bus_socket")
 CONNECT(libvirt, "/run/libvirt/libvirt-sock-ro")
 CONNECT(systemd, "/run/systemd/private")
 CONNECT(udev, "/run/udev/control")
+CONNECT(opt, "/opt/sandbox-probe.socket")
+CONNECT(shm, "/dev/shm/sandbox-probe.socket")
 CONNECT(userdb, "/run/systemd/userdb/io.systemd.DynamicUser")
 
 CALL(mount, SYS_mount, NULL, NULL, NULL, 0UL, NULL)
@@ -361,6 +363,8 @@ const struct attempt attempts[] = {
     {"connect to systemd", connect_systemd},
     {"connect to udev", connect_udev},
     {"connect to systemd's user database", connect_userdb},
+    {"connect to a socket in /opt", connect_opt},
+    {"connect to a socket in /dev/shm", connect_shm},
     {"mount", call_mount},
     {"umount", call_umount},
     {"move_mount", call_move_mount},
@@ -404,7 +408,7 @@ const struct attempt attempts[] = {
     {"move_pages", call_move_pages},
     {"realtime scheduling", realtime},
     {"a higher priority", nicer},
-    {"run a shell", run_shell},
+    {"run a shell by its name", run_shell},
     {"run a set-user-id program", run_mount},
     {"run another engine", run_engine},
 };

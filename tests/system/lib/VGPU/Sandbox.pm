@@ -69,6 +69,11 @@ sub prepare {
 set -e
 modprobe vgem
 other=\$(ls -d /sys/devices/faux/vgem/drm/renderD* /sys/devices/platform/vgem/drm/renderD* 2>/dev/null | head -n 1)
+rm -f /opt/sandbox-probe.socket /dev/shm/sandbox-probe.socket
+systemctl is-active -q sandbox-probe-sockets || systemd-run --unit=sandbox-probe-sockets --collect \\
+    perl -MIO::Socket::UNIX -e 'umask 0; my \@all = map { IO::Socket::UNIX->new(Listen => 64, Local => \$_) or die "\$_: \$!" } \@ARGV; sleep' \\
+    /opt/sandbox-probe.socket /dev/shm/sandbox-probe.socket
+timeout 20 sh -c 'until [ -S /dev/shm/sandbox-probe.socket ]; do sleep 0.1; done'
 mkdir -p /usr/local/share
 echo "/dev/vgpu/$red->{vgpu}{uuid} /dev/vgpu/$own /dev/dri/\${other##*/}" \\
     "/var/lib/libvirt/images/blue-root.qcow2 \$(systemctl show -P MainPID $red->{vgpu}{unit})" \\
