@@ -4,7 +4,9 @@
 #   make cockpit		the page of Cockpit, by npm's packages; make install-cockpit
 #   make install		them (DESTDIR; PREFIX: /usr or /usr/local), the module as DKMS source
 #   make deb			Debian packages of all of it, in build/deb/ (root)
+#   make try			a shell with a GPU host of its own, with a GPU in software (Debian 13)
 #   make demo			a GPU shared by two VMs, on a machine without a GPU (root)
+#   make host			the demo's virtual GPU host, with a shell in it (root)
 #   make check			the gate: the same tests each time (root)
 #   make check-fleet		our vGPUs under Slurm: real daemons on this machine (root)
 #   make check-kubernetes	our vGPUs under Kubernetes: with a fake kubelet, API and vgpud (root)
@@ -30,8 +32,14 @@ WERROR ?= -Werror
 HARDEN_CFLAGS := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 HARDEN_LDFLAGS := -pie -Wl,-z,relro,-z,now
 
+# What goals that compile here, and not in the rig's tree, need: NEED_GOAL, if a fragment says so, or all of it.
+NATIVE := all registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor card-programs card try cuda unit \
+	unit-alone $(addprefix check-,cuda engine governor guard registrar run vulkan-layer)
+NEEDED = $(sort $(foreach goal,$(or $(MAKECMDGOALS),all),$(or $(NEED_$(goal)),cc glslangValidator $(AGENT_PKGS) $(CARD_PKGS) \
+	$(ENGINE_PKGS) $(LIB_PKGS) smartcols)))
+lacking = $(if $(shell packaging/need $(NEEDED)),$(error $(shell packaging/need $(NEEDED))))
 # NAME = $(call once,NAME,COMMAND): what COMMAND prints, run when NAME is first used, and once.
-once = $(eval $(1) := $(shell $(2)))$($(1))
+once = $(eval $(1) := $(shell $(2) 2>/dev/null))$(if $(filter-out 0,$(.SHELLSTATUS)),$(lacking))$($(1))
 
 # $(call install_unit,FILE…,DIR): units and rules, which name programs of ours by /usr.
 install_unit = install -d -m 0755 $(DESTDIR)$(strip $(2)) && for file in $(1); do \
@@ -66,6 +74,9 @@ include tests/conformance/conformance.mk
 include tests/page/page.mk
 include tests/soak/soak.mk
 include tests/tests.mk
+
+# Asked before anything is compiled.
+$(if $(filter $(NATIVE),$(or $(MAKECMDGOALS),all)),$(lacking))
 
 all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor card-programs $(FLEET_ALL) $(KUBE_ALL)
 

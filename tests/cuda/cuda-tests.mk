@@ -157,6 +157,8 @@ $(CUDA_ON_CARD)/vgpu-suspend: $(CUDA_SUSPEND_SRCS)
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -ldl
 
+NEED_cuda := cc glslangValidator $(AGENT_PKGS) libxml-2.0 smartcols vulkan ffnvcodec
+NEED_check-cuda := $(NEED_cuda)
 CUDA_ALONE := $(CUDA_TEST)/test-shares
 UNIT_ALONE += $(CUDA_ALONE)
 UNIT_NEEDS += $(CUDA_ALONE)

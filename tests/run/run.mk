@@ -7,12 +7,17 @@ RUN_CUDA := build/cuda-test
 RUN_NEEDS := $(RUN_OUT)/t-fill $(GUEST_OUT)/vk-compute host-agent governor build/engine/vgpu-guard \
 	build/guard/udmabuf-shim.so $(addprefix $(RUN_CUDA)/,plain/libcuda.so.1 plain/libnvidia-ml.so.1 \
 	real/libcuda.so.1 real/libnvidia-ml.so.1 vgpu-suspend vgpu-memory-limit client-container)
-UNIT_TESTS += tests/run/live.t tests/run/owners.t tests/run/suspend.t
+UNIT_TESTS += tests/run/live.t tests/run/owners.t tests/run/suspend.t tests/run/try.t
 UNIT_NEEDS += $(RUN_NEEDS)
 
-.PHONY: check-run
+# A shell on such a host, for people.
+NEED_try := cc glslangValidator $(AGENT_PKGS) libxml-2.0 smartcols vulkan
+.PHONY: check-run try
+try: host-agent $(GOVERNOR_OUT)/vgpu-arbiter vulkan-layer $(GUEST_OUT)/vk-compute
+	tests/run/try
+
 check-run: $(RUN_NEEDS)
-	tests/prove -v tests/run/live.t tests/run/owners.t tests/run/suspend.t
+	tests/prove -v $(filter tests/run/%,$(UNIT_TESTS))
 
 $(RUN_OUT)/t-fill: tests/run/t-fill.c
 	@mkdir -p $(@D)

@@ -1,0 +1,58 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# make try: the commands of the README's first block, in the shell that it opens, for a user without rights.
+use strict;
+use warnings;
+use Test::More;
+
+# Runs $script in that shell as nobody: all that it prints.
+sub try_out {
+    my ($script) = @_;
+    open my $file, '>', "/tmp/try-$$" or die "/tmp/try-$$: $!\n";
+    print $file $script;
+    close $file;
+    my $said = `setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent tests/run/try </tmp/try-$$ 2>&1`;
+    unlink "/tmp/try-$$";
+    return $said;
+}
+
+sub processes { return `pgrep -u 65534 -af 'dbus-daemon|vgpud|vgpu-arbiter'` }
+
+open my $readme, '<', 'README.md' or die "README.md: $!\n";
+my @commands = map { /^ *try\$ ([^#]*?)\s*(?:#.*)?$/ ? $1 : () } <$readme>;
+is(scalar @commands, 5, 'the README has commands for it') or diag(@commands);
+
+# The one in the background has its slice by the time that the next command lists it.
+my $wait = 'for i in $(seq 100); do vgpuctl slice list | grep -q sleep && break; sleep 0.1; done';
+my $said = try_out(join '', (map { ("echo '== $_'\n", "$_\n", /&$/ ? "$wait\n" : ()) } @commands), "kill \$!\n");
+my %of = $said =~ /^== (.*)\n((?:(?!==).*\n)*)/mg;
+my ($list, $compute, $sleep, $slices, $full) = @of{@commands};
+like($list, qr/^soft:try +shared/m, 'the GPU is shared') or diag($said);
+like($compute, qr/verified on llvmpipe/, 'a program computes in a slice');
+like($slices, qr/256\.0 MiB.*sleep/, 'who has a slice is listed');
+like($full, qr/no room for the slice.*^7$/ms, 'a slice for which there is no room is refused');
+is(processes(), '', 'nothing of it is left');
+is_deeply([glob '/tmp/vgpu-try-*'], [], 'no file either');
+
+# What "make try" and the like say on a machine without the packages for development.
+sub need { my (@words) = @_; my $said = `packaging/need @words 2>&1`; return ($? >> 8, $said) }
+# libglib2.0-dev depends on libgio-2.0-dev, which older releases lack.
+my %package = map { $_ => `dpkg -S /usr/bin/$_` =~ s/:.*//sr } qw(pkg-config glslangValidator);
+for my $module (qw(ffnvcodec glib-2.0 gio-unix-2.0 json-glib-1.0 libacl libmicrohttpd libpci libsystemd libudev libvirt libxml-2.0
+    polkit-gobject-1 smartcols sqlite3 virglrenderer vulkan)) {
+    my ($file) = grep { -e } map { "$_/$module.pc" } qw(/usr/lib/x86_64-linux-gnu/pkgconfig /usr/lib/pkgconfig /usr/share/pkgconfig);
+    $package{$module} = $file ? `dpkg -S $file` =~ s/:.*//sr =~ s/libgio-2.0/libglib2.0/r : 'not here';
+}
+is_deeply([need(sort keys %package)], [0, ''], 'the tree has all');
+{
+    local @ENV{qw(PKG_CONFIG_LIBDIR PKG_CONFIG_PATH)} = ('/nonexistent', '');
+    my @modules = grep { !/^(?:pkg-config|glslangValidator)$/ } sort keys %package;
+    my %seen;
+    my @packages = grep { !$seen{$_}++ } @package{@modules};
+    my ($status, $said) = need(@modules);
+    is($status, 1, 'a machine that lacks them');
+    like($said, qr/lacks @{[join ', ', @modules]}: apt install @packages; or,/, 'is told the packages');
+    is(`make --no-print-directory host-agent 2>&1` =~ /^Makefile:\d+: \*\*\* this machine lacks gio-unix-2.0, .*apt install.*tests\/rig\/rig build/ ? 1 : 0,
+        1, 'by make, too');
+}
+done_testing();
