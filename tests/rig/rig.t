@@ -89,6 +89,37 @@ subtest 'called wrongly, or with no rig' => sub {
     is((rig('fault', { name => "$name-none" }))[0], 1, 'no rig, no fault');
 };
 
+# in_parts(SCRIPT, APT): what SCRIPT prints with the parts of the rig loaded, and this script in place of apt-get.
+sub in_parts {
+    my ($script, $apt) = @_;
+    mkdir $_ for "$scratch/bin", map { "$scratch/parts$_" } '', '/log';
+    chmod 0755, spill("$scratch/bin/apt-get", "#!/bin/sh\n" . ($apt // 'exit 1') . "\n");
+    local $ENV{PATH} = "$scratch/bin:$ENV{PATH}";
+    local @ENV{qw(RIG_DIR RIG_NAME MDEV_VGPU_CACHE)} = ($dir, $name, "$scratch/parts");
+    open my $out, '-|', 'bash', '-euo', 'pipefail', '-c', "for part in $dir/lib/*.sh; do . \$part; done; $script" or die;
+    local $/ = undef;
+    return <$out> // '';
+}
+
+# The README's reader must not be the first who tries it.
+subtest 'a machine whose KVM can nest' => sub {
+    my $choice = 'kvm_works() { :; }; UP_ACCEL=%s; accel_choose; echo $UP_ACCEL';
+    is(in_parts(sprintf $choice, 'auto'), "tcg\n", 'emulates');
+    is(in_parts(sprintf $choice, 'kvm'), "kvm\n", 'unless it is asked not to');
+};
+
+subtest 'where packages come from' => sub {
+    my $sources = 'MIRROR_KEYRING=/dev/null; debian_sources trixie trixie-security 2>/dev/null';
+    my $lines = sub { join '', map { "deb [signed-by=/dev/null] $_[0]/$$_[0] $$_[1] main\n" } ['debian', 'trixie'], ['debian-security', 'trixie-security'] };
+    my $targets = "printf 'Debian|http://m/debian\nDebian-Security|http://m/debian-security\n'";
+    is(in_parts($sources, $targets), $lines->('http://m'), 'from the mirror of this machine');
+    is(in_parts($sources, "case \$1 in update) touch $scratch/updated ;; *) [ ! -e $scratch/updated ] || $targets ;; esac"),
+        $lines->('http://m'), 'whose lists are fetched if there are none');
+    is(in_parts($sources, "echo 'Ubuntu|http://m/ubuntu'"), $lines->('http://deb.debian.org'), 'from Debian, on an Ubuntu');
+    in_parts('index_update trixie 2>/dev/null', "[ \$1 != indextargets ] || $targets");
+    ok(!-e "$scratch/parts/apt/trixie/asked", 'a mirror that never answered is asked again');
+};
+
 # A rig that is being made, or taken down: its process lives, and its port is not there yet, or not any more.
 subtest 'status beside half a rig' => sub {
     local $ENV{MDEV_VGPU_CACHE} = "$scratch/cache";

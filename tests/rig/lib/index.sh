@@ -38,7 +38,7 @@ index_ask() {
         say "the mirror does not answer for $suite: what it said $(index_age "$suite") counts ($log)"
     fi
     cat "$dir"/state/lists/*_InRelease 2>/dev/null | sha256sum | cut -c1-12 >"$dir/hash"
-    touch "$dir/asked"
+    [ "$(index_age "$suite")" = never ] || touch "$dir/asked"
 }
 
 index_age() {

@@ -5,10 +5,25 @@
 
 MIRROR_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# mirror_of LABEL: the first repository of that label in apt's configuration, or nothing.
+# mirror_of LABEL: the first repository of that label in apt's lists, or nothing.
 mirror_of() {
     apt-get indextargets --format '$(LABEL)|$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
         sed -n "s/^$1|//p" | head -n 1
+}
+
+# mirrors: sets MIRROR and MIRROR_SECURITY. Images of machines often come without apt's lists. A machine whose apt knows no
+# Debian, such as Ubuntu, gets Debian's own mirror.
+mirrors() {
+    MIRROR=$(mirror_of Debian)
+    if [ -z "$MIRROR" ]; then
+        say "apt knows no Debian yet: apt-get update"
+        apt-get update >"$CACHE/log/outer-apt.log" 2>&1 </dev/null || true
+        MIRROR=$(mirror_of Debian)
+    fi
+    MIRROR=${MIRROR:-http://deb.debian.org/debian}
+    MIRROR_SECURITY=$(mirror_of Debian-Security)
+    MIRROR_SECURITY=${MIRROR_SECURITY:-http://deb.debian.org/debian-security}
+    [ -e "$MIRROR_KEYRING" ] || outer_install debian-archive-keyring
 }
 
 # suites_of SUITE: the suites that an installed system of SUITE takes its packages from.
@@ -19,16 +34,14 @@ suites_of() {
     esac
 }
 
-# debian_sources SUITE…: deb lines for these suites. Nothing if apt's configuration has no Debian,
-# so that mmdebstrap falls back to its own default.
+# debian_sources SUITE…: deb lines for these suites.
 debian_sources() {
     local suite mirror
+    mirrors
     for suite in "$@"; do
-        case $suite in
-        *-security) mirror=$(mirror_of Debian-Security) ;;
-        *) mirror=$(mirror_of Debian) ;;
-        esac
-        [ -z "$mirror" ] || printf 'deb [signed-by=%s] %s %s main\n' "$MIRROR_KEYRING" "$mirror" "$suite"
+        mirror=$MIRROR
+        case $suite in *-security) mirror=$MIRROR_SECURITY ;; esac
+        printf 'deb [signed-by=%s] %s %s main\n' "$MIRROR_KEYRING" "$mirror" "$suite"
     done
 }
 
@@ -38,13 +51,16 @@ outer_packages() {
     for pair in "$@"; do
         command -v "${pair%%:*}" >/dev/null 2>&1 || missing+=("${pair#*:}")
     done
-    [ ${#missing[@]} -gt 0 ] || return 0
-    need_root
-    say "installing on this machine: ${missing[*]}"
+    [ ${#missing[@]} = 0 ] || outer_install "${missing[@]}"
+}
+
+outer_install() {
     local log=$CACHE/log/outer-apt.log
+    need_root
+    say "installing on this machine: $*"
     command -v apt-get >/dev/null 2>&1 ||
-        fail "outer machine" "it needs Debian 12 or 13 to install ${missing[*]}"
+        fail "outer machine" "it has no apt-get to install $*: the rig needs Debian or Ubuntu"
     { apt-get update && DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null ||
-        fail "outer machine" "cannot install ${missing[*]}" "$log"
+        apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null ||
+        fail "outer machine" "cannot install $*" "$log"
 }
