@@ -3,6 +3,7 @@
 # What the system tests count as a failure of a program, and as a complaint of a kernel: needs no rig.
 use strict;
 use warnings;
+use File::Temp;
 use FindBin;
 use lib $FindBin::Bin;
 use Test::More;
@@ -68,5 +69,22 @@ my $drm = '9 WARNING: CPU: 0 PID: 9 at drivers/gpu/drm/drm_mm.c:1 drm_mm_takedow
 is_deeply([VGPU::KernelLog::complaints('L1', $drm, 'tests/system/16-modes.t')], [], 'what a file expects is none of it');
 is_deeply([VGPU::KernelLog::complaints('L1', $drm, 'tests/system/10-attach.t')], [$drm], 'and is one of another file');
 is_deeply([VGPU::KernelLog::complaints('red', $drm, 'tests/system/16-modes.t')], [$drm], 'and of a guest');
+
+# What a kernel has logged since the last reading, or what of it there still is.
+sub logged {
+    my ($last, @numbers) = @_;
+    my $log = join '', map { "6,$_,1000,-;message $_\n SUBSYSTEM=x\n" } @numbers;
+    my $file = File::Temp->new;
+    print {$file} $log;
+    close $file;
+    my $command = VGPU::KernelLog::unread($file->filename) =~ s{\$\(cat \S+ 2>/dev/null \|\| echo -1\)}{$last}r;
+    return [map { /^\d+ WARNING: .* lost messages (.*)/ ? $1 : /^(\d+)/ } split /\n/, `$command`];
+}
+is_deeply(logged(-1, 0 .. 2), [0 .. 2], 'all that a kernel has logged');
+is_deeply(logged(1, 0 .. 3), [2, 3], 'all since the last reading');
+is_deeply(logged(1, 4, 5), ['2 to 3', 4, 5], 'a gap after the last reading is a complaint');
+is_deeply(logged(-1, 3, 5), ['0 to 2', 3, '4 to 4', 5], 'so is one after the boot, and one in between');
+is_deeply(logged(5, 4, 5), [], 'nothing new');
+is(scalar VGPU::KernelLog::complaints('L1', '4 WARNING: the kernel log has lost messages 2 to 3', 'x.t'), 1, 'it is red');
 
 done_testing();

@@ -20,12 +20,19 @@ my $complaint = qr/
     | unable\ to\ handle | Bad\ page | list_(?:add|del)\ corruption | scheduling\ while\ atomic | \*ERROR\*
 /x;
 
-# A shell command that prints the kernel's messages as "SEQUENCE MESSAGE". /dev/kmsg is not affected by `dmesg --clear`.
-my $read = q{dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -n 's/^[0-9]*,\([0-9]*\),[^;]*;/\1 /p'};
+# /dev/kmsg is not affected by `dmesg --clear`. It ends with an error where messages are gone, and goes on when it is read
+# again.
 my $mark = '/run/vgpu-kernel-log';
 
-# The same for the messages that no test file has read yet.
-sub unread { return "$read | awk -v seen=\"\$(cat $mark 2>/dev/null || echo -1)\" '\$1 > seen'" }
+# A shell command that prints the messages that no test file has read yet, as "SEQUENCE MESSAGE". Where the kernel has
+# overwritten some, a line says so, which is a complaint. $from: another place than /dev/kmsg.
+sub unread {
+    my ($from) = @_;
+    my $read = 'dd if=' . ($from // '/dev/kmsg') . ' iflag=nonblock bs=8192 2>/dev/null';
+    return "{ $read; $read; } | sed -n 's/^[0-9]*,\\([0-9]*\\),[^;]*;/\\1 /p' | awk -v seen=\"\$(cat $mark 2>/dev/null || echo -1)\" '"
+        . '$1 > seen { if ($1 > seen + 1) print $1 " WARNING: the kernel log has lost messages " seen + 1 " to " $1 - 1; print; seen = $1 }'
+        . "'";
+}
 
 # Marks the messages up to the last one of $log as read.
 sub mark_read {

@@ -70,10 +70,11 @@ sub build {
         timeout => 5400, echo => '      ', name => '[build] make');
 }
 
-# The VMs have 3 GiB each, of which they touch a part. VGPU_RIG_OPTIONS: more options of `rig up`.
+# The VMs have 3 GiB each, of which they touch a part. A test file may not log more than the kernel keeps
+# (VGPU::KernelLog). VGPU_RIG_OPTIONS: more options of `rig up`.
 sub up {
     VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--kernel', $kernel, '--memory', '8G',
-        '--append', $ENV{VGPU_L1_WORDS} // '', split ' ', $ENV{VGPU_RIG_OPTIONS} // '')], timeout => 5400, echo => '      ');
+        '--append', 'log_buf_len=4M ' . ($ENV{VGPU_L1_WORDS} // ''), split ' ', $ENV{VGPU_RIG_OPTIONS} // '')], timeout => 5400, echo => '      ');
     return;
 }
 

@@ -76,7 +76,7 @@ sub domain_xml {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>BOOT/boot/rig/vmlinux</kernel>
     <initrd>BOOT/boot/rig/initrd</initrd>
-    <cmdline>console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off no_timer_check rcupdate.rcu_cpu_stall_timeout=$stall modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
+    <cmdline>console=ttyS0 loglevel=5 log_buf_len=1M panic=-1 net.ifnames=0 mitigations=off no_timer_check rcupdate.rcu_cpu_stall_timeout=$stall modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
   </os>
   <features><acpi/><apic/></features>
   <cpu mode='host-passthrough'><maxphysaddr mode='emulate' bits='46'/></cpu>
