@@ -361,6 +361,28 @@ static gboolean read_requests(Domain *domain, const xmlNode *node, GError **erro
     return TRUE;
 }
 
+/* Whether a NUMA node, or the memory as a whole, is shared with other processes. */
+static gboolean memory_is_shared(const xmlNode *root, const xmlNode *backing)
+{
+    xmlNode *access = xml_child(backing, "access");
+    const xmlNode *numa = xml_child(xml_child(root, "cpu"), "numa");
+
+    for (xmlNode *cell = xml_child(numa, "cell"); cell; cell = xml_next(cell, "cell"))
+        if (xml_attribute_is(cell, "memAccess", "shared"))
+            return TRUE;
+    return access && xml_attribute_is(access, "mode", "shared");
+}
+
+/* libvirt takes a file for memory that is shared, unless it is huge pages or a memfd. */
+static gboolean memory_is_in_file(const xmlNode *root)
+{
+    const xmlNode *backing = xml_child(root, "memoryBacking");
+    xmlNode *source = xml_child(backing, "source");
+
+    return memory_is_shared(root, backing) && !xml_child(backing, "hugepages") &&
+           !(source && xml_attribute_is(source, "type", "memfd"));
+}
+
 static gboolean set_error(GError **error, const char *why)
 {
     g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_XML, "the domain's XML can't be read: %s", why);
@@ -379,6 +401,7 @@ static gboolean read_document(Domain *domain, xmlDoc *doc, GError **error)
         read_hostdevs(domain, devices);
         count_ports(domain, devices);
     }
+    domain->memory_in_file = memory_is_in_file(root);
     return read_requests(domain, xml_child(root, "metadata"), error);
 }
 

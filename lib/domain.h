@@ -77,6 +77,7 @@ typedef struct {
  * @mdevs: UUIDs of mediated devices, in lower case, ours or not
  * @requests: of DomainRequest
  * @pci: of DomainPci
+ * @memory_in_file: QEMU maps its memory, shared, from files in libvirt's memory_backing_dir
  * @pcie: it has PCI Express, where a hot-plugged device needs a port
  * @ports: root ports that a PCI Express device can be plugged into
  * @free_ports: the empty ones of them
@@ -85,6 +86,7 @@ typedef struct {
     GStrv mdevs;
     GPtrArray *requests;
     GPtrArray *pci;
+    gboolean memory_in_file;
     gboolean pcie;
     guint ports;
     guint free_ports;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "qemu-hooks/prepare.h"
 
+#include <errno.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include "lib/bus.h"
 #include "lib/gpus.h"
 #include "lib/vgpu.h"
@@ -43,8 +47,8 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
     if (!link)
         return FALSE;
     g_variant_dict_insert(&dict, "Domain", "s", preparation->name);
-    if (!agent_client_call(link, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
-                         error)) {
+    if (!agent_client_call(link, "CreateVgpus",
+                           g_variant_new("(@a{sv})", g_variant_dict_end(&dict)), error)) {
         g_prefix_error(error, "%s: ", what);
         return FALSE;
     }
@@ -62,7 +66,7 @@ static gboolean start(Preparation *preparation, const char *uuid, GError **error
     if (!link)
         return FALSE;
     if (agent_client_call(link, "StartVgpu",
-                        g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), &cause) ||
+                          g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), &cause) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NOT_FOUND))
         return TRUE;
     g_propagate_prefixed_error(error, g_steal_pointer(&cause), "%s: ", what);
@@ -135,9 +139,9 @@ static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GErr
     link = reach(preparation, what, error);
     if (!link)
         return FALSE;
-    if (agent_client_call_gpu(link, pci->address, "SetMode",
-                            g_variant_new("(s@a{sv})", "passthrough", g_variant_new("a{sv}", NULL)),
-                            error))
+    if (agent_client_call_gpu(
+            link, pci->address, "SetMode",
+            g_variant_new("(s@a{sv})", "passthrough", g_variant_new("a{sv}", NULL)), error))
         return TRUE;
     g_prefix_error(error, "%s: ", what);
     return FALSE;
@@ -172,12 +176,70 @@ static gboolean wait_for_engines(const Preparation *preparation, GError **error)
     return TRUE;
 }
 
+#define QEMU_CONF  "/etc/libvirt/qemu.conf"
+#define MEMORY_DIR "/var/lib/libvirt/qemu/ram"
+
+/* libvirt's memory_backing_dir. */
+static char *memory_dir(HostRoot *root)
+{
+    g_autofree char *conf = root_read(root, QEMU_CONF, NULL);
+    g_autoptr(GRegex) setting =
+        g_regex_new("^\\s*memory_backing_dir\\s*=\\s*\"([^\"]*)\"", G_REGEX_MULTILINE, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+
+    if (conf && g_regex_match(setting, conf, 0, &match))
+        return g_match_info_fetch(match, 1);
+    return g_strdup(MEMORY_DIR);
+}
+
+/*
+ * The kernel pins no pages of a disk's file for long, as a vGPU needs the guest's. The guest would
+ * start, and its driver find no GPU. libvirt may make the directory later.
+ */
+static gboolean is_on_disk(HostRoot *root, const char *dir)
+{
+    g_autofree char *at = root_path(root, dir, NULL);
+    struct statfs file_system;
+
+    while (statfs(at, &file_system) < 0) {
+        g_autofree char *below = g_steal_pointer(&at);
+
+        if (errno != ENOENT)
+            return FALSE;
+        at = g_path_get_dirname(below);
+    }
+    return file_system.f_type != TMPFS_MAGIC && file_system.f_type != RAMFS_MAGIC &&
+           file_system.f_type != HUGETLBFS_MAGIC;
+}
+
+static gboolean check_memory(const Preparation *preparation, GError **error)
+{
+    g_autofree char *dir = memory_dir(preparation->root);
+
+    if (!preparation->domain->memory_in_file || !is_on_disk(preparation->root, dir))
+        return TRUE;
+    for (guint i = 0; preparation->domain->mdevs[i]; i++) {
+        const char *uuid = preparation->domain->mdevs[i];
+        g_autoptr(Vgpu) vgpu = vgpu_read(preparation->root, uuid);
+
+        if (!vgpu)
+            continue;
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+                    "vGPU %s cannot use the domain's memory, which would be files on a disk in %s: "
+                    "set <source type='memfd'/> in its <memoryBacking>, or memory_backing_dir to a "
+                    "directory on a tmpfs in " QEMU_CONF,
+                    uuid, dir);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 static void undo(const Preparation *preparation)
 {
     g_autoptr(GError) error = NULL;
 
     if (!agent_client_call(preparation->link, "ReleaseDomain",
-                         g_variant_new("(s)", preparation->name), &error))
+                           g_variant_new("(s)", preparation->name), &error))
         g_printerr("vgpu-qemu-hook: cannot remove what was made for domain %s: %s\n",
                    preparation->name, error->message);
 }
@@ -185,7 +247,8 @@ static void undo(const Preparation *preparation)
 gboolean prepare_domain(HostRoot *root, const char *name, const Domain *domain, GError **error)
 {
     Preparation preparation = {.root = root, .name = name, .domain = domain};
-    gboolean ready = provide_all(&preparation, error) && wait_for_engines(&preparation, error);
+    gboolean ready = provide_all(&preparation, error) && check_memory(&preparation, error) &&
+                     wait_for_engines(&preparation, error);
 
     if (!ready && preparation.made)
         undo(&preparation);

@@ -223,6 +223,62 @@ static void test_engine(void)
 }
 
 /* A domain without our devices, and unknown content, start as usual. */
+#define BACKED(memory, devices)                                                                    \
+    "<domain type='kvm'><name>red</name><metadata>" REQUEST(                                       \
+        "uuid='" UUID "' type='half'") "</metadata>" memory "<devices>" devices                    \
+                                       "</devices></domain>"
+#define BACKING(inside) BACKED("<memoryBacking>" inside "</memoryBacking>", MDEV(UUID))
+#define SHARED          "<access mode='shared'/>"
+
+static void memory_in(const AgentOnBus *at, const char *place, const char *target)
+{
+    g_autofree char *link = root_path(at->root, place, NULL);
+    g_autofree char *parent = g_path_get_dirname(link);
+
+    g_assert_cmpint(g_mkdir_with_parents(parent, 0755), ==, 0);
+    g_unlink(link);
+    g_assert_no_errno(symlink(target, link));
+}
+
+/* A vGPU needs the guest's memory pinned, which the kernel refuses for files on a disk. */
+static void test_memory_in_file(void)
+{
+    static const char *const good[] = {
+        BACKING(""),
+        BACKING("<source type='file'/>"),
+        BACKING("<source type='memfd'/>" SHARED),
+        BACKING("<hugepages/>" SHARED),
+        BACKED("<memoryBacking>" SHARED "</memoryBacking>", ""),
+    };
+    static const char *const bad[] = {
+        BACKING(SHARED),
+        BACKING("<source type='file'/>" SHARED),
+        BACKED("<cpu><numa><cell id='0'/><cell id='1' memAccess='shared'/></numa></cpu>",
+               MDEV(UUID)),
+    };
+    AgentOnBus at;
+
+    open_shared(&at);
+    memory_in(&at, "/var/lib/libvirt/qemu/ram", AGENT_OUT);
+    for (gsize i = 0; i < G_N_ELEMENTS(good); i++) {
+        assert_hook("prepare", "begin", good[i], 0, "");
+        assert_hook("release", "end", good[i], 0, "");
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        assert_hook("prepare", "begin", bad[i], 1,
+                    "vGPU " UUID " cannot use the domain's memory, which would be files on a disk "
+                    "in /var/lib/libvirt/qemu/ram: set <source type='memfd'/>");
+        g_assert_false(exists(&at, VGPU));
+    }
+    /* libvirt makes the directory below it. */
+    file_tree_write(at.root, "/etc/libvirt/qemu.conf",
+                    "#memory_backing_dir = \"/x\"\nmemory_backing_dir = \"/mnt/shm/ram\"\n");
+    memory_in(&at, "/mnt/shm", "/dev/shm");
+    assert_hook("prepare", "begin", bad[0], 0, "");
+    assert_hook("release", "end", bad[0], 0, "");
+    agent_on_bus_close(&at);
+}
+
 static void test_none_of_ours(void)
 {
     static const char *const texts[] = {
@@ -406,8 +462,7 @@ static void test_pci(void)
 static void claim(const AgentOnBus *at)
 {
     g_autofree char *state = root_path(at->root, "/state.json", NULL);
-    g_autofree char *line =
-        g_strdup_printf("sh -c '" CONTAINER_HOOK " claim " UUID " <%s'", state);
+    g_autofree char *line = g_strdup_printf("sh -c '" CONTAINER_HOOK " claim " UUID " <%s'", state);
     Said said;
 
     file_tree_write(at->root, "/proc/77/stat",
@@ -540,6 +595,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qemu-hook/open-stays", test_open_stays);
     g_test_add_func("/qemu-hook/defined", test_defined);
     g_test_add_func("/qemu-hook/engine", test_engine);
+    g_test_add_func("/qemu-hook/memory-in-file", test_memory_in_file);
     g_test_add_func("/qemu-hook/none-of-ours", test_none_of_ours);
     g_test_add_func("/qemu-hook/wrong", test_wrong);
     g_test_add_func("/qemu-hook/document-type", test_bad_domain);
