@@ -34,8 +34,9 @@ GOVERNOR_LIBRARIES = $(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/mdev-vgpu
 
 governor_objects = $(patsubst %.c,$(GOVERNOR_OUT)/$(1)/%.o,$(2))
 
-.PHONY: governor install-governor
-governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_LIB) $(GOVERNOR_MEMBER_SHARED)
+.PHONY: arbiter governor install-arbiter install-governor
+arbiter: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_SHARED)
+governor: arbiter $(GOVERNOR_MEMBER_LIB)
 
 $(GOVERNOR_OUT)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -109,7 +110,8 @@ tsan-governor:
 
 -include $(shell find $(GOVERNOR_OUT) -name '*.d' 2>/dev/null)
 
-install-governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_SHARED)
+install-governor: install-arbiter
+install-arbiter: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_SHARED)
 	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/bin/vgpu-arbiter
 	install -D -m 0644 -t $(DESTDIR)$(GOVERNOR_LIBRARIES) $(GOVERNOR_MEMBER_SHARED)
 	$(call install_unit,$(GOVERNOR_SRC)/arbiter/vgpu-arbiter@.service,$(PREFIX)/lib/systemd/system)

@@ -120,6 +120,21 @@ subtest 'where packages come from' => sub {
     ok(!-e "$scratch/parts/apt/trixie/asked", 'a mirror that never answered is asked again');
 };
 
+subtest 'the trees of the demo' => sub {
+    for my $list (qw(l1 l2)) {
+        my ($all, $small) = map { { map { /^(\w\S*)/ ? ($1 => 1) : () } split /\n/, slurp("$dir/packages/$_") } } "$list.txt", "small/$list.txt";
+        is_deeply([grep { !$all->{$_} } sort keys %$small], [], "$list has nothing that the tests' tree lacks");
+    }
+    my $tree = 'resolved() { echo x; }; tree_key L1 trixie "$L1_LIST" "$L1_EXTRA"; %secho "$L1_LIST"';
+    local $ENV{RIG_SMALL} = 1;
+    like(in_parts(sprintf $tree, ''), qr{/small/l1\.txt$}, 'are small');
+    like(in_parts(sprintf $tree, 'mkdir -p "$L1_TREE"; '), qr{/small/l1\.txt$}, 'also when they are there');
+    delete local $ENV{RIG_SMALL};
+    like(in_parts(sprintf $tree, 'mkdir -p "$L1_TREE"; '), qr{packages/l1\.txt$}, 'those of the tests are not');
+    local $ENV{RIG_SMALL} = 1;
+    like(in_parts(sprintf $tree, ''), qr{packages/l1\.txt$}, 'and are taken if they are there');
+};
+
 # A rig that is being made, or taken down: its process lives, and its port is not there yet, or not any more.
 subtest 'status beside half a rig' => sub {
     local $ENV{MDEV_VGPU_CACHE} = "$scratch/cache";

@@ -13,7 +13,7 @@ UNIT_NEEDS += $(RUN_NEEDS)
 # A shell on such a host, for people.
 NEED_try := cc glslangValidator $(AGENT_PKGS) libxml-2.0 smartcols vulkan
 .PHONY: check-run try
-try: host-agent $(GOVERNOR_OUT)/vgpu-arbiter vulkan-layer $(GUEST_OUT)/vk-compute
+try: host-agent arbiter vulkan-layer $(GUEST_OUT)/vk-compute
 	tests/run/try
 
 check-run: $(RUN_NEEDS)

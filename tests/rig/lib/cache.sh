@@ -16,13 +16,30 @@ verb_prepare() {
     kernel_name "$kernel"
     need_root
     [ -z "$debs" ] || kernel_debs "$kernel" "$debs"
-    l1_image
-    kernel_image "$kernel"
-    guest_image
+    # apt-get can install one at a time.
+    outer_packages mmdebstrap:mmdebstrap mke2fs:e2fsprogs cpio:cpio xz:xz-utils zstd:zstd ssh:openssh-client setsid:util-linux
+    tree_keys
+    side_by_side guest_image "host_images $kernel"
     shim svm >/dev/null
     shim vring >/dev/null
     shim ring >/dev/null
     shim udmabuf >/dev/null
+}
+
+host_images() {
+    kernel_root "$1"
+    side_by_side l1_image "kernel_image $1"
+}
+
+# side_by_side CMD…: all at the same time; ends the rig if one fails.
+side_by_side() {
+    local command pids=() status=0
+    for command; do
+        ($command) &
+        pids+=($!)
+    done
+    for command in "${pids[@]}"; do wait "$command" || status=$?; done
+    [ $status = 0 ] || exit $status
 }
 
 # What a running rig or a saved state stands on stays, whatever its key.
@@ -32,6 +49,8 @@ verb_clean() {
     tree_keys
     # shellcheck disable=SC2153
     keep=" l1-$L1_BASE l1-$L1_KEY l2-$L2_BASE l2-$L2_KEY "
+    RIG_SMALL=1 tree_keys
+    keep+="l1-$L1_BASE l1-$L1_KEY l2-$L2_BASE l2-$L2_KEY "
     for kernel in $KERNELS; do
         ls -d "$CACHE/kernel-$kernel-"* >/dev/null 2>&1 || continue
         keep+="kernel-$kernel-$(kernel_key "$kernel") "

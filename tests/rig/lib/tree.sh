@@ -9,7 +9,8 @@ L1_LIST=$RIG_DIR/packages/l1.txt L1_EXTRA=$CACHE/extra-l1
 L2_LIST=$RIG_DIR/packages/l2.txt L2_EXTRA=$CACHE/extra-l2
 L1_KEY='' L2_KEY=''
 
-# tree_key NAME SUITE LIST EXTRA: sets NAME_BASE, NAME_KEY and NAME_TREE.
+# tree_key NAME SUITE LIST EXTRA: sets NAME_BASE, NAME_KEY and NAME_TREE. With RIG_SMALL, which the demo sets, also
+# NAME_LIST: that of packages/small, unless the whole tree is there.
 tree_key() {
     local -n base=$1_BASE key=$1_KEY tree=$1_TREE
     local versions
@@ -19,6 +20,12 @@ tree_key() {
     [ ! -s "$4" ] || key=$(key_of "$base" "$4")
     # shellcheck disable=SC2034
     tree=$CACHE/${1,,}-$key/tree
+    local small=$RIG_DIR/packages/small/${3##*/}
+    if [ -n "${RIG_SMALL:-}" ] && [ ! -d "$tree" ] && [ -e "$small" ]; then
+        RIG_SMALL='' tree_key "$1" "$2" "$small" "$4"
+        local -n list=$1_LIST
+        list=$small
+    fi
 }
 
 # tree_keys: the keys, with the mirror asked and with the extra lists as they are now.

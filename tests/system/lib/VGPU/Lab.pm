@@ -64,10 +64,15 @@ sub host_job {
 }
 
 # Builds everything that runs in the rig, in its Debian tree, and installs it into a staging directory. Files that make has
-# built before are reused. The module is taken as built, because DKMS would build it again, slowly, in L1.
+# built before are reused. The module is taken as built, because DKMS would build it again, slowly, in L1. The images of
+# L1 and of the guests are made meanwhile, if the cache lacks them. @how: more words of `stage`.
 sub build {
-    return VGPU::Command::run([rig('build', '--kernel', $kernel, '--', 'tests/system/stage', $stage)],
+    my (@how) = @_;
+    my $images = VGPU::Command::start([rig('prepare', '--kernel', $kernel)], name => '[build] images');
+    my $said = VGPU::Command::run([rig('build', '--kernel', $kernel, '--', 'tests/system/stage', $stage, @how)],
         timeout => 5400, echo => '      ', name => '[build] make');
+    $images->wait(5400);
+    return $said;
 }
 
 # The VMs have 3 GiB each, of which they touch a part. A test file may not log more than the kernel keeps
