@@ -44,13 +44,14 @@ my %commands = (
     fleet => sub { return (command => ['tests/fleet/check'], limit => 1800, files => [glob 'tests/fleet/t-*']) },
     'fleet-long' => sub { return (command => ['tests/fleet/check', '--long'], limit => 1800, files => [glob 'tests/fleet/long-*']) },
     kubernetes => sub { return (command => ['tests/kubernetes/check'], limit => 900, files => [glob 'tests/kubernetes/t-*']) },
+    demo => sub { return (command => ['tests/prove', '--merge', '-v', 'tests/demo.t'], limit => 5400, files => ['tests/demo.t']) },
     opengl => sub { return (command => ['tests/guard/opengl-check'], limit => 900, files => ['tests/guard/opengl.t']) },
     'guard-rings' => sub { return (command => [@make, 'guard-rings'], limit => 900) },
     'old-libc' => sub { return (command => ['tests/old-libc/check'], limit => 900, files => [glob 'tests/old-libc/*.t']) },
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
 
-sub lane { my ($kind) = @_; return $kind =~ /^(system|guests|packages)$/ ? 'system' : $kind eq 'unit-alone' ? 'alone' : 'tree' }
+sub lane { my ($kind) = @_; return $kind =~ /^(system|guests|packages|demo)$/ ? 'system' : $kind eq 'unit-alone' ? 'alone' : 'tree' }
 
 # Steps of tests, in the order of the tests; the tests of one step that can run several are one.
 sub steps_of {
