@@ -125,14 +125,12 @@ subtest 'the trees of the demo' => sub {
         my ($all, $small) = map { { map { /^(\w\S*)/ ? ($1 => 1) : () } split /\n/, slurp("$dir/packages/$_") } } "$list.txt", "small/$list.txt";
         is_deeply([grep { !$all->{$_} } sort keys %$small], [], "$list has nothing that the tests' tree lacks");
     }
-    my $tree = 'resolved() { echo x; }; tree_key L1 trixie "$L1_LIST" "$L1_EXTRA"; %secho "$L1_LIST"';
     local $ENV{RIG_SMALL} = 1;
-    like(in_parts(sprintf $tree, ''), qr{/small/l1\.txt$}, 'are small');
-    like(in_parts(sprintf $tree, 'mkdir -p "$L1_TREE"; '), qr{/small/l1\.txt$}, 'also when they are there');
+    my $small = 'for l in small whole; do mkdir -p $CACHE/l1-$l/tree; [ $l = whole ] || touch $CACHE/l1-$l/small; list_of l1; done';
+    like(in_parts('list_of l1'), qr{/small/l1\.txt$}, 'are small');
+    like(in_parts($small), qr{/small/l1\.txt\n\S*/packages/l1\.txt$}, 'unless those of the tests are there');
     delete local $ENV{RIG_SMALL};
-    like(in_parts(sprintf $tree, 'mkdir -p "$L1_TREE"; '), qr{packages/l1\.txt$}, 'those of the tests are not');
-    local $ENV{RIG_SMALL} = 1;
-    like(in_parts(sprintf $tree, ''), qr{packages/l1\.txt$}, 'and are taken if they are there');
+    like(in_parts('rm -r $CACHE/l1-whole; list_of l1'), qr{/packages/l1\.txt$}, 'and only for the demo');
 };
 
 # A rig that is being made, or taken down: its process lives, and its port is not there yet, or not any more.

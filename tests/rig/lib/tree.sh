@@ -5,12 +5,11 @@
 # packages listed here, the versions that the mirror offers of them and of what they need, and the
 # packages that `rig apt` added on this machine. DIR/versions beside a tree says what is in it.
 
-L1_LIST=$RIG_DIR/packages/l1.txt L1_EXTRA=$CACHE/extra-l1
-L2_LIST=$RIG_DIR/packages/l2.txt L2_EXTRA=$CACHE/extra-l2
+L1_LIST='' L1_EXTRA=$CACHE/extra-l1
+L2_LIST='' L2_EXTRA=$CACHE/extra-l2
 L1_KEY='' L2_KEY=''
 
-# tree_key NAME SUITE LIST EXTRA: sets NAME_BASE, NAME_KEY and NAME_TREE. With RIG_SMALL, which the demo sets, also
-# NAME_LIST: that of packages/small, unless the whole tree is there.
+# tree_key NAME SUITE LIST EXTRA: sets NAME_BASE, NAME_KEY and NAME_TREE.
 tree_key() {
     local -n base=$1_BASE key=$1_KEY tree=$1_TREE
     local versions
@@ -20,28 +19,42 @@ tree_key() {
     [ ! -s "$4" ] || key=$(key_of "$base" "$4")
     # shellcheck disable=SC2034
     tree=$CACHE/${1,,}-$key/tree
-    local small=$RIG_DIR/packages/small/${3##*/}
-    if [ -n "${RIG_SMALL:-}" ] && [ ! -d "$tree" ] && [ -e "$small" ]; then
-        RIG_SMALL='' tree_key "$1" "$2" "$small" "$4"
-        local -n list=$1_LIST
-        list=$small
-    fi
+}
+
+# list_of NAME: the list of L1 or L2. With RIG_SMALL, which the demo sets, it is that of packages/small, on a machine
+# that has no tree of the whole one.
+list_of() {
+    local dir
+    for dir in "$CACHE/$1"-*/; do
+        [ ! -d "$dir/tree" ] || [ -e "$dir/small" ] || { echo "$RIG_DIR/packages/$1.txt"; return; }
+    done
+    echo "$RIG_DIR/packages/${RIG_SMALL:+small/}$1.txt"
 }
 
 # tree_keys: the keys, with the mirror asked and with the extra lists as they are now.
 tree_keys() {
+    tree_key_l1
+    tree_key_l2
+}
+
+tree_key_l1() {
+    L1_LIST=$(list_of l1)
     tree_key L1 trixie "$L1_LIST" "$L1_EXTRA"
+}
+
+tree_key_l2() {
+    L2_LIST=$(list_of l2)
     tree_key L2 trixie "$L2_LIST" "$L2_EXTRA"
 }
 
 tree_l1() {
-    [ -n "$L1_KEY" ] || tree_key L1 trixie "$L1_LIST" "$L1_EXTRA"
+    [ -n "$L1_KEY" ] || tree_key_l1
     [ -d "$L1_TREE" ] || with_lock "$CACHE/lock/l1" \
         tree_once trixie "$CACHE/l1-$L1_BASE/tree" "$L1_TREE" "$L1_LIST" "$L1_EXTRA"
 }
 
 tree_l2() {
-    [ -n "$L2_KEY" ] || tree_key L2 trixie "$L2_LIST" "$L2_EXTRA"
+    [ -n "$L2_KEY" ] || tree_key_l2
     [ -d "$L2_TREE" ] || with_lock "$CACHE/lock/l2" \
         tree_once trixie "$CACHE/l2-$L2_BASE/tree" "$L2_TREE" "$L2_LIST" "$L2_EXTRA"
 }
@@ -50,8 +63,10 @@ tree_l2() {
 tree_once() {
     local name
     name=$(basename "$4" .txt)
+    case $4 in */small/*) mkdir -p "${2%/*}" && touch "${2%/*}/small" ;; esac
     [ -d "$2" ] || tree_make "$2" "$1" "$4" "$CACHE/log/tree-$name.log"
     [ -d "$3" ] || tree_extend "$2" "$3" "$5" "$CACHE/log/apt-$name.log"
+    [ ! -e "${2%/*}/small" ] || touch "${3%/*}/small"
 }
 
 # tree_extend BASE TREE EXTRA LOG: BASE with more packages; what did not change is shared with it.
