@@ -63,7 +63,12 @@ tree_l2() {
 tree_once() {
     local name
     name=$(basename "$4" .txt)
-    case $4 in */small/*) mkdir -p "${2%/*}" && touch "${2%/*}/small" ;; esac
+    case $4 in */small/*)
+        mkdir -p "${2%/*}" && touch "${2%/*}/small"
+        # Nothing boots by the initrd that Debian's kernel would get.
+        export INITRD=No
+        ;;
+    esac
     [ -d "$2" ] || tree_make "$2" "$1" "$4" "$CACHE/log/tree-$name.log"
     [ -d "$3" ] || tree_extend "$2" "$3" "$5" "$CACHE/log/apt-$name.log"
     [ ! -e "${2%/*}/small" ] || touch "${3%/*}/small"
