@@ -54,7 +54,7 @@ with_lock() {
     mkdir -p "$(dirname "$lock")"
     exec 8>"$lock"
     if ! flock -n 8; then
-        say "waiting for another rig to finish with $lock"
+        say "waiting for another part or rig that makes $(basename "$lock")"
         flock 8
     fi
     ("$@") 8>&- || rc=$?
