@@ -133,6 +133,13 @@ subtest 'the trees of the demo' => sub {
     like(in_parts('rm -r $CACHE/l1-whole; list_of l1'), qr{/packages/l1\.txt$}, 'and only for the demo');
 };
 
+# apt-get can install one at a time.
+subtest 'what this machine lacks' => sub {
+    my $apt = "case \$1 in update) mkdir $scratch/apt-runs || exit 1; sleep 0.5; rmdir $scratch/apt-runs ;; install) touch $scratch/tool ;; esac";
+    is(in_parts("rm -f $scratch/tool; outer_packages $scratch/tool:a-package 2>&1 & outer_packages $scratch/tool:a-package 2>&1; wait", $apt)
+        =~ s/.*waiting.*\n//r, "rig: installing on this machine: a-package\n", 'is installed once, by two parts of the rig');
+};
+
 # A rig that is being made, or taken down: its process lives, and its port is not there yet, or not any more.
 subtest 'status beside half a rig' => sub {
     local $ENV{MDEV_VGPU_CACHE} = "$scratch/cache";

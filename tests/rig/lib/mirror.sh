@@ -23,7 +23,7 @@ mirrors() {
     MIRROR=${MIRROR:-http://deb.debian.org/debian}
     MIRROR_SECURITY=$(mirror_of Debian-Security)
     MIRROR_SECURITY=${MIRROR_SECURITY:-http://deb.debian.org/debian-security}
-    [ -e "$MIRROR_KEYRING" ] || outer_install debian-archive-keyring
+    outer_packages "$MIRROR_KEYRING:debian-archive-keyring"
 }
 
 # suites_of SUITE: the suites that an installed system of SUITE takes its packages from.
@@ -45,22 +45,26 @@ debian_sources() {
     done
 }
 
-# outer_packages CMD:PACKAGE…: installs on this machine what the rig needs and does not find.
-outer_packages() {
-    local pair missing=()
+# outer_packages PROGRAM-OR-FILE:PACKAGE…: installs on this machine what the rig needs and does not find.
+outer_packages() { [ -z "$(outer_missing "$@")" ] || with_lock "$CACHE/lock/outer" outer_install "$@"; }
+
+outer_missing() {
+    local pair
     for pair in "$@"; do
-        command -v "${pair%%:*}" >/dev/null 2>&1 || missing+=("${pair#*:}")
+        [ -e "${pair%%:*}" ] || command -v "${pair%%:*}" >/dev/null 2>&1 || echo "${pair#*:}"
     done
-    [ ${#missing[@]} = 0 ] || outer_install "${missing[@]}"
 }
 
+# Another part of the rig may have installed them meanwhile.
 outer_install() {
-    local log=$CACHE/log/outer-apt.log
+    local missing log=$CACHE/log/outer-apt.log
+    mapfile -t missing < <(outer_missing "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
     need_root
-    say "installing on this machine: $*"
+    say "installing on this machine: ${missing[*]}"
     command -v apt-get >/dev/null 2>&1 ||
-        fail "outer machine" "it has no apt-get to install $*: the rig needs Debian or Ubuntu"
+        fail "outer machine" "it has no apt-get to install ${missing[*]}: the rig needs Debian or Ubuntu"
     { apt-get update && DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null ||
-        fail "outer machine" "cannot install $*" "$log"
+        apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null ||
+        fail "outer machine" "cannot install ${missing[*]}" "$log"
 }

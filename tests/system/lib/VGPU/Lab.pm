@@ -65,15 +65,22 @@ sub host_job {
 
 # Builds everything that runs in the rig, in its Debian tree, and installs it into a staging directory. Files that make has
 # built before are reused. The module is taken as built, because DKMS would build it again, slowly, in L1. The images of
-# L1 and of the guests are made meanwhile, if the cache lacks them. @how: more words of `stage`.
-sub build {
+# L1 and of the guests are made meanwhile, if the cache lacks them. @how: more words of `stage`. Returns both jobs.
+sub start_build {
     my (@how) = @_;
-    my $images = VGPU::Command::start([rig('prepare', '--kernel', $kernel)], name => '[build] images');
-    my $said = VGPU::Command::run([rig('build', '--kernel', $kernel, '--', 'tests/system/stage', $stage, @how)],
-        timeout => 5400, echo => '      ', name => '[build] make');
+    return VGPU::Command::start([rig('prepare', '--kernel', $kernel)], name => '[build] images'),
+        VGPU::Command::start([rig('build', '--kernel', $kernel, '--', 'tests/system/stage', $stage, @how)], name => '[build] make');
+}
+
+# What the build has said.
+sub end_build {
+    my ($images, $make) = @_;
+    my $said = $make->wait(5400, echo => '      ');
     $images->wait(5400);
     return $said;
 }
+
+sub build { return end_build(start_build()) }
 
 # The VMs have 3 GiB each, of which they touch a part. A test file may not log more than the kernel keeps
 # (VGPU::KernelLog). VGPU_RIG_OPTIONS: more options of `rig up`.
