@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <virglrenderer.h>
 
 void *answer_begin(struct engine *engine, size_t size)
 {
@@ -20,7 +19,7 @@ static bool is_withheld(struct engine *engine, const struct request *request)
 {
     struct context *context = context_find(engine, request->hdr.ctx_id);
 
-    if (!context || !context->withholds || !(request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX))
+    if (!context || !context->withholds)
         return false;
     if (fence_add_withheld(&engine->fences, request, engine->response))
         return true;
@@ -40,21 +39,14 @@ static void send_error(struct engine *engine, const struct request *request)
         fence_push(&engine->fences, request, engine->response);
 }
 
-static int create_fence(struct engine *engine, const struct request *request, uint64_t id)
-{
-    if (request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX)
-        return context_create_fence(engine, request->hdr.ctx_id, request->hdr.ring_idx, id);
-    return virgl_renderer_create_fence((int)(uint32_t)id, request->hdr.ctx_id);
-}
-
 void answer_send(struct engine *engine, const struct request *request)
 {
     struct virtio_gpu_ctrl_hdr *response = (void *)engine->response->data;
-    uint32_t flags = request->hdr.flags;
+    const uint32_t ring_fence = VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX;
     uint64_t id;
     int ret;
 
-    if (!(flags & VIRTIO_GPU_FLAG_FENCE)) {
+    if ((request->hdr.flags & ring_fence) != ring_fence) {
         fence_push(&engine->fences, request, engine->response);
         return;
     }
@@ -62,15 +54,9 @@ void answer_send(struct engine *engine, const struct request *request)
         send_error(engine, request);
         return;
     }
-    if (!(flags & VIRTIO_GPU_FLAG_INFO_RING_IDX) && !engine->virgl) {
-        /* Only OpenGL runs on the global timeline: executed commands are done. */
-        fence_push(&engine->fences, request, engine->response);
-        return;
-    }
-
     /* Added before virglrenderer knows of it: its thread may be faster than this one. */
     id = fence_add(&engine->fences, request, engine->response);
-    ret = create_fence(engine, request, id);
+    ret = context_create_fence(engine, request->hdr.ctx_id, request->hdr.ring_idx, id);
     if (ret != 0 && fence_take_back(&engine->fences, id)) {
         response->type = ret == -ENOENT ? VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID
                                         : VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;

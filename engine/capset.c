@@ -7,68 +7,17 @@
 #include <string.h>
 #include <virglrenderer.h>
 
-/* virtio 1.3 names it; Debian 13's header does not. */
-#ifndef VIRTIO_GPU_CAPSET_DRM
-#define VIRTIO_GPU_CAPSET_DRM 6
-#endif
+/* Those of which there are contexts (context_kind.h). */
+static const uint32_t capset_ids[] = {VIRTIO_GPU_CAPSET_VENUS};
 
-/* "virgl" means two capsets, of which guests choose one. */
-static const struct {
-    const char *name;
-    const char *shown;
-    enum capset_bits bit;
-    uint32_t id;
-} capset_names[] = {
-    {"virgl", "virgl", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL},
-    {"virgl", "virgl2", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL2},
-    {"venus", "venus", CAPSET_VENUS, VIRTIO_GPU_CAPSET_VENUS},
-    {"drm", "drm", CAPSET_DRM, VIRTIO_GPU_CAPSET_DRM},
-};
-
-const char *capset_name(uint32_t id)
+void capset_collect(struct engine *engine)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(capset_names); i++) {
-        if (capset_names[i].id == id)
-            return capset_names[i].shown;
-    }
-    return "unknown";
-}
-
-uint32_t capset_parse(const char *list, GError **error)
-{
-    g_auto(GStrv) names = g_strsplit(list, ",", -1);
-    uint32_t bits = 0;
-
-    for (char **name = names; *name; name++) {
-        uint32_t bit = 0;
-
-        for (size_t i = 0; i < G_N_ELEMENTS(capset_names); i++) {
-            if (strcmp(*name, capset_names[i].name) == 0)
-                bit = capset_names[i].bit;
-        }
-        if (!bit) {
-            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                        "unknown capset \"%s\": known are venus, drm and virgl", *name);
-            return 0;
-        }
-        bits |= bit;
-    }
-    if (!bits)
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "the list of capsets is empty");
-    return bits;
-}
-
-void capset_collect(struct engine *engine, uint32_t wanted)
-{
-    G_STATIC_ASSERT(G_N_ELEMENTS(capset_names) <= ENGINE_MAX_CAPSETS);
+    G_STATIC_ASSERT(G_N_ELEMENTS(capset_ids) <= ENGINE_MAX_CAPSETS);
 
     engine->num_capsets = 0;
-    for (size_t i = 0; i < G_N_ELEMENTS(capset_names); i++) {
-        struct engine_capset capset = {.id = capset_names[i].id};
+    for (size_t i = 0; i < G_N_ELEMENTS(capset_ids); i++) {
+        struct engine_capset capset = {.id = capset_ids[i]};
 
-        if (!(wanted & capset_names[i].bit))
-            continue;
         virgl_renderer_get_cap_set(capset.id, &capset.max_version, &capset.max_size);
         if (capset.max_size == 0 || capset.max_size > ENGINE_MAX_CAPSET_SIZE)
             continue;

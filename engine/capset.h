@@ -3,30 +3,16 @@
 #ifndef ENGINE_CAPSET_H
 #define ENGINE_CAPSET_H
 
-#include <glib.h>
 #include <stdint.h>
 
 struct engine;
 struct request;
 
-/* Bits of a set of capsets, as requested with --capsets. */
-enum capset_bits {
-    CAPSET_VENUS = 1 << 0,
-    CAPSET_DRM = 1 << 1,
-    CAPSET_VIRGL = 1 << 2,
-};
-
-/* "venus,drm,virgl". 0 with @error set if a name is unknown or none is given. */
-uint32_t capset_parse(const char *list, GError **error);
-
-/* For messages. */
-const char *capset_name(uint32_t id);
-
 /*
- * Fills engine->capsets with those of @wanted that virglrenderer has, in the order in which the
- * guest counts them. Requires an initialised virglrenderer.
+ * Fills engine->capsets with those that virglrenderer has, in the order in which the guest counts
+ * them. Requires an initialised virglrenderer.
  */
-void capset_collect(struct engine *engine, uint32_t wanted);
+void capset_collect(struct engine *engine);
 
 /*
  * A hash of all that the guest gets of them and keeps, and of @version, that of a saved state: a

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "context.h"
 
+#include "context_kind.h"
 #include "engine.h"
+#include "guest_log.h"
+#include "progress.h"
 #include "resource.h"
-#include "rings.h"
-#include "stuck.h"
-#include "worker.h"
 
 #include <errno.h>
-#include <virglrenderer.h>
 
 bool context_has_renderer(const struct context *context)
 {
-    return context && context->capset && !context->lost;
+    return context && context->kind && !context->lost;
 }
 
 struct context *context_find(struct engine *engine, uint32_t ctx_id)
@@ -25,11 +24,19 @@ bool context_alive(struct engine *engine, uint32_t ctx_id)
     return context_has_renderer(context_find(engine, ctx_id));
 }
 
-/* In this order: virglrenderer ends the worker, and the fences that it then reports are ignored. */
-static void end_worker(struct engine *engine, const struct context *context)
+/*
+ * In this order: virglrenderer ends the worker, and the fences that it then reports are ignored.
+ * Nothing that the worker was to answer will be.
+ */
+static void context_end_worker(struct engine *engine, struct context *context)
 {
+    if (context->held_since) /* what is parked fails now */
+        fence_release(&engine->fences);
     lifelines_remove(&engine->lifelines, context->id);
-    virgl_renderer_context_destroy(context->id);
+    context->kind->end(context->id);
+    context->credits = (struct credits){0};
+    context->held_since = 0;
+    context->probe = 0;
 }
 
 /*
@@ -40,10 +47,10 @@ void context_end(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return;
-    rings_fail(engine, context->serial, &context->rings);
+    context->kind->fail(engine, context);
     context->lost = true;
     context->lost_since = g_get_monotonic_time();
-    end_worker(engine, context);
+    context_end_worker(engine, context);
     context->withholds = true;
     if (!fence_withhold(&engine->fences, context->id))
         context_give_answers(engine, context);
@@ -62,9 +69,10 @@ void context_fail_all_rings(struct engine *engine)
 
     g_hash_table_iter_init(&iter, engine->contexts);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct context *context = value;
+        struct context *context = value;
 
-        rings_fail(engine, context->serial, &context->rings);
+        if (context->kind)
+            context->kind->fail(engine, context);
     }
 }
 
@@ -72,9 +80,9 @@ void context_lost(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return;
-    g_warning("context %u: its render worker has ended; its commands fail until the guest "
-              "destroys it",
-              context->id);
+    guest_warning("context %u: its render worker has ended; its commands fail until the guest "
+                  "destroys it",
+                  context->id);
     context_end(engine, context);
 }
 
@@ -87,17 +95,11 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
     if (!context_has_renderer(context))
         return -ENOENT;
 
-    ret = virgl_renderer_context_create_fence(ctx_id, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE, ring_idx,
-                                              fence_id);
-    if (ret == 0)
-        return 0;
-
-    /* A proxy context refuses a ring with EINVAL and returns -1 if its worker cannot be reached. */
-    if (context->capset == VIRTIO_GPU_CAPSET_VENUS && ret == -1) {
-        context_lost(engine, context);
-        return -ENOENT;
-    }
-    return ret < 0 ? ret : -ret;
+    ret = context->kind->fence(context, ring_idx, fence_id);
+    if (ret != -EPIPE)
+        return ret;
+    context_lost(engine, context);
+    return -ENOENT;
 }
 
 static bool capset_offered(const struct engine *engine, uint32_t capset)
@@ -109,35 +111,34 @@ static bool capset_offered(const struct engine *engine, uint32_t capset)
     return false;
 }
 
-/*
- * If the guest names no capset it means OpenGL, as before CONTEXT_INIT. Linux' driver makes such a
- * context for every program that opens a frame buffer, and attaches the buffer to it, even if
- * nothing will be drawn with it. Without OpenGL the context serves only for that.
- */
-static uint32_t capset_meant(const struct engine *engine, uint32_t named)
-{
-    if (named)
-        return named;
-    return capset_offered(engine, VIRTIO_GPU_CAPSET_VIRGL2) ? VIRTIO_GPU_CAPSET_VIRGL2 : 0;
-}
-
-static struct context *add(struct engine *engine, uint32_t ctx_id, uint32_t capset)
+static struct context *context_add(struct engine *engine, uint32_t ctx_id,
+                                   const struct context_kind *kind)
 {
     struct context *context = g_new0(struct context, 1);
 
     context->id = ctx_id;
     context->serial = ++engine->contexts_made;
-    context->capset = capset;
+    context->kind = kind;
+    context->resources = g_hash_table_new(NULL, NULL);
     g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
     return context;
+}
+
+void context_free(void *data)
+{
+    struct context *context = data;
+
+    venus_rings_clear(&context->rings);
+    g_hash_table_destroy(context->resources);
+    g_free(context);
 }
 
 uint32_t context_cmd_create(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_create *cmd = (const void *)request->data;
     uint32_t ctx_id = cmd->hdr.ctx_id;
-    uint32_t capset =
-        capset_meant(engine, cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK);
+    uint32_t capset = cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK;
+    const struct context_kind *kind = context_kind_find(capset);
     int connection = -1;
     int ret = 0;
 
@@ -146,35 +147,36 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     if (cmd->nlen > sizeof(cmd->debug_name) ||
         (cmd->context_init & ~VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-    if (capset && !capset_offered(engine, capset))
+    if (capset && (!kind || !capset_offered(engine, capset)))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     if (g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
 
-    if (capset == VIRTIO_GPU_CAPSET_VENUS)
-        ret = worker_create_context(ctx_id, capset, cmd->nlen, cmd->debug_name, &connection);
-    else if (capset)
-        ret = virgl_renderer_context_create_with_flags(ctx_id, capset, cmd->nlen, cmd->debug_name);
+    if (kind)
+        ret = kind->create(ctx_id, cmd->nlen, cmd->debug_name, &connection);
     if (ret != 0) {
-        g_warning("context %u: virglrenderer could not create it (%d)", ctx_id, ret);
+        guest_warning("context %u: virglrenderer could not create it (%d)", ctx_id, ret);
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     }
-
-    add(engine, ctx_id, capset);
-    if (capset)
-        lifelines_add(&engine->lifelines, ctx_id, connection);
+    if (kind && !lifelines_add(&engine->lifelines, ctx_id, connection)) {
+        guest_warning("context %u: its render worker cannot be watched", ctx_id);
+        kind->end(ctx_id);
+        return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
+    }
+    context_add(engine, ctx_id, kind);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
 bool context_add_lost(struct engine *engine, uint32_t ctx_id, uint32_t capset)
 {
+    const struct context_kind *kind = context_kind_find(capset);
     struct context *context;
 
-    if (ctx_id == 0 || context_find(engine, ctx_id) ||
+    if (ctx_id == 0 || context_find(engine, ctx_id) || (capset && !kind) ||
         g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return false;
-    context = add(engine, ctx_id, capset);
-    context->lost = capset != 0;
+    context = context_add(engine, ctx_id, kind);
+    context->lost = kind != NULL;
     context->lost_since = g_get_monotonic_time();
     context->withholds = context->lost;
     return true;
@@ -187,55 +189,59 @@ void context_destroy_all(struct engine *engine)
 
     g_hash_table_iter_init(&iter, engine->contexts);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct context *context = value;
+        struct context *context = value;
 
         if (context_has_renderer(context))
-            end_worker(engine, context);
+            context_end_worker(engine, context);
         g_hash_table_iter_remove(&iter);
-        stuck_watch_progress();
+        progress();
     }
 }
 
 uint32_t context_cmd_destroy(struct engine *engine, const struct request *request)
 {
     uint32_t ctx_id = request->hdr.ctx_id;
-    const struct context *context = context_find(engine, ctx_id);
+    struct context *context = context_find(engine, ctx_id);
 
     if (!context)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
 
     if (context_has_renderer(context))
-        end_worker(engine, context);
+        context_end_worker(engine, context);
     g_hash_table_remove(engine->contexts, GUINT_TO_POINTER(ctx_id));
     fence_fail_context(&engine->fences, ctx_id);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-static uint32_t check_ctx_resource(struct engine *engine, const struct request *request,
-                                   const struct context *context)
+void context_forget_resource(struct engine *engine, uint32_t resource_id)
 {
-    const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
+    GHashTableIter iter;
+    void *value;
 
-    if (!context)
-        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
-    if (!resource_find(engine, cmd->resource_id))
-        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    return VIRTIO_GPU_RESP_OK_NODATA;
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct context *context = value;
+
+        if (context_has_renderer(context) &&
+            g_hash_table_contains(context->resources, GUINT_TO_POINTER(resource_id)))
+            context->kind->detach(context, resource_id);
+    }
 }
 
 uint32_t context_cmd_attach(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
-    const struct context *context = context_find(engine, cmd->hdr.ctx_id);
-    uint32_t type = check_ctx_resource(engine, request, context);
+    struct context *context = context_find(engine, cmd->hdr.ctx_id);
+    const struct resource *resource = resource_find(engine, cmd->resource_id);
 
-    if (type != VIRTIO_GPU_RESP_OK_NODATA)
-        return type;
+    if (!context)
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    if (!resource)
+        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
     if (context->lost)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
-
-    if (context_has_renderer(context))
-        virgl_renderer_ctx_attach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
+    if (context_has_renderer(context) && resource_has_renderer(resource))
+        context->kind->attach(context, resource->id);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
@@ -243,10 +249,14 @@ uint32_t context_cmd_attach(struct engine *engine, const struct request *request
 uint32_t context_cmd_detach(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
-    const struct context *context = context_find(engine, cmd->hdr.ctx_id);
-    uint32_t type = check_ctx_resource(engine, request, context);
+    struct context *context = context_find(engine, cmd->hdr.ctx_id);
+    const struct resource *resource = resource_find(engine, cmd->resource_id);
 
-    if (type == VIRTIO_GPU_RESP_OK_NODATA && context_has_renderer(context))
-        virgl_renderer_ctx_detach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
-    return type;
+    if (!context)
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    if (!resource)
+        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
+    if (context_has_renderer(context) && resource_has_renderer(resource))
+        context->kind->detach(context, resource->id);
+    return VIRTIO_GPU_RESP_OK_NODATA;
 }

@@ -3,13 +3,13 @@
  * Rendering contexts. Each Venus context is a process of its own ("worker"), forked by
  * virglrenderer's render server. A context whose worker has died is "lost": its commands fail,
  * other contexts do not notice, and the guest removes it with CTX_DESTROY. A context that names no
- * capset, if OpenGL is not offered, has no renderer: resources can be attached to it, commands
- * fail.
+ * capset has no renderer: resources can be attached to it, commands fail. Linux' driver makes such
+ * a one for every program that opens a frame buffer, and attaches the buffer to it.
  */
 #ifndef ENGINE_CONTEXT_H
 #define ENGINE_CONTEXT_H
 
-#include "venus_rings.h"
+#include "context_kind.h"
 
 #include <glib.h>
 #include <stdbool.h>
@@ -18,43 +18,17 @@
 struct engine;
 struct request;
 
-/**
- * struct context
- * @serial: of no other context that this engine has had: guests use their numbers again
- * @capset: 0 if virglrenderer does not know the context
- * @woken: the journal already says that its worker was woken
- * @barrier: the fence that the worker must reach before it is sent more (hold.h); 0: none
- * @held_since: monotonic
- * @probe: the last fence that was sent to the worker to check that it lives
- * @lost_since: monotonic
- * @withholds: fenced answers of the lost context are withheld (fence.h)
- */
-struct context {
-    uint32_t id;
-    uint64_t serial;
-    uint32_t capset;
-    bool lost;
-    bool woken;
-    struct venus_rings rings;
-    uint64_t barrier;
-    gint64 held_since;
-    uint64_t probe;
-    gint64 lost_since;
-    bool withholds;
-};
-
 /* NULL: there is none. */
 struct context *context_find(struct engine *engine, uint32_t ctx_id);
 
 /* Whether the context exists, has a renderer, and is not lost. */
 bool context_has_renderer(const struct context *context);
 
-/* Whether the context exists, has a renderer, and is not lost. */
 bool context_alive(struct engine *engine, uint32_t ctx_id);
 
 /*
  * 0; -ENOENT: no such context, or one without a renderer, or it is lost (it may become so here);
- * another error of virglrenderer: no such ring.
+ * another error: no such ring.
  */
 int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
                          uint64_t fence_id);
@@ -67,8 +41,14 @@ void context_end(struct engine *engine, struct context *context);
 void context_lost(struct engine *engine, struct context *context);
 void context_give_answers(struct engine *engine, struct context *context);
 
-/* One whose worker is on another host, from where the VM was moved. False: the id is taken, or
- * there are too many. */
+/* Its worker does not have the resource any more. */
+void context_forget_resource(struct engine *engine, uint32_t resource_id);
+
+/* The destructor for engine->contexts. */
+void context_free(void *context);
+
+/* One whose worker is on another host, from where the VM was moved. False: the id is taken,
+ * there are too many, or the capset is unknown. */
 bool context_add_lost(struct engine *engine, uint32_t ctx_id, uint32_t capset);
 
 /* The engine ends: the rings of all contexts say so. */

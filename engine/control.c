@@ -9,7 +9,6 @@
 #include "image.h"
 #include "resource_commands.h"
 #include "submit.h"
-#include "transfer.h"
 #include "window.h"
 
 #include <string.h>
@@ -45,11 +44,8 @@ static const struct control_command commands[] = {
     COMMAND_OF_RESOURCE(RESOURCE_UNREF, resource_unref, resource_cmd_unref),
     COMMAND_OF_RESOURCE(CTX_ATTACH_RESOURCE, ctx_resource, context_cmd_attach),
     COMMAND_OF_RESOURCE(CTX_DETACH_RESOURCE, ctx_resource, context_cmd_detach),
-    COMMAND_OF_RESOURCE(TRANSFER_TO_HOST_3D, transfer_host_3d, transfer_cmd_to_host_3d),
-    COMMAND_OF_RESOURCE(TRANSFER_FROM_HOST_3D, transfer_host_3d, transfer_cmd_from_host_3d),
     COMMAND(CTX_CREATE, ctx_create, context_cmd_create),
     COMMAND(CTX_DESTROY, ctx_destroy, context_cmd_destroy),
-    COMMAND_OF_RESOURCE(RESOURCE_CREATE_3D, resource_create_3d, resource_cmd_create_3d),
     COMMAND_OF_RESOURCE(RESOURCE_ATTACH_BACKING, resource_attach_backing,
                         resource_cmd_attach_backing),
     COMMAND_OF_RESOURCE(RESOURCE_DETACH_BACKING, resource_detach_backing,
@@ -125,6 +121,12 @@ uint32_t control_execute(struct engine *engine, const struct request *request)
 void control_process(struct engine *engine, const struct request *request)
 {
     respond(engine, request, control_execute(engine, request));
+}
+
+void control_accept(struct engine *engine, const struct request *request)
+{
+    answer_begin(engine, sizeof(struct virtio_gpu_ctrl_hdr));
+    respond(engine, request, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 void control_reject(struct engine *engine, const struct request *request, uint32_t type)

@@ -19,7 +19,7 @@ void engine_init(struct engine *engine, struct vgpu_transport *transport)
     memset(engine, 0, sizeof(*engine));
     engine->transport = transport;
     engine->resources = g_hash_table_new_full(NULL, NULL, NULL, resource_free);
-    engine->contexts = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    engine->contexts = g_hash_table_new_full(NULL, NULL, NULL, context_free);
     engine->request_buf_size = FIRST_REQUEST_BUF;
     engine->request_buf = g_malloc(engine->request_buf_size);
     engine->response = g_byte_array_new();
@@ -50,67 +50,36 @@ static void on_ring_fence(void *data, uint32_t ctx_id, uint32_t ring_idx, uint64
         fence_signal_ring(&engine->fences, ctx_id, ring_idx, id);
 }
 
-static void on_global_fence(void *data, uint32_t id)
+bool engine_start_renderer(struct engine *engine, GError **error)
 {
-    struct engine *engine = data;
-
-    fence_signal_global(&engine->fences, id);
-}
-
-/* The governor's layer is in render workers, and only Venus runs there. */
-static void say_what_is_not_governed(const struct engine *engine)
-{
-    for (uint32_t i = 0; i < engine->num_capsets; i++) {
-        if (engine->capsets[i].id != VIRTIO_GPU_CAPSET_VENUS)
-            g_message("%s contexts run in the engine, without the governor: the vGPU's shares of "
-                      "the GPU's time and memory do not bind them",
-                      capset_name(engine->capsets[i].id));
-    }
-}
-
-bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *render_node,
-                           GError **error)
-{
-    static const struct renderer_events events = {on_ring_fence, on_global_fence};
-    uint32_t got;
-
     children_adopt();
-    got = renderer_start(&events, engine, capsets, render_node, error);
-    if (!got)
+    if (!renderer_start(on_ring_fence, engine, error))
         return false;
     engine->render_server = children_only();
     /*
      * The render server has its copy. Its workers charge the memory; the layer in this process
-     * would charge once more what it imports to map it. With OpenGL, a reset starts another server.
+     * would charge once more what it imports to map it.
      */
-    if (!(got & CAPSET_VIRGL))
-        g_unsetenv("VGPU_GOVERNOR");
-    engine->virgl = got & CAPSET_VIRGL;
-    capset_collect(engine, got);
-    if (engine->num_capsets == 0) {
-        renderer_stop();
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
-                    "virglrenderer offers none of the requested capsets");
-        return false;
-    }
-    say_what_is_not_governed(engine);
-    return true;
+    g_unsetenv("VGPU_GOVERNOR");
+    capset_collect(engine);
+    if (engine->num_capsets)
+        return true;
+    renderer_stop();
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER, "virglrenderer offers no Venus");
+    return false;
 }
 
 /*
  * virglrenderer's own reset destroys its objects. But it does not unmap mapped resources, does not
- * return guest memory, and does not show its progress. So that is done before it, and our own
- * tables after it.
+ * return guest memory, and does not show its progress. So all of that is done before it. Contexts
+ * go first: nothing is said to their workers of the resources.
  */
-bool engine_reset(struct engine *engine)
+void engine_reset(struct engine *engine)
 {
-    bool ok;
-
     scanout_reset(engine);
-    resource_release_all(engine);
     context_destroy_all(engine);
-    ok = renderer_reset();
-    g_hash_table_remove_all(engine->resources);
+    resource_release_all(engine);
+    renderer_reset();
     fence_forget_all(&engine->fences);
     parking_clear(&engine->parking);
 
@@ -120,5 +89,4 @@ bool engine_reset(struct engine *engine)
         engine->request_buf_size = FIRST_REQUEST_BUF;
         engine->request_buf = g_malloc(engine->request_buf_size);
     }
-    return ok;
 }

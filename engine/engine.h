@@ -46,7 +46,6 @@ struct engine {
 
     pid_t render_server; /* the one child; 0: unknown, or there is none */
     bool opaque;         /* the driver exports memory in no other form; see mapping.h */
-    bool virgl;          /* OpenGL commands run in this process; see renderer.h */
     struct engine_capset capsets[ENGINE_MAX_CAPSETS];
     uint32_t num_capsets;
 
@@ -64,22 +63,19 @@ struct engine {
     size_t request_buf_size;
     GByteArray *response;
 
-    bool closed;       /* the VM has ended; the next one gets another engine */
-    uint64_t requests; /* handled so far */
-    bool polling;      /* the control queue is polled without doorbells; see poller.h */
+    bool closed;        /* the VM has ended; the next one gets another engine */
+    uint64_t requests;  /* handled so far */
+    unsigned int rests; /* see watch_contexts() */
+    bool polling;       /* the control queue is polled without doorbells; see poller.h */
 };
 
 void engine_init(struct engine *engine, struct vgpu_transport *transport);
 void engine_clear(struct engine *engine);
 
-/*
- * Starts virglrenderer with the available part of @capsets (enum capset_bits), at least one, and
- * fills in engine->capsets; @render_node as of renderer_start().
- */
-bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *render_node,
-                           GError **error);
+/* Starts virglrenderer, and fills in engine->capsets. */
+bool engine_start_renderer(struct engine *engine, GError **error);
 
-/* Forgets everything that the guest has made; answers nothing. False: the renderer has ended. */
-bool engine_reset(struct engine *engine);
+/* Forgets everything that the guest has made; answers nothing. */
+void engine_reset(struct engine *engine);
 
 #endif /* ENGINE_ENGINE_H */

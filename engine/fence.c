@@ -7,9 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ring_idx of fences on the global timeline; real ones have 8 bits. */
-#define FENCE_GLOBAL UINT32_MAX
-
 /* queue of the engine's own fences, which no chain waits for. */
 #define FENCE_OWN UINT32_MAX
 
@@ -70,12 +67,11 @@ static struct fence *fence_new(const struct request *request, const GByteArray *
 {
     size_t size = answer_size(request, response);
     struct fence *fence = g_malloc0(sizeof(*fence) + size);
-    bool ring = request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX;
 
     fence->id = id;
     fence->epoch = request->epoch;
-    fence->ctx_id = ring ? request->hdr.ctx_id : 0;
-    fence->ring_idx = ring ? request->hdr.ring_idx : FENCE_GLOBAL;
+    fence->ctx_id = request->hdr.ctx_id;
+    fence->ring_idx = request->hdr.ring_idx;
     fence->queue = request->queue;
     fence->token = request->token;
     fence->size = size;
@@ -91,18 +87,16 @@ static bool same_timeline(const struct fence *fence, uint32_t ctx_id, uint32_t r
 /* The newest fence of a timeline that matches @id; any id if @id is 0. */
 static GList *find_last(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
 {
-    uint64_t mask = ring_idx == FENCE_GLOBAL ? UINT32_MAX : UINT64_MAX;
-
     for (GList *link = table->pending.tail; link; link = link->prev) {
         const struct fence *fence = link->data;
 
-        if (same_timeline(fence, ctx_id, ring_idx) && (id == 0 || (fence->id & mask) == id))
+        if (same_timeline(fence, ctx_id, ring_idx) && (id == 0 || fence->id == id))
             return link;
     }
     return NULL;
 }
 
-static void wake_main_thread(struct fence_table *table)
+void fence_release(struct fence_table *table)
 {
     uint64_t one = 1;
 
@@ -135,12 +129,11 @@ static void complete(struct fence_table *table, GList *link)
         transport->ops->push(transport, fence->epoch, fence->queue, fence->token, fence->response,
                              fence->size);
     if (fence->wake)
-        wake_main_thread(table);
+        fence_release(table);
     drop(table, link);
 }
 
-static void signal_timeline(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx,
-                            uint64_t id)
+void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     GList *last = find_last(table, ctx_id, ring_idx, id);
@@ -155,25 +148,10 @@ static void signal_timeline(struct fence_table *table, uint32_t ctx_id, uint32_t
     }
 }
 
-void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
-{
-    signal_timeline(table, ctx_id, ring_idx, id);
-}
-
-void fence_signal_global(struct fence_table *table, uint32_t id)
-{
-    signal_timeline(table, 0, FENCE_GLOBAL, id);
-}
-
 static void set_type(struct fence *fence, uint32_t type)
 {
     if (fence->size >= sizeof(type))
         memcpy(fence->response, &type, sizeof(type));
-}
-
-static bool is_of_context(const struct fence *fence, uint32_t ctx_id)
-{
-    return fence->ring_idx != FENCE_GLOBAL && fence->ctx_id == ctx_id;
 }
 
 void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
@@ -185,7 +163,7 @@ void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
         struct fence *fence = link->data;
 
         next = link->next;
-        if (!is_of_context(fence, ctx_id))
+        if (fence->ctx_id != ctx_id)
             continue;
         set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
         complete(table, link);
@@ -201,7 +179,7 @@ bool fence_withhold(struct fence_table *table, uint32_t ctx_id)
         struct fence *fence = link->data;
 
         next = link->next;
-        if (!is_of_context(fence, ctx_id))
+        if (fence->ctx_id != ctx_id)
             continue;
         if (fence->queue == FENCE_OWN) {
             complete(table, link);
@@ -226,10 +204,8 @@ void fence_forget_all(struct fence_table *table)
 bool fence_queue_behind(struct fence_table *table, const struct request *request,
                         const GByteArray *response)
 {
-    bool ring = request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-    GList *last = find_last(table, ring ? request->hdr.ctx_id : 0,
-                            ring ? request->hdr.ring_idx : FENCE_GLOBAL, 0);
+    GList *last = find_last(table, request->hdr.ctx_id, request->hdr.ring_idx, 0);
 
     if (!last)
         return false;
@@ -238,20 +214,11 @@ bool fence_queue_behind(struct fence_table *table, const struct request *request
     return true;
 }
 
-/* The global timeline has ids of 32 bits, of which 0 is "any" in find_last(). */
-static uint64_t next_id(struct fence_table *table)
-{
-    do {
-        table->last_id++;
-    } while ((uint32_t)table->last_id == 0);
-    return table->last_id;
-}
-
 uint64_t fence_add(struct fence_table *table, const struct request *request,
                    const GByteArray *response)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-    uint64_t id = next_id(table);
+    uint64_t id = ++table->last_id;
 
     g_queue_push_tail(&table->pending, fence_new(request, response, id));
     return id;
@@ -265,7 +232,7 @@ bool fence_add_withheld(struct fence_table *table, const struct request *request
 
     if (table->withheld >= FENCE_MAX_WITHHELD)
         return false;
-    fence = fence_new(request, response, next_id(table));
+    fence = fence_new(request, response, ++table->last_id);
     fence->withheld = true;
     table->withheld++;
     g_queue_push_tail(&table->pending, fence);
@@ -292,32 +259,17 @@ bool fence_take_back(struct fence_table *table, uint64_t id)
     return link != NULL;
 }
 
-static uint64_t add_own(struct fence_table *table, uint32_t ctx_id)
+uint64_t fence_add_own(struct fence_table *table, uint32_t ctx_id)
 {
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     struct fence *fence = g_new0(struct fence, 1);
 
-    fence->id = next_id(table);
+    fence->id = ++table->last_id;
     fence->ctx_id = ctx_id;
     fence->queue = FENCE_OWN;
     g_queue_push_tail(&table->pending, fence);
     table->own++;
     return fence->id;
-}
-
-uint64_t fence_add_own(struct fence_table *table, uint32_t ctx_id)
-{
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-
-    return add_own(table, ctx_id);
-}
-
-uint64_t fence_probe(struct fence_table *table, uint32_t ctx_id, bool *is_new)
-{
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-    const GList *last = find_last(table, ctx_id, 0, 0);
-
-    *is_new = !last;
-    return last ? ((const struct fence *)last->data)->id : add_own(table, ctx_id);
 }
 
 bool fence_is_pending(struct fence_table *table, uint64_t id)

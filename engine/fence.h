@@ -2,7 +2,8 @@
 /*
  * Answers that wait for the GPU. A request with VIRTIO_GPU_FLAG_FENCE is answered when the work
  * before it on its timeline is done. A timeline is a ring of a context
- * (VIRTIO_GPU_FLAG_INFO_RING_IDX) or the one global timeline.
+ * (VIRTIO_GPU_FLAG_INFO_RING_IDX). No work is on the one global timeline: a command that is fenced
+ * there is done when it has been executed.
  *
  * virglrenderer gets our own numbers as fence ids, never the guest's, so a guest cannot confuse one
  * fence with another.
@@ -60,7 +61,6 @@ bool fence_queue_behind(struct fence_table *table, const struct request *request
 
 /* From virglrenderer, on any thread. Completes the fence and all earlier ones of its timeline. */
 void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);
-void fence_signal_global(struct fence_table *table, uint32_t id);
 
 /*
  * Completes what a context leaves behind, with an error: its work will never be done. To be called
@@ -77,18 +77,18 @@ bool fence_withhold(struct fence_table *table, uint32_t ctx_id);
 bool fence_add_withheld(struct fence_table *table, const struct request *request,
                         const GByteArray *response);
 
-/*
- * A fence of the engine's own on a context's ring 0, which a worker signals when it reaches it.
- * Both return its id. fence_probe() makes one (@is_new) only if none is pending on that ring.
- */
+/* A fence of the engine's own on a context's ring 0 (credits.h); returns its id. */
 uint64_t fence_add_own(struct fence_table *table, uint32_t ctx_id);
-uint64_t fence_probe(struct fence_table *table, uint32_t ctx_id, bool *is_new);
 
 bool fence_is_pending(struct fence_table *table, uint64_t id);
 
-/* False: it is done already. Otherwise its end wakes the main thread and sets fence_released(). */
+/*
+ * False: it is done already. Otherwise its end wakes the main thread and sets fence_released(), as
+ * fence_release() does.
+ */
 bool fence_wake_when_done(struct fence_table *table, uint64_t id);
 bool fence_released(struct fence_table *table);
+void fence_release(struct fence_table *table);
 void fence_take_released(struct fence_table *table);
 
 /* Forgets all without an answer: the epoch is over. */

@@ -3,75 +3,88 @@
 
 #include "context.h"
 #include "engine.h"
-#include "mapping.h"
 
-/*
- * A program can forge its ring's head, so that its worker waits although this says otherwise. That
- * stops its own VM until the watchdog ends the engine.
- */
-static bool has_come_to(struct engine *engine, const struct context *context,
-                        const struct venus_ring *ring, uint32_t seqno)
+/* With more on the way an answer is requested, and as much again may be sent until it comes. */
+#define ASK_ABOVE (CREDITS_MAX / 2)
+
+/* The worker's answer has come, and the context is not held any more. */
+static void hold_take_answer(struct engine *engine, struct context *context)
 {
-    uint64_t size;
-    const void *memory = mapping_get_shm(engine, context->serial, ring->resource, &size);
-    bool has = memory && venus_ring_has_come_to(ring, seqno, memory, size);
-
-    if (memory)
-        mapping_put_shm(engine, ring->resource);
-    return has;
-}
-
-static bool may_wait(struct engine *engine, const struct context *context, const uint32_t *commands,
-                     size_t words)
-{
-    const struct venus_ring *ring = NULL;
-    uint32_t seqno = 0;
-
-    switch (venus_rings_pace(&context->rings, commands, words, &ring, &seqno)) {
-    case VENUS_AT_ONCE:
-        return false;
-    case VENUS_WAITS_FOR_RING:
-        return !has_come_to(engine, context, ring, seqno);
-    default:
-        return true;
-    }
-}
-
-static void hold(struct engine *engine, struct context *context, uint64_t fence)
-{
-    if (!fence_wake_when_done(&engine->fences, fence))
+    if (!context->credits.fence || fence_is_pending(&engine->fences, context->credits.fence))
         return;
-    context->barrier = fence;
-    context->held_since = g_get_monotonic_time();
+    credits_fence_answered(&context->credits);
+    context->held_since = 0;
 }
 
-void hold_submitted(struct engine *engine, struct context *context, const uint32_t *commands,
-                    size_t words)
+static void hold_ask(struct engine *engine, const struct context *context)
 {
-    uint64_t fence;
+    uint64_t fence = fence_add_own(&engine->fences, context->id);
 
-    if (!may_wait(engine, context, commands, words))
-        return;
-    fence = fence_add_own(&engine->fences, context->id);
-    if (context_create_fence(engine, context->id, 0, fence) == 0)
-        hold(engine, context, fence);
-    else
+    if (context_create_fence(engine, context->id, 0, fence) != 0)
         fence_take_back(&engine->fences, fence);
 }
 
-void hold_unless_reached(struct engine *engine, struct context *context, uint64_t probe)
+/* False: the answer has come meanwhile, or the context was lost with the question. */
+static bool hold(struct engine *engine, struct context *context)
 {
-    /* What it was sent since is behind a later fence. */
-    if (probe && !hold_is_on(engine, context))
-        hold(engine, context, probe);
+    if (!context_has_renderer(context))
+        return false;
+    if (!fence_wake_when_done(&engine->fences, context->credits.fence)) {
+        hold_take_answer(engine, context);
+        return false;
+    }
+    if (!context->held_since)
+        context->held_since = g_get_monotonic_time();
+    return true;
 }
 
 bool hold_is_on(struct engine *engine, struct context *context)
 {
-    if (!context->barrier)
+    if (context->held_since)
+        hold_take_answer(engine, context);
+    return context->held_since != 0;
+}
+
+bool hold_unless_room(struct engine *engine, struct context *context, size_t bytes)
+{
+    const struct credits *credits = &context->credits;
+    uint64_t cost = credits_cost(bytes);
+
+    if (!context_has_renderer(context) || credits_in_flight(credits) + cost <= ASK_ABOVE)
         return false;
-    if (fence_is_pending(&engine->fences, context->barrier))
-        return true;
-    context->barrier = 0;
-    return false;
+    hold_take_answer(engine, context);
+    /* A message that is too long for the limit has to be alone. */
+    if (credits_in_flight(credits) == 0)
+        return false;
+    if (!credits->fence && credits_in_flight(credits) + cost > ASK_ABOVE)
+        hold_ask(engine, context);
+    return credits_in_flight(credits) + cost > CREDITS_MAX && hold(engine, context);
+}
+
+bool hold_unless_idle(struct engine *engine, struct context *context)
+{
+    const struct credits *credits = &context->credits;
+
+    if (!context_has_renderer(context) || credits->waits <= credits->answered)
+        return false;
+    hold_take_answer(engine, context);
+    if (credits->waits <= credits->answered)
+        return false;
+    if (credits->fence_sent < credits->waits)
+        hold_ask(engine, context);
+    return hold(engine, context);
+}
+
+uint64_t hold_probe(struct engine *engine, struct context *context)
+{
+    hold_take_answer(engine, context);
+    if (!context->credits.fence)
+        hold_ask(engine, context);
+    return context->credits.fence;
+}
+
+void hold_unless_reached(struct engine *engine, struct context *context, uint64_t probe)
+{
+    if (probe && fence_is_pending(&engine->fences, probe))
+        hold(engine, context);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contexts whose render worker is held up. A worker handles one message after the other, and some
- * make it wait: for a ring that compiles pipelines (vkWaitRingSeqnoMESA), or for a ring's thread to
- * end. virglrenderer asks the worker for each blob and waits for the answer. The engine would wait
- * with it, and so would every other program of the VM.
+ * Contexts whose render worker is held up, or may be. virglrenderer waits for a worker's answer to
+ * each blob, and for room in its socket. The engine would wait with it, and so would every other
+ * program of the VM.
  *
- * Such a message is followed by a fence on ring 0, the CPU's timeline, which the worker signals
- * when it reaches it. Until then the context is held: its worker is sent nothing, and its commands
- * are parked (parking.h).
+ * So before a blob, and when too much is on the way (credits.h), the engine waits for an answer of
+ * its own kind, a fence on ring 0, without standing still: until then the context is held, its
+ * worker is sent nothing, and its commands are parked (parking.h).
  */
 #ifndef ENGINE_HOLD_H
 #define ENGINE_HOLD_H
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,13 +18,19 @@
 struct context;
 struct engine;
 
-/* Holds the context if its worker may wait at these commands (@words of them), just sent to it. */
-void hold_submitted(struct engine *engine, struct context *context, const uint32_t *commands,
-                    size_t words);
+/* Whether the worker must not be sent a message of @bytes yet; then the context is held. */
+bool hold_unless_room(struct engine *engine, struct context *context, size_t bytes);
 
-/* Holds the context if its worker has not reached this fence yet; 0: none. */
-void hold_unless_reached(struct engine *engine, struct context *context, uint64_t probe);
+/* Whether the worker must not be asked for a blob yet; then the context is held. */
+bool hold_unless_idle(struct engine *engine, struct context *context);
 
 bool hold_is_on(struct engine *engine, struct context *context);
+
+/*
+ * A check that the worker lives: hold_probe() returns the fence on ring 0 that it has to answer,
+ * and hold_unless_reached() holds the context if it has not. 0: none, or the context is lost.
+ */
+uint64_t hold_probe(struct engine *engine, struct context *context);
+void hold_unless_reached(struct engine *engine, struct context *context, uint64_t probe);
 
 #endif /* ENGINE_HOLD_H */

@@ -6,12 +6,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static void close_connection(void *data)
+static void close_connection(void *connection)
 {
-    int connection = GPOINTER_TO_INT(data);
-
-    if (connection >= 0)
-        close(connection);
+    close(GPOINTER_TO_INT(connection));
 }
 
 void lifelines_init(struct lifelines *lines)
@@ -30,14 +27,17 @@ void lifelines_clear(struct lifelines *lines)
 }
 
 /* Its end is reported without being requested. */
-void lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection)
+bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);
     struct epoll_event end = {.data.u32 = ctx_id};
 
+    if (epoll_ctl(lines->fd, EPOLL_CTL_ADD, connection, &end) < 0) {
+        close(connection);
+        return false;
+    }
     g_hash_table_insert(lines->connections, GUINT_TO_POINTER(ctx_id), GINT_TO_POINTER(connection));
-    if (connection >= 0)
-        epoll_ctl(lines->fd, EPOLL_CTL_ADD, connection, &end);
+    return true;
 }
 
 /* virglrenderer has the same connection open, so closing this one would not end its events. */
@@ -49,8 +49,7 @@ void lifelines_remove(struct lifelines *lines, uint32_t ctx_id)
     if (!g_hash_table_lookup_extended(lines->connections, GUINT_TO_POINTER(ctx_id), NULL,
                                       &connection))
         return;
-    if (GPOINTER_TO_INT(connection) >= 0)
-        epoll_ctl(lines->fd, EPOLL_CTL_DEL, GPOINTER_TO_INT(connection), NULL);
+    epoll_ctl(lines->fd, EPOLL_CTL_DEL, GPOINTER_TO_INT(connection), NULL);
     g_hash_table_remove(lines->connections, GUINT_TO_POINTER(ctx_id));
 }
 

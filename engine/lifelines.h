@@ -12,7 +12,7 @@
 
 /**
  * struct lifelines
- * @connections: context -> its connection, -1 for one that has no worker
+ * @connections: context -> its connection
  * @fd: readable when lifelines_next_cut() has one; -1: not available, and it never has
  */
 struct lifelines {
@@ -24,8 +24,8 @@ struct lifelines {
 void lifelines_init(struct lifelines *lines);
 void lifelines_clear(struct lifelines *lines);
 
-/* Takes ownership of @connection. */
-void lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection);
+/* Takes ownership of @connection. False, and it is closed: it cannot be watched. */
+bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection);
 void lifelines_remove(struct lifelines *lines, uint32_t ctx_id);
 
 /* From any thread: the context has lost its worker, or does not exist any more. */

@@ -177,10 +177,7 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, bool *stop, GErr
 
     if (is_closed(engine))
         return close_engine(engine, stop);
-    if (!engine_reset(engine)) {
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER, "virglrenderer failed after a reset");
-        return false;
-    }
+    engine_reset(engine);
     if (!end_workers(engine, error))
         return false;
     /* The next driver of the device may be another VM's. */
@@ -325,12 +322,10 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *w
  * struct probes - checks of contexts
  * @last: when, in ms
  * @requests: what engine->requests was then
- * @rests: how many in a row found all workers at rest, with no request in between
  */
 struct probes {
     gint64 last;
     uint64_t requests;
-    unsigned int rests;
 };
 
 /* Checks contexts when it is time; returns how long poll() may sleep until then. */
@@ -339,17 +334,17 @@ static int probe_contexts(struct engine *engine, struct probes *probes)
     gint64 now = g_get_monotonic_time() / 1000;
 
     if (engine->requests != probes->requests)
-        probes->rests = 0;
+        engine->rests = 0;
     probes->requests = engine->requests;
-    if (g_hash_table_size(engine->contexts) == 0 || probes->rests >= ENOUGH_RESTS) {
+    if (g_hash_table_size(engine->contexts) == 0 || engine->rests >= ENOUGH_RESTS) {
         probes->last = now;
         return -1;
     }
     if (now - probes->last >= PROBE_INTERVAL_MS) {
         probes->last = now;
-        probes->rests = watch_contexts(engine) ? probes->rests + 1 : 0;
+        engine->rests = watch_contexts(engine) ? engine->rests + 1 : 0;
     }
-    return probes->rests >= ENOUGH_RESTS ? -1 : (int)(probes->last + PROBE_INTERVAL_MS - now);
+    return engine->rests >= ENOUGH_RESTS ? -1 : (int)(probes->last + PROBE_INTERVAL_MS - now);
 }
 
 static gint64 earlier(gint64 a, gint64 b)

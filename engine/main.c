@@ -95,35 +95,22 @@ static bool start_renderer(struct engine *engine, const struct options *options,
         g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
         g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
         engine->opaque = !driver.report.dma_buf;
-        ok = engine_start_renderer(engine, options->capsets, driver.gpu->render_node, error);
+        ok = engine_start_renderer(engine, error);
     }
     vulkan_driver_clear(&driver);
     return ok;
 }
 
-static void log_capsets(const struct engine *engine)
-{
-    g_autoptr(GString) ids = g_string_new(NULL);
-
-    for (uint32_t i = 0; i < engine->num_capsets; i++)
-        g_string_append_printf(ids, " %s", capset_name(engine->capsets[i].id));
-    g_message("offers%s to the guest", ids->str);
-}
-
 static bool become_ready(struct engine *engine, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
-    /*
-     * An older module refuses what it does not know. OpenGL runs in this process and may write the
-     * guest's memory after the VM was stopped.
-     */
-    bool can_save = (engine->info.features & VGPU_FEATURE_STATE) && !engine->virgl;
+    /* An older module refuses what it does not know. */
+    bool can_save = engine->info.features & VGPU_FEATURE_STATE;
     uint64_t renderer = can_save ? capset_hash(engine, STATE_VERSION) : 0;
     int ret = transport->ops->ready(transport, engine->num_capsets, renderer);
 
     if (ret < 0)
         return device_error(error, "the driver does not accept this engine", ret);
-    log_capsets(engine);
     sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s", VGPU_TYPE_NAME_LEN, engine->info.type,
                engine->info.gpu);
     return true;

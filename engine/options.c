@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "options.h"
 
-#include "capset.h"
-
-static bool check_options(struct options *options, char *const *rest, const char *capsets,
-                          GError **error)
+static bool check_options(struct options *options, char *const *rest, GError **error)
 {
     if (rest[0] && rest[1]) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "unknown argument \"%s\"",
@@ -16,21 +13,17 @@ static bool check_options(struct options *options, char *const *rest, const char
                     "--device and --fd exclude each other");
         return false;
     }
-    options->capsets = capset_parse(capsets, error);
-    return options->capsets != 0;
+    return true;
 }
 
 bool options_parse(struct options *options, int argc, char **argv, GError **error)
 {
-    g_autofree char *capsets = NULL;
     gboolean no_landlock = FALSE;
     gboolean show_version = FALSE;
     const GOptionEntry entries[] = {
         {"device", 'd', 0, G_OPTION_ARG_FILENAME, &options->device, "The vGPU: /dev/vgpu/<uuid>",
          "PATH"},
         {"fd", 'f', 0, G_OPTION_ARG_INT, &options->fd, "The vGPU as an open file", "N"},
-        {"capsets", 'c', 0, G_OPTION_ARG_STRING, &capsets,
-         "Contexts to offer, of venus, drm, virgl (default: venus)", "LIST"},
         {"icd", 0, 0, G_OPTION_ARG_FILENAME, &options->icd,
          "Manifest of the Vulkan driver to use; it must show only this GPU", "PATH"},
         {"setenv", 'E', 0, G_OPTION_ARG_STRING_ARRAY, &options->environment,
@@ -64,7 +57,7 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
     options->show_version = show_version;
     if (!options->sysroot)
         options->sysroot = g_strdup("");
-    return check_options(options, args, capsets ? capsets : "venus", error);
+    return check_options(options, args, error);
 }
 
 void options_clear(struct options *options)

@@ -7,11 +7,10 @@
 #include <stdint.h>
 
 struct options {
-    char *describe;   /* GPU to describe; NULL: serve a vGPU */
-    char *device;     /* NULL: @fd, or systemd's */
-    int fd;           /* -1: systemd's */
-    uint32_t capsets; /* enum capset_bits */
-    char *icd;        /* NULL: find out */
+    char *describe; /* GPU to describe; NULL: serve a vGPU */
+    char *device;   /* NULL: @fd, or systemd's */
+    int fd;         /* -1: systemd's */
+    char *icd;      /* NULL: find out */
     char *sysroot;
     GStrv environment;
     char *shader_cache; /* NULL: none */

@@ -4,22 +4,29 @@
 #include "context.h"
 #include "control.h"
 #include "engine.h"
+#include "guest_log.h"
 #include "hold.h"
+#include "resource.h"
 
 #include <string.h>
 
 /* Mesa sends some tens of bytes besides its rings, and the control queue has 256 chains. */
 #define MAX_BYTES (64ull << 20)
 
+/* Requests that are answered before they are executed: a program may end with many buffers. */
+#define MAX_ANSWERED 4096u
+
 /**
  * struct parked
  * @resource: that it names; 0: none
+ * @answered: the guest has its answer already
  * @data: the request's
  */
 struct parked {
     struct request request;
     uint32_t resource;
     bool truncated;
+    bool answered;
     uint64_t data[];
 };
 
@@ -27,12 +34,14 @@ void parking_init(struct parking *parking)
 {
     g_queue_init(&parking->requests);
     parking->bytes = 0;
+    parking->answered = 0;
 }
 
 void parking_clear(struct parking *parking)
 {
     g_queue_clear_full(&parking->requests, g_free);
     parking->bytes = 0;
+    parking->answered = 0;
 }
 
 bool parking_has(const struct parking *parking, uint32_t type, uint32_t id)
@@ -70,6 +79,49 @@ static bool has_to_follow(const struct request *request, uint32_t resource,
            (is_on_global_timeline(request) && is_on_global_timeline(&earlier->request));
 }
 
+/* The worker of each context that has the resource is told of its end. */
+static bool must_wait_for_all(struct engine *engine, uint32_t resource)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct context *context = value;
+
+        if (g_hash_table_contains(context->resources, GUINT_TO_POINTER(resource)) &&
+            hold_unless_room(engine, context, 0))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a worker may not be ready for what it would be sent. */
+static bool must_wait_for_worker(struct engine *engine, const struct request *request,
+                                 uint32_t resource)
+{
+    const struct virtio_gpu_resource_create_blob *blob = (const void *)request->data;
+    const uint32_t ring_fence = VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX;
+    struct context *context = context_find(engine, request->hdr.ctx_id);
+
+    if (request->hdr.type == VIRTIO_GPU_CMD_RESOURCE_UNREF && must_wait_for_all(engine, resource))
+        return true;
+    if (!context || request->hdr.type == VIRTIO_GPU_CMD_CTX_DESTROY)
+        return false;
+    switch (request->hdr.type) {
+    case VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB:
+        if (request->size >= sizeof(*blob) && blob->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST &&
+            hold_unless_idle(engine, context))
+            return true;
+        break;
+    case VIRTIO_GPU_CMD_SUBMIT_3D:
+    case VIRTIO_GPU_CMD_CTX_ATTACH_RESOURCE:
+    case VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE:
+        return hold_unless_room(engine, context, request->size);
+    }
+    return (request->hdr.flags & ring_fence) == ring_fence && hold_unless_room(engine, context, 0);
+}
+
 /* @until: only what is parked before it counts; NULL: all. */
 static bool has_to_wait(struct engine *engine, const struct request *request, uint32_t resource,
                         const GList *until)
@@ -80,12 +132,32 @@ static bool has_to_wait(struct engine *engine, const struct request *request, ui
         if (has_to_follow(request, resource, link->data))
             return true;
     }
-    return false;
+    return must_wait_for_worker(engine, request, resource);
 }
 
-static void park(struct parking *parking, const struct request *request, uint32_t resource,
+/*
+ * What returns memory fails for no reason that the guest could do something about. Without its
+ * answer it would keep its chain of the control queue, and a program that ends returns hundreds of
+ * buffers before its context: nobody else's commands would come through. Memory of the guest's own
+ * must be out of use before the answer.
+ */
+static bool may_be_answered(struct engine *engine, const struct request *request,
+                            uint32_t resource_id)
+{
+    const struct resource *resource = resource_find(engine, resource_id);
+
+    if ((request->hdr.flags & VIRTIO_GPU_FLAG_FENCE) || engine->parking.answered >= MAX_ANSWERED ||
+        !resource || resource->mapped || resource->backing.iov.iov_base)
+        return false;
+    return request->hdr.type == VIRTIO_GPU_CMD_RESOURCE_UNREF ||
+           (request->hdr.type == VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE &&
+            context_find(engine, request->hdr.ctx_id));
+}
+
+static void park(struct engine *engine, const struct request *request, uint32_t resource,
                  bool truncated)
 {
+    struct parking *parking = &engine->parking;
     size_t size = truncated ? sizeof(request->hdr) : request->size;
     struct parked *parked = g_malloc(sizeof(*parked) + size);
 
@@ -94,10 +166,16 @@ static void park(struct parking *parking, const struct request *request, uint32_
     parked->request.data = (const uint8_t *)parked->data;
     parked->resource = resource;
     parked->truncated = truncated;
+    parked->answered = false;
     if (size)
         memcpy(parked->data, request->data, size);
     g_queue_push_tail(&parking->requests, parked);
     parking->bytes += size;
+    if (truncated || !may_be_answered(engine, request, resource))
+        return;
+    parked->answered = true;
+    parking->answered++;
+    control_accept(engine, request);
 }
 
 /* Its parked commands are useless now: they fail, each in its turn. */
@@ -142,9 +220,9 @@ static void end_largest(struct engine *engine)
     }
     if (!largest)
         return;
-    g_warning("context %u: its render worker is held up, and %" G_GUINT64_FORMAT
-              " bytes of commands wait for it: it is ended",
-              largest->id, most);
+    guest_warning("context %u: its render worker is held up, and %" G_GUINT64_FORMAT
+                  " bytes of commands wait for it: it is ended",
+                  largest->id, most);
     end_if_held(engine, largest->id);
 }
 
@@ -155,10 +233,10 @@ bool parking_take(struct engine *engine, const struct request *request, bool tru
 
     if (request->hdr.type == VIRTIO_GPU_CMD_CTX_DESTROY)
         end_if_held(engine, request->hdr.ctx_id);
-    resource = parking->requests.length ? control_resource_of(request) : 0;
+    resource = control_resource_of(request);
     if (!has_to_wait(engine, request, resource, NULL))
         return false;
-    park(parking, request, control_resource_of(request), truncated);
+    park(engine, request, resource, truncated);
     if (parking->bytes > MAX_BYTES)
         end_largest(engine);
     return true;
@@ -166,7 +244,9 @@ bool parking_take(struct engine *engine, const struct request *request, bool tru
 
 static void carry_out(struct engine *engine, const struct parked *parked)
 {
-    if (parked->truncated)
+    if (parked->answered)
+        control_execute(engine, &parked->request);
+    else if (parked->truncated)
         control_reject(engine, &parked->request, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
     else
         control_process(engine, &parked->request);
@@ -186,6 +266,7 @@ void parking_run(struct engine *engine)
             continue;
         g_queue_delete_link(&parking->requests, link);
         parking->bytes -= parked->request.size;
+        parking->answered -= parked->answered;
         carry_out(engine, parked);
         g_free(parked);
     }

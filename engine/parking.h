@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commands that wait, so that others need not. A command is parked if its context is held (hold.h),
- * or if it must stay behind a parked one: of the same context, of the same resource, which one
- * program may make and another use, or if both are fenced on the global timeline. All others are
- * executed at once, so answers come out of order, as virtio allows.
+ * or becomes so with it, or if it must stay behind a parked one: of the same context, of the same
+ * resource, which one program may make and another use, or if both are fenced on the global
+ * timeline. All others are executed at once, so answers come out of order, as virtio allows.
  */
 #ifndef ENGINE_PARKING_H
 #define ENGINE_PARKING_H
@@ -19,10 +19,12 @@ struct request;
  * struct parking
  * @requests: struct parked, oldest first
  * @bytes: of them all
+ * @answered: how many of them the guest has the answers of
  */
 struct parking {
     GQueue requests;
     uint64_t bytes;
+    guint answered;
 };
 
 void parking_init(struct parking *parking);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resources: what the guest shares with the GPU. Blobs of host memory, blobs and backings of guest
- * memory, OpenGL resources, and 2D resources (image.h).
+ * Resources: what the guest shares with the GPU. Blobs of host and of guest memory, and 2D
+ * resources (image.h).
  */
 #ifndef ENGINE_RESOURCE_H
 #define ENGINE_RESOURCE_H
 
 #include "backing.h"
 
+#include <linux/virtio_gpu.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct engine;
 struct pixel_format;
 
+/* Their numbers are those of saved states. */
 enum resource_kind {
-    RESOURCE_2D,
-    RESOURCE_3D,
-    RESOURCE_BLOB,
+    RESOURCE_2D = 0,
+    RESOURCE_BLOB = 2,
 };
 
 /**
@@ -30,6 +31,7 @@ enum resource_kind {
  * @maker: serial of the context in which it was made, if it is @shm
  * @only_guest: a blob of guest memory alone
  * @lost: it was in another host's memory, before the VM was moved
+ * @restored: a saved state has given it its content
  * @backing: guest memory behind it
  * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see mapping.h
  * @mapped: it is in the window at @window_offset
@@ -49,6 +51,7 @@ struct resource {
     uint64_t maker;
     bool only_guest;
     bool lost;
+    bool restored;
     struct backing backing;
     unsigned int map_users;
     void *map_addr;
@@ -60,6 +63,9 @@ struct resource {
 
 struct resource *resource_find(struct engine *engine, uint32_t id);
 
+/* Whether virglrenderer knows it. */
+bool resource_has_renderer(const struct resource *resource);
+
 /*
  * How handlers make one: whether the guest may use @id for it, a new object, and its insertion into
  * engine->resources.
@@ -67,6 +73,10 @@ struct resource *resource_find(struct engine *engine, uint32_t id);
 uint32_t resource_check_new_id(struct engine *engine, uint32_t id);
 struct resource *resource_new(struct engine *engine, uint32_t id, enum resource_kind kind);
 void resource_add(struct resource *resource);
+
+/* Makes virglrenderer's object of a blob, with guest memory or NULL: 0, or its error. */
+int resource_make_blob(const struct virtio_gpu_resource_create_blob *cmd,
+                       const struct iovec *backing);
 
 /*
  * The destructor for engine->resources. It returns the guest's memory; virglrenderer must have

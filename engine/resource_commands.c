@@ -3,7 +3,9 @@
 
 #include "backing.h"
 #include "context.h"
+#include "context_kind.h"
 #include "engine.h"
+#include "progress.h"
 #include "resource.h"
 #include "scanout.h"
 #include "window.h"
@@ -22,8 +24,11 @@ static void resource_release(struct resource *resource)
 {
     scanout_forget(resource->engine, resource);
     window_unmap(resource->engine, resource);
-    if (resource->kind != RESOURCE_2D && !resource->lost)
-        virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
+    if (!resource_has_renderer(resource))
+        return;
+    context_forget_resource(resource->engine, resource->id);
+    virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
+    virgl_renderer_resource_unref(resource->id);
 }
 
 void resource_release_all(struct engine *engine)
@@ -32,36 +37,11 @@ void resource_release_all(struct engine *engine)
     void *resource;
 
     g_hash_table_iter_init(&iter, engine->resources);
-    while (g_hash_table_iter_next(&iter, NULL, &resource))
+    while (g_hash_table_iter_next(&iter, NULL, &resource)) {
         resource_release(resource);
-}
-
-uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request)
-{
-    const struct virtio_gpu_resource_create_3d *cmd = (const void *)request->data;
-    uint32_t type = resource_check_new_id(engine, cmd->resource_id);
-    struct virgl_renderer_resource_create_args args = {
-        .handle = cmd->resource_id,
-        .target = cmd->target,
-        .format = cmd->format,
-        .bind = cmd->bind,
-        .width = cmd->width,
-        .height = cmd->height,
-        .depth = cmd->depth,
-        .array_size = cmd->array_size,
-        .last_level = cmd->last_level,
-        .nr_samples = cmd->nr_samples,
-        .flags = cmd->flags,
-    };
-
-    if (type != VIRTIO_GPU_RESP_OK_NODATA)
-        return type;
-    /* With native contexts alone virglrenderer would call into an OpenGL that does not exist. */
-    if (!engine->virgl || virgl_renderer_resource_create(&args, NULL, 0) != 0)
-        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-
-    resource_add(resource_new(engine, cmd->resource_id, RESOURCE_3D));
-    return VIRTIO_GPU_RESP_OK_NODATA;
+        g_hash_table_iter_remove(&iter);
+        progress();
+    }
 }
 
 static uint32_t check_blob(struct engine *engine, const struct request *request)
@@ -109,20 +89,15 @@ static bool account_shm(struct engine *engine, const struct context *maker,
     return true;
 }
 
-static uint32_t create_blob(const struct virtio_gpu_resource_create_blob *cmd,
+/* Guest memory alone needs no context. */
+static uint32_t create_blob(struct engine *engine,
+                            const struct virtio_gpu_resource_create_blob *cmd,
                             const struct resource *resource)
 {
-    struct virgl_renderer_resource_create_blob_args args = {
-        .res_handle = cmd->resource_id,
-        .ctx_id = cmd->hdr.ctx_id,
-        .blob_mem = cmd->blob_mem,
-        .blob_flags = cmd->blob_flags,
-        .blob_id = cmd->blob_id,
-        .size = cmd->size,
-        .iovecs = resource->backing.iov.iov_base ? &resource->backing.iov : NULL,
-        .num_iovs = resource->backing.iov.iov_base ? 1 : 0,
-    };
-    int ret = virgl_renderer_resource_create_blob(&args);
+    const struct iovec *backing = resource->backing.iov.iov_base ? &resource->backing.iov : NULL;
+    struct context *context = context_find(engine, cmd->hdr.ctx_id);
+    int ret = resource->only_guest ? resource_make_blob(cmd, backing)
+                                   : context->kind->blob(context, cmd, backing);
 
     if (ret == 0)
         return VIRTIO_GPU_RESP_OK_NODATA;
@@ -149,7 +124,7 @@ uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *r
     if (type == VIRTIO_GPU_RESP_OK_NODATA && cmd->nr_entries)
         type = backing_get(engine, &resource->backing, request, sizeof(*cmd), cmd->nr_entries);
     if (type == VIRTIO_GPU_RESP_OK_NODATA)
-        type = create_blob(cmd, resource);
+        type = create_blob(engine, cmd, resource);
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA) {
         resource_free(resource);
@@ -168,8 +143,6 @@ uint32_t resource_cmd_unref(struct engine *engine, const struct request *request
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
 
     resource_release(resource);
-    if (resource->kind != RESOURCE_2D && !resource->lost)
-        virgl_renderer_resource_unref(resource->id);
     g_hash_table_remove(engine->resources, GUINT_TO_POINTER(cmd->resource_id));
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
@@ -178,23 +151,12 @@ uint32_t resource_cmd_attach_backing(struct engine *engine, const struct request
 {
     const struct virtio_gpu_resource_attach_backing *cmd = (const void *)request->data;
     struct resource *resource = resource_find(engine, cmd->resource_id);
-    uint32_t type;
 
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    if (resource->kind == RESOURCE_BLOB || resource->lost || resource->backing.iov.iov_base ||
-        cmd->nr_entries == 0)
+    if (resource->kind == RESOURCE_BLOB || resource->backing.iov.iov_base || cmd->nr_entries == 0)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-
-    type = backing_get(engine, &resource->backing, request, sizeof(*cmd), cmd->nr_entries);
-    if (type != VIRTIO_GPU_RESP_OK_NODATA || resource->kind == RESOURCE_2D)
-        return type;
-
-    if (virgl_renderer_resource_attach_iov((int)resource->id, &resource->backing.iov, 1) != 0) {
-        backing_put(engine, &resource->backing);
-        return VIRTIO_GPU_RESP_ERR_UNSPEC;
-    }
-    return VIRTIO_GPU_RESP_OK_NODATA;
+    return backing_get(engine, &resource->backing, request, sizeof(*cmd), cmd->nr_entries);
 }
 
 uint32_t resource_cmd_detach_backing(struct engine *engine, const struct request *request)
@@ -208,8 +170,6 @@ uint32_t resource_cmd_detach_backing(struct engine *engine, const struct request
     if (resource->kind == RESOURCE_BLOB || !resource->backing.iov.iov_base)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 
-    if (resource->kind == RESOURCE_3D)
-        virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
     backing_put(engine, &resource->backing);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }

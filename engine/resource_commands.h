@@ -12,7 +12,6 @@ struct request;
 void resource_release_all(struct engine *engine);
 
 /* Handlers, see control.h. */
-uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request);
 uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *request);
 uint32_t resource_cmd_unref(struct engine *engine, const struct request *request);
 uint32_t resource_cmd_attach_backing(struct engine *engine, const struct request *request);

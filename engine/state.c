@@ -2,14 +2,15 @@
 #include "state.h"
 
 #include "context.h"
+#include "context_kind.h"
 #include "control.h"
 #include "engine.h"
 #include "exit_code.h"
 #include "parking.h"
 #include "pixels.h"
+#include "progress.h"
 #include "resource.h"
 #include "scanout.h"
-#include "stuck.h"
 
 #include <string.h>
 
@@ -69,7 +70,8 @@ static void save_contexts(const struct engine *engine, GByteArray *out)
     g_hash_table_iter_init(&iter, engine->contexts);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct context *context = value;
-        struct context_record record = {.id = context->id, .capset = context->capset};
+        struct context_record record = {.id = context->id,
+                                        .capset = context->kind ? context->kind->capset : 0};
 
         /* The guest gets an error for the parked command, and then uses the id again. */
         if (!parking_has(&engine->parking, VIRTIO_GPU_CMD_CTX_DESTROY, context->id))
@@ -251,7 +253,7 @@ static bool load_resource(struct engine *engine, const uint8_t *data, size_t siz
     if (size != sizeof(record))
         return false;
     memcpy(&record, data, sizeof(record));
-    if ((record.kind != RESOURCE_3D && record.kind != RESOURCE_BLOB) ||
+    if (record.kind != RESOURCE_BLOB ||
         resource_check_new_id(engine, record.id) != VIRTIO_GPU_RESP_OK_NODATA)
         return false;
     resource = resource_new(engine, record.id, record.kind);
@@ -281,6 +283,19 @@ static bool may_be_repeated(const struct request *request)
     }
 }
 
+/* An image has one content. A made-up state could have it copied without end. */
+static bool is_restored_again(struct engine *engine, const struct request *request)
+{
+    struct resource *resource = resource_find(engine, control_resource_of(request));
+
+    if (request->hdr.type != VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D || !resource)
+        return false;
+    if (resource->restored)
+        return true;
+    resource->restored = true;
+    return false;
+}
+
 static bool load_request(struct engine *engine, const uint8_t *data, size_t size)
 {
     g_autofree uint8_t *aligned = g_memdup2(data, size);
@@ -289,7 +304,7 @@ static bool load_request(struct engine *engine, const uint8_t *data, size_t size
     if (size < sizeof(request.hdr))
         return false;
     memcpy(&request.hdr, aligned, sizeof(request.hdr));
-    return may_be_repeated(&request) &&
+    return may_be_repeated(&request) && !is_restored_again(engine, &request) &&
            control_execute(engine, &request) < VIRTIO_GPU_RESP_ERR_UNSPEC;
 }
 
@@ -358,7 +373,7 @@ bool state_load(struct engine *engine, const uint8_t *data, size_t size, GError 
         if (record.size > size)
             return wrong(error, "is damaged");
         failed += !load_record(engine, record.kind, data, record.size);
-        stuck_watch_progress();
+        progress();
     }
     g_message("the VM was saved elsewhere: %u of %u parts of its GPU's state are there",
               count - failed, count);

@@ -2,6 +2,8 @@
 /* The wire format is Mesa's and virglrenderer's "venus-protocol", VK_MESA_venus_protocol. */
 #include "venus_rings.h"
 
+#include <glib.h>
+
 enum venus_command {
     VENUS_CREATE_RING = 188,
     VENUS_DESTROY_RING = 189,
@@ -11,10 +13,12 @@ enum venus_command {
     VENUS_WAIT_RING_SEQNO = 253,
 };
 
-/* Words of whole commands, and of the skipped part of vkCreateRingMESA. */
-#define SEQNO_WORDS       6u
-#define EXTRA_WORDS       7u
-#define CREATE_REST_WORDS 8u
+/* Words of whole commands. */
+#define SEQNO_WORDS 6u
+#define EXTRA_WORDS 7u
+
+/* For how long a ring is looked at before it counts as not there yet. */
+#define LOOK_US 10
 
 /* Nanoseconds after which a worker sleeps over its ring. Mesa's value is 1 ms. */
 #define IDLE_TIMEOUT 20000000u
@@ -97,7 +101,13 @@ static bool read_create_info(struct reader *reader, struct create_info *info)
     return !reader->ended;
 }
 
-static void forget(struct venus_rings *rings, uint64_t id)
+void venus_rings_clear(struct venus_rings *rings)
+{
+    g_free(rings->rings);
+    *rings = (struct venus_rings){0};
+}
+
+static void venus_rings_forget(struct venus_rings *rings, uint64_t id)
 {
     for (uint32_t i = 0; i < rings->count; i++) {
         if (rings->rings[i].id == id) {
@@ -107,22 +117,33 @@ static void forget(struct venus_rings *rings, uint64_t id)
     }
 }
 
-void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words)
+static bool venus_rings_add(struct venus_rings *rings, const struct venus_ring *ring)
+{
+    if (rings->count >= VENUS_RINGS_MAX)
+        return false;
+    if (rings->count == rings->room) {
+        rings->room = rings->room ? 2 * rings->room : 8;
+        rings->rings = g_renew(struct venus_ring, rings->rings, rings->room);
+    }
+    rings->rings[rings->count++] = *ring;
+    return true;
+}
+
+bool venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words)
 {
     struct reader reader = {.words = commands, .left = words};
     uint32_t command = read_u32(&reader);
     struct create_info info = {0};
 
     if (command != VENUS_CREATE_RING && command != VENUS_DESTROY_RING)
-        return;
+        return true;
     read_u32(&reader); /* flags */
     info.ring.id = read_u64(&reader);
     if (reader.ended)
-        return;
-    forget(rings, info.ring.id);
-    if (command == VENUS_CREATE_RING && rings->count < VENUS_RINGS_MAX &&
-        read_create_info(&reader, &info))
-        rings->rings[rings->count++] = info.ring;
+        return true;
+    venus_rings_forget(rings, info.ring.id);
+    return command != VENUS_CREATE_RING || !read_create_info(&reader, &info) ||
+           venus_rings_add(rings, &info.ring);
 }
 
 void venus_rings_patch(uint32_t *commands, size_t words)
@@ -151,32 +172,16 @@ static const struct venus_ring *find(const struct venus_rings *rings, uint64_t i
 }
 
 /* A single command, as Mesa sends them. If another follows, the effect is unknown. */
-enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t *commands,
-                                 size_t words, const struct venus_ring **ring, uint32_t *seqno)
+bool venus_rings_is_instant(const uint32_t *commands, size_t words)
 {
-    struct reader reader = {.words = commands, .left = words};
-    uint32_t command = read_u32(&reader);
-    struct create_info created;
-    uint64_t id;
-
-    read_u32(&reader); /* flags */
-    id = read_u64(&reader);
-    switch (command) {
-    case VENUS_CREATE_RING:
-        return read_create_info(&reader, &created) && reader.left == CREATE_REST_WORDS
-                   ? VENUS_AT_ONCE
-                   : VENUS_MAY_TAKE_TIME;
+    switch (words ? commands[0] : 0) {
     case VENUS_NOTIFY_RING:
     case VENUS_SUBMIT_VIRTQUEUE_SEQNO:
-        return words == SEQNO_WORDS ? VENUS_AT_ONCE : VENUS_MAY_TAKE_TIME;
+        return words == SEQNO_WORDS;
     case VENUS_WRITE_RING_EXTRA:
-        return words == EXTRA_WORDS ? VENUS_AT_ONCE : VENUS_MAY_TAKE_TIME;
-    case VENUS_WAIT_RING_SEQNO:
-        *ring = find(rings, id);
-        *seqno = read_u32(&reader);
-        return *ring && words == SEQNO_WORDS ? VENUS_WAITS_FOR_RING : VENUS_MAY_TAKE_TIME;
+        return words == EXTRA_WORDS;
     default:
-        return VENUS_MAY_TAKE_TIME;
+        return false;
     }
 }
 
@@ -218,6 +223,39 @@ bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const
     uint32_t head;
 
     return load(memory, size, ring->head, &head) && head - seqno <= INT32_MAX;
+}
+
+static bool venus_ring_comes_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
+                                uint64_t size)
+{
+    gint64 until = g_get_monotonic_time() + LOOK_US;
+
+    do {
+        if (venus_ring_has_come_to(ring, seqno, memory, size))
+            return true;
+    } while (g_get_monotonic_time() < until);
+    return false;
+}
+
+/* One that is to be answered by the worker is left to it. */
+bool venus_rings_wait_is_over(const struct venus_rings *rings, const uint32_t *commands,
+                              size_t words, const struct venus_ring_access *access, void *data)
+{
+    struct reader reader = {.words = commands, .left = words};
+    const struct venus_ring *ring;
+    uint64_t size;
+    void *memory;
+    bool over;
+
+    if (words != SEQNO_WORDS || read_u32(&reader) != VENUS_WAIT_RING_SEQNO || read_u32(&reader))
+        return false;
+    ring = find(rings, read_u64(&reader));
+    memory = ring ? access->map(data, ring->resource, &size) : NULL;
+    if (!memory)
+        return false;
+    over = venus_ring_comes_to(ring, read_u32(&reader), memory, size);
+    access->unmap(data, ring->resource);
+    return over;
 }
 
 /* @without: the answer for a ring without memory */

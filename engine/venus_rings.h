@@ -20,19 +20,12 @@
 
 /*
  * Mesa has one, and one for each thread that makes pipelines or waits for the renderer's answer.
- * Further rings are not checked.
+ * The worker has a thread for each.
  */
-#define VENUS_RINGS_MAX 64u
+#define VENUS_RINGS_MAX 1024u
 
 /* vkNotifyRingMESA */
 #define VENUS_NOTIFY_WORDS 6u
-
-/* How a worker treats a message before the next one. */
-enum venus_pace {
-    VENUS_AT_ONCE,
-    VENUS_WAITS_FOR_RING,
-    VENUS_MAY_TAKE_TIME,
-};
 
 /**
  * struct venus_ring - a ring as its guest has described it: nothing in it is checked
@@ -48,16 +41,23 @@ struct venus_ring {
     uint64_t status;
 };
 
+/**
+ * struct venus_rings - zeroed, it is empty
+ * @room: that @rings has
+ */
 struct venus_rings {
-    struct venus_ring rings[VENUS_RINGS_MAX];
+    struct venus_ring *rings;
     uint32_t count;
+    uint32_t room;
 };
+
+void venus_rings_clear(struct venus_rings *rings);
 
 /*
  * Learns which rings are created and destroyed from commands (@words of them) that the worker is
- * about to get outside a ring.
+ * about to get outside a ring. False: they would be more than VENUS_RINGS_MAX.
  */
-void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words);
+bool venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words);
 
 /*
  * To be called before the worker gets such commands: makes its ring sleep later than Mesa requests.
@@ -65,12 +65,8 @@ void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size
  */
 void venus_rings_patch(uint32_t *commands, size_t words);
 
-/*
- * How a worker treats such commands. VENUS_WAITS_FOR_RING: it waits until @ring's head has reached
- * @seqno. Unknown commands may take any time.
- */
-enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t *commands,
-                                 size_t words, const struct venus_ring **ring, uint32_t *seqno);
+/* Whether a worker is through with such commands at once, whatever its rings do. */
+bool venus_rings_is_instant(const uint32_t *commands, size_t words);
 
 /*
  * Whether the worker sleeps although @ring has commands. @memory is the resource's, of @size bytes.
@@ -83,6 +79,15 @@ bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_
 /* Whether the worker has executed @ring's commands up to @seqno, as Venus counts them. */
 bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
                             uint64_t size);
+
+struct venus_ring_access;
+
+/*
+ * Whether such commands are nothing but a wait for a ring that has come to that point already, or
+ * does within 10 us: its thread looks for commands as often.
+ */
+bool venus_rings_wait_is_over(const struct venus_rings *rings, const uint32_t *commands,
+                              size_t words, const struct venus_ring_access *access, void *data);
 
 /**
  * struct venus_ring_access - how the engine or the guard accesses a context's rings

@@ -2,9 +2,10 @@
 #include "watch.h"
 
 #include "context.h"
+#include "context_kind.h"
 #include "engine.h"
+#include "guest_log.h"
 #include "hold.h"
-#include "rings.h"
 
 #define PATIENCE_MIN 10
 
@@ -14,7 +15,7 @@
 /* Logged once: a guest can cause it at every check. */
 static void wake_rings(struct engine *engine, struct context *context)
 {
-    if (!rings_wake(engine, context->id, context->serial, &context->rings))
+    if (!context->kind->wake(engine, context))
         return;
     if (!context->woken)
         g_message("context %u: its render worker slept with commands in a ring, and is woken",
@@ -26,20 +27,10 @@ static void give_up_if_stuck(struct engine *engine, struct context *context)
 {
     if (g_get_monotonic_time() - context->held_since < PATIENCE_MIN * G_TIME_SPAN_MINUTE)
         return;
-    g_warning("context %u: its render worker has not answered for %u minutes, and is ended; its "
-              "commands fail until the guest destroys it",
-              context->id, PATIENCE_MIN);
+    guest_warning("context %u: its render worker has not answered for %u minutes, and is ended; "
+                  "its commands fail until the guest destroys it",
+                  context->id, PATIENCE_MIN);
     context_end(engine, context);
-}
-
-static void probe(struct engine *engine, struct context *context)
-{
-    bool is_new;
-    uint64_t id = fence_probe(&engine->fences, context->id, &is_new);
-
-    context->probe = id;
-    if (is_new && context_create_fence(engine, context->id, 0, id) != 0)
-        fence_take_back(&engine->fences, id);
 }
 
 static void give_answers_in_time(struct engine *engine, struct context *context)
@@ -62,8 +53,8 @@ static bool look_at(struct engine *engine, struct context *context)
         return false;
     }
     wake_rings(engine, context);
-    probe(engine, context);
-    return rings_rest(engine, context->serial, &context->rings);
+    context->probe = hold_probe(engine, context);
+    return context->kind->rest(engine, context);
 }
 
 bool watch_contexts(struct engine *engine)
@@ -76,8 +67,7 @@ bool watch_contexts(struct engine *engine)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct context *context = value;
 
-        if ((context->lost || context->capset == VIRTIO_GPU_CAPSET_VENUS) &&
-            !look_at(engine, context))
+        if (context->kind && !look_at(engine, context))
             rest = false;
     }
     return rest;
@@ -88,6 +78,7 @@ void watch_lost(struct engine *engine)
     uint32_t ctx_id;
 
     while ((ctx_id = lifelines_next_cut(&engine->lifelines))) {
+        engine->rests = 0; /* its answers have to be given in time */
         lifelines_remove(&engine->lifelines, ctx_id);
         context_lost(engine, context_find(engine, ctx_id));
     }

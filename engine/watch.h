@@ -11,9 +11,9 @@ struct engine;
 void watch_lost(struct engine *engine);
 
 /*
- * Called every few seconds, because nothing reports these faults, until it has been true twice and
- * nothing has come from the guest meanwhile. Checks the worker of each Venus context. True: all of
- * them rest (venus_rings.h).
+ * Called every few seconds, because nothing reports these faults, until it has been true twice
+ * (engine->rests), and nothing has come from the guest meanwhile and no context was lost. Checks
+ * the worker of each context. True: all of them rest (venus_rings.h).
  * - One that sleeps over commands in a ring (venus_rings.h) is woken.
  * - One that does not reach its probe is held (hold.h), and ended after ten minutes: a program that
  *   waits for an answer cannot be killed in the guest.

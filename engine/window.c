@@ -3,6 +3,7 @@
 
 #include "answer.h"
 #include "engine.h"
+#include "guest_log.h"
 #include "mapping.h"
 #include "resource.h"
 
@@ -37,9 +38,9 @@ static uint32_t publish(struct engine *engine, struct resource *resource, uint64
     int ret;
 
     if ((uintptr_t)addr % ENGINE_PAGE_SIZE) {
-        g_warning("resource %u: the Vulkan driver's mapping does not begin on a page, "
-                  "so it cannot be shown to the guest",
-                  resource->id);
+        guest_warning("resource %u: the Vulkan driver's mapping does not begin on a page, "
+                      "so it cannot be shown to the guest",
+                      resource->id);
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
     }
     ret = transport->ops->publish(transport, epoch, offset, size, addr);
@@ -48,9 +49,9 @@ static uint32_t publish(struct engine *engine, struct resource *resource, uint64
     if (ret == -ESTALE)
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
 
-    g_warning("resource %u: the driver refused to publish %" G_GUINT64_FORMAT
-              " bytes at window offset 0x%" G_GINT64_MODIFIER "x: %s",
-              resource->id, size, offset, g_strerror(-ret));
+    guest_warning("resource %u: the driver refused to publish %" G_GUINT64_FORMAT
+                  " bytes at window offset 0x%" G_GINT64_MODIFIER "x: %s",
+                  resource->id, size, offset, g_strerror(-ret));
     if (ret == -EEXIST || ret == -EINVAL)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     return ret == -ENOSPC || ret == -ENOMEM ? VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "worker.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -40,11 +40,11 @@ int worker_create_context(uint32_t ctx_id, uint32_t capset, uint32_t nlen, const
         return ret;
     if (fd >= 0 && is_connection(fd))
         *connection = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (*connection < 0)
-        g_warning("context %u: the connection to its render worker is not found; if the worker "
-                  "dies, its fences may count as done",
-                  ctx_id);
-    return 0;
+    if (*connection >= 0)
+        return 0;
+    /* Without it a dead worker's fences would count as done. */
+    virgl_renderer_context_destroy(ctx_id);
+    return EIO;
 }
 
 bool worker_is_gone(int connection)

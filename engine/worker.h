@@ -16,12 +16,13 @@
 
 /*
  * As virgl_renderer_context_create_with_flags(), of a Venus context. @connection: the duplicate,
- * owned by the caller; -1: not found, which is logged. No other thread may open files meanwhile.
+ * owned by the caller. Fails with EIO if it cannot be found. No other thread may open files
+ * meanwhile.
  */
 int worker_create_context(uint32_t ctx_id, uint32_t capset, uint32_t nlen, const char *name,
                           int *connection);
 
-/* Whether the worker has closed its end; from any thread. False for -1. */
+/* Whether the worker has closed its end; from any thread. False for -1, which is none. */
 bool worker_is_gone(int connection);
 
 #endif /* ENGINE_WORKER_H */

@@ -151,7 +151,7 @@ static bool serve(const struct settings *settings, int fd, GError **error)
         g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
         g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
         sd_notifyf(0, "READY=1\nSTATUS=A slice of %s", driver.gpu->name);
-        ok = server_run(fd, driver.gpu->render_node, error);
+        ok = server_run(fd, error);
         sd_notify(0, "STOPPING=1");
     }
     vulkan_driver_clear(&driver);

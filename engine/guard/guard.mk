@@ -3,7 +3,7 @@
 # engine.
 
 GUARD_SRCS := $(wildcard engine/guard/*.c)
-GUARD_COMMON := $(addprefix engine/,children.c gpu.c icd.c icd_known.c icd_probe.c renderer.c sandbox.c shader_cache.c venus_rings.c vulkan_driver.c watchdog.c worker.c)
+GUARD_COMMON := $(addprefix engine/,children.c gpu.c icd.c icd_known.c icd_probe.c guest_log.c renderer.c sandbox.c shader_cache.c venus_rings.c vulkan_driver.c watchdog.c worker.c)
 GUARD_OBJS := $(patsubst %.c,build/%.o,$(GUARD_SRCS) $(GUARD_COMMON))
 GUARD_CPPFLAGS := -UG_LOG_DOMAIN -DG_LOG_DOMAIN='"vgpu-guard"' -Iengine/guard -Igovernor/member -Igovernor/protocol
 
@@ -20,7 +20,7 @@ GUARD_TESTS_OUT := build/unit/guard
 GUARD_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(GUARD_TESTS_SRC)/test-*.c))
 GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c keeper_session.c keeper_wire.c session.c slots.c \
 	submit.c sync.c wire.c) \
-	engine/renderer.c engine/gpu.c engine/venus_rings.c engine/worker.c
+	engine/renderer.c engine/gpu.c engine/guest_log.c engine/venus_rings.c engine/worker.c
 GUARD_FAKES := $(ENGINE_TESTS_SRC)/fake_virgl.c $(GUARD_TESTS_SRC)/fixture.c tests/guard/vtest_client.c
 GUARD_TESTS_CPPFLAGS = $(ENGINE_CPPFLAGS) $(GUARD_CPPFLAGS) -I$(GUARD_TESTS_SRC) -Itests/guard
 GUARD_TESTS_COMMON := $(patsubst %.c,$(GUARD_TESTS_OUT)/%.o,$(GUARD_SESSION) $(GUARD_FAKES))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "server.h"
 
-#include "capset.h"
 #include "clients.h"
 #include "exit_code.h"
 #include "keeper.h"
@@ -30,12 +29,6 @@ static int listening = -1;
 static struct keeper keeper;
 static gint64 empty_cache_at; /* 0: there are clients, or it is empty */
 
-/* What a session's process is given. */
-struct serving {
-    const char *render_node;
-    int keeper;
-};
-
 static void on_signal(int signum)
 {
     if (signum == SIGCHLD)
@@ -61,16 +54,9 @@ void server_setup(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Contexts here are Venus only, and those have only rings. */
-static void no_global_fence(void *session G_GNUC_UNUSED, uint32_t id G_GNUC_UNUSED)
-{
-}
-
-/* The life of a session's process. */
+/* The life of a session's process; @data: its connection to the keeper, or -1. */
 static int serve(int fd, const char *who, const void *data)
 {
-    const struct serving *serving = data;
-    static const struct renderer_events events = {session_fence_done, no_global_fence};
     g_autoptr(GError) error = NULL;
     struct session session;
 
@@ -78,8 +64,8 @@ static int serve(int fd, const char *who, const void *data)
     if (keeper.pid)
         close(keeper.control);
     session_init(&session, fd);
-    session.keeper.connection = serving->keeper;
-    if (!renderer_start(&events, &session, CAPSET_VENUS, serving->render_node, &error)) {
+    session.keeper.connection = *(const int *)data;
+    if (!renderer_start(session_fence_done, &session, &error)) {
         g_message("client %s is dropped: %s", who, error->message);
         return EXIT_FAILURE;
     }
@@ -94,24 +80,24 @@ static int serve(int fd, const char *who, const void *data)
     return EXIT_SUCCESS;
 }
 
-static void take_client(struct clients *clients, const char *render_node)
+static void take_client(struct clients *clients)
 {
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-    struct serving serving = {render_node, -1};
+    int connection = -1;
 
     if (fd < 0)
         return;
     if (keeper.pid)
-        serving.keeper = keeper_connect(&keeper);
-    if (keeper.pid && serving.keeper < 0) {
+        connection = keeper_connect(&keeper);
+    if (keeper.pid && connection < 0) {
         g_message("a client is refused: no connection to the keeper: %s", g_strerror(errno));
         clients_refuse(clients, fd);
         return;
     }
-    clients_add(clients, fd, serve, &serving);
+    clients_add(clients, fd, serve, &connection);
     empty_cache_at = 0;
-    if (serving.keeper >= 0)
-        close(serving.keeper);
+    if (connection >= 0)
+        close(connection);
 }
 
 /* Only if memory is charged: the same condition as in the governor's layer. */
@@ -177,7 +163,7 @@ static int wait_for_work(struct clients *clients, struct pollfd *fds, nfds_t *co
     return ppoll(fds, *count, time < 0 ? NULL : &limit, &none);
 }
 
-bool server_run(int fd, const char *render_node, GError **error)
+bool server_run(int fd, GError **error)
 {
     struct pollfd fds[1 + GUARD_MAX_CLIENTS];
     struct clients clients;
@@ -211,7 +197,7 @@ bool server_run(int fd, const char *render_node, GError **error)
             return false;
         }
         if (ready > 0 && fds[0].revents)
-            take_client(&clients, render_node);
+            take_client(&clients);
     }
     return true;
 }

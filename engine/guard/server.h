@@ -11,8 +11,8 @@ void server_setup(void);
 
 /*
  * Accepts clients from the listening socket @fd until SIGTERM: true. False with @error set if it
- * cannot continue. @render_node: of the GPU, or NULL.
+ * cannot continue.
  */
-bool server_run(int fd, const char *render_node, GError **error);
+bool server_run(int fd, GError **error);
 
 #endif /* GUARD_SERVER_H */

@@ -47,17 +47,20 @@ static void worker_free(void *data)
     close(worker->connection);
     if (worker->worker >= 0)
         close(worker->worker);
+    g_hash_table_destroy(worker->resources);
     g_free(worker);
 }
 
 static void worker_start(uint32_t ctx_id)
 {
-    struct fake_worker *worker = g_new(struct fake_worker, 1);
+    struct fake_worker *worker = g_new0(struct fake_worker, 1);
     int fds[2];
 
-    g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
+    g_assert_no_errno(socketpair(
+        AF_UNIX, (fake_virgl.no_connection ? SOCK_STREAM : SOCK_SEQPACKET) | SOCK_CLOEXEC, 0, fds));
     worker->connection = fds[0];
     worker->worker = fds[1];
+    worker->resources = g_hash_table_new(NULL, NULL);
     g_mutex_lock(&lock);
     g_assert_true(g_hash_table_insert(fake_virgl.contexts, GUINT_TO_POINTER(ctx_id), worker));
     g_mutex_unlock(&lock);
@@ -95,17 +98,33 @@ static struct fake_resource *add_resource(uint32_t id)
     return resource;
 }
 
-static void assert_context(uint32_t id)
+static struct fake_worker *worker_of(uint32_t ctx_id)
 {
-    g_assert_true(g_hash_table_contains(fake_virgl.contexts, GUINT_TO_POINTER(id)));
+    struct fake_worker *worker = g_hash_table_lookup(fake_virgl.contexts, GUINT_TO_POINTER(ctx_id));
+
+    g_assert_nonnull(worker);
+    return worker;
+}
+
+/* What a worker does at once, whatever its rings do. */
+static bool is_instant(const uint32_t *words, size_t count)
+{
+    return (count == 6 && (words[0] == 190 || words[0] == 251)) || (count == 7 && words[0] == 191);
+}
+
+/* A packet: this would stop the caller if there is no room. */
+static void send_packet(struct fake_worker *worker, size_t bytes, bool may_wait)
+{
+    if (!fake_virgl.may_block)
+        g_assert_cmpuint(worker->sent - worker->answered, <, FAKE_VIRGL_ROOM);
+    worker->sent += 1 + bytes / 768;
+    if (may_wait)
+        worker->waits = worker->sent;
 }
 
 static void signal_fence(struct fake_fence fence)
 {
-    if (fence.global)
-        callbacks->write_fence(cookie, (uint32_t)fence.id);
-    else
-        callbacks->write_context_fence(cookie, fence.ctx_id, fence.ring_idx, fence.id);
+    callbacks->write_context_fence(cookie, fence.ctx_id, fence.ring_idx, fence.id);
 }
 
 static void take_and_signal(guint index)
@@ -113,6 +132,8 @@ static void take_and_signal(guint index)
     struct fake_fence fence = g_array_index(fake_virgl.fences, struct fake_fence, index);
 
     g_array_remove_index(fake_virgl.fences, index);
+    if (fence.ring_idx == 0)
+        worker_of(fence.ctx_id)->answered = MAX(worker_of(fence.ctx_id)->answered, fence.sent);
     signal_fence(fence);
 }
 
@@ -121,6 +142,18 @@ void fake_virgl_signal(guint index)
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lock);
 
     take_and_signal(index);
+}
+
+void fake_virgl_answer(void)
+{
+    for (guint i = 0; i < fake_virgl.fences->len;) {
+        const struct fake_fence *fence = &g_array_index(fake_virgl.fences, struct fake_fence, i);
+
+        if (fence->ring_idx == 0)
+            fake_virgl_signal(i);
+        else
+            i++;
+    }
 }
 
 /* Whoever waits for the connection's end destroys the context at once. */
@@ -134,7 +167,7 @@ void fake_virgl_kill_worker(uint32_t ctx_id)
     for (guint i = 0; i < fake_virgl.fences->len;) {
         const struct fake_fence *fence = &g_array_index(fake_virgl.fences, struct fake_fence, i);
 
-        if (!fence->global && fence->ctx_id == ctx_id)
+        if (fence->ctx_id == ctx_id)
             take_and_signal(i);
         else
             i++;
@@ -167,6 +200,7 @@ int virgl_renderer_init(void *cookie_arg, int flags, struct virgl_renderer_callb
         return -1;
     g_assert_cmpint(cb->version, ==, 3);
     g_assert_true(flags & VIRGL_RENDERER_ASYNC_FENCE_CB);
+    g_assert_true(flags & VIRGL_RENDERER_NO_VIRGL);
     cookie = cookie_arg;
     callbacks = cb;
     fake_virgl.flags = flags;
@@ -194,11 +228,6 @@ void virgl_renderer_reset(void)
     forget_all();
 }
 
-int virgl_renderer_get_poll_fd(void)
-{
-    return 0;
-}
-
 void virgl_set_log_callback(virgl_log_callback_type cb G_GNUC_UNUSED, void *user_data G_GNUC_UNUSED,
                             virgl_free_data_callback_type free_cb G_GNUC_UNUSED)
 {
@@ -206,18 +235,8 @@ void virgl_set_log_callback(virgl_log_callback_type cb G_GNUC_UNUSED, void *user
 
 void virgl_renderer_get_cap_set(uint32_t set, uint32_t *max_ver, uint32_t *max_size)
 {
-    *max_ver = set == VIRTIO_GPU_CAPSET_VIRGL2 ? 2 : 0;
-    switch (set) {
-    case VIRTIO_GPU_CAPSET_VENUS:
-        *max_size = fake_virgl.venus_capset_size;
-        break;
-    case VIRTIO_GPU_CAPSET_VIRGL:
-    case VIRTIO_GPU_CAPSET_VIRGL2:
-        *max_size = 308;
-        break;
-    default:
-        *max_size = fake_virgl.drm_capset_size;
-    }
+    *max_ver = 0;
+    *max_size = set == VIRTIO_GPU_CAPSET_VENUS ? fake_virgl.venus_capset_size : 0;
 }
 
 void virgl_renderer_fill_caps(uint32_t set, uint32_t version G_GNUC_UNUSED, void *caps)
@@ -252,7 +271,7 @@ void virgl_renderer_context_destroy(uint32_t id)
     for (guint i = fake_virgl.fences->len; i-- > 0;) {
         const struct fake_fence *fence = &g_array_index(fake_virgl.fences, struct fake_fence, i);
 
-        if (!fence->global && fence->ctx_id == id)
+        if (fence->ctx_id == id)
             g_array_remove_index(fake_virgl.fences, i);
     }
 }
@@ -260,22 +279,22 @@ void virgl_renderer_context_destroy(uint32_t id)
 int virgl_renderer_context_create_fence(uint32_t ctx_id, uint32_t flags G_GNUC_UNUSED,
                                         uint32_t ring_idx, uint64_t fence_id)
 {
-    assert_context(ctx_id);
+    struct fake_worker *worker = worker_of(ctx_id);
+
     if (ring_idx >= 64)
         return -EINVAL;
-    return add_fence((struct fake_fence){.ctx_id = ctx_id, .ring_idx = ring_idx, .id = fence_id});
-}
-
-int virgl_renderer_create_fence(int fence_id, uint32_t ctx_id G_GNUC_UNUSED)
-{
-    return add_fence((struct fake_fence){.global = true, .id = (uint32_t)fence_id});
+    send_packet(worker, 0, ring_idx != 0);
+    if (fake_virgl.signal_at_once && ring_idx == 0)
+        worker->answered = worker->sent;
+    return add_fence((struct fake_fence){
+        .ctx_id = ctx_id, .ring_idx = ring_idx, .id = fence_id, .sent = worker->sent});
 }
 
 int virgl_renderer_submit_cmd(void *buffer, int ctx_id, int ndw)
 {
     volatile uint32_t sum = 0;
 
-    assert_context((uint32_t)ctx_id);
+    send_packet(worker_of((uint32_t)ctx_id), (size_t)ndw * 4, !is_instant(buffer, (size_t)ndw));
     g_assert_cmpuint((uintptr_t)buffer % 4, ==, 0);
     for (int i = 0; i < ndw; i++)
         sum += ((const uint32_t *)buffer)[i];
@@ -287,25 +306,24 @@ int virgl_renderer_submit_cmd(void *buffer, int ctx_id, int ndw)
 
 void virgl_renderer_ctx_attach_resource(int ctx_id, int res_handle)
 {
-    assert_context((uint32_t)ctx_id);
-    if (find((uint32_t)res_handle))
-        fake_virgl.attached++;
+    struct fake_worker *worker = worker_of((uint32_t)ctx_id);
+
+    if (!find((uint32_t)res_handle))
+        return;
+    fake_virgl.attached++;
+    if (g_hash_table_add(worker->resources, GINT_TO_POINTER(res_handle)))
+        send_packet(worker, 0, true);
 }
 
 void virgl_renderer_ctx_detach_resource(int ctx_id, int res_handle)
 {
-    assert_context((uint32_t)ctx_id);
-    if (find((uint32_t)res_handle))
-        fake_virgl.detached++;
-}
+    struct fake_worker *worker = worker_of((uint32_t)ctx_id);
 
-int virgl_renderer_resource_create(struct virgl_renderer_resource_create_args *args,
-                                   struct iovec *iov G_GNUC_UNUSED, uint32_t n G_GNUC_UNUSED)
-{
-    /* OpenGL that was not initialised crashes. */
-    g_assert_false(fake_virgl.flags & VIRGL_RENDERER_NO_VIRGL);
-    add_resource(args->handle);
-    return 0;
+    if (!find((uint32_t)res_handle))
+        return;
+    fake_virgl.detached++;
+    if (g_hash_table_remove(worker->resources, GINT_TO_POINTER(res_handle)))
+        send_packet(worker, 0, true);
 }
 
 int virgl_renderer_resource_create_blob(const struct virgl_renderer_resource_create_blob_args *args)
@@ -317,9 +335,14 @@ int virgl_renderer_resource_create_blob(const struct virgl_renderer_resource_cre
     if (args->blob_mem != VIRTIO_GPU_BLOB_MEM_HOST3D &&
         (args->num_iovs == 0 || args->iovecs[0].iov_len < args->size))
         return -EINVAL;
+    /* It waits for the worker's answer. */
     if (args->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST) {
-        assert_context(args->ctx_id);
-        g_assert_cmpuint(args->ctx_id, !=, fake_virgl.busy_context);
+        struct fake_worker *worker = worker_of(args->ctx_id);
+
+        if (!fake_virgl.may_block)
+            g_assert_cmpuint(worker->waits, <=, worker->answered);
+        worker->answered = ++worker->sent;
+        g_hash_table_add(worker->resources, GUINT_TO_POINTER(args->res_handle));
     }
     resource = add_resource(args->res_handle);
     resource->size = args->size;
@@ -342,19 +365,15 @@ int virgl_renderer_resource_export_blob(uint32_t id, uint32_t *fd_type, int *fd)
 
 void virgl_renderer_resource_unref(uint32_t id)
 {
+    GHashTableIter iter;
+    void *worker;
+
+    g_hash_table_iter_init(&iter, fake_virgl.contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &worker)) {
+        if (g_hash_table_remove(((struct fake_worker *)worker)->resources, GUINT_TO_POINTER(id)))
+            send_packet(worker, 0, true);
+    }
     g_hash_table_remove(fake_virgl.resources, GUINT_TO_POINTER(id));
-}
-
-int virgl_renderer_resource_attach_iov(int id, struct iovec *iov, int n G_GNUC_UNUSED)
-{
-    struct fake_resource *resource = find((uint32_t)id);
-
-    if (fake_virgl.attach_iov_result)
-        return fake_virgl.attach_iov_result;
-    g_assert_nonnull(resource);
-    g_assert_null(resource->iov);
-    resource->iov = iov;
-    return 0;
 }
 
 void virgl_renderer_resource_detach_iov(int id, struct iovec **iov G_GNUC_UNUSED,
@@ -402,24 +421,4 @@ int virgl_renderer_resource_get_map_info(uint32_t id, uint32_t *map_info)
     g_assert_nonnull(find(id));
     *map_info = VIRTIO_GPU_MAP_CACHE_WC;
     return 0;
-}
-
-int virgl_renderer_transfer_write_iov(uint32_t id, uint32_t ctx_id G_GNUC_UNUSED,
-                                      int level G_GNUC_UNUSED, uint32_t stride G_GNUC_UNUSED,
-                                      uint32_t layer_stride G_GNUC_UNUSED,
-                                      struct virgl_box *box G_GNUC_UNUSED,
-                                      uint64_t offset G_GNUC_UNUSED,
-                                      struct iovec *iov G_GNUC_UNUSED, unsigned int n G_GNUC_UNUSED)
-{
-    return find(id) ? 0 : EINVAL;
-}
-
-int virgl_renderer_transfer_read_iov(uint32_t id, uint32_t ctx_id G_GNUC_UNUSED,
-                                     uint32_t level G_GNUC_UNUSED, uint32_t stride G_GNUC_UNUSED,
-                                     uint32_t layer_stride G_GNUC_UNUSED,
-                                     struct virgl_box *box G_GNUC_UNUSED,
-                                     uint64_t offset G_GNUC_UNUSED, struct iovec *iov G_GNUC_UNUSED,
-                                     int n G_GNUC_UNUSED)
-{
-    return find(id) ? 0 : EINVAL;
 }

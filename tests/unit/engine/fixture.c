@@ -7,9 +7,8 @@
 
 #include <string.h>
 
-void fixture_set_up(struct fixture *f, gconstpointer capsets)
+void fixture_set_up(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    uint32_t wanted = GPOINTER_TO_UINT(capsets);
     g_autoptr(GError) error = NULL;
 
     fake_virgl_init();
@@ -17,11 +16,11 @@ void fixture_set_up(struct fixture *f, gconstpointer capsets)
     engine_init(&f->engine, &f->driver.base);
     f->engine.info = f->driver.info;
     f->engine.epoch = f->driver.info.epoch;
-    g_assert_true(engine_start_renderer(&f->engine, wanted ? wanted : CAPSET_VENUS, NULL, &error));
+    g_assert_true(engine_start_renderer(&f->engine, &error));
     g_assert_no_error(error);
 }
 
-void fixture_tear_down(struct fixture *f, gconstpointer capsets G_GNUC_UNUSED)
+void fixture_tear_down(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     engine_reset(&f->engine);
     renderer_stop();

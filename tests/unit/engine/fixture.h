@@ -3,7 +3,6 @@
 #ifndef ENGINE_FIXTURE_H
 #define ENGINE_FIXTURE_H
 
-#include "capset.h"
 #include "engine.h"
 #include "fake_driver.h"
 #include "fake_virgl.h"
@@ -15,9 +14,8 @@ struct fixture {
     struct engine engine;
 };
 
-/* @capsets: enum capset_bits as a pointer, 0 for Venus alone. */
-void fixture_set_up(struct fixture *f, gconstpointer capsets);
-void fixture_tear_down(struct fixture *f, gconstpointer capsets);
+void fixture_set_up(struct fixture *f, gconstpointer data);
+void fixture_tear_down(struct fixture *f, gconstpointer data);
 
 /* Sends a control command and lets the engine run. Returns the chain's token. */
 uint32_t fixture_send(struct fixture *f, const void *request, size_t size);
@@ -39,8 +37,7 @@ uint32_t fixture_send_fence(struct fixture *f, uint32_t ctx_id, uint8_t ring_idx
 /* The guest's reset of the device, up to RESET_DONE. */
 void fixture_reset(struct fixture *f);
 
-#define fixture_test(path, capsets, function)                                                      \
-    g_test_add(path, struct fixture, GUINT_TO_POINTER(capsets), fixture_set_up, function,          \
-               fixture_tear_down)
+#define fixture_test(path, function)                                                               \
+    g_test_add(path, struct fixture, NULL, fixture_set_up, function, fixture_tear_down)
 
 #endif /* ENGINE_FIXTURE_H */

@@ -23,7 +23,7 @@ static gint64 serve_other(void)
         gint64 begin = g_get_monotonic_time();
         uint32_t blob = live_create_blob(OTHER, ENGINE_PAGE_SIZE, &unref.resource_id);
 
-        g_assert_cmphex(live_type_of(blob), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(live_wait_for(blob), ==, VIRTIO_GPU_RESP_OK_NODATA);
         g_assert_cmphex(live_wait_for(live_send(&fence, sizeof(fence))), ==,
                         VIRTIO_GPU_RESP_OK_NODATA);
         g_assert_cmphex(live_type_of(live_send(&unref, sizeof(unref))), ==,

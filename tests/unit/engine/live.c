@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "live.h"
 
-#include "capset.h"
 #include "mesa_ring.h"
 #include "queue.h"
 #include "renderer.h"
@@ -203,12 +202,12 @@ void live_begin(int *argc, char ***argv, unsigned int limit)
     live_engine.info = live_driver.info;
     live_engine.epoch = live_driver.info.epoch;
     live_engine.fences.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    g_assert_true(engine_start_renderer(&live_engine, CAPSET_VENUS, NULL, &error));
+    g_assert_true(engine_start_renderer(&live_engine, &error));
 }
 
 void live_reset(void)
 {
-    g_assert_true(engine_reset(&live_engine));
+    engine_reset(&live_engine);
     next_resource = 1;
     next_offset = 0;
 }

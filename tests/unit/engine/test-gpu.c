@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Which GPU, which driver, which capsets, which options, and what the sandbox leaves. */
-#include "capset.h"
+/* Which GPU, which driver, which options, and what the sandbox leaves. */
 #include "describe.h"
 #include "engine.h"
 #include "exit_code.h"
@@ -355,37 +354,6 @@ static void test_describe(void)
                     "features=fp16;timeline-semaphores;\n");
 }
 
-static void test_capset_names(void)
-{
-    g_autoptr(GError) error = NULL;
-
-    g_assert_cmphex(capset_parse("venus,drm", &error), ==, CAPSET_VENUS | CAPSET_DRM);
-    g_assert_cmphex(capset_parse("virgl", &error), ==, CAPSET_VIRGL);
-    g_assert_no_error(error);
-    g_assert_cmphex(capset_parse("venus,direct3d", &error), ==, 0);
-    g_assert_nonnull(strstr(error->message, "direct3d"));
-    g_clear_error(&error);
-    g_assert_cmphex(capset_parse("", &error), ==, 0);
-    g_assert_nonnull(error);
-}
-
-/* If the library has contexts outside the governor, the journal names them. */
-static void test_native_is_said(void)
-{
-    g_autoptr(GError) error = NULL;
-    struct engine engine;
-
-    fake_virgl_init();
-    engine_init(&engine, NULL);
-    fake_virgl.drm_capset_size = 100;
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "*drm*shares*");
-    g_assert_true(engine_start_renderer(&engine, CAPSET_VENUS | CAPSET_DRM, NULL, &error));
-    g_test_assert_expected_messages();
-    renderer_stop();
-    engine_clear(&engine);
-    fake_virgl_clear();
-}
-
 /* The render server inherits it; this process charges nothing itself. */
 static void test_governed(void)
 {
@@ -394,7 +362,7 @@ static void test_governed(void)
     fake_virgl_init();
     engine_init(&engine, NULL);
     g_setenv("VGPU_GOVERNOR", "1", TRUE);
-    g_assert_true(engine_start_renderer(&engine, CAPSET_VENUS, NULL, NULL));
+    g_assert_true(engine_start_renderer(&engine, NULL));
     g_assert_true(fake_virgl.governed);
     g_assert_null(g_getenv("VGPU_GOVERNOR"));
     renderer_stop();
@@ -402,27 +370,20 @@ static void test_governed(void)
     fake_virgl_clear();
 }
 
-/* virglrenderer without native contexts refuses to start with them; the engine starts without. */
-static void test_renderer_leaves_out(void)
+static void test_renderer_fails(void)
 {
     g_autoptr(GError) error = NULL;
     struct engine engine;
 
     fake_virgl_init();
     engine_init(&engine, NULL);
-    fake_virgl.refuse_flags = VIRGL_RENDERER_DRM;
-    g_assert_true(engine_start_renderer(&engine, CAPSET_VENUS | CAPSET_DRM, NULL, &error));
-    g_assert_no_error(error);
-    g_assert_cmpuint(engine.num_capsets, ==, 1);
-    g_assert_false(engine.virgl);
-    renderer_stop();
-
-    g_assert_false(engine_start_renderer(&engine, CAPSET_DRM, NULL, &error));
+    fake_virgl.refuse_flags = VIRGL_RENDERER_VENUS;
+    g_assert_false(engine_start_renderer(&engine, &error));
     g_assert_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER);
     g_clear_error(&error);
-
+    fake_virgl.refuse_flags = 0;
     fake_virgl.venus_capset_size = 0;
-    g_assert_false(engine_start_renderer(&engine, CAPSET_VENUS, NULL, &error));
+    g_assert_false(engine_start_renderer(&engine, &error));
     g_assert_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER);
     engine_clear(&engine);
     fake_virgl_clear();
@@ -430,24 +391,17 @@ static void test_renderer_leaves_out(void)
 
 static void test_options(void)
 {
-    char *good[] = {"vgpu-engine", "--device", "/dev/vgpu/x", "--capsets=venus", "-E", "A=b", NULL};
-    char *nothing[] = {"vgpu-engine", NULL};
+    char *good[] = {"vgpu-engine", "--device", "/dev/vgpu/x", "-E", "A=b", NULL};
     char *both[] = {"vgpu-engine", "--device", "/dev/vgpu/x", "--fd", "3", NULL};
     char *rest[] = {"vgpu-engine", "surplus", NULL};
-    char *wrong[] = {"vgpu-engine", "--capsets", "vulkan", NULL};
+    char *wrong[] = {"vgpu-engine", "--capsets", "venus", NULL};
     g_autoptr(GError) error = NULL;
     struct options options;
 
-    g_assert_true(options_parse(&options, 6, good, &error));
+    g_assert_true(options_parse(&options, 5, good, &error));
     g_assert_cmpstr(options.device, ==, "/dev/vgpu/x");
-    g_assert_cmphex(options.capsets, ==, CAPSET_VENUS);
     g_assert_cmpint(options.fd, ==, -1);
     g_assert_cmpstr(options.environment[0], ==, "A=b");
-    options_clear(&options);
-
-    /* A native context's work is submitted without the governor's layer: it must be requested. */
-    g_assert_true(options_parse(&options, 1, nothing, &error));
-    g_assert_cmphex(options.capsets, ==, CAPSET_VENUS);
     options_clear(&options);
 
     char **const bad[] = {both, rest, wrong};
@@ -662,10 +616,8 @@ int main(int argc, char **argv)
     g_test_add_func("/icd/known", test_known);
     g_test_add_func("/icd/none", test_icd_none);
     g_test_add_func("/gpu/describe", test_describe);
-    g_test_add_func("/capset/names", test_capset_names);
-    g_test_add_func("/renderer/leaves-out", test_renderer_leaves_out);
+    g_test_add_func("/renderer/fails", test_renderer_fails);
     g_test_add_func("/renderer/governed", test_governed);
-    g_test_add_func("/renderer/native-is-said", test_native_is_said);
     g_test_add_func("/options/parse", test_options);
     g_test_add_func("/sandbox/environment", test_environment);
     g_test_add_func("/sandbox/shader-cache", test_cache);

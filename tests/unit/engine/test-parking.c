@@ -5,6 +5,7 @@
 #include "context.h"
 #include "mesa_ring.h"
 #include "queue.h"
+#include "resource.h"
 #include "watch.h"
 
 #include <string.h>
@@ -93,15 +94,23 @@ static void begin(struct fixture *f)
     g_assert_cmphex(fixture_ask(f, &shm, sizeof(shm)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     token = send_words(f, HELD, 0, mesa_create_ring, G_N_ELEMENTS(mesa_create_ring));
     g_assert_cmphex(fixture_answer_type(f, token), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    watch_contexts(&f->engine);
+    fake_virgl_answer();
 }
 
 /* HELD's worker waits for its ring from here on. */
-static void hold(struct fixture *f)
+static void wait_for_ring(struct fixture *f)
 {
     uint32_t token = send_words(f, HELD, 0, wait_ring_seqno, G_N_ELEMENTS(wait_ring_seqno));
 
     g_assert_cmphex(fixture_answer_type(f, token), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    fake_virgl.busy_context = HELD;
+}
+
+/* And is asked for memory. */
+static void hold(struct fixture *f)
+{
+    wait_for_ring(f);
+    g_assert_cmphex(fixture_answer_type(f, send_blob(f, HELD, 99)), ==, 0);
 }
 
 static void assert_other_is_served(struct fixture *f, uint32_t id)
@@ -118,9 +127,7 @@ static void assert_other_is_served(struct fixture *f, uint32_t id)
 /* It finishes its messages. */
 static void let_go(struct fixture *f)
 {
-    fake_virgl.busy_context = 0;
-    fake_virgl_signal(0);
-    g_assert_true(fence_released(&f->engine.fences));
+    fake_virgl_answer();
     g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
 }
 
@@ -143,6 +150,102 @@ static void test_held(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(f->engine.parking.bytes, ==, 0);
 }
 
+/* The worker takes the queue's lock for such a fence, which its ring has while it submits. */
+static void test_ring_fence(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t fence, blob;
+
+    begin(f);
+    fence = fixture_send_fence(f, HELD, 1, 1);
+    blob = send_blob(f, HELD, 10);
+    g_assert_cmphex(fixture_answer_type(f, blob), ==, 0);
+    assert_other_is_served(f, 20);
+    let_go(f);
+    g_assert_cmphex(fixture_answer_type(f, blob), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_answer_type(f, fence), ==, 0);
+}
+
+/* A program that is killed while its ring compiles: its memory is returned, and then its context.
+ */
+static void test_killed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const uint32_t buffers = 400;
+    uint32_t first = 0, last = 0;
+
+    begin(f);
+    for (uint32_t i = 0; i < buffers; i++)
+        fixture_create_blob(f, HELD, 100 + i, ENGINE_PAGE_SIZE);
+    first = send_simple(f, VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE, HELD, MESA_RING_RESOURCE);
+    send_simple(f, VIRTIO_GPU_CMD_RESOURCE_UNREF, 0, MESA_RING_RESOURCE);
+    for (uint32_t i = 0; i < buffers; i++) {
+        send_simple(f, VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE, HELD, 100 + i);
+        last = send_simple(f, VIRTIO_GPU_CMD_RESOURCE_UNREF, 0, 100 + i);
+    }
+    g_assert_cmphex(fixture_answer_type(f, first), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    /* The control queue has 256 chains, and the context's end is yet to come through it. */
+    g_assert_cmphex(fixture_answer_type(f, last), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
+    g_assert_nonnull(resource_find(&f->engine, 100 + buffers - 1));
+    g_assert_cmphex(fixture_answer_type(f, destroy_context(f, HELD)), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(f->engine.parking.requests.length, ==, 0);
+    g_assert_null(resource_find(&f->engine, 100 + buffers - 1));
+    assert_other_is_served(f, 20);
+}
+
+/* Memory that a program has not been made to leave: its worker hears of the end of each. */
+static void test_unref_alone(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const uint32_t buffers = 400;
+
+    begin(f);
+    for (uint32_t i = 0; i < buffers; i++)
+        fixture_create_blob(f, HELD, 100 + i, ENGINE_PAGE_SIZE);
+    hold(f);
+    for (uint32_t i = 0; i < buffers; i++)
+        send_simple(f, VIRTIO_GPU_CMD_RESOURCE_UNREF, 0, 100 + i);
+    g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 1); /* the blob that it is held for */
+    while (f->engine.parking.requests.length)
+        let_go(f);
+    g_assert_null(resource_find(&f->engine, 100 + buffers - 1));
+}
+
+/* As many as a socket holds, of what a worker does at once: it may be stopped nevertheless. */
+static void test_flood(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t last = 0;
+
+    begin(f);
+    for (int i = 0; i < 400; i++)
+        last = send_words(f, HELD, 0, mesa_notify_ring, G_N_ELEMENTS(mesa_notify_ring));
+    g_assert_cmphex(fixture_answer_type(f, last), ==, 0);
+    assert_other_is_served(f, 20);
+    while (f->engine.parking.requests.length)
+        let_go(f);
+    g_assert_cmphex(fixture_answer_type(f, last), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
+/* Held by a fence of the guest's own, which is withheld when the worker dies. */
+static void test_lost_while_held(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t fence, blob;
+
+    begin(f);
+    wait_for_ring(f);
+    fence = fixture_send_fence(f, HELD, 0, 1);
+    blob = send_blob(f, HELD, 10);
+    g_assert_cmphex(fixture_answer_type(f, blob), ==, 0);
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "context 1: *has ended*");
+    fake_virgl_kill_worker(HELD);
+    watch_lost(&f->engine);
+    g_test_assert_expected_messages();
+    g_assert_cmphex(fixture_answer_type(f, fence), ==, 0);
+    g_assert_cmphex(fixture_answer_type(f, destroy_context(f, HELD)), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_answer_type(f, fence), ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
+}
+
 /* What Mesa sends all the time costs no message more, and nobody waits. */
 static void test_quick(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -153,10 +256,13 @@ static void test_quick(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     send_words(f, HELD, 0, mesa_notify_ring, G_N_ELEMENTS(mesa_notify_ring));
     send_words(f, HELD, 0, submit_seqno, G_N_ELEMENTS(submit_seqno));
     send_words(f, HELD, 0, write_extra, G_N_ELEMENTS(write_extra));
+    /* A wait that is over is not sent. */
+    fake_virgl.submitted = -1;
     control[MESA_RING_HEAD] = WAIT_SEQNO;
     send_words(f, HELD, 0, wait_ring_seqno, G_N_ELEMENTS(wait_ring_seqno));
     control[MESA_RING_HEAD] = WAIT_SEQNO + 400; /* and further */
     send_words(f, HELD, 0, wait_ring_seqno, G_N_ELEMENTS(wait_ring_seqno));
+    g_assert_cmpint(fake_virgl.submitted, ==, -1);
     g_assert_cmpuint(fake_virgl.fences->len, ==, 0);
     g_assert_cmphex(fixture_answer_type(f, send_blob(f, HELD, 10)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
@@ -182,7 +288,6 @@ static void test_slow(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         uint32_t blob;
 
         send_words(f, HELD, 0, cases[i].words, cases[i].count);
-        fake_virgl.busy_context = HELD;
         blob = send_blob(f, HELD, 10 + (uint32_t)i);
         g_assert_cmphex(fixture_answer_type(f, blob), ==, 0);
         let_go(f);
@@ -274,7 +379,8 @@ static void test_destroyed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     map = send_map(f, 10);
     detach = send_simple(f, VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE, HELD, MESA_RING_RESOURCE);
     unref = send_simple(f, VIRTIO_GPU_CMD_RESOURCE_UNREF, 0, MESA_RING_RESOURCE);
-    g_assert_cmphex(fixture_answer_type(f, unref), ==, 0);
+    g_assert_cmphex(fixture_answer_type(f, blob), ==, 0);
+    g_assert_cmphex(fixture_answer_type(f, map), ==, 0);
     g_assert_cmphex(fixture_answer_type(f, destroy_context(f, HELD)), ==,
                     VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(fixture_answer_type(f, blob), ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
@@ -308,7 +414,6 @@ static void test_reset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     hold(f);
     send_blob(f, HELD, 10);
     fixture_reset(f);
-    fake_virgl.busy_context = 0;
     g_assert_cmpuint(f->engine.parking.requests.length, ==, 0);
     g_assert_cmpuint(f->engine.fences.own, ==, 0);
     begin(f);
@@ -323,7 +428,6 @@ static void test_stopped(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     begin(f);
     watch_contexts(&f->engine);
     fake_virgl_signal(1); /* OTHER's */
-    fake_virgl.busy_context = HELD;
     watch_contexts(&f->engine);
     fake_virgl_signal(1);
     blob = send_blob(f, HELD, 10);
@@ -411,19 +515,24 @@ static void test_truncated(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    fixture_test("/parking/held", 0, test_held);
-    fixture_test("/parking/quick", 0, test_quick);
-    fixture_test("/parking/slow", 0, test_slow);
-    fixture_test("/parking/shared", 0, test_shared);
-    fixture_test("/parking/held-again", 0, test_held_again);
-    fixture_test("/parking/order", 0, test_order);
-    fixture_test("/parking/destroyed", 0, test_destroyed);
-    fixture_test("/parking/worker-dies", 0, test_worker_dies);
-    fixture_test("/parking/reset", 0, test_reset);
-    fixture_test("/parking/stopped", 0, test_stopped);
-    fixture_test("/parking/probed-before", 0, test_probed_before);
-    fixture_test("/parking/given-up", 0, test_given_up);
-    fixture_test("/parking/full", 0, test_full);
-    fixture_test("/parking/truncated", 0, test_truncated);
+    fixture_test("/parking/held", test_held);
+    fixture_test("/parking/ring-fence", test_ring_fence);
+    fixture_test("/parking/killed", test_killed);
+    fixture_test("/parking/unref-alone", test_unref_alone);
+    fixture_test("/parking/flood", test_flood);
+    fixture_test("/parking/lost-while-held", test_lost_while_held);
+    fixture_test("/parking/quick", test_quick);
+    fixture_test("/parking/slow", test_slow);
+    fixture_test("/parking/shared", test_shared);
+    fixture_test("/parking/held-again", test_held_again);
+    fixture_test("/parking/order", test_order);
+    fixture_test("/parking/destroyed", test_destroyed);
+    fixture_test("/parking/worker-dies", test_worker_dies);
+    fixture_test("/parking/reset", test_reset);
+    fixture_test("/parking/stopped", test_stopped);
+    fixture_test("/parking/probed-before", test_probed_before);
+    fixture_test("/parking/given-up", test_given_up);
+    fixture_test("/parking/full", test_full);
+    fixture_test("/parking/truncated", test_truncated);
     return g_test_run();
 }

@@ -168,9 +168,12 @@ static void test_backing(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_DETACH_BACKING,
         .resource_id = 4,
     };
-    struct virtio_gpu_resource_create_3d create = {
-        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_3D,
+    struct virtio_gpu_resource_create_2d create = {
+        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
         .resource_id = 4,
+        .format = VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
+        .width = 16,
+        .height = 16,
     };
 
     g_assert_cmphex(fixture_ask(f, &attach, sizeof(attach)), ==,
@@ -178,11 +181,6 @@ static void test_backing(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(fixture_ask(f, &create, sizeof(create)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(fixture_ask(f, &detach, sizeof(detach)), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-
-    fake_virgl.attach_iov_result = EINVAL;
-    g_assert_cmphex(fixture_ask(f, &attach, sizeof(attach)), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
-    g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 0);
-    fake_virgl.attach_iov_result = 0;
 
     g_assert_cmphex(fixture_ask(f, &attach, sizeof(attach)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(resource_find(&f->engine, 4)->backing.iov.iov_len, ==, 4 * PAGE);
@@ -209,10 +207,6 @@ static void test_2d(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         .r = {.width = 64, .height = 32},
         .resource_id = 1,
     };
-    struct virtio_gpu_resource_create_3d create_3d = {
-        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_3D,
-        .resource_id = 2,
-    };
 
     g_assert_cmphex(fixture_ask(f, &create, sizeof(create)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(fixture_ask(f, &flush, sizeof(flush)), ==, VIRTIO_GPU_RESP_OK_NODATA);
@@ -221,9 +215,6 @@ static void test_2d(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     flush.r.x = 0xffffffff;
     g_assert_cmphex(fixture_ask(f, &flush, sizeof(flush)), ==,
-                    VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    /* There is no OpenGL here; the real library would crash. */
-    g_assert_cmphex(fixture_ask(f, &create_3d, sizeof(create_3d)), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
 }
 
@@ -255,6 +246,7 @@ static void test_shm_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         .size = f->driver.info.window_bytes,
     };
 
+    fake_virgl.signal_at_once = true;
     fixture_create_context(f, 1);
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     cmd.resource_id = 2;
@@ -431,22 +423,21 @@ static void test_too_late(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    fixture_test("/resource/ids", 0, test_ids);
-    fixture_test("/resource/limit", 0, test_limit);
-    fixture_test("/resource/opaque", 0, test_opaque);
-    fixture_test("/resource/blob-parameters", 0, test_blob_parameters);
-    fixture_test("/resource/backing", CAPSET_VIRGL, test_backing);
-    fixture_test("/resource/2d", 0, test_2d);
-    fixture_test("/resource/attach-detach", 0, test_attach_detach);
-    fixture_test("/resource/shm-limit", 0, test_shm_limit);
-    fixture_test("/resource/shm-limit-with-backing", 0, test_shm_limit_with_backing);
-    fixture_test("/window/map", 0, test_map);
-    fixture_test("/window/errors", 0, test_map_errors);
-    fixture_test("/reset/all", 0, test_reset);
-    fixture_test("/reset/virgl", CAPSET_VENUS | CAPSET_VIRGL, test_reset);
-    fixture_test("/reset/late-fence", 0, test_late_fence);
-    fixture_test("/reset/stale", 0, test_stale);
-    fixture_test("/reset/removed", 0, test_removed);
-    fixture_test("/reset/too-late", 0, test_too_late);
+    fixture_test("/resource/ids", test_ids);
+    fixture_test("/resource/limit", test_limit);
+    fixture_test("/resource/opaque", test_opaque);
+    fixture_test("/resource/blob-parameters", test_blob_parameters);
+    fixture_test("/resource/backing", test_backing);
+    fixture_test("/resource/2d", test_2d);
+    fixture_test("/resource/attach-detach", test_attach_detach);
+    fixture_test("/resource/shm-limit", test_shm_limit);
+    fixture_test("/resource/shm-limit-with-backing", test_shm_limit_with_backing);
+    fixture_test("/window/map", test_map);
+    fixture_test("/window/errors", test_map_errors);
+    fixture_test("/reset/all", test_reset);
+    fixture_test("/reset/late-fence", test_late_fence);
+    fixture_test("/reset/stale", test_stale);
+    fixture_test("/reset/removed", test_removed);
+    fixture_test("/reset/too-late", test_too_late);
     return g_test_run();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* A VM that is saved, and an engine that goes on with it. */
 #include "fixture.h"
+
+#include "capset.h"
 #include "queue.h"
 
 #include "context.h"
@@ -252,6 +254,22 @@ static void test_damaged(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_false(load(f, copy, size, NULL));
 }
 
+/* An image gets its content once, however often a made-up state says so. */
+static void test_content_again(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const size_t transfer = 8 + sizeof(struct virtio_gpu_transfer_to_host_2d);
+    g_autoptr(GByteArray) state = g_byte_array_new();
+    g_autofree uint8_t *last = NULL;
+
+    create_image(f, 5, BGRX, 64);
+    state_save(&f->engine, state);
+    last = g_memdup2(state->data + state->len - transfer, transfer);
+    g_byte_array_append(state, last, (guint)transfer);
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "*: 3 of 4 parts*");
+    g_assert_true(load(f, state->data, state->len, NULL));
+    g_test_assert_expected_messages();
+}
+
 /* A request that reaches the GPU, or makes the host's memory a blob. */
 static void test_forbidden(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -315,6 +333,7 @@ int main(int argc, char **argv)
     add("/state/blobs", test_blobs);
     add("/state/contexts", test_contexts);
     add("/state/damaged", test_damaged);
+    add("/state/content-again", test_content_again);
     add("/state/forbidden", test_forbidden);
     add("/state/goes-on", test_goes_on);
     add("/state/hash", test_hash);

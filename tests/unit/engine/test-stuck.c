@@ -135,7 +135,7 @@ static void test_hangs(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    fixture_test("/stuck/turns", 0, test_turns);
-    fixture_test("/stuck/hangs", 0, test_hangs);
+    fixture_test("/stuck/turns", test_turns);
+    fixture_test("/stuck/hangs", test_hangs);
     return g_test_run();
 }

@@ -6,6 +6,7 @@
 #include "exit_code.h"
 
 #include <glib.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const char *const units[] = {
@@ -112,16 +113,24 @@ static void test_timer_slack(void)
 
 /* Each may use those after it (docs/architecture.md). */
 static const char *const modules[] = {
-    "main",    "loop",     "engine",
-    "queue",   "watch",    "state",
-    "parking", "control",  "resource_commands",
-    "submit",  "transfer", "display",
-    "image",   "window",   "scanout",
-    "painter", "damage",   "capset",
-    "answer",  "hold",     "context",
-    "rings",   "mapping",  "resource",
-    "backing", "fence",    "lifelines",
-    "worker",  "children", "transport",
+    "main",          "loop",         "engine",
+    "queue",         "watch",        "state",
+    "parking",       "control",      "resource_commands",
+    "submit",        "display",      "image",
+    "window",        "scanout",      "painter",
+    "damage",        "capset",
+    "answer",        "hold",         "context",
+    "context_kind",  "mapping",      "resource",
+    "backing",       "fence",        "lifelines",
+    "worker",        "venus_rings",  "credits",
+    "renderer",      "shader_cache", "describe",
+    "vulkan_driver", "sandbox",      "icd_probe",
+    "icd_known",     "icd",           "gpu",          "device",
+    "options",       "poller",       "children",
+    "stream",        "monitor",      "pixels",
+    "guest_log",     "progress",     "stuck",
+    "watchdog",      "exit_code",    "request",
+    "transport",
 };
 
 static void assert_uses_none_before(size_t module)
@@ -140,6 +149,28 @@ static void assert_uses_none_before(size_t module)
     }
 }
 
+static bool is_listed(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(modules); i++) {
+        g_autofree char *file = g_strdup_printf("%s.c", modules[i]);
+
+        if (strcmp(file, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void test_all_modules(void)
+{
+    g_autoptr(GDir) dir = g_dir_open("engine", 0, NULL);
+    const char *name;
+
+    while ((name = g_dir_read_name(dir))) {
+        if (g_str_has_suffix(name, ".c") && !is_listed(name))
+            g_error("engine/%s has no place in the order of the modules", name);
+    }
+}
+
 static void test_modules(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(modules); i++)
@@ -155,6 +186,7 @@ int main(int argc, char **argv)
     g_test_add_func("/units/closed", test_closed);
     g_test_add_func("/units/restarts", test_restarts);
     g_test_add_func("/units/timer-slack", test_timer_slack);
+    g_test_add_func("/modules/all", test_all_modules);
     g_test_add_func("/modules/order", test_modules);
     return g_test_run();
 }

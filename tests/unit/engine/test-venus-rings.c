@@ -3,8 +3,8 @@
 #include "fixture.h"
 
 #include "context.h"
+#include "context_kind.h"
 #include "mesa_ring.h"
-#include "rings.h"
 #include "venus_rings.h"
 #include "watch.h"
 
@@ -71,6 +71,7 @@ static void test_learn(void)
     g_assert_cmpuint(rings.count, ==, 1);
     venus_rings_learn(&rings, mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring));
     g_assert_cmpuint(rings.count, ==, 0);
+    venus_rings_clear(&rings);
 }
 
 /* Cut anywhere, it is not a ring; with an unknown structure in the chain it is not one either. */
@@ -93,17 +94,27 @@ static void test_learn_bad(void)
     g_assert_cmpuint(rings.count, ==, 0);
 }
 
+/* Each is a thread of the worker: there is a limit, and what is destroyed does not count. */
 static void test_many(void)
 {
     uint32_t command[G_N_ELEMENTS(mesa_create_ring)];
+    uint32_t destroy[G_N_ELEMENTS(mesa_destroy_ring)];
     struct venus_rings rings = {0};
 
     memcpy(command, mesa_create_ring, sizeof(command));
-    for (uint32_t id = 0; id < VENUS_RINGS_MAX + 10; id++) {
+    memcpy(destroy, mesa_destroy_ring, sizeof(destroy));
+    for (uint32_t id = 0; id < VENUS_RINGS_MAX; id++) {
         command[2] = id;
-        venus_rings_learn(&rings, command, G_N_ELEMENTS(command));
+        g_assert_true(venus_rings_learn(&rings, command, G_N_ELEMENTS(command)));
     }
+    command[2] = VENUS_RINGS_MAX;
+    g_assert_false(venus_rings_learn(&rings, command, G_N_ELEMENTS(command)));
     g_assert_cmpuint(rings.count, ==, VENUS_RINGS_MAX);
+    destroy[2] = 7;
+    g_assert_true(venus_rings_learn(&rings, destroy, G_N_ELEMENTS(destroy)));
+    g_assert_true(venus_rings_learn(&rings, command, G_N_ELEMENTS(command)));
+    g_assert_cmpuint(rings.count, ==, VENUS_RINGS_MAX);
+    venus_rings_clear(&rings);
 }
 
 static void assert_patched(uint32_t timeout, size_t words, uint32_t expected)
@@ -181,7 +192,7 @@ static void assert_rest(struct fixture *f, uint32_t tail, uint32_t status, bool 
     control[MESA_RING_STATUS] = status;
     fake_virgl.map_content = control;
     fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
-    g_assert_cmpint(rings_rest(&f->engine, context->serial, &context->rings), ==, rest);
+    g_assert_cmpint(context->kind->rest(&f->engine, context), ==, rest);
     if (rest)
         g_assert_true(watch_contexts(&f->engine));
     fake_virgl.map_content = NULL;
@@ -225,6 +236,32 @@ static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_log_set_fatal_mask(G_LOG_DOMAIN, before);
 }
 
+/* A program that makes ring after ring is ended, and no other. */
+static void test_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct {
+        struct virtio_gpu_cmd_submit cmd;
+        uint32_t words[G_N_ELEMENTS(mesa_create_ring)];
+    } request = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 1},
+                         .size = sizeof(mesa_create_ring)}};
+
+    fixture_create_context(f, 1);
+    fixture_create_context(f, 2);
+    fake_virgl.signal_at_once = true;
+    memcpy(request.words, mesa_create_ring, sizeof(mesa_create_ring));
+    for (uint32_t id = 0; id < VENUS_RINGS_MAX; id++) {
+        request.words[2] = id;
+        g_assert_cmphex(fixture_ask(f, &request, sizeof(request)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    }
+    request.words[2]++;
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "context 1: *1024 rings*");
+    g_assert_cmphex(fixture_ask(f, &request, sizeof(request)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    g_test_assert_expected_messages();
+    g_assert_false(context_alive(&f->engine, 1));
+    g_assert_true(context_alive(&f->engine, 2));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -234,6 +271,7 @@ int main(int argc, char **argv)
     g_test_add_func("/venus-rings/learn-bad", test_learn_bad);
     g_test_add_func("/venus-rings/many", test_many);
     g_test_add_func("/venus-rings/patch", test_patch);
-    fixture_test("/venus-rings/context", 0, test_context);
+    fixture_test("/venus-rings/context", test_context);
+    fixture_test("/venus-rings/limit", test_limit);
     return g_test_run();
 }

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "fixture.h"
 
-#include "capset.h"
 #include "renderer.h"
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void no_global_fence(void *session G_GNUC_UNUSED, uint32_t id G_GNUC_UNUSED)
-{
-    g_assert_not_reached();
-}
-
 void fixture_set_up(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    static const struct renderer_events events = {session_fence_done, no_global_fence};
     g_autoptr(GError) error = NULL;
     int fds[2];
 
@@ -23,8 +16,9 @@ void fixture_set_up(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     f->client = fds[0];
     f->guard = fds[1];
     fake_virgl_init();
+    fake_virgl.may_block = true;
     session_init(&f->session, f->guard);
-    g_assert_true(renderer_start(&events, &f->session, CAPSET_VENUS, NULL, &error));
+    g_assert_true(renderer_start(session_fence_done, &f->session, &error));
     g_assert_no_error(error);
 }
 
