@@ -19,10 +19,13 @@
 /**
  * struct blob
  * @shm_bytes: 0: memory of the GPU, which the governor counts
+ * @map, @map_size: a ring's memory; NULL: it is not mapped
  * @kept: its number of the keeper's; 0: the keeper does not have it
  */
 struct blob {
     uint64_t shm_bytes;
+    void *map;
+    uint64_t map_size;
     uint32_t kept;
 };
 
@@ -34,6 +37,7 @@ static bool refuse(struct session *session, const char *why)
 {
     const uint32_t none = 0;
     int fds[2];
+    bool ok;
 
     if (!session->refused)
         g_message("a client, %s, is refused memory: %s", session->name, why);
@@ -41,7 +45,9 @@ static bool refuse(struct session *session, const char *why)
     if (pipe2(fds, O_CLOEXEC) < 0)
         return session_fail(session, "there are no descriptors left");
     close(fds[1]);
-    return session_answer_fd(session, VTEST_RESOURCE_CREATE_BLOB, &none, 1, fds[0]);
+    ok = session_answer_fd(session, VTEST_RESOURCE_CREATE_BLOB, &none, 1, fds[0]);
+    close(fds[0]);
+    return ok;
 }
 
 /* No benign client requests this. */
@@ -124,6 +130,7 @@ bool session_create_blob(struct session *session, const uint32_t *data,
     const char *why = fault ? NULL : find_limit(session, shm_bytes);
     struct blob *blob;
     uint32_t id;
+    bool ok;
     int fd;
 
     if (fault)
@@ -141,7 +148,26 @@ bool session_create_blob(struct session *session, const uint32_t *data,
     blob->shm_bytes = shm_bytes;
     session->shm_bytes += shm_bytes;
     virgl_renderer_ctx_attach_resource((int)SESSION_CONTEXT, (int)id);
-    return session_answer_fd(session, VTEST_RESOURCE_CREATE_BLOB, &id, 1, fd);
+    ok = session_answer_fd(session, VTEST_RESOURCE_CREATE_BLOB, &id, 1, fd);
+    close(fd);
+    return ok;
+}
+
+static void blob_unmap(struct blob *blob, uint32_t id)
+{
+    if (blob->map)
+        virgl_renderer_resource_unmap(id);
+    blob->map = NULL;
+}
+
+void session_unmap_blobs(struct session *session)
+{
+    for (uint32_t id = 1; id <= session->blobs.items->len; id++) {
+        struct blob *blob = slots_find(&session->blobs, id);
+
+        if (blob)
+            blob_unmap(blob, id);
+    }
 }
 
 bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t words G_GNUC_UNUSED)
@@ -154,16 +180,19 @@ bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t 
     if (!blob)
         return session_fail(session, "it returns a blob that it does not have");
     session->shm_bytes -= blob->shm_bytes;
+    blob_unmap(blob, data[0]);
     virgl_renderer_resource_unref(data[0]);
     return !blob->kept || session_fence(session, 0, none, blob->kept);
 }
 
 void *session_map_shm(struct session *session, uint32_t id, uint64_t *size)
 {
-    const struct blob *blob = slots_find(&session->blobs, id);
-    void *memory;
+    struct blob *blob = slots_find(&session->blobs, id);
 
-    if (!blob || !blob->shm_bytes || virgl_renderer_resource_map(id, &memory, size) != 0)
+    if (!blob || !blob->shm_bytes)
         return NULL;
-    return memory;
+    if (!blob->map && virgl_renderer_resource_map(id, &blob->map, &blob->map_size) != 0)
+        blob->map = NULL;
+    *size = blob->map_size;
+    return blob->map;
 }

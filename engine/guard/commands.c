@@ -8,6 +8,7 @@
 
 #include <linux/virtio_gpu.h>
 #include <string.h>
+#include <unistd.h>
 #include <virglrenderer.h>
 
 #define MAX_WORDS    (GUARD_MAX_MESSAGE / (uint32_t)sizeof(uint32_t))
@@ -151,13 +152,19 @@ static bool do_sync_wait(struct session *session, const uint32_t *data, uint32_t
         .count = (words - WAIT_HEADER) / VTEST_SYNC_ENTRY_WORDS,
     };
     const char *fault = NULL;
+    bool fresh, ok;
     int fd;
 
     if ((words - WAIT_HEADER) % VTEST_SYNC_ENTRY_WORDS || (data[0] & ~VTEST_SYNC_WAIT_ANY))
         return fail(session, "its wait for syncs has a wrong form");
-    fd = sync_wait(&session->syncs, entries, data[0] & VTEST_SYNC_WAIT_ANY, data[1], &fault);
-    return fd >= 0 ? session_answer_fd(session, VTEST_SYNC_WAIT, NULL, 0, fd)
-                   : fail(session, fault);
+    fd =
+        sync_wait(&session->syncs, entries, data[0] & VTEST_SYNC_WAIT_ANY, data[1], &fresh, &fault);
+    if (fd < 0)
+        return fail(session, fault);
+    ok = session_answer_fd(session, VTEST_SYNC_WAIT, NULL, 0, fd);
+    if (fresh)
+        close(fd);
+    return ok;
 }
 
 /* The command that must have come before. */

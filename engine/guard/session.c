@@ -89,6 +89,7 @@ void session_clear(struct session *session)
     if (session->context)
         virgl_renderer_context_destroy(SESSION_CONTEXT);
     unwatch_worker(session);
+    session_unmap_blobs(session);
     for (uint32_t id = 1; id <= session->blobs.items->len; id++) {
         if (slots_find(&session->blobs, id))
             virgl_renderer_resource_unref(id);
@@ -97,6 +98,7 @@ void session_clear(struct session *session)
     sync_table_clear(&session->syncs);
     keeper_session_clear(&session->keeper);
     wire_clear(&session->wire);
+    venus_rings_clear(&session->rings);
     g_free(session->data);
     g_free(session->fault);
 }
@@ -139,10 +141,8 @@ bool session_answer_fd(struct session *session, uint32_t command, const uint32_t
 {
     size_t size;
     g_autofree uint32_t *answer = new_answer(command, data, words, &size);
-    bool ok = wire_write_fd(&session->wire, answer, size, fd);
 
-    close(fd);
-    return ok;
+    return wire_write_fd(&session->wire, answer, size, fd);
 }
 
 void session_fence_done(void *data, uint32_t ctx_id G_GNUC_UNUSED, uint32_t ring_idx, uint64_t id)

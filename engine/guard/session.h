@@ -70,7 +70,7 @@ void session_clear(struct session *session);
  */
 bool session_run(struct session *session);
 
-/* As of struct renderer_events. */
+/* A renderer_fence. */
 void session_fence_done(void *session, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);
 
 /* For handlers of commands. Ends the session: returns false. */
@@ -80,9 +80,11 @@ bool session_fail(struct session *session, const char *format, ...) G_GNUC_PRINT
 bool session_answer(struct session *session, uint32_t command, const uint32_t *data,
                     uint32_t words);
 
-/* The same, with a descriptor; it is closed here. */
+/* The same, with a descriptor, which stays the caller's. */
 bool session_answer_fd(struct session *session, uint32_t command, const uint32_t *data,
                        uint32_t words, int fd);
+
+void session_unmap_blobs(struct session *session);
 
 /* Handlers: @data has @words words, a number that the table of commands allows. */
 bool session_create_blob(struct session *session, const uint32_t *data, uint32_t words);
@@ -101,8 +103,8 @@ bool session_rests(struct session *session);
 void session_watch_worker(struct session *session);
 
 /*
- * Maps a blob that is plain shared memory; NULL: it is another kind, or cannot be mapped. To be
- * unmapped.
+ * A blob that is plain shared memory, mapped until the client returns it; NULL: it is another kind,
+ * or cannot be mapped.
  */
 void *session_map_shm(struct session *session, uint32_t id, uint64_t *size);
 

@@ -5,6 +5,9 @@
 
 #include <virglrenderer.h>
 
+/* A worker takes commands in one packet of a socket, which has room for 208 KiB. */
+#define SUBMIT_MAX_WORDS ((200u << 10) / sizeof(uint32_t))
+
 #define BATCH_WORDS (sizeof(struct vtest_batch) / sizeof(uint32_t))
 
 static bool is_inside(uint64_t offset, uint64_t size, uint32_t words)
@@ -29,9 +32,9 @@ static void *map_ring(void *session, uint32_t resource, uint64_t *size)
     return session_map_shm(session, resource, size);
 }
 
-static void unmap_ring(void *session G_GNUC_UNUSED, uint32_t resource)
+/* A ring is looked at with each wait for it, so it stays mapped. */
+static void unmap_ring(void *session G_GNUC_UNUSED, uint32_t resource G_GNUC_UNUSED)
 {
-    virgl_renderer_resource_unmap(resource);
 }
 
 static void send_commands(void *session G_GNUC_UNUSED, uint32_t *commands, uint32_t words)
@@ -62,6 +65,21 @@ void session_wake_rings(struct session *session, bool said)
     session->woken = true;
 }
 
+/* A wait for a ring that is over need not wake the worker (venus_rings.h). */
+static bool submit_commands(struct session *session, uint32_t *commands, uint32_t words)
+{
+    if (words == 0 ||
+        venus_rings_wait_is_over(&session->rings, commands, words, &ring_access, session))
+        return true;
+    if (words > SUBMIT_MAX_WORDS)
+        return session_fail(session, "it sends %u words of commands at once", words);
+    venus_rings_patch(commands, words);
+    if (!venus_rings_learn(&session->rings, commands, words))
+        return session_fail(session, "it makes more than %u rings", VENUS_RINGS_MAX);
+    return virgl_renderer_submit_cmd(commands, (int)SESSION_CONTEXT, (int)words) == 0 ||
+           session_fail(session, "its render worker does not take commands");
+}
+
 static bool submit_batch(struct session *session, const struct vtest_batch *batch,
                          const uint32_t *data)
 {
@@ -72,11 +90,8 @@ static bool submit_batch(struct session *session, const struct vtest_batch *batc
     uint32_t *commands = (uint32_t *)data + batch->cmd_offset; /* in the session's own copy */
     const char *fault = NULL;
 
-    venus_rings_patch(commands, batch->cmd_size);
-    if (batch->cmd_size &&
-        virgl_renderer_submit_cmd(commands, (int)SESSION_CONTEXT, (int)batch->cmd_size) != 0)
-        return session_fail(session, "its render worker does not take commands");
-    venus_rings_learn(&session->rings, commands, batch->cmd_size);
+    if (!submit_commands(session, commands, batch->cmd_size))
+        return false;
     if (batch->sync_count == 0)
         return true;
     if (batch->flags & VTEST_SUBMIT_RING_IDX)

@@ -20,6 +20,7 @@ struct sync_table {
     GQueue fences;
     uint64_t last_fence;
     uint32_t entries; /* syncs that waits and fences name */
+    int reached;      /* a pipe with data and no writer; -1: none was needed yet */
 };
 
 /* Syncs and their target values, in the protocol's form: three words each. */
@@ -40,13 +41,14 @@ bool sync_read(struct sync_table *table, uint32_t id, uint64_t *value, const cha
 bool sync_write(struct sync_table *table, struct sync_entries entries, const char **fault);
 
 /*
- * Returns the read end of a pipe, owned by the caller. It has data as soon as all of the syncs, or
+ * Returns the read end of a pipe; @fresh: the caller has to close it, otherwise it is the table's,
+ * for all waits that are over when they come. It has data as soon as all of the syncs, or
  * with @any one of them, have reached their values, and hangs up without data if this process ends
  * before. Mesa takes that for a lost device. After @timeout ms nobody reads any more; more than
  * INT32_MAX: forever. -1 with @fault set.
  */
 int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, uint32_t timeout,
-              const char **fault);
+              bool *fresh, const char **fault);
 
 /*
  * A fence that advances syncs when it is done. Returns its number for virglrenderer, by which it

@@ -451,13 +451,22 @@ static void make_ring(struct fixture *f)
     g_assert_cmpuint(fake_virgl.submitted_words[MESA_RING_IDLE_TIMEOUT], ==, 20000000);
 }
 
+/* What the worker and its client write there. */
+static void set_control(struct fixture *f, const uint32_t *control)
+{
+    uint64_t size;
+    void *memory = session_map_shm(&f->session, 1, &size);
+
+    g_assert_nonnull(memory);
+    memcpy(memory, control, MESA_RING_CONTROL_WORDS * sizeof(*control));
+}
+
 static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_TAIL] = 80, [MESA_RING_STATUS] = 1};
 
     make_ring(f);
-    fake_virgl.map_content = control;
-    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    set_control(f, control);
     g_test_expect_message(G_LOG_DOMAIN, G_LOG_LEVEL_MESSAGE, "*woken");
     g_assert_true(session_probe(&f->session, true));
     g_test_assert_expected_messages();
@@ -465,6 +474,7 @@ static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
                     sizeof(mesa_notify_ring));
     fake_virgl.submitted = -1;
     control[MESA_RING_STATUS] = 0;
+    set_control(f, control);
     g_assert_true(session_probe(&f->session, true));
     g_assert_cmpint(fake_virgl.submitted, ==, -1);
 }
@@ -475,12 +485,27 @@ static void test_wake_in_time(struct fixture *f, gconstpointer data G_GNUC_UNUSE
     uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_TAIL] = 80, [MESA_RING_STATUS] = 1};
 
     make_ring(f);
-    fake_virgl.map_content = control;
-    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    set_control(f, control);
     fake_virgl.submitted = -1;
     g_assert_true(session_probe(&f->session, false)); /* a message would be fatal */
     g_assert_cmpint(fake_virgl.submitted, ==, G_N_ELEMENTS(mesa_notify_ring));
     g_assert_false(f->session.woken);
+}
+
+/* A wait for a ring that has come to that point is not sent; any other is. */
+static void test_wait_over(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_HEAD] = 80};
+    uint32_t submit[7 + 6] = {1, 0, 7, 6, 7, 0, 0, 253, 0, 0x2c03ff80, 0x55a1, 80, 0};
+
+    make_ring(f);
+    set_control(f, control);
+    fake_virgl.submitted = -1;
+    g_assert_true(session_submit(&f->session, submit, G_N_ELEMENTS(submit)));
+    g_assert_cmpint(fake_virgl.submitted, ==, -1);
+    submit[11] = 81;
+    g_assert_true(session_submit(&f->session, submit, G_N_ELEMENTS(submit)));
+    g_assert_cmpint(fake_virgl.submitted, ==, 6);
 }
 
 /* Silence, as if @session had waited for so long that it looks again. */
@@ -503,12 +528,12 @@ static void test_rest(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     make_ring(f);
     g_assert_cmpint(session->wire.idle_ms, >, 0);
     g_assert_false(session->rests);
-    fake_virgl.map_content = control;
-    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    set_control(f, control);
     for (int i = 0; i < 4; i++)
         be_idle(session);
     g_assert_cmpint(session->wire.idle_ms, >, 0);
     control[MESA_RING_STATUS] = 1;
+    set_control(f, control);
     be_idle(session);
     g_assert_cmpint(session->wire.idle_ms, >, 0);
     be_idle(session);
@@ -643,6 +668,7 @@ int main(int argc, char **argv)
     guard_test("/session/wake", test_wake);
     guard_test("/session/wake-in-time", test_wake_in_time);
     guard_test("/session/rest", test_rest);
+    guard_test("/session/wait-over", test_wait_over);
     guard_test("/session/no-name", test_no_name);
     guard_test("/session/long-name", test_long_name);
     guard_test("/session/descriptors", test_descriptors);

@@ -37,10 +37,11 @@ static uint64_t value_of(struct syncs *s, uint32_t id)
 
 static int wait_for(struct syncs *s, bool any, uint32_t timeout, struct sync_entries entries)
 {
-    int fd = sync_wait(&s->table, entries, any, timeout, &s->fault);
+    bool fresh;
+    int fd = sync_wait(&s->table, entries, any, timeout, &fresh, &s->fault);
 
     g_assert_cmpint(fd, >=, 0);
-    return fd;
+    return fresh ? fd : dup(fd);
 }
 
 static void test_values(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
@@ -134,6 +135,7 @@ static void test_room(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t id = sync_create(&s->table, 0, &s->fault);
     g_autofree int *fds = g_new(int, GUARD_MAX_WAITS);
+    bool fresh;
 
     for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++)
         fds[i] = wait_for(s, false, i == 1 ? 0 : UINT32_MAX, ENTRIES(id, 1, 0));
@@ -141,10 +143,27 @@ static void test_room(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     close(fds[0]);
     fds[0] = wait_for(s, false, UINT32_MAX, ENTRIES(id, 1, 0));
     fds[1] = wait_for(s, false, UINT32_MAX, ENTRIES(id, 1, 0));
-    g_assert_cmpint(sync_wait(&s->table, ENTRIES(id, 1, 0), false, 0, &s->fault), ==, -1);
+    g_assert_cmpint(sync_wait(&s->table, ENTRIES(id, 1, 0), false, 0, &fresh, &s->fault), ==, -1);
     g_assert_cmpstr(s->fault, ==, "it waits for too many syncs");
     for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++)
         close(fds[i]);
+}
+
+/* Waits that are over when they come have one pipe, which also knows nothing of others. */
+static void test_reached(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 5, &s->fault);
+    bool fresh;
+    int first = sync_wait(&s->table, ENTRIES(id, 5, 0), false, 0, &fresh, &s->fault);
+
+    g_assert_false(fresh);
+    g_assert_true(fixture_is_ready(first));
+    g_assert_cmpint(sync_wait(&s->table, ENTRIES(id, 4, 0), false, 0, &fresh, &s->fault), ==,
+                    first);
+    g_assert_cmpint(s->table.waits.length, ==, 0);
+    g_assert_cmpint(sync_wait(&s->table, ENTRIES(id + 1, 4, 0), false, 0, &fresh, &s->fault), ==,
+                    -1);
+    g_assert_cmpstr(s->fault, ==, "it names a sync that it does not have");
 }
 
 static void test_limits(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
@@ -152,11 +171,14 @@ static void test_limits(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     uint32_t id = sync_create(&s->table, 0, &s->fault);
     g_autofree uint32_t *words = g_new0(uint32_t, (GUARD_MAX_SYNC_ENTRIES + 1) * 3);
     struct sync_entries many = {words, GUARD_MAX_SYNC_ENTRIES + 1};
+    bool fresh;
 
     for (uint32_t i = 0; i <= GUARD_MAX_SYNC_ENTRIES; i++)
         words[i * 3] = id;
     g_assert_cmpuint(sync_fence_begin(&s->table, 0, many, &s->fault), ==, 0);
-    g_assert_cmpint(sync_wait(&s->table, many, false, 0, &s->fault), ==, -1);
+    words[1] = 1; /* not reached */
+    g_assert_cmpint(sync_wait(&s->table, many, false, 0, &fresh, &s->fault), ==, -1);
+    words[1] = 0;
     g_assert_false(sync_write(&s->table, many, &s->fault));
     many.count--;
     g_assert_cmpuint(sync_fence_begin(&s->table, 0, many, &s->fault), !=, 0);
@@ -185,5 +207,6 @@ int main(int argc, char **argv)
     sync_test("/sync/fences", test_fences);
     sync_test("/sync/room", test_room);
     sync_test("/sync/limits", test_limits);
+    sync_test("/sync/reached", test_reached);
     return g_test_run();
 }
