@@ -48,6 +48,10 @@ int vgpu_object_init(struct vgpu *vgpu)
 	vgpu_window_init(vgpu);
 	vgpu_engine_init(vgpu);
 
+	/* A queue's name is short; these are the first digits of the UUID. */
+	vgpu->work = alloc_ordered_workqueue("vgpu-%.8s", WQ_FREEZABLE, dev_name(vgpu->vdev.dev));
+	if (!vgpu->work)
+		return -ENOMEM;
 	vgpu->table = kvcalloc(VGPU_VQ_MAX_DESCS, sizeof(*vgpu->table), GFP_KERNEL);
 	vgpu->chain = kzalloc(sizeof(*vgpu->chain), GFP_KERNEL);
 	vgpu->bounce = kvmalloc(VGPU_BOUNCE_SIZE, GFP_KERNEL);
@@ -67,6 +71,7 @@ err_free:
 	kvfree(vgpu->bounce);
 	kfree(vgpu->chain);
 	kvfree(vgpu->table);
+	destroy_workqueue(vgpu->work);
 	return ret;
 }
 
@@ -77,6 +82,7 @@ void vgpu_object_fini(struct vgpu *vgpu)
 	flush_work(&vgpu->revoke_work);
 	flush_work(&vgpu->lost_work);
 	cancel_delayed_work_sync(&vgpu->answer_work);
+	destroy_workqueue(vgpu->work);
 	vgpu_window_fini(vgpu);
 	vgpu_blank_drop_all(vgpu);
 	vgpu_anon_inodes_free(vgpu);

@@ -341,6 +341,9 @@ struct vgpu_stats {
  * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that
  * none drowns another's
  * @tell_limit, @tell_work: see vgpu_device_tell()
+ * @work: ordered worker, for what takes too long under @lock. Its items do not wait for the engine,
+ *	and do not drop the last reference to the vGPU, whose end waits for them. It is frozen while
+ *	the machine sleeps. Reclaim does not wait for it, so it has no rescuer (WQ_MEM_RECLAIM).
  */
 struct vgpu {
 	struct vfio_device vdev;
@@ -392,6 +395,7 @@ struct vgpu {
 	struct ratelimit_state log_limit;
 	struct ratelimit_state tell_limit;
 	struct delayed_work tell_work;
+	struct workqueue_struct *work;
 
 	struct inode *window_inode;
 	struct inode *pins_inode;
