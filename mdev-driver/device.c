@@ -16,7 +16,7 @@
 
 static unsigned int vgpu_reset_timeout_ms = 10000;
 module_param_named(reset_timeout_ms, vgpu_reset_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost, and a VM that is saved for its state");
+MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost, a guest for its memory, and a VM that is saved for its state");
 
 unsigned int vgpu_device_patience_ms(void)
 {

@@ -13,9 +13,12 @@ static int __init vgpu_init(void)
 {
 	int ret;
 
-	ret = vgpu_engine_class_init();
+	ret = vgpu_windows_init();
 	if (ret)
 		return ret;
+	ret = vgpu_engine_class_init();
+	if (ret)
+		goto err_windows;
 	ret = mdev_register_driver(&vgpu_mdev_driver);
 	if (ret)
 		goto err_engine;
@@ -33,6 +36,8 @@ err_driver:
 	mdev_unregister_driver(&vgpu_mdev_driver);
 err_engine:
 	vgpu_engine_class_exit();
+err_windows:
+	vgpu_windows_exit();
 	return ret;
 }
 
@@ -42,6 +47,7 @@ static void __exit vgpu_exit(void)
 	vgpu_gpus_exit();
 	mdev_unregister_driver(&vgpu_mdev_driver);
 	vgpu_engine_class_exit();
+	vgpu_windows_exit();
 }
 
 module_init(vgpu_init);

@@ -184,7 +184,9 @@ struct vgpu_mem {
  * @blanks: pages shown where nothing is published, by page index: see blank.c; under vgpu->map_lock
  * @nblanks, @blank_next: their number, and where to search for the next one to reuse
  * @opens: counts the VMMs that have opened the device; changes also take vgpu->map_lock
- * @found: notes of faults that will be repeated, see window_fault.c; under vgpu->map_lock
+ * @look_ups, @look_up_wait, @look_up_work: pages that faults wait for, see window_look.c; the list is
+ *	under vgpu->map_lock
+ * @gpu_at_work: the worker waits for the GPU's driver
  * @reaped, @reap_work: ranges that nobody can access any more; under vgpu->map_lock
  */
 struct vgpu_window {
@@ -196,7 +198,10 @@ struct vgpu_window {
 	u32 nblanks;
 	unsigned long blank_next;
 	u64 opens;
-	struct list_head found;
+	struct list_head look_ups;
+	wait_queue_head_t look_up_wait;
+	struct work_struct look_up_work;
+	bool gpu_at_work;
 	struct list_head reaped;
 	struct work_struct reap_work;
 };
@@ -539,9 +544,15 @@ void vgpu_mem_release_all(struct vgpu *vgpu);
 void vgpu_mem_end_epoch(struct vgpu *vgpu);
 int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
-/* window.c: the host-visible window; window_fault.c: how a VMM gets it */
+/*
+ * window.c: the host-visible window; window_look.c: what the engine has there; window_fault.c: how a
+ * VMM gets it
+ */
+int vgpu_windows_init(void);
+void vgpu_windows_exit(void);
 void vgpu_window_init(struct vgpu *vgpu);
 void vgpu_window_fini(struct vgpu *vgpu);
+void vgpu_window_look_up_work(struct work_struct *work);
 void vgpu_window_open(struct vgpu *vgpu);
 struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_range *arg);
 void vgpu_range_discard(struct vgpu_range *range);

@@ -2,13 +2,15 @@
 /*
  * The host-visible window: memory of the engine, faulted straight into the guest.
  *
- * A published range is only a promise. Pages are looked up when the guest touches them:
+ * A published range is only a promise. Its pages are looked up when the guest touches them, and
+ * entered in the range's table. An MMU interval notifier takes out of the table, and out of the
+ * guest, what changes in the engine:
  *
- *   - shared memory (memfd): pinned, and kept when the engine dies, until the guest resets the
+ *   - shared memory (memfd) is pinned, and kept when the engine dies, until the guest resets the
  *     device, so that rings stay readable;
- *   - device memory (dma-buf, DRM): the PTE of the engine is followed, under an MMU interval
- *     notifier that zaps. Nothing is kept, so that what the GPU's driver moves or recycles is gone
- *     from the guest before it is gone from the engine.
+ *   - of device memory (dma-buf, DRM) the PTEs of the engine are followed. What the GPU's driver moves
+ *     or recycles is gone from the guest before it is gone from the engine. The file is held, and
+ *     with it the memory, only while the engine lives.
  *
  * The VMA is VM_IO | VM_MIXEDMAP with special PTEs. KVM follows PTEs of VM_IO mappings by itself.
  * VFIO's type1 takes pages by get_user_pages(), which special PTEs refuse, or else bare PFNs, but
@@ -26,6 +28,13 @@
 #include "window_range.h"
 
 #define VGPU_WINDOW_MAX_RANGES	16384
+
+/*
+ * Of look-ups and of reaping, an item of each for every vGPU. Not vgpu->work: an engine can hold up
+ * both, and a reset must not wait for that. A look-up holds its vGPU, so that nobody who closes or
+ * removes one waits for it.
+ */
+static struct workqueue_struct *vgpu_window_wq;
 
 static void vgpu_window_zap(struct vgpu *vgpu, u64 offset, u64 size)
 {
@@ -73,13 +82,23 @@ static int vgpu_range_insert(struct vgpu *vgpu, struct vgpu_range *range)
 	return 0;
 }
 
+static u64 vgpu_range_pieces(const struct vgpu_range *range)
+{
+	u64 last = range->offset + range->size - 1;
+
+	return (last >> PMD_SHIFT) - (range->offset >> PMD_SHIFT) + 1;
+}
+
 static void vgpu_range_free(struct kref *kref)
 {
 	struct vgpu_range *range = container_of(kref, struct vgpu_range, kref);
+	u64 i;
 
+	for (i = 0; i < vgpu_range_pieces(range); i++)
+		kfree(range->table[i]);
+	kvfree(range->table);
 	mmdrop(range->mm);
 	fput(range->file);
-	kvfree(range->pages);
 	kfree(range);
 }
 
@@ -88,17 +107,66 @@ void vgpu_range_put(struct vgpu_range *range)
 	kref_put(&range->kref, vgpu_range_free);
 }
 
-/* Releases the pinned pages of [first, first + count). They are not mapped any more. */
-static void vgpu_range_unpin(struct vgpu_range *range, u64 first, u64 count)
+int vgpu_range_prepare(struct vgpu_range *range, u64 offset)
 {
-	u64 i;
+	unsigned long **slot = vgpu_range_piece(range, offset), *piece;
+	u64 size = vgpu_range_piece_end(range, offset) - vgpu_range_piece_start(range, offset);
 
-	if (!range->pages)
-		return;
-	for (i = first; i < first + count; i++) {
-		if (range->pages[i])
-			unpin_user_page(range->pages[i]);
-		range->pages[i] = NULL;
+	if (READ_ONCE(*slot))
+		return 0;
+	piece = kcalloc(size >> PAGE_SHIFT, sizeof(*piece), GFP_KERNEL_ACCOUNT);
+	if (!piece)
+		return -ENOMEM;
+	if (cmpxchg(slot, NULL, piece))
+		kfree(piece);
+	return 0;
+}
+
+/*
+ * Takes what the table says of [@start, @end) back. Pinned pages are only marked, because the guest
+ * may still have them: a guest that polls its ring faults between the zap and the unpinning, and must
+ * not get that page again. One piece at a time, because faults of all other pages wait meanwhile.
+ */
+static void vgpu_range_forget(struct vgpu_range *range, u64 start, u64 end)
+{
+	u64 at, next;
+
+	for (at = start; at < end; at = next) {
+		unsigned long *entry = vgpu_range_entry(range, at), *last;
+
+		next = min(vgpu_range_piece_end(range, at), end);
+		if (!entry)
+			continue;
+		mutex_lock(&range->vgpu->map_lock);
+		for (last = entry + ((next - at) >> PAGE_SHIFT); entry < last; entry++)
+			if (range->kind == VGPU_RANGE_SHMEM && *entry & VGPU_ENTRY_PRESENT)
+				*entry |= VGPU_ENTRY_LEAVING;
+			else
+				*entry = 0;
+		mutex_unlock(&range->vgpu->map_lock);
+	}
+}
+
+/* Unpins the marked pages of [@start, @end), which are not mapped any more. */
+static void vgpu_range_unpin(struct vgpu_range *range, u64 start, u64 end)
+{
+	u64 at, next;
+
+	for (at = start; at < end && range->kind == VGPU_RANGE_SHMEM; at = next) {
+		unsigned long *entry = vgpu_range_entry(range, at), *last;
+
+		next = min(vgpu_range_piece_end(range, at), end);
+		if (!entry)
+			continue;
+		mutex_lock(&range->vgpu->map_lock);
+		for (last = entry + ((next - at) >> PAGE_SHIFT); entry < last; entry++) {
+			if (!(*entry & VGPU_ENTRY_LEAVING))
+				continue;
+			unpin_user_page(pfn_to_page(vgpu_entry_pfn(*entry)));
+			*entry = 0;
+		}
+		mutex_unlock(&range->vgpu->map_lock);
+		cond_resched();
 	}
 }
 
@@ -109,7 +177,8 @@ static void vgpu_range_unpin(struct vgpu_range *range, u64 first, u64 count)
 static void vgpu_range_reap(struct vgpu_range *range)
 {
 	mmu_interval_notifier_remove(&range->notifier);
-	vgpu_range_unpin(range, 0, range->size >> PAGE_SHIFT);
+	vgpu_range_forget(range, range->offset, range->offset + range->size);
+	vgpu_range_unpin(range, range->offset, range->offset + range->size);
 	vgpu_range_put(range);
 }
 
@@ -131,20 +200,20 @@ static void vgpu_range_remove(struct vgpu_range *range)
 	struct vgpu *vgpu = range->vgpu;
 
 	mutex_lock(&vgpu->map_lock);
-	range->dead = true;
+	WRITE_ONCE(range->dead, true);
 	rb_erase(&range->node, &vgpu->window.ranges);
 	vgpu->window.nranges--;
 	vgpu->window.published_bytes -= range->size;
 	mutex_unlock(&vgpu->map_lock);
+	wake_up_all(&vgpu->window.look_up_wait);
 
 	vgpu_window_zap(vgpu, range->offset, range->size);
 
-	vgpu_window_forget_found(vgpu, range);
 	mutex_lock(&vgpu->map_lock);
 	range->zapped = true;
 	list_add_tail(&range->reap, &vgpu->window.reaped);
 	mutex_unlock(&vgpu->map_lock);
-	queue_work(system_unbound_wq, &vgpu->window.reap_work);
+	queue_work(vgpu_window_wq, &vgpu->window.reap_work);
 }
 
 /*
@@ -157,8 +226,8 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 				  const struct mmu_notifier_range *event, unsigned long seq)
 {
 	struct vgpu_range *range = container_of(notifier, struct vgpu_range, notifier);
-	unsigned long start = max(event->start, range->addr);
-	unsigned long end = min_t(unsigned long, event->end, range->addr + range->size);
+	u64 start = range->offset + (max(event->start, range->addr) - range->addr);
+	u64 end = range->offset + min_t(u64, event->end - range->addr, range->size);
 	struct vgpu *vgpu = range->vgpu;
 	bool zap;
 
@@ -168,12 +237,16 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 	mutex_lock(&vgpu->map_lock);
 	mmu_interval_set_seq(notifier, seq);
 	if (event->event == MMU_NOTIFY_RELEASE)
-		range->orphan = true;
+		WRITE_ONCE(range->orphan, true);
 	zap = !range->zapped && (!range->orphan || range->kind == VGPU_RANGE_DEVICE);
-	range->leaving += zap;
 	mutex_unlock(&vgpu->map_lock);
+	if (event->event == MMU_NOTIFY_RELEASE)
+		wake_up_all(&vgpu->window.look_up_wait);
 	if (!zap)
 		return true;
+
+	/* Nothing is entered again meanwhile: a look-up sees the sequence change. */
+	vgpu_range_forget(range, start, end);
 
 	/*
 	 * Zapping calls the VMM's notifiers from the engine's, and the engine's may have been called
@@ -182,17 +255,10 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 	 */
 	lockdep_assert_not_held(&vgpu->window_inode->i_mapping->i_mmap_rwsem);
 	lockdep_off();
-	vgpu_window_zap(vgpu, range->offset + (start - range->addr), end - start);
+	vgpu_window_zap(vgpu, start, end - start);
 	lockdep_on();
 
-	/*
-	 * No fault has mapped them again: it saw the sequence change, or that they are being
-	 * removed.
-	 */
-	mutex_lock(&vgpu->map_lock);
-	vgpu_range_unpin(range, (start - range->addr) >> PAGE_SHIFT, (end - start) >> PAGE_SHIFT);
-	range->leaving--;
-	mutex_unlock(&vgpu->map_lock);
+	vgpu_range_unpin(range, start, end);
 	return true;
 }
 
@@ -232,12 +298,11 @@ static int vgpu_classify(struct vgpu *vgpu, struct vm_area_struct *vma)
 }
 
 /* The kind of the file was checked when it was published, and the range holds the file. */
-struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, struct mm_struct *mm,
-				      unsigned long addr, unsigned long size)
+struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, unsigned long addr)
 {
-	struct vm_area_struct *vma = find_vma(mm, addr);
+	struct vm_area_struct *vma = find_vma(range->mm, addr);
 
-	if (!vma || vma->vm_start > addr || vma->vm_end < addr + size)
+	if (!vma || vma->vm_start > addr)
 		return NULL;
 	if (vma->vm_file != range->file || !vgpu_vma_fit(vma))
 		return NULL;
@@ -292,22 +357,23 @@ struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_ra
 	ret = vgpu_range_inspect(range);
 	if (ret)
 		goto err_free;
-	if (range->kind == VGPU_RANGE_SHMEM) {
-		range->pages = kvcalloc(arg->size >> PAGE_SHIFT, sizeof(*range->pages),
-					GFP_KERNEL_ACCOUNT);
-		ret = range->pages ? 0 : -ENOMEM;
-	}
-	if (!ret)
-		ret = mmu_interval_notifier_insert(&range->notifier, current->mm, range->addr,
-						   range->size, &vgpu_range_notifier_ops);
-	if (!ret) {
-		range->mm = current->mm;
-		mmgrab(range->mm);
-		return range;
-	}
+	range->table = kvcalloc(vgpu_range_pieces(range), sizeof(*range->table), GFP_KERNEL_ACCOUNT);
+	ret = -ENOMEM;
+	if (!range->table)
+		goto err_file;
+	range->mm = current->mm;
+	mmgrab(range->mm);
+	ret = mmu_interval_notifier_insert(&range->notifier, range->mm, range->addr, range->size,
+					   &vgpu_range_notifier_ops);
+	if (ret)
+		goto err_mm;
+	return range;
 
+err_mm:
+	mmdrop(range->mm);
+	kvfree(range->table);
+err_file:
 	fput(range->file);
-	kvfree(range->pages);
 err_free:
 	kfree(range);
 	return ERR_PTR(ret);
@@ -389,16 +455,26 @@ void vgpu_window_keep_system_pages(struct vgpu *vgpu)
 	lockdep_assert_held(&vgpu->lock);
 	mutex_lock(&vgpu->map_lock);
 	for (node = rb_first(&vgpu->window.ranges); node; node = rb_next(node))
-		rb_entry(node, struct vgpu_range, node)->orphan = true;
+		WRITE_ONCE(rb_entry(node, struct vgpu_range, node)->orphan, true);
 	mutex_unlock(&vgpu->map_lock);
+	wake_up_all(&vgpu->window.look_up_wait);
 
 	/* Only calls under vgpu->lock change the tree. */
 	for (node = rb_first(&vgpu->window.ranges); node; node = rb_next(node)) {
 		struct vgpu_range *range = rb_entry(node, struct vgpu_range, node);
 
-		if (range->kind == VGPU_RANGE_DEVICE)
+		if (range->kind == VGPU_RANGE_DEVICE) {
+			vgpu_range_forget(range, range->offset, range->offset + range->size);
 			vgpu_window_zap(vgpu, range->offset, range->size);
+		}
 	}
+}
+
+void vgpu_window_look_up(struct vgpu *vgpu)
+{
+	get_device(&vgpu->vdev.device);
+	if (!queue_work(vgpu_window_wq, &vgpu->window.look_up_work))
+		vfio_put_device(&vgpu->vdev);
 }
 
 void vgpu_window_init(struct vgpu *vgpu)
@@ -406,7 +482,9 @@ void vgpu_window_init(struct vgpu *vgpu)
 	vgpu->window.ranges = RB_ROOT;
 	mutex_init(&vgpu->window.table_lock);
 	xa_init(&vgpu->window.blanks);
-	INIT_LIST_HEAD(&vgpu->window.found);
+	INIT_LIST_HEAD(&vgpu->window.look_ups);
+	init_waitqueue_head(&vgpu->window.look_up_wait);
+	INIT_WORK(&vgpu->window.look_up_work, vgpu_window_look_up_work);
 	INIT_LIST_HEAD(&vgpu->window.reaped);
 	INIT_WORK(&vgpu->window.reap_work, vgpu_window_reap_work);
 }
@@ -414,6 +492,16 @@ void vgpu_window_init(struct vgpu *vgpu)
 /* No VMM has the device open any more. */
 void vgpu_window_fini(struct vgpu *vgpu)
 {
-	vgpu_window_forget_found(vgpu, NULL);
 	flush_work(&vgpu->window.reap_work);
+}
+
+int vgpu_windows_init(void)
+{
+	vgpu_window_wq = alloc_workqueue("vgpu-window", WQ_UNBOUND | WQ_FREEZABLE, WQ_MAX_ACTIVE);
+	return vgpu_window_wq ? 0 : -ENOMEM;
+}
+
+void vgpu_windows_exit(void)
+{
+	destroy_workqueue(vgpu_window_wq);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Shared by window.c, which publishes, and window_fault.c, which maps. */
+/*
+ * Shared by window.c, which publishes ranges, window_look.c, which looks up their pages, and
+ * window_fault.c, which maps them.
+ */
 #ifndef VGPU_WINDOW_RANGE_H
 #define VGPU_WINDOW_RANGE_H
 
@@ -11,16 +14,36 @@ enum vgpu_range_kind {
 };
 
 /*
+ * What a range's table says of a page; 0: nothing yet.
+ *
+ * PRESENT: the engine has memory there, and its PFN is in the bits above. Shared memory is pinned.
+ * LEAVING: and is being taken away: it must not be mapped again, and will be unpinned.
+ * NONE: the engine has no memory there.
+ */
+#define VGPU_ENTRY_PRESENT	BIT(0)
+#define VGPU_ENTRY_LEAVING	BIT(1)
+#define VGPU_ENTRY_NONE		BIT(2)
+#define VGPU_ENTRY_PFN_SHIFT	3
+
+/*
+ * Pages that are looked up and mapped together, aligned in the window. Following a PTE costs little
+ * and keeps nothing. A page of shared memory stays pinned, so no more of them than a ring is likely
+ * to use.
+ */
+#define VGPU_AROUND_DEVICE	PMD_SIZE
+#define VGPU_AROUND_SHMEM	(16 * PAGE_SIZE)
+
+/*
  * struct vgpu_range - a published range
- * @mm: the engine's address space, mmgrab()ed: a fault holds the range alone, and the notifier
+ * @mm: the engine's address space, mmgrab()ed: a look-up may hold the range alone, and the notifier
  *	drops its own reference when it is removed
  * @file: the file that the engine had mapped there when it published
- * @pages: of VGPU_RANGE_SHMEM: pinned so far; under map_lock
+ * @table: what is known of its pages, in pieces for each 2 MiB of the window, which are made when
+ *	they are needed; entries are under map_lock, and are entered only while the notifier's
+ *	sequence has not changed
  * @dead: unpublished; under map_lock
  * @zapped: and out of the guest for good; under map_lock
- * @orphan: its engine is gone; no fault begins to look anything up; under map_lock
- * @leaving: invalidations that are taking pages out of @pages: none of them may be mapped;
- *	under map_lock
+ * @orphan: its engine is gone; nothing is looked up any more; under map_lock
  */
 struct vgpu_range {
 	struct kref kref;
@@ -33,29 +56,75 @@ struct vgpu_range {
 	enum vgpu_range_kind kind;
 	struct mm_struct *mm;
 	struct file *file;
-	struct page **pages;
+	unsigned long **table;
 	struct mmu_interval_notifier notifier;
 	bool dead;
 	bool zapped;
 	bool orphan;
-	unsigned int leaving;
 };
+
+/* The first page of the piece of @range's table that has @offset. */
+static inline u64 vgpu_range_piece_start(const struct vgpu_range *range, u64 offset)
+{
+	return max_t(u64, round_down(offset, PMD_SIZE), range->offset);
+}
+
+/* And the end of that piece. */
+static inline u64 vgpu_range_piece_end(const struct vgpu_range *range, u64 offset)
+{
+	return min_t(u64, round_down(offset, PMD_SIZE) + PMD_SIZE, range->offset + range->size);
+}
+
+static inline unsigned long **vgpu_range_piece(const struct vgpu_range *range, u64 offset)
+{
+	return &range->table[(offset >> PMD_SHIFT) - (range->offset >> PMD_SHIFT)];
+}
+
+/* The entry of a page; those of the same piece follow it. NULL: there is no piece yet. */
+static inline unsigned long *vgpu_range_entry(const struct vgpu_range *range, u64 offset)
+{
+	unsigned long *piece = READ_ONCE(*vgpu_range_piece(range, offset));
+
+	return piece ? piece + ((offset - vgpu_range_piece_start(range, offset)) >> PAGE_SHIFT) :
+		       NULL;
+}
+
+static inline u64 vgpu_range_around(const struct vgpu_range *range)
+{
+	return range->kind == VGPU_RANGE_SHMEM ? VGPU_AROUND_SHMEM : VGPU_AROUND_DEVICE;
+}
+
+static inline bool vgpu_entry_maps(unsigned long entry)
+{
+	return (entry & (VGPU_ENTRY_PRESENT | VGPU_ENTRY_LEAVING)) == VGPU_ENTRY_PRESENT;
+}
+
+static inline unsigned long vgpu_entry_pfn(unsigned long entry)
+{
+	return entry >> VGPU_ENTRY_PFN_SHIFT;
+}
 
 void vgpu_range_put(struct vgpu_range *range);
 
 /* The published range at an offset of the window, or NULL. Under map_lock. */
 struct vgpu_range *vgpu_range_find(struct vgpu *vgpu, u64 offset);
 
-/*
- * The engine's VMA for all of [addr, addr + size), if it is still the published one, or NULL. Under
- * @mm's mmap_lock.
- */
-struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, struct mm_struct *mm,
-				      unsigned long addr, unsigned long size);
+/* Makes the piece of the table that has @offset. 0, or -ENOMEM. */
+int vgpu_range_prepare(struct vgpu_range *range, u64 offset);
 
 /*
- * window_fault.c: drops the notes about @range for faults that will be repeated; NULL: all notes.
+ * The engine's VMA of the page at @addr, if it is still the published one, or NULL. Under @mm's
+ * mmap_lock.
  */
-void vgpu_window_forget_found(struct vgpu *vgpu, const struct vgpu_range *range);
+struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, unsigned long addr);
+
+/* Runs the worker of window_look.c, with a reference to the vGPU. */
+void vgpu_window_look_up(struct vgpu *vgpu);
+
+/*
+ * window_look.c: has the page at @offset looked up, after vgpu_range_prepare(), and waits until its
+ * entry says something, or the range is over, or the caller is killed. No lock may be held.
+ */
+void vgpu_range_await(struct vgpu_range *range, u64 offset);
 
 #endif /* VGPU_WINDOW_RANGE_H */

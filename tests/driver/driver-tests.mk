@@ -2,7 +2,7 @@
 # The driver tests. They are built in the Debian 13 tree and run in L1 (tests/rig/):
 #
 #   make driver-tests-build		build/driver-tests/, to be called inside the tree
-#   make driver-tests-holder KVER=…  the module that t-stall needs, for one kernel
+#   make driver-tests-holder KVER=…  the tests' own module, for one kernel
 #   make check-driver [KERNELS="6.12-debug 6.1"] [TESTS="t-queue t-reset"] [DRIVER_FLAGS="--jobs 2 --seed random"]
 #
 # One kernel after the other. KERNEL= of the command line or the environment selects a single one. make exits with 2 for
@@ -33,7 +33,8 @@ driver-tests-build: $(DRIVER_TESTS_PROGRAMS) $(DRIVER_TESTS_ENGINE)
 
 driver-tests-holder: $(DRIVER_TESTS_HOLDER)/mm_holder.ko
 
-$(DRIVER_TESTS_HOLDER)/mm_holder.ko: $(wildcard $(DRIVER_TESTS_SRC)/holder/*)
+$(DRIVER_TESTS_HOLDER)/mm_holder.ko: $(wildcard $(DRIVER_TESTS_SRC)/holder/*) \
+		mdev-driver/compat.h
 	@mkdir -p $(@D)
 	cp $^ $(@D)
 	$(MAKE) -C $(KERNEL_BUILD) M=$(abspath $(@D)) modules

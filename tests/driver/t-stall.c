@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "held_mm.h"
+#include "test_buffer.h"
 #include "testbed.h"
 
 /* On a slow machine, a call that is not blocked takes much less than this. */
@@ -101,6 +104,37 @@ static void read_own_maps(Testbed *tb)
     g_assert_true(g_file_get_contents("/proc/self/maps", &maps, NULL, NULL));
 }
 
+static void read_state(Testbed *tb)
+{
+    g_autofree char *state = mdev_attr(tb->uuid, "vgpu/state");
+
+    g_assert_nonnull(state);
+}
+
+static void look_for_instances(Testbed *tb)
+{
+    g_assert_cmpint(mdev_type_available(tb->gpu, TESTBED_TYPE), >=, 0);
+}
+
+static void read_status(Testbed *tb)
+{
+    g_assert_cmphex(guest_status(&tb->guest), !=, 0xff);
+}
+
+static void write_weight(Testbed *tb)
+{
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/weight", "77"));
+}
+
+static void assert_all_at_once(Testbed *tb)
+{
+    assert_at_once(read_state, tb);
+    assert_at_once(look_for_instances, tb);
+    assert_at_once(read_status, tb);
+    assert_at_once(write_weight, tb);
+    assert_at_once(look_for_instances, tb);
+}
+
 /* One processor waits for the engine's memory; the VMM continues. */
 static void window_fault_waits(MemoryKind kind)
 {
@@ -117,6 +151,7 @@ static void window_fault_waits(MemoryKind kind)
     g_assert_false(atomic_load(&vcpu.done));
     assert_at_once(map_and_unmap, tb);
     assert_at_once(read_own_maps, tb);
+    assert_all_at_once(tb);
     g_assert_false(atomic_load(&vcpu.done));
     task_join(&vcpu);
     assert_window_pattern(tb, 5 * PAGE_BYTES, 5);
@@ -132,6 +167,96 @@ static void test_window_of_dma_buf(void)
     if (access("/dev/udmabuf", F_OK))
         driver_test_skip("this kernel has no /dev/udmabuf");
     window_fault_waits(MEMORY_UDMABUF);
+}
+
+#define PATIENCE_MS 1000
+
+static void touch_until_blank(Testbed *tb)
+{
+    assert_window_blank(tb, 3 * PAGE_BYTES);
+}
+
+/*
+ * An engine that does not let go of its address space stops a processor of its VM, inside KVM, and
+ * so the VMM's next change of the VM's memory. It counts as lost in time, and the guest gets what
+ * it gets of a lost engine.
+ */
+static void test_window_of_stuck_engine(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    g_autofree char *failure = NULL;
+    uint64_t addr;
+    int64_t start;
+    Task vcpu;
+
+    testbed_window(tb);
+    assert_ok(mdev_set_reset_timeout_ms(PATIENCE_MS));
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 16 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+    engine_holds_its_mm(tb);
+    start = now_ms();
+    task_start(&vcpu, touch_until_blank, tb);
+    task_join(&vcpu);
+    g_assert_cmpint(now_ms() - start, >=, PATIENCE_MS);
+    g_assert_cmpint(now_ms() - start, <, HELD_MM_MS - 500);
+    failure = mdev_attr(tb->uuid, "vgpu/failure");
+    g_assert_nonnull(strstr(failure, "could not be looked up"));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/engine_losses"), ==, 1);
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+}
+
+/* A GPU may be busy for longer than an engine may be stuck: its memory is waited for. */
+static void test_window_of_busy_gpu(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    uint64_t addr;
+    int64_t start;
+    Task vcpu;
+
+    test_buffer_faults(0, 0);
+    tb = testbed_new(TESTBED_AT_GUEST);
+    testbed_window(tb);
+    assert_ok(mdev_set_reset_timeout_ms(PATIENCE_MS));
+    assert_ok(peer_alloc(tb->engine, MEMORY_TEST_BUFFER, 4 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 3 * PAGE_BYTES, PAGE_BYTES, addr + 3 * PAGE_BYTES));
+    test_buffer_faults(0, 3 * PATIENCE_MS);
+    start = now_ms();
+    task_start(&vcpu, touch_window, tb);
+    g_usleep(300000);
+    assert_at_once(map_and_unmap, tb);
+    assert_at_once(read_own_maps, tb);
+    task_join(&vcpu);
+    g_assert_cmpint(now_ms() - start, >=, 3 * PATIENCE_MS);
+    test_buffer_faults(0, 0);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/engine_losses"), ==, 0);
+}
+
+/* Nor does a look-up that lasts hold up who closes the device, or removes the vGPU. */
+static void test_window_closed_meanwhile(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t addr;
+    int64_t start;
+    pid_t vcpu;
+
+    testbed_window(tb);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 16 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+    engine_holds_its_mm(tb);
+    start = now_ms();
+    vcpu = fork();
+    if (vcpu == 0) {
+        /* A child has no copy of the mapping. */
+        tb->window = NULL;
+        touch_window(tb);
+        _exit(0);
+    }
+    g_usleep(300000);
+    kill(vcpu, SIGKILL);
+    g_assert_cmpint(waitpid(vcpu, NULL, 0), ==, vcpu);
+    testbed_close_vmm(tb);
+    g_assert_cmpint(now_ms() - start, <, HELD_MM_MS - 1000);
 }
 
 /* Memory of the engine that is never filled: each access waits for ever. */
@@ -208,37 +333,6 @@ static int call_endless_push(EngineCtx *ctx, void *arg)
                                      .buf = (uintptr_t)endless_page(),
                                      .size = 24};
     return start_call(ctx, VGPU_ENGINE_QUEUE_PUSH, push, 0);
-}
-
-static void read_state(Testbed *tb)
-{
-    g_autofree char *state = mdev_attr(tb->uuid, "vgpu/state");
-
-    g_assert_nonnull(state);
-}
-
-static void look_for_instances(Testbed *tb)
-{
-    g_assert_cmpint(mdev_type_available(tb->gpu, TESTBED_TYPE), >=, 0);
-}
-
-static void read_status(Testbed *tb)
-{
-    g_assert_cmphex(guest_status(&tb->guest), !=, 0xff);
-}
-
-static void write_weight(Testbed *tb)
-{
-    assert_ok(mdev_attr_set(tb->uuid, "vgpu/weight", "77"));
-}
-
-static void assert_all_at_once(Testbed *tb)
-{
-    assert_at_once(read_state, tb);
-    assert_at_once(look_for_instances, tb);
-    assert_at_once(read_status, tb);
-    assert_at_once(write_weight, tb);
-    assert_at_once(look_for_instances, tb);
 }
 
 /* Each call of an engine, with memory that makes the driver wait for ever. */
@@ -436,6 +530,9 @@ int main(int argc, char **argv)
     driver_test_init(argc, argv);
     driver_test_add("/stall/window-of-memfd", test_window_of_memfd);
     driver_test_add("/stall/window-of-dma-buf", test_window_of_dma_buf);
+    driver_test_add("/stall/window-of-stuck-engine", test_window_of_stuck_engine);
+    driver_test_add("/stall/window-of-busy-gpu", test_window_of_busy_gpu);
+    driver_test_add("/stall/window-closed-meanwhile", test_window_closed_meanwhile);
     driver_test_add_limit("/stall/engine-memory", test_engine_memory, 60);
     driver_test_add_limit("/stall/engine-buffers", test_engine_buffers, 60);
     driver_test_add("/stall/publish", test_publish);

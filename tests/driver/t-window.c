@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test_buffer.h"
 #include "testbed.h"
 
 #define SIZE (64 * PAGE_BYTES)
@@ -242,7 +243,7 @@ static void test_early_munmap_udmabuf(void)
 
 static int call_remap(EngineCtx *ctx, void *arg)
 {
-    void *addr = (void *)(uintptr_t)*(uint64_t *)arg;
+    void *addr = (void *)(uintptr_t) * (uint64_t *)arg;
     void *got = mmap(addr, PAGE_BYTES, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
@@ -289,6 +290,45 @@ static void test_punch_hole(void)
     assert_ok(peer_truncate(tb->engine, 32 * PAGE_BYTES));
     assert_window_blank(tb, 40 * PAGE_BYTES);
     assert_window_pattern(tb, 31 * PAGE_BYTES, 31);
+}
+
+/*
+ * A GPU's driver that is busy, or whose GPU sleeps, lets a fault succeed without a page. The guest
+ * waits until it gets the memory, and never sees a blank page in its place.
+ */
+static void test_come_again(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    uint64_t addr;
+
+    test_buffer_faults(0, 0);
+    tb = testbed_new(TESTBED_AT_GUEST);
+    for (unsigned again = 1; again < 8; again++) {
+        assert_ok(peer_alloc(tb->engine, MEMORY_TEST_BUFFER, SIZE, &addr));
+        assert_ok(peer_publish(tb->engine, again * SIZE, SIZE, addr));
+        test_buffer_faults(again, 0);
+        for (uint64_t page = SIZE / PAGE_BYTES; page-- > 0;)
+            assert_window_pattern(tb, again * SIZE + page * PAGE_BYTES, page);
+    }
+}
+
+/* Where the engine's own access is SIGBUS, there is a blank page, and only there. */
+static void test_no_memory_there(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    uint64_t addr;
+
+    test_buffer_faults(0, 0);
+    tb = testbed_new(TESTBED_AT_GUEST);
+    testbed_window(tb);
+    assert_ok(peer_alloc(tb->engine, MEMORY_TEST_BUFFER, SIZE, &addr));
+    assert_ok(peer_publish(tb->engine, 0, SIZE, addr));
+    test_buffer_faults_fail();
+    assert_window_blank(tb, 3 * PAGE_BYTES);
+    test_buffer_faults(0, 0);
+    assert_window_pattern(tb, 4 * PAGE_BYTES, 4);
+    assert_window_pattern(tb, 2 * PAGE_BYTES, 2);
+    assert_window_blank(tb, 3 * PAGE_BYTES);
 }
 
 /* Every mapping of the window by a VMM shows the same. */
@@ -483,8 +523,7 @@ static void test_blank_bounded(void)
         window[at] = 0x5ec2e70000000000 | at;
     }
     after = available_kb();
-    g_test_message("blank pages took %" G_GINT64_FORMAT " KiB",
-                   (gint64)before - (gint64)after);
+    g_test_message("blank pages took %" G_GINT64_FORMAT " KiB", (gint64)before - (gint64)after);
     g_assert_cmpint((gint64)before - (gint64)after, <, 64 * 1024);
     /* Written data may be gone, but never shows at another offset. */
     for (uint64_t at = 0; at < WIDE / 8; at += PAGE_BYTES / 8) {
@@ -578,6 +617,8 @@ int main(int argc, char **argv)
     driver_test_add("/window/no-gup", test_no_gup);
     driver_test_add("/window/thousands", test_thousands);
     driver_test_add_limit("/window/many-ranges", test_many_ranges, 300);
+    driver_test_add("/window/come-again", test_come_again);
+    driver_test_add("/window/no-memory-there", test_no_memory_there);
     driver_test_add("/window/blank-apart", test_blank_apart);
     driver_test_add("/window/blank-bounded", test_blank_bounded);
     driver_test_add("/window/next-vmm", test_next_vmm);

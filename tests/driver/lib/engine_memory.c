@@ -13,6 +13,9 @@
 #include <linux/memfd.h>
 #include <linux/udmabuf.h>
 
+#include "../holder/mm_holder.h"
+#include "held_mm.h"
+
 #define PAGE  4096ull
 #define CHUNK (16 * 1024)
 
@@ -79,6 +82,19 @@ static int new_udmabuf(uint64_t size, unsigned flags, unsigned parts)
     return buf;
 }
 
+static int new_test_buffer(uint64_t size)
+{
+    struct holder_buffer buffer = {.size = size};
+    int holder = open(HELD_MM_NODE, O_RDWR | O_CLOEXEC);
+    int ret;
+
+    if (holder < 0)
+        return -errno;
+    ret = ioctl(holder, HOLDER_BUFFER, &buffer) ? -errno : buffer.fd;
+    close(holder);
+    return ret;
+}
+
 static int new_file(uint64_t size)
 {
     char path[] = "/var/tmp/vgpu-test-XXXXXX";
@@ -106,6 +122,17 @@ static int map_filled(int fd, int prot, int flags, uint64_t size, void **addr)
      */
     munmap(*addr, size);
     *addr = mmap(NULL, size, prot, flags, fd, 0);
+    return *addr == MAP_FAILED ? -errno : 0;
+}
+
+static int map_untouched(int fd, uint64_t size, void **addr)
+{
+    int ret = map_filled(fd, PROT_READ | PROT_WRITE, MAP_SHARED, size, addr);
+
+    if (ret)
+        return ret;
+    munmap(*addr, size);
+    *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return *addr == MAP_FAILED ? -errno : 0;
 }
 
@@ -157,6 +184,9 @@ static int call_alloc(EngineCtx *ctx, void *arg)
         break;
     case MEMORY_UDMABUF_TWICE:
         ret = map_filled(new_udmabuf(call->size, huge, 2), rw, MAP_SHARED, call->size, &addr);
+        break;
+    case MEMORY_TEST_BUFFER:
+        ret = map_untouched(new_test_buffer(call->size), call->size, &addr);
         break;
     case MEMORY_MEMFD_PRIVATE:
         ret = map_filled(new_memfd(call->size, 0), rw, MAP_PRIVATE, call->size, &addr);

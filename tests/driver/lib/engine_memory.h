@@ -6,11 +6,12 @@
 #include "engine_peer.h"
 
 typedef enum {
-    MEMORY_MEMFD,           /* shared, writable: virglrenderer's memory of a SHM blob */
-    MEMORY_UDMABUF,         /* a dma-buf of memfd pages */
-    MEMORY_UDMABUF_HUGE,    /* the same of huge pages of 2 MiB */
-    MEMORY_UDMABUF_TWICE,   /* half of that, twice */
-    MEMORY_MEMFD_PRIVATE,   /* MAP_PRIVATE */
+    MEMORY_MEMFD,         /* shared, writable: virglrenderer's memory of a SHM blob */
+    MEMORY_UDMABUF,       /* a dma-buf of memfd pages */
+    MEMORY_UDMABUF_HUGE,  /* the same of huge pages of 2 MiB */
+    MEMORY_UDMABUF_TWICE, /* half of that, twice */
+    MEMORY_TEST_BUFFER,   /* of test_buffer.h, and not touched by the engine since it was mapped */
+    MEMORY_MEMFD_PRIVATE, /* MAP_PRIVATE */
     MEMORY_MEMFD_READ_ONLY, /* shared, PROT_READ */
     MEMORY_ANONYMOUS,       /* private anonymous */
     MEMORY_HUGETLB_PRIVATE,

@@ -6,7 +6,8 @@
 #ifndef HELD_MM_H
 #define HELD_MM_H
 
-#define HELD_MM_MS 4000
+#define HELD_MM_NODE "/dev/vgpu-test-holder"
+#define HELD_MM_MS   4000
 
 /* Skips the test if the module is not there. */
 void held_mm_need(void);
