@@ -446,28 +446,28 @@ void vgpu_window_open(struct vgpu *vgpu)
 }
 
 /*
- * The engine is gone: device memory is removed now, rings stay until the guest resets the device.
+ * The engine is gone. Device memory is removed and given back now: a guest may never reset the device,
+ * and the GPU's memory is others', too. Rings stay until then.
  */
 void vgpu_window_keep_system_pages(struct vgpu *vgpu)
 {
-	struct rb_node *node;
+	struct rb_node *node, *next;
 
 	lockdep_assert_held(&vgpu->lock);
-	mutex_lock(&vgpu->map_lock);
-	for (node = rb_first(&vgpu->window.ranges); node; node = rb_next(node))
-		WRITE_ONCE(rb_entry(node, struct vgpu_range, node)->orphan, true);
-	mutex_unlock(&vgpu->map_lock);
-	wake_up_all(&vgpu->window.look_up_wait);
-
 	/* Only calls under vgpu->lock change the tree. */
-	for (node = rb_first(&vgpu->window.ranges); node; node = rb_next(node)) {
+	for (node = rb_first(&vgpu->window.ranges); node; node = next) {
 		struct vgpu_range *range = rb_entry(node, struct vgpu_range, node);
 
+		next = rb_next(node);
 		if (range->kind == VGPU_RANGE_DEVICE) {
-			vgpu_range_forget(range, range->offset, range->offset + range->size);
-			vgpu_window_zap(vgpu, range->offset, range->size);
+			vgpu_range_remove(range);
+			continue;
 		}
+		mutex_lock(&vgpu->map_lock);
+		WRITE_ONCE(range->orphan, true);
+		mutex_unlock(&vgpu->map_lock);
 	}
+	wake_up_all(&vgpu->window.look_up_wait);
 }
 
 void vgpu_window_look_up(struct vgpu *vgpu)

@@ -88,14 +88,30 @@ static uint64_t dumb_buffer(Testbed *tb, const char *card)
     return call.addr;
 }
 
+/* Open files of the card, as its driver lists them: a line each, and a heading. */
+static unsigned count_clients(const char *card)
+{
+    g_autofree char *path =
+        g_strdup_printf("/sys/kernel/debug/dri/%s/clients", card + strlen("card"));
+    g_autofree char *text = NULL;
+    unsigned lines = 0;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    return lines;
+}
+
 static void test_own_gpu(void)
 {
     struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
     g_autofree char *gpu = NULL;
     g_autofree char *card = require_card(&gpu);
+    unsigned clients;
     Testbed *tb;
     uint64_t addr;
 
+    clients = count_clients(card);
     assert_ok(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1));
     tb = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_GUEST);
     testbed_window(tb);
@@ -111,6 +127,8 @@ static void test_own_gpu(void)
     tb->engine = NULL;
     assert_answered_with_error(tb, 1);
     assert_window_blank(tb, MIB + 8 * PAGE_BYTES);
+    /* And all that its client of the GPU had, though the guest has not reset the device. */
+    g_assert_true(wait_until(count_clients(card) == clients, GUEST_TIMEOUT_MS));
     testbed_free(tb);
     assert_ok(mdev_gpu_remove(gpu));
 }

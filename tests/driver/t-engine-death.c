@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test_buffer.h"
 #include "testbed.h"
 
 #define CONTROL   VGPU_QUEUE_CONTROL
@@ -222,6 +223,32 @@ static void test_window_after_death(void)
     guest_reset(&tb->guest);
     for (uint64_t page = 0; page < 16; page++)
         assert_window_blank(tb, page * PAGE_BYTES);
+}
+
+/*
+ * A dead engine's device memory is given back at once: the guest may never reset the device, and
+ * others want the GPU's memory.
+ */
+static void test_device_memory_freed(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    uint64_t addr;
+    int before;
+
+    test_buffer_faults(0, 0);
+    before = test_buffer_count();
+    tb = testbed_new(TESTBED_AT_GUEST);
+    assert_ok(peer_alloc(tb->engine, MEMORY_TEST_BUFFER, 16 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+    assert_window_pattern(tb, 0, 0);
+    assert_ok(peer_alloc(tb->engine, MEMORY_TEST_BUFFER, 16 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, MIB, 16 * PAGE_BYTES, addr));
+    g_assert_cmpint(test_buffer_count(), ==, before + 2);
+    kill_engine(tb);
+    assert_answered_with_error(tb, 1);
+    g_assert_true(wait_until(test_buffer_count() == before, GUEST_TIMEOUT_MS));
+    assert_window_blank(tb, 0);
+    assert_window_blank(tb, MIB);
 }
 
 /* Pages that were never touched before the death are not available after it: blank, no signal. */
@@ -527,6 +554,7 @@ int main(int argc, char **argv)
     driver_test_add("/engine-death/file-outlives", test_file_outlives);
     driver_test_add("/engine-death/child-of-engine", test_child_of_engine);
     driver_test_add("/engine-death/window", test_window_after_death);
+    driver_test_add("/engine-death/device-memory-freed", test_device_memory_freed);
     driver_test_add("/engine-death/window-untouched", test_untouched_after_death);
     driver_test_add("/engine-death/guest-comes-without", test_guest_comes_without_engine);
     driver_test_add("/engine-death/fail", test_fail);
