@@ -78,24 +78,33 @@ static int vgpu_vfio_check_open(struct vgpu *vgpu)
 	return ret;
 }
 
+/*
+ * Marked as open under gpus_lock, so that a drain sees it. Readers of all tenants wait for that lock,
+ * so the work that follows, which frees what the last VMM had, is done without it.
+ */
+static int vgpu_vfio_power_on(struct vgpu *vgpu)
+{
+	int ret;
+
+	vgpu_gpus_lock();
+	mutex_lock(&vgpu->lock);
+	ret = vgpu_gpu_check_open(vgpu);
+	WRITE_ONCE(vgpu->open, !ret);
+	vgpu_gpus_unlock();
+	if (!ret)
+		ret = vgpu_device_power_on(vgpu);
+	WRITE_ONCE(vgpu->open, !ret);
+	mutex_unlock(&vgpu->lock);
+	return ret;
+}
+
 static int vgpu_vfio_open(struct vfio_device *vdev)
 {
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 	int ret;
 
 	/* Checked now to avoid a useless wait, and again after the wait, when it counts. */
-	ret = vgpu_vfio_check_open(vgpu) ?: vgpu_engine_wait_ready(vgpu);
-	if (ret)
-		return ret;
-	vgpu_gpus_lock();
-	ret = vgpu_gpu_check_open(vgpu);
-	if (!ret) {
-		mutex_lock(&vgpu->lock);
-		ret = vgpu_device_power_on(vgpu);
-		WRITE_ONCE(vgpu->open, !ret);
-		mutex_unlock(&vgpu->lock);
-	}
-	vgpu_gpus_unlock();
+	ret = vgpu_vfio_check_open(vgpu) ?: vgpu_engine_wait_ready(vgpu) ?: vgpu_vfio_power_on(vgpu);
 	if (!ret)
 		vgpu_device_tell(vgpu);
 	return ret;
