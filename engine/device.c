@@ -43,19 +43,6 @@ static int device_ready(struct vgpu_transport *transport, uint32_t num_capsets, 
     return device_ioctl(transport, VGPU_ENGINE_READY, &ready);
 }
 
-static int device_read_event(struct vgpu_transport *transport, struct vgpu_engine_event *event)
-{
-    ssize_t n;
-
-    do {
-        n = read(transport->fd, event, sizeof(*event));
-    } while (n < 0 && errno == EINTR);
-
-    if (n < 0)
-        return -errno;
-    return n == (ssize_t)sizeof(*event) ? 0 : -EIO;
-}
-
 static int device_reset_done(struct vgpu_transport *transport, uint64_t epoch)
 {
     struct vgpu_engine_epoch done = {.argsz = sizeof(done), .epoch = epoch};
@@ -63,25 +50,29 @@ static int device_reset_done(struct vgpu_transport *transport, uint64_t epoch)
     return device_ioctl(transport, VGPU_ENGINE_RESET_DONE, &done);
 }
 
-static int device_pop(struct vgpu_transport *transport, struct vgpu_queue_pop *pop)
+static int device_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *exchange)
 {
-    pop->argsz = sizeof(*pop);
-    return device_ioctl(transport, VGPU_ENGINE_QUEUE_POP, pop);
+    exchange->argsz = sizeof(*exchange);
+    return device_ioctl(transport, VGPU_ENGINE_QUEUE_EXCHANGE, exchange);
 }
 
 static int device_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
                        uint32_t token, const void *response, size_t size)
 {
-    struct vgpu_queue_push push = {
-        .argsz = sizeof(push),
-        .epoch = epoch,
+    struct vgpu_queue_answer answer = {
         .queue = queue,
         .token = token,
         .buf = (uintptr_t)response,
-        .size = size,
+        .size = (uint32_t)size,
     };
+    struct vgpu_queue_exchange exchange = {
+        .epoch = epoch,
+        .answers = (uintptr_t)&answer,
+        .nanswers = 1,
+    };
+    int ret = device_exchange(transport, &exchange);
 
-    return device_ioctl(transport, VGPU_ENGINE_QUEUE_PUSH, &push);
+    return ret < 0 ? ret : answer.result;
 }
 
 static int device_pin(struct vgpu_transport *transport, uint64_t epoch,
@@ -208,9 +199,8 @@ static const struct vgpu_transport_ops device_ops = {
     .info = device_info,
     .attach = device_attach,
     .ready = device_ready,
-    .read_event = device_read_event,
     .reset_done = device_reset_done,
-    .pop = device_pop,
+    .exchange = device_exchange,
     .push = device_push,
     .pin = device_pin,
     .unpin = device_unpin,

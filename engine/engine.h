@@ -66,7 +66,6 @@ struct engine {
     bool closed;        /* the VM has ended; the next one gets another engine */
     uint64_t requests;  /* handled so far */
     unsigned int rests; /* see watch_contexts() */
-    bool polling;       /* the control queue is polled without doorbells; see poller.h */
 };
 
 void engine_init(struct engine *engine, struct vgpu_transport *transport);

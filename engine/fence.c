@@ -39,11 +39,15 @@ void fence_table_init(struct fence_table *table, struct vgpu_transport *transpor
     table->withheld = 0;
     table->released = 0;
     table->wake_fd = -1;
+    table->keep = false;
+    table->kept.token = 0;
+    table->kept_response = g_byte_array_new();
 }
 
 void fence_table_clear(struct fence_table *table)
 {
     g_queue_clear_full(&table->pending, g_free);
+    g_clear_pointer(&table->kept_response, g_byte_array_unref);
     g_mutex_clear(&table->lock);
 }
 
@@ -52,11 +56,62 @@ static size_t answer_size(const struct request *request, const GByteArray *respo
     return MIN(response->len, request->response_size);
 }
 
+static void keep(struct fence_table *table, const struct request *request,
+                 const GByteArray *response)
+{
+    size_t size = answer_size(request, response);
+
+    g_byte_array_set_size(table->kept_response, 0);
+    g_byte_array_append(table->kept_response, response->data, (guint)size);
+    table->kept = (struct vgpu_queue_answer){
+        .queue = request->queue,
+        .token = request->token,
+        .buf = (uintptr_t)table->kept_response->data,
+        .size = (uint32_t)size,
+    };
+    table->keep = false;
+}
+
+void fence_keep_next(struct fence_table *table)
+{
+    table->keep = true;
+}
+
+void fence_keep_end(struct fence_table *table)
+{
+    table->keep = false;
+}
+
+struct vgpu_queue_answer *fence_kept(struct fence_table *table)
+{
+    return table->kept.token ? &table->kept : NULL;
+}
+
+void fence_kept_done(struct fence_table *table)
+{
+    table->kept.token = 0;
+}
+
+void fence_flush(struct fence_table *table, uint64_t epoch)
+{
+    struct vgpu_transport *transport = table->transport;
+    const struct vgpu_queue_answer *answer = fence_kept(table);
+
+    if (answer)
+        transport->ops->push(transport, epoch, answer->queue, answer->token,
+                             table->kept_response->data, answer->size);
+    fence_kept_done(table);
+}
+
 void fence_push(struct fence_table *table, const struct request *request,
                 const GByteArray *response)
 {
     struct vgpu_transport *transport = table->transport;
 
+    if (table->keep) {
+        keep(table, request, response);
+        return;
+    }
     /* ESTALE: the guest has reset the device; nobody waits for the answer. */
     transport->ops->push(transport, request->epoch, request->queue, request->token, response->data,
                          answer_size(request, response));
@@ -197,6 +252,7 @@ void fence_forget_all(struct fence_table *table)
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
 
     g_queue_clear_full(&table->pending, g_free);
+    fence_kept_done(table);
     table->own = 0;
     table->withheld = 0;
 }

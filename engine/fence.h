@@ -12,6 +12,7 @@
 #define ENGINE_FENCE_H
 
 #include <glib.h>
+#include <linux/vgpu.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,8 @@ struct vgpu_transport;
  * @own: how many of @pending are the engine's own
  * @withheld: how many of them are, see fence_withhold()
  * @released: see fence_released()
+ * @keep: see fence_keep_next()
+ * @kept, @kept_response: an answer that was kept; no token: there is none
  * @wake_fd: an eventfd that the main thread sleeps on; -1: none
  */
 struct fence_table {
@@ -39,6 +42,9 @@ struct fence_table {
     guint withheld;
     gint released;
     int wake_fd;
+    bool keep;
+    struct vgpu_queue_answer kept;
+    GByteArray *kept_response;
 };
 
 void fence_table_init(struct fence_table *table, struct vgpu_transport *transport);
@@ -47,6 +53,17 @@ void fence_table_clear(struct fence_table *table);
 /* Answers now, whatever is pending; cut to the guest's room. */
 void fence_push(struct fence_table *table, const struct request *request,
                 const GByteArray *response);
+
+/*
+ * The next answer of fence_push(), if it comes before fence_keep_end(), is kept for the next exchange,
+ * which carries it: fence_kept(), NULL if there is none, and fence_kept_done(). Whoever does
+ * something else before sends it: fence_flush(), so that no later answer of its timeline comes first.
+ */
+void fence_keep_next(struct fence_table *table);
+void fence_keep_end(struct fence_table *table);
+struct vgpu_queue_answer *fence_kept(struct fence_table *table);
+void fence_kept_done(struct fence_table *table);
+void fence_flush(struct fence_table *table, uint64_t epoch);
 
 /* Answers when the fence with the returned id (for virglrenderer) is done. */
 uint64_t fence_add(struct fence_table *table, const struct request *request,

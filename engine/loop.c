@@ -5,6 +5,7 @@
 #include "context.h"
 #include "engine.h"
 #include "exit_code.h"
+#include "parking.h"
 #include "poller.h"
 #include "queue.h"
 #include "shader_cache.h"
@@ -21,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Commands per queue before events are read again: a reset must not wait for a flood. */
-#define QUEUE_BUDGET 16
+/* Turns of a busy loop until it looks at what does not come from the driver. */
+#define BUSY_TURNS 16
 
 #define PROBE_INTERVAL_MS 5000
 
@@ -266,30 +267,16 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
     return true;
 }
 
-/* A bit for each queue that has more. */
-static uint32_t run_queues(struct engine *engine, uint32_t queues)
+/* What signals have noted. */
+static bool heed_signals(struct engine *engine, bool *stop, GError **error)
 {
-    uint32_t more = 0;
-
-    for (uint32_t queue = 0; queue < VGPU_NUM_QUEUES; queue++) {
-        if ((queues & (1u << queue)) && queue_run(engine, queue, QUEUE_BUDGET) > 0)
-            more |= 1u << queue;
-    }
-    return more;
+    if (terminated)
+        *stop = true;
+    return !child_died || check_children(engine, error);
 }
 
-/**
- * struct woken - the reasons
- * @event: the driver has one
- * @lost: a context has lost its render worker
- */
-struct woken {
-    bool event;
-    bool lost;
-};
-
-/* @timeout in microseconds; -1: until something happens. */
-static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *woken, bool *stop,
+/* @timeout in microseconds; -1: until something happens. @lost: a context has lost its worker. */
+static bool wait_for_work(struct engine *engine, gint64 timeout, bool *lost, bool *stop,
                           GError **error)
 {
     struct timespec limit = {.tv_sec = timeout / G_USEC_PER_SEC,
@@ -306,16 +293,15 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *w
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "ppoll: %s", g_strerror(errno));
         return false;
     }
-    if (ready <= 0)
-        return !child_died || check_children(engine, error);
-    woken->event = fds[0].revents != 0;
-    if ((fds[1].revents & POLLIN) && read(wakeup_fd, &count, sizeof(count)) < 0) {
-        /* EAGAIN: another thread was faster. */
+    if (ready > 0) {
+        if ((fds[1].revents & POLLIN) && read(wakeup_fd, &count, sizeof(count)) < 0) {
+            /* EAGAIN: another thread was faster. */
+        }
+        *lost = fds[2].revents != 0;
+        if ((fds[0].revents & POLLHUP) && !(fds[0].revents & POLLIN))
+            *stop = true;
     }
-    woken->lost = fds[2].revents != 0;
-    if (terminated || ((fds[0].revents & POLLHUP) && !(fds[0].revents & POLLIN)))
-        *stop = true;
-    return !child_died || check_children(engine, error);
+    return heed_signals(engine, stop, error);
 }
 
 /**
@@ -354,88 +340,95 @@ static gint64 earlier(gint64 a, gint64 b)
     return MIN(a, b);
 }
 
-/* Handles one event, if there is one. Sets @queues to those that may have requests now. */
-static bool take_event(struct engine *engine, uint32_t *queues, bool *stop, GError **error)
-{
-    struct vgpu_transport *transport = engine->transport;
-    struct vgpu_engine_event event;
-    int ret = transport->ops->read_event(transport, &event);
-
-    if (ret == -EAGAIN)
-        return true;
-    if (ret < 0) {
-        g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret), "cannot read events: %s",
-                    g_strerror(-ret));
-        return false;
-    }
-    if (event.events & VGPU_EVENT_KICK)
-        *queues |= event.queues;
-    return loop_handle_event(engine, &event, stop, error);
-}
-
 /* Microseconds from milliseconds; -1 stays. */
 static gint64 usec(int ms)
 {
     return ms < 0 ? -1 : (gint64)ms * 1000;
 }
 
-/* Executes pending requests. Returns how long to sleep; sets @queues to those to read then. */
-static gint64 work(struct engine *engine, struct poller *poller, struct probes *probes,
-                   uint32_t *queues)
+/**
+ * struct work - of the loop
+ * @queues: to look at in the next turn
+ * @timeout: how long to sleep before that, in microseconds
+ */
+struct work {
+    struct poller poller;
+    struct probes probes;
+    uint32_t queues;
+    gint64 timeout;
+};
+
+/* What is to be done next, and when. */
+static void plan(struct engine *engine, struct work *work, uint32_t queues)
 {
-    uint64_t handled = engine->requests;
-    gint64 probe;
+    gint64 probe = usec(probe_contexts(engine, &work->probes));
 
-    /* While the engine polls, the guest need not ring. */
-    engine->polling = poller_interval(poller, g_get_monotonic_time()) >= 0;
-    if (fence_released(&engine->fences))
-        *queues |= 1u << VGPU_QUEUE_CONTROL;
-    *queues = run_queues(engine, *queues);
-    if (engine->requests != handled)
-        poller_seen(poller, g_get_monotonic_time());
-    probe = usec(probe_contexts(engine, probes));
-    if (*queues)
-        return 0;
-    if (!engine->polling)
-        return earlier(probe, usec(watchdog_sleep()));
+    /* An answer that waits for the next exchange, or a guest that will soon send more. */
+    if (fence_kept(&engine->fences) || poller_time(&work->poller, g_get_monotonic_time()) > 0)
+        queues |= 1u << VGPU_QUEUE_CONTROL;
+    work->queues = queues;
+    work->timeout = queues ? 0 : earlier(probe, usec(watchdog_sleep()));
+}
 
-    *queues = 1u << VGPU_QUEUE_CONTROL;
-    return earlier(probe, MAX(poller_interval(poller, g_get_monotonic_time()), 0));
+/* One exchange with the driver, and all that it brings. */
+static bool turn(struct engine *engine, struct work *work, bool *stop, GError **error)
+{
+    struct queue_turn taken = {.queues = work->queues, .room = VGPU_EXCHANGE_MAX};
+    int ret;
+
+    if (fence_released(&engine->fences)) {
+        fence_flush(&engine->fences, engine->epoch);
+        parking_run(engine);
+    }
+    /* Nothing but the driver's events ends that, so parked commands do not wait for it. */
+    if (engine->parking.requests.length == 0)
+        taken.poll_us = (uint32_t)poller_time(&work->poller, g_get_monotonic_time());
+    ret = queue_take(engine, &taken);
+    if (ret < 0) {
+        g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret), "cannot read events: %s",
+                    g_strerror(-ret));
+        return false;
+    }
+    if (!loop_handle_event(engine, &taken.event, stop, error))
+        return false;
+    if (*stop)
+        return true;
+    queue_handle(engine, &taken);
+    if (taken.count > 0)
+        poller_seen(&work->poller, g_get_monotonic_time());
+    /* Of an epoch that is over; after a reset all is new, and before it there is nothing to do. */
+    plan(engine, work, taken.state & VGPU_EXCHANGE_STALE ? taken.event.queues : taken.queues);
+    return true;
 }
 
 static bool run(struct engine *engine, GError **error)
 {
-    struct poller poller = {0};
-    struct probes probes = {0};
-    uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before this
-                                                    * engine */
-    struct woken woken = {0};
-    bool stop = false;
+    /* The guest may have been there before this engine. */
+    struct work work = {.queues = (1u << VGPU_NUM_QUEUES) - 1};
+    unsigned int busy_turns = 0;
+    bool lost = false, stop = false, ok;
 
     watchdog_setup();
     engine->fences.wake_fd = wakeup_fd;
     while (!stop) {
-        gint64 timeout;
-        bool ok;
-
         stuck_watch_begin(engine);
-        if (woken.lost)
+        if (lost)
             watch_lost(engine);
-        timeout = work(engine, &poller, &probes, &queues);
-        stuck_watch_end();
-
-        woken = (struct woken){0};
-        if (!wait_for_work(engine, timeout, &woken, &stop, error))
-            return false;
-        watchdog_alive(g_get_monotonic_time());
-        if (stop || !woken.event)
-            continue;
-
-        stuck_watch_begin(engine);
-        ok = take_event(engine, &queues, &stop, error);
+        ok = turn(engine, &work, &stop, error);
         stuck_watch_end();
         if (!ok)
             return false;
+
+        lost = false;
+        if (work.timeout == 0 && ++busy_turns < BUSY_TURNS) {
+            ok = heed_signals(engine, &stop, error);
+        } else {
+            busy_turns = 0;
+            ok = stop || wait_for_work(engine, work.timeout, &lost, &stop, error);
+        }
+        if (!ok)
+            return false;
+        watchdog_alive(g_get_monotonic_time());
     }
     return true;
 }
@@ -448,6 +441,7 @@ bool loop_run(struct engine *engine, GError **error)
 {
     bool ok = run(engine, error);
 
+    fence_flush(&engine->fences, engine->epoch);
     if (!engine->closed)
         context_fail_all_rings(engine);
     return ok;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "poller.h"
 
-/* A sleep is never shorter than the cost of a doorbell. */
-#define INTERVAL 50
-
-/* What four looks reach: the kernel's timer slack makes each sleep twice as long. */
-#define NEAR (8 * INTERVAL)
+/*
+ * The driver sleeps for 50 us between two looks, not less than a doorbell costs, and the kernel's
+ * timer slack makes each sleep twice as long: this is what four looks reach.
+ */
+#define NEAR 400
 
 /* After a pause three quick requests are a burst again. */
 #define PAUSE (4 * NEAR)
@@ -21,9 +21,9 @@ void poller_seen(struct poller *poller, gint64 now)
     poller->last = now;
 }
 
-gint64 poller_interval(const struct poller *poller, gint64 now)
+gint64 poller_time(const struct poller *poller, gint64 now)
 {
-    if (poller->last == 0 || poller->gap > NEAR || now - poller->last > NEAR)
-        return -1;
-    return INTERVAL;
+    if (poller->last == 0 || poller->gap > NEAR)
+        return 0;
+    return MAX(poller->last + NEAR - now, 0);
 }

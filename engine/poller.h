@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether the engine polls the queues for a while after a request. While it does, the guest
- * need not ring, which costs it an exit and a call of the VMM. A look costs one system call, and
- * the request waits for it.
+ * Decides how long the driver looks for requests by itself after one (poll_us of QUEUE_EXCHANGE).
+ * While it does, the guest need not ring, which costs it an exit and a call of the VMM.
  *
- * So it polls only while requests follow each other so closely that few looks are in vain: with
+ * So it looks only while requests follow each other so closely that few looks are in vain: with
  * requests further apart a doorbell is cheaper for both, and sooner. An idle vGPU is never polled.
  * All times are microseconds of one monotonic clock.
  */
@@ -27,7 +26,7 @@ struct poller {
 /* Requests were seen at @now. */
 void poller_seen(struct poller *poller, gint64 now);
 
-/* How long to sleep before the next poll; -1: no more polls, the guest has to ring. */
-gint64 poller_interval(const struct poller *poller, gint64 now);
+/* How long to look for the next one; 0: not at all, the guest has to ring. */
+gint64 poller_time(const struct poller *poller, gint64 now);
 
 #endif /* ENGINE_POLLER_H */

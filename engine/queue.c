@@ -16,46 +16,68 @@ static void grow_request_buf(struct engine *engine, uint64_t size)
     engine->request_buf = g_malloc(size);
 }
 
-/* 0, or the negative errno of pop. @truncated: the request is larger than the limit. */
-static int pop_request(struct engine *engine, uint32_t queue, struct request *request,
-                       bool *truncated)
+static int exchange(struct engine *engine, struct queue_turn *turn, uint64_t *wanted)
 {
     struct vgpu_transport *transport = engine->transport;
-    struct vgpu_queue_pop pop = {
+    struct vgpu_queue_answer *answer = fence_kept(&engine->fences);
+    struct vgpu_queue_exchange x = {
+        .flags = VGPU_EXCHANGE_EVENTS,
         .epoch = engine->epoch,
-        .flags = engine->polling && queue == VGPU_QUEUE_CONTROL ? VGPU_POP_POLL : 0,
-        .queue = queue,
+        .answers = (uintptr_t)answer,
+        .nanswers = answer != NULL,
+        .requests = (uintptr_t)turn->requests,
+        .nrequests = turn->room,
         .buf = (uintptr_t)engine->request_buf,
         .buf_size = engine->request_buf_size,
+        .queues = turn->queues,
+        .poll_us = turn->poll_us,
     };
-    int ret = transport->ops->pop(transport, &pop);
+    int ret;
 
-    if (ret == -EMSGSIZE) {
-        if (pop.request_size > ENGINE_MAX_REQUEST)
-            pop.flags |= VGPU_POP_TRUNCATE;
-        else if (pop.request_size > engine->request_buf_size)
-            grow_request_buf(engine, pop.request_size);
-        pop.buf = (uintptr_t)engine->request_buf;
-        pop.buf_size = engine->request_buf_size;
-        ret = transport->ops->pop(transport, &pop);
-    }
+    if (engine->request_buf_size >= ENGINE_MAX_REQUEST)
+        x.flags |= VGPU_EXCHANGE_TRUNCATE;
+    ret = transport->ops->exchange(transport, &x);
     if (ret < 0)
         return ret;
-
-    *truncated = pop.request_size > engine->request_buf_size;
-    memset(request, 0, sizeof(*request));
-    request->data = engine->request_buf;
-    request->size = MIN(pop.request_size, engine->request_buf_size);
-    request->response_size = pop.response_size;
-    request->epoch = engine->epoch;
-    request->queue = queue;
-    request->token = pop.token;
-    if (request->size >= sizeof(request->hdr))
-        memcpy(&request->hdr, request->data, sizeof(request->hdr));
+    fence_kept_done(&engine->fences);
+    turn->queues = x.queues;
+    turn->count = x.nrequests;
+    turn->event = x.event;
+    turn->state = x.state;
+    *wanted = x.wanted;
     return 0;
 }
 
-static void process_request(struct engine *engine, const struct request *request, bool truncated)
+int queue_take(struct engine *engine, struct queue_turn *turn)
+{
+    uint64_t wanted;
+    int ret = exchange(engine, turn, &wanted);
+
+    /* No memory for it in the kernel: what is in the queues is still there. */
+    if (ret == -ENOMEM)
+        turn->count = 0;
+    else if (ret == 0 && turn->count == 0 && wanted > engine->request_buf_size)
+        grow_request_buf(engine, MIN(wanted, ENGINE_MAX_REQUEST));
+    return ret == -ENOMEM ? 0 : ret;
+}
+
+static struct request request_of(struct engine *engine, const struct vgpu_queue_request *taken)
+{
+    struct request request = {
+        .data = engine->request_buf + taken->offset,
+        .size = MIN(taken->request_size, engine->request_buf_size - taken->offset),
+        .response_size = taken->response_size,
+        .epoch = engine->epoch,
+        .queue = taken->queue,
+        .token = taken->token,
+    };
+
+    if (request.size >= sizeof(request.hdr))
+        memcpy(&request.hdr, request.data, sizeof(request.hdr));
+    return request;
+}
+
+static void handle(struct engine *engine, const struct request *request, bool truncated)
 {
     if (request->queue == VGPU_QUEUE_CURSOR) {
         /* Cursor commands have no answer. */
@@ -72,28 +94,16 @@ static void process_request(struct engine *engine, const struct request *request
     }
 }
 
-int queue_run(struct engine *engine, uint32_t queue, unsigned int budget)
+/* An answer does not wait for the commands that were taken with its own. */
+void queue_handle(struct engine *engine, const struct queue_turn *turn)
 {
-    if (queue == VGPU_QUEUE_CONTROL && fence_released(&engine->fences))
-        parking_run(engine);
+    for (uint32_t i = 0; i < turn->count; i++) {
+        struct request request = request_of(engine, &turn->requests[i]);
 
-    for (unsigned int i = 0; i < budget; i++) {
-        struct request request;
-        bool truncated = false;
-        int ret = pop_request(engine, queue, &request, &truncated);
-
-        if (ret == -EAGAIN)
-            return 0;
-        if (ret == -ESTALE || ret == -EPROTO || ret == -ENOTCONN)
-            return ret;
-        /*
-         * EMSGSIZE again: the guest has changed the chain in between. ENOMEM, EFAULT: this chain
-         * has failed. There may be others that no kick will announce.
-         */
-        if (ret < 0)
-            continue;
+        if (i + 1 == turn->count)
+            fence_keep_next(&engine->fences);
         engine->requests++;
-        process_request(engine, &request, truncated);
+        handle(engine, &request, turn->requests[i].request_size > request.size);
     }
-    return 1;
+    fence_keep_end(&engine->fences);
 }

@@ -3,8 +3,8 @@
  * What the engine needs from the driver, as a table of calls, so that unit tests can play the
  * driver. The meaning of each is that of the ioctl of the same name in uapi/linux/vgpu.h.
  *
- * All return 0 or a negative errno and none blocks. push() may be called from any thread, the
- * others only from the main one.
+ * All return 0 or a negative errno, and none blocks, but for exchange() as it is told to. push() may
+ * be called from any thread, the others only from the main one.
  */
 #ifndef ENGINE_TRANSPORT_H
 #define ENGINE_TRANSPORT_H
@@ -19,11 +19,10 @@ struct vgpu_transport_ops {
     int (*info)(struct vgpu_transport *transport, struct vgpu_engine_info *info);
     int (*attach)(struct vgpu_transport *transport);
     int (*ready)(struct vgpu_transport *transport, uint32_t num_capsets, uint64_t renderer);
-    /* -EAGAIN: no event. */
-    int (*read_event)(struct vgpu_transport *transport, struct vgpu_engine_event *event);
     int (*reset_done)(struct vgpu_transport *transport, uint64_t epoch);
-    /* pop->argsz need not be set. */
-    int (*pop)(struct vgpu_transport *transport, struct vgpu_queue_pop *pop);
+    /* exchange->argsz need not be set. */
+    int (*exchange)(struct vgpu_transport *transport, struct vgpu_queue_exchange *exchange);
+    /* An exchange of one answer. */
     int (*push)(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue, uint32_t token,
                 const void *response, size_t size);
     int (*pin)(struct vgpu_transport *transport, uint64_t epoch,

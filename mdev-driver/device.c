@@ -9,8 +9,6 @@
 
 #include "vgpu_private.h"
 
-#include "trace.h"
-
 /* The one that QEMU's virtio devices have; guests look at the device id only. */
 #define VGPU_PCI_SUBSYSTEM_ID	0x1100
 
@@ -312,14 +310,26 @@ void vgpu_device_config_read(struct vgpu *vgpu, u64 offset, void *buf, size_t le
 	vgpu_pci_read(&vgpu->pci, offset, buf, len);
 }
 
-static void vgpu_device_kick(struct vgpu *vgpu, u32 queue)
+/*
+ * A doorbell without vgpu->lock, because the VM waits for it: a request that is just being copied
+ * must not delay it. False: the write is none, or has to wait for a reset.
+ */
+bool vgpu_device_doorbell(struct vgpu *vgpu, u64 offset, size_t len)
 {
-	vgpu->stats.doorbells++;
-	trace_vgpu_doorbell(vgpu->minor, queue);
-	if (vgpu->lost)
-		vgpu_queue_answer_lost(vgpu);
-	else
-		vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(queue));
+	int q = vgpu_regs_doorbell(&vgpu->regs, offset, len);
+
+	if (q < 0 || READ_ONCE(vgpu->resetting))
+		return false;
+	vgpu_engine_kick(vgpu, q);
+	/* vgpu_engine_detach() has the other: either this sees that the engine is lost, or the loss this chain. */
+	smp_mb();
+	if (READ_ONCE(vgpu->lost)) {
+		mutex_lock(&vgpu->lock);
+		if (vgpu->lost)
+			vgpu_queue_answer_lost(vgpu);
+		mutex_unlock(&vgpu->lock);
+	}
+	return true;
 }
 
 void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len)
@@ -339,7 +349,9 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 		vgpu_device_driver_ok(vgpu);
 	for (q = 0; q < VGPU_NUM_QUEUES; q++)
 		if (effects & VGPU_EFFECT_KICK(q))
-			vgpu_device_kick(vgpu, q);
+			vgpu_engine_kick(vgpu, q);
+	if (effects & VGPU_EFFECT_KICKS && vgpu->lost)
+		vgpu_queue_answer_lost(vgpu);
 }
 
 void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)

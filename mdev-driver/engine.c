@@ -13,6 +13,8 @@
 
 #include "engine.h"
 
+#include "trace.h"
+
 #define VGPU_MAX_NODES	1024
 
 static unsigned int vgpu_engine_timeout_ms = 30000;
@@ -51,6 +53,20 @@ void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues)
 	}
 	engine->events |= events;
 	engine->kicked |= queues;
+	wake_up_locked_poll(&engine->wait, EPOLLIN);
+	spin_unlock_irq(&engine->wait.lock);
+}
+
+/* A doorbell. Not under vgpu->lock in general, so that wait.lock protects the counter, too. */
+void vgpu_engine_kick(struct vgpu *vgpu, u32 queue)
+{
+	struct vgpu_engine *engine = &vgpu->engine;
+
+	trace_vgpu_doorbell(vgpu->minor, queue);
+	spin_lock_irq(&engine->wait.lock);
+	vgpu->stats.doorbells++;
+	engine->events |= VGPU_EVENT_KICK;
+	engine->kicked |= BIT(queue);
 	wake_up_locked_poll(&engine->wait, EPOLLIN);
 	spin_unlock_irq(&engine->wait.lock);
 }
@@ -99,6 +115,8 @@ void vgpu_engine_detach(struct vgpu *vgpu, bool lost)
 	engine->ready = false;
 	vgpu->lost |= lost;
 	spin_unlock(&vgpu->state_lock);
+	/* See vgpu_device_doorbell(). */
+	smp_mb();
 	engine->used = false;
 	engine->served = false;
 	WRITE_ONCE(engine->mm, NULL);
@@ -108,9 +126,29 @@ void vgpu_engine_detach(struct vgpu *vgpu, bool lost)
 	wake_up_all(&engine->wait);
 }
 
-static bool vgpu_engine_has_event(struct vgpu *vgpu, struct file *file)
+bool vgpu_engine_has_event(struct vgpu *vgpu, const struct file *file)
 {
-	return vgpu->engine.events || READ_ONCE(vgpu->engine.file) != file;
+	return READ_ONCE(vgpu->engine.events) || READ_ONCE(vgpu->engine.file) != file;
+}
+
+/* Under engine.wait.lock. @event is zeroed. */
+static void vgpu_engine_take_event_locked(struct vgpu *vgpu, struct vgpu_engine_event *event)
+{
+	struct vgpu_engine *engine = &vgpu->engine;
+
+	event->events = engine->events;
+	event->queues = engine->kicked;
+	event->epoch = event->events & VGPU_EVENT_RESET ? engine->event_epoch : READ_ONCE(vgpu->epoch);
+	engine->events = 0;
+	engine->kicked = 0;
+}
+
+void vgpu_engine_take_event(struct vgpu *vgpu, struct vgpu_engine_event *event)
+{
+	spin_lock_irq(&vgpu->engine.wait.lock);
+	if (vgpu->engine.events)
+		vgpu_engine_take_event_locked(vgpu, event);
+	spin_unlock_irq(&vgpu->engine.wait.lock);
 }
 
 static ssize_t vgpu_engine_read(struct file *file, char __user *user, size_t count, loff_t *ppos)
@@ -130,14 +168,8 @@ static ssize_t vgpu_engine_read(struct file *file, char __user *user, size_t cou
 							  vgpu_engine_has_event(vgpu, file));
 	if (!ret && engine->file != file)
 		ret = -ENOTCONN;
-	if (!ret) {
-		event.events = engine->events;
-		event.queues = engine->kicked;
-		event.epoch = event.events & VGPU_EVENT_RESET ? engine->event_epoch :
-								READ_ONCE(vgpu->epoch);
-		engine->events = 0;
-		engine->kicked = 0;
-	}
+	if (!ret)
+		vgpu_engine_take_event_locked(vgpu, &event);
 	spin_unlock_irq(&engine->wait.lock);
 
 	if (ret)

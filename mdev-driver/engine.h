@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Shared by engine.c (the node), engine_calls.c (its ioctls) and engine_mm.c (the engine's address
- * space).
+ * Shared by engine.c (the node), engine_calls.c and engine_exchange.c (its ioctls), and engine_mm.c (the
+ * engine's address space).
  */
 #ifndef VGPU_ENGINE_H
 #define VGPU_ENGINE_H
@@ -23,6 +23,15 @@ static inline struct vgpu *vgpu_from_file(const struct file *file)
 	return opened->vgpu;
 }
 
+bool vgpu_engine_has_event(struct vgpu *vgpu, const struct file *file);
+/* What read() would return now, without waiting. */
+void vgpu_engine_take_event(struct vgpu *vgpu, struct vgpu_engine_event *event);
+
+/* Takes vgpu->lock if the caller is the attached engine; else returns the errno with the reason. */
+int vgpu_engine_enter(struct file *file);
+void vgpu_engine_leave(struct file *file);
+
+long vgpu_ioctl_exchange(struct file *file, void __user *user);
 long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 struct vgpu_engine_mm *vgpu_engine_mm_new(struct vgpu *vgpu);

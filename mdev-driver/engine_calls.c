@@ -11,23 +11,29 @@
 
 #include "engine.h"
 
-/* Takes vgpu->lock if the caller is the attached engine; else returns the errno with the reason. */
-static int vgpu_engine_enter(struct file *file)
+/* 0: the caller is the attached engine; else the errno with the reason. */
+static int vgpu_engine_check(const struct file *file)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
-	int ret = 0;
+
+	if (READ_ONCE(vgpu->engine.file) != file)
+		return -ENOTCONN;
+	return READ_ONCE(vgpu->engine.mm) == current->mm ? 0 : -EPERM;
+}
+
+int vgpu_engine_enter(struct file *file)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret;
 
 	mutex_lock(&vgpu->lock);
-	if (vgpu->engine.file != file)
-		ret = -ENOTCONN;
-	else if (vgpu->engine.mm != current->mm)
-		ret = -EPERM;
+	ret = vgpu_engine_check(file);
 	if (ret)
 		mutex_unlock(&vgpu->lock);
 	return ret;
 }
 
-static void vgpu_engine_leave(struct file *file)
+void vgpu_engine_leave(struct file *file)
 {
 	mutex_unlock(&vgpu_from_file(file)->lock);
 }
@@ -198,109 +204,6 @@ static long vgpu_ioctl_reset_done(struct file *file, void __user *user)
 		vgpu_device_settle(vgpu);
 	}
 	vgpu_engine_leave(file);
-	return ret;
-}
-
-/* Nobody knows the token, so nobody would answer. */
-static void vgpu_pop_failed(struct file *file, const struct vgpu_queue_pop *pop)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-
-	mutex_lock(&vgpu->lock);
-	if (pop->epoch == vgpu->epoch)
-		vgpu_queue_abandon(vgpu, pop->queue, pop->token);
-	mutex_unlock(&vgpu->lock);
-}
-
-static int vgpu_pop(struct file *file, struct vgpu_queue_pop *pop)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-	struct vgpu_request request = {};
-	int ret;
-
-	lockdep_assert_held(&vgpu->pop_lock);
-	ret = vgpu_engine_enter(file);
-	if (ret)
-		return ret;
-	if (pop->epoch != vgpu->epoch || vgpu->lost)
-		ret = -ESTALE;
-	else
-		ret = vgpu_queue_pop(vgpu, pop, &request);
-	vgpu_engine_leave(file);
-
-	if (!ret && copy_to_user(u64_to_user_ptr(pop->buf), request.buf, request.size)) {
-		vgpu_pop_failed(file, pop);
-		ret = -EFAULT;
-	}
-	vgpu_queue_request_free(vgpu, &request);
-	return ret;
-}
-
-static long vgpu_ioctl_pop(struct file *file, void __user *user)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-	struct vgpu_queue_pop pop;
-	int ret;
-
-	if (copy_from_user(&pop, user, sizeof(pop)))
-		return -EFAULT;
-	if (pop.argsz < sizeof(pop) || pop.flags & ~(VGPU_POP_TRUNCATE | VGPU_POP_POLL) ||
-	    pop.queue >= VGPU_NUM_QUEUES)
-		return -EINVAL;
-	pop.queue = array_index_nospec(pop.queue, VGPU_NUM_QUEUES);
-
-	if (mutex_lock_killable(&vgpu->pop_lock))
-		return -EINTR;
-	ret = vgpu_pop(file, &pop);
-	mutex_unlock(&vgpu->pop_lock);
-	if (ret && ret != -EMSGSIZE)
-		return ret;
-	if (copy_to_user(user, &pop, sizeof(pop))) {
-		if (!ret)
-			vgpu_pop_failed(file, &pop);
-		return -EFAULT;
-	}
-	return ret;
-}
-
-static int vgpu_push(struct file *file, const struct vgpu_queue_push *push, const void *buf)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-	int ret = vgpu_engine_enter(file);
-
-	if (ret)
-		return ret;
-	if (push->epoch != vgpu->epoch || vgpu->lost)
-		ret = -ESTALE;
-	else
-		ret = vgpu_queue_push(vgpu, push, buf);
-	vgpu_engine_leave(file);
-	return ret;
-}
-
-static long vgpu_ioctl_push(struct file *file, void __user *user)
-{
-	struct vgpu_queue_push push;
-	u8 small[256];
-	void *buf = small;
-	int ret = -EFAULT;
-
-	if (copy_from_user(&push, user, sizeof(push)))
-		return -EFAULT;
-	if (push.argsz < sizeof(push) || push.flags || push.queue >= VGPU_NUM_QUEUES)
-		return -EINVAL;
-	if (push.size > VGPU_REQUEST_MAX)
-		return -EMSGSIZE;
-	push.queue = array_index_nospec(push.queue, VGPU_NUM_QUEUES);
-	if (push.size > sizeof(small)) {
-		buf = kvmalloc(push.size, GFP_KERNEL_ACCOUNT);
-		if (!buf)
-			return -ENOMEM;
-	}
-	if (!copy_from_user(buf, u64_to_user_ptr(push.buf), push.size))
-		ret = vgpu_push(file, &push, buf);
-	if (buf != small)
-		kvfree(buf);
 	return ret;
 }
 
@@ -578,10 +481,8 @@ static long vgpu_engine_call(struct file *file, unsigned int cmd, void __user *u
 		return vgpu_ioctl_ready(file, user);
 	case VGPU_ENGINE_RESET_DONE:
 		return vgpu_ioctl_reset_done(file, user);
-	case VGPU_ENGINE_QUEUE_POP:
-		return vgpu_ioctl_pop(file, user);
-	case VGPU_ENGINE_QUEUE_PUSH:
-		return vgpu_ioctl_push(file, user);
+	case VGPU_ENGINE_QUEUE_EXCHANGE:
+		return vgpu_ioctl_exchange(file, user);
 	case VGPU_ENGINE_MEM_PIN:
 		return vgpu_ioctl_mem_pin(file, user);
 	case VGPU_ENGINE_MEM_UNPIN:
@@ -618,9 +519,6 @@ long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	 * Refuses an unauthorized caller before its argument is read. Each call checks again when
 	 * it has copied it.
 	 */
-	ret = vgpu_engine_enter(file);
-	if (ret)
-		return ret;
-	vgpu_engine_leave(file);
-	return vgpu_engine_call(file, cmd, user);
+	ret = vgpu_engine_check(file);
+	return ret ?: vgpu_engine_call(file, cmd, user);
 }

@@ -226,19 +226,39 @@ static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u6
 	}
 	if (ret != 1) {
 		slot->page = NULL;
+		/* The others mean that the VM has not mapped it, or not for this: EINVAL of type1, ENOENT of iommufd. */
+		if (ret != -EINVAL && ret != -ENOENT && ret != -EPERM)
+			vgpu->mem.pin_error = ret;
 		return false;
 	}
 	slot->iova = iova;
 	return true;
 }
 
+/* The place of a page of a ring. So none of them is searched for, and no large request evicts it. */
+static struct vgpu_cached_page *vgpu_ring_slot(struct vgpu_mem *mem, u64 iova)
+{
+	unsigned int i;
+
+	for (i = 0; i < VGPU_RING_PARTS; i++) {
+		u64 page = (iova - mem->ring[i]) >> PAGE_SHIFT;
+
+		if (page < VGPU_RING_PART_PAGES)
+			return &mem->cache[i * VGPU_RING_PART_PAGES + page];
+	}
+	return NULL;
+}
+
 /* The slot that has the page at @iova, or else the one to be used for it. */
 static struct vgpu_cached_page *vgpu_cache_slot(struct vgpu_mem *mem, u64 iova)
 {
-	struct vgpu_cached_page *victim = &mem->cache[0];
+	struct vgpu_cached_page *victim = vgpu_ring_slot(mem, iova);
 	unsigned int i;
 
-	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
+	if (victim)
+		return victim;
+	victim = &mem->cache[VGPU_RING_PAGES];
+	for (i = VGPU_RING_PAGES; i < ARRAY_SIZE(mem->cache); i++) {
 		struct vgpu_cached_page *slot = &mem->cache[i];
 
 		if (slot->page && slot->iova == iova)
@@ -271,6 +291,36 @@ static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 	return slot->page;
 }
 
+/* The addresses do not change between two resets: the driver has enabled the queues. */
+static void vgpu_mem_learn_rings(struct vgpu *vgpu)
+{
+	struct vgpu_mem *mem = &vgpu->mem;
+	u32 q;
+
+	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
+		const struct vgpu_vq *vq = &vgpu->regs.vq[q];
+
+		mem->ring[3 * q] = vq->desc & PAGE_MASK;
+		mem->ring[3 * q + 1] = vq->avail & PAGE_MASK;
+		mem->ring[3 * q + 2] = vq->used & PAGE_MASK;
+	}
+	mem->ring_known = true;
+}
+
+void vgpu_mem_begin(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	mutex_lock(&vgpu->mem.lock);
+	vgpu->mem.pin_error = 0;
+	if (!vgpu->mem.ring_known && vgpu_regs_driver_ok(&vgpu->regs))
+		vgpu_mem_learn_rings(vgpu);
+}
+
+void vgpu_mem_end(struct vgpu *vgpu)
+{
+	mutex_unlock(&vgpu->mem.lock);
+}
+
 /*
  * Two bytes at an even address are a ring's index, which the other side reads and writes at the
  * same time: one access, never two halves.
@@ -294,28 +344,22 @@ static void vgpu_page_copy(struct page *page, size_t offset, void *buf, size_t l
 
 static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len, bool write)
 {
-	int ret = 0;
-
+	lockdep_assert_held(&vgpu->mem.lock);
 	if (!vgpu->open || iova + len < iova)
 		return -EFAULT;
-
-	mutex_lock(&vgpu->mem.lock);
 	while (len) {
 		size_t in_page = offset_in_page(iova);
 		size_t n = min(len, PAGE_SIZE - in_page);
 		struct page *page = vgpu_cache_get(vgpu, iova & PAGE_MASK, write);
 
-		if (!page) {
-			ret = -EFAULT;
-			break;
-		}
+		if (!page)
+			return -EFAULT;
 		vgpu_page_copy(page, in_page, buf, n, write);
 		iova += n;
 		buf += n;
 		len -= n;
 	}
-	mutex_unlock(&vgpu->mem.lock);
-	return ret;
+	return 0;
 }
 
 static int vgpu_guest_read(void *guest, u64 iova, void *buf, size_t len)
@@ -482,7 +526,7 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 	if (!unmap)
 		vgpu_unmap_use_spare(&vgpu->mem, iova, last);
 	mutex_lock(&vgpu->mem.lock);
-	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
+	for (i = 0; i < ARRAY_SIZE(vgpu->mem.cache); i++) {
 		struct vgpu_cached_page *slot = &vgpu->mem.cache[i];
 
 		if (slot->page && slot->iova >= iova && slot->iova <= last)
@@ -501,8 +545,9 @@ void vgpu_mem_release_all(struct vgpu *vgpu)
 	unsigned int i;
 
 	mutex_lock(&vgpu->mem.lock);
-	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++)
+	for (i = 0; i < ARRAY_SIZE(vgpu->mem.cache); i++)
 		vgpu_cache_drop(vgpu, &vgpu->mem.cache[i]);
+	vgpu->mem.ring_known = false;
 	while ((node = rb_first(&vgpu->mem.objects)))
 		vgpu_mem_object_free(vgpu, rb_entry(node, struct vgpu_mem_object, node));
 	mutex_unlock(&vgpu->mem.lock);

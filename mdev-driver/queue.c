@@ -36,11 +36,19 @@ void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
 	vgpu_irq_vector(vgpu, vgpu->regs.vq[q].vector);
 }
 
-static int vgpu_queue_broken(struct vgpu *vgpu, u32 q, int ret)
+/* Under mem.lock: the pin that has failed may have been the reason, and then it is not the guest's fault. */
+static void vgpu_queue_broken(struct vgpu *vgpu, u32 q)
 {
-	vgpu_log(vgpu, warn, "the guest broke queue %u; it must reset the device\n", q);
+	int error = vgpu->mem.pin_error;
+
+	if (error == -ENOMEM)
+		vgpu_log(vgpu, warn, "cannot pin guest memory for queue %u: the VM's limit of locked memory is too low; the guest must reset the device\n", q);
+	else if (error)
+		vgpu_log(vgpu, warn, "cannot pin guest memory for queue %u (%d): a VM's memory must not be in a file on disk, but memfd, huge pages or anonymous; the guest must reset the device\n",
+			 q, error);
+	else
+		vgpu_log(vgpu, warn, "the guest broke queue %u; it must reset the device\n", q);
 	vgpu_device_needs_reset(vgpu);
-	return ret;
 }
 
 static void vgpu_inflight_free(struct vgpu_inflight *inflight)
@@ -67,88 +75,76 @@ static void vgpu_queue_answer(struct vgpu *vgpu, u32 q, const struct vgpu_vq_cha
 	bool interrupt = false;
 
 	if (vgpu_lost_push(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, chain, &interrupt) == -EPROTO)
-		vgpu_queue_broken(vgpu, q, 0);
+		vgpu_queue_broken(vgpu, q);
 	else if (interrupt)
 		vgpu_queue_interrupt(vgpu, q);
 }
 
-/*
- * The guest may change the chain between the two reads, so the copied size is bounded by the
- * buffer, never by the chain's content.
- */
-static int vgpu_queue_fetch(struct vgpu *vgpu, const struct vgpu_queue_pop *pop,
-			    struct vgpu_vq_chain *chain, struct vgpu_request *request)
+static int vgpu_queue_keep(struct vgpu *vgpu, u32 q, const struct vgpu_vq_chain *chain,
+			   struct vgpu_batch *batch)
 {
-	struct vgpu_vq *vq = &vgpu->regs.vq[pop->queue];
-	bool truncate = pop->flags & VGPU_POP_TRUNCATE;
-	int ret;
-
-	vq->quiet = pop->flags & VGPU_POP_POLL;
-	request->buf = vgpu->bounce;
-	request->size = min_t(u64, pop->buf_size, VGPU_BOUNCE_SIZE);
-	ret = vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, request->buf,
-			  request->size, truncate && pop->buf_size <= VGPU_BOUNCE_SIZE);
-	if (ret != -EMSGSIZE || pop->buf_size <= VGPU_BOUNCE_SIZE)
-		return ret;
-
-	request->size = min3(pop->buf_size, chain->request_size, (u64)VGPU_REQUEST_MAX);
-	request->buf = kvmalloc(request->size, GFP_KERNEL_ACCOUNT);
-	if (!request->buf)
-		return -ENOMEM;
-	return vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, request->buf,
-			   request->size, truncate);
-}
-
-static int vgpu_queue_keep(struct vgpu *vgpu, struct vgpu_queue_pop *pop,
-			   const struct vgpu_vq_chain *chain, struct vgpu_request *request)
-{
-	struct vgpu_queue *queue = &vgpu->queue[pop->queue];
+	struct vgpu_queue *queue = &vgpu->queue[q];
 	struct vgpu_inflight *inflight = vgpu_inflight_new(chain);
 
 	if (!inflight) {
-		vgpu_queue_answer(vgpu, pop->queue, chain);
+		vgpu_queue_answer(vgpu, q, chain);
 		return -ENOMEM;
 	}
 	inflight->token = vgpu_token(queue, chain->head);
 	queue->inflight[chain->head] = inflight;
 	vgpu->stats.requests++;
-	pop->token = inflight->token;
-	pop->request_size = chain->request_size;
-	pop->response_size = chain->response_size;
-	request->size = min_t(u64, request->size, chain->request_size);
+	batch->requests[batch->n++] = (struct vgpu_queue_request) {
+		.queue = q,
+		.token = inflight->token,
+		.offset = batch->used,
+		.request_size = chain->request_size,
+		.response_size = chain->response_size,
+	};
+	batch->used += min_t(u64, batch->room - batch->used, chain->request_size);
 	return 0;
 }
 
-/*
- * 0: the chain is in flight, and the caller copies @request to @pop->buf, under vgpu->pop_lock, which protects the bounce
- * buffer, but not under vgpu->lock. @request must be freed in any case.
- */
-int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop, struct vgpu_request *request)
+/* 0: the batch has one more, and its chain is in flight. */
+static int vgpu_queue_take_one(struct vgpu *vgpu, u32 q, struct vgpu_batch *batch)
 {
 	struct vgpu_vq_chain *chain = vgpu->chain;
+	int ret;
+
+	ret = vgpu_vq_pop(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, vgpu->table, chain,
+			  batch->buf + batch->used, batch->room - batch->used,
+			  batch->truncate && !batch->n);
+	if (!ret)
+		ret = vgpu_queue_keep(vgpu, q, chain, batch);
+	else if (ret == -EMSGSIZE)
+		batch->wanted = chain->request_size;
+	else if (ret == -EPROTO)
+		vgpu_queue_broken(vgpu, q);
+	trace_vgpu_pop(vgpu->minor, q, ret ? 0 : batch->requests[batch->n - 1].token, ret);
+	return ret;
+}
+
+/*
+ * Takes what fits into the batch. True: there may be more, and the guest does not announce it; always
+ * so if it is not to be asked for that (@quiet). The caller copies the batch to the engine, under
+ * vgpu->pop_lock, which protects the bounce buffer, but not under vgpu->lock.
+ */
+bool vgpu_queue_take(struct vgpu *vgpu, u32 q, struct vgpu_batch *batch, bool quiet)
+{
 	int ret;
 
 	lockdep_assert_held(&vgpu->pop_lock);
 	lockdep_assert_held(&vgpu->lock);
 	/* An engine must have what was loaded before it serves the guest. */
 	if (!vgpu_queue_running(vgpu) || vgpu->migration.engine_state)
-		return -EAGAIN;
-
-	ret = vgpu_queue_fetch(vgpu, pop, chain, request);
-	if (!ret)
-		ret = vgpu_queue_keep(vgpu, pop, chain, request);
-	else if (ret == -EMSGSIZE)
-		pop->request_size = chain->request_size;
-	else if (ret == -EPROTO)
-		ret = vgpu_queue_broken(vgpu, pop->queue, ret);
-	trace_vgpu_pop(vgpu->minor, pop->queue, pop->token, ret);
-	return ret;
-}
-
-void vgpu_queue_request_free(struct vgpu *vgpu, struct vgpu_request *request)
-{
-	if (request->buf != vgpu->bounce)
-		kvfree(request->buf);
+		return false;
+	vgpu->regs.vq[q].quiet = quiet;
+	do {
+		if (batch->n == batch->max)
+			return true;
+		ret = vgpu_queue_take_one(vgpu, q, batch);
+	} while (!ret);
+	batch->broken |= ret == -EPROTO;
+	return ret == -EAGAIN ? quiet : ret != -EPROTO;
 }
 
 /* Answers a chain that was popped with an error, if it is still in flight. */
@@ -157,6 +153,7 @@ void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token)
 	struct vgpu_inflight **slot = &vgpu->queue[q].inflight[token & (VGPU_VQ_MAX_SIZE - 1)];
 
 	lockdep_assert_held(&vgpu->lock);
+	lockdep_assert_held(&vgpu->mem.lock);
 	if (!*slot || (*slot)->token != token)
 		return;
 	/* The VM has been stopped meanwhile; it gets the error when it goes on. */
@@ -169,51 +166,45 @@ void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token)
 	*slot = NULL;
 }
 
-/* Keeps a response until the VM goes on. */
-static int vgpu_queue_keep_response(struct vgpu_inflight *inflight, const void *buf, size_t size)
+/* Keeps a response until the VM goes on: takes it, for there may be no memory for a copy. */
+static int vgpu_queue_keep_response(struct vgpu_inflight *inflight, void **buf, size_t size)
 {
 	if (size > inflight->chain.response_size)
 		return -EMSGSIZE;
 	if (inflight->answered)
 		return -ENOENT;
-	if (size) {
-		inflight->response = kvmemdup(buf, size, GFP_KERNEL_ACCOUNT);
-		/* Engines do not push again: the guest gets an error instead. */
-		if (!inflight->response) {
-			inflight->token = 0;
-			return -ENOMEM;
-		}
-	}
+	inflight->response = *buf;
 	inflight->response_len = size;
 	inflight->answered = true;
+	*buf = NULL;
 	return 0;
 }
 
-int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf)
+/* Answers a chain: see struct vgpu_queue_answer. *buf becomes NULL if it is taken. */
+int vgpu_queue_push(struct vgpu *vgpu, u32 q, u32 token, void **buf, size_t size)
 {
-	struct vgpu_queue *queue = &vgpu->queue[push->queue];
-	u16 head = push->token & (VGPU_VQ_MAX_SIZE - 1);
-	struct vgpu_inflight *inflight = queue->inflight[head];
+	u16 head = token & (VGPU_VQ_MAX_SIZE - 1);
+	struct vgpu_inflight *inflight = vgpu->queue[q].inflight[head];
 	bool interrupt = false;
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
-	if (!inflight || !push->token || inflight->token != push->token)
+	if (!inflight || !token || inflight->token != token)
 		return -ENOENT;
 	if (vgpu->stopped)
-		return vgpu_queue_keep_response(inflight, buf, push->size);
+		return vgpu_queue_keep_response(inflight, buf, size);
 
-	ret = vgpu_vq_push(&vgpu->regs.vq[push->queue], &vgpu_guest_ops, vgpu, &inflight->chain,
-			   buf, push->size, &interrupt);
+	ret = vgpu_vq_push(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, &inflight->chain, *buf, size,
+			   &interrupt);
 	if (ret == -EMSGSIZE)
 		return ret;
-	queue->inflight[head] = NULL;
+	vgpu->queue[q].inflight[head] = NULL;
 	vgpu_inflight_free(inflight);
-	trace_vgpu_push(vgpu->minor, push->queue, push->token, ret);
+	trace_vgpu_push(vgpu->minor, q, token, ret);
 	if (ret == -EPROTO)
-		return vgpu_queue_broken(vgpu, push->queue, ret);
-	if (interrupt)
-		vgpu_queue_interrupt(vgpu, push->queue);
+		vgpu_queue_broken(vgpu, q);
+	else if (interrupt)
+		vgpu_queue_interrupt(vgpu, q);
 	return ret;
 }
 
@@ -266,6 +257,7 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu)
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu_queue_running(vgpu))
 		return;
+	vgpu_mem_begin(vgpu);
 	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
 		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
 			struct vgpu_inflight *inflight = vgpu->queue[q].inflight[i];
@@ -278,6 +270,7 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu)
 		}
 		more |= vgpu_queue_drain(vgpu, q);
 	}
+	vgpu_mem_end(vgpu);
 	if (more)
 		vgpu_queue_answer_later(vgpu);
 	else
@@ -292,7 +285,7 @@ static void vgpu_queue_deliver_one(struct vgpu *vgpu, u32 q, struct vgpu_infligh
 		vgpu_queue_answer(vgpu, q, &inflight->chain);
 	else if (vgpu_vq_push(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, &inflight->chain, inflight->response,
 			      inflight->response_len, &interrupt) == -EPROTO)
-		vgpu_queue_broken(vgpu, q, 0);
+		vgpu_queue_broken(vgpu, q);
 	else if (interrupt)
 		vgpu_queue_interrupt(vgpu, q);
 }
@@ -305,6 +298,7 @@ void vgpu_queue_deliver(struct vgpu *vgpu)
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu_queue_running(vgpu))
 		return;
+	vgpu_mem_begin(vgpu);
 	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
 		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
 			struct vgpu_inflight *inflight = vgpu->queue[q].inflight[i];
@@ -316,6 +310,7 @@ void vgpu_queue_deliver(struct vgpu *vgpu)
 			vgpu_inflight_free(inflight);
 		}
 	}
+	vgpu_mem_end(vgpu);
 }
 
 #define vgpu_for_each_inflight(vgpu, q, i, inflight)				\
@@ -357,12 +352,18 @@ static int vgpu_queue_load_chain(struct vgpu *vgpu, const struct vgpu_state_chai
 	struct vgpu_inflight *inflight = vgpu_inflight_new(&saved->chain);
 	u32 queue = array_index_nospec(saved->queue, VGPU_NUM_QUEUES);
 	u32 head = array_index_nospec(saved->chain.head, VGPU_VQ_MAX_SIZE);
+	void *response = NULL;
 	int ret = 0;
 
 	if (!inflight)
 		return -ENOMEM;
-	if (saved->answered)
-		ret = vgpu_queue_keep_response(inflight, saved->response, saved->response_len);
+	if (saved->response_len)
+		response = kvmemdup(saved->response, saved->response_len, GFP_KERNEL_ACCOUNT);
+	if (saved->response_len && !response)
+		ret = -ENOMEM;
+	else if (saved->answered)
+		ret = vgpu_queue_keep_response(inflight, &response, saved->response_len);
+	kvfree(response);
 	if (ret)
 		vgpu_inflight_free(inflight);
 	else

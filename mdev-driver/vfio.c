@@ -152,6 +152,8 @@ static void vgpu_region_read(struct vgpu *vgpu, u32 index, u64 offset, void *buf
 
 static void vgpu_region_write(struct vgpu *vgpu, u32 index, u64 offset, const void *buf, size_t len)
 {
+	if (index == VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_REGS && vgpu_device_doorbell(vgpu, offset, len))
+		return;
 	mutex_lock(&vgpu->lock);
 	switch (index) {
 	case VFIO_PCI_CONFIG_REGION_INDEX:

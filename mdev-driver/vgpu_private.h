@@ -130,6 +130,11 @@ struct vgpu_cached_page {
 
 #define VGPU_PAGE_CACHE_SIZE	32
 
+/* A ring's three parts have at most a page each, and so lie in two. */
+#define VGPU_RING_PARTS		(3 * VGPU_NUM_QUEUES)
+#define VGPU_RING_PART_PAGES	2
+#define VGPU_RING_PAGES		(VGPU_RING_PARTS * VGPU_RING_PART_PAGES)
+
 struct vgpu_mem_object;
 struct vgpu_engine_mm;
 struct vgpu_range;
@@ -145,7 +150,9 @@ struct vgpu_unmap {
 /*
  * struct vgpu_mem - guest memory in use by a vGPU
  * @lock: serialises pinning with dma_unmap
- * @cache: pages of rings and small requests
+ * @cache: first the pages of the rings, two of each part in @ring; then those of small requests
+ * @ring, @ring_known: where the parts begin, a page's address; set while @ring_known
+ * @pin_error: why a page that the VM has mapped could not be pinned, since vgpu_mem_begin(); or 0
  * @objects: results of MEM_PIN, by offset; changes also take vgpu->map_lock
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
@@ -160,7 +167,10 @@ struct vgpu_unmap {
  */
 struct vgpu_mem {
 	struct mutex lock;
-	struct vgpu_cached_page cache[VGPU_PAGE_CACHE_SIZE];
+	struct vgpu_cached_page cache[VGPU_RING_PAGES + VGPU_PAGE_CACHE_SIZE];
+	u64 ring[VGPU_RING_PARTS];
+	bool ring_known;
+	int pin_error;
 	u32 clock;
 	struct rb_root objects;
 	u64 next_offset;
@@ -267,14 +277,27 @@ struct vgpu_inflight {
 	struct vgpu_vq_chain chain;
 };
 
-/* Request buffer that every queue has ready; larger requests get their own. */
+/* Buffer for requests that every vGPU has ready; a larger request gets its own. */
 #define VGPU_BOUNCE_SIZE	SZ_64K
-#define VGPU_REQUEST_MAX	SZ_16M
 
-/* A request that was popped: @size of it are in @buf, which is vgpu->bounce or its own. */
-struct vgpu_request {
+/*
+ * struct vgpu_batch - requests that were taken
+ * @buf, @room, @used: vgpu->bounce or a buffer of its own, its size, and what is used of it
+ * @truncate: the first may be cut
+ * @requests, @max, @n: room for as many; how many there are
+ * @wanted: the size of one that did not fit, or 0
+ * @broken: a queue is
+ */
+struct vgpu_batch {
 	void *buf;
-	size_t size;
+	size_t room;
+	size_t used;
+	bool truncate;
+	struct vgpu_queue_request *requests;
+	u32 max;
+	u32 n;
+	u64 wanted;
+	bool broken;
 };
 
 struct vgpu_queue {
@@ -338,7 +361,7 @@ struct vgpu_stats {
  * @params_lock: params; vram_bytes changes under gpus_lock, too, window_bytes and scanouts only
  *	while closed and under @lock, too
  * @window_bytes_open: latched at open
- * @pop_lock: of QUEUE_POP: bounce; held while the engine's memory is written
+ * @pop_lock: of requests that are taken: bounce; held while the engine's memory is written
  * @notes, @failure: under @state_lock
  * @state_lock: and for @open, @lost and the engine's state where they change together, beside @lock
  * @tell_lock: of events to udev: none is sent after @removed
@@ -495,6 +518,7 @@ void vgpu_irq_request(struct vgpu *vgpu);
 void vgpu_irq_release_all(struct vgpu *vgpu);
 
 /* device.c: life of the virtual device: registers, reset, loss. Under vgpu->lock unless said. */
+bool vgpu_device_doorbell(struct vgpu *vgpu, u64 offset, size_t len);	/* without the lock */
 void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
 void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len);
 void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
@@ -518,11 +542,10 @@ void vgpu_device_tell_over(struct vgpu *vgpu);
 void vgpu_device_set_failure(struct vgpu *vgpu, const char *reason);
 unsigned int vgpu_device_patience_ms(void);
 
-/* queue.c: requests between guest and engine. Under vgpu->lock. */
-int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop, struct vgpu_request *request);
-void vgpu_queue_request_free(struct vgpu *vgpu, struct vgpu_request *request);
+/* queue.c: requests between guest and engine. Under vgpu->lock; the first three also between vgpu_mem_begin() and _end(). */
+bool vgpu_queue_take(struct vgpu *vgpu, u32 q, struct vgpu_batch *batch, bool quiet);
 void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token);
-int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf);
+int vgpu_queue_push(struct vgpu *vgpu, u32 q, u32 token, void **buf, size_t size);
 void vgpu_queue_forget(struct vgpu *vgpu);
 void vgpu_queue_answer_lost(struct vgpu *vgpu);
 void vgpu_queue_deliver(struct vgpu *vgpu);
@@ -534,6 +557,9 @@ ssize_t vgpu_queue_state_get(struct vgpu *vgpu, const u8 *in, size_t left);
 /* guest_mem.c: guest memory */
 int vgpu_mem_init(struct vgpu *vgpu);
 void vgpu_mem_fini(struct vgpu *vgpu);
+/* Around uses of vgpu_guest_ops, the rings' or all of a call: takes mem.lock. */
+void vgpu_mem_begin(struct vgpu *vgpu);
+void vgpu_mem_end(struct vgpu *vgpu);
 extern const struct vgpu_guest_ops vgpu_guest_ops;
 int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
 		     const struct vgpu_mem_entry *entries, struct vgpu_mem_object **result);
@@ -589,7 +615,7 @@ int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset);
 void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size);
 void vgpu_blank_drop_all(struct vgpu *vgpu);
 
-/* engine.c, engine_calls.c: /dev/vgpu/<uuid>; engine_mm.c: the engine's address space */
+/* engine.c, engine_calls.c, engine_exchange.c: /dev/vgpu/<uuid>; engine_mm.c: the engine's address space */
 bool vgpu_engine_mm_gone(const struct vgpu_engine_mm *attached);
 int vgpu_engine_class_init(void);
 void vgpu_engine_class_exit(void);
@@ -597,6 +623,7 @@ void vgpu_engine_init(struct vgpu *vgpu);
 int vgpu_engine_node_add(struct vgpu *vgpu);
 void vgpu_engine_node_remove(struct vgpu *vgpu);
 void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues);
+void vgpu_engine_kick(struct vgpu *vgpu, u32 queue);
 int vgpu_engine_wait_ready(struct vgpu *vgpu);
 void vgpu_engine_detach(struct vgpu *vgpu, bool lost);
 

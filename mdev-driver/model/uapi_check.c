@@ -188,6 +188,30 @@ int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pag
 	return 0;
 }
 
+int vgpu_check_exchange(const struct vgpu_queue_exchange *arg)
+{
+	if (arg->argsz < sizeof(*arg) || arg->reserved ||
+	    arg->flags & ~(VGPU_EXCHANGE_TRUNCATE | VGPU_EXCHANGE_EVENTS))
+		return -EINVAL;
+	if (arg->nanswers > VGPU_EXCHANGE_MAX || arg->nrequests > VGPU_EXCHANGE_MAX ||
+	    arg->queues >> VGPU_NUM_QUEUES || arg->poll_us > VGPU_EXCHANGE_POLL_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+int vgpu_check_answers(const struct vgpu_queue_answer *answers, u32 n)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (answers[i].queue >= VGPU_NUM_QUEUES)
+			return -EINVAL;
+		sum += answers[i].size;
+	}
+	return sum > VGPU_REQUEST_MAX ? -EMSGSIZE : 0;
+}
+
 /* DRM_FORMAT_XRGB8888, whose header is not available in every build of the model. */
 #define VGPU_FORMAT_XRGB8888	0x34325258
 

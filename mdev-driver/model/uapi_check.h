@@ -37,6 +37,11 @@ int vgpu_check_types(const struct vgpu_type_desc *descs, u32 n);
 /* @pages: their sum, at most VGPU_MEM_MAX_PAGES (ENOMEM). */
 int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pages);
 
+/* All but the epoch and the pointers. */
+int vgpu_check_exchange(const struct vgpu_queue_exchange *arg);
+/* @n: within what vgpu_check_exchange() allows. All together are VGPU_REQUEST_MAX at most (EMSGSIZE). */
+int vgpu_check_answers(const struct vgpu_queue_answer *answers, u32 n);
+
 /* All but the epoch. A picture that passes lies within VGPU_PICTURE_SIZE. */
 int vgpu_check_scanout(const struct vgpu_scanout *scanout);
 

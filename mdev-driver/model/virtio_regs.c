@@ -308,16 +308,15 @@ static u32 write_common(struct vgpu_regs *regs, size_t at, u64 value, size_t len
 }
 
 /* The doorbell's offset identifies the queue; the value repeats it and is not needed. */
-static u32 write_notify(const struct vgpu_regs *regs, size_t at, size_t len)
+int vgpu_regs_doorbell(const struct vgpu_regs *regs, u64 offset, size_t len)
 {
-	size_t q = at / VGPU_NOTIFY_MULTIPLIER;
+	u64 q = (offset - VGPU_REGS_NOTIFY) / VGPU_NOTIFY_MULTIPLIER;
 
-	if (len != 2 || at % VGPU_NOTIFY_MULTIPLIER || q >= VGPU_REGS_NUM_QUEUES)
-		return 0;
+	if (len != 2 || offset < VGPU_REGS_NOTIFY || offset % VGPU_NOTIFY_MULTIPLIER ||
+	    q >= VGPU_REGS_NUM_QUEUES)
+		return -1;
 	q = vgpu_index_nospec(q, VGPU_REGS_NUM_QUEUES);
-	if (!vgpu_regs_driver_ok(regs) || !regs->vq[q].enabled)
-		return 0;
-	return VGPU_EFFECT_KICK(q);
+	return vgpu_regs_driver_ok(regs) && regs->vq[q].enabled ? (int)q : -1;
 }
 
 u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t len)
@@ -325,6 +324,7 @@ u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t 
 	size_t at = offset % VGPU_REGS_SECTION;
 	u8 raw[sizeof(u64)] = { 0 };
 	u64 value;
+	int q;
 
 	if (len > sizeof(raw))
 		return 0;
@@ -333,7 +333,8 @@ u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t 
 
 	switch (offset - at) {
 	case VGPU_REGS_NOTIFY:
-		return write_notify(regs, at, len);
+		q = vgpu_regs_doorbell(regs, offset, len);
+		return q < 0 ? 0 : VGPU_EFFECT_KICK(q);
 	case VGPU_REGS_COMMON:
 		return write_common(regs, at, value, len);
 	case VGPU_REGS_DEVICE:

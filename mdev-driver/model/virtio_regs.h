@@ -26,6 +26,7 @@
 #define VGPU_EFFECT_RESET	(1u << 0)	/* status was written 0: call vgpu_regs_reset() */
 #define VGPU_EFFECT_DRIVER_OK	(1u << 1)	/* DRIVER_OK went from 0 to 1 */
 #define VGPU_EFFECT_KICK(q)	(1u << (8 + (q)))	/* doorbell of queue q */
+#define VGPU_EFFECT_KICKS	(~0u << 8)		/* any doorbell */
 
 /**
  * struct vgpu_regs - registers of one vGPU
@@ -77,6 +78,12 @@ void vgpu_regs_read(struct vgpu_regs *regs, u64 offset, void *buf, size_t len);
  * can only be set.
  */
 u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t len);
+
+/*
+ * The queue whose doorbell a write of @len bytes at @offset is, or -1. May be called while another
+ * thread writes registers: the result is that of before or of after.
+ */
+int vgpu_regs_doorbell(const struct vgpu_regs *regs, u64 offset, size_t len);
 
 bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
 

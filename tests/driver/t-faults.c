@@ -405,7 +405,7 @@ static int call_serve(EngineCtx *ctx, void *arg)
 {
     uint64_t epoch = engine_epoch(ctx);
     struct virtio_gpu_ctrl_hdr hdr;
-    struct vgpu_queue_pop pop;
+    struct vgpu_queue_request pop;
     uint32_t token = 0;
     int fd = arm(*(unsigned *)arg);
     int popped = engine_pop(ctx, VGPU_QUEUE_CONTROL, epoch, &hdr, sizeof(hdr), &pop);

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Guest memory in the engine: MEM_PIN, mmap, and every event that removes it. */
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
+#include <linux/magic.h>
 
+#include "kernel_log.h"
 #include "testbed.h"
 
 #define AREA (TESTBED_RAM_IOVA + 4 * MIB)
@@ -556,6 +561,58 @@ static void test_crowd(void)
     g_assert_cmpint(among_many, <, CROWD_RATIO * alone);
 }
 
+/* A file on a disk as the VM's memory, mapped in place of the guest's. */
+static void back_with_file(Testbed *tb)
+{
+    struct statfs fs;
+    int fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
+        driver_test_skip("/var/tmp is no file system on a disk");
+    g_assert_cmpint(ftruncate(fd, TESTBED_RAM_SIZE), ==, 0);
+    g_assert_true(mmap(tb->ram.mem, tb->ram.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                       fd, 0) == tb->ram.mem);
+    close(fd);
+}
+
+/* The records since kernel_log_open(). */
+static char *log_since(int fd)
+{
+    g_autoptr(GString) log = g_string_new(NULL);
+    char record[8192];
+    ssize_t n;
+
+    while ((n = read(fd, record, sizeof(record))) > 0)
+        g_string_append_len(log, record, n);
+    close(fd);
+    return g_string_free(g_steal_pointer(&log), FALSE);
+}
+
+/* The kernel does not pin such memory, and the message does not blame the guest. */
+static void test_file_on_disk(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_OPEN);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    g_autofree char *log = NULL;
+    struct utsname kernel;
+    void *resp;
+    int fd;
+
+    g_assert_cmpint(uname(&kernel), ==, 0);
+    if (g_str_has_prefix(kernel.release, "6.1."))
+        driver_test_skip("this kernel still pins files");
+    back_with_file(tb);
+    fd = kernel_log_open();
+    assert_ok(fd);
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp);
+    g_assert_true(wait_until(guest_status(&tb->guest) & VIRTIO_CONFIG_S_NEEDS_RESET, GUEST_TIMEOUT_MS));
+    log = log_since(fd);
+    g_assert_nonnull(strstr(log, "cannot pin guest memory"));
+    g_assert_nonnull(strstr(log, "file on disk"));
+    g_assert_null(strstr(log, "the guest broke"));
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -577,5 +634,6 @@ int main(int argc, char **argv)
     driver_test_add("/memory/blank-of-next", test_blank_of_next);
     driver_test_add("/memory/many", test_many);
     driver_test_add("/memory/crowd", test_crowd);
+    driver_test_add("/memory/file-on-disk", test_file_on_disk);
     return driver_test_run();
 }

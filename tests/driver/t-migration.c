@@ -500,7 +500,7 @@ static void test_during_reset(void)
 
 static int pop_early(EngineCtx *ctx, void *arg)
 {
-    struct vgpu_queue_pop pop;
+    struct vgpu_queue_request pop;
 
     (void)arg;
     return engine_pop(ctx, CONTROL, engine_epoch(ctx), ctx->request, 4096, &pop);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Virtqueues: requests and responses between a guest and an engine, well-formed and not. */
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -101,6 +103,27 @@ static void test_large_request(void)
     assert_round_trip(tb, 1);
 }
 
+/* Kilobytes that this process, the VMM, has locked. */
+static uint64_t locked_kb(void)
+{
+    g_autofree char *text = NULL;
+    const char *line;
+
+    g_assert_true(g_file_get_contents("/proc/self/status", &text, NULL, NULL));
+    line = strstr(text, "\nVmLck:");
+    g_assert_nonnull(line);
+    return g_ascii_strtoull(line + strlen("\nVmLck:"), NULL, 10);
+}
+
+/* A large request does not cost the rings their pins: the driver keeps 32 pages besides them. */
+static void test_rings_stay_pinned(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    scattered(tb, 30, 16384, true);
+    g_assert_cmpuint(locked_kb(), >, 32 * PAGE_BYTES / 1024);
+}
+
 /* A full ring of requests at once. */
 static void test_full_ring(void)
 {
@@ -182,26 +205,25 @@ static int call_push_reversed(EngineCtx *ctx, void *arg)
     return 0;
 }
 
+typedef struct {
+    uint64_t epoch;
+    struct vgpu_queue_answer answer;
+} PushCall;
+
 static int call_push_raw(EngineCtx *ctx, void *arg)
 {
-    struct vgpu_queue_push *push = arg;
+    PushCall *call = arg;
     uint8_t buf[64] = {0};
 
-    push->buf = (uintptr_t)buf;
-    return engine_ioctl(ctx, VGPU_ENGINE_QUEUE_PUSH, push);
+    return engine_push(ctx, call->answer.queue, call->epoch, call->answer.token, buf,
+                       call->answer.size);
 }
 
-static int push_raw(Testbed *tb, uint64_t epoch, uint32_t queue, uint32_t token, uint64_t size)
+static int push_raw(Testbed *tb, uint64_t epoch, uint32_t queue, uint32_t token, uint32_t size)
 {
-    struct vgpu_queue_push push = {
-        .argsz = sizeof(push),
-        .epoch = epoch,
-        .queue = queue,
-        .token = token,
-        .size = size,
-    };
+    PushCall call = {.epoch = epoch, .answer = {.queue = queue, .token = token, .size = size}};
 
-    return engine_peer_call(tb->engine, call_push_raw, &push, sizeof(push));
+    return engine_peer_call(tb->engine, call_push_raw, &call, sizeof(call));
 }
 
 static void hold_requests(Testbed *tb, unsigned n, void **resp)
@@ -287,22 +309,26 @@ static void test_push_too_much(void)
 }
 
 typedef struct {
-    struct vgpu_queue_pop pop;
+    struct vgpu_queue_exchange x;
+    struct vgpu_queue_request request;
     uint8_t data[64];
     uint64_t size;
+    uint64_t epoch; /* 0: the present one */
+    uint32_t queues;
     uint32_t flags;
+    uint32_t poll_us;
 } PopCall;
 
 static int call_pop(EngineCtx *ctx, void *arg)
 {
     PopCall *call = arg;
 
-    call->pop.argsz = sizeof(call->pop);
-    call->pop.flags = call->flags;
-    call->pop.epoch = call->pop.epoch ? call->pop.epoch : engine_epoch(ctx);
-    call->pop.buf = (uintptr_t)call->data;
-    call->pop.buf_size = call->size;
-    return engine_ioctl(ctx, VGPU_ENGINE_QUEUE_POP, &call->pop);
+    call->epoch = call->epoch ? call->epoch : engine_epoch(ctx);
+    call->x = exchange_for_pop(CONTROL, call->epoch, call->data, call->size, &call->request);
+    call->x.flags = call->flags;
+    call->x.queues |= call->queues;
+    call->x.poll_us = call->poll_us;
+    return engine_exchange_pop(ctx, &call->x);
 }
 
 static void test_pop_too_small(void)
@@ -317,14 +343,14 @@ static void test_pop_too_small(void)
     assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), 24, &resp));
     for (int i = 0; i < 3; i++) {
         assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EMSGSIZE);
-        g_assert_cmpuint(call.pop.request_size, ==, sizeof(req));
+        g_assert_cmpuint(call.request.request_size, ==, sizeof(req));
     }
-    call.flags = VGPU_POP_TRUNCATE;
+    call.flags = VGPU_EXCHANGE_TRUNCATE;
     assert_ok(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)));
-    g_assert_cmpuint(call.pop.request_size, ==, sizeof(req));
+    g_assert_cmpuint(call.request.request_size, ==, sizeof(req));
     g_assert_cmpmem(call.data, 24, &req, 24);
     g_assert_cmpuint(call.data[24], ==, 0);
-    assert_ok(push_raw(tb, call.pop.epoch, CONTROL, call.pop.token, 24));
+    assert_ok(push_raw(tb, call.epoch, CONTROL, call.request.token, 24));
     g_assert_cmpint(guest_queue_wait(&tb->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS), >=, 0);
 }
 
@@ -334,13 +360,16 @@ static void test_pop_refusals(void)
     PopCall call = {.size = 64};
 
     assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
-    call.pop.queue = 2;
+    call.queues = 4;
     assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EINVAL);
-    call.pop.queue = 0;
+    call.queues = 0;
     call.flags = 0x80;
     assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EINVAL);
     call.flags = 0;
-    call.pop.epoch = peer_epoch(tb->engine) + 7;
+    call.poll_us = VGPU_EXCHANGE_POLL_MAX + 1;
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EINVAL);
+    call.poll_us = 0;
+    call.epoch = peer_epoch(tb->engine) + 7;
     assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), ESTALE);
 }
 
@@ -405,39 +434,189 @@ static void test_doorbells_are_spared(void)
         g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
 }
 
-/* Adds a request and answers it by pops with @flags; whether the guest had to ring. */
-static bool rings_for_one(Testbed *tb, const GuestBuf *out, const GuestBuf *in, uint32_t flags)
-{
-    GuestQueue *q = &tb->guest.queue[CONTROL];
-    PopCall call = {.size = 64, .flags = flags};
-    bool rung;
+#define POLLED 200
 
-    g_assert_cmpint(guest_queue_add(q, out, 1, in, 1, false), >=, 0);
-    rung = guest_queue_kick(q);
-    assert_ok(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)));
-    assert_ok(push_raw(tb, call.pop.epoch, CONTROL, call.pop.token, 24));
-    g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
-    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
-    return rung;
+/* Serves so many requests by exchanges alone: each gives the last answer, and waits for the next request. */
+static int call_serve_polled(EngineCtx *ctx, void *arg)
+{
+    struct virtio_gpu_ctrl_hdr resp = {.type = VIRTIO_GPU_RESP_OK_NODATA};
+    struct vgpu_queue_answer answer = {.buf = (uintptr_t)&resp, .size = sizeof(resp)};
+    struct vgpu_queue_request request;
+    unsigned served = 0, *calls = arg;
+    int64_t end = now_ms() + GUEST_TIMEOUT_MS;
+
+    while (served < POLLED && now_ms() < end) {
+        struct vgpu_queue_exchange x =
+            exchange_for_pop(CONTROL, engine_epoch(ctx), ctx->request, PAGE_BYTES, &request);
+
+        x.answers = (uintptr_t)&answer;
+        x.nanswers = answer.token != 0;
+        x.flags = VGPU_EXCHANGE_EVENTS;
+        x.poll_us = VGPU_EXCHANGE_POLL_MAX;
+        if (engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x))
+            return -errno;
+        ++*calls;
+        served += x.nanswers && !answer.result;
+        answer.token = x.nrequests ? request.token : 0;
+    }
+    return served == POLLED ? 0 : -ETIMEDOUT;
 }
 
-/* As long as the engine polls no doorbell is requested; when it stops, one is. */
+static void *serve_polled(void *data)
+{
+    Testbed *tb = data;
+    unsigned calls = 0;
+
+    assert_ok(engine_peer_call(tb->engine, call_serve_polled, &calls, sizeof(calls)));
+    g_test_message("%u requests, one after the other: %u calls", POLLED, calls);
+    return NULL;
+}
+
+/* While an exchange looks no doorbell is requested. One that has found nothing has asked for it. */
 static void test_polled(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
     GuestBuf out = {.len = sizeof(req)}, in = {.len = sizeof(req)};
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+    PopCall call = {.size = 64, .poll_us = 300};
+    int64_t end = now_ms() + GUEST_TIMEOUT_MS;
+    unsigned rung = 0;
+    pthread_t engine;
 
     memcpy(guest_alloc(&tb->guest, sizeof(req), 16, &out.iova), &req, sizeof(req));
     guest_alloc(&tb->guest, sizeof(req), 16, &in.iova);
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
     g_usleep(50000);
 
-    g_assert_true(rings_for_one(tb, &out, &in, VGPU_POP_POLL));
-    for (int i = 0; i < 5; i++)
-        g_assert_false(rings_for_one(tb, &out, &in, VGPU_POP_POLL));
-    g_assert_false(rings_for_one(tb, &out, &in, 0));
-    g_assert_true(rings_for_one(tb, &out, &in, 0));
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
+    g_assert_cmpint(guest_queue_add(q, &out, 1, &in, 1, false), >=, 0);
+    g_assert_true(guest_queue_kick(q));
+    assert_ok(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)));
+    assert_ok(push_raw(tb, call.epoch, CONTROL, call.request.token, 24));
+    g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
+
+    g_assert_cmpint(pthread_create(&engine, NULL, serve_polled, tb), ==, 0);
+    for (unsigned i = 0; i < POLLED; i++) {
+        g_assert_cmpint(guest_queue_add(q, &out, 1, &in, 1, false), >=, 0);
+        rung += guest_queue_kick(q);
+        /* Without a sleep, which would be longer than an exchange looks. */
+        while (guest_queue_take(q, NULL) < 0 && now_ms() < end)
+            sched_yield();
+    }
+    pthread_join(engine, NULL);
+    /* On a slow machine the guest may take longer than a look, but not each time. */
+    g_assert_cmpuint(rung, <, POLLED);
+}
+
+typedef struct {
+    uint64_t epoch;
+    uint64_t event_epoch;
+    uint32_t sizes;
+    uint32_t more;
+    uint32_t events;
+    uint32_t kicked;
+    int32_t results[3];
+} BatchCall;
+
+/* Takes five requests at once, answers three at once, one of them twice. */
+static int call_batch(EngineCtx *ctx, void *arg)
+{
+    struct virtio_gpu_ctrl_hdr resp = {.type = VIRTIO_GPU_RESP_OK_NODATA};
+    struct vgpu_queue_request requests[VGPU_EXCHANGE_MAX];
+    struct vgpu_queue_answer answers[3];
+    BatchCall *call = arg;
+    struct vgpu_queue_exchange x = exchange_for_pop(CONTROL, engine_epoch(ctx), ctx->request,
+                                                    VGPU_EXCHANGE_MAX * PAGE_BYTES, requests);
+    int ret;
+
+    x.nrequests = VGPU_EXCHANGE_MAX;
+    x.flags = VGPU_EXCHANGE_EVENTS;
+    x.queues = 0; /* the doorbell says which */
+    ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
+    if (ret || x.nrequests != 5)
+        return ret ? ret : -EBADMSG;
+    call->epoch = x.epoch;
+    call->more = x.queues;
+    call->events = x.event.events;
+    call->kicked = x.event.queues;
+    call->event_epoch = x.event.epoch;
+    for (unsigned i = 0; i < 5; i++) {
+        struct virtio_gpu_ctrl_hdr hdr;
+
+        memcpy(&hdr, ctx->request + requests[i].offset, sizeof(hdr));
+        call->sizes += hdr.fence_id == 1 + i && requests[i].request_size == sizeof(hdr);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        answers[i] = (struct vgpu_queue_answer){.token = requests[i ? i - 1 : 0].token,
+                                                .buf = (uintptr_t)&resp,
+                                                .size = sizeof(resp)};
+    x = exchange_for_push(x.epoch, answers);
+    x.nanswers = 3;
+    ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
+    for (unsigned i = 0; i < 3; i++)
+        call->results[i] = answers[i].result;
+    return ret;
+}
+
+static void test_batch(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+    BatchCall call = {0};
+    void *resp;
+
+    assert_round_trip(tb, 77);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_EVENTS);
+    g_usleep(50000);
+    for (unsigned i = 0; i < 5; i++) {
+        req.fence_id = 1 + i;
+        assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    }
+    assert_ok(engine_peer_call(tb->engine, call_batch, &call, sizeof(call)));
+    g_assert_cmpuint(call.sizes, ==, 5);
+    g_assert_cmpuint(call.more, ==, 0);
+    g_assert_cmphex(call.events, ==, VGPU_EVENT_KICK);
+    g_assert_cmphex(call.kicked, ==, 1u << CONTROL);
+    g_assert_cmpuint(call.event_epoch, ==, call.epoch);
+    g_assert_cmpint(call.results[0], ==, 0);
+    g_assert_cmpint(call.results[1], ==, -ENOENT);
+    g_assert_cmpint(call.results[2], ==, 0);
+    for (unsigned i = 0; i < 2; i++)
+        g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
+    g_assert_cmpint(guest_queue_take(q, NULL), ==, -EAGAIN);
+}
+
+/* What cannot be copied to the engine is answered with an error. */
+static int call_batch_lost(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_queue_exchange x =
+        exchange_for_pop(CONTROL, engine_epoch(ctx), ctx->request, PAGE_BYTES, NULL);
+
+    (void)arg;
+    x.nrequests = VGPU_EXCHANGE_MAX;
+    return engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
+}
+
+static void test_batch_lost(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D}, *resp[5];
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    g_usleep(50000);
+    for (unsigned i = 0; i < 5; i++)
+        assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req),
+                               (void **)&resp[i]));
+    assert_fails(engine_peer_call(tb->engine, call_batch_lost, NULL, 0), EFAULT);
+    for (unsigned i = 0; i < 5; i++)
+        g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
+    for (unsigned i = 0; i < 5; i++)
+        g_assert_cmphex(resp[i]->type, ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    atomic_store(&tb->engine->state->hold, 0);
+    assert_round_trip(tb, 1);
 }
 
 /* Whether the last kick arrives: EVENT_IDX races lose exactly one of many. */
@@ -587,6 +766,7 @@ int main(int argc, char **argv)
     driver_test_add("/queue/scattered", test_scattered);
     driver_test_add("/queue/indirect", test_indirect);
     driver_test_add("/queue/large-request", test_large_request);
+    driver_test_add("/queue/rings-stay-pinned", test_rings_stay_pinned);
     driver_test_add("/queue/full-ring", test_full_ring);
     driver_test_add("/queue/out-of-order", test_out_of_order);
     driver_test_add("/queue/push-refusals", test_push_refusals);
@@ -597,6 +777,8 @@ int main(int argc, char **argv)
     driver_test_add("/queue/plain-features", test_plain_features);
     driver_test_add("/queue/doorbells-are-spared", test_doorbells_are_spared);
     driver_test_add("/queue/polled", test_polled);
+    driver_test_add("/queue/batch", test_batch);
+    driver_test_add("/queue/batch-lost", test_batch_lost);
     driver_test_add("/queue/many-small", test_many_small);
     driver_test_add("/queue/no-bus-master", test_no_bus_master);
     driver_test_add("/queue/bus-master-in-flight", test_bus_master_in_flight);

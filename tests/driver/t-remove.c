@@ -378,7 +378,7 @@ static void *pop_later(void *data)
     static uint8_t buf[PAGE_BYTES];
     EngineCtx *ctx = data;
     uint64_t epoch = engine_epoch(ctx);
-    struct vgpu_queue_pop pop;
+    struct vgpu_queue_request pop;
 
     g_usleep(LATER_MS * 1000);
     engine_pop(ctx, VGPU_QUEUE_CONTROL, epoch, buf, sizeof(buf), &pop);

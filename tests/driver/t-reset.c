@@ -156,7 +156,7 @@ static int call_stale(EngineCtx *ctx, void *arg)
     struct vgpu_mem_pin pin = {
         .argsz = sizeof(pin), .epoch = call->epoch, .nentries = 1, .entries = (uintptr_t)&entry};
     struct vgpu_mem_unpin unpin = {.argsz = sizeof(unpin), .epoch = call->epoch};
-    struct vgpu_queue_pop pop;
+    struct vgpu_queue_request pop;
     uint8_t buf[64] = {0};
 
     call->publish = engine_ioctl(ctx, VGPU_ENGINE_WINDOW_PUBLISH, &range);
@@ -209,7 +209,7 @@ static int call_pop_in_reset(EngineCtx *ctx, void *arg)
     PopInReset *call = arg;
     uint64_t epoch = engine_epoch(ctx);
     struct vgpu_engine_epoch done = {.argsz = sizeof(done), .epoch = call->over};
-    struct vgpu_queue_pop pop;
+    struct vgpu_queue_request pop;
     uint8_t buf[64];
 
     call->before_done = engine_pop(ctx, CONTROL, epoch, buf, sizeof(buf), &pop);

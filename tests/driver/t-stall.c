@@ -308,41 +308,41 @@ static int call_endless_argument(EngineCtx *ctx, void *arg)
     return start_call(ctx, *(unsigned long *)arg, endless_page(), 0);
 }
 
+/* An exchange on a thread of the engine that takes a request into @buf. */
+static int start_pop(EngineCtx *ctx, void *buf, unsigned delay_ms)
+{
+    struct vgpu_queue_exchange x =
+        exchange_for_pop(VGPU_QUEUE_CONTROL, engine_epoch(ctx), buf, PAGE_BYTES,
+                         g_new0(struct vgpu_queue_request, 1));
+
+    return start_call(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, g_memdup2(&x, sizeof(x)), delay_ms);
+}
+
 static int call_endless_pop(EngineCtx *ctx, void *arg)
 {
-    struct vgpu_queue_pop *pop = g_new(struct vgpu_queue_pop, 1);
-
     (void)arg;
-    *pop = (struct vgpu_queue_pop){.argsz = sizeof(*pop),
-                                   .epoch = engine_epoch(ctx),
-                                   .queue = VGPU_QUEUE_CONTROL,
-                                   .buf = (uintptr_t)endless_page(),
-                                   .buf_size = PAGE_BYTES};
-    return start_call(ctx, VGPU_ENGINE_QUEUE_POP, pop, 0);
+    return start_pop(ctx, endless_page(), 0);
 }
 
 static int call_endless_push(EngineCtx *ctx, void *arg)
 {
-    struct vgpu_queue_push *push = g_new(struct vgpu_queue_push, 1);
+    struct vgpu_queue_answer answer = {
+        .token = 1, .buf = (uintptr_t)endless_page(), .size = 24};
+    struct vgpu_queue_exchange x =
+        exchange_for_push(engine_epoch(ctx), g_memdup2(&answer, sizeof(answer)));
 
     (void)arg;
-    *push = (struct vgpu_queue_push){.argsz = sizeof(*push),
-                                     .epoch = engine_epoch(ctx),
-                                     .queue = VGPU_QUEUE_CONTROL,
-                                     .token = 1,
-                                     .buf = (uintptr_t)endless_page(),
-                                     .size = 24};
-    return start_call(ctx, VGPU_ENGINE_QUEUE_PUSH, push, 0);
+    return start_call(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, g_memdup2(&x, sizeof(x)), 0);
 }
 
 /* Each call of an engine, with memory that makes the driver wait for ever. */
 static void test_engine_memory(void)
 {
     static const unsigned long calls[] = {
-        VGPU_ENGINE_INFO,      VGPU_ENGINE_READY,          VGPU_ENGINE_RESET_DONE,
-        VGPU_ENGINE_QUEUE_POP, VGPU_ENGINE_QUEUE_PUSH,     VGPU_ENGINE_MEM_PIN,
-        VGPU_ENGINE_MEM_UNPIN, VGPU_ENGINE_WINDOW_PUBLISH, VGPU_ENGINE_WINDOW_UNPUBLISH,
-        VGPU_ENGINE_FAIL,      VGPU_ENGINE_DISPLAY,        VGPU_ENGINE_SET_SCANOUT,
+        VGPU_ENGINE_INFO,           VGPU_ENGINE_READY,   VGPU_ENGINE_RESET_DONE,
+        VGPU_ENGINE_QUEUE_EXCHANGE, VGPU_ENGINE_MEM_PIN, VGPU_ENGINE_MEM_UNPIN,
+        VGPU_ENGINE_WINDOW_PUBLISH, VGPU_ENGINE_FAIL,    VGPU_ENGINE_WINDOW_UNPUBLISH,
+        VGPU_ENGINE_DISPLAY,        VGPU_ENGINE_SET_SCANOUT,
     };
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
@@ -446,15 +446,8 @@ static void test_pin(void)
 
 static int call_pop_later(EngineCtx *ctx, void *arg)
 {
-    struct vgpu_queue_pop *pop = g_new(struct vgpu_queue_pop, 1);
-
     (void)arg;
-    *pop = (struct vgpu_queue_pop){.argsz = sizeof(*pop),
-                                   .epoch = engine_epoch(ctx),
-                                   .queue = VGPU_QUEUE_CONTROL,
-                                   .buf = (uintptr_t)g_malloc0(PAGE_BYTES),
-                                   .buf_size = PAGE_BYTES};
-    return start_call(ctx, VGPU_ENGINE_QUEUE_POP, pop, LATER_MS);
+    return start_pop(ctx, g_malloc0(PAGE_BYTES), LATER_MS);
 }
 
 static void read_attributes(Testbed *tb)
@@ -525,6 +518,40 @@ static void test_pop(void)
     g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
 }
 
+static void ring_doorbell(Testbed *tb)
+{
+    guest_queue_kick_always(&tb->guest.queue[VGPU_QUEUE_CONTROL]);
+}
+
+/*
+ * A processor that rings does not wait for a request that is being taken from memory which can't be
+ * had, and rings all the same. Nothing in this process may map memory meanwhile.
+ */
+static void test_doorbell(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    uint64_t iova, before;
+    pthread_t holder;
+    int64_t start;
+    void *resp;
+
+    held_mm_need();
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    guest_alloc(&tb->guest, PAGE_BYTES, PAGE_BYTES, &iova);
+    assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    ring_doorbell(tb);
+    before = mdev_attr_u64(tb->uuid, "vgpu/doorbells");
+    assert_ok(engine_peer_call(tb->engine, call_pop_later, NULL, 0));
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
+    g_usleep((LATER_MS + 300) * 1000);
+    start = now_ms();
+    ring_doorbell(tb);
+    g_assert_cmpint(now_ms() - start, <, AT_ONCE_MS);
+    pthread_join(holder, NULL);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/doorbells"), ==, before + 1);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -538,5 +565,6 @@ int main(int argc, char **argv)
     driver_test_add("/stall/publish", test_publish);
     driver_test_add("/stall/pin", test_pin);
     driver_test_add("/stall/pop", test_pop);
+    driver_test_add("/stall/doorbell", test_doorbell);
     return driver_test_run();
 }

@@ -22,7 +22,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define VGPU_API_VERSION	1
+#define VGPU_API_VERSION	2
 #define VGPU_IOC_MAGIC		0xb7
 
 #define VGPU_GPU_NAME_LEN	64
@@ -133,12 +133,11 @@ struct vgpu_control_drain {
 /*
  * ---- /dev/vgpu/<uuid> -----------------------------------------------------------------------
  *
- * The order of calls: open, ATTACH, READY, then a loop of poll()/read() for events, QUEUE_POP and
- * QUEUE_PUSH. Closing the file, or the end of the address space that attached, is the engine's end:
+ * The order of calls: open, ATTACH, READY, then a loop of poll() and QUEUE_EXCHANGE. Closing the file, or the end of the address space that attached, is the engine's end:
  * the driver then answers chains in flight with errors until the guest resets the device.
  *
  * Epoch. The guest's reset of the device starts a new epoch. Calls that act for the guest carry the
- * epoch they belong to and fail with ESTALE when it is over, so that nothing of the old life of the
+ * epoch they belong to and fail with ESTALE (QUEUE_EXCHANGE: say so) when it is over, so that nothing of the old life of the
  * device can reach the new one.
  */
 
@@ -268,66 +267,96 @@ struct vgpu_engine_epoch {
  */
 #define VGPU_ENGINE_RESET_DONE	_IOW(VGPU_IOC_MAGIC, 0x13, struct vgpu_engine_epoch)
 
-/* struct vgpu_queue_pop.flags */
-#define VGPU_POP_TRUNCATE	(1u << 0)	/* a request larger than the buffer is cut, not refused */
-/*
- * The engine will poll again by itself: on EAGAIN the guest is not asked for a doorbell, and there
- * need not be a VGPU_EVENT_KICK, until a pop without this flag has returned EAGAIN.
- */
-#define VGPU_POP_POLL		(1u << 1)
+/* The most answers, and the most requests, of one exchange. */
+#define VGPU_EXCHANGE_MAX	16
+/* The longest time that an exchange looks for requests, in microseconds. */
+#define VGPU_EXCHANGE_POLL_MAX	1000
+/* The most bytes of a call's answers, and of a request; what is longer is cut. */
+#define VGPU_REQUEST_MAX	(16u << 20)
 
 /**
- * struct vgpu_queue_pop - argument of VGPU_ENGINE_QUEUE_POP
- * @epoch: in
- * @queue: in, enum vgpu_queue_id
- * @token: out, names the chain until it is pushed
- * @buf, @buf_size: in, destination of the device-readable part
- * @request_size: out, its size, also on EMSGSIZE
- * @response_size: out, size of the device-writable part
+ * struct vgpu_queue_answer - one of struct vgpu_queue_exchange.answers
+ * @queue, @token: in, the chain; in any order, and from any thread of the engine
+ * @buf, @size: in, the response
+ * @result: out, 0 or a negative errno. ENOENT: no such chain in flight, or not any more, because the
+ *	guest has disabled bus mastering. EMSGSIZE: more than the device-writable part holds. ENOMEM.
+ *	ESTALE: epoch over. EPROTO: the guest broke the queue. A chain whose writable part is no longer
+ *	accessible is used with length 0
  */
-struct vgpu_queue_pop {
-	__u32 argsz;
-	__u32 flags;
-	__u64 epoch;
+struct vgpu_queue_answer {
 	__u32 queue;
 	__u32 token;
 	__u64 buf;
-	__u64 buf_size;
+	__u32 size;
+	__s32 result;
+};
+
+/**
+ * struct vgpu_queue_request - one of struct vgpu_queue_exchange.requests, filled by the driver
+ * @queue: enum vgpu_queue_id
+ * @token: names the chain until it is answered
+ * @offset: where in @buf its device-readable part begins
+ * @request_size: of that; more than the buffer holds only with VGPU_EXCHANGE_TRUNCATE
+ * @response_size: of the device-writable part
+ */
+struct vgpu_queue_request {
+	__u32 queue;
+	__u32 token;
+	__u64 offset;
 	__u64 request_size;
 	__u64 response_size;
 };
 
-/*
- * Takes the next chain and copies its request, so that the guest cannot change it any more. Never
- * blocks. EAGAIN: none; the next one gives VGPU_EVENT_KICK (except with VGPU_POP_POLL). EMSGSIZE:
- * larger than the buffer; the chain stays. ESTALE: epoch over. EPROTO: the guest broke the queue (a
- * loop, an address outside its memory …); the device asks for a reset and the queue gives nothing
- * until then.
- */
-#define VGPU_ENGINE_QUEUE_POP	_IOWR(VGPU_IOC_MAGIC, 0x14, struct vgpu_queue_pop)
+/* struct vgpu_queue_exchange.flags */
+#define VGPU_EXCHANGE_TRUNCATE	(1u << 0)	/* a request larger than the buffer is cut, not left */
+#define VGPU_EXCHANGE_EVENTS	(1u << 1)	/* returns what read() would, and looks at kicked queues */
+
+/* struct vgpu_queue_exchange.state */
+#define VGPU_EXCHANGE_STALE	(1u << 0)	/* the epoch is over */
+#define VGPU_EXCHANGE_BROKEN	(1u << 1)	/* a guest broke a queue: a loop, an address outside its memory … */
 
 /**
- * struct vgpu_queue_push - argument of VGPU_ENGINE_QUEUE_PUSH
- * @token: in, from QUEUE_POP; chains may be pushed in any order and from any thread of the engine
- * @buf, @size: in, the response; if it exceeds the device-writable part: EMSGSIZE
+ * struct vgpu_queue_exchange - argument of VGPU_ENGINE_QUEUE_EXCHANGE
+ * @epoch: in
+ * @answers, @nanswers: in, struct vgpu_queue_answer, VGPU_EXCHANGE_MAX at most
+ * @requests: in, room for struct vgpu_queue_request
+ * @nrequests: in, how many there is room for, VGPU_EXCHANGE_MAX at most; out, how many there are
+ * @buf, @buf_size: in, where the requests are copied to, one after the other
+ * @queues: in, a bit for each queue to take requests from; out, those that may have more. For each
+ *	other the next request gives VGPU_EVENT_KICK
+ * @poll_us: in, while no queue has a request, and no event comes, look again for this long. The
+ *	guest need not ring meanwhile. VGPU_EXCHANGE_POLL_MAX at most
+ * @state: out, VGPU_EXCHANGE_*
+ * @wanted: out, the size of a request that did not fit into what was left of the buffer; it stays; or 0
+ * @event: out, as of read(); no @events: there is none
  */
-struct vgpu_queue_push {
+struct vgpu_queue_exchange {
 	__u32 argsz;
 	__u32 flags;
 	__u64 epoch;
-	__u32 queue;
-	__u32 token;
+	__u64 answers;
+	__u64 requests;
 	__u64 buf;
-	__u64 size;
+	__u64 buf_size;
+	__u32 nanswers;
+	__u32 nrequests;
+	__u32 queues;
+	__u32 poll_us;
+	__u32 state;
+	__u32 reserved;
+	__u64 wanted;
+	struct vgpu_engine_event event;
 };
 
 /*
- * Writes the response, puts the chain on the used ring and interrupts the guest if it asked for
- * that. ENOENT: no such chain in flight, or not any more, because the guest has disabled bus
- * mastering. ESTALE: epoch over. A chain whose writable part is no longer accessible is used with
- * length 0.
+ * Answers chains: writes each response, puts the chain on the used ring and interrupts the guest if
+ * it asked for that. Then takes chains, and copies their requests, so that the guest cannot change
+ * them any more. Does not block, except for @poll_us. After an error nothing was taken, and what
+ * cannot be copied out is answered with an error.
+ *
+ * A queue that the guest broke gives nothing until the guest resets the device, and asks for that.
  */
-#define VGPU_ENGINE_QUEUE_PUSH	_IOW(VGPU_IOC_MAGIC, 0x15, struct vgpu_queue_push)
+#define VGPU_ENGINE_QUEUE_EXCHANGE	_IOWR(VGPU_IOC_MAGIC, 0x1b, struct vgpu_queue_exchange)
 
 /**
  * struct vgpu_mem_entry - a range of guest memory, in the guest's addresses
@@ -504,7 +533,7 @@ struct vgpu_scanout {
 /*
  * ---- A VM that is saved or migrated ---------------------------------------------------------
  *
- * While a VM is stopped, QUEUE_POP gives EAGAIN, and what is pushed reaches the guest when it
+ * While a VM is stopped, QUEUE_EXCHANGE gives no request, and an answer reaches the guest when it
  * goes on. If it is to be saved, the engine gets VGPU_EVENT_SAVE and answers with what another
  * engine needs to go on. The driver does not look into that. Contexts of the GPU need not
  * survive: the guest gets errors for them. The VM may also go on here, as if nothing had been.
@@ -539,7 +568,7 @@ struct vgpu_engine_state {
 #define VGPU_ENGINE_STATE_LOAD	_IOWR(VGPU_IOC_MAGIC, 0x31, struct vgpu_engine_state)
 
 /*
- * Kept free: 0x22-0x2f more of scanouts, 0x32-0x3f more of saved state.
+ * Kept free: 0x14 and 0x15, which version 1 had; 0x22-0x2f more of scanouts, 0x32-0x3f more of saved state.
  */
 
 #endif /* _UAPI_LINUX_VGPU_H */

@@ -29,37 +29,71 @@ uint64_t engine_epoch(EngineCtx *ctx)
     return engine_info(ctx, &info) ? UINT64_MAX : info.epoch;
 }
 
-int engine_pop(EngineCtx *ctx, unsigned queue, uint64_t epoch, void *buf, size_t size,
-               struct vgpu_queue_pop *pop)
+struct vgpu_queue_exchange exchange_for_pop(unsigned queue, uint64_t epoch, void *buf, size_t size,
+                                            struct vgpu_queue_request *request)
 {
-    int ret;
-
-    *pop = (struct vgpu_queue_pop){
-        .argsz = sizeof(*pop),
+    return (struct vgpu_queue_exchange){
+        .argsz = sizeof(struct vgpu_queue_exchange),
         .epoch = epoch,
-        .queue = queue,
+        .requests = (uintptr_t)request,
+        .nrequests = 1,
         .buf = (uintptr_t)buf,
         .buf_size = size,
+        .queues = 1u << queue,
     };
-    ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_POP, pop);
-    if (!ret)
+}
+
+struct vgpu_queue_exchange exchange_for_push(uint64_t epoch, struct vgpu_queue_answer *answer)
+{
+    return (struct vgpu_queue_exchange){
+        .argsz = sizeof(struct vgpu_queue_exchange),
+        .epoch = epoch,
+        .answers = (uintptr_t)answer,
+        .nanswers = 1,
+    };
+}
+
+int engine_exchange_pop(EngineCtx *ctx, struct vgpu_queue_exchange *x)
+{
+    struct vgpu_queue_request *request = (void *)(uintptr_t)x->requests;
+    int ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, x);
+
+    if (ret)
+        return ret;
+    if (x->nrequests) {
         atomic_fetch_add(&ctx->state->pops, 1);
-    return ret;
+        return 0;
+    }
+    request->request_size = x->wanted;
+    if (x->state & VGPU_EXCHANGE_STALE)
+        return -ESTALE;
+    if (x->state & VGPU_EXCHANGE_BROKEN)
+        return -EPROTO;
+    return x->wanted ? -EMSGSIZE : -EAGAIN;
+}
+
+int engine_pop(EngineCtx *ctx, unsigned queue, uint64_t epoch, void *buf, size_t size,
+               struct vgpu_queue_request *request)
+{
+    struct vgpu_queue_exchange x = exchange_for_pop(queue, epoch, buf, size, request);
+
+    return engine_exchange_pop(ctx, &x);
 }
 
 int engine_push(EngineCtx *ctx, unsigned queue, uint64_t epoch, uint32_t token, const void *buf,
                 size_t size)
 {
-    struct vgpu_queue_push push = {
-        .argsz = sizeof(push),
-        .epoch = epoch,
+    struct vgpu_queue_answer answer = {
         .queue = queue,
         .token = token,
         .buf = (uintptr_t)buf,
-        .size = size,
+        .size = (uint32_t)size,
     };
-    int ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_PUSH, &push);
+    struct vgpu_queue_exchange x = exchange_for_push(epoch, &answer);
+    int ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
 
+    if (!ret)
+        ret = answer.result;
     if (!ret)
         atomic_fetch_add(&ctx->state->pushes, 1);
     return ret;

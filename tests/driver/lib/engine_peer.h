@@ -114,8 +114,17 @@ int engine_replace(EngineCtx *ctx);
 int engine_info(EngineCtx *ctx, struct vgpu_engine_info *info);
 /* The present epoch, from the driver. */
 uint64_t engine_epoch(EngineCtx *ctx);
+/* Arguments of QUEUE_EXCHANGE: takes one request, gives one answer. */
+struct vgpu_queue_exchange exchange_for_pop(unsigned queue, uint64_t epoch, void *buf, size_t size,
+                                            struct vgpu_queue_request *request);
+struct vgpu_queue_exchange exchange_for_push(uint64_t epoch, struct vgpu_queue_answer *answer);
+/*
+ * They, carried out. EAGAIN: there is no request; ESTALE, EPROTO: epoch over, queue broken; EMSGSIZE:
+ * larger than the buffer, and only request->request_size is set.
+ */
+int engine_exchange_pop(EngineCtx *ctx, struct vgpu_queue_exchange *x);
 int engine_pop(EngineCtx *ctx, unsigned queue, uint64_t epoch, void *buf, size_t size,
-               struct vgpu_queue_pop *pop);
+               struct vgpu_queue_request *request);
 int engine_push(EngineCtx *ctx, unsigned queue, uint64_t epoch, uint32_t token, const void *buf,
                 size_t size);
 /* Pops and answers until nothing is left. */

@@ -52,40 +52,38 @@ static uint64_t epoch(EngineCtx *ctx, const Draw *draw)
     return draw->choice[7] % 16 ? engine_epoch(ctx) : draw->number[3];
 }
 
-static int call_pop(EngineCtx *ctx, void *arg)
+static int call_exchange(EngineCtx *ctx, void *arg)
 {
     Draw *draw = arg;
-    struct vgpu_queue_pop pop = {
-        .argsz = draw->choice[0] % 16 ? sizeof(pop) : (uint32_t)draw->number[0],
-        .flags = draw->choice[1] % 4 ? 0 : draw->choice[1] >> 8 & 3,
+    struct vgpu_queue_answer answers[2] = {
+        {
+            .queue = draw->choice[2] % 16 ? draw->choice[2] & 1 : draw->choice[2],
+            .token = draw->choice[3] % 8 ? own.token[draw->choice[3] % TOKENS] : draw->choice[3],
+            .buf = (uintptr_t)(draw->choice[4] % 8 ? ctx->response : NULL),
+            .size = draw->choice[5] % 4 ? draw->choice[5] % 2048 : (uint32_t)draw->number[1],
+        },
+        {.token = own.token[draw->choice[4] % TOKENS]},
+    };
+    struct vgpu_queue_request requests[4];
+    struct vgpu_queue_exchange x = {
+        .argsz = draw->choice[0] % 16 ? sizeof(x) : (uint32_t)draw->number[0],
+        .flags = draw->choice[1] % 16 ? draw->choice[1] >> 8 & 3 : draw->choice[1],
         .epoch = epoch(ctx, draw),
-        .queue = draw->choice[2] % 16 ? draw->choice[2] & 1 : draw->choice[2],
-        .buf = (uintptr_t)(draw->choice[3] % 8 ? ctx->request : NULL),
+        .answers = (uintptr_t)(draw->choice[3] % 16 ? answers : NULL),
+        .requests = (uintptr_t)(draw->choice[4] % 16 ? requests : NULL),
+        .buf = (uintptr_t)(draw->choice[5] % 8 ? ctx->request : NULL),
         .buf_size = draw->choice[4] % 4 ? 4096 : draw->number[1],
+        .nanswers = draw->choice[6] % 3,
+        .nrequests = draw->choice[6] % 5,
+        .queues = draw->choice[2] % 16 ? draw->choice[6] & 3 : draw->choice[2],
+        .poll_us = draw->choice[0] % 4 ? 0 : draw->choice[6] % 1024,
     };
 
     /* A size beyond the buffer would make the driver overwrite our own memory. */
-    if (pop.buf && pop.buf_size > MIB)
-        pop.buf_size = MIB;
-    if (!engine_ioctl(ctx, VGPU_ENGINE_QUEUE_POP, &pop))
-        own.token[draw->choice[5] % TOKENS] = pop.token;
-    return 0;
-}
-
-static int call_push(EngineCtx *ctx, void *arg)
-{
-    Draw *draw = arg;
-    struct vgpu_queue_push push = {
-        .argsz = draw->choice[0] % 16 ? sizeof(push) : (uint32_t)draw->number[0],
-        .flags = draw->choice[1] % 16 ? 0 : draw->choice[1],
-        .epoch = epoch(ctx, draw),
-        .queue = draw->choice[2] % 16 ? draw->choice[2] & 1 : draw->choice[2],
-        .token = draw->choice[3] % 8 ? own.token[draw->choice[3] % TOKENS] : draw->choice[3],
-        .buf = (uintptr_t)(draw->choice[4] % 8 ? ctx->response : NULL),
-        .size = draw->choice[5] % 4 ? draw->choice[5] % 2048 : draw->number[1],
-    };
-
-    engine_ioctl(ctx, VGPU_ENGINE_QUEUE_PUSH, &push);
+    if (x.buf && x.buf_size > MIB)
+        x.buf_size = MIB;
+    if (!engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x) && x.nrequests)
+        own.token[draw->choice[5] % TOKENS] = requests[0].token;
     return 0;
 }
 
@@ -327,8 +325,8 @@ static int call_any(EngineCtx *ctx, void *arg)
         request = known[draw->choice[4] % G_N_ELEMENTS(known)];
     words[0] = draw->choice[5] % 4 ? sizeof(draw->bytes) : (uint32_t)draw->number[0];
     words[1] = draw->choice[5] % 3 ? 0 : words[1];
-    /* POP's buffer would be any of our addresses. */
-    if (_IOC_NR(request) == _IOC_NR(VGPU_ENGINE_QUEUE_POP))
+    /* Its buffers would be any of our addresses. */
+    if (_IOC_NR(request) == _IOC_NR(VGPU_ENGINE_QUEUE_EXCHANGE))
         return 0;
     ioctl(ctx->fd, request, draw->choice[6] % 16 ? draw->bytes : NULL);
     return 0;
@@ -343,13 +341,9 @@ static int call_read(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-static void op_pop(World *w)
+static void op_exchange(World *w)
 {
-    run_in_engine(w, call_pop);
-}
-static void op_push(World *w)
-{
-    run_in_engine(w, call_push);
+    run_in_engine(w, call_exchange);
 }
 static void op_area(World *w)
 {
@@ -454,8 +448,7 @@ static void op_attribute(World *w)
 }
 
 const WorldOp world_engine_ops[] = {
-    {"pop", 24, op_pop},
-    {"push", 24, op_push},
+    {"exchange", 48, op_exchange},
     {"area", 8, op_area},
     {"disturb-area", 8, op_disturb_area},
     {"publish", 24, op_publish},

@@ -9,10 +9,13 @@
 #include "loop.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct {
@@ -21,34 +24,66 @@ static struct {
     GMutex lock;
     unsigned int requests;
     useconds_t gap;
-    unsigned int looks; /* pop: a system call each */
+    unsigned int calls; /* of the driver, and of ppoll(): a system call each */
+    struct vgpu_transport_ops fake;
+    bool inside; /* an exchange */
     unsigned int doorbells;
     bool engine_looks;
     bool end;
 } run;
 
-static int (*fake_pop)(struct vgpu_transport *transport, struct vgpu_queue_pop *pop);
-
-static int count_pop(struct vgpu_transport *transport, struct vgpu_queue_pop *pop)
+/* Looks until there is something, like the driver: the guest need not ring meanwhile. */
+static int count_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
 {
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&run.lock);
-    int ret = fake_pop(transport, pop);
+    gint64 end = g_get_monotonic_time() + x->poll_us;
+    struct vgpu_queue_exchange in = *x;
+    bool last;
+    int ret;
 
-    run.looks++;
-    if (pop->queue == VGPU_QUEUE_CONTROL)
-        run.engine_looks = pop->flags & VGPU_POP_POLL;
+    run.calls++;
+    do {
+        last = !in.poll_us || g_get_monotonic_time() >= end;
+        g_mutex_lock(&run.lock);
+        *x = in;
+        run.inside = true;
+        ret = run.fake.exchange(transport, x);
+        run.inside = false;
+        in.nanswers = 0;
+        run.engine_looks = !last || x->queues;
+        g_mutex_unlock(&run.lock);
+        if (ret < 0 || x->nrequests || x->event.events)
+            return ret;
+        if (!last)
+            g_usleep(50);
+    } while (!last);
     return ret;
 }
 
-static int read_doorbell(struct vgpu_transport *transport, struct vgpu_engine_event *event)
+static int count_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
+                      uint32_t token, const void *response, size_t size)
+{
+    run.calls += !run.inside;
+    return run.fake.push(transport, epoch, queue, token, response, size);
+}
+
+static int read_doorbell(struct fake_driver *driver, struct vgpu_engine_event *event)
 {
     uint64_t count;
 
-    if (read(transport->fd, &count, sizeof(count)) < 0)
+    if (read(driver->base.fd, &count, sizeof(count)) < 0)
         return -EAGAIN;
     event->events = run.end ? VGPU_EVENT_REMOVED : VGPU_EVENT_KICK;
     event->queues = 1u << VGPU_QUEUE_CONTROL;
     return 0;
+}
+
+/* In place of the C library's. */
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    struct timespec left = timeout ? *timeout : (struct timespec){0};
+
+    run.calls++;
+    return (int)syscall(SYS_ppoll, fds, n, timeout ? &left : NULL, mask, _NSIG / 8);
 }
 
 static void ring(void)
@@ -96,10 +131,10 @@ int main(int argc, char **argv)
     run.requests = (unsigned int)atoi(argv[1]);
     run.gap = (useconds_t)atoi(argv[2]);
     fixture_set_up(&run.f, NULL);
-    run.ops = *run.f.driver.base.ops;
-    fake_pop = run.ops.pop;
-    run.ops.pop = count_pop;
-    run.ops.read_event = read_doorbell;
+    run.fake = run.ops = *run.f.driver.base.ops;
+    run.ops.exchange = count_exchange;
+    run.ops.push = count_push;
+    run.f.driver.next_event = read_doorbell;
     run.f.driver.base.ops = &run.ops;
     run.f.driver.base.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     g_assert_true(loop_setup(NULL));
@@ -107,8 +142,8 @@ int main(int argc, char **argv)
     g_assert_true(loop_run(&run.f.engine, NULL));
     getrusage(RUSAGE_THREAD, &used);
     g_thread_join(thread);
-    printf("%u requests: %u doorbells, %u looks, %ld times asleep\n", run.requests, run.doorbells,
-           run.looks, used.ru_nvcsw);
+    printf("%u requests: %u doorbells, %u system calls, %ld times asleep\n", run.requests,
+           run.doorbells, run.calls, used.ru_nvcsw);
     fixture_tear_down(&run.f, NULL);
     return 0;
 }

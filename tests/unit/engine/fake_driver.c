@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "fake_driver.h"
 
+#include "parking.h"
+#include "queue.h"
 #include "uapi_check.h"
 
 #include <errno.h>
@@ -43,12 +45,6 @@ static int fake_ready(struct vgpu_transport *transport G_GNUC_UNUSED,
     return 0;
 }
 
-static int fake_read_event(struct vgpu_transport *transport G_GNUC_UNUSED,
-                           struct vgpu_engine_event *event G_GNUC_UNUSED)
-{
-    return -EAGAIN;
-}
-
 static int fake_reset_done(struct vgpu_transport *transport, uint64_t epoch)
 {
     struct fake_driver *driver = fake(transport);
@@ -57,31 +53,6 @@ static int fake_reset_done(struct vgpu_transport *transport, uint64_t epoch)
         return -driver->reset_result;
     g_assert_cmpuint(epoch + 1, ==, driver->info.epoch);
     driver->reset_dones++;
-    return 0;
-}
-
-static int fake_pop(struct vgpu_transport *transport, struct vgpu_queue_pop *pop)
-{
-    struct fake_driver *driver = fake(transport);
-    GQueue *queue = &driver->chains[pop->queue];
-    struct chain *chain = g_queue_peek_head(queue);
-    size_t size;
-
-    if (pop->epoch != driver->info.epoch)
-        return -ESTALE;
-    if (!chain)
-        return -EAGAIN;
-    size = g_bytes_get_size(chain->request);
-    pop->request_size = size;
-    if (size > pop->buf_size && !(pop->flags & VGPU_POP_TRUNCATE))
-        return -EMSGSIZE;
-
-    pop->token = chain->token;
-    pop->response_size = chain->response_size;
-    if (size)
-        memcpy((void *)(uintptr_t)pop->buf, g_bytes_get_data(chain->request, NULL),
-               MIN(size, pop->buf_size));
-    chain_free(g_queue_pop_head(queue));
     return 0;
 }
 
@@ -101,6 +72,79 @@ static int fake_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t 
     answer = g_byte_array_new();
     g_byte_array_append(answer, response, (guint)size);
     g_hash_table_insert(driver->answers, GUINT_TO_POINTER(token), answer);
+    return 0;
+}
+
+/* Takes the first chain of a queue if it fits. False: no more from this queue. */
+static bool take_chain(struct fake_driver *driver, uint32_t queue, struct vgpu_queue_exchange *x,
+                       uint64_t *used)
+{
+    struct vgpu_queue_request *requests = (void *)(uintptr_t)x->requests;
+    struct chain *chain = g_queue_peek_head(&driver->chains[queue]);
+    uint64_t left = x->buf_size - *used;
+    size_t size = chain ? g_bytes_get_size(chain->request) : 0;
+
+    if (!chain)
+        return false;
+    if (size > left && !((x->flags & VGPU_EXCHANGE_TRUNCATE) && x->nrequests == 0)) {
+        x->wanted = size;
+        return false;
+    }
+    requests[x->nrequests++] = (struct vgpu_queue_request){
+        .queue = queue,
+        .token = chain->token,
+        .offset = *used,
+        .request_size = size,
+        .response_size = chain->response_size,
+    };
+    if (size)
+        memcpy((uint8_t *)(uintptr_t)x->buf + *used, g_bytes_get_data(chain->request, NULL),
+               MIN(size, left));
+    *used += MIN(size, left);
+    chain_free(g_queue_pop_head(&driver->chains[queue]));
+    return true;
+}
+
+static void take_chains(struct fake_driver *driver, struct vgpu_queue_exchange *x)
+{
+    uint32_t queues = x->queues, room = x->nrequests;
+    uint64_t used = 0;
+
+    x->queues = x->nrequests = 0;
+    for (uint32_t queue = 0; queue < VGPU_NUM_QUEUES; queue++) {
+        if (!(queues & (1u << queue)))
+            continue;
+        while (x->nrequests < room && take_chain(driver, queue, x, &used)) {
+            /* The next. */
+        }
+        if (x->nrequests == room || x->wanted)
+            x->queues |= 1u << queue;
+    }
+}
+
+static int fake_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
+{
+    struct vgpu_queue_answer *answers = (void *)(uintptr_t)x->answers;
+    struct fake_driver *driver = fake(transport);
+    int ret = driver->next_event && (x->flags & VGPU_EXCHANGE_EVENTS)
+                  ? driver->next_event(driver, &x->event)
+                  : -EAGAIN;
+
+    x->argsz = sizeof(*x);
+    g_assert_cmpint(vgpu_check_exchange(x), ==, 0);
+    if (ret < 0 && ret != -EAGAIN)
+        return ret;
+    for (uint32_t i = 0; i < x->nanswers; i++)
+        answers[i].result =
+            transport->ops->push(transport, x->epoch, answers[i].queue, answers[i].token,
+                                 (void *)(uintptr_t)answers[i].buf, answers[i].size);
+    if (x->epoch == driver->info.epoch) {
+        x->queues |= x->event.queues;
+        take_chains(driver, x);
+    } else {
+        x->state |= VGPU_EXCHANGE_STALE;
+        x->nrequests = 0;
+    }
     return 0;
 }
 
@@ -285,9 +329,8 @@ static const struct vgpu_transport_ops fake_ops = {
     .info = fake_info,
     .attach = fake_attach,
     .ready = fake_ready,
-    .read_event = fake_read_event,
     .reset_done = fake_reset_done,
-    .pop = fake_pop,
+    .exchange = fake_exchange,
     .push = fake_push,
     .pin = fake_pin,
     .unpin = fake_unpin,
@@ -358,6 +401,25 @@ const GByteArray *fake_driver_answer(struct fake_driver *driver, uint32_t token)
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&driver->lock);
 
     return g_hash_table_lookup(driver->answers, GUINT_TO_POINTER(token));
+}
+
+int queue_run(struct engine *engine, uint32_t queue, unsigned int budget)
+{
+    struct queue_turn turn = {0};
+
+    if (queue == VGPU_QUEUE_CONTROL && fence_released(&engine->fences))
+        parking_run(engine);
+    for (; budget > 0; budget -= MIN(budget, MAX(turn.count, 1))) {
+        turn = (struct queue_turn){.queues = 1u << queue, .room = MIN(budget, VGPU_EXCHANGE_MAX)};
+        g_assert_cmpint(queue_take(engine, &turn), ==, 0);
+        if (turn.state & VGPU_EXCHANGE_STALE)
+            return -ESTALE;
+        queue_handle(engine, &turn);
+        fence_flush(&engine->fences, engine->epoch);
+        if (!turn.queues)
+            return 0;
+    }
+    return 1;
 }
 
 unsigned int fake_driver_waiting(struct fake_driver *driver)

@@ -18,6 +18,7 @@
  * @picture: the engine's mapping, or NULL
  * @scanout: the engine's last setting
  * @reset_dones, @scanouts: counters
+ * @next_event: 0, -EAGAIN: none, or an error of the exchange; NULL: there never is one
  * @saved: what the engine saved last, or NULL
  * @to_load: what it can load, or NULL
  */
@@ -42,6 +43,7 @@ struct fake_driver {
     GHashTable *published;
     unsigned int reset_dones;
     char *failure;
+    int (*next_event)(struct fake_driver *driver, struct vgpu_engine_event *event);
     GByteArray *saved;
     GBytes *to_load;
 };
@@ -61,6 +63,12 @@ uint32_t fake_driver_send(struct fake_driver *driver, uint32_t queue, const void
 
 /* The answer to a chain, owned by the driver; NULL while there is none. */
 const GByteArray *fake_driver_answer(struct fake_driver *driver, uint32_t token);
+
+/*
+ * Lets the engine handle @budget chains of a queue at most. 1: there may be more; 0: it is empty;
+ * ESTALE: the epoch is over.
+ */
+int queue_run(struct engine *engine, uint32_t queue, unsigned int budget);
 
 /* Chains without an answer, popped or not. */
 unsigned int fake_driver_waiting(struct fake_driver *driver);

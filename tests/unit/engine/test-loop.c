@@ -6,11 +6,13 @@
 #include "children.h"
 #include "exit_code.h"
 #include "loop.h"
+#include "queue.h"
 #include "shader_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -31,10 +33,12 @@ static struct {
 static struct vgpu_transport_ops ops;
 
 /* A reset of the guest's begins a new epoch. */
-static int read_story(struct vgpu_transport *transport, struct vgpu_engine_event *event)
+static int read_story(struct fake_driver *driver, struct vgpu_engine_event *event)
 {
-    struct fake_driver *driver = (struct fake_driver *)transport;
+    struct pollfd fd = {.fd = driver->base.fd, .events = POLLIN};
 
+    if (poll(&fd, 1, 0) <= 0)
+        return -EAGAIN;
     if (story.taken == story.count)
         return story.error;
     *event = story.events[story.taken++];
@@ -51,8 +55,8 @@ static void tell(struct fixture *f, unsigned int count, const struct vgpu_engine
     story.count = count;
     story.error = error;
     ops = *f->driver.base.ops;
-    ops.read_event = read_story;
     f->driver.base.ops = &ops;
+    f->driver.next_event = read_story;
     f->driver.base.fd = eventfd(1, EFD_CLOEXEC); /* always readable */
     g_assert_cmpint(f->driver.base.fd, >=, 0);
     g_assert_true(loop_setup(NULL));
@@ -382,6 +386,83 @@ static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     done(f);
 }
 
+#define MANY 100
+
+/* What the engine calls, and the driver's own functions. */
+static struct {
+    unsigned int exchanges;
+    unsigned int pushes;
+    bool inside;
+    struct vgpu_transport_ops fake;
+} count;
+
+static int count_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
+                      uint32_t token, const void *response, size_t size)
+{
+    count.pushes += !count.inside;
+    return count.fake.push(transport, epoch, queue, token, response, size);
+}
+
+/* A guest that sends a request when the one before is answered. */
+static int count_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
+{
+    struct virtio_gpu_ctrl_hdr cmd = {.type = VIRTIO_GPU_CMD_GET_DISPLAY_INFO};
+    struct fake_driver *driver = (struct fake_driver *)transport;
+    int ret;
+
+    count.exchanges++;
+    if ((x->nanswers || driver->last_token == 0) && driver->last_token < MANY)
+        fake_driver_send(driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
+    count.inside = true;
+    ret = count.fake.exchange(transport, x);
+    count.inside = false;
+    return ret;
+}
+
+static int removed_at_last(struct fake_driver *driver, struct vgpu_engine_event *event)
+{
+    if (driver->last_token < MANY || fake_driver_waiting(driver))
+        return -EAGAIN;
+    event->events = VGPU_EVENT_REMOVED;
+    return 0;
+}
+
+/* An answer and the next request are one call of the driver. */
+static void test_one_call_each(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    tell(f, 0, story.events, -EAGAIN);
+    count.fake = ops;
+    ops.exchange = count_exchange;
+    ops.push = count_push;
+    f->driver.next_event = removed_at_last;
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
+    g_assert_cmpuint(count.pushes, ==, 0);
+    g_assert_cmpuint(count.exchanges, <=, MANY + 3);
+    done(f);
+}
+
+/* An answer is not kept while another command is executed. */
+static void test_answers_do_not_wait(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct virtio_gpu_ctrl_hdr cmd = {.type = VIRTIO_GPU_CMD_GET_DISPLAY_INFO};
+    struct queue_turn turn = {.queues = 1u << VGPU_QUEUE_CONTROL, .room = VGPU_EXCHANGE_MAX};
+    uint32_t tokens[3];
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tokens); i++)
+        tokens[i] =
+            fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
+    g_assert_cmpint(queue_take(&f->engine, &turn), ==, 0);
+    g_assert_cmpuint(turn.count, ==, G_N_ELEMENTS(tokens));
+    queue_handle(&f->engine, &turn);
+    g_assert_nonnull(fake_driver_answer(&f->driver, tokens[0]));
+    g_assert_nonnull(fake_driver_answer(&f->driver, tokens[1]));
+    g_assert_null(fake_driver_answer(&f->driver, tokens[2]));
+    turn = (struct queue_turn){.queues = 1u << VGPU_QUEUE_CONTROL, .room = VGPU_EXCHANGE_MAX};
+    g_assert_cmpint(queue_take(&f->engine, &turn), ==, 0);
+    g_assert_nonnull(fake_driver_answer(&f->driver, tokens[2]));
+}
+
 /* Last, because an order to end is not forgotten. */
 static void test_told_to_end(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -405,6 +486,8 @@ int main(int argc, char **argv)
     fixture_test("/loop/child", test_child);
     fixture_test("/loop/strays", test_strays);
     fixture_test("/loop/released", test_released);
+    fixture_test("/loop/one-call-each", test_one_call_each);
+    fixture_test("/loop/answers-do-not-wait", test_answers_do_not_wait);
     fixture_test("/loop/told-to-end", test_told_to_end);
     return g_test_run();
 }

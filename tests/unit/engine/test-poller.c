@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* The engine looks by itself while requests come quickly, and sleeps otherwise. */
+/* The driver looks by itself while requests come quickly, and sleeps otherwise. */
 #include "poller.h"
+
+#include <linux/vgpu.h>
 
 #define START G_USEC_PER_SEC
 
@@ -18,9 +20,9 @@ static void test_idle(void)
 {
     struct poller poller = {0};
 
-    g_assert_cmpint(poller_interval(&poller, START), ==, -1);
+    g_assert_cmpint(poller_time(&poller, START), ==, 0);
     poller_seen(&poller, START);
-    g_assert_cmpint(poller_interval(&poller, START + 1), ==, -1);
+    g_assert_cmpint(poller_time(&poller, START + 1), ==, 0);
 }
 
 static void test_busy(void)
@@ -28,11 +30,11 @@ static void test_busy(void)
     struct poller poller = {0};
     gint64 last = requests(&poller, START, 20, 100);
 
-    g_assert_cmpint(poller_interval(&poller, last + 1), >, 0);
+    g_assert_cmpint(poller_time(&poller, last + 1), >, 0);
     /* The next is a little late. */
-    g_assert_cmpint(poller_interval(&poller, last + 150), >, 0);
+    g_assert_cmpint(poller_time(&poller, last + 150), >, 0);
     /* The burst is over. */
-    g_assert_cmpint(poller_interval(&poller, last + 2000), ==, -1);
+    g_assert_cmpint(poller_time(&poller, last + 2000), ==, 0);
 }
 
 /* Most looks would be in vain, and each request would wait for one. */
@@ -41,7 +43,7 @@ static void test_apart(void)
     struct poller poller = {0};
     gint64 last = requests(&poller, START, 20, 1000);
 
-    g_assert_cmpint(poller_interval(&poller, last + 1), ==, -1);
+    g_assert_cmpint(poller_time(&poller, last + 1), ==, 0);
 }
 
 static void test_after_a_pause(void)
@@ -50,18 +52,19 @@ static void test_after_a_pause(void)
     gint64 last = requests(&poller, START, 20, 100) + 10 * G_USEC_PER_SEC;
 
     poller_seen(&poller, last);
-    g_assert_cmpint(poller_interval(&poller, last + 1), ==, -1);
+    g_assert_cmpint(poller_time(&poller, last + 1), ==, 0);
     last = requests(&poller, last, 3, 20);
-    g_assert_cmpint(poller_interval(&poller, last + 1), >, 0);
+    g_assert_cmpint(poller_time(&poller, last + 1), >, 0);
 }
 
-/* However fast the guest is, the engine sleeps between looks. */
-static void test_flood(void)
+/* The driver allows no more, and the longer the pause, the shorter the look. */
+static void test_bounded(void)
 {
     struct poller poller = {0};
     gint64 last = requests(&poller, START, 1000, 1);
 
-    g_assert_cmpint(poller_interval(&poller, last), >=, 50);
+    g_assert_cmpint(poller_time(&poller, last), <=, VGPU_EXCHANGE_POLL_MAX);
+    g_assert_cmpint(poller_time(&poller, last + 100), ==, poller_time(&poller, last) - 100);
 }
 
 int main(int argc, char **argv)
@@ -71,6 +74,6 @@ int main(int argc, char **argv)
     g_test_add_func("/poller/busy", test_busy);
     g_test_add_func("/poller/apart", test_apart);
     g_test_add_func("/poller/after-a-pause", test_after_a_pause);
-    g_test_add_func("/poller/flood", test_flood);
+    g_test_add_func("/poller/bounded", test_bounded);
     return g_test_run();
 }

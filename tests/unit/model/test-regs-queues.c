@@ -182,6 +182,10 @@ static void test_kick(void)
     g_assert_cmphex(regs_wr(&r, R_NOTIFY, 0, 2), ==, 0x100);
     g_assert_cmphex(regs_wr(&r, R_NOTIFY + 4, 1, 2), ==, 0); /* not enabled */
     g_assert_cmphex(regs_rd(&r, R_NOTIFY, 4), ==, 0);
+    g_assert_cmpint(vgpu_regs_doorbell(&r, R_NOTIFY, 2), ==, 0);
+    g_assert_cmpint(vgpu_regs_doorbell(&r, R_NOTIFY - 4, 2), ==, -1);
+    g_assert_cmpint(vgpu_regs_doorbell(&r, 0, 2), ==, -1);
+    g_assert_cmpint(vgpu_regs_doorbell(&r, UINT64_MAX - 3, 2), ==, -1);
 
     setup();
     regs_enable_queue(&r, 0, 64, BASE);

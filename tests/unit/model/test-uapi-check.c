@@ -246,6 +246,53 @@ static void test_tenant(void)
     g_assert_false(vgpu_tenant_ok("a\0b", 3));
 }
 
+static int exchange(u32 nanswers, u32 nrequests, u32 queues, u32 poll_us, u32 flags)
+{
+    struct vgpu_queue_exchange arg = {
+        .argsz = sizeof(arg),
+        .flags = flags,
+        .nanswers = nanswers,
+        .nrequests = nrequests,
+        .queues = queues,
+        .poll_us = poll_us,
+    };
+
+    return vgpu_check_exchange(&arg);
+}
+
+static void test_exchange(void)
+{
+    const u32 all = VGPU_EXCHANGE_TRUNCATE | VGPU_EXCHANGE_EVENTS, most = VGPU_EXCHANGE_MAX;
+    struct vgpu_queue_exchange arg = {.argsz = sizeof(arg), .reserved = 1};
+
+    g_assert_cmpint(exchange(0, 0, 0, 0, 0), ==, 0);
+    g_assert_cmpint(exchange(most, most, 3, VGPU_EXCHANGE_POLL_MAX, all), ==, 0);
+    g_assert_cmpint(exchange(most + 1, 0, 0, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(exchange(0, most + 1, 0, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(exchange(0, 0, 4, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(exchange(0, 0, 1u << 31, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(exchange(0, 0, 0, VGPU_EXCHANGE_POLL_MAX + 1, 0), ==, -EINVAL);
+    g_assert_cmpint(exchange(0, 0, 0, 0, 4), ==, -EINVAL);
+    g_assert_cmpint(vgpu_check_exchange(&arg), ==, -EINVAL);
+    arg = (struct vgpu_queue_exchange){.argsz = sizeof(arg) - 1};
+    g_assert_cmpint(vgpu_check_exchange(&arg), ==, -EINVAL);
+}
+
+static void test_answers(void)
+{
+    struct vgpu_queue_answer answer[VGPU_EXCHANGE_MAX] = {{.queue = 1, .size = VGPU_REQUEST_MAX}};
+
+    g_assert_cmpint(vgpu_check_answers(answer, 0), ==, 0);
+    g_assert_cmpint(vgpu_check_answers(answer, VGPU_EXCHANGE_MAX), ==, 0);
+    answer[VGPU_EXCHANGE_MAX - 1].size = 1;
+    g_assert_cmpint(vgpu_check_answers(answer, VGPU_EXCHANGE_MAX), ==, -EMSGSIZE);
+    for (u32 i = 0; i < VGPU_EXCHANGE_MAX; i++)
+        answer[i].size = UINT32_MAX;
+    g_assert_cmpint(vgpu_check_answers(answer, VGPU_EXCHANGE_MAX), ==, -EMSGSIZE);
+    answer[1].queue = VGPU_NUM_QUEUES;
+    g_assert_cmpint(vgpu_check_answers(answer, VGPU_EXCHANGE_MAX), ==, -EINVAL);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -256,6 +303,8 @@ int main(int argc, char **argv)
     g_test_add_func("/uapi/gpu", test_gpu);
     g_test_add_func("/uapi/drain", test_drain);
     g_test_add_func("/uapi/scanout", test_scanout);
+    g_test_add_func("/uapi/exchange", test_exchange);
+    g_test_add_func("/uapi/answers", test_answers);
     g_test_add_func("/uapi/text", test_text);
     g_test_add_func("/uapi/tenant", test_tenant);
     return g_test_run();
