@@ -93,14 +93,14 @@ static bool vgpu_device_let_go(const struct vgpu *vgpu)
 }
 
 /*
- * Whether a reset can end: the engine has released everything, and if one was lost, the next one is
- * ready.
+ * Whether a reset can end: the engine has released everything, no guest memory is pinned any more, and if
+ * an engine was lost, the next one is ready.
  */
 static bool vgpu_device_settled(const struct vgpu *vgpu)
 {
 	bool wanted = vgpu->reset_wants_engine && !vgpu->removed && !vgpu->engine.failed;
 
-	return vgpu_device_let_go(vgpu) && (!wanted || vgpu->engine.ready);
+	return vgpu_device_let_go(vgpu) && vgpu_mem_released(vgpu) && (!wanted || vgpu->engine.ready);
 }
 
 static void vgpu_device_end_reset(struct vgpu *vgpu)
@@ -273,13 +273,22 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 /*
  * The guest has disabled bus mastering. From now on its memory may be another kernel's (kexec), so
  * nothing of this life may reach it, even if the next kernel enables bus mastering before it resets
- * the device.
+ * the device. The engine has no access any more when this returns; unpinning may take longer.
  */
 static void vgpu_device_stop(struct vgpu *vgpu)
 {
 	vgpu_regs_stop(&vgpu->regs);
 	vgpu_queue_forget(vgpu);
 	vgpu_mem_release_all(vgpu);
+}
+
+/* The guest has enabled it. Requests from before were not looked at, and nothing announces them. */
+static void vgpu_device_go(struct vgpu *vgpu)
+{
+	if (vgpu->lost)
+		vgpu_queue_answer_lost(vgpu);
+	else if (vgpu_regs_driver_ok(&vgpu->regs))
+		vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
 }
 
 void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len)
@@ -293,6 +302,8 @@ void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, si
 		vgpu_device_write(vgpu, access.offset, access.data, access.len);
 	if (master && !vgpu_pci_bus_master(&vgpu->pci))
 		vgpu_device_stop(vgpu);
+	if (!master && vgpu_pci_bus_master(&vgpu->pci))
+		vgpu_device_go(vgpu);
 }
 
 void vgpu_device_config_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)

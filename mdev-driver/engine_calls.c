@@ -211,15 +211,20 @@ static int vgpu_mem_pin_entries(struct file *file, struct vgpu_mem_pin *pin,
 				const struct vgpu_mem_entry *entries)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
-	struct vgpu_mem_object *object;
-	int ret = vgpu_engine_enter(file);
+	struct vgpu_mem_object *object = vgpu_mem_object_new(vgpu, pin, entries);
+	int ret;
 
-	if (ret)
-		return ret;
-	ret = vgpu_epoch_over(vgpu, pin->epoch) ? -ESTALE :
-						  vgpu_mem_prepare(vgpu, pin, entries, &object);
-	vgpu_engine_leave(file);
-	return ret ?: vgpu_mem_pin(vgpu, object, pin);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	ret = vgpu_engine_enter(file);
+	if (!ret) {
+		ret = vgpu_epoch_over(vgpu, pin->epoch) ? -ESTALE : vgpu_mem_admit(vgpu, object);
+		vgpu_engine_leave(file);
+	}
+	if (!ret)
+		return vgpu_mem_pin(vgpu, object, pin);
+	vgpu_mem_object_dispose(object);
+	return ret;
 }
 
 static int vgpu_mem_unpin_of(struct file *file, u64 epoch, u64 offset)
@@ -231,6 +236,9 @@ static int vgpu_mem_unpin_of(struct file *file, u64 epoch, u64 offset)
 		return ret;
 	ret = vgpu_epoch_over(vgpu, epoch) ? -ESTALE : vgpu_mem_unpin(vgpu, offset);
 	vgpu_engine_leave(file);
+	/* For the engine it is done, even if it is killed meanwhile. */
+	if (!ret)
+		vgpu_mem_wait_released(vgpu);
 	return ret;
 }
 

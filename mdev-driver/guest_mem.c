@@ -8,6 +8,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/highmem.h>
+#include <linux/interval_tree.h>
 #include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
@@ -19,27 +20,99 @@
 #include "vgpu_private.h"
 
 /*
+ * struct vgpu_mem_span - a range of guest memory in an object
+ * @node: its guest addresses; in mem.spans while anything of it may be pinned
+ * @first: its first page in the object
+ */
+struct vgpu_mem_span {
+	struct interval_tree_node node;
+	struct vgpu_mem_object *object;
+	u64 first;
+};
+
+/*
  * struct vgpu_mem_object - the result of a MEM_PIN
+ * @node: in mem.objects; its place when it is gone is not looked at any more
+ * @list: in mem.live or, when it is gone, in mem.dead until all of it is unpinned. Under mem.lock,
+ *	like the following
+ * @life: mem.life, or the object is gone
+ * @filling: MEM_PIN works on it, and frees it if it is gone and in no list
  * @offset: where the engine maps it
- * @pages: NULL if the VM has taken the page away, or it is not pinned yet; under map_lock
- * @filling: MEM_PIN works on it, and frees it if it is @gone; under mem.lock
- * @gone: not in the tree any more; under mem.lock
+ * @pages: NULL if the VM has taken the page away, or it is not pinned yet; while the object is in the
+ *	tree also under map_lock
+ * @next_span, @next_page: what is to be unpinned next
  */
 struct vgpu_mem_object {
 	struct rb_node node;
+	struct list_head list;
+	u64 life;
+	bool filling;
+	bool writable;
 	u64 offset;
 	u64 npages;
-	bool writable;
-	bool filling;
-	bool gone;
-	u32 nentries;
 	struct page **pages;
-	struct vgpu_mem_entry entries[] __counted_by(nentries);
+	u32 next_span;
+	u64 next_page;
+	u32 nspans;
+	struct vgpu_mem_span spans[] __counted_by(nspans);
 };
+
+static bool vgpu_mem_gone(const struct vgpu_mem *mem, const struct vgpu_mem_object *object)
+{
+	return object->life != mem->life;
+}
+
+/*
+ * A task that is being killed cannot pin, and what it unpins stays in its VM's account. If that is the
+ * engine in the middle of a request, the guest's ring must not count as broken because of it: a worker
+ * does it then.
+ */
+struct vgpu_pin_work {
+	struct work_struct work;
+	struct vgpu *vgpu;
+	u64 iova;
+	int prot;
+	struct page *page;
+	int ret;
+};
+
+static void vgpu_pin_page_work(struct work_struct *work)
+{
+	struct vgpu_pin_work *pin = container_of(work, struct vgpu_pin_work, work);
+
+	if (pin->page)
+		vfio_unpin_pages(&pin->vgpu->vdev, pin->iova, 1);
+	else
+		pin->ret = vfio_pin_pages(&pin->vgpu->vdev, pin->iova, 1, pin->prot, &pin->page);
+}
+
+static void vgpu_pin_by_worker(struct vgpu_pin_work *pin)
+{
+	INIT_WORK_ONSTACK(&pin->work, vgpu_pin_page_work);
+	schedule_work(&pin->work);
+	flush_work(&pin->work);
+	destroy_work_on_stack(&pin->work);
+}
+
+static int vgpu_pin_page(struct vgpu *vgpu, u64 iova, int prot, struct page **page)
+{
+	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = iova, .prot = prot };
+	int ret = vfio_pin_pages(&vgpu->vdev, iova, 1, prot, page);
+
+	if (ret == 1 || !fatal_signal_pending(current))
+		return ret;
+	vgpu_pin_by_worker(&pin);
+	*page = pin.page;
+	return pin.ret;
+}
 
 static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
 {
-	if (slot->page)
+	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = slot->iova, .page = slot->page };
+
+	if (slot->page && fatal_signal_pending(current))
+		vgpu_pin_by_worker(&pin);
+	else if (slot->page)
 		vfio_unpin_pages(&vgpu->vdev, slot->iova, 1);
 	slot->page = NULL;
 }
@@ -169,47 +242,6 @@ static bool vgpu_mem_may_pin(struct vgpu_mem *mem, u64 iova, u64 size)
 	return true;
 }
 
-struct vgpu_pin_work {
-	struct work_struct work;
-	struct vgpu *vgpu;
-	u64 iova;
-	int prot;
-	struct page *page;
-	int ret;
-};
-
-static void vgpu_pin_page_work(struct work_struct *work)
-{
-	struct vgpu_pin_work *pin = container_of(work, struct vgpu_pin_work, work);
-
-	pin->ret = vfio_pin_pages(&pin->vgpu->vdev, pin->iova, 1, pin->prot, &pin->page);
-}
-
-/*
- * A task that is being killed cannot pin. If that is the engine in the middle of a request, the
- * guest's ring must not count as broken because of it: a worker pins then.
- */
-static int vgpu_pin_page_dying(struct vgpu *vgpu, u64 iova, int prot, struct page **page)
-{
-	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = iova, .prot = prot };
-
-	INIT_WORK_ONSTACK(&pin.work, vgpu_pin_page_work);
-	schedule_work(&pin.work);
-	flush_work(&pin.work);
-	destroy_work_on_stack(&pin.work);
-	*page = pin.page;
-	return pin.ret;
-}
-
-static int vgpu_pin_page(struct vgpu *vgpu, u64 iova, int prot, struct page **page)
-{
-	int ret = vfio_pin_pages(&vgpu->vdev, iova, 1, prot, page);
-
-	if (ret != 1 && fatal_signal_pending(current))
-		ret = vgpu_pin_page_dying(vgpu, iova, prot, page);
-	return ret;
-}
-
 /*
  * For writing, too, if the VM allows that, because a page that is read is often written next. A
  * guest with its own IOMMU maps requests for reading only.
@@ -288,6 +320,8 @@ static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 			return NULL;
 	}
 	slot->used = ++mem->clock;
+	/* What is used again need not be unpinned. */
+	slot->life = mem->life;
 	return slot->page;
 }
 
@@ -421,31 +455,65 @@ static u64 vgpu_mem_piece(u64 page)
 	return VFIO_PIN_PAGES_MAX_ENTRIES - page % VFIO_PIN_PAGES_MAX_ENTRIES;
 }
 
+static u64 vgpu_span_pages(const struct vgpu_mem_span *span)
+{
+	return (span->node.last + 1 - span->node.start) >> PAGE_SHIFT;
+}
+
+/* Such a page is out of the engine, but still to be unpinned. */
+static bool vgpu_page_is_marked(const struct page *page)
+{
+	return (unsigned long)page & 1;
+}
+
 /*
- * Unpins what is left of pages [first, first + count), which are of one entry and begin at @iova: out of
- * the engine already, and marked. Returns how many pages, from the first, are dealt with.
+ * Unpins what is left of pages [first, first + count), which are of one span and begin at @iova: out of
+ * the engine already. Returns how many pages, from the first, are dealt with.
  */
 static u64 vgpu_mem_unpin_some(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first, u64 count,
 			       u64 iova)
 {
+	struct page **pages = object->pages + first;
 	u64 n = 0;
 
+	lockdep_assert_held(&vgpu->mem.lock);
 	count = min(count, vgpu_mem_piece(first));
-	while (n < count && object->pages[first + n])
+	while (n < count && !pages[n])
 		n++;
-	if (!n)
-		return 1;
+	if (n)
+		return n;
+	while (n < count && pages[n])
+		n++;
 	vfio_unpin_pages(&vgpu->vdev, iova, n);
 	vgpu->mem.pinned_pages -= n;
 	mutex_lock(&vgpu->map_lock);
-	memset(object->pages + first, 0, n * sizeof(*object->pages));
+	memset(pages, 0, n * sizeof(*pages));
 	mutex_unlock(&vgpu->map_lock);
 	return n;
 }
 
 /*
- * Takes pages [first, first + count) of an object away, which are of one entry and begin at @iova: out of
- * the table, out of the engine, then unpinned.
+ * Marks pages by the lowest bit of the pointer, which is free: faults must not find them any more. Some
+ * at a time, because eviction of other vGPUs' memory may wait for map_lock.
+ */
+static void vgpu_mem_mark(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first, u64 count)
+{
+	u64 i, n;
+
+	for (; count; first += n, count -= n) {
+		n = min_t(u64, count, VFIO_PIN_PAGES_MAX_ENTRIES);
+		mutex_lock(&vgpu->map_lock);
+		for (i = first; i < first + n; i++)
+			if (object->pages[i])
+				object->pages[i] = (void *)((unsigned long)object->pages[i] | 1);
+		mutex_unlock(&vgpu->map_lock);
+		cond_resched();
+	}
+}
+
+/*
+ * Takes pages [first, first + count) of an object away, which are of one span and begin at @iova: out of
+ * the table, out of the engine, then unpinned. Of one that is gone only the last is to be done.
  */
 static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first,
 			       u64 count, u64 iova)
@@ -453,65 +521,14 @@ static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object
 	u64 i, n;
 
 	lockdep_assert_held(&vgpu->mem.lock);
-	/*
-	 * The lowest bit of a page pointer is free: it marks a page that faults must not find any
-	 * more, but that is still to be unpinned.
-	 */
-	mutex_lock(&vgpu->map_lock);
-	for (i = first; i < first + count; i++)
-		if (object->pages[i])
-			object->pages[i] = (void *)((unsigned long)object->pages[i] | 1);
-	mutex_unlock(&vgpu->map_lock);
-
-	unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset + (first << PAGE_SHIFT),
-			    count << PAGE_SHIFT, 1);
-
+	if (!vgpu_mem_gone(&vgpu->mem, object)) {
+		vgpu_mem_mark(vgpu, object, first, count);
+		unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset + (first << PAGE_SHIFT),
+				    count << PAGE_SHIFT, 1);
+	}
 	for (i = 0; i < count; i += n) {
 		n = vgpu_mem_unpin_some(vgpu, object, first + i, count - i, iova + (i << PAGE_SHIFT));
 		cond_resched();
-	}
-}
-
-static void vgpu_mem_object_dispose(struct vgpu_mem_object *object)
-{
-	kvfree(object->pages);
-	kvfree(object);
-}
-
-static void vgpu_mem_object_free(struct vgpu *vgpu, struct vgpu_mem_object *object)
-{
-	u64 first = 0;
-	u32 i;
-
-	for (i = 0; i < object->nentries; i++) {
-		u64 count = object->entries[i].size >> PAGE_SHIFT;
-
-		vgpu_mem_take_away(vgpu, object, first, count, object->entries[i].iova);
-		first += count;
-	}
-	mutex_lock(&vgpu->map_lock);
-	rb_erase(&object->node, &vgpu->mem.objects);
-	mutex_unlock(&vgpu->map_lock);
-	object->gone = true;
-	if (!object->filling)
-		vgpu_mem_object_dispose(object);
-}
-
-/* Takes the pages of an object in [@iova, @last] away. */
-static void vgpu_mem_object_unmap(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 iova, u64 last)
-{
-	u64 first = 0;
-	u32 e;
-
-	for (e = 0; e < object->nentries; e++) {
-		const struct vgpu_mem_entry *entry = &object->entries[e];
-		u64 from = max(iova, entry->iova);
-		u64 to = min(last, entry->iova + entry->size - 1);
-
-		if (from <= to)
-			vgpu_mem_take_away(vgpu, object, first + ((from - entry->iova) >> PAGE_SHIFT),
-					   (to - from + PAGE_SIZE) >> PAGE_SHIFT, from);
-		first += entry->size >> PAGE_SHIFT;
 	}
 }
 
@@ -520,37 +537,153 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 {
 	u64 last = iova + length - 1;
 	struct file *unmap = vgpu_unmap_new(vgpu, iova, last);
-	struct rb_node *node;
+	struct vgpu_mem *mem = &vgpu->mem;
+	struct interval_tree_node *node;
 	unsigned int i;
 
 	if (!unmap)
-		vgpu_unmap_use_spare(&vgpu->mem, iova, last);
-	mutex_lock(&vgpu->mem.lock);
-	for (i = 0; i < ARRAY_SIZE(vgpu->mem.cache); i++) {
-		struct vgpu_cached_page *slot = &vgpu->mem.cache[i];
+		vgpu_unmap_use_spare(mem, iova, last);
+	mutex_lock(&mem->lock);
+	for (i = 0; i < ARRAY_SIZE(mem->cache); i++)
+		if (mem->cache[i].page && mem->cache[i].iova >= iova && mem->cache[i].iova <= last)
+			vgpu_cache_drop(vgpu, &mem->cache[i]);
+	/* Also what a worker has still to unpin: type1 wants all of it when this returns. */
+	for (node = interval_tree_iter_first(&mem->spans, iova, last); node;
+	     node = interval_tree_iter_next(node, iova, last)) {
+		struct vgpu_mem_span *span = container_of(node, struct vgpu_mem_span, node);
+		u64 from = max_t(u64, iova, node->start), to = min_t(u64, last, node->last);
 
-		if (slot->page && slot->iova >= iova && slot->iova <= last)
-			vgpu_cache_drop(vgpu, slot);
+		vgpu_mem_take_away(vgpu, span->object, span->first + ((from - node->start) >> PAGE_SHIFT),
+				   (to - from + PAGE_SIZE) >> PAGE_SHIFT, from);
 	}
-	for (node = rb_first(&vgpu->mem.objects); node; node = rb_next(node))
-		vgpu_mem_object_unmap(vgpu, rb_entry(node, struct vgpu_mem_object, node), iova, last);
-	mutex_unlock(&vgpu->mem.lock);
+	mutex_unlock(&mem->lock);
 	if (unmap)
 		fput(unmap);
 }
 
-void vgpu_mem_release_all(struct vgpu *vgpu)
+/*
+ * Unpinning takes long: VFIO's type1 locks the VMM's address space for each page. And a task that is
+ * being killed cannot do it at all, see struct vgpu_pin_work. So what was pinned is out of the engine at
+ * once, by a new life or by vgpu_mem_retire(), and a worker unpins it.
+ */
+static void vgpu_mem_release_later(struct vgpu *vgpu)
 {
-	struct rb_node *node;
+	lockdep_assert_held(&vgpu->mem.lock);
+	WRITE_ONCE(vgpu->mem.releasing, true);
+	queue_work(vgpu->work, &vgpu->mem.release_work);
+}
+
+void vgpu_mem_object_dispose(struct vgpu_mem_object *object)
+{
+	kvfree(object->pages);
+	kvfree(object);
+}
+
+/* A piece of a dead object; at last the object, whose memory goes unless MEM_PIN still looks at it. */
+static void vgpu_mem_release_some(struct vgpu *vgpu, struct vgpu_mem_object *object)
+{
+	struct vgpu_mem *mem = &vgpu->mem;
+
+	for (; object->next_span < object->nspans; object->next_span++, object->next_page = 0) {
+		struct vgpu_mem_span *span = &object->spans[object->next_span];
+		u64 left = vgpu_span_pages(span) - object->next_page;
+
+		/* Nothing of it was pinned yet. */
+		if (RB_EMPTY_NODE(&span->node.rb))
+			continue;
+		if (left) {
+			object->next_page += vgpu_mem_unpin_some(vgpu, object, span->first + object->next_page, left,
+								 span->node.start + (object->next_page << PAGE_SHIFT));
+			return;
+		}
+		interval_tree_remove(&span->node, &mem->spans);
+	}
+	list_del_init(&object->list);
+	if (!object->filling)
+		vgpu_mem_object_dispose(object);
+}
+
+/* True: there is more. */
+static bool vgpu_mem_release_next(struct vgpu *vgpu)
+{
+	struct vgpu_mem *mem = &vgpu->mem;
+	struct vgpu_mem_object *object;
 	unsigned int i;
 
-	mutex_lock(&vgpu->mem.lock);
-	for (i = 0; i < ARRAY_SIZE(vgpu->mem.cache); i++)
-		vgpu_cache_drop(vgpu, &vgpu->mem.cache[i]);
-	vgpu->mem.ring_known = false;
-	while ((node = rb_first(&vgpu->mem.objects)))
-		vgpu_mem_object_free(vgpu, rb_entry(node, struct vgpu_mem_object, node));
-	mutex_unlock(&vgpu->mem.lock);
+	lockdep_assert_held(&mem->lock);
+	object = list_first_entry_or_null(&mem->dead, struct vgpu_mem_object, list);
+	if (object) {
+		vgpu_mem_release_some(vgpu, object);
+		return true;
+	}
+	for (i = 0; i < ARRAY_SIZE(mem->cache); i++)
+		if (mem->cache[i].life != mem->life)
+			vgpu_cache_drop(vgpu, &mem->cache[i]);
+	WRITE_ONCE(mem->releasing, false);
+	return false;
+}
+
+static void vgpu_mem_release_work(struct work_struct *work)
+{
+	struct vgpu *vgpu = container_of(work, struct vgpu, mem.release_work);
+	bool more;
+
+	do {
+		mutex_lock(&vgpu->mem.lock);
+		more = vgpu_mem_release_next(vgpu);
+		mutex_unlock(&vgpu->mem.lock);
+		cond_resched();
+	} while (more);
+	mutex_lock(&vgpu->lock);
+	vgpu_device_settle(vgpu);
+	mutex_unlock(&vgpu->lock);
+}
+
+/* Nothing is pinned any more of what was to be released. */
+bool vgpu_mem_released(const struct vgpu *vgpu)
+{
+	return !READ_ONCE(vgpu->mem.releasing);
+}
+
+/* For an engine, without locks: its limits count what is still pinned. */
+int vgpu_mem_wait_released(struct vgpu *vgpu)
+{
+	return vgpu_wait_timeout(vgpu->state_wait, vgpu_mem_released(vgpu), TASK_FREEZABLE,
+				 MAX_SCHEDULE_TIMEOUT) < 0 ? -EINTR : 0;
+}
+
+/* All objects are gone, and out of the engine. The pages of rings and requests may be used again. */
+void vgpu_mem_release_all(struct vgpu *vgpu)
+{
+	struct vgpu_mem *mem = &vgpu->mem;
+
+	mutex_lock(&mem->lock);
+	mem->life++;
+	mem->ring_known = false;
+	list_splice_tail_init(&mem->live, &mem->dead);
+	mutex_lock(&vgpu->map_lock);
+	mem->objects = RB_ROOT;
+	mutex_unlock(&vgpu->map_lock);
+	if (mem->next_offset != VGPU_MEM_OFFSET_BASE)
+		unmap_mapping_range(vgpu->pins_inode->i_mapping, VGPU_MEM_OFFSET_BASE,
+				    mem->next_offset - VGPU_MEM_OFFSET_BASE, 1);
+	vgpu_mem_release_later(vgpu);
+	mutex_unlock(&mem->lock);
+}
+
+/* The same for one object. */
+static void vgpu_mem_retire(struct vgpu *vgpu, struct vgpu_mem_object *object)
+{
+	struct vgpu_mem *mem = &vgpu->mem;
+
+	lockdep_assert_held(&mem->lock);
+	object->life = 0;
+	list_move_tail(&object->list, &mem->dead);
+	mutex_lock(&vgpu->map_lock);
+	rb_erase(&object->node, &mem->objects);
+	mutex_unlock(&vgpu->map_lock);
+	unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset, object->npages << PAGE_SHIFT, 1);
+	vgpu_mem_release_later(vgpu);
 }
 
 static void vgpu_mem_fill_blank(struct page *page)
@@ -565,93 +698,118 @@ static void vgpu_mem_fill_blank(struct page *page)
 void vgpu_mem_end_epoch(struct vgpu *vgpu)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
+	bool used = mem->epoch_offset != mem->next_offset;
 
 	lockdep_assert_held(&vgpu->lock);
-	vgpu_mem_release_all(vgpu);
-	if (mem->epoch_offset == mem->next_offset)
-		return;
 	mutex_lock(&vgpu->map_lock);
 	mem->epoch_offset = mem->next_offset;
 	mutex_unlock(&vgpu->map_lock);
-	unmap_mapping_range(vgpu->pins_inode->i_mapping, VGPU_MEM_OFFSET_BASE,
-			    mem->next_offset - VGPU_MEM_OFFSET_BASE, 1);
+	vgpu_mem_release_all(vgpu);
+	if (!used)
+		return;
 	vgpu_mem_fill_blank(mem->blank);
 	vgpu_mem_fill_blank(mem->stale);
 }
 
-static struct vgpu_mem_object *vgpu_mem_object_new(const struct vgpu_mem_pin *arg,
-						   const struct vgpu_mem_entry *entries, u64 npages)
+static struct vgpu_mem_object *vgpu_mem_object_alloc(const struct vgpu_mem_pin *arg, u64 npages)
 {
 	struct vgpu_mem_object *object;
 
-	object = kvzalloc(struct_size(object, entries, arg->nentries), GFP_KERNEL_ACCOUNT);
+	object = kvzalloc(struct_size(object, spans, arg->nentries), GFP_KERNEL_ACCOUNT);
 	if (!object)
 		return NULL;
-	object->pages = kvcalloc(npages, sizeof(*object->pages), GFP_KERNEL_ACCOUNT);
-	if (!object->pages) {
-		kvfree(object);
-		return NULL;
-	}
+	object->nspans = arg->nentries;
 	object->npages = npages;
 	object->writable = arg->flags & VGPU_MEM_WRITE;
-	object->nentries = arg->nentries;
-	memcpy(object->entries, entries, arg->nentries * sizeof(*entries));
+	INIT_LIST_HEAD(&object->list);
+	object->pages = kvcalloc(npages, sizeof(*object->pages), GFP_KERNEL_ACCOUNT);
+	if (object->pages)
+		return object;
+	kvfree(object);
+	return NULL;
+}
+
+static bool vgpu_mem_too_much(const struct vgpu *vgpu, u64 npages)
+{
+	u64 limit = READ_ONCE(vgpu->params.vram_bytes) >> PAGE_SHIFT;
+	u64 used = READ_ONCE(vgpu->mem.pinned_pages) + READ_ONCE(vgpu->mem.filling_pages);
+
+	return used > limit || npages > limit - used;
+}
+
+/*
+ * Makes an object for @arg and @entries, which belongs to nobody yet. Without locks: it is as large as
+ * the engine wants, within the vGPU's limit.
+ */
+struct vgpu_mem_object *vgpu_mem_object_new(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
+					    const struct vgpu_mem_entry *entries)
+{
+	struct vgpu_mem_object *object;
+	u64 npages, first = 0;
+	u32 i;
+	int ret = vgpu_check_mem_entries(entries, arg->nentries, &npages) ?: vgpu_mem_wait_released(vgpu);
+
+	if (ret)
+		return ERR_PTR(ret);
+	object = vgpu_mem_too_much(vgpu, npages) ? NULL : vgpu_mem_object_alloc(arg, npages);
+	if (!object)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < arg->nentries; i++) {
+		struct vgpu_mem_span *span = &object->spans[i];
+
+		span->object = object;
+		span->first = first;
+		span->node.start = entries[i].iova;
+		span->node.last = entries[i].iova + entries[i].size - 1;
+		RB_CLEAR_NODE(&span->node.rb);
+		first += entries[i].size >> PAGE_SHIFT;
+	}
 	return object;
 }
 
 /*
- * Makes an object for @arg and @entries, with nothing pinned yet. If this returns 0, call vgpu_mem_pin() without vgpu->lock:
- * pinning gigabytes under it would block the whole device.
+ * Gives the object its place, with nothing pinned yet. If this returns 0, call vgpu_mem_pin() without
+ * vgpu->lock: pinning gigabytes under it would block the whole device.
  */
-int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
-		     const struct vgpu_mem_entry *entries, struct vgpu_mem_object **result)
+int vgpu_mem_admit(struct vgpu *vgpu, struct vgpu_mem_object *object)
 {
-	u64 limit = READ_ONCE(vgpu->params.vram_bytes) >> PAGE_SHIFT, used;
 	struct vgpu_mem *mem = &vgpu->mem;
-	struct vgpu_mem_object *object;
-	u64 npages;
-	int ret;
+	int ret = -ENOMEM;
 
 	lockdep_assert_held(&vgpu->lock);
-	ret = vgpu_check_mem_entries(entries, arg->nentries, &npages);
-	if (ret)
-		return ret;
 	if (!vgpu_pci_bus_master(&vgpu->pci))
 		return -EFAULT;
-	object = vgpu_mem_object_new(arg, entries, npages);
-	if (!object)
-		return -ENOMEM;
-
 	mutex_lock(&mem->lock);
-	used = mem->pinned_pages + mem->filling_pages;
-	if (used > limit || npages > limit - used) {
-		mutex_unlock(&mem->lock);
-		vgpu_mem_object_dispose(object);
-		return -ENOMEM;
+	if (!vgpu_mem_too_much(vgpu, object->npages)) {
+		object->filling = true;
+		object->life = mem->life;
+		object->offset = mem->next_offset;
+		mem->next_offset += object->npages << PAGE_SHIFT;
+		mem->filling_pages += object->npages;
+		list_add_tail(&object->list, &mem->live);
+		vgpu_mem_add(vgpu, object);
+		ret = 0;
 	}
-	object->filling = true;
-	object->offset = mem->next_offset;
-	mem->next_offset += npages << PAGE_SHIFT;
-	mem->filling_pages += npages;
-	vgpu_mem_add(vgpu, object);
 	mutex_unlock(&mem->lock);
-	*result = object;
-	return 0;
+	return ret;
 }
 
 /* Pins @n pages, from page @first of the object. @pages has room for them: no fault may see a page if the pin fails. */
-static int vgpu_mem_pin_some(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first, u64 iova,
+static int vgpu_mem_pin_some(struct vgpu *vgpu, struct vgpu_mem_span *span, u64 first, u64 iova,
 			     int n, struct page **pages)
 {
+	struct vgpu_mem_object *object = span->object;
 	int prot = IOMMU_READ | (object->writable ? IOMMU_WRITE : 0), ret = -ESTALE;
 	struct vgpu_mem *mem = &vgpu->mem;
 
 	mutex_lock(&mem->lock);
 	if (!vgpu_mem_may_pin(mem, iova, (u64)n << PAGE_SHIFT))
 		ret = -EFAULT;
-	else if (!object->gone)
+	else if (!vgpu_mem_gone(mem, object))
 		ret = vfio_pin_pages(&vgpu->vdev, iova, n, prot, pages);
 	if (ret == n) {
+		if (RB_EMPTY_NODE(&span->node.rb))
+			interval_tree_insert(&span->node, &mem->spans);
 		mutex_lock(&vgpu->map_lock);
 		memcpy(object->pages + first, pages, n * sizeof(*pages));
 		mutex_unlock(&vgpu->map_lock);
@@ -672,15 +830,15 @@ static int vgpu_mem_pin_some(struct vgpu *vgpu, struct vgpu_mem_object *object, 
 /* @done: out, the number of pages pinned, also on failure. */
 static int vgpu_mem_pin_all(struct vgpu *vgpu, struct vgpu_mem_object *object, struct page **pages, u64 *done)
 {
-	u32 e;
+	u32 i;
 
-	for (e = 0; e < object->nentries; e++) {
-		u64 iova = object->entries[e].iova;
-		u64 left = object->entries[e].size >> PAGE_SHIFT;
+	for (i = 0; i < object->nspans; i++) {
+		struct vgpu_mem_span *span = &object->spans[i];
+		u64 iova = span->node.start, left = vgpu_span_pages(span);
 
 		while (left) {
 			int n = min(left, vgpu_mem_piece(*done));
-			int ret = vgpu_mem_pin_some(vgpu, object, *done, iova, n, pages);
+			int ret = vgpu_mem_pin_some(vgpu, span, *done, iova, n, pages);
 
 			if (ret)
 				return ret;
@@ -713,19 +871,24 @@ int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_object *object, struct vgpu_
 	mutex_lock(&mem->lock);
 	mem->filling_pages -= object->npages - done;
 	object->filling = false;
-	if (!ret && !object->gone) {
+	if (vgpu_mem_gone(mem, object)) {
+		/* The worker has finished with it, or will. */
+		if (list_empty(&object->list))
+			vgpu_mem_object_dispose(object);
+		ret = -ESTALE;
+	} else if (ret) {
+		vgpu_mem_retire(vgpu, object);
+	} else {
 		arg->size = object->npages << PAGE_SHIFT;
 		arg->offset = object->offset;
-	} else if (object->gone) {
-		vgpu_mem_object_dispose(object);
-		ret = -ESTALE;
-	} else {
-		vgpu_mem_object_free(vgpu, object);
 	}
 	mutex_unlock(&mem->lock);
+	if (ret)
+		vgpu_mem_wait_released(vgpu);
 	return ret;
 }
 
+/* The caller calls vgpu_mem_wait_released(). */
 int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
 {
 	struct vgpu_mem_object *object;
@@ -736,7 +899,7 @@ int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
 	object = vgpu_mem_find(vgpu, offset);
 	mutex_unlock(&vgpu->map_lock);
 	if (object && object->offset == offset && !object->filling)
-		vgpu_mem_object_free(vgpu, object);
+		vgpu_mem_retire(vgpu, object);
 	else
 		object = NULL;
 	mutex_unlock(&vgpu->mem.lock);
@@ -758,7 +921,7 @@ static vm_fault_t vgpu_mem_fault(struct vm_fault *vmf)
 	object = vgpu_mem_find(vgpu, offset);
 	if (object)
 		page = object->pages[(offset - object->offset) >> PAGE_SHIFT];
-	if (!page || ((unsigned long)page & 1))
+	if (!page || vgpu_page_is_marked(page))
 		page = offset < vgpu->mem.epoch_offset ? vgpu->mem.stale : vgpu->mem.blank;
 	noreclaim = memalloc_noreclaim_save();
 	ret = vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
@@ -804,7 +967,12 @@ int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
 int vgpu_mem_init(struct vgpu *vgpu)
 {
 	mutex_init(&vgpu->mem.lock);
+	vgpu->mem.life = 1;
 	vgpu->mem.objects = RB_ROOT;
+	vgpu->mem.spans = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&vgpu->mem.live);
+	INIT_LIST_HEAD(&vgpu->mem.dead);
+	INIT_WORK(&vgpu->mem.release_work, vgpu_mem_release_work);
 	INIT_LIST_HEAD(&vgpu->mem.unmaps);
 	INIT_LIST_HEAD(&vgpu->mem.spare.node);
 	INIT_DELAYED_WORK(&vgpu->mem.spare_work, vgpu_unmap_spare_work);

@@ -121,6 +121,8 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 	vgpu_display_close(vgpu);
 	WRITE_ONCE(vgpu->open, false);
 	mutex_unlock(&vgpu->lock);
+	/* VFIO takes no pages back from a closed device. */
+	flush_work(&vgpu->mem.release_work);
 	vgpu_irq_release_all(vgpu);
 	flush_work(&vgpu->lost_work);
 	cancel_delayed_work_sync(&vgpu->answer_work);

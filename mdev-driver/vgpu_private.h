@@ -120,9 +120,13 @@ struct vgpu_gpu {
 	struct delayed_work free_work;
 };
 
-/* A page of guest memory that stays pinned because it is used often. */
+/*
+ * A page of guest memory that stays pinned because it is used often. @life: the one in which it was used
+ * last.
+ */
 struct vgpu_cached_page {
 	u64 iova;
+	u64 life;
 	struct page *page;
 	u32 used;
 	bool writable;
@@ -153,7 +157,11 @@ struct vgpu_unmap {
  * @cache: first the pages of the rings, two of each part in @ring; then those of small requests
  * @ring, @ring_known: where the parts begin, a page's address; set while @ring_known
  * @pin_error: why a page that the VM has mapped could not be pinned, since vgpu_mem_begin(); or 0
+ * @life: counts the times at which everything was released, from 1
  * @objects: results of MEM_PIN, by offset; changes also take vgpu->map_lock
+ * @spans: guest memory in them, and in those that are to be released, by address
+ * @live, @dead: objects in the tree, and those that are to be released
+ * @releasing, @release_work: something is; may be read without the lock
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
  * @unmaps, @unmap_wait: memory that the VM is about to take away: struct vgpu_unmap
@@ -172,7 +180,13 @@ struct vgpu_mem {
 	bool ring_known;
 	int pin_error;
 	u32 clock;
+	u64 life;
 	struct rb_root objects;
+	struct rb_root_cached spans;
+	struct list_head live;
+	struct list_head dead;
+	bool releasing;
+	struct work_struct release_work;
 	u64 next_offset;
 	u64 pinned_pages;
 	u64 filling_pages;
@@ -354,7 +368,7 @@ struct vgpu_stats {
  * @stopped: the VM is, and the driver must leave its memory as it is
  * @leaving: being removed; no VMM opens it from now on
  * @removed: told to go; set without @lock
- * @resetting: a reset waits for the engine
+ * @resetting: a reset waits for the engine, or until guest memory is unpinned
  * @reset_end, @reset_work: until when (in jiffies), and until when an engine may keep what a VM had
  *	that has closed the device
  * @reset_wants_engine: and for a new one
@@ -561,12 +575,16 @@ void vgpu_mem_fini(struct vgpu *vgpu);
 void vgpu_mem_begin(struct vgpu *vgpu);
 void vgpu_mem_end(struct vgpu *vgpu);
 extern const struct vgpu_guest_ops vgpu_guest_ops;
-int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
-		     const struct vgpu_mem_entry *entries, struct vgpu_mem_object **result);
+struct vgpu_mem_object *vgpu_mem_object_new(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
+					    const struct vgpu_mem_entry *entries);
+void vgpu_mem_object_dispose(struct vgpu_mem_object *object);
+int vgpu_mem_admit(struct vgpu *vgpu, struct vgpu_mem_object *object);
 int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_object *object, struct vgpu_mem_pin *arg);
 int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset);
 void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length);
 void vgpu_mem_release_all(struct vgpu *vgpu);
+bool vgpu_mem_released(const struct vgpu *vgpu);
+int vgpu_mem_wait_released(struct vgpu *vgpu);
 void vgpu_mem_end_epoch(struct vgpu *vgpu);
 int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 

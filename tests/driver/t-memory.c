@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Guest memory in the engine: MEM_PIN, mmap, and every event that removes it. */
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,10 +16,14 @@
 #include <linux/capability.h>
 #include <linux/magic.h>
 
+#include "held_mm.h"
 #include "kernel_log.h"
 #include "testbed.h"
 
 #define AREA (TESTBED_RAM_IOVA + 4 * MIB)
+
+/* A thread can't be made while the address space is held. */
+#define LATER_MS 800
 
 static uint8_t *area(Testbed *tb, uint64_t iova)
 {
@@ -229,6 +235,19 @@ static void test_limit(void)
     assert_ok(pin(tb, AREA, PAGE_BYTES, 0, NULL, NULL));
 }
 
+/* A pin far above the limit costs the kernel nothing: it is refused before memory is made for it. */
+static void test_limit_is_first(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    const uint64_t most = 1ull << 39; /* 512 GiB: a table of 1 GiB */
+    int64_t start = now_ms();
+
+    for (unsigned i = 0; i < 20; i++)
+        assert_fails(pin(tb, 0, most, 0, NULL, NULL), ENOMEM);
+    g_test_message("20 refusals: %" G_GINT64_FORMAT " ms", now_ms() - start);
+    g_assert_cmpint(now_ms() - start, <, 1000);
+}
+
 static void test_unpin(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -385,8 +404,49 @@ static void test_accounting(void)
     assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
-    g_assert_true(wait_until(status_kb("VmLck") <= before, GUEST_TIMEOUT_MS));
-    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    g_assert_true(
+        wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
+    g_assert_cmpuint(status_kb("VmLck"), <=, before);
+}
+
+static int call_unpin_later(EngineCtx *ctx, void *arg)
+{
+    uint64_t offset = *(uint64_t *)arg;
+    struct vgpu_mem_unpin unpin = {
+        .argsz = sizeof(unpin), .epoch = engine_epoch(ctx), .offset = offset};
+
+    g_usleep(LATER_MS * 1000);
+    return engine_ioctl(ctx, VGPU_ENGINE_MEM_UNPIN, &unpin);
+}
+
+/*
+ * An engine that is killed while it unpins: the VM gets back all that it has locked. Its address space
+ * is held meanwhile, so nothing here may map memory.
+ */
+static void test_killed_while_unpinning(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, before = settled_vmlck(tb);
+    pthread_t holder;
+    pid_t caller;
+    int status;
+
+    held_mm_need();
+    assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
+    caller = fork();
+    if (caller == 0)
+        _exit(engine_peer_call(tb->engine, call_unpin_later, &offset, sizeof(offset)) != -EPIPE);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
+    g_usleep((LATER_MS + 500) * 1000);
+    kill(tb->engine->pid, SIGKILL);
+    pthread_join(holder, NULL);
+    g_assert_cmpint(waitpid(caller, &status, 0), ==, caller);
+    g_assert_cmpint(status, ==, 0);
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    g_assert_true(
+        wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
+    g_assert_cmpuint(status_kb("VmLck"), <=, before);
 }
 
 static void drop_ipc_lock(void)
@@ -623,12 +683,14 @@ int main(int argc, char **argv)
     driver_test_add("/memory/refusals", test_refusals);
     driver_test_add("/memory/read-only-dma", test_read_only_dma);
     driver_test_add("/memory/limit", test_limit);
+    driver_test_add("/memory/limit-is-first", test_limit_is_first);
     driver_test_add("/memory/unpin", test_unpin);
     driver_test_add("/memory/dma-unmap", test_dma_unmap);
     driver_test_add("/memory/dma-unmap-part", test_dma_unmap_part);
     driver_test_add("/memory/dma-unmap-pieces", test_dma_unmap_pieces);
     driver_test_add("/memory/unmap-race", test_unmap_race);
     driver_test_add("/memory/accounting", test_accounting);
+    driver_test_add("/memory/killed-while-unpinning", test_killed_while_unpinning);
     driver_test_add("/memory/memlock-limit", test_memlock_limit);
     driver_test_add("/memory/reset-takes-all", test_reset_takes_all);
     driver_test_add("/memory/blank-of-next", test_blank_of_next);

@@ -707,10 +707,28 @@ static void test_bus_master_in_flight(void)
     for (unsigned i = 0; i < 3; i++)
         g_assert_cmphex(resp[i]->type, ==, 0);
     g_assert_cmpstr((char *)tb->ram.mem + 8 * MIB, ==, "old");
-    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    g_assert_true(
+        wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
 
     atomic_store(&tb->engine->state->hold, 0);
     guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+/* A driver that fills its ring before it enables bus mastering need not ring again. */
+static void test_bus_master_late(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    void *resp;
+
+    set_bus_master(tb, false);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    g_assert_cmpint(guest_queue_wait(q, NULL, SHORT_MS), ==, -ETIMEDOUT);
+    set_bus_master(tb, true);
+    g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
     assert_round_trip(tb, 1);
 }
 
@@ -782,6 +800,7 @@ int main(int argc, char **argv)
     driver_test_add("/queue/many-small", test_many_small);
     driver_test_add("/queue/no-bus-master", test_no_bus_master);
     driver_test_add("/queue/bus-master-in-flight", test_bus_master_in_flight);
+    driver_test_add("/queue/bus-master-late", test_bus_master_late);
     driver_test_add("/queue/read-only-request", test_read_only_request);
     return driver_test_run();
 }

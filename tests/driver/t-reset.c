@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "held_mm.h"
 #include "testbed.h"
 
 #define CONTROL VGPU_QUEUE_CONTROL
@@ -99,6 +100,40 @@ static void test_does_not_block(void)
     atomic_store(&tb->engine->state->hold, 0);
     assert_ok(peer_reset_done(tb->engine, epoch));
     g_assert_cmphex(guest_status(&tb->guest), ==, 0);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+/*
+ * The VM's address space is held, so nothing can be unpinned; nothing here may map memory meanwhile. The
+ * guest's write returns, its memory is out of the engine, and the reset is done when all is unpinned.
+ */
+static void test_unpins_later(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 4 * MIB, 256 * PAGE_BYTES};
+    volatile uint8_t *seen = tb->ram.mem + 4 * MIB;
+    uint8_t before = guest_status(&tb->guest);
+    pthread_t holder;
+    uint64_t addr;
+    int64_t start;
+
+    held_mm_need();
+    *seen = 1;
+    assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &addr));
+    assert_ok(peer_poke(tb->engine, addr, "\2", 1));
+    g_assert_cmpuint(*seen, ==, 2);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
+    g_usleep(300000);
+    start = now_ms();
+    guest_set_status(&tb->guest, 0);
+    g_assert_cmpint(now_ms() - start, <, 1500);
+    assert_ok(peer_poke(tb->engine, addr, "\3", 1));
+    g_assert_cmpuint(*seen, ==, 2);
+    g_assert_cmphex(guest_status(&tb->guest), ==, before);
+    pthread_join(holder, NULL);
+    g_assert_true(wait_until(guest_status(&tb->guest) == 0, GUEST_TIMEOUT_MS));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
     guest_up(&tb->guest, GUEST_FEATURES);
     assert_round_trip(tb, 1);
 }
@@ -583,6 +618,7 @@ int main(int argc, char **argv)
     driver_test_init(argc, argv);
     driver_test_add("/reset/waits-for-engine", test_waits_for_engine);
     driver_test_add("/reset/does-not-block", test_does_not_block);
+    driver_test_add("/reset/unpins-later", test_unpins_later);
     driver_test_add("/reset/leaves-old-rings", test_leaves_old_rings);
     driver_test_add("/reset/takes-all-back", test_takes_all_back);
     driver_test_add("/reset/stale-calls", test_stale_calls);
