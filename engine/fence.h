@@ -55,9 +55,10 @@ void fence_push(struct fence_table *table, const struct request *request,
                 const GByteArray *response);
 
 /*
- * The next answer of fence_push(), if it comes before fence_keep_end(), is kept for the next exchange,
- * which carries it: fence_kept(), NULL if there is none, and fence_kept_done(). Whoever does
- * something else before sends it: fence_flush(), so that no later answer of its timeline comes first.
+ * The next answer of fence_push(), if it comes before fence_keep_end(), is kept for the next
+ * exchange, which carries it: fence_kept(), NULL if there is none, and fence_kept_done(). Whoever
+ * does something else before sends it: fence_flush(), so that no later answer of its timeline comes
+ * first.
  */
 void fence_keep_next(struct fence_table *table);
 void fence_keep_end(struct fence_table *table);

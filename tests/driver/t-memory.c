@@ -235,7 +235,8 @@ static void test_limit(void)
     assert_ok(pin(tb, AREA, PAGE_BYTES, 0, NULL, NULL));
 }
 
-/* A pin far above the limit costs the kernel nothing: it is refused before memory is made for it. */
+/* A pin far above the limit costs the kernel nothing: it is refused before memory is made for it.
+ */
 static void test_limit_is_first(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -404,8 +405,7 @@ static void test_accounting(void)
     assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
-    g_assert_true(
-        wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
+    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
     g_assert_cmpuint(status_kb("VmLck"), <=, before);
 }
 
@@ -420,8 +420,8 @@ static int call_unpin_later(EngineCtx *ctx, void *arg)
 }
 
 /*
- * An engine that is killed while it unpins: the VM gets back all that it has locked. Its address space
- * is held meanwhile, so nothing here may map memory.
+ * An engine that is killed while it unpins: the VM gets back all that it has locked. Its address
+ * space is held meanwhile, so nothing here may map memory.
  */
 static void test_killed_while_unpinning(void)
 {
@@ -444,8 +444,7 @@ static void test_killed_while_unpinning(void)
     g_assert_cmpint(status, ==, 0);
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
-    g_assert_true(
-        wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
+    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
     g_assert_cmpuint(status_kb("VmLck"), <=, before);
 }
 
@@ -666,7 +665,8 @@ static void test_file_on_disk(void)
     assert_ok(fd);
     testbed_advance(tb, TESTBED_AT_GUEST);
     guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp);
-    g_assert_true(wait_until(guest_status(&tb->guest) & VIRTIO_CONFIG_S_NEEDS_RESET, GUEST_TIMEOUT_MS));
+    g_assert_true(
+        wait_until(guest_status(&tb->guest) & VIRTIO_CONFIG_S_NEEDS_RESET, GUEST_TIMEOUT_MS));
     log = log_since(fd);
     g_assert_nonnull(strstr(log, "cannot pin guest memory"));
     g_assert_nonnull(strstr(log, "file on disk"));

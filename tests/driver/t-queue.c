@@ -436,7 +436,8 @@ static void test_doorbells_are_spared(void)
 
 #define POLLED 200
 
-/* Serves so many requests by exchanges alone: each gives the last answer, and waits for the next request. */
+/* Serves so many requests by exchanges alone: each gives the last answer, and waits for the next
+ * request. */
 static int call_serve_polled(EngineCtx *ctx, void *arg)
 {
     struct virtio_gpu_ctrl_hdr resp = {.type = VIRTIO_GPU_RESP_OK_NODATA};
@@ -548,9 +549,8 @@ static int call_batch(EngineCtx *ctx, void *arg)
         call->sizes += hdr.fence_id == 1 + i && requests[i].request_size == sizeof(hdr);
     }
     for (unsigned i = 0; i < 3; i++)
-        answers[i] = (struct vgpu_queue_answer){.token = requests[i ? i - 1 : 0].token,
-                                                .buf = (uintptr_t)&resp,
-                                                .size = sizeof(resp)};
+        answers[i] = (struct vgpu_queue_answer){
+            .token = requests[i ? i - 1 : 0].token, .buf = (uintptr_t)&resp, .size = sizeof(resp)};
     x = exchange_for_push(x.epoch, answers);
     x.nanswers = 3;
     ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
@@ -608,8 +608,8 @@ static void test_batch_lost(void)
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
     g_usleep(50000);
     for (unsigned i = 0; i < 5; i++)
-        assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req),
-                               (void **)&resp[i]));
+        assert_ok(
+            guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), (void **)&resp[i]));
     assert_fails(engine_peer_call(tb->engine, call_batch_lost, NULL, 0), EFAULT);
     for (unsigned i = 0; i < 5; i++)
         g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
@@ -690,8 +690,8 @@ static void test_bus_master_in_flight(void)
 
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_ANSWERS);
     for (unsigned i = 0; i < 3; i++)
-        assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req),
-                               (void **)&resp[i]));
+        assert_ok(
+            guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), (void **)&resp[i]));
     g_assert_true(wait_until(atomic_load(&tb->engine->state->pops) == 3, GUEST_TIMEOUT_MS));
     assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &addr));
     assert_ok(peer_poke(tb->engine, addr, "old", 4));
@@ -707,8 +707,7 @@ static void test_bus_master_in_flight(void)
     for (unsigned i = 0; i < 3; i++)
         g_assert_cmphex(resp[i]->type, ==, 0);
     g_assert_cmpstr((char *)tb->ram.mem + 8 * MIB, ==, "old");
-    g_assert_true(
-        wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
+    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
 
     atomic_store(&tb->engine->state->hold, 0);
     guest_up(&tb->guest, GUEST_FEATURES);

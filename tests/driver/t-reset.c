@@ -105,8 +105,9 @@ static void test_does_not_block(void)
 }
 
 /*
- * The VM's address space is held, so nothing can be unpinned; nothing here may map memory meanwhile. The
- * guest's write returns, its memory is out of the engine, and the reset is done when all is unpinned.
+ * The VM's address space is held, so nothing can be unpinned; nothing here may map memory
+ * meanwhile. The guest's write returns, its memory is out of the engine, and the reset is done when
+ * all is unpinned.
  */
 static void test_unpins_later(void)
 {

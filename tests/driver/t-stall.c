@@ -326,8 +326,7 @@ static int call_endless_pop(EngineCtx *ctx, void *arg)
 
 static int call_endless_push(EngineCtx *ctx, void *arg)
 {
-    struct vgpu_queue_answer answer = {
-        .token = 1, .buf = (uintptr_t)endless_page(), .size = 24};
+    struct vgpu_queue_answer answer = {.token = 1, .buf = (uintptr_t)endless_page(), .size = 24};
     struct vgpu_queue_exchange x =
         exchange_for_push(engine_epoch(ctx), g_memdup2(&answer, sizeof(answer)));
 
@@ -339,9 +338,9 @@ static int call_endless_push(EngineCtx *ctx, void *arg)
 static void test_engine_memory(void)
 {
     static const unsigned long calls[] = {
-        VGPU_ENGINE_INFO,           VGPU_ENGINE_READY,   VGPU_ENGINE_RESET_DONE,
-        VGPU_ENGINE_QUEUE_EXCHANGE, VGPU_ENGINE_MEM_PIN, VGPU_ENGINE_MEM_UNPIN,
-        VGPU_ENGINE_WINDOW_PUBLISH, VGPU_ENGINE_FAIL,    VGPU_ENGINE_WINDOW_UNPUBLISH,
+        VGPU_ENGINE_INFO,           VGPU_ENGINE_READY,       VGPU_ENGINE_RESET_DONE,
+        VGPU_ENGINE_QUEUE_EXCHANGE, VGPU_ENGINE_MEM_PIN,     VGPU_ENGINE_MEM_UNPIN,
+        VGPU_ENGINE_WINDOW_PUBLISH, VGPU_ENGINE_FAIL,        VGPU_ENGINE_WINDOW_UNPUBLISH,
         VGPU_ENGINE_DISPLAY,        VGPU_ENGINE_SET_SCANOUT,
     };
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);

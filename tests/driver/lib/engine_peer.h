@@ -119,8 +119,8 @@ struct vgpu_queue_exchange exchange_for_pop(unsigned queue, uint64_t epoch, void
                                             struct vgpu_queue_request *request);
 struct vgpu_queue_exchange exchange_for_push(uint64_t epoch, struct vgpu_queue_answer *answer);
 /*
- * They, carried out. EAGAIN: there is no request; ESTALE, EPROTO: epoch over, queue broken; EMSGSIZE:
- * larger than the buffer, and only request->request_size is set.
+ * They, carried out. EAGAIN: there is no request; ESTALE, EPROTO: epoch over, queue broken;
+ * EMSGSIZE: larger than the buffer, and only request->request_size is set.
  */
 int engine_exchange_pop(EngineCtx *ctx, struct vgpu_queue_exchange *x);
 int engine_pop(EngineCtx *ctx, unsigned queue, uint64_t epoch, void *buf, size_t size,

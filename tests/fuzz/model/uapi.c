@@ -168,6 +168,31 @@ static void check_scanout(struct input *in)
     INVARIANT(end <= VGPU_PICTURE_SIZE && end == 4ull * scanout.width * scanout.height);
 }
 
+static void check_exchange(struct input *in)
+{
+    struct vgpu_queue_exchange x = {.argsz = sizeof(x) - (take8(in) == 0),
+                                    .flags = take8(in) % 8,
+                                    .nanswers = take8(in) % 20,
+                                    .nrequests = take8(in) % 20,
+                                    .queues = take8(in) % 8,
+                                    .poll_us = take16(in) % 1100};
+    struct vgpu_queue_answer answers[VGPU_EXCHANGE_MAX];
+    bool good = x.argsz == sizeof(x) && x.flags < 4 && x.queues < 4 && x.poll_us <= 1000 &&
+                x.nanswers <= VGPU_EXCHANGE_MAX && x.nrequests <= VGPU_EXCHANGE_MAX;
+    u32 n = x.nanswers % (VGPU_EXCHANGE_MAX + 1);
+    u128 sum = 0;
+
+    INVARIANT(!vgpu_check_exchange(&x) == good);
+    good = true;
+    for (u32 i = 0; i < n; i++) {
+        answers[i] =
+            (struct vgpu_queue_answer){.queue = take8(in) % 3, .size = (u32)take_number(in)};
+        good &= answers[i].queue < VGPU_NUM_QUEUES;
+        sum += answers[i].size;
+    }
+    INVARIANT(!vgpu_check_answers(answers, n) == (good && sum <= VGPU_REQUEST_MAX));
+}
+
 static void check_text(struct input *in)
 {
     size_t size = 1 + take8(in) % VGPU_REASON_LEN;
@@ -191,6 +216,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
     while (in.left) {
         u8 what = take8(&in);
 
+        if (what >= 245 && what < 250) {
+            check_exchange(&in);
+            continue;
+        }
         if (what >= 250) {
             check_scanout(&in);
             continue;

@@ -320,7 +320,6 @@ static void test_meanwhile(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(lines, <=, 50);
 }
 
-
 /* The driver ends when its file is readable. */
 static int end_of_driver(struct fake_driver *driver, struct vgpu_engine_event *event G_GNUC_UNUSED)
 {
