@@ -83,15 +83,12 @@ static void test_same_vm(void)
 {
     g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
     g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
-    g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", b->uuid, NULL);
     struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES};
     VmmDevice dev;
     uint64_t in_a, in_b;
     uint32_t word;
-    int group = vmm_group_attach(&a->container, sysfs);
 
-    assert_ok(group);
-    assert_ok(vmm_device_open(&dev, group, b->uuid));
+    assert_ok(vmm_vgpu_open(&a->container, &dev, b->uuid));
     vmm_config_write(&dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
     assert_ok(peer_pin(a->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_a));
     assert_ok(peer_pin(b->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_b));
@@ -274,16 +271,14 @@ static void unmap_storm(bool files)
 {
     g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
     g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
-    g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", b->uuid, NULL);
     uint8_t *mem = mmap(NULL, STORM_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     VmmDevice dev;
     unsigned long most = 0, calls;
     g_autofree char *file_max = NULL;
-    int ret, group = vmm_group_attach(&a->container, sysfs);
+    int ret;
 
-    assert_ok(group);
-    assert_ok(vmm_device_open(&dev, group, b->uuid));
+    assert_ok(vmm_vgpu_open(&a->container, &dev, b->uuid));
     vmm_config_write(&dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
     if (!probe_unmaps())
         driver_test_skip("this kernel has no kprobes");

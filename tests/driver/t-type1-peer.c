@@ -85,9 +85,8 @@ static char *require_peer(void)
 static int attach_peer(VmmContainer *container, VmmDevice *dev, const char *peer)
 {
     g_autofree char *sysfs = g_build_filename(PCI_DEVICES, peer, NULL);
-    int group = vmm_group_attach(container, sysfs);
 
-    return group < 0 ? group : vmm_device_open(dev, group, peer);
+    return vmm_device_open(container, dev, sysfs, peer);
 }
 
 static void publish(Testbed *tb, MemoryKind kind)

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <linux/iommufd.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -16,11 +18,32 @@ static int result(int ret)
     return ret < 0 ? -errno : 0;
 }
 
+bool vmm_by_iommufd(void)
+{
+    const char *way = getenv("DRIVER_IOMMU");
+
+    return way && strcmp(way, "iommufd") == 0;
+}
+
+static int ioas_new(VmmContainer *container)
+{
+    struct iommu_ioas_alloc alloc = {.size = sizeof(alloc)};
+    int ret = result(ioctl(container->fd, IOMMU_IOAS_ALLOC, &alloc));
+
+    container->ioas = alloc.out_ioas_id;
+    return ret;
+}
+
 int vmm_container_open(VmmContainer *container)
 {
-    container->has_iommu = false;
-    container->fd = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
-    return container->fd < 0 ? -errno : 0;
+    int ret;
+
+    *container = (VmmContainer){.iommufd = vmm_by_iommufd()};
+    container->fd = open(container->iommufd ? "/dev/iommu" : "/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
+    ret = result(container->fd);
+    if (!ret && container->iommufd)
+        ret = ioas_new(container);
+    return ret;
 }
 
 void vmm_container_close(VmmContainer *container)
@@ -29,25 +52,40 @@ void vmm_container_close(VmmContainer *container)
     container->fd = -1;
 }
 
-static int open_group(const char *sysfs_device)
+/* /dev/vfio/NUMBER of its group. */
+static char *group_node(const char *sysfs_device)
 {
     g_autofree char *link = g_build_filename(sysfs_device, "iommu_group", NULL);
     g_autofree char *target = g_file_read_link(link, NULL);
-    g_autofree char *number = NULL;
-    g_autofree char *node = NULL;
-    int fd;
+    g_autofree char *number = target ? g_path_get_basename(target) : NULL;
 
-    if (!target)
-        return -ENODEV;
-    number = g_path_get_basename(target);
-    node = g_build_filename("/dev/vfio", number, NULL);
-    fd = open(node, O_RDWR | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return number ? g_build_filename("/dev/vfio", number, NULL) : NULL;
 }
 
-int vmm_group_attach(VmmContainer *container, const char *sysfs_device)
+/* /dev/vfio/devices/vfioNUMBER of its own. */
+static char *device_node(const char *sysfs_device)
 {
-    int group = open_group(sysfs_device);
+    g_autofree char *path = g_build_filename(sysfs_device, "vfio-dev", NULL);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name = dir ? g_dir_read_name(dir) : NULL;
+
+    return name ? g_build_filename("/dev/vfio/devices", name, NULL) : NULL;
+}
+
+/* Takes @node. */
+static int open_node(char *node)
+{
+    int fd = node ? open(node, O_RDWR | O_CLOEXEC) : -1;
+    int ret = !node ? -ENODEV : fd < 0 ? -errno : fd;
+
+    g_free(node);
+    return ret;
+}
+
+/* Opens the group, adds it to the container and sets up the IOMMU with the first one. */
+static int group_attach(VmmContainer *container, const char *sysfs_device)
+{
+    int group = open_node(group_node(sysfs_device));
     int ret;
 
     if (group < 0)
@@ -66,10 +104,57 @@ int vmm_group_attach(VmmContainer *container, const char *sysfs_device)
     return group;
 }
 
-void vmm_group_detach(int group)
+static void group_detach(int group)
 {
     ioctl(group, VFIO_GROUP_UNSET_CONTAINER);
     close(group);
+}
+
+static int open_by_group(VmmContainer *container, VmmDevice *dev, const char *sysfs_device,
+                         const char *name)
+{
+    int ret;
+
+    dev->group = group_attach(container, sysfs_device);
+    if (dev->group < 0)
+        return dev->group;
+    dev->fd = ioctl(dev->group, VFIO_GROUP_GET_DEVICE_FD, name);
+    ret = result(dev->fd);
+    if (ret)
+        group_detach(dev->group);
+    return ret;
+}
+
+int vmm_device_attach(const VmmContainer *container, const VmmDevice *dev)
+{
+    struct vfio_device_attach_iommufd_pt attach = {.argsz = sizeof(attach),
+                                                   .pt_id = container->ioas};
+
+    return result(ioctl(dev->fd, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach));
+}
+
+int vmm_device_detach(const VmmDevice *dev)
+{
+    struct vfio_device_detach_iommufd_pt detach = {.argsz = sizeof(detach)};
+
+    return result(ioctl(dev->fd, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach));
+}
+
+static int open_by_node(VmmContainer *container, VmmDevice *dev, const char *sysfs_device)
+{
+    struct vfio_device_bind_iommufd bind = {.argsz = sizeof(bind), .iommufd = container->fd};
+    int ret;
+
+    dev->group = -1;
+    dev->fd = open_node(device_node(sysfs_device));
+    if (dev->fd < 0)
+        return dev->fd;
+    ret = result(ioctl(dev->fd, VFIO_DEVICE_BIND_IOMMUFD, &bind));
+    if (!ret)
+        ret = vmm_device_attach(container, dev);
+    if (ret)
+        close(dev->fd);
+    return ret;
 }
 
 static int read_regions(VmmDevice *dev)
@@ -87,17 +172,14 @@ static int read_regions(VmmDevice *dev)
     return 0;
 }
 
-int vmm_device_open(VmmDevice *dev, int group, const char *name)
+int vmm_device_open(VmmContainer *container, VmmDevice *dev, const char *sysfs_device,
+                    const char *name)
 {
-    int ret;
+    int ret = container->iommufd ? open_by_node(container, dev, sysfs_device)
+                                 : open_by_group(container, dev, sysfs_device, name);
 
-    dev->group = group;
-    dev->fd = ioctl(group, VFIO_GROUP_GET_DEVICE_FD, name);
-    if (dev->fd < 0) {
-        ret = -errno;
-        vmm_group_detach(group);
+    if (ret)
         return ret;
-    }
     dev->info = (struct vfio_device_info){.argsz = sizeof(dev->info)};
     ret = result(ioctl(dev->fd, VFIO_DEVICE_GET_INFO, &dev->info));
     if (!ret)
@@ -110,16 +192,16 @@ int vmm_device_open(VmmDevice *dev, int group, const char *name)
 int vmm_vgpu_open(VmmContainer *container, VmmDevice *dev, const char *uuid)
 {
     g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", uuid, NULL);
-    int group = vmm_group_attach(container, sysfs);
 
-    return group < 0 ? group : vmm_device_open(dev, group, uuid);
+    return vmm_device_open(container, dev, sysfs, uuid);
 }
 
 void vmm_device_close(VmmDevice *dev)
 {
     close(dev->fd);
     dev->fd = -1;
-    vmm_group_detach(dev->group);
+    if (dev->group >= 0)
+        group_detach(dev->group);
     dev->group = -1;
 }
 
@@ -198,6 +280,35 @@ int vmm_ram_map(VmmContainer *container, const VmmRam *ram)
                        VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE);
 }
 
+static int ioas_map(const VmmContainer *container, void *addr, uint64_t iova, uint64_t size,
+                    uint32_t flags)
+{
+    struct iommu_ioas_map map = {
+        .size = sizeof(map),
+        .flags = IOMMU_IOAS_MAP_FIXED_IOVA,
+        .ioas_id = container->ioas,
+        .user_va = (uintptr_t)addr,
+        .length = size,
+        .iova = iova,
+    };
+
+    if (flags & VFIO_DMA_MAP_FLAG_READ)
+        map.flags |= IOMMU_IOAS_MAP_READABLE;
+    if (flags & VFIO_DMA_MAP_FLAG_WRITE)
+        map.flags |= IOMMU_IOAS_MAP_WRITEABLE;
+    return result(ioctl(container->fd, IOMMU_IOAS_MAP, &map));
+}
+
+/* As type1: nothing there is nothing to do. */
+static int ioas_unmap(const VmmContainer *container, uint64_t iova, uint64_t size)
+{
+    struct iommu_ioas_unmap unmap = {
+        .size = sizeof(unmap), .ioas_id = container->ioas, .iova = iova, .length = size};
+    int ret = result(ioctl(container->fd, IOMMU_IOAS_UNMAP, &unmap));
+
+    return ret == -ENOENT ? 0 : ret;
+}
+
 int vmm_dma_map(VmmContainer *container, void *addr, uint64_t iova, uint64_t size, uint32_t flags)
 {
     struct vfio_iommu_type1_dma_map map = {
@@ -208,6 +319,8 @@ int vmm_dma_map(VmmContainer *container, void *addr, uint64_t iova, uint64_t siz
         .size = size,
     };
 
+    if (container->iommufd)
+        return ioas_map(container, addr, iova, size, flags);
     return result(ioctl(container->fd, VFIO_IOMMU_MAP_DMA, &map));
 }
 
@@ -219,6 +332,8 @@ int vmm_dma_unmap(VmmContainer *container, uint64_t iova, uint64_t size)
         .size = size,
     };
 
+    if (container->iommufd)
+        return ioas_unmap(container, iova, size);
     return result(ioctl(container->fd, VFIO_IOMMU_UNMAP_DMA, &unmap));
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The VMM's side of VFIO: containers with a type1 IOMMU, groups, devices and their regions, guest
- * RAM. Functions that can fail return 0 (or a descriptor) or a negative errno. Nothing is printed.
+ * The VMM's side of VFIO: containers, devices and their regions, guest RAM. With DRIVER_IOMMU=iommufd
+ * in the environment a container is an IOAS of /dev/iommu and a device is opened by its own node,
+ * else they are a container with a type1 IOMMU and a device of a group. Functions that can fail return 0 (or a descriptor) or a negative errno. Nothing is printed.
  *
  * Mappings made here are not inherited by forked children (MADV_DONTFORK), so that a process that
  * plays another part does not hold a device open.
@@ -18,7 +19,9 @@
 
 typedef struct {
     int fd;
+    bool iommufd;
     bool has_iommu;
+    uint32_t ioas;
 } VmmContainer;
 
 /* Guest RAM: a memfd, mapped here at @mem and for devices at @iova. */
@@ -36,22 +39,19 @@ typedef struct {
     struct vfio_region_info region[VFIO_PCI_NUM_REGIONS];
 } VmmDevice;
 
+bool vmm_by_iommufd(void);
 int vmm_container_open(VmmContainer *container);
 void vmm_container_close(VmmContainer *container);
 
-/*
- * Opens the group of a device by its sysfs directory, adds it to the container and sets up the
- * IOMMU with the first one. Returns the group's descriptor.
- */
-int vmm_group_attach(VmmContainer *container, const char *sysfs_device);
-/* The reverse; closes the group. */
-void vmm_group_detach(int group);
-
-/* Opens a device of a group; for a vGPU this waits for its engine. Takes over @group. */
-int vmm_device_open(VmmDevice *dev, int group, const char *name);
-/* Container's group and device in one call, for a vGPU. */
+/* Opens a device by its sysfs directory and name, in a container. */
+int vmm_device_open(VmmContainer *container, VmmDevice *dev, const char *sysfs_device,
+                    const char *name);
+/* The same for a vGPU, which waits for its engine. */
 int vmm_vgpu_open(VmmContainer *container, VmmDevice *dev, const char *uuid);
 void vmm_device_close(VmmDevice *dev);
+/* iommufd only: to another IOAS, or away from any. */
+int vmm_device_attach(const VmmContainer *container, const VmmDevice *dev);
+int vmm_device_detach(const VmmDevice *dev);
 
 /* Registers of a region; @len 1, 2, 4 or 8. */
 int vmm_region_read(const VmmDevice *dev, unsigned region, uint64_t offset, void *buf, size_t len);

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# The kernels that L1 can run: Debian's own, and a debug build of Debian 13's. They are named by
+# The kernels that L1 can run: Debian's own, and two builds of Debian 13's source. They are named by
 # the suite that they come from, since a suite's version moves. Each has a directory with its files
 # as an installed system would have them (image, modules, headers, kbuild).
 
-KERNELS='bookworm trixie trixie-debug backports'
+KERNELS='bookworm trixie trixie-debug trixie-iommufd backports'
 
 # kernel_name NAME: sets KERNEL_NAME to the suite's name. A release's version is good for its life.
 kernel_name() {
     case $1 in
     6.1) KERNEL_NAME=bookworm ;;
     6.12) KERNEL_NAME=trixie ;;
-    6.12-debug) KERNEL_NAME=trixie-debug ;;
+    6.12-debug | 6.12-iommufd) KERNEL_NAME=trixie-${1#6.12-} ;;
     /*)
         kernel_path_check "$1"
         KERNEL_NAME=$1
@@ -33,8 +33,8 @@ kernel_name() {
 
 kernel_suite() {
     case $1 in
-    trixie-debug) echo trixie ;;
     backports) echo trixie-backports ;;
+    trixie-*) echo trixie ;;
     *) echo "$1" ;;
     esac
 }
@@ -47,7 +47,10 @@ kernel_key() {
     esac
     suite=$(kernel_suite "$1")
     case $1 in
-    *-debug) key_of "$RIG_DIR/lib/kernel-debug.sh" "$RIG_DIR"/kernel/* "$(offered "$suite" linux-source)" ;;
+    trixie-*)
+        key_of "$RIG_DIR/lib/kernel-source.sh" "$RIG_DIR"/kernel/{build.sh,base.config,"${1#trixie-}.config"} \
+            "$(offered "$suite" linux-source)"
+        ;;
     *) key_of "$RIG_DIR/lib/kernel-debian.sh" "$1" "$(offered "$suite" linux-image-amd64)" ;;
     esac
 }
@@ -71,7 +74,7 @@ kernel_make() {
     mkdir -p "$KERNEL_DIR.part"
     case $1 in
     /*) kernel_path_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
-    *-debug) kernel_build "$1" "$KERNEL_DIR.part" "$log" ;;
+    trixie-*) kernel_build "$1" "$KERNEL_DIR.part" "$log" ;;
     *) kernel_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
     esac
     rm -rf "$KERNEL_DIR"

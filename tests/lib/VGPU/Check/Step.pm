@@ -29,6 +29,9 @@ my %commands = (
     module => sub { return (command => ['tests/prove', '-v', 'tests/module.t', '::', @_], limit => 1800, where => $_[0]) },
     dkms => sub { return (command => ['make', '--no-print-directory', 'check-dkms', "KERNEL=$_[0]"], limit => 1800) },
     driver => sub { return (command => ['tests/driver/check-driver', '--kernel', @_], limit => 5400, where => $_[0]) },
+    'driver-iommufd' => sub {
+        return (command => ['tests/driver/check-driver', '--iommufd', '--kernel', @_], limit => 5400, where => $_[0]);
+    },
     'driver-pci' => sub {
         return (command => ['tests/driver/check-driver', '--gpu', 'pci', '--kernel', $_[0], qw(t-type1-peer long-limit)], limit => 1800, where => $_[0]);
     },

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# The debug kernel: Debian's kernel source with our configuration, built in L1's tree.
+# The rig's own kernels: Debian's kernel source with our configurations (kernel/), built in L1's tree.
 
 # kernel_build KERNEL DIR LOG
 kernel_build() {
     local dir=$2 log=$3
-    say "building kernel $1 (5 to 10 minutes, once): $log"
+    say "building kernel $1 (5 to 20 minutes, once): $log"
     debs_fetch "$dir/apt" trixie 'linux-source-[0-9].*' linux-source >"$log" 2>&1 ||
         fail "kernel download" "Debian's linux-source" "$log"
     mkdir "$dir/work" "$dir/root"
@@ -18,7 +18,7 @@ kernel_build() {
     nice unshare --mount --propagation private bash "$RIG_DIR/lib/in-tree" "$CACHE/mnt" "$L1_TREE" \
         "$dir/work" /usr/src/linux "$dir/root" /out "$RIG_DIR/kernel" /config \
         "$CACHE/ccache" /ccache \
-        -- sh /config/build.sh >>"$log" 2>&1 || fail "kernel build" "kernel $1" "$log"
+        -- sh /config/build.sh "${1#trixie-}" >>"$log" 2>&1 || fail "kernel build" "kernel $1" "$log"
     mv "$dir/root/vmlinux" "$dir/vmlinux"
     rm -rf "$dir/work" "$dir/apt"
     kernel_finish "$dir" "$log"
