@@ -27,7 +27,7 @@ kernel_fetch() {
 # kernel depends on is added.
 kernel_debs() {
     local suite
-    case $1 in /* | trixie-*) die_usage "prepare --debs: $1 is none of Debian's kernels" ;; esac
+    case $1 in /* | *-debug) die_usage "prepare --debs: $1 is none of Debian's kernels" ;; esac
     mkdir -p "$2"
     suite=$(kernel_suite "$1")
     kernel_fetch "$1" "$(readlink -f "$2")" "$CACHE/log/kernel-debs.log"
