@@ -200,7 +200,7 @@ void vgpu_state_put_chain(u8 *out, u32 queue, const struct vgpu_vq_chain *chain,
 		memcpy(out + segs_size(chain), response, response_len);
 }
 
-/* As walking the queue would have: no segment wraps. */
+/* As walking the queue would have: no segment wraps, and the length of all fits into the used ring. */
 static bool get_segs(const u8 *in, struct vgpu_vq_chain *chain)
 {
 	unsigned int i;
@@ -215,7 +215,7 @@ static bool get_segs(const u8 *in, struct vgpu_vq_chain *chain)
 			return false;
 		chain->response_size += seg->len;
 	}
-	return true;
+	return chain->response_size <= U32_MAX;
 }
 
 /* A queue has each head in flight once. */

@@ -22,6 +22,7 @@ static void take_chains(struct input *in, struct vgpu_regs *regs)
         INVARIANT(size <= in->left && chain.queue < VGPU_REGS_NUM_QUEUES);
         INVARIANT(chain.chain.head < regs->vq[chain.queue].size);
         INVARIANT(chain.response_len <= chain.chain.response_size);
+        INVARIANT(chain.chain.response_size <= UINT32_MAX);
         if (size <= sizeof(again)) {
             INVARIANT(vgpu_state_chain_size(&chain.chain, chain.response_len) == size);
             vgpu_state_put_chain(again, chain.queue, &chain.chain, chain.answered, chain.response,

@@ -202,6 +202,11 @@ static void test_impossible_chains(void)
     refuses_chain(0, &chain, 0, true);
     chain.write[0] = (struct vgpu_vq_seg){~0ull - 3, 10};
     refuses_chain(0, &chain, 0, true);
+    /* More than the used ring's length can say. */
+    chain.nwrite = 2;
+    chain.write[0] = (struct vgpu_vq_seg){0x1000, UINT32_MAX};
+    chain.write[1] = (struct vgpu_vq_seg){1ull << 33, 1};
+    refuses_chain(0, &chain, 0, true);
 }
 
 int main(int argc, char **argv)
