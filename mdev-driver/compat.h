@@ -100,6 +100,23 @@ static inline void vgpu_vfio_released(struct vfio_device *vdev)
 #endif
 }
 
+/* Whether the VMM uses iommufd; else it is VFIO's type1. */
+static inline bool vgpu_vfio_by_iommufd(const struct vfio_device *vdev)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	return false;
+#else
+	return vdev->iommufd_access;
+#endif
+}
+
+/* The name space of iova_bitmap_set(), which is there if the kernel has iommufd. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define VGPU_IMPORT_IOMMUFD	MODULE_IMPORT_NS(IOMMUFD)
+#else
+#define VGPU_IMPORT_IOMMUFD	MODULE_IMPORT_NS("IOMMUFD")
+#endif
+
 /* Since 6.19 the core answers VFIO_DEVICE_GET_REGION_INFO and asks the driver by a callback. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
 #define VGPU_VFIO_REGION_INFO_OPS(fn)

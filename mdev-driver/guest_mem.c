@@ -389,6 +389,8 @@ static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len,
 		if (!page)
 			return -EFAULT;
 		vgpu_page_copy(page, in_page, buf, n, write);
+		if (write)
+			vgpu_dirty_note(vgpu, iova & PAGE_MASK, 1);
 		iova += n;
 		buf += n;
 		len -= n;
@@ -486,6 +488,8 @@ static u64 vgpu_mem_unpin_some(struct vgpu *vgpu, struct vgpu_mem_object *object
 		n++;
 	vfio_unpin_pages(&vgpu->vdev, iova, n);
 	vgpu->mem.pinned_pages -= n;
+	if (object->writable)
+		vgpu_dirty_note(vgpu, iova, n);
 	mutex_lock(&vgpu->map_lock);
 	memset(pages, 0, n * sizeof(*pages));
 	mutex_unlock(&vgpu->map_lock);
@@ -529,6 +533,26 @@ static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object
 	for (i = 0; i < count; i += n) {
 		n = vgpu_mem_unpin_some(vgpu, object, first + i, count - i, iova + (i << PAGE_SHIFT));
 		cond_resched();
+	}
+}
+
+/*
+ * Calls @fn for each part of [@iova, @last] that the engine can write, or could and that is still pinned,
+ * or could before the VM took it away.
+ */
+void vgpu_mem_each_writable(struct vgpu *vgpu, u64 iova, u64 last, void (*fn)(void *data, u64 iova, u64 size),
+			    void *data)
+{
+	struct interval_tree_node *node;
+
+	lockdep_assert_held(&vgpu->mem.lock);
+	for (node = interval_tree_iter_first(&vgpu->mem.spans, iova, last); node;
+	     node = interval_tree_iter_next(node, iova, last)) {
+		const struct vgpu_mem_span *span = container_of(node, struct vgpu_mem_span, node);
+		u64 from = max_t(u64, iova, node->start), to = min_t(u64, last, node->last);
+
+		if (span->object->writable)
+			fn(data, from, to - from + 1);
 	}
 }
 
@@ -973,6 +997,7 @@ int vgpu_mem_init(struct vgpu *vgpu)
 	INIT_LIST_HEAD(&vgpu->mem.live);
 	INIT_LIST_HEAD(&vgpu->mem.dead);
 	INIT_WORK(&vgpu->mem.release_work, vgpu_mem_release_work);
+	xa_init(&vgpu->mem.dirty.pages);
 	INIT_LIST_HEAD(&vgpu->mem.unmaps);
 	INIT_LIST_HEAD(&vgpu->mem.spare.node);
 	INIT_DELAYED_WORK(&vgpu->mem.spare_work, vgpu_unmap_spare_work);

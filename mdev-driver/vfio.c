@@ -123,6 +123,7 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 	mutex_unlock(&vgpu->lock);
 	/* VFIO takes no pages back from a closed device. */
 	flush_work(&vgpu->mem.release_work);
+	vgpu_dirty_stop(vgpu);
 	vgpu_irq_release_all(vgpu);
 	flush_work(&vgpu->lost_work);
 	cancel_delayed_work_sync(&vgpu->answer_work);
@@ -407,13 +408,17 @@ static void vgpu_vfio_request(struct vfio_device *vdev, unsigned int count)
  * inside that it takes the list's: this is VFIO's own order, and every mdev driver that pins must
  * follow it. A deadlock needs a VMM that unmaps memory of a container and adds a device to it at
  * the same time, and would harm that VMM only. lockdep would report it at the first pin of every
- * boot.
+ * boot. iommufd holds no lock here, so there lockdep sees all of ours.
  */
 static void vgpu_vfio_dma_unmap(struct vfio_device *vdev, u64 iova, u64 length)
 {
-	lockdep_off();
+	bool type1 = !vgpu_vfio_by_iommufd(vdev);
+
+	if (type1)
+		lockdep_off();
 	vgpu_mem_dma_unmap(vgpu_from_vdev(vdev), iova, length);
-	lockdep_on();
+	if (type1)
+		lockdep_on();
 }
 
 static int vgpu_vfio_init(struct vfio_device *vdev)

@@ -152,6 +152,17 @@ struct vgpu_unmap {
 };
 
 /*
+ * struct vgpu_dirty - VFIO's log of written memory, see dirty_log.c; under mem.lock
+ * @all: a page could not be noted, so that all count as written
+ * @pages: their bits, by the page's number
+ */
+struct vgpu_dirty {
+	bool on;
+	bool all;
+	struct xarray pages;
+};
+
+/*
  * struct vgpu_mem - guest memory in use by a vGPU
  * @lock: serialises pinning with dma_unmap
  * @cache: first the pages of the rings, two of each part in @ring; then those of small requests
@@ -199,6 +210,7 @@ struct vgpu_mem {
 	u64 epoch_offset;
 	struct page *blank;
 	struct page *stale;
+	struct vgpu_dirty dirty;
 };
 
 /*
@@ -582,11 +594,18 @@ int vgpu_mem_admit(struct vgpu *vgpu, struct vgpu_mem_object *object);
 int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_object *object, struct vgpu_mem_pin *arg);
 int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset);
 void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length);
+void vgpu_mem_each_writable(struct vgpu *vgpu, u64 iova, u64 last, void (*fn)(void *data, u64 iova, u64 size),
+			    void *data);
 void vgpu_mem_release_all(struct vgpu *vgpu);
 bool vgpu_mem_released(const struct vgpu *vgpu);
 int vgpu_mem_wait_released(struct vgpu *vgpu);
 void vgpu_mem_end_epoch(struct vgpu *vgpu);
 int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
+
+/* dirty_log.c: guest memory that was written, for VMMs with iommufd */
+extern const struct vfio_log_ops vgpu_log_ops;
+void vgpu_dirty_note(struct vgpu *vgpu, u64 iova, u64 pages);
+int vgpu_dirty_stop(struct vgpu *vgpu);
 
 /*
  * window.c: the host-visible window; window_look.c: what the engine has there; window_fault.c: how a

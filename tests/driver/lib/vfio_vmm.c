@@ -46,6 +46,12 @@ int vmm_container_open(VmmContainer *container)
     return ret;
 }
 
+int vmm_container_another(const VmmContainer *first, VmmContainer *other)
+{
+    *other = *first;
+    return ioas_new(other);
+}
+
 void vmm_container_close(VmmContainer *container)
 {
     close(container->fd);
@@ -419,6 +425,42 @@ int vmm_migration_set_state(const VmmDevice *dev, unsigned to, int *data)
 
     *data = ret ? -1 : state.data_fd;
     return ret;
+}
+
+static int dma_logging(const VmmDevice *dev, uint32_t flags, const void *arg, size_t size)
+{
+    uint64_t buf[16] = {0};
+    struct vfio_device_feature *feature = (void *)buf;
+
+    feature->argsz = (uint32_t)(sizeof(*feature) + size);
+    feature->flags = flags;
+    memcpy(feature->data, arg, size);
+    return result(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
+}
+
+int vmm_log_start(const VmmDevice *dev, uint64_t iova, uint64_t size)
+{
+    struct vfio_device_feature_dma_logging_range range = {.iova = iova, .length = size};
+    struct vfio_device_feature_dma_logging_control control = {
+        .page_size = VMM_LOG_PAGE, .num_ranges = 1, .ranges = (uintptr_t)&range};
+
+    return dma_logging(dev, VFIO_DEVICE_FEATURE_SET | VFIO_DEVICE_FEATURE_DMA_LOGGING_START,
+                       &control, sizeof(control));
+}
+
+int vmm_log_stop(const VmmDevice *dev)
+{
+    return dma_logging(dev, VFIO_DEVICE_FEATURE_SET | VFIO_DEVICE_FEATURE_DMA_LOGGING_STOP, NULL,
+                       0);
+}
+
+int vmm_log_report(const VmmDevice *dev, uint64_t iova, uint64_t size, uint64_t *bitmap)
+{
+    struct vfio_device_feature_dma_logging_report report = {
+        .iova = iova, .length = size, .page_size = VMM_LOG_PAGE, .bitmap = (uintptr_t)bitmap};
+
+    return dma_logging(dev, VFIO_DEVICE_FEATURE_GET | VFIO_DEVICE_FEATURE_DMA_LOGGING_REPORT,
+                       &report, sizeof(report));
 }
 
 uint64_t vmm_eventfd_take(int fd, int timeout_ms)

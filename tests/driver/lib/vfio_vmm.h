@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The VMM's side of VFIO: containers, devices and their regions, guest RAM. With DRIVER_IOMMU=iommufd
- * in the environment a container is an IOAS of /dev/iommu and a device is opened by its own node,
- * else they are a container with a type1 IOMMU and a device of a group. Functions that can fail return 0 (or a descriptor) or a negative errno. Nothing is printed.
+ * The VMM's side of VFIO: containers, devices and their regions, guest RAM. With
+ * DRIVER_IOMMU=iommufd in the environment a container is an IOAS of /dev/iommu and a device is
+ * opened by its own node, else they are a container with a type1 IOMMU and a device of a group.
+ * Functions that can fail return 0 (or a descriptor) or a negative errno. Nothing is printed.
  *
  * Mappings made here are not inherited by forked children (MADV_DONTFORK), so that a process that
  * plays another part does not hold a device open.
@@ -42,6 +43,8 @@ typedef struct {
 bool vmm_by_iommufd(void);
 int vmm_container_open(VmmContainer *container);
 void vmm_container_close(VmmContainer *container);
+/* iommufd only: one more address space of the same file, which @first closes. */
+int vmm_container_another(const VmmContainer *first, VmmContainer *other);
 
 /* Opens a device by its sysfs directory and name, in a container. */
 int vmm_device_open(VmmContainer *container, VmmDevice *dev, const char *sysfs_device,
@@ -85,6 +88,15 @@ int vmm_migration_flags(const VmmDevice *dev);
 int vmm_migration_state(const VmmDevice *dev);
 /* Sets it; *data: the descriptor to transfer the state with, -1 if there is none. */
 int vmm_migration_set_state(const VmmDevice *dev, unsigned state, int *data);
+
+/*
+ * VFIO's log of written guest memory, by iommufd only. A report sets a bit for each page of
+ * VMM_LOG_PAGE bytes that may have been written since the last one.
+ */
+#define VMM_LOG_PAGE 4096
+int vmm_log_start(const VmmDevice *dev, uint64_t iova, uint64_t size);
+int vmm_log_stop(const VmmDevice *dev);
+int vmm_log_report(const VmmDevice *dev, uint64_t iova, uint64_t size, uint64_t *bitmap);
 
 /* Sums the eventfd's counts, 0 for none; waits @timeout_ms for the first. */
 uint64_t vmm_eventfd_take(int fd, int timeout_ms);
