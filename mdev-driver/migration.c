@@ -54,8 +54,9 @@ static void vgpu_migration_drop_file(struct vgpu_migration *migration)
 
 /*
  * The VM stops. From now on the driver writes nothing into its memory. The engine may still write what
- * it has pinned for writing, for the requests that it has: it is trusted with its VM's memory, and
- * taking the pins away would make it, and whoever waits for it, wait for the VM.
+ * it has pinned for writing, for the requests that it has: taking the pins away would make it, and
+ * whoever waits for it, wait for the VM. What it writes then is saved only if the VMM has been saving
+ * since before the stop (vgpu_migration_saves_answers()).
  */
 static void vgpu_migration_stop(struct vgpu *vgpu)
 {
@@ -99,10 +100,22 @@ static void vgpu_migration_go_on(struct vgpu *vgpu)
 	mutex_unlock(&vgpu->lock);
 }
 
+/*
+ * Whether the answers of the time since the stop are saved. A VMM that has been saving while the VM was
+ * running (PRE_COPY) copies the pages that the engine could write after this step. One that stopped the
+ * VM first may have copied them already, so the guest must not be told of a transfer that it does not
+ * see: it gets errors. Answers that were loaded are of the same time as the memory.
+ */
+static bool vgpu_migration_saves_answers(const struct vgpu_migration *migration)
+{
+	return migration->state != VFIO_DEVICE_STATE_STOP || migration->loaded;
+}
+
 /* All that follows the header; a buffer of *size bytes. @state: the engine's. */
 static u8 *vgpu_migration_pack(struct vgpu *vgpu, const void *state, size_t state_size, size_t *size)
 {
-	size_t chains = vgpu_queue_state_size(vgpu);
+	bool answers = vgpu_migration_saves_answers(&vgpu->migration);
+	size_t chains = vgpu_queue_state_size(vgpu, answers);
 	u8 *body, *at;
 
 	lockdep_assert_held(&vgpu->lock);
@@ -114,7 +127,7 @@ static u8 *vgpu_migration_pack(struct vgpu *vgpu, const void *state, size_t stat
 		return ERR_PTR(-ENOMEM);
 	vgpu_state_put_device(body, &vgpu->pci, &vgpu->regs, vgpu->lost);
 	at = body + VGPU_STATE_DEVICE_SIZE;
-	vgpu_queue_state_put(vgpu, at);
+	vgpu_queue_state_put(vgpu, at, answers);
 	at += chains;
 	vgpu_put_le32(at, state_size);
 	if (state_size)
@@ -173,6 +186,8 @@ static int vgpu_migration_fill_body(struct vgpu *vgpu)
 	struct vgpu_state_identity now = vgpu_migration_identity(vgpu);
 
 	lockdep_assert_held(&vgpu->lock);
+	/* The amount of memory may change while the VM runs; the target has accepted the earlier one. */
+	now.vram_bytes = migration->identity.vram_bytes;
 	/* The header was for another engine. */
 	if (memcmp(&now, &migration->identity, sizeof(now)))
 		return -EAGAIN;

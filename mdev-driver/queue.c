@@ -318,8 +318,11 @@ void vgpu_queue_deliver(struct vgpu *vgpu)
 		for ((i) = 0; (i) < VGPU_VQ_MAX_SIZE; (i)++)			\
 			if (((inflight) = (vgpu)->queue[q].inflight[i]))
 
-/* What is in flight, as in model/migration_data.h: the number, then each. */
-size_t vgpu_queue_state_size(struct vgpu *vgpu)
+/*
+ * What is in flight, as in model/migration_data.h: the number, then each. @answers: with the answers of the time since
+ * the stop.
+ */
+size_t vgpu_queue_state_size(struct vgpu *vgpu, bool answers)
 {
 	const struct vgpu_inflight *inflight;
 	size_t size = sizeof(u32);
@@ -327,11 +330,11 @@ size_t vgpu_queue_state_size(struct vgpu *vgpu)
 
 	lockdep_assert_held(&vgpu->lock);
 	vgpu_for_each_inflight(vgpu, q, i, inflight)
-		size += vgpu_state_chain_size(&inflight->chain, inflight->response_len);
+		size += vgpu_state_chain_size(&inflight->chain, answers ? inflight->response_len : 0);
 	return size;
 }
 
-void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out)
+void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out, bool answers)
 {
 	const struct vgpu_inflight *inflight;
 	u8 *at = out + sizeof(u32);
@@ -340,8 +343,10 @@ void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out)
 
 	lockdep_assert_held(&vgpu->lock);
 	vgpu_for_each_inflight(vgpu, q, i, inflight) {
-		vgpu_state_put_chain(at, q, &inflight->chain, inflight->answered, inflight->response, inflight->response_len);
-		at += vgpu_state_chain_size(&inflight->chain, inflight->response_len);
+		size_t len = answers ? inflight->response_len : 0;
+
+		vgpu_state_put_chain(at, q, &inflight->chain, answers && inflight->answered, inflight->response, len);
+		at += vgpu_state_chain_size(&inflight->chain, len);
 		n++;
 	}
 	vgpu_put_le32(out, n);

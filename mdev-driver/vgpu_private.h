@@ -576,8 +576,8 @@ void vgpu_queue_forget(struct vgpu *vgpu);
 void vgpu_queue_answer_lost(struct vgpu *vgpu);
 void vgpu_queue_deliver(struct vgpu *vgpu);
 void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q);
-size_t vgpu_queue_state_size(struct vgpu *vgpu);
-void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out);
+size_t vgpu_queue_state_size(struct vgpu *vgpu, bool answers);
+void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out, bool answers);
 ssize_t vgpu_queue_state_get(struct vgpu *vgpu, const u8 *in, size_t left);
 
 /* guest_mem.c: guest memory */

@@ -229,8 +229,47 @@ static void test_moves(void)
     assert_round_trip(to, 2);
 }
 
-/* Answered after the VM was stopped and before it was saved. */
-static void test_moves_answers(void)
+/* The file that the VMM reads while the VM runs. */
+static int pre_copy(Testbed *tb)
+{
+    if (!(vmm_migration_flags(&tb->dev) & VFIO_MIGRATION_PRE_COPY))
+        driver_test_skip("this kernel has no VFIO_MIGRATION_PRE_COPY");
+    return go_to(tb, STATE(PRE_COPY));
+}
+
+static void *stop_copy(void *tb)
+{
+    go_to(tb, STATE(STOP_COPY));
+    return NULL;
+}
+
+/* A state of nothing. */
+static int late_save(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_engine_state state = {.argsz = sizeof(state), .epoch = engine_epoch(ctx)};
+
+    (void)arg;
+    return engine_ioctl(ctx, VGPU_ENGINE_STATE_SAVE, &state);
+}
+
+/* What the target's guest finds as the answer to @resp of the source's. */
+static uint32_t answer_at(Testbed *to, Testbed *from, const void *resp, const GByteArray *state)
+{
+    const struct virtio_gpu_ctrl_hdr *there = guest_ptr(&to->guest, guest_iova(&from->guest, resp));
+
+    assert_ok(load(to, state));
+    go_to(to, STATE(RUNNING));
+    assert_ok(guest_queue_wait(&to->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS));
+    g_assert_cmpuint(there->fence_id, ==, 8);
+    assert_round_trip(to, 9);
+    return there->type;
+}
+
+/*
+ * Answered after the VM was stopped and before it was saved. The VMM may have copied the pages that
+ * the engine has written for it, so at the target it is an error. At the source nothing is lost.
+ */
+static void test_stopped_answers(void)
 {
     g_autoptr(Testbed) from = testbed_new(TESTBED_AT_GUEST);
     g_autoptr(Testbed) to = NULL;
@@ -241,13 +280,34 @@ static void test_moves_answers(void)
     assert_ok(engine_peer_call(from->engine, held_answer, NULL, 0));
     state = save(from);
     to = target_of(from);
-    resp = guest_ptr(&to->guest, guest_iova(&from->guest, resp));
-    assert_ok(load(to, state));
-    go_to(to, STATE(RUNNING));
-    assert_ok(guest_queue_wait(&to->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS));
+    g_assert_cmphex(answer_at(to, from, resp, state), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+
+    go_to(from, STATE(RUNNING));
+    assert_ok(guest_queue_wait(&from->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS));
     g_assert_cmphex(resp->type, ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmpuint(resp->fence_id, ==, 8);
-    assert_round_trip(to, 9);
+}
+
+/* The same with a VMM that saves while the VM runs, and copies such pages after the stop. */
+static void test_moves_answers(void)
+{
+    g_autoptr(Testbed) from = testbed_new(TESTBED_AT_GUEST);
+    g_autoptr(Testbed) to = NULL;
+    g_autoptr(GByteArray) state = NULL;
+    GThread *stops;
+    struct virtio_gpu_ctrl_hdr *resp = hold_request(from, 8);
+    int fd = pre_copy(from);
+
+    /* The engine answers between the stop and its part of the saving. */
+    atomic_store(&from->engine->state->hold, ENGINE_HOLD_ANSWERS | ENGINE_HOLD_SAVE);
+    stops = g_thread_new("stops", stop_copy, from);
+    g_assert_true(wait_until(atomic_load(&from->engine->state->saves) == 1, GUEST_TIMEOUT_MS));
+    assert_ok(engine_peer_call(from->engine, held_answer, NULL, 0));
+    assert_ok(engine_peer_call(from->engine, late_save, NULL, 0));
+    g_thread_join(stops);
+    state = read_all(fd);
+    close(fd);
+    to = target_of(from);
+    g_assert_cmphex(answer_at(to, from, resp, state), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 /* A guest whose driver is not up: firmware, or a kernel without one. */
@@ -277,11 +337,8 @@ static void test_pre_copy(void)
     g_autoptr(GByteArray) rest = NULL, state = g_byte_array_new();
     struct vfio_precopy_info info = {.argsz = sizeof(info)};
     uint8_t header[2 * HEADER];
-    int fd, target;
+    int fd = pre_copy(from), target;
 
-    if (!(vmm_migration_flags(&from->dev) & VFIO_MIGRATION_PRE_COPY))
-        driver_test_skip("this kernel has no VFIO_MIGRATION_PRE_COPY");
-    fd = go_to(from, STATE(PRE_COPY));
     assert_round_trip(from, 1);
     g_assert_cmpint(ioctl(fd, VFIO_MIG_GET_PRECOPY_INFO, &info), ==, 0);
     g_assert_cmpuint(info.initial_bytes, ==, HEADER);
@@ -313,6 +370,31 @@ static void test_pre_copy(void)
     close(target);
     go_to(to, STATE(RUNNING));
     assert_round_trip(to, 3);
+}
+
+/* Its memory is changed while the VM runs: the target has accepted it as it was. */
+static void test_memory_changes(void)
+{
+    static const char *const sizes[] = {"33554432", "134217728"};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_autoptr(Testbed) from = testbed_new(TESTBED_AT_GUEST);
+        g_autoptr(Testbed) to = NULL;
+        g_autoptr(GByteArray) state = NULL;
+        int fd = pre_copy(from);
+
+        assert_ok(mdev_attr_set(from->uuid, "vgpu/vram_bytes", sizes[i]));
+        go_to(from, STATE(STOP_COPY));
+        state = read_all(fd);
+        close(fd);
+        to = target_of(from);
+        assert_ok(load(to, state));
+        go_to(to, STATE(RUNNING));
+        assert_round_trip(to, i);
+        g_clear_pointer(&to, testbed_free);
+        g_clear_pointer(&from, testbed_free);
+        assert_ok(mdev_gpu_remove(TESTBED_GPU));
+    }
 }
 
 /* Bytes of the header, as model/migration_data.c has them. */
@@ -440,14 +522,6 @@ static void test_silent_engine(void)
     atomic_store(&tb->engine->state->hold, 0);
     g_usleep(50000);
     g_byte_array_unref(save(tb));
-}
-
-static int late_save(EngineCtx *ctx, void *arg)
-{
-    struct vgpu_engine_state state = {.argsz = sizeof(state), .epoch = engine_epoch(ctx)};
-
-    (void)arg;
-    return engine_ioctl(ctx, VGPU_ENGINE_STATE_SAVE, &state);
 }
 
 static int push_nothing(EngineCtx *ctx, void *arg)
@@ -611,18 +685,200 @@ static void test_engine_dies(void)
     assert_answered_with_error(to, 5);
 }
 
+/* And while it is asked what to save. */
+static void test_engine_dies_asked(void)
+{
+    g_autoptr(Testbed) from = testbed_new(TESTBED_AT_GUEST);
+    g_autoptr(Testbed) to = NULL;
+    g_autoptr(GByteArray) state = NULL;
+    GThread *stops;
+    int fd = pre_copy(from);
+
+    atomic_store(&from->engine->state->hold, ENGINE_HOLD_SAVE);
+    stops = g_thread_new("stops", stop_copy, from);
+    g_assert_true(wait_until(atomic_load(&from->engine->state->saves) == 1, GUEST_TIMEOUT_MS));
+    engine_peer_kill(from->engine);
+    from->engine = NULL;
+    g_thread_join(stops);
+    state = read_all(fd);
+    close(fd);
+    to = target_of(from);
+    assert_ok(load(to, state));
+    go_to(to, STATE(RUNNING));
+    assert_answered_with_error(to, 1);
+    guest_reset(&to->guest);
+    guest_up(&to->guest, GUEST_FEATURES);
+    assert_round_trip(to, 2);
+}
+
+#define RACE_ROUNDS 150
+
+typedef struct {
+    Testbed *tb;
+    atomic_int fd; /* that the one got last, for the other to read and write */
+    atomic_bool done;
+} Race;
+
+static void *change_states(void *data)
+{
+    static const unsigned states[] = {STATE(STOP_COPY), STATE(RUNNING), STATE(PRE_COPY),
+                                      STATE(STOP_COPY), STATE(STOP),    STATE(RESUMING)};
+    Race *race = data;
+
+    for (unsigned i = 0; i < RACE_ROUNDS; i++) {
+        for (unsigned s = 0; s < G_N_ELEMENTS(states); s++) {
+            int fd, old;
+
+            vmm_migration_set_state(&race->tb->dev, states[s], &fd);
+            if (fd < 0)
+                continue;
+            old = atomic_exchange(&race->fd, fd);
+            if (old >= 0)
+                close(old);
+        }
+    }
+    atomic_store(&race->done, true);
+    return NULL;
+}
+
+static void *use_file(void *data)
+{
+    Race *race = data;
+    uint8_t buf[512];
+
+    while (!atomic_load(&race->done)) {
+        int fd = atomic_load(&race->fd);
+
+        if (read(fd, buf, sizeof(buf)) < 0 && write(fd, buf, sizeof(buf)) < 0)
+            g_usleep(100);
+    }
+    return NULL;
+}
+
+/* Threads of a VMM that disagree: states, the file, and the device's reset. */
+static void test_threads(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    Race race = {.tb = tb, .fd = -1};
+    GThread *states = g_thread_new("states", change_states, &race);
+    GThread *file = g_thread_new("file", use_file, &race);
+
+    while (!atomic_load(&race.done)) {
+        assert_ok(vmm_device_reset(&tb->dev));
+        vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+        g_usleep(1000);
+    }
+    g_thread_join(states);
+    g_thread_join(file);
+    close(atomic_load(&race.fd));
+    reset_device(tb);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+#define LOG_PAGES (TESTBED_RAM_SIZE / PAGE_BYTES)
+
+/* What was written since the last report, by page of guest RAM. */
+static bool *report(Testbed *tb)
+{
+    static uint64_t bitmap[LOG_PAGES / 64];
+    static bool pages[LOG_PAGES];
+
+    memset(bitmap, 0, sizeof(bitmap));
+    assert_ok(vmm_log_report(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE, bitmap));
+    for (unsigned i = 0; i < LOG_PAGES; i++)
+        pages[i] = bitmap[i / 64] >> i % 64 & 1;
+    return pages;
+}
+
+static unsigned count(const bool *pages, unsigned first, unsigned n)
+{
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        sum += pages[first + i];
+    return sum;
+}
+
+/* VFIO's log of written memory: with iommufd VMMs migrate by it. */
+static void test_log(void)
+{
+    enum { FIRST = 2053, WRITABLE = 70, READABLE = 9 };
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    const struct vgpu_mem_entry entries[] = {
+        {TESTBED_RAM_IOVA + FIRST * PAGE_BYTES, WRITABLE * PAGE_BYTES},
+        {TESTBED_RAM_IOVA + (FIRST + WRITABLE) * PAGE_BYTES, READABLE * PAGE_BYTES}};
+    unsigned used = (unsigned)((uint8_t *)tb->guest.queue[CONTROL].used - tb->ram.mem) / PAGE_BYTES;
+    uint64_t bitmap[1], offset;
+    bool *pages;
+
+    if (!vmm_by_iommufd()) {
+        assert_fails(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE), ENOTTY);
+        driver_test_skip("type1 tracks written memory by itself");
+    }
+    assert_fails(vmm_log_stop(&tb->dev), EINVAL);
+    assert_fails(vmm_log_report(&tb->dev, TESTBED_RAM_IOVA, 64 * PAGE_BYTES, bitmap), EINVAL);
+    assert_ok(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE));
+    assert_fails(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE), EINVAL);
+    g_assert_cmpuint(count(report(tb), 0, LOG_PAGES), ==, 0);
+
+    /* The driver writes the used ring and the answer. */
+    assert_round_trip(tb, 1);
+    pages = report(tb);
+    g_assert_true(pages[used]);
+    g_assert_cmpuint(count(pages, 0, LOG_PAGES), <=, 3);
+    g_assert_cmpuint(count(report(tb), 0, LOG_PAGES), ==, 0);
+
+    /* The engine writes whenever it likes, while it can. */
+    assert_ok(peer_pin(tb->engine, &entries[0], 1, VGPU_MEM_WRITE, &offset, NULL));
+    assert_ok(peer_pin(tb->engine, &entries[1], 1, 0, NULL, NULL));
+    for (unsigned i = 0; i < 2; i++) {
+        pages = report(tb);
+        g_assert_cmpuint(count(pages, FIRST, WRITABLE), ==, WRITABLE);
+        g_assert_cmpuint(count(pages, 0, LOG_PAGES), ==, WRITABLE);
+    }
+    assert_ok(peer_unpin(tb->engine, offset));
+    pages = report(tb);
+    g_assert_cmpuint(count(pages, FIRST, WRITABLE), ==, WRITABLE);
+    g_assert_cmpuint(count(pages, 0, LOG_PAGES), ==, WRITABLE);
+    g_assert_cmpuint(count(report(tb), 0, LOG_PAGES), ==, 0);
+
+    /* In parts, which forget nothing of each other. */
+    assert_ok(peer_pin(tb->engine, &entries[0], 1, VGPU_MEM_WRITE, NULL, NULL));
+    guest_reset(&tb->guest);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    bitmap[0] = 0;
+    assert_ok(vmm_log_report(&tb->dev, entries[0].iova + 3 * PAGE_BYTES, 5 * PAGE_BYTES, bitmap));
+    g_assert_cmphex(bitmap[0], ==, 0x1f);
+    pages = report(tb);
+    g_assert_cmpuint(count(pages, FIRST, WRITABLE), ==, WRITABLE - 5);
+    g_assert_cmpuint(count(pages, FIRST + 3, 5), ==, 0);
+    assert_ok(vmm_log_stop(&tb->dev));
+
+    /* One that is not stopped ends with the VMM. */
+    assert_ok(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE));
+    assert_round_trip(tb, 2);
+    testbed_close_vmm(tb);
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_fails(vmm_log_stop(&tb->dev), EINVAL);
+}
+
 /* The VMM ends in each state, with the descriptor open or not, and the next one finds a new device.
  */
 static void test_vmm_ends(void)
 {
-    static const unsigned states[] = {STATE(STOP), STATE(STOP_COPY), STATE(RESUMING),
-                                      STATE(RUNNING_P2P)};
+    static const unsigned states[] = {STATE(STOP),        STATE(STOP_COPY), STATE(RESUMING),
+                                      STATE(RUNNING_P2P), STATE(PRE_COPY),  STATE(PRE_COPY_P2P)};
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     uint8_t buf[16];
 
     for (unsigned i = 0; i < G_N_ELEMENTS(states); i++) {
-        int fd = go_to(tb, states[i]);
+        int fd;
 
+        /* PRE_COPY is the last two's. */
+        if (i == 4 && !(vmm_migration_flags(&tb->dev) & VFIO_MIGRATION_PRE_COPY))
+            break;
+        fd = go_to(tb, states[i]);
         testbed_close_vmm(tb);
         if (fd >= 0) {
             g_assert_cmpint(states[i] == STATE(RESUMING) ? write(fd, buf, 1) : read(fd, buf, 1), ==,
@@ -642,9 +898,11 @@ int main(int argc, char **argv)
     driver_test_add("/migration/states", test_states);
     driver_test_add("/migration/stop", test_stop);
     driver_test_add("/migration/moves", test_moves);
+    driver_test_add("/migration/stopped-answers", test_stopped_answers);
     driver_test_add("/migration/moves-answers", test_moves_answers);
     driver_test_add("/migration/idle", test_idle);
     driver_test_add("/migration/pre-copy", test_pre_copy);
+    driver_test_add("/migration/memory-changes", test_memory_changes);
     driver_test_add("/migration/wrong-target", test_wrong_target);
     driver_test_add("/migration/other-renderer", test_other_renderer);
     driver_test_add("/migration/damaged", test_damaged);
@@ -655,6 +913,9 @@ int main(int argc, char **argv)
     driver_test_add("/migration/reset-before-loading", test_reset_before_loading);
     driver_test_add("/migration/lost-engine", test_lost_engine);
     driver_test_add("/migration/engine-dies", test_engine_dies);
+    driver_test_add("/migration/engine-dies-asked", test_engine_dies_asked);
+    driver_test_add("/migration/threads", test_threads);
+    driver_test_add("/migration/log", test_log);
     driver_test_add("/migration/vmm-ends", test_vmm_ends);
     return driver_test_run();
 }
