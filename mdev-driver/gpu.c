@@ -8,6 +8,7 @@
  * /sys/devices/vgpu-removed: deleted with the GPU's, they would be missing when the driver core
  * removes the vGPUs.
  */
+#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
 #include <linux/kernfs.h>
@@ -27,9 +28,8 @@ static LIST_HEAD(gpus);
 static DEFINE_MUTEX(gpus_lock);
 /* Unregistering may wait for a VMM for long: not on a shared workqueue. */
 static struct workqueue_struct *gpu_wq;
-/* GPUs whose memory is still allocated. */
-static atomic_t gpu_count;
-static DECLARE_WAIT_QUEUE_HEAD(gpu_count_wait);
+/* GPUs that nobody uses any more. */
+static LLIST_HEAD(dead_gpus);
 /* The place in sysfs of vGPUs whose GPU has left it. */
 static struct device *vgpu_removed;
 
@@ -63,27 +63,35 @@ static void vgpu_gpu_free(struct vgpu_gpu *gpu)
 	kfree(gpu->type_ptrs);
 	kfree(gpu->types);
 	kfree(gpu);
-	if (atomic_dec_and_test(&gpu_count))
-		wake_up(&gpu_count_wait);
+}
+
+static bool vgpu_gpu_types_referenced(const struct vgpu_gpu *gpu)
+{
+	u32 i;
+
+	for (i = 0; i < gpu->ntypes; i++)
+		if (gpu->types[i].core.parent && kref_read(&gpu->types[i].core.kobj.kref))
+			return true;
+	return false;
 }
 
 /*
- * mdev's objects point into ours, and the core does not report when the last of them is gone
- * (someone may hold an mdev by its struct device). So the memory stays until no type is referenced
- * any more.
+ * mdev's objects are in ours, and the core does not report when the last of them is gone (someone may
+ * hold an mdev by its struct device). So the memory, some KiB of each GPU that was shared, stays until
+ * the module goes. Even then a kernel that tests kobjects releases them some seconds late.
  */
-static void vgpu_gpu_free_work(struct work_struct *work)
+static void vgpu_gpus_free_dead(void)
 {
-	struct vgpu_gpu *gpu = container_of(to_delayed_work(work), struct vgpu_gpu, free_work);
-	u32 i;
+	struct llist_node *dead = llist_del_all(&dead_gpus);
+	struct vgpu_gpu *gpu, *next;
 
-	for (i = 0; i < gpu->ntypes; i++) {
-		if (gpu->types[i].core.parent && kref_read(&gpu->types[i].core.kobj.kref)) {
-			queue_delayed_work(gpu_wq, &gpu->free_work, HZ);
-			return;
-		}
-	}
-	vgpu_gpu_free(gpu);
+	llist_for_each_entry(gpu, dead, dead)
+		while (vgpu_gpu_types_referenced(gpu))
+			msleep(20);
+	if (IS_ENABLED(CONFIG_DEBUG_KOBJECT_RELEASE))
+		ssleep(5);
+	llist_for_each_entry_safe(gpu, next, dead, dead)
+		vgpu_gpu_free(gpu);
 }
 
 static void vgpu_gpu_release(struct kref *kref)
@@ -91,7 +99,7 @@ static void vgpu_gpu_release(struct kref *kref)
 	struct vgpu_gpu *gpu = container_of(kref, struct vgpu_gpu, kref);
 
 	put_device(gpu->dev);
-	queue_delayed_work(gpu_wq, &gpu->free_work, HZ);
+	llist_add(&gpu->dead, &dead_gpus);
 }
 
 void vgpu_gpu_put(struct vgpu_gpu *gpu)
@@ -156,6 +164,34 @@ static struct device *vgpu_gpu_device(const char *name, bool soft)
 	return dev ?: ERR_PTR(-ENODEV);
 }
 
+/* Copies all but the name, which is the directory's. Existing vGPUs are unchanged. */
+static void vgpu_type_set(struct vgpu_type *type, const struct vgpu_type_desc *desc)
+{
+	strscpy(type->description, desc->description, sizeof(type->description));
+	type->max_instances = desc->max_instances;
+	type->params = (struct vgpu_params) {
+		.vram_bytes = desc->vram_bytes,
+		.window_bytes = desc->window_bytes,
+		.weight = desc->weight,
+		.cap = desc->cap,
+		.priority = desc->priority,
+		.scanouts = desc->scanouts,
+	};
+}
+
+static void vgpu_type_get(const struct vgpu_type *type, struct vgpu_type_desc *desc)
+{
+	strscpy(desc->name, type->name, sizeof(desc->name));
+	strscpy(desc->description, type->description, sizeof(desc->description));
+	desc->max_instances = type->max_instances;
+	desc->vram_bytes = type->params.vram_bytes;
+	desc->window_bytes = type->params.window_bytes;
+	desc->weight = type->params.weight;
+	desc->cap = type->params.cap;
+	desc->priority = type->params.priority;
+	desc->scanouts = type->params.scanouts;
+}
+
 static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 				     const struct vgpu_type_desc *descs)
 {
@@ -164,7 +200,6 @@ static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 
 	if (!gpu)
 		return NULL;
-	atomic_inc(&gpu_count);
 	gpu->types = kcalloc(arg->ntypes, sizeof(*gpu->types), GFP_KERNEL);
 	gpu->type_ptrs = kcalloc(arg->ntypes, sizeof(*gpu->type_ptrs), GFP_KERNEL);
 	if (!gpu->types || !gpu->type_ptrs) {
@@ -175,7 +210,6 @@ static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 	kref_init(&gpu->kref);
 	INIT_LIST_HEAD(&gpu->vgpus);
 	INIT_WORK(&gpu->unregister_work, vgpu_gpu_unregister_work);
-	INIT_DELAYED_WORK(&gpu->free_work, vgpu_gpu_free_work);
 	strscpy(gpu->name, arg->gpu, sizeof(gpu->name));
 	gpu->soft = strstarts(arg->gpu, VGPU_SOFT_PREFIX);
 	gpu->vram_bytes = arg->vram_bytes;
@@ -269,8 +303,8 @@ static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu
 	return ret;
 }
 
-/* @draining: the GPU's old state, if it is removed only to be added again; may be NULL. */
-static int vgpu_gpu_do_remove(const char *name, bool *draining)
+/* @keep: the caller gets a reference to the GPU, which is not shared any more. */
+static int vgpu_gpu_do_remove(const char *name, struct vgpu_gpu **keep)
 {
 	struct vgpu_gpu *gpu;
 	int ret = 0;
@@ -284,12 +318,15 @@ static int vgpu_gpu_do_remove(const char *name, bool *draining)
 		ret = -EBUSY;
 	else
 		gpu->gone = true;	/* no vGPU from now on */
-	if (!ret && draining)
-		*draining = gpu->draining;
 	mutex_unlock(&gpus_lock);
-	if (!ret)
-		vgpu_gpu_unregister(gpu);
-	return ret;
+	if (ret)
+		return ret;
+	if (keep) {
+		kref_get(&gpu->kref);
+		*keep = gpu;
+	}
+	vgpu_gpu_unregister(gpu);
+	return 0;
 }
 
 int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
@@ -356,21 +393,50 @@ static int vgpu_gpu_set_in_place(const struct vgpu_control_gpu *arg,
 	return 0;
 }
 
+/* Shares a GPU again as it was. */
+static int vgpu_gpu_add_again(const struct vgpu_gpu *old)
+{
+	struct vgpu_control_gpu arg = { .vram_bytes = old->vram_bytes, .ntypes = old->ntypes };
+	struct vgpu_type_desc *descs = kcalloc(old->ntypes, sizeof(*descs), GFP_KERNEL);
+	int ret;
+	u32 i;
+
+	if (!descs)
+		return -ENOMEM;
+	strscpy(arg.gpu, old->name, sizeof(arg.gpu));
+	for (i = 0; i < old->ntypes; i++)
+		vgpu_type_get(&old->types[i], &descs[i]);
+	ret = vgpu_gpu_do_add(&arg, descs, old->draining);
+	kfree(descs);
+	return ret;
+}
+
+/* Names are fixed with the registration, so the GPU is registered anew; with its old types if that fails. */
+static int vgpu_gpu_replace(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+{
+	struct vgpu_gpu *old;
+	int ret = vgpu_gpu_do_remove(arg->gpu, &old);
+
+	if (ret)
+		return ret;
+	ret = vgpu_gpu_do_add(arg, descs, old->draining);
+	if (ret && vgpu_gpu_add_again(old))
+		pr_err("%s: GPU %s is no longer shared: neither its new types nor the old ones can be registered\n",
+		       VGPU_DRIVER_NAME, arg->gpu);
+	vgpu_gpu_put(old);
+	return ret;
+}
+
 int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
 {
-	bool draining = false;
 	int ret;
 
 	mutex_lock(&control_lock);
 	mutex_lock(&gpus_lock);
 	ret = vgpu_gpu_set_in_place(arg, descs);
 	mutex_unlock(&gpus_lock);
-	/* Names are fixed with the registration. */
-	if (ret == -EAGAIN) {
-		ret = vgpu_gpu_do_remove(arg->gpu, &draining);
-		if (!ret)
-			ret = vgpu_gpu_do_add(arg, descs, draining);
-	}
+	if (ret == -EAGAIN)
+		ret = vgpu_gpu_replace(arg, descs);
 	mutex_unlock(&control_lock);
 	return ret;
 }
@@ -614,6 +680,6 @@ void vgpu_gpus_exit(void)
 		vgpu_gpu_unregister(gpu);
 	root_device_unregister(vgpu_removed);
 	class_unregister(&vgpu_soft_class);
-	wait_event(gpu_count_wait, !atomic_read(&gpu_count));
 	destroy_workqueue(gpu_wq);
+	vgpu_gpus_free_dead();
 }

@@ -27,6 +27,7 @@
 #include <linux/cdev.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mdev.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
@@ -98,6 +99,7 @@ struct vgpu_type {
  * @registered: an mdev parent
  * @gone: unbound or unplugged; existing vGPUs were told to go
  * @types, @type_ptrs: must outlive the last reference to any mdev: see gpu.c
+ * @dead: nobody uses it any more
  */
 struct vgpu_gpu {
 	struct kref kref;
@@ -117,7 +119,7 @@ struct vgpu_gpu {
 	struct mdev_parent parent;
 	struct list_head vgpus;
 	struct work_struct unregister_work;
-	struct delayed_work free_work;
+	struct llist_node dead;
 };
 
 /*
@@ -513,9 +515,6 @@ int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes);
 u32 vgpu_type_available(const struct vgpu_type *type);
 void vgpu_gpu_put(struct vgpu_gpu *gpu);
 bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file);
-
-/* types.c: copies the registrar's types */
-void vgpu_type_set(struct vgpu_type *type, const struct vgpu_type_desc *desc);
 
 /* mdev.c: the mdev driver and the vGPU object; attributes.c: its attributes */
 void vgpu_uuid_bytes(const struct vgpu *vgpu, u8 out[VGPU_UUID_LEN]);

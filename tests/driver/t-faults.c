@@ -147,6 +147,38 @@ static void test_add_gpu(void)
     fail_each(&op, &type);
 }
 
+/* Types with other names: whatever fails, the GPU stays shared and drained, with these or those. */
+static int run_set_types(void *arg)
+{
+    int ret = mdev_gpu_set_types(TESTBED_GPU, TESTBED_GPU_VRAM, arg, 1);
+
+    if (ret)
+        g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 0);
+    return ret;
+}
+
+static void undo_set_types(void *arg)
+{
+    struct vgpu_type_desc old = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+    const struct vgpu_type_desc *new = arg;
+
+    g_assert_cmpint(mdev_type_available(TESTBED_GPU, new->name), ==, 0);
+    assert_ok(mdev_gpu_set_types(TESTBED_GPU, TESTBED_GPU_VRAM, &old, 1));
+}
+
+static void test_set_types(void)
+{
+    const Operation op = {run_set_types, undo_set_types};
+    struct vgpu_type_desc type = mdev_type("other", TESTBED_VRAM, TESTBED_WINDOW);
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GPU);
+    assert_ok(mdev_gpu_drain(TESTBED_GPU, true));
+    fail_each(&op, &type);
+    assert_ok(mdev_gpu_drain(TESTBED_GPU, false));
+    g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 4);
+}
+
 static int run_create(void *arg)
 {
     return mdev_create(TESTBED_GPU, TESTBED_TYPE, arg);
@@ -466,6 +498,7 @@ int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
     driver_test_add_limit("/faults/add-gpu", test_add_gpu, 300);
+    driver_test_add_limit("/faults/set-types", test_set_types, 300);
     driver_test_add_limit("/faults/create", test_create, 300);
     driver_test_add_limit("/faults/attach", test_attach, 300);
     driver_test_add_limit("/faults/open", test_open, 300);
