@@ -84,11 +84,7 @@ void vgpu_display_off(struct vgpu *vgpu)
 
 int vgpu_display_set_scanout(struct vgpu *vgpu, const struct vgpu_scanout *scanout)
 {
-	int ret = vgpu_check_scanout(scanout);
-
 	lockdep_assert_held(&vgpu->lock);
-	if (ret)
-		return ret;
 	if (!vgpu_display_there(vgpu))
 		return -ENODEV;
 	vgpu->display.scanout = *scanout;

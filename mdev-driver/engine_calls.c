@@ -376,7 +376,7 @@ static long vgpu_ioctl_set_scanout(struct file *file, void __user *user)
 
 	if (copy_from_user(&scanout, user, sizeof(scanout)))
 		return -EFAULT;
-	ret = vgpu_engine_enter(file);
+	ret = vgpu_check_scanout(&scanout) ?: vgpu_engine_enter(file);
 	if (ret)
 		return ret;
 	ret = vgpu_epoch_over(vgpu, scanout.epoch) ? -ESTALE :

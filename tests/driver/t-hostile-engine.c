@@ -31,6 +31,10 @@ static const struct {
     {"publish", VGPU_ENGINE_WINDOW_PUBLISH, sizeof(struct vgpu_window_range)},
     {"unpublish", VGPU_ENGINE_WINDOW_UNPUBLISH, sizeof(struct vgpu_window_range)},
     {"fail", VGPU_ENGINE_FAIL, sizeof(struct vgpu_engine_fail)},
+    {"display", VGPU_ENGINE_DISPLAY, sizeof(struct vgpu_display)},
+    {"set-scanout", VGPU_ENGINE_SET_SCANOUT, sizeof(struct vgpu_scanout)},
+    {"save", VGPU_ENGINE_STATE_SAVE, sizeof(struct vgpu_engine_state)},
+    {"load", VGPU_ENGINE_STATE_LOAD, sizeof(struct vgpu_engine_state)},
 };
 
 typedef struct {
