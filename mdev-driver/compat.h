@@ -200,7 +200,11 @@ static inline int vgpu_follow_pfn(struct vm_area_struct *vma, unsigned long addr
 	pte_t *pte;
 	int ret;
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 	if (follow_pte(vma->vm_mm, addr, &pte, &ptl))
+#else
+	if (follow_pte(vma, addr, &pte, &ptl))
+#endif
 		return -EAGAIN;
 	__acquire(ptl);	/* sparse cannot see it in follow_pte() */
 	*pfn = pte_pfn(*pte);

@@ -45,4 +45,7 @@ SKIP: {
         like($log, qr/CHECK/, "$kernel ($version): sparse has run");
     }
 }
+my $other = rig_build($kernels[0], 'touch mdev-driver/Kbuild; make --no-print-directory module KVER=$KVER MODULE_FLAGS=CONFIG_X86_64=');
+isnt($?, 0, 'another architecture is refused');
+like($other, qr/mdev_vgpu is for x86-64 only/, '... with a sentence') or diag($other);
 done_testing();

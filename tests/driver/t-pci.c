@@ -189,7 +189,7 @@ static void test_cfg_window(void)
     g_assert_cmphex(vmm_config_read(&tb->dev, data, 1), ==, guest_status(&tb->guest));
     cfg_select(tb, cap, common->bar, (uint32_t)(common->offset + COMMON(num_queues)), 2);
     g_assert_cmphex(vmm_config_read(&tb->dev, data, 2), ==, GUEST_NUM_QUEUES);
-    /* The whole start up to DRIVER_OK, by config space only. */
+    /* A reset and a driver's first two steps, with access to memory disabled. */
     vmm_config_write(&tb->dev, PCI_COMMAND, 0, 2);
     cfg_select(tb, cap, common->bar, status, 1);
     vmm_config_write(&tb->dev, data, 0, 1);

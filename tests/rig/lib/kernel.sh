@@ -5,7 +5,7 @@
 # the suite that they come from, since a suite's version moves. Each has a directory with its files
 # as an installed system would have them (image, modules, headers, kbuild).
 
-KERNELS='bookworm trixie trixie-debug trixie-iommufd backports'
+KERNELS='bookworm trixie trixie-debug trixie-iommufd forky backports'
 
 # kernel_name NAME: sets KERNEL_NAME to the suite's name. A release's version is good for its life.
 kernel_name() {
