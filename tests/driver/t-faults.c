@@ -494,6 +494,84 @@ static void test_requests(void)
     assert_round_trip(tb, 1);
 }
 
+/* A vGPU that is saved, and what was saved. */
+typedef struct {
+    Testbed *tb;
+    int fd;
+    uint8_t data[0x10000];
+    size_t size;
+} StateArg;
+
+static void undo_save(void *arg)
+{
+    StateArg *a = arg;
+    int fd;
+
+    close(a->fd);
+    assert_ok(vmm_migration_set_state(&a->tb->dev, VFIO_DEVICE_STATE_RUNNING, &fd));
+}
+
+/* Where PRE_COPY fails later, when the VMM reads. */
+static int run_save(void *arg)
+{
+    StateArg *a = arg;
+    int fd, ret = vmm_migration_set_state(&a->tb->dev, VFIO_DEVICE_STATE_PRE_COPY, &a->fd);
+    ssize_t n;
+
+    if (!ret)
+        ret = vmm_migration_set_state(&a->tb->dev, VFIO_DEVICE_STATE_STOP_COPY, &fd);
+    a->size = 0;
+    while (!ret && (n = read(a->fd, a->data + a->size, sizeof(a->data) - a->size))) {
+        if (n < 0)
+            ret = -errno;
+        else
+            a->size += (size_t)n;
+    }
+    if (ret)
+        undo_save(a);
+    return ret;
+}
+
+static void undo_load(void *arg)
+{
+    StateArg *a = arg;
+
+    close(a->fd);
+    assert_ok(vmm_device_reset(&a->tb->dev));
+}
+
+static int run_load(void *arg)
+{
+    StateArg *a = arg;
+    int fd, ret = vmm_migration_set_state(&a->tb->dev, VFIO_DEVICE_STATE_RESUMING, &a->fd);
+
+    if (!ret && write(a->fd, a->data, a->size) < 0)
+        ret = -errno;
+    if (!ret)
+        ret = vmm_migration_set_state(&a->tb->dev, VFIO_DEVICE_STATE_RUNNING, &fd);
+    if (ret)
+        undo_load(a);
+    return ret;
+}
+
+/* A VM that can't be saved goes on; one that can't be loaded is as after a reset. */
+static void test_migration(void)
+{
+    const Operation saving = {run_save, undo_save}, loading = {run_load, undo_load};
+    static StateArg arg;
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    arg.tb = tb;
+    fail_each(&saving, &arg);
+    assert_round_trip(tb, 1);
+    fail_each(&saving, &arg);
+    fail_each(&loading, &arg);
+    vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 2);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -506,5 +584,6 @@ int main(int argc, char **argv)
     driver_test_add_limit("/faults/touch", test_touch, 300);
     driver_test_add_limit("/faults/pin", test_pin, 300);
     driver_test_add_limit("/faults/requests", test_requests, 300);
+    driver_test_add_limit("/faults/migration", test_migration, 300);
     return driver_test_run();
 }

@@ -308,6 +308,25 @@ static int call_paint(EngineCtx *ctx, void *arg)
     return 0;
 }
 
+/* What it is asked to save, and what was loaded for it; or unasked. */
+static int call_state(EngineCtx *ctx, void *arg)
+{
+    Draw *draw = arg;
+    struct vgpu_engine_state state = {
+        .argsz = draw->choice[0] % 16 ? sizeof(state) : (uint32_t)draw->number[0],
+        .epoch = epoch(ctx, draw),
+        .buf = (uintptr_t)(draw->choice[1] % 8 ? draw->bytes : NULL),
+        .size = draw->choice[2] % 4 ? draw->choice[2] % sizeof(draw->bytes) : draw->number[1],
+    };
+    bool save = draw->choice[3] % 2;
+
+    /* A load of more than the buffer has would overwrite our own memory. */
+    if (!save)
+        state.size = draw->choice[2] % sizeof(draw->bytes);
+    engine_ioctl(ctx, save ? VGPU_ENGINE_STATE_SAVE : VGPU_ENGINE_STATE_LOAD, &state);
+    return 0;
+}
+
 /* Any number, any argument, including RESET_DONE and FAIL. */
 static int call_any(EngineCtx *ctx, void *arg)
 {
@@ -385,6 +404,10 @@ static void op_paint(World *w)
 {
     run_in_engine(w, call_paint);
 }
+static void op_engine_state(World *w)
+{
+    run_in_engine(w, call_state);
+}
 static void op_any(World *w)
 {
     run_in_engine(w, call_any);
@@ -399,7 +422,7 @@ static void op_hold(World *w)
 {
     if (w->engine)
         atomic_store(&w->engine->state->hold,
-                     one_in(w, 4) ? (unsigned)below(w, 16) : below(w, 2) * ENGINE_HOLD_QUEUES);
+                     one_in(w, 4) ? (unsigned)below(w, 32) : below(w, 2) * ENGINE_HOLD_QUEUES);
 }
 
 static void op_die(World *w)
@@ -459,6 +482,7 @@ const WorldOp world_engine_ops[] = {
     {"engine-mmap", 6, op_mmap},
     {"scanout", 12, op_scanout},
     {"paint", 8, op_paint},
+    {"engine-state", 8, op_engine_state},
     {"engine-ioctl", 16, op_any},
     {"engine-read", 8, op_read},
     {"hold", 8, op_hold},

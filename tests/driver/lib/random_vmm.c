@@ -233,12 +233,73 @@ static void op_ioctl(World *w)
         ioctl(w->dev.fd, _IO(VFIO_TYPE, VFIO_BASE + 7 + below(w, 3)), buf);
 }
 
+/* Half of the time back to where the VM runs, so that the other operations have something to do. */
+static void op_state(World *w)
+{
+    unsigned state = one_in(w, 2) ? VFIO_DEVICE_STATE_RUNNING : below(w, 10);
+    int fd;
+
+    vmm_migration_set_state(&w->dev, state, &fd);
+    if (fd < 0)
+        return;
+    close(w->state_fd);
+    w->state_fd = fd;
+    if (one_in(w, 2))
+        w->state_size = 0;
+}
+
+/* What was saved is read in parts; and written, mostly whole and sometimes changed. */
+static void op_transfer(World *w)
+{
+    size_t room = WORLD_STATE_MAX - w->state_size, part = 1 + below(w, 8192);
+    ssize_t n = read(w->state_fd, w->state + w->state_size, MIN(room, part));
+
+    if (n > 0)
+        w->state_size += (size_t)n;
+    if (n >= 0 || !w->state_size)
+        return;
+    if (one_in(w, 4))
+        w->state[below(w, (uint32_t)w->state_size)] = (uint8_t)g_rand_int(w->rand);
+    if (write(w->state_fd, w->state, one_in(w, 4) ? part : w->state_size) >= 0 && one_in(w, 2))
+        vmm_migration_set_state(&w->dev, VFIO_DEVICE_STATE_STOP, &(int){0});
+}
+
+static void op_log(World *w)
+{
+    static uint64_t bitmap[WORLD_RAM_SIZE / VMM_LOG_PAGE / 64];
+    uint64_t iova = one_in(w, 4) ? odd_iova(w) : WORLD_RAM_IOVA;
+
+    if (one_in(w, 4))
+        vmm_log_start(&w->dev, iova, WORLD_RAM_SIZE);
+    else if (one_in(w, 4))
+        vmm_log_stop(&w->dev);
+    else
+        vmm_log_report(&w->dev, iova, WORLD_RAM_SIZE, bitmap);
+}
+
+/* Any other feature, with any data. */
+static void op_feature(World *w)
+{
+    uint32_t buf[32];
+    struct vfio_device_feature *feature = (struct vfio_device_feature *)buf;
+
+    random_bytes(w, buf, sizeof(buf));
+    feature->argsz = one_in(w, 4) ? (uint32_t)odd_number(w) : 8 + 4 * below(w, 30);
+    feature->flags = below(w, 14) | (1 + below(w, 7)) << 16;
+    if (one_in(w, 8))
+        feature->flags = g_rand_int(w->rand);
+    /* A file that nobody would close, and bitmaps at any of our addresses. */
+    if ((feature->flags & VFIO_DEVICE_FEATURE_MASK) == VFIO_DEVICE_FEATURE_MIG_DEVICE_STATE ||
+        (feature->flags & VFIO_DEVICE_FEATURE_MASK) == VFIO_DEVICE_FEATURE_DMA_LOGGING_REPORT)
+        return;
+    ioctl(w->dev.fd, VFIO_DEVICE_FEATURE, feature);
+}
+
 const WorldOp world_vmm_ops[] = {
-    {"reopen", 2, op_reopen},     {"region", 60, op_region},
-    {"config", 10, op_config},    {"irqs", 12, op_irqs},
-    {"dma-map", 16, op_dma_map},  {"dma-unmap", 8, op_dma_unmap},
-    {"mmap", 12, op_mmap},        {"touch", 60, op_touch},
-    {"remap", 6, op_remap},       {"vfio-reset", 3, op_reset},
-    {"vfio-ioctl", 10, op_ioctl}, {"plane", 8, op_plane},
-    {"edid", 8, op_edid},         {NULL, 0, NULL},
+    {"reopen", 2, op_reopen},    {"region", 60, op_region},    {"config", 10, op_config},
+    {"irqs", 12, op_irqs},       {"dma-map", 16, op_dma_map},  {"dma-unmap", 8, op_dma_unmap},
+    {"mmap", 12, op_mmap},       {"touch", 60, op_touch},      {"remap", 6, op_remap},
+    {"vfio-reset", 3, op_reset}, {"vfio-ioctl", 10, op_ioctl}, {"plane", 8, op_plane},
+    {"edid", 8, op_edid},        {"state", 12, op_state},      {"transfer", 16, op_transfer},
+    {"log", 8, op_log},          {"feature", 8, op_feature},   {NULL, 0, NULL},
 };

@@ -95,6 +95,7 @@ World *world_new(uint32_t seed)
     w->rand = g_rand_new_with_seed(seed);
     type.scanouts = below(w, 2);
     w->uuid = mdev_uuid_new();
+    w->state_fd = -1;
     w->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     assert_ok(mdev_gpu_add(TESTBED_GPU, TESTBED_GPU_VRAM, &type, 1));
     assert_ok(mdev_create(TESTBED_GPU, TESTBED_TYPE, w->uuid));
@@ -116,6 +117,7 @@ void world_free(World *w)
         engine_peer_stop(w->engine);
     vmm_ram_free(&w->ram);
     close(w->eventfd);
+    close(w->state_fd);
     g_rand_free(w->rand);
     g_free(w->uuid);
     g_free(w);

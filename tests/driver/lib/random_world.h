@@ -19,6 +19,7 @@
 /* The guest driver's rings and buffers; no operation goes beyond. */
 #define WORLD_RINGS_SIZE 0x10000u
 #define WORLD_MAPPINGS   8
+#define WORLD_STATE_MAX  0x10000u
 
 typedef struct {
     void *addr;
@@ -35,6 +36,10 @@ typedef struct {
     VmmDevice dev;
     VmmRam ram;
     int eventfd;
+    /* VFIO's migration: the file that it gave last, and what was read from one. */
+    int state_fd;
+    uint8_t state[WORLD_STATE_MAX];
+    size_t state_size;
     /* The window's mappings of the VMM; the first is the toucher's, under @touch. */
     WorldMapping mapping[WORLD_MAPPINGS];
     pthread_mutex_t touch;
