@@ -40,7 +40,7 @@ my %commands = (
             files => [map { "tests/system/$_.t" } @_]);
     },
     guests => sub {
-        my @files = map { "tests/system/$_.t" } qw(10-attach 30-engine-dies);
+        my @files = map { "tests/system/$_.t" } $_[0] =~ /iommufd/ ? 'iommufd/save' : qw(10-attach 30-engine-dies);
         return (command => ['tests/system/check', '--kernel', $_[0], @files], limit => 3 * 3600, where => $_[0], files => \@files);
     },
     page => sub { return (command => ['tests/page/check'], limit => 3600, files => [glob 'tests/page/*.t']) },
