@@ -406,9 +406,10 @@ static void vgpu_vfio_request(struct vfio_device *vdev, unsigned int count)
 /*
  * type1 calls this with its list of devices locked. Unpinning takes its lock of the container, and
  * inside that it takes the list's: this is VFIO's own order, and every mdev driver that pins must
- * follow it. A deadlock needs a VMM that unmaps memory of a container and adds a device to it at
- * the same time, and would harm that VMM only. lockdep would report it at the first pin of every
- * boot. iommufd holds no lock here, so there lockdep sees all of ours.
+ * follow it. A deadlock needs a VMM that unmaps memory of a container and adds a device to it, or closes
+ * one, at the same time; such a VMM can't be killed, and keeps its vGPUs (docs/upstream.md). lockdep
+ * would report it at the first pin of every boot. iommufd holds no lock here, so there lockdep sees
+ * all of ours.
  */
 static void vgpu_vfio_dma_unmap(struct vfio_device *vdev, u64 iova, u64 length)
 {
