@@ -105,9 +105,11 @@ static int vgpu_vfio_open(struct vfio_device *vdev)
 
 	/* Checked now to avoid a useless wait, and again after the wait, when it counts. */
 	ret = vgpu_vfio_check_open(vgpu) ?: vgpu_engine_wait_ready(vgpu) ?: vgpu_vfio_power_on(vgpu);
-	if (!ret)
-		vgpu_device_tell(vgpu);
-	return ret;
+	if (ret)
+		return ret;
+	vdev->log_ops = vgpu_vfio_by_iommufd(vdev) ? &vgpu_log_ops : NULL;
+	vgpu_device_tell(vgpu);
+	return 0;
 }
 
 static void vgpu_vfio_close(struct vfio_device *vdev)
