@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# The kernels that L1 can run: Debian's own, and two builds of Debian 13's source. They are named by
+# The kernels that L1 can run: Debian's own, and two that are built from Debian 13's source. They are named by
 # the suite that they come from, since a suite's version moves. Each has a directory with its files
 # as an installed system would have them (image, modules, headers, kbuild).
 
@@ -47,10 +47,8 @@ kernel_key() {
     esac
     suite=$(kernel_suite "$1")
     case $1 in
-    trixie-*)
-        key_of "$RIG_DIR/lib/kernel-source.sh" "$RIG_DIR"/kernel/{build.sh,base.config,"${1#trixie-}.config"} \
-            "$(offered "$suite" linux-source)"
-        ;;
+    *-debug) key_of "$RIG_DIR/lib/kernel-debug.sh" "$RIG_DIR"/kernel/{build.sh,debug.config} "$(offered "$suite" linux-source)" ;;
+    *-iommufd) key_of "$RIG_DIR/lib/kernel-iommufd.sh" "$RIG_DIR/kernel/iommufd.sh" "$(kernel_key trixie)" ;;
     *) key_of "$RIG_DIR/lib/kernel-debian.sh" "$1" "$(offered "$suite" linux-image-amd64)" ;;
     esac
 }
@@ -74,7 +72,8 @@ kernel_make() {
     mkdir -p "$KERNEL_DIR.part"
     case $1 in
     /*) kernel_path_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
-    trixie-*) kernel_build "$1" "$KERNEL_DIR.part" "$log" ;;
+    *-debug) kernel_build "$KERNEL_DIR.part" "$log" ;;
+    *-iommufd) kernel_iommufd "$KERNEL_DIR.part" "$log" ;;
     *) kernel_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
     esac
     rm -rf "$KERNEL_DIR"
