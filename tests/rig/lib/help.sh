@@ -12,7 +12,7 @@ run; 75 says that the rig itself failed, 2 that it was called wrongly.
 L1
   up [--kernel KERNEL]          (trixie)   boots L1. KERNEL: bookworm (or 6.1), trixie (6.12),
                                            trixie-debug (6.12-debug), trixie-iommufd (6.12-iommufd),
-                                           forky, backports, or a directory with boot/vmlinuz-VERSION
+                                           backports, or a directory with boot/vmlinuz-VERSION
                                            and lib/modules/VERSION
      [--accel auto|kvm|tcg]     (auto)     auto is tcg: no run with kvm has been seen yet
      [--gpu pci|soft|none]      (pci)      a PCI GPU behind the IOMMU; or L1's own CPU; or nothing

@@ -5,7 +5,7 @@
 # the suite that they come from, since a suite's version moves. Each has a directory with its files
 # as an installed system would have them (image, modules, headers, kbuild).
 
-KERNELS='bookworm trixie trixie-debug trixie-iommufd forky backports'
+KERNELS='bookworm trixie trixie-debug trixie-iommufd backports 7.2'
 
 # kernel_name NAME: sets KERNEL_NAME to the suite's name. A release's version is good for its life.
 kernel_name() {
@@ -33,7 +33,7 @@ kernel_name() {
 
 kernel_suite() {
     case $1 in
-    backports) echo trixie-backports ;;
+    backports | 7.2) echo trixie-backports ;;
     trixie-*) echo trixie ;;
     *) echo "$1" ;;
     esac
@@ -48,6 +48,7 @@ kernel_key() {
     suite=$(kernel_suite "$1")
     case $1 in
     *-debug) key_of "$RIG_DIR/lib/kernel-debug.sh" "$RIG_DIR"/kernel/{build.sh,debug.config} "$(offered "$suite" linux-source)" ;;
+    7.2) key_of "$RIG_DIR/lib/kernel-headers.sh" "$(headers_package "$1")" ;;
     *-iommufd) key_of "$RIG_DIR/lib/kernel-iommufd.sh" "$RIG_DIR/kernel/iommufd.sh" "$(kernel_key trixie)" ;;
     *) key_of "$RIG_DIR/lib/kernel-debian.sh" "$1" "$(offered "$suite" linux-image-amd64)" ;;
     esac
@@ -73,6 +74,7 @@ kernel_make() {
     case $1 in
     /*) kernel_path_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
     *-debug) kernel_build "$KERNEL_DIR.part" "$log" ;;
+    7.2) kernel_headers "$1" "$KERNEL_DIR.part" "$log" ;;
     *-iommufd) kernel_iommufd "$KERNEL_DIR.part" "$log" ;;
     *) kernel_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
     esac
