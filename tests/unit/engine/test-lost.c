@@ -283,12 +283,11 @@ static void lose_meanwhile(struct fixture *f)
     g_thread_join(thread);
 }
 
-static gboolean count_line(const char *domain G_GNUC_UNUSED, GLogLevelFlags level G_GNUC_UNUSED,
-                           const char *message, void *lines)
+static void count_line(const char *domain G_GNUC_UNUSED, GLogLevelFlags level G_GNUC_UNUSED,
+                       const char *message, void *lines)
 {
     g_assert_nonnull(strstr(message, "worker has ended"));
     ++*(unsigned int *)lines;
-    return FALSE;
 }
 
 static void assert_answers(struct fixture *f, const uint32_t *tokens, uint32_t type)
@@ -305,8 +304,10 @@ static void test_meanwhile(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t tokens[FENCES];
     unsigned int lines = 0;
+    guint handler = g_log_set_handler("vgpu-engine", G_LOG_LEVEL_WARNING | G_LOG_FLAG_FATAL,
+                                      count_line, &lines);
+    GLogLevelFlags fatal = g_log_set_always_fatal(G_LOG_FATAL_MASK);
 
-    g_test_log_set_fatal_handler(count_line, &lines);
     for (unsigned int round = 0; round < ROUNDS; round++) {
         fixture_create_context(f, LOST);
         for (uint32_t i = 0; i < FENCES; i++)
@@ -316,6 +317,8 @@ static void test_meanwhile(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         destroy(f);
         assert_answers(f, tokens, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     }
+    g_log_set_always_fatal(fatal);
+    g_log_remove_handler("vgpu-engine", handler);
     g_assert_cmpuint(lines, >, 0);
     g_assert_cmpuint(lines, <=, 50);
 }
