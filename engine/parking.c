@@ -14,7 +14,7 @@
 #define MAX_BYTES (64ull << 20)
 
 /* Requests that are answered before they are executed: a program may end with many buffers. */
-#define MAX_ANSWERED 4096u
+#define MAX_ANSWERED 2048u
 
 /**
  * struct parked
