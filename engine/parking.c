@@ -136,9 +136,9 @@ static bool has_to_wait(struct engine *engine, const struct request *request, ui
 }
 
 /*
- * What returns memory fails for no reason that the guest could do something about. Without its
- * answer it would keep its chain of the control queue, and a program that ends returns hundreds of
- * buffers before its context: nobody else's commands would come through. Memory of the guest's own
+ * A guest can do nothing about it if a command that returns memory fails. Until the answer, the
+ * command occupies a chain of the control queue. A program that ends returns hundreds of buffers
+ * before its context, and then nobody else's commands would come through. Memory of the guest's own
  * must be out of use before the answer.
  */
 static bool may_be_answered(struct engine *engine, const struct request *request,
