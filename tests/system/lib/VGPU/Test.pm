@@ -121,14 +121,14 @@ sub baseline {
 
 # Dies if a kernel log or a guest's console has a complaint since the previous test file; marks the logs as read.
 sub kernels_are_well {
-    my $log = VGPU::Lab::host(VGPU::KernelLog::unread());
+    my $log = VGPU::Lab::host(VGPU::KernelLog::unread(), timeout => 300);
     VGPU::Lab::host(VGPU::KernelLog::mark_read($log));
     my @bad = map { "L1: $_" } VGPU::KernelLog::complaints('L1', $log);
     push @bad, map { "a guest's console: $_" }
         VGPU::KernelLog::complaints('guest', VGPU::Lab::host(VGPU::KernelLog::unread_consoles()));
     my @asked = 'L1';
     for my $tenant (grep { $_->state eq 'running' } @tenants) {
-        $log = $tenant->run(VGPU::KernelLog::unread(), timeout => 120);
+        $log = $tenant->run(VGPU::KernelLog::unread(), timeout => 300);
         $tenant->run(VGPU::KernelLog::mark_read($log));
         push @bad, map { "$tenant->{name}: $_" } VGPU::KernelLog::complaints('guest', $log);
         push @asked, $tenant->{name};
