@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "device.h"
 
+#include "device_v1.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
@@ -9,22 +11,42 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int device_ioctl(struct vgpu_transport *transport, unsigned long request, void *arg)
+static int control(int fd, unsigned long request, void *arg)
 {
     int ret;
 
     do {
-        ret = ioctl(transport->fd, request, arg);
+        ret = ioctl(fd, request, arg);
     } while (ret < 0 && errno == EINTR);
 
     return ret < 0 ? -errno : 0;
 }
 
+static int device_ioctl(struct vgpu_transport *transport, unsigned long request, void *arg)
+{
+    return control(transport->fd, request, arg);
+}
+
+static ssize_t read_event(int fd, void *buf, size_t size)
+{
+    ssize_t n;
+
+    do {
+        n = read(fd, buf, size);
+    } while (n < 0 && errno == EINTR);
+
+    return n < 0 ? -errno : n;
+}
+
 static int device_info(struct vgpu_transport *transport, struct vgpu_engine_info *info)
 {
+    int ret;
+
     memset(info, 0, sizeof(*info));
     info->argsz = sizeof(*info);
-    return device_ioctl(transport, VGPU_ENGINE_INFO, info);
+    ret = device_ioctl(transport, VGPU_ENGINE_INFO, info);
+    transport->version = info->api_version;
+    return ret;
 }
 
 static int device_attach(struct vgpu_transport *transport)
@@ -52,6 +74,10 @@ static int device_reset_done(struct vgpu_transport *transport, uint64_t epoch)
 
 static int device_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *exchange)
 {
+    const struct device_v1 v1 = {transport->fd, control, read_event};
+
+    if (transport->version == 1)
+        return device_v1_exchange(&v1, exchange);
     exchange->argsz = sizeof(*exchange);
     return device_ioctl(transport, VGPU_ENGINE_QUEUE_EXCHANGE, exchange);
 }

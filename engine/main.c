@@ -65,13 +65,16 @@ static bool attach(struct engine *engine, GError **error)
 
     if (ret < 0)
         return device_error(error, "this is not a vGPU, or not one of this version", ret);
-    if (engine->info.api_version != VGPU_API_VERSION) {
+    if (engine->info.api_version < 1 || engine->info.api_version > VGPU_API_VERSION) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_DEVICE,
-                    "mdev_vgpu speaks version %u, this engine version %u; load the module that "
-                    "came with it",
+                    "mdev_vgpu speaks version %u, this engine versions 1 to %u; load the module "
+                    "that came with it",
                     engine->info.api_version, VGPU_API_VERSION);
         return false;
     }
+    if (engine->info.api_version < VGPU_API_VERSION)
+        g_message("mdev_vgpu is of before the upgrade: guests are served, but slower, until the "
+                  "new module is loaded");
     engine->info.gpu[sizeof(engine->info.gpu) - 1] = '\0';
 
     ret = transport->ops->attach(transport);

@@ -50,7 +50,8 @@ struct vgpu_transport_ops {
 
 struct vgpu_transport {
     const struct vgpu_transport_ops *ops;
-    int fd; /* to poll() for events */
+    int fd;           /* to poll() for events */
+    uint32_t version; /* of the driver, as info() has said last */
 };
 
 #endif /* ENGINE_TRANSPORT_H */
