@@ -2,6 +2,7 @@
 #include "clients.h"
 
 #include "children.h"
+#include "spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +16,15 @@
 /* Time for a session to release its context. */
 #define GOING_TIME (5 * G_TIME_SPAN_SECOND)
 
+/* After a client, so that it has the processor first. */
+#define SPARE_TIME G_TIME_SPAN_SECOND
+
 /* Until another try to make a process. */
 #define RETRY_TIME (100 * G_TIME_SPAN_MILLISECOND)
 
-void clients_init(struct clients *clients)
+void clients_init(struct clients *clients, const struct session_calls *calls)
 {
-    *clients = (struct clients){0};
+    *clients = (struct clients){.calls = *calls, .spare_at = g_get_monotonic_time()};
     children_adopt();
 }
 
@@ -41,7 +45,7 @@ static bool is_known(pid_t pid, const void *data)
         if (clients->table[i].pid == pid)
             return true;
     }
-    return pid == clients->keeper;
+    return pid == clients->keeper || pid == clients->spare;
 }
 
 bool clients_ready(const struct clients *clients)
@@ -113,21 +117,62 @@ static pid_t fork_apart(const struct clients *clients)
     return pid;
 }
 
-static pid_t start(const struct clients *clients, int fd,
-                   int (*serve)(int fd, const char *who, const void *data), const char *who,
-                   const void *data)
+/* The life of a session's process. Its name says whether it has a client. */
+G_NORETURN static void run_session(const struct session_calls *calls, pid_t guard, int link)
 {
-    pid_t guard = getpid();
-    pid_t pid = fork_apart(clients);
+    struct spare_client client;
 
-    if (pid != 0)
-        return pid;
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard)
         _exit(EXIT_FAILURE);
     set_signals();
-    _exit(serve(fd, who, data));
+    prctl(PR_SET_NAME, "vgpu-spare");
+    if (!calls->prepare() || !spare_receive(link, &client))
+        _exit(EXIT_FAILURE);
+    prctl(PR_SET_NAME, "vgpu-guard");
+    close(link);
+    _exit(calls->serve(client.fd, client.keeper, client.who));
+}
+
+/* False: no process can be made (errno). */
+static bool make_spare(struct clients *clients)
+{
+    pid_t guard = getpid();
+    int ends[2];
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return false;
+    pid = fork_apart(clients);
+    if (pid == 0) {
+        close(ends[0]);
+        run_session(&clients->calls, guard, ends[1]);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return false;
+    }
+    clients->spare = pid;
+    clients->link = ends[0];
+    return true;
+}
+
+static void forget_spare(struct clients *clients)
+{
+    close(clients->link);
+    clients->spare = 0;
+}
+
+/* A process that stays must not have a connection that is still to be closed. */
+void clients_prepare(struct clients *clients)
+{
+    if (!clients->spare_at || clients->num_left || g_get_monotonic_time() < clients->spare_at)
+        return;
+    clients->spare_at = 0;
+    if (!clients->spare && find(clients, 0))
+        make_spare(clients);
 }
 
 void clients_refuse(struct clients *clients, int fd)
@@ -164,25 +209,39 @@ void clients_close(struct clients *clients)
     kill(pid, SIGKILL);
 }
 
-void clients_add(struct clients *clients, int fd,
-                 int (*serve)(int fd, const char *who, const void *data), const void *data)
+/* The process that was kept may have been killed meanwhile. */
+static bool hand_over(struct clients *clients, const struct spare_client *client)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        if (!clients->spare && !make_spare(clients))
+            return false;
+        if (spare_send(clients->link, client))
+            return true;
+        forget_spare(clients);
+    }
+    return false;
+}
+
+void clients_add(struct clients *clients, int fd, int keeper)
 {
     struct client *place = find(clients, 0);
     g_autofree char *who = describe(clients, fd);
-    pid_t pid;
+    struct spare_client client = {.fd = fd, .keeper = keeper};
 
     if (!place) {
         g_message("client %s is refused: there are %u", who, GUARD_MAX_CLIENTS);
         clients_refuse(clients, fd);
         return;
     }
-    pid = start(clients, fd, serve, who, data);
-    if (pid < 0) {
+    g_strlcpy(client.who, who, sizeof(client.who));
+    if (!hand_over(clients, &client)) {
         g_message("client %s is refused: no process for it: %s", who, g_strerror(errno));
         clients_refuse(clients, fd);
         return;
     }
-    *place = (struct client){.pid = pid, .fd = fd, .who = g_steal_pointer(&who)};
+    *place = (struct client){.pid = clients->spare, .fd = fd, .who = g_steal_pointer(&who)};
+    forget_spare(clients);
+    clients->spare_at = g_get_monotonic_time() + SPARE_TIME;
 }
 
 nfds_t clients_poll(const struct clients *clients, struct pollfd *fds)
@@ -240,6 +299,9 @@ gint64 clients_next(const struct clients *clients)
 {
     gint64 next = clients->num_left ? g_get_monotonic_time() + RETRY_TIME : -1;
 
+    if (clients->spare_at && next < 0)
+        next = clients->spare_at;
+
     for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
         const struct client *client = &clients->table[i];
 
@@ -271,6 +333,8 @@ void clients_reap(struct clients *clients)
             forget(clients, client, status);
         if (pid == clients->keeper)
             clients->keeper = 0;
+        if (pid == clients->spare)
+            forget_spare(clients);
     }
     children_kill(is_known, clients);
 }

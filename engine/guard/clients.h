@@ -3,6 +3,9 @@
  * The guard's clients. Each is served by a process of its own with its own virglrenderer. If one
  * hangs or crashes, others are not affected, and everything is released with the process.
  *
+ * One process is kept started for the next client, with its render server: that takes as long as
+ * the client's own start. Each process serves one client.
+ *
  * A session's process has a render server below it, and that a render worker. If any of them is
  * left when the session's process has ended, it becomes a child of the guard
  * (PR_SET_CHILD_SUBREAPER), and is killed.
@@ -37,13 +40,29 @@ struct client {
 };
 
 /**
+ * struct session_calls - what a session's process does
+ * @prepare: before it has its client. False: it ends
+ * @serve: returns the process' exit status; it owns the descriptors
+ */
+struct session_calls {
+    bool (*prepare)(void);
+    int (*serve)(int fd, int keeper, const char *who);
+};
+
+/**
  * struct clients
  * @keeper: a child that serves no client, and is left alone; 0: none, or it has ended
+ * @spare, @link: the process for the next client, and the connection to it; 0: there is none
+ * @spare_at: when it is to be made (monotonic); 0: it is there, or a client makes it
  * @left, @num_left: connections of clients that are gone or refused, still to be closed. As long as
  * there are any, no client comes
  */
 struct clients {
+    struct session_calls calls;
     pid_t keeper;
+    pid_t spare;
+    int link;
+    gint64 spare_at;
     struct client table[GUARD_MAX_CLIENTS];
     uint64_t met;
     int left[GUARD_MAX_CLIENTS + 1];
@@ -51,7 +70,10 @@ struct clients {
 };
 
 /* Makes this process the parent of what sessions leave behind. */
-void clients_init(struct clients *clients);
+void clients_init(struct clients *clients, const struct session_calls *calls);
+
+/* Makes the process for the next client when it is time. */
+void clients_prepare(struct clients *clients);
 
 /*
  * Whether a new client can be served, or must be refused. False: there is no place, but one is
@@ -63,12 +85,11 @@ bool clients_ready(const struct clients *clients);
 bool clients_none(const struct clients *clients);
 
 /*
- * Serves a new client on @fd, which it takes, in a process of its own: @serve is called there, and
- * its return value is the process' exit status. If there are too many clients, or no process can be
- * made, the connection is closed.
+ * Serves a new client on @fd, which it takes, in a process of its own. @keeper: of the session, or
+ * -1; the caller keeps it. If there are too many clients, or no process can be made, the connection
+ * is closed.
  */
-void clients_add(struct clients *clients, int fd,
-                 int (*serve)(int fd, const char *who, const void *data), const void *data);
+void clients_add(struct clients *clients, int fd, int keeper);
 
 /* Takes @fd, of a client that is not served. */
 void clients_refuse(struct clients *clients, int fd);

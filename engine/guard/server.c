@@ -54,21 +54,26 @@ void server_setup(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* The life of a session's process; @data: its connection to the keeper, or -1. */
-static int serve(int fd, const char *who, const void *data)
+static struct session session; /* of a session's process */
+
+/* virglrenderer asks nothing of the session before it has a context. */
+static bool prepare(void)
 {
     g_autoptr(GError) error = NULL;
-    struct session session;
 
     close(listening);
     if (keeper.pid)
         close(keeper.control);
+    if (renderer_start(session_fence_done, &session, &error))
+        return true;
+    g_message("no client can be served: %s", error->message);
+    return false;
+}
+
+static int serve(int fd, int keeper_connection, const char *who)
+{
     session_init(&session, fd);
-    session.keeper.connection = *(const int *)data;
-    if (!renderer_start(session_fence_done, &session, &error)) {
-        g_message("client %s is dropped: %s", who, error->message);
-        return EXIT_FAILURE;
-    }
+    session.keeper.connection = keeper_connection;
     if (!session_run(&session)) {
         g_message("client %s, %s, is dropped: %s", who, session.name[0] ? session.name : "?",
                   session.fault);
@@ -94,7 +99,7 @@ static void take_client(struct clients *clients)
         clients_refuse(clients, fd);
         return;
     }
-    clients_add(clients, fd, serve, &connection);
+    clients_add(clients, fd, connection);
     empty_cache_at = 0;
     if (connection >= 0)
         close(connection);
@@ -166,10 +171,11 @@ static int wait_for_work(struct clients *clients, struct pollfd *fds, nfds_t *co
 bool server_run(int fd, GError **error)
 {
     struct pollfd fds[1 + GUARD_MAX_CLIENTS];
+    const struct session_calls calls = {prepare, serve};
     struct clients clients;
 
     listening = fd;
-    clients_init(&clients);
+    clients_init(&clients, &calls);
     if (!start_keeper(&clients, error))
         return false;
     watchdog_setup();
@@ -178,6 +184,7 @@ bool server_run(int fd, GError **error)
         int ready;
 
         clients_close(&clients);
+        clients_prepare(&clients);
         ready = wait_for_work(&clients, fds, &count);
         if (ready < 0 && errno != EINTR) {
             g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "ppoll: %s", g_strerror(errno));

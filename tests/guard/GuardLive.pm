@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes 'sleep', 'time';
 
 our @EXPORT = qw($dir $socket $small start output within ended finish client compute computing rounds goes_on stop below
-    descriptors worker start_guard nothing_left cached);
+    descriptors spare worker start_guard nothing_left cached);
 
 our $dir = File::Temp->newdir;
 our $socket = "$dir/vtest.sock";
@@ -108,16 +108,28 @@ sub stop {
     return finish($job, 5);
 }
 
-# Processes below $pid: pid => command.
+# Processes below $pid: pid => command. Not the one that waits for the next client, nor what is below it.
 sub below {
     my ($pid) = @_;
     my %all;
     for my $child (split ' ', `cat /proc/$pid/task/*/children 2>/dev/null`) {
         open my $file, '<', "/proc/$child/comm" or next;
         chomp(my $name = <$file> // '');
+        next if $name eq 'vgpu-spare';
         %all = (%all, $child => $name, below($child));
     }
     return %all;
+}
+
+# The process that waits for the next client, once its render server runs.
+sub spare {
+    my ($guard) = @_;
+    my $found;
+    within(15, sub {
+        ($found) = grep { `cat /proc/$_/comm 2>/dev/null` eq "vgpu-spare\n" } split ' ', `cat /proc/$guard->{pid}/task/*/children`;
+        return $found && below($found);
+    });
+    return $found;
 }
 
 sub descriptors { return scalar(my @all = glob "/proc/$_[0]/fd/*") }

@@ -134,6 +134,21 @@ is(finish($job, 100), 0, 'the next guard serves the next client');
 kill 'TERM', $guard->{pid};
 is(finish($guard, 10), 0, 'it ends when it is told to');
 
+# A process for the next client is kept started.
+$guard = start_guard();
+my $spare = spare($guard);
+ok($spare, 'a process with a render server waits for the next client');
+$job = computing('first');
+ok({ below($guard->{pid}) }->{$spare // 0}, 'it serves the next one');
+my $next = spare($guard);
+isnt($next, $spare, 'and another one waits');
+kill 'KILL', $next;
+is(finish(compute('second', '--rounds=1', split ' ', $small), 100), 0, 'without that a client is served, too');
+ok(goes_on($job), 'beside the first one');
+stop($job);
+kill 'TERM', $guard->{pid};
+is(finish($guard, 10), 0, 'the guard ends when it is told to');
+
 # With a keeper, as a slice's guard has, though without an arbiter.
 $guard = start_guard('--setenv=VGPU_GOVERNOR=1');
 my $hoard = start('hoard', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-hoard', '--shared', 256);
