@@ -8,9 +8,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* For how long a wait looks before its client sleeps. */
-#define LOOK_US 10
-
 struct sync {
     guint refs; /* of the table's number, waits and fences */
     uint64_t value;
@@ -248,7 +245,6 @@ static bool has_room(struct sync_table *table, uint32_t count, const char **faul
 static bool entries_are_reached(struct sync_table *table, struct sync_entries entries, bool any,
                                 const char **fault)
 {
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     uint32_t reached = 0;
 
     for (uint32_t i = 0; i < entries.count; i++) {
@@ -262,19 +258,6 @@ static bool entries_are_reached(struct sync_table *table, struct sync_entries en
     return reached == entries.count || (any && reached > 0);
 }
 
-/* The same within LOOK_US: short work is done by then, and its client need not sleep. */
-static bool entries_get_reached(struct sync_table *table, struct sync_entries entries, bool any,
-                                uint32_t timeout, const char **fault)
-{
-    gint64 until = g_get_monotonic_time() + (timeout ? LOOK_US : 0);
-
-    do {
-        if (entries_are_reached(table, entries, any, fault))
-            return true;
-    } while (!*fault && g_get_monotonic_time() < until);
-    return false;
-}
-
 /* One for all: a client that reads its byte harms its own waits. */
 static int reached_pipe(struct sync_table *table, const char **fault)
 {
@@ -286,26 +269,25 @@ static int reached_pipe(struct sync_table *table, const char **fault)
         *fault = "there are no pipes left for its waits";
         return -1;
     }
-    if (write(fds[1], "", 1) == 1)
-        table->reached = fds[0];
+    if (write(fds[1], "", 1) < 0) {
+        /* Not in a new pipe. */
+    }
     close(fds[1]);
+    table->reached = fds[0];
     return table->reached;
 }
 
 int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, uint32_t timeout,
               bool *fresh, const char **fault)
 {
-    g_autoptr(GMutexLocker) locker = NULL;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     struct wait *wait;
     int fds[2];
 
     *fresh = false;
-    if (entries_get_reached(table, entries, any, timeout, fault))
+    if (entries_are_reached(table, entries, any, fault))
         return reached_pipe(table, fault);
-    if (*fault)
-        return -1;
-    locker = g_mutex_locker_new(&table->lock);
-    if (!has_room(table, entries.count, fault))
+    if (*fault || !has_room(table, entries.count, fault))
         return -1;
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
         *fault = "there are no pipes left for its waits";
@@ -322,10 +304,7 @@ int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, u
     wait->until = time_after(timeout);
     wait->any = any;
     wait->count = entries.count;
-    if (wake_if_reached(wait))
-        free_wait(table, wait);
-    else
-        g_queue_push_tail(&table->waits, wait);
+    g_queue_push_tail(&table->waits, wait);
     *fresh = true;
     return fds[0];
 }
