@@ -4,21 +4,22 @@
  * their range's table.
  *
  * The engine or its GPU can make that take long, so each vGPU has a worker for it, and a fault only
- * waits. A worker has no signals, which a GPU's driver answers by "come again" for every thread that
- * has one pending. There are three answers:
+ * waits. A worker has no signals: a GPU's driver says "come again" to every thread that has one
+ * pending. There are three answers:
  *
  *   - a page;
  *   - none: there is no mapping, or its fault is SIGBUS;
- *   - again: the fault succeeds without a page (a GPU's driver that is busy or asleep), or there is no
- *     memory at the moment. Nothing is entered, and the page is looked up again after a short pause.
+ *   - again: the fault succeeds without a page (a GPU's driver that is busy, or whose GPU sleeps), or
+ *     there is no memory at the moment. Nothing is entered, and the page is looked up again after a
+ *     short pause.
  *
  * So a blank page never hides memory that the engine has.
  *
- * A fault inside KVM cannot be given up: it returns with a page or an error that stops the VM, and
- * until then the VMM cannot change a memory slot. So the wait has a limit for what is the engine's
- * own fault: the engine counts as lost if it keeps its mmap_lock, or has no answer but "again", for
- * as long as a reset would wait for it. While the GPU's driver is at work there is no limit but that
- * driver's own: a program that waits for a busy GPU on the host waits as long.
+ * A fault inside KVM cannot be given up: it returns with a page, or with an error that stops the VM,
+ * and until then the VMM cannot change a memory slot. So there is a limit for what is the engine's own
+ * fault: it counts as lost if it keeps its mmap_lock, or has no answer but "again", for as long as a
+ * reset would wait for it. While the GPU's driver is at work there is no limit but that driver's own:
+ * a program of the host waits for a busy GPU as long.
  */
 #include <linux/delay.h>
 #include <linux/sched/mm.h>
@@ -105,7 +106,7 @@ static int vgpu_range_look_at(struct vgpu_range *range, u64 offset, unsigned lon
 		return 0;
 	if (shmem)
 		unpin_user_page(pfn_to_page(pfn));
-	return -EAGAIN;
+	return READ_ONCE(*vgpu_range_entry(range, offset)) ? 0 : -EAGAIN;
 }
 
 /*
@@ -131,7 +132,8 @@ static void vgpu_range_look_around(struct vgpu_range *range, u64 offset, unsigne
 	trace_vgpu_window_fault(range->vgpu->minor, offset, found);
 }
 
-static void vgpu_range_look_up(struct vgpu_range *range, u64 offset)
+/* @wait: for the engine's mmap_lock */
+static void vgpu_range_look_up(struct vgpu_range *range, u64 offset, bool wait)
 {
 	unsigned long seq;
 
@@ -140,7 +142,7 @@ static void vgpu_range_look_up(struct vgpu_range *range, u64 offset)
 		return;
 	seq = mmu_interval_read_begin(&range->notifier);
 	/* Nobody kills a worker, but a long wait that could be killed does not count as a hung task. */
-	if (!mmap_read_lock_killable(range->mm)) {
+	if (wait ? !mmap_read_lock_killable(range->mm) : mmap_read_trylock(range->mm)) {
 		vgpu_range_look_around(range, offset, seq);
 		mmap_read_unlock(range->mm);
 	}
@@ -206,7 +208,7 @@ void vgpu_window_look_up_work(struct work_struct *work)
 		kref_get(&range->kref);
 		/* From here on the fault may give up, and @look_up is gone. */
 		mutex_unlock(&vgpu->map_lock);
-		vgpu_range_look_up(range, offset);
+		vgpu_range_look_up(range, offset, true);
 		mutex_lock(&vgpu->map_lock);
 		vgpu_look_ups_done(vgpu);
 		mutex_unlock(&vgpu->map_lock);
@@ -233,6 +235,13 @@ void vgpu_range_await(struct vgpu_range *range, u64 offset)
 	unsigned long patience = msecs_to_jiffies(vgpu_device_patience_ms());
 	struct vgpu_look_up look_up = { .range = range, .offset = offset, .due = jiffies };
 	struct vgpu *vgpu = range->vgpu;
+
+	/* Shared memory is usually to be had at once, and signals do not matter to it. */
+	if (range->kind == VGPU_RANGE_SHMEM) {
+		vgpu_range_look_up(range, offset, false);
+		if (READ_ONCE(*vgpu_range_entry(range, offset)))
+			return;
+	}
 
 	mutex_lock(&vgpu->map_lock);
 	list_add_tail(&look_up.node, &vgpu->window.look_ups);
