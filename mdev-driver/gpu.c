@@ -75,23 +75,29 @@ static bool vgpu_gpu_types_referenced(const struct vgpu_gpu *gpu)
 	return false;
 }
 
+/* How long after its last reference a kobject may still be at work; kernels that test kobjects release them late. */
+#define VGPU_GPU_REST	(IS_ENABLED(CONFIG_DEBUG_KOBJECT_RELEASE) ? 10 * HZ : HZ)
+
 /*
  * mdev's objects are in ours, and the core does not report when the last of them is gone (someone may
- * hold an mdev by its struct device). So the memory, some KiB of each GPU that was shared, stays until
- * the module goes. Even then a kernel that tests kobjects releases them some seconds late.
+ * hold an mdev by its struct device). So what a GPU has in memory, some KiB, stays until another one is
+ * shared a while later, or the module goes.
  */
 static void vgpu_gpus_free_dead(void)
 {
 	struct llist_node *dead = llist_del_all(&dead_gpus);
 	struct vgpu_gpu *gpu, *next;
 
-	llist_for_each_entry(gpu, dead, dead)
-		while (vgpu_gpu_types_referenced(gpu))
-			msleep(20);
-	if (IS_ENABLED(CONFIG_DEBUG_KOBJECT_RELEASE))
-		ssleep(5);
-	llist_for_each_entry_safe(gpu, next, dead, dead)
-		vgpu_gpu_free(gpu);
+	llist_for_each_entry_safe(gpu, next, dead, dead) {
+		bool referenced = vgpu_gpu_types_referenced(gpu);
+
+		if (!referenced && !gpu->unreferenced)
+			gpu->unreferenced = jiffies ?: 1;
+		if (!referenced && time_after(jiffies, gpu->unreferenced + VGPU_GPU_REST))
+			vgpu_gpu_free(gpu);
+		else
+			llist_add(&gpu->dead, &dead_gpus);
+	}
 }
 
 static void vgpu_gpu_release(struct kref *kref)
@@ -281,6 +287,7 @@ static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu
 	ret = vgpu_gpu_name_free(arg->gpu);
 	if (ret)
 		return ret;
+	vgpu_gpus_free_dead();
 	gpu = vgpu_gpu_new(arg, descs);
 	if (!gpu)
 		return -ENOMEM;
@@ -681,5 +688,8 @@ void vgpu_gpus_exit(void)
 	root_device_unregister(vgpu_removed);
 	class_unregister(&vgpu_soft_class);
 	destroy_workqueue(gpu_wq);
-	vgpu_gpus_free_dead();
+	do {
+		msleep(20);
+		vgpu_gpus_free_dead();
+	} while (!llist_empty(&dead_gpus));
 }

@@ -100,6 +100,7 @@ struct vgpu_type {
  * @gone: unbound or unplugged; existing vGPUs were told to go
  * @types, @type_ptrs: must outlive the last reference to any mdev: see gpu.c
  * @dead: nobody uses it any more
+ * @unreferenced: since when (in jiffies) no type is referenced any more; 0: not known yet
  */
 struct vgpu_gpu {
 	struct kref kref;
@@ -120,6 +121,7 @@ struct vgpu_gpu {
 	struct list_head vgpus;
 	struct work_struct unregister_work;
 	struct llist_node dead;
+	unsigned long unreferenced;
 };
 
 /*
