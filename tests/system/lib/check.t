@@ -106,4 +106,44 @@ is(verbs('up'), 2, 'it was tried for two files');
 is($status, 1, 'a build that fails');
 like($last, qr/1 NOT RUN: green\.t/, 'and the file was not run');
 
+# make host on that rig: L1 and its guests answer whatever is asked with this, or not at all.
+put('ssh', <<"SH");
+#!/bin/sh
+cat >/dev/null
+[ -e $dir/here ] || exit 255
+printf '0000:01:00.0 GPU\nIOMMU group 1: 0000:01:00.0\n  x-vgpu-half\nthere\n'
+SH
+put('rig', <<"SH");
+#!/bin/sh
+shift 2
+echo "\$1" >>$dir/verbs
+case \$1 in
+ssh-command) echo $dir/ssh l1 ;;
+up) touch $dir/here ;;
+down) rm -f $dir/here ;;
+esac
+[ ! -e "$dir/status.\$1" ] || exit "\$(cat $dir/status.\$1)"
+SH
+
+unlink glob "$dir/status.*";
+
+sub host {
+    unlink "$dir/verbs";
+    local @ENV{qw(VGPU_RIG RIG_NAME)} = ("$dir/rig", 'none');
+    my $out = qx{cd $top && tests/system/demo host 2>&1};
+    return ($? >> 8, $out);
+}
+($status, $said) = host();
+is($status, 0, 'make host') or diag($said);
+like($said, qr/^ 1  Start the GPU host/, 'says nothing before its steps');
+is(verbs('up') . verbs('build') . verbs('prepare') . verbs('shell'), '1111', 'builds all, starts the host, and opens a shell');
+ok(-e "$dir/here", 'which leaves it up');
+($status) = host();
+is(verbs('up') . verbs('shell'), '01', 'the next one opens another shell in it');
+unlink "$dir/here";
+put('status.build', 1);
+($status, $said) = host();
+is($status, 1, 'a build that fails');
+is(verbs('shell') . (-e "$dir/here" ? 'up' : 'down'), '0down', 'leaves no host');
+
 done_testing();
