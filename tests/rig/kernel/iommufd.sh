@@ -1,19 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs in L1's tree with Debian's kernel, in the kernel's source: builds VFIO's modules anew, with iommufd, and puts them in
-# place of Debian's. The headers say so, too: what is built for the kernel is built for these.
+# iommufd.sh VERSION - runs in L1's tree with Debian's kernel, in the kernel's source: builds VFIO's modules anew, with
+# iommufd, and puts them in place of Debian's. The headers say so, too: what is built for the kernel is built for these. It
+# is called VERSION, so that nothing is taken for what was built for Debian's.
 
 set -eu
 
-version=$(ls /usr/lib/modules)
-headers=/usr/src/linux-headers-$version
-modules=/usr/lib/modules/$version/kernel/drivers
+debian=$(ls /usr/lib/modules)
+headers=/usr/src/linux-headers-$debian
+modules=/usr/lib/modules/$1/kernel/drivers
+mv "/usr/lib/modules/$debian" "/usr/lib/modules/$1"
 
 # unshared FILE: without what else it may be a link of.
 unshared() { cp "$1" "$1.new" && mv "$1.new" "$1"; }
 
-for file in include/generated/autoconf.h include/config/auto.conf Module.symvers; do unshared "$headers/$file"; done
+for file in include/generated/autoconf.h include/generated/utsrelease.h include/config/auto.conf include/config/kernel.release \
+    Module.symvers; do
+    unshared "$headers/$file"
+done
+sed -i "s/$debian/$1/" "$headers/include/generated/utsrelease.h" "$headers/include/config/kernel.release"
 cat >>"$headers/include/generated/autoconf.h" <<'EOT'
 #define CONFIG_IOMMUFD_MODULE 1
 #define CONFIG_IOMMUFD_DRIVER 1
