@@ -116,6 +116,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_log_set_always_fatal(G_LOG_FATAL_MASK);
     g_log_set_default_handler(drop_log, NULL);
-    fixture_test("/many/contexts", 0, test_contexts);
+    fixture_test("/many/contexts", test_contexts);
     return g_test_run();
 }
