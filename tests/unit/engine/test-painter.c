@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include "context.h"
+#include "queue.h"
 #include "resource.h"
 
 #include <string.h>
@@ -195,13 +196,29 @@ static void unref(struct fixture *f, uint32_t id)
                                                     .resource_id = id});
 }
 
+/* It may have to wait until the worker has answered what was sent before. */
+static void make_blob(struct fixture *f)
+{
+    SEND(f, struct virtio_gpu_resource_create_blob cmd = {
+                .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = 1},
+                .resource_id = BLOB,
+                .blob_mem = VIRTIO_GPU_BLOB_MEM_HOST3D,
+                .blob_flags = VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE,
+                .blob_id = 1,
+                .size = WIDTH * HEIGHT * 4});
+    while (fake_virgl.fences->len)
+        fake_virgl_signal(0);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
+    g_assert_nonnull(resource_find(&f->engine, BLOB));
+}
+
 static void make_all(struct fixture *f)
 {
     for (uint32_t id = 1; id <= IMAGES; id++)
         create_image(f, id);
     if (!context_find(&f->engine, 1))
         fixture_create_context(f, 1);
-    fixture_create_blob(f, 1, BLOB, WIDTH * HEIGHT * 4);
+    make_blob(f);
 }
 
 static uint32_t pick(GRand *rand)
