@@ -17,7 +17,7 @@
 #define GOING_TIME (5 * G_TIME_SPAN_SECOND)
 
 /* After a client, so that it has the processor first. */
-#define SPARE_TIME G_TIME_SPAN_SECOND
+#define SPARE_TIME (100 * G_TIME_SPAN_MILLISECOND)
 
 /* Until another try to make a process. */
 #define RETRY_TIME (100 * G_TIME_SPAN_MILLISECOND)
@@ -171,7 +171,7 @@ void clients_prepare(struct clients *clients)
     if (!clients->spare_at || clients->num_left || g_get_monotonic_time() < clients->spare_at)
         return;
     clients->spare_at = 0;
-    if (!clients->spare && find(clients, 0))
+    if (!clients->spare)
         make_spare(clients);
 }
 
