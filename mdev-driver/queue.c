@@ -147,7 +147,7 @@ bool vgpu_queue_take(struct vgpu *vgpu, u32 q, struct vgpu_batch *batch, bool qu
 	return ret == -EAGAIN ? quiet : ret != -EPROTO;
 }
 
-/* Answers a chain that was popped with an error, if it is still in flight. */
+/* Answers a chain that was taken with an error, if it is still in flight. */
 void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token)
 {
 	struct vgpu_inflight **slot = &vgpu->queue[q].inflight[token & (VGPU_VQ_MAX_SIZE - 1)];

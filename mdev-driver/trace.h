@@ -51,7 +51,7 @@ DECLARE_EVENT_CLASS(vgpu_chain,
 		  __entry->token, __entry->ret)
 );
 
-/* The engine polled for a request; ret is 0 if it got one. */
+/* The driver looked for a request; ret is 0 if there was one. */
 DEFINE_EVENT(vgpu_chain, vgpu_pop,
 	TP_PROTO(int minor, u32 queue, u32 token, int ret), TP_ARGS(minor, queue, token, ret));
 

@@ -294,7 +294,7 @@ struct vgpu_screen {
 };
 
 /*
- * struct vgpu_inflight - a chain between pop and push
+ * struct vgpu_inflight - a chain that was taken and not answered
  * @token: 0: no engine here knows of it, because the VM was saved elsewhere
  * @answered: while the VM was stopped, by @response
  * @chain: allocated up to chain.nwrite
@@ -345,7 +345,7 @@ struct vgpu_queue {
  * @body, @body_size: all that is saved, from the moment when the engine has said its part, or an
  * ERR_PTR(); NULL before
  * @engine_state, @engine_size: what was loaded for the engine, or NULL when it has got it; until
- * then it pops nothing
+ * then it gets no request
  * @loaded: the VM has been loaded and has not gone on yet
  */
 struct vgpu_migration {

@@ -149,7 +149,7 @@ enum vgpu_queue_id {
 
 /* struct vgpu_engine_info.state */
 #define VGPU_STATE_OPEN		(1u << 0)	/* a VMM has the device open */
-#define VGPU_STATE_DRIVER_OK	(1u << 1)	/* the guest's driver is up, queues may be popped */
+#define VGPU_STATE_DRIVER_OK	(1u << 1)	/* the guest's driver is up, queues may be looked at */
 #define VGPU_STATE_LOST		(1u << 2)	/* an engine died in this epoch: wait for a reset */
 #define VGPU_STATE_REMOVED	(1u << 3)	/* the GPU or the mdev is going away: exit */
 
@@ -222,12 +222,12 @@ struct vgpu_engine_ready {
 #define VGPU_ENGINE_READY	_IOW(VGPU_IOC_MAGIC, 0x12, struct vgpu_engine_ready)
 
 /* struct vgpu_engine_event.events */
-#define VGPU_EVENT_KICK		(1u << 0)	/* there may be new chains: pop queues in @queues */
+#define VGPU_EVENT_KICK		(1u << 0)	/* there may be new requests in @queues */
 #define VGPU_EVENT_RESET	(1u << 1)	/* release everything, then RESET_DONE(@epoch) */
 #define VGPU_EVENT_CONFIG	(1u << 2)	/* parameters changed: call INFO */
 #define VGPU_EVENT_REMOVED	(1u << 3)	/* the vGPU goes away: exit */
 #define VGPU_EVENT_SAVE		(1u << 4)	/* the VM is stopped and is to be saved: STATE_SAVE */
-#define VGPU_EVENT_LOAD		(1u << 5)	/* the VM was saved elsewhere: STATE_LOAD before anything is popped */
+#define VGPU_EVENT_LOAD		(1u << 5)	/* the VM was saved elsewhere: STATE_LOAD before it gets any request */
 
 /**
  * struct vgpu_engine_event - returned by read() on the engine's file
