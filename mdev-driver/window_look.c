@@ -22,6 +22,7 @@
  * a program of the host waits for a busy GPU as long.
  */
 #include <linux/delay.h>
+#include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
 
 #include "window_range.h"
@@ -132,20 +133,28 @@ static void vgpu_range_look_around(struct vgpu_range *range, u64 offset, unsigne
 	trace_vgpu_window_fault(range->vgpu->minor, offset, found);
 }
 
-/* @wait: for the engine's mmap_lock */
+/*
+ * @wait: for the engine's mmap_lock. What the look-up allocates, page tables for example, is charged to
+ * the engine, whose memory it is: a worker belongs to nobody.
+ */
 static void vgpu_range_look_up(struct vgpu_range *range, u64 offset, bool wait)
 {
+	struct mem_cgroup *memcg, *old;
 	unsigned long seq;
 
 	/* The address space ends, and its notifier says so in a moment. */
 	if (!mmget_not_zero(range->mm))
 		return;
+	memcg = get_mem_cgroup_from_mm(range->mm);
+	old = set_active_memcg(memcg);
 	seq = mmu_interval_read_begin(&range->notifier);
 	/* Nobody kills a worker, but a long wait that could be killed does not count as a hung task. */
 	if (wait ? !mmap_read_lock_killable(range->mm) : mmap_read_trylock(range->mm)) {
 		vgpu_range_look_around(range, offset, seq);
 		mmap_read_unlock(range->mm);
 	}
+	set_active_memcg(old);
+	mem_cgroup_put(memcg);
 	/* If this is the last reference, the address space ends; that is not the look-up's work. */
 	mmput_async(range->mm);
 }
