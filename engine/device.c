@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int control(int fd, unsigned long request, void *arg)
+static int device_control(int fd, unsigned long request, void *arg)
 {
     int ret;
 
@@ -24,10 +24,10 @@ static int control(int fd, unsigned long request, void *arg)
 
 static int device_ioctl(struct vgpu_transport *transport, unsigned long request, void *arg)
 {
-    return control(transport->fd, request, arg);
+    return device_control(transport->fd, request, arg);
 }
 
-static ssize_t read_event(int fd, void *buf, size_t size)
+static ssize_t device_read(int fd, void *buf, size_t size)
 {
     ssize_t n;
 
@@ -74,7 +74,7 @@ static int device_reset_done(struct vgpu_transport *transport, uint64_t epoch)
 
 static int device_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *exchange)
 {
-    const struct device_v1 v1 = {transport->fd, control, read_event};
+    const struct device_v1 v1 = {transport->fd, device_control, device_read};
 
     if (transport->version == 1)
         return device_v1_exchange(&v1, exchange);
