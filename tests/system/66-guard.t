@@ -140,21 +140,18 @@ point('it is stopped: the socket goes with it', sub {
     return;
 });
 
-# The program in the guard's place, and in its render server's, which is started with the first client.
+# The program in the guard's place, and in the place of the render server that is kept for the next client. When it has
+# ended, the guard starts another one.
 sub inside {
-    my ($change, $begin) = @_;
-    return VGPU::Sandbox::inside($unit, $change, sub {
-        start_guard();
-        $begin->() if $begin;
-    }, \&stop_guard);
+    my ($change) = @_;
+    return VGPU::Sandbox::inside($unit, $change, \&start_guard, \&stop_guard);
 }
 
-my $connect = sub { host("(sleep 60 | socat -t 60 - UNIX-CONNECT:$socket) >/dev/null 2>&1 &") };
 my $ready = point('the probe is in place', sub { VGPU::Sandbox::prepare($red, $blue, $uuid) });
 VGPU::Sandbox::report('in the guard\'s place', inside("ExecStart=\nExecStart=$VGPU::Sandbox::probe --guard $gpu"))
     if $ready;
 VGPU::Sandbox::report('as a render worker',
-    inside("BindReadOnlyPaths=$VGPU::Sandbox::probe:$VGPU::Sandbox::server", $connect)) if $ready;
+    inside("BindReadOnlyPaths=$VGPU::Sandbox::probe:$VGPU::Sandbox::server")) if $ready;
 
 point('the VMs have noticed nothing', sub {
     return join "\n", map { computes($_) } $red, $blue;
