@@ -36,11 +36,17 @@ void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
 	vgpu_irq_vector(vgpu, vgpu->regs.vq[q].vector);
 }
 
-/* Under mem.lock: the pin that has failed may have been the reason, and then it is not the guest's fault. */
+/*
+ * Under mem.lock: the pin that has failed may have been the reason, and then it is not the guest's fault. A
+ * later look at the broken queue does not know of that pin.
+ */
 static void vgpu_queue_broken(struct vgpu *vgpu, u32 q)
 {
 	int error = vgpu->mem.pin_error;
 
+	if (vgpu->regs.vq[q].told)
+		return;
+	vgpu->regs.vq[q].told = true;
 	if (error == -ENOMEM)
 		vgpu_log(vgpu, warn, "cannot pin guest memory for queue %u: the VM's limit of locked memory is too low; the guest must reset the device\n", q);
 	else if (error)

@@ -112,6 +112,7 @@ static void get_queue(const u8 *in, struct vgpu_vq *vq)
 	vq->size = size & (SIZE_BROKEN - 1);
 	vq->enabled = size & SIZE_ENABLED;
 	vq->broken = size & SIZE_BROKEN;
+	vq->told = vq->broken;
 	vq->vector = vgpu_get_le16(in + Q_VECTOR);
 	vq->next_avail = vgpu_get_le16(in + Q_NEXT_AVAIL);
 	vq->next_used = vgpu_get_le16(in + Q_NEXT_USED);

@@ -64,7 +64,8 @@ struct vgpu_vq_chain {
  * @desc, @avail, @used: guest addresses, set by the guest's driver before @enabled
  * @size: entries, a power of two up to VGPU_VQ_MAX_SIZE
  * @vector: MSI-X vector or VIRTIO_MSI_NO_VECTOR
- * @broken: the guest broke a rule; only a reset helps
+ * @broken: the guest broke a rule, or its memory is not accessible; only a reset helps
+ * @told: that it is broken has been said: once, with the reason, until it is reset
  * @quiet: the consumer polls again: the guest is not asked to announce the next chain
  * @event_idx, @indirect: negotiated features, set when the driver is up
  * @next_avail, @next_used: progress, free running
@@ -80,6 +81,7 @@ struct vgpu_vq {
 	u16 vector;
 	bool enabled;
 	bool broken;
+	bool told;
 	bool quiet;
 	bool event_idx;
 	bool indirect;
