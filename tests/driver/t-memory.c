@@ -23,7 +23,8 @@
 #define AREA (TESTBED_RAM_IOVA + 4 * MIB)
 
 /* A thread can't be made while the address space is held. */
-#define LATER_MS 800
+/* Until a call that was to begin when an address space is held waits for that. */
+#define IN_CALL_MS 500
 
 static uint8_t *area(Testbed *tb, uint64_t iova)
 {
@@ -358,7 +359,7 @@ static void test_dma_unmap_pieces(void)
 /* Engine and VMM work on it at the same time: the engine never gets a signal. */
 static int call_touch(EngineCtx *ctx, void *arg)
 {
-    volatile uint32_t *word = (volatile uint32_t *)(uintptr_t)*(uint64_t *)arg;
+    volatile uint32_t *word = (volatile uint32_t *)(uintptr_t) * (uint64_t *)arg;
     int64_t end = now_ms() + 300;
     uint32_t sum = 0;
 
@@ -415,7 +416,7 @@ static int call_unpin_later(EngineCtx *ctx, void *arg)
     struct vgpu_mem_unpin unpin = {
         .argsz = sizeof(unpin), .epoch = engine_epoch(ctx), .offset = offset};
 
-    g_usleep(LATER_MS * 1000);
+    held_mm_wait();
     return engine_ioctl(ctx, VGPU_ENGINE_MEM_UNPIN, &unpin);
 }
 
@@ -437,7 +438,8 @@ static void test_killed_while_unpinning(void)
     if (caller == 0)
         _exit(engine_peer_call(tb->engine, call_unpin_later, &offset, sizeof(offset)) != -EPIPE);
     g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
-    g_usleep((LATER_MS + 500) * 1000);
+    held_mm_wait();
+    g_usleep(IN_CALL_MS * 1000);
     kill(tb->engine->pid, SIGKILL);
     pthread_join(holder, NULL);
     g_assert_cmpint(waitpid(caller, &status, 0), ==, caller);
@@ -656,7 +658,8 @@ static int call_pop_again(EngineCtx *ctx, void *arg)
     return engine_pop(ctx, VGPU_QUEUE_CONTROL, engine_epoch(ctx), buf, sizeof(buf), &request);
 }
 
-/* The kernel does not pin such memory. The message says so, once a queue, and does not blame the guest. */
+/* The kernel does not pin such memory. The message says so, once a queue, and does not blame the
+ * guest. */
 static void test_file_on_disk(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_OPEN);

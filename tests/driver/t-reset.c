@@ -125,7 +125,7 @@ static void test_unpins_later(void)
     assert_ok(peer_poke(tb->engine, addr, "\2", 1));
     g_assert_cmpuint(*seen, ==, 2);
     g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
-    g_usleep(300000);
+    held_mm_wait();
     start = now_ms();
     guest_set_status(&tb->guest, 0);
     g_assert_cmpint(now_ms() - start, <, 1500);

@@ -20,6 +20,8 @@
 
 /* On a slow machine, a call that is not blocked takes much less than this. */
 #define AT_ONCE_MS 1500
+/* Until a call that was to begin when an address space is held waits for that. */
+#define IN_CALL_MS 300
 
 /* A call on a thread of its own. */
 typedef struct {
@@ -79,7 +81,7 @@ static void engine_holds_its_mm(Testbed *tb)
 {
     held_mm_need();
     assert_ok(engine_peer_call(tb->engine, call_hold_mm, NULL, 0));
-    g_usleep(300000);
+    held_mm_wait();
 }
 
 static void touch_window(Testbed *tb)
@@ -280,48 +282,50 @@ typedef struct {
     EngineCtx *ctx;
     unsigned long request;
     void *arg;
-    unsigned delay_ms;
+    bool when_held;
 } CallThread;
 
 static void *call_thread(void *data)
 {
     CallThread *call = data;
 
-    g_usleep(call->delay_ms * 1000);
+    if (call->when_held)
+        held_mm_wait();
     engine_ioctl(call->ctx, call->request, call->arg);
     return NULL;
 }
 
-/* On a thread of the engine, which is never joined. */
-static int start_call(EngineCtx *ctx, unsigned long request, void *arg, unsigned delay_ms)
+/* On a thread of the engine, which is never joined. @when_held: not before an address space is
+ * held. */
+static int start_call(EngineCtx *ctx, unsigned long request, void *arg, bool when_held)
 {
     CallThread *call = g_new(CallThread, 1);
     pthread_t thread;
 
-    *call = (CallThread){ctx, request, arg, delay_ms};
+    *call = (CallThread){ctx, request, arg, when_held};
     return pthread_create(&thread, NULL, call_thread, call) ? -EAGAIN : 0;
 }
 
 /* The argument itself is not readable. */
 static int call_endless_argument(EngineCtx *ctx, void *arg)
 {
-    return start_call(ctx, *(unsigned long *)arg, endless_page(), 0);
+    return start_call(ctx, *(unsigned long *)arg, endless_page(), false);
 }
 
 /* An exchange on a thread of the engine that takes a request into @buf. */
-static int start_pop(EngineCtx *ctx, void *buf, unsigned delay_ms)
+static int start_pop(EngineCtx *ctx, void *buf, bool when_held)
 {
     struct vgpu_queue_exchange x =
         exchange_for_pop(VGPU_QUEUE_CONTROL, engine_epoch(ctx), buf, PAGE_BYTES,
                          g_new0(struct vgpu_queue_request, 1));
 
-    return start_call(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, g_memdup2(&x, sizeof(x)), delay_ms);
+    return start_call(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, g_memdup2(&x, sizeof(x)), when_held);
 }
 
 static int call_endless_pop(EngineCtx *ctx, void *arg)
 {
     (void)arg;
-    return start_pop(ctx, endless_page(), 0);
+    return start_pop(ctx, endless_page(), false);
 }
 
 static int call_endless_push(EngineCtx *ctx, void *arg)
@@ -331,7 +335,7 @@ static int call_endless_push(EngineCtx *ctx, void *arg)
         exchange_for_push(engine_epoch(ctx), g_memdup2(&answer, sizeof(answer)));
 
     (void)arg;
-    return start_call(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, g_memdup2(&x, sizeof(x)), 0);
+    return start_call(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, g_memdup2(&x, sizeof(x)), false);
 }
 
 /* Each call of an engine, with memory that makes the driver wait for ever. */
@@ -379,14 +383,13 @@ static void test_engine_buffers(void)
 }
 
 /* Later, because a thread can't be made while the address space is held. */
-#define LATER_MS 800
 
 static int call_publish_later(EngineCtx *ctx, void *arg)
 {
     struct vgpu_window_range *range = g_memdup2(arg, sizeof(*range));
 
     range->epoch = engine_epoch(ctx);
-    return start_call(ctx, VGPU_ENGINE_WINDOW_PUBLISH, range, LATER_MS);
+    return start_call(ctx, VGPU_ENGINE_WINDOW_PUBLISH, range, true);
 }
 
 /* Publishing looks up the engine's address space. */
@@ -400,7 +403,7 @@ static void test_publish(void)
     range.addr = addr;
     assert_ok(engine_peer_call(tb->engine, call_publish_later, &range, sizeof(range)));
     engine_holds_its_mm(tb);
-    g_usleep(LATER_MS * 1000);
+    g_usleep(IN_CALL_MS * 1000);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/window_published_bytes"), ==, 0);
     assert_all_at_once(tb);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/window_published_bytes"), ==, 0);
@@ -417,7 +420,7 @@ static int call_pin_later(EngineCtx *ctx, void *arg)
                                  .epoch = engine_epoch(ctx),
                                  .entries = (uintptr_t)entry,
                                  .nentries = 1};
-    return start_call(ctx, VGPU_ENGINE_MEM_PIN, pin, LATER_MS);
+    return start_call(ctx, VGPU_ENGINE_MEM_PIN, pin, true);
 }
 
 /*
@@ -434,11 +437,13 @@ static void test_pin(void)
     held_mm_need();
     read_status(tb);
     assert_ok(engine_peer_call(tb->engine, call_pin_later, &entry, sizeof(entry)));
-    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
-    g_usleep((LATER_MS + 300) * 1000);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_long_thread, NULL), ==, 0);
+    held_mm_wait();
+    g_usleep(IN_CALL_MS * 1000);
     start = now_ms();
     read_status(tb);
     g_assert_cmpint(now_ms() - start, <, AT_ONCE_MS);
+    held_mm_let_go();
     pthread_join(holder, NULL);
     g_assert_true(
         wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") >= entry.size, GUEST_TIMEOUT_MS));
@@ -447,7 +452,7 @@ static void test_pin(void)
 static int call_pop_later(EngineCtx *ctx, void *arg)
 {
     (void)arg;
-    return start_pop(ctx, g_malloc0(PAGE_BYTES), LATER_MS);
+    return start_pop(ctx, g_malloc0(PAGE_BYTES), true);
 }
 
 static void read_attributes(Testbed *tb)
@@ -476,7 +481,8 @@ static pid_t start_manager(Testbed *tb)
 
     if (pid)
         return pid;
-    g_usleep((LATER_MS + 300) * 1000);
+    held_mm_wait();
+    g_usleep(IN_CALL_MS * 1000);
     assert_at_once(read_state, tb);
     assert_at_once(read_attributes, tb);
     assert_at_once(write_notes, tb);
@@ -508,8 +514,9 @@ static void test_pop(void)
     assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp));
     assert_ok(engine_peer_call(tb->engine, call_pop_later, NULL, 0));
     manager = start_manager(tb);
-    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_long_thread, NULL), ==, 0);
     g_assert_cmpint(waitpid(manager, &status, 0), ==, manager);
+    held_mm_let_go();
     pthread_join(holder, NULL);
     g_assert_cmpint(status, ==, 0);
     g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/requests") == 1, GUEST_TIMEOUT_MS));
@@ -543,11 +550,13 @@ static void test_doorbell(void)
     ring_doorbell(tb);
     before = mdev_attr_u64(tb->uuid, "vgpu/doorbells");
     assert_ok(engine_peer_call(tb->engine, call_pop_later, NULL, 0));
-    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
-    g_usleep((LATER_MS + 300) * 1000);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_long_thread, NULL), ==, 0);
+    held_mm_wait();
+    g_usleep(IN_CALL_MS * 1000);
     start = now_ms();
     ring_doorbell(tb);
     g_assert_cmpint(now_ms() - start, <, AT_ONCE_MS);
+    held_mm_let_go();
     pthread_join(holder, NULL);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/doorbells"), ==, before + 1);
 }

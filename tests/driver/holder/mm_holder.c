@@ -32,6 +32,8 @@ static atomic_t holder_again = ATOMIC_INIT(0);
 static bool holder_sigbus;
 static unsigned int holder_delay_ms;
 static atomic_t holder_count = ATOMIC_INIT(0);
+static atomic_t holder_held = ATOMIC_INIT(0);
+static unsigned int holder_ends;
 
 static void holder_pages_free(struct holder_pages *pages)
 {
@@ -157,6 +159,11 @@ static long holder_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return 0;
 	case HOLDER_COUNT:
 		return atomic_read(&holder_count);
+	case HOLDER_HELD:
+		return atomic_read(&holder_held);
+	case HOLDER_LET_GO:
+		WRITE_ONCE(holder_ends, holder_ends + 1);
+		return 0;
 	default:
 		return -ENOTTY;
 	}
@@ -164,15 +171,17 @@ static long holder_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 static ssize_t holder_write(struct file *file, const char __user *user, size_t count, loff_t *ppos)
 {
-	unsigned int ms;
+	unsigned int ms, ends = READ_ONCE(holder_ends);
 	int ret = kstrtouint_from_user(user, count, 10, &ms);
 
 	if (ret)
 		return ret;
 	if (mmap_write_lock_killable(current->mm))
 		return -EINTR;
-	for (; ms && !fatal_signal_pending(current); ms -= min(ms, 20u))
+	atomic_inc(&holder_held);
+	for (; ms && ends == READ_ONCE(holder_ends) && !fatal_signal_pending(current); ms -= min(ms, 20u))
 		msleep(20);
+	atomic_dec(&holder_held);
 	mmap_write_unlock(current->mm);
 	return count;
 }

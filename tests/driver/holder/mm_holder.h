@@ -29,5 +29,9 @@ struct holder_faults {
 #define HOLDER_FAULTS	_IOW('h', 2, struct holder_faults)
 /* Returns the number of buffers that exist. */
 #define HOLDER_COUNT	_IO('h', 3)
+/* Returns the number of address spaces that are held now. */
+#define HOLDER_HELD	_IO('h', 4)
+/* Ends all holds. */
+#define HOLDER_LET_GO	_IO('h', 5)
 
 #endif /* MM_HOLDER_H */
