@@ -383,12 +383,15 @@ static void test_engine_buffers(void)
 }
 
 /* Later, because a thread can't be made while the address space is held. */
-
 static int call_publish_later(EngineCtx *ctx, void *arg)
 {
     struct vgpu_window_range *range = g_memdup2(arg, sizeof(*range));
 
     range->epoch = engine_epoch(ctx);
+    /* It is the address space of the thread itself, whose faults would wait for the end of the
+     * hold. */
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
+        return -errno;
     return start_call(ctx, VGPU_ENGINE_WINDOW_PUBLISH, range, true);
 }
 
