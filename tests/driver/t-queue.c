@@ -103,25 +103,13 @@ static void test_large_request(void)
     assert_round_trip(tb, 1);
 }
 
-/* Kilobytes that this process, the VMM, has locked. */
-static uint64_t locked_kb(void)
-{
-    g_autofree char *text = NULL;
-    const char *line;
-
-    g_assert_true(g_file_get_contents("/proc/self/status", &text, NULL, NULL));
-    line = strstr(text, "\nVmLck:");
-    g_assert_nonnull(line);
-    return g_ascii_strtoull(line + strlen("\nVmLck:"), NULL, 10);
-}
-
 /* A large request does not cost the rings their pins: the driver keeps 32 pages besides them. */
 static void test_rings_stay_pinned(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
     scattered(tb, 30, 16384, true);
-    g_assert_cmpuint(locked_kb(), >, 32 * PAGE_BYTES / 1024);
+    g_assert_cmpuint(vmm_charged_kb(), >, 32 * PAGE_BYTES / 1024);
 }
 
 /* A full ring of requests at once. */

@@ -25,6 +25,18 @@ bool vmm_by_iommufd(void)
     return way && strcmp(way, "iommufd") == 0;
 }
 
+uint64_t vmm_charged_kb(void)
+{
+    const char *key = vmm_by_iommufd() ? "\nVmPin:" : "\nVmLck:";
+    g_autofree char *text = NULL;
+    const char *line;
+
+    g_assert_true(g_file_get_contents("/proc/self/status", &text, NULL, NULL));
+    line = strstr(text, key);
+    g_assert_nonnull(line);
+    return g_ascii_strtoull(line + strlen(key), NULL, 10);
+}
+
 static int ioas_new(VmmContainer *container)
 {
     struct iommu_ioas_alloc alloc = {.size = sizeof(alloc)};

@@ -41,6 +41,11 @@ typedef struct {
 } VmmDevice;
 
 bool vmm_by_iommufd(void);
+/*
+ * Kilobytes that this process is charged for as the VMM, for pages that devices have pinned: type1
+ * counts them as locked, iommufd as pinned (and, for the limit, by user).
+ */
+uint64_t vmm_charged_kb(void);
 int vmm_container_open(VmmContainer *container);
 void vmm_container_close(VmmContainer *container);
 /* iommufd only: one more address space of the same file, which @first closes. */
