@@ -39,9 +39,9 @@ static void vgpu_parameter_changed(struct vgpu *vgpu)
 static int vgpu_lock_closed(struct vgpu *vgpu, const char *name)
 {
 	/* Not under the lock, for which a VMM's memory may make it wait. */
-	if (!READ_ONCE(vgpu->open)) {
+	if (!vgpu_is_open(vgpu)) {
 		mutex_lock(&vgpu->lock);
-		if (!vgpu->open)
+		if (!vgpu_is_open(vgpu))
 			return 0;
 		mutex_unlock(&vgpu->lock);
 	}
@@ -278,22 +278,25 @@ static DEVICE_ATTR_RW(oversubscribe_bytes);
 /* A change is told afterwards, so what is read in the middle of one is read again. */
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
+	static const char *const engines[VGPU_ENGINE_PHASES] = {
+		[VGPU_ENGINE_IS_NONE] = "none",
+		[VGPU_ENGINE_IS_FAILED] = "failed",
+		[VGPU_ENGINE_IS_STARTING] = "starting",
+	};
 	struct vgpu *vgpu = vgpu_from_dev(dev);
-	const char *engine = "none", *device = "closed";
+	const char *device = "closed";
+	struct vgpu_phase phase;
 
 	spin_lock(&vgpu->state_lock);
-	if (READ_ONCE(vgpu->engine.failed))
-		engine = "failed";
-	else if (vgpu->engine.file)
-		engine = READ_ONCE(vgpu->engine.ready) ? "ready" : "starting";
-	if (READ_ONCE(vgpu->removed))
-		device = "removed";
-	else if (READ_ONCE(vgpu->lost))
-		device = "lost";
-	else if (READ_ONCE(vgpu->open))
-		device = vgpu_regs_driver_ok(&vgpu->regs) ? "running" : "open";
+	phase = vgpu->phase;
 	spin_unlock(&vgpu->state_lock);
-	return sysfs_emit(buf, "device=%s engine=%s\n", device, engine);
+	if (vgpu_is_removed(vgpu))
+		device = "removed";
+	else if (phase.device == VGPU_DEVICE_IS_LOST)
+		device = "lost";
+	else if (phase.device != VGPU_DEVICE_IS_CLOSED)
+		device = vgpu_regs_driver_ok(&vgpu->regs) ? "running" : "open";
+	return sysfs_emit(buf, "device=%s engine=%s\n", device, engines[phase.engine] ?: "ready");
 }
 static DEVICE_ATTR_RO(state);
 

@@ -27,7 +27,7 @@ unsigned int vgpu_device_patience_ms(void)
 static void vgpu_device_uevent(struct vgpu *vgpu)
 {
 	mutex_lock(&vgpu->tell_lock);
-	if (!READ_ONCE(vgpu->removed))
+	if (!vgpu_is_removed(vgpu))
 		kobject_uevent(&vgpu_dev(vgpu)->kobj, KOBJ_CHANGE);
 	mutex_unlock(&vgpu->tell_lock);
 }
@@ -39,7 +39,7 @@ static void vgpu_device_uevent(struct vgpu *vgpu)
  */
 void vgpu_device_tell(struct vgpu *vgpu)
 {
-	if (READ_ONCE(vgpu->removed))
+	if (vgpu_is_removed(vgpu))
 		return;
 	if (__ratelimit(&vgpu->tell_limit))
 		vgpu_device_uevent(vgpu);
@@ -66,9 +66,30 @@ void vgpu_device_set_failure(struct vgpu *vgpu, const char *reason)
 	spin_unlock(&vgpu->state_lock);
 }
 
-/* Ends the epoch. The engine is told to release everything of it; see vgpu_device_begin_reset(). */
-static void vgpu_device_end_epoch(struct vgpu *vgpu)
+/* Nothing else changes the phase. A step that is not in the table is a fault of this driver. */
+void vgpu_device_step(struct vgpu *vgpu, enum vgpu_occasion occasion)
 {
+	struct vgpu_phase next = vgpu->phase;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (WARN_ONCE(!vgpu_phase_step(&next, occasion),
+		      "vGPU: occasion %d must not come in phase %d/%d/%d\n", occasion, next.engine,
+		      next.device, next.vm))
+		return;
+	spin_lock(&vgpu->state_lock);
+	WRITE_ONCE(vgpu->phase.engine, next.engine);
+	WRITE_ONCE(vgpu->phase.device, next.device);
+	WRITE_ONCE(vgpu->phase.vm, next.vm);
+	spin_unlock(&vgpu->state_lock);
+}
+
+/*
+ * Ends the epoch, by a reset or because the VMM closes the device. The engine, if it has been given
+ * something, is told to release it; see vgpu_device_begin_reset().
+ */
+static void vgpu_device_end_epoch(struct vgpu *vgpu, enum vgpu_occasion occasion)
+{
+	enum vgpu_engine_phase engine = vgpu->phase.engine;
 	u64 ended = vgpu->epoch++;
 
 	lockdep_assert_held(&vgpu->lock);
@@ -77,19 +98,11 @@ static void vgpu_device_end_epoch(struct vgpu *vgpu)
 	vgpu_window_unpublish_all(vgpu);
 	vgpu_display_off(vgpu);
 	vgpu_migration_forget(vgpu);
-	vgpu->stopped = false;
-	vgpu->lost = false;
-	if (vgpu->engine.file && vgpu->engine.used) {
-		vgpu->engine.used = false;
-		vgpu->engine.clean = false;
+	vgpu_device_step(vgpu, occasion);
+	if (vgpu->phase.engine != engine) {
 		vgpu->engine.event_epoch = ended;
 		vgpu_engine_event(vgpu, VGPU_EVENT_RESET, 0);
 	}
-}
-
-static bool vgpu_device_let_go(const struct vgpu *vgpu)
-{
-	return !vgpu->engine.file || vgpu->engine.clean;
 }
 
 /*
@@ -98,9 +111,12 @@ static bool vgpu_device_let_go(const struct vgpu *vgpu)
  */
 static bool vgpu_device_settled(const struct vgpu *vgpu)
 {
-	bool wanted = vgpu->reset_wants_engine && !vgpu->removed && !vgpu->engine.failed;
+	enum vgpu_engine_phase engine = vgpu->phase.engine;
 
-	return vgpu_device_let_go(vgpu) && vgpu_mem_released(vgpu) && (!wanted || vgpu->engine.ready);
+	if (vgpu_engine_must_release(engine) || !vgpu_mem_released(vgpu))
+		return false;
+	return vgpu->phase.device != VGPU_DEVICE_IS_REVIVING || vgpu_engine_can_serve(engine) ||
+	       engine == VGPU_ENGINE_IS_FAILED || vgpu_is_removed(vgpu);
 }
 
 static void vgpu_device_end_reset(struct vgpu *vgpu)
@@ -108,9 +124,7 @@ static void vgpu_device_end_reset(struct vgpu *vgpu)
 	vgpu_queue_forget(vgpu);
 	vgpu_regs_reset(&vgpu->regs);
 	vgpu->regs.num_capsets = vgpu->engine.num_capsets;
-	vgpu->lost = false;
-	vgpu->reset_wants_engine = false;
-	WRITE_ONCE(vgpu->resetting, false);
+	vgpu_device_step(vgpu, VGPU_ON_SETTLED);
 	wake_up_all(&vgpu->state_wait);
 }
 
@@ -121,7 +135,7 @@ static void vgpu_device_end_reset(struct vgpu *vgpu)
 void vgpu_device_settle(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&vgpu->lock);
-	if (vgpu->resetting && vgpu_device_settled(vgpu))
+	if (vgpu_is_resetting(vgpu) && vgpu_device_settled(vgpu))
 		vgpu_device_end_reset(vgpu);
 	wake_up_all(&vgpu->state_wait);
 }
@@ -129,7 +143,7 @@ void vgpu_device_settle(struct vgpu *vgpu)
 /* The engine has not let go in time. */
 static void vgpu_device_lose_slow(struct vgpu *vgpu)
 {
-	if (vgpu->open) {
+	if (vgpu_is_open(vgpu)) {
 		vgpu_device_lose(vgpu, "the engine did not release everything in time when the guest reset the device");
 		return;
 	}
@@ -153,9 +167,9 @@ void vgpu_device_reset_work(struct work_struct *work)
 
 	mutex_lock(&vgpu->lock);
 	if (time_after_eq(jiffies, vgpu->reset_end)) {
-		if (!vgpu_device_let_go(vgpu))
+		if (vgpu_engine_must_release(vgpu->phase.engine))
 			vgpu_device_lose_slow(vgpu);
-		if (vgpu->resetting)
+		if (vgpu_is_resetting(vgpu))
 			vgpu_device_end_reset(vgpu);
 	}
 	mutex_unlock(&vgpu->lock);
@@ -178,21 +192,19 @@ static void vgpu_device_limit_reset(struct vgpu *vgpu)
 static void vgpu_device_begin_reset(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&vgpu->lock);
-	vgpu->reset_wants_engine |= vgpu->lost;
-	vgpu_device_end_epoch(vgpu);
-	WRITE_ONCE(vgpu->resetting, true);
+	vgpu_device_end_epoch(vgpu, VGPU_ON_RESET);
 	vgpu_device_settle(vgpu);
-	if (vgpu->resetting)
+	if (vgpu_is_resetting(vgpu))
 		vgpu_device_limit_reset(vgpu);
 }
 
 /* Drops vgpu->lock while waiting. migration.lock may be held, for which only threads of the same VMM wait. */
 static void vgpu_device_wait_reset(struct vgpu *vgpu, unsigned long timeout)
 {
-	if (!vgpu->resetting)
+	if (!vgpu_is_resetting(vgpu))
 		return;
 	mutex_unlock(&vgpu->lock);
-	vgpu_wait_timeout(vgpu->state_wait, !READ_ONCE(vgpu->resetting), TASK_FREEZABLE_UNSAFE, timeout);
+	vgpu_wait_timeout(vgpu->state_wait, !vgpu_is_resetting(vgpu), TASK_FREEZABLE_UNSAFE, timeout);
 	mutex_lock(&vgpu->lock);
 }
 
@@ -224,10 +236,10 @@ static void vgpu_device_guest_reset(struct vgpu *vgpu)
 void vgpu_device_power_off(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&vgpu->lock);
-	vgpu->engine.used |= vgpu->engine.served;
-	vgpu_device_end_epoch(vgpu);
-	vgpu_device_end_reset(vgpu);
-	if (!vgpu_device_let_go(vgpu))
+	vgpu_device_end_epoch(vgpu, VGPU_ON_CLOSE);
+	vgpu_regs_reset(&vgpu->regs);
+	wake_up_all(&vgpu->state_wait);
+	if (vgpu_engine_must_release(vgpu->phase.engine))
 		vgpu_device_limit_reset(vgpu);
 }
 
@@ -237,8 +249,10 @@ int vgpu_device_power_on(struct vgpu *vgpu)
 	int ret = vgpu_display_open(vgpu);
 
 	lockdep_assert_held(&vgpu->lock);
-	if (ret)
+	if (ret) {
+		vgpu_device_step(vgpu, VGPU_ON_CLOSE);
 		return ret;
+	}
 	vgpu_window_open(vgpu);
 	vgpu->window_bytes_open = vgpu->params.window_bytes;
 	vgpu_pci_init(&vgpu->pci, vgpu->window_bytes_open, VGPU_PCI_SUBSYSTEM_ID);
@@ -254,17 +268,31 @@ void vgpu_device_needs_reset(struct vgpu *vgpu)
 		vgpu_irq_config(vgpu);
 }
 
-/* The guest's driver is up. Without an engine it gets errors instead of no answer. */
+/*
+ * The guest's driver is up, or was where the VM was saved. Without an engine it gets errors instead of
+ * no answer.
+ */
+bool vgpu_device_give_engine(struct vgpu *vgpu)
+{
+	bool lost = vgpu_is_lost(vgpu);
+
+	lockdep_assert_held(&vgpu->lock);
+	if (!lost && vgpu_engine_can_serve(vgpu->phase.engine)) {
+		vgpu_device_step(vgpu, VGPU_ON_DRIVER_OK);
+		return true;
+	}
+	if (!lost)
+		vgpu_log(vgpu, warn, "no engine is running; the guest gets errors until it resets the device\n");
+	vgpu_device_step(vgpu, VGPU_ON_DRIVER_ALONE);
+	return false;
+}
+
 static void vgpu_device_driver_ok(struct vgpu *vgpu)
 {
-	if (!vgpu->engine.ready || !vgpu->engine.clean) {
-		vgpu_log(vgpu, warn, "no engine is running; the guest gets errors until it resets the device\n");
-		vgpu->lost = true;
+	if (!vgpu_device_give_engine(vgpu)) {
 		vgpu_device_needs_reset(vgpu);
 		return;
 	}
-	vgpu->engine.used = true;
-	vgpu->engine.served = true;
 	/* It works again. */
 	vgpu_device_set_failure(vgpu, "");
 	vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
@@ -285,7 +313,7 @@ static void vgpu_device_stop(struct vgpu *vgpu)
 /* The guest has enabled it. Requests from before were not looked at, and nothing announces them. */
 static void vgpu_device_go(struct vgpu *vgpu)
 {
-	if (vgpu->lost)
+	if (vgpu_is_lost(vgpu))
 		vgpu_queue_answer_lost(vgpu);
 	else if (vgpu_regs_driver_ok(&vgpu->regs))
 		vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
@@ -329,14 +357,14 @@ bool vgpu_device_doorbell(struct vgpu *vgpu, u64 offset, size_t len)
 {
 	int q = vgpu_regs_doorbell(&vgpu->regs, offset, len);
 
-	if (q < 0 || READ_ONCE(vgpu->resetting))
+	if (q < 0 || vgpu_is_resetting(vgpu))
 		return false;
 	vgpu_engine_kick(vgpu, q);
 	/* vgpu_engine_detach() has the other: either this sees that the engine is lost, or the loss this chain. */
 	smp_mb();
-	if (READ_ONCE(vgpu->lost)) {
+	if (vgpu_is_lost(vgpu)) {
 		mutex_lock(&vgpu->lock);
-		if (vgpu->lost)
+		if (vgpu_is_lost(vgpu))
 			vgpu_queue_answer_lost(vgpu);
 		mutex_unlock(&vgpu->lock);
 	}
@@ -350,7 +378,7 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 	lockdep_assert_held(&vgpu->lock);
 	/* A driver that does not wait for the end of its reset is delayed until then. */
 	vgpu_device_wait_reset(vgpu, msecs_to_jiffies(VGPU_RESET_PATIENCE_MS));
-	if (vgpu->resetting)
+	if (vgpu_is_resetting(vgpu))
 		return;
 
 	effects = vgpu_regs_write(&vgpu->regs, offset, buf, len);
@@ -361,7 +389,7 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 	for (q = 0; q < VGPU_NUM_QUEUES; q++)
 		if (effects & VGPU_EFFECT_KICK(q))
 			vgpu_engine_kick(vgpu, q);
-	if (effects & VGPU_EFFECT_KICKS && vgpu->lost)
+	if (effects & VGPU_EFFECT_KICKS && vgpu_is_lost(vgpu))
 		vgpu_queue_answer_lost(vgpu);
 }
 
@@ -377,22 +405,21 @@ void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)
  */
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 {
-	bool lost = vgpu->open && (vgpu->engine.used || vgpu_regs_driver_ok(&vgpu->regs));
+	bool lost = vgpu_is_open(vgpu) &&
+		    (vgpu->phase.engine == VGPU_ENGINE_IS_BUSY || vgpu_regs_driver_ok(&vgpu->regs));
 
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu->engine.file)
 		return;
 	vgpu_device_set_failure(vgpu, reason);
-	vgpu_engine_detach(vgpu, lost);
+	vgpu_engine_detach(vgpu, lost ? VGPU_ON_ENGINE_LOST : VGPU_ON_ENGINE_LEFT);
 	vgpu_window_keep_system_pages(vgpu);
 	vgpu_mem_release_all(vgpu);
 	vgpu_migration_forget(vgpu);
-	if (vgpu->resetting)
-		vgpu->reset_wants_engine = true;
 	if (lost) {
 		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;
-		if (!vgpu->resetting)
+		if (vgpu_is_lost(vgpu))
 			vgpu_device_needs_reset(vgpu);
 		vgpu_queue_answer_lost(vgpu);
 	}
@@ -404,17 +431,24 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 void vgpu_device_engine_ends(struct vgpu *vgpu, const char *reason)
 {
 	lockdep_assert_held(&vgpu->lock);
-	vgpu_device_lose(vgpu, vgpu->open || vgpu->engine.clean ? reason : "");
+	vgpu_device_lose(vgpu, vgpu->phase.engine == VGPU_ENGINE_IS_LEAVING ? "" : reason);
 }
 
-/* The loss of an engine, where it could not be carried out when it was noticed. */
-void vgpu_device_lost_work(struct work_struct *work)
+/*
+ * What was noticed where vgpu->lock cannot be taken: the engine's address space has ended, or the vGPU
+ * was told to go. Then its window is emptied; the notifiers of window.c have removed the GPU's own
+ * memory from it, when the GPU's driver went away.
+ */
+void vgpu_device_look_work(struct work_struct *work)
 {
-	struct vgpu *vgpu = container_of(work, struct vgpu, lost_work);
+	struct vgpu *vgpu = container_of(work, struct vgpu, look_work);
 
 	mutex_lock(&vgpu->lock);
 	if (vgpu_engine_mm_gone(vgpu->engine.attached))
 		vgpu_device_engine_ends(vgpu, "the engine died");
+	if (vgpu_is_removed(vgpu))
+		vgpu_window_unpublish_all(vgpu);
+	vgpu_device_settle(vgpu);
 	mutex_unlock(&vgpu->lock);
 }
 
@@ -424,36 +458,28 @@ void vgpu_device_answer_work(struct work_struct *work)
 	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, answer_work);
 
 	mutex_lock(&vgpu->lock);
-	if (vgpu->lost && vgpu->open)
+	if (vgpu_is_lost(vgpu))
 		vgpu_queue_answer_lost(vgpu);
 	mutex_unlock(&vgpu->lock);
 }
 
-/*
- * The GPU or the mdev goes away: asks VMM and engine to leave, and refuses to publish from now on.
- * Does not wait; vgpu_device_revoke_work() does the rest.
- */
-void vgpu_device_revoke(struct vgpu *vgpu)
+/* A VMM that waits for an engine in open must not be waited for. */
+void vgpu_device_leave(struct vgpu *vgpu)
 {
-	if (xchg(&vgpu->removed, true))
-		return;
-	WRITE_ONCE(vgpu->leaving, true);
-	vgpu_engine_event(vgpu, VGPU_EVENT_REMOVED, 0);
+	cmpxchg(&vgpu->exit, VGPU_STAYS, VGPU_LEAVES);
 	wake_up_all(&vgpu->state_wait);
-	vgpu_irq_request(vgpu);
-	queue_work(system_unbound_wq, &vgpu->revoke_work);
 }
 
 /*
- * Empties the window. The notifiers of window.c have removed the GPU's own memory from it, when the
- * GPU's driver went away.
+ * The GPU or the mdev goes away: asks VMM and engine to leave, and refuses to publish from now on.
+ * Does not wait; vgpu_device_look_work() does the rest.
  */
-void vgpu_device_revoke_work(struct work_struct *work)
+void vgpu_device_revoke(struct vgpu *vgpu)
 {
-	struct vgpu *vgpu = container_of(work, struct vgpu, revoke_work);
-
-	mutex_lock(&vgpu->lock);
-	vgpu_window_unpublish_all(vgpu);
-	vgpu_device_settle(vgpu);
-	mutex_unlock(&vgpu->lock);
+	if (xchg(&vgpu->exit, VGPU_REMOVED) == VGPU_REMOVED)
+		return;
+	vgpu_engine_event(vgpu, VGPU_EVENT_REMOVED, 0);
+	wake_up_all(&vgpu->state_wait);
+	vgpu_irq_request(vgpu);
+	queue_work(system_unbound_wq, &vgpu->look_work);
 }

@@ -73,10 +73,10 @@ void vgpu_engine_kick(struct vgpu *vgpu, u32 queue)
 
 static bool vgpu_engine_settled(struct vgpu *vgpu)
 {
-	const struct vgpu_engine *engine = &vgpu->engine;
+	enum vgpu_engine_phase engine = READ_ONCE(vgpu->phase.engine);
 
-	return READ_ONCE(vgpu->leaving) || READ_ONCE(engine->failed) ||
-	       (READ_ONCE(engine->ready) && READ_ONCE(engine->clean));
+	return READ_ONCE(vgpu->exit) != VGPU_STAYS || engine == VGPU_ENGINE_IS_FAILED ||
+	       vgpu_engine_can_serve(engine);
 }
 
 /* For a VMM that opens the device. */
@@ -90,9 +90,9 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 				 timeout);
 	if (left < 0)
 		return left;
-	if (READ_ONCE(vgpu->leaving))
+	if (READ_ONCE(vgpu->exit) != VGPU_STAYS)
 		return -ENODEV;
-	if (READ_ONCE(vgpu->engine.failed)) {
+	if (READ_ONCE(vgpu->phase.engine) == VGPU_ENGINE_IS_FAILED) {
 		vgpu_log(vgpu, err, "can't be opened: its engine failed: %s\n", vgpu->failure);
 		return -EIO;
 	}
@@ -104,21 +104,16 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 	return 0;
 }
 
-/* @lost: of a VM that needs it. */
-void vgpu_engine_detach(struct vgpu *vgpu, bool lost)
+/* VGPU_ON_ENGINE_LOST: of a VM that needs it; or VGPU_ON_ENGINE_LEFT. */
+void vgpu_engine_detach(struct vgpu *vgpu, enum vgpu_occasion occasion)
 {
 	struct vgpu_engine *engine = &vgpu->engine;
 
 	lockdep_assert_held(&vgpu->lock);
-	spin_lock(&vgpu->state_lock);
+	vgpu_device_step(vgpu, occasion);
 	WRITE_ONCE(engine->file, NULL);
-	engine->ready = false;
-	vgpu->lost |= lost;
-	spin_unlock(&vgpu->state_lock);
 	/* See vgpu_device_doorbell(). */
 	smp_mb();
-	engine->used = false;
-	engine->served = false;
 	WRITE_ONCE(engine->mm, NULL);
 	vgpu_engine_mm_leave(engine->attached);
 	engine->attached = NULL;
@@ -187,7 +182,7 @@ static __poll_t vgpu_engine_poll(struct file *file, struct poll_table_struct *wa
 		return EPOLLERR;
 	if (READ_ONCE(vgpu->engine.events))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	if (READ_ONCE(vgpu->removed))
+	if (vgpu_is_removed(vgpu))
 		mask |= EPOLLHUP;
 	return mask;
 }
@@ -237,7 +232,7 @@ static int vgpu_engine_release(struct inode *inode, struct file *file)
 	if (vgpu->engine.file == file)
 		vgpu_device_engine_ends(vgpu, "the engine went away");
 	mutex_unlock(&vgpu->lock);
-	flush_work(&vgpu->lost_work);
+	flush_work(&vgpu->look_work);
 	kfree(file->private_data);
 	vfio_put_device(&vgpu->vdev);
 	return 0;
@@ -257,7 +252,6 @@ static const struct file_operations vgpu_engine_fops = {
 void vgpu_engine_init(struct vgpu *vgpu)
 {
 	init_waitqueue_head(&vgpu->engine.wait);
-	vgpu->engine.clean = true;
 	vgpu->minor = -1;
 }
 
@@ -288,7 +282,7 @@ int vgpu_engine_node_add(struct vgpu *vgpu)
 		return PTR_ERR(dev);
 
 	/* The GPU may have gone before its node existed and could be removed. */
-	if (READ_ONCE(vgpu->removed)) {
+	if (vgpu_is_removed(vgpu)) {
 		vgpu_engine_node_remove(vgpu);
 		return -ENODEV;
 	}

@@ -40,7 +40,7 @@ void vgpu_engine_leave(struct file *file)
 
 static bool vgpu_epoch_over(const struct vgpu *vgpu, u64 epoch)
 {
-	return !vgpu->open || vgpu->lost || epoch != vgpu->epoch;
+	return !vgpu_is_open(vgpu) || vgpu_is_lost(vgpu) || epoch != vgpu->epoch;
 }
 
 static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *info)
@@ -53,16 +53,16 @@ static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *in
 	spin_unlock(&vgpu->params_lock);
 
 	info->api_version = VGPU_API_VERSION;
-	info->state = (vgpu->open ? VGPU_STATE_OPEN : 0) |
+	info->state = (vgpu_is_open(vgpu) ? VGPU_STATE_OPEN : 0) |
 		      (vgpu_regs_driver_ok(&vgpu->regs) ? VGPU_STATE_DRIVER_OK : 0) |
-		      (vgpu->lost ? VGPU_STATE_LOST : 0) |
-		      (vgpu->removed ? VGPU_STATE_REMOVED : 0);
+		      (vgpu_is_lost(vgpu) ? VGPU_STATE_LOST : 0) |
+		      (vgpu_is_removed(vgpu) ? VGPU_STATE_REMOVED : 0);
 	info->epoch = vgpu->epoch;
 	info->features = VGPU_FEATURE_STATE;
 	info->num_queues = VGPU_NUM_QUEUES;
 	info->queue_size = VGPU_VQ_MAX_SIZE;
 	info->vram_bytes = params.vram_bytes;
-	info->window_bytes = vgpu->open ? vgpu->window_bytes_open : params.window_bytes;
+	info->window_bytes = vgpu_is_open(vgpu) ? vgpu->window_bytes_open : params.window_bytes;
 	info->weight = params.weight;
 	info->cap = params.cap;
 	info->priority = params.priority;
@@ -89,7 +89,7 @@ static long vgpu_ioctl_engine_info(struct vgpu *vgpu, void __user *user)
 static int vgpu_engine_may_attach(struct vgpu *vgpu, const struct vgpu_engine_file *opened)
 {
 	lockdep_assert_held(&vgpu->lock);
-	if (vgpu->removed)
+	if (vgpu_is_removed(vgpu))
 		return -ENODEV;
 	return vgpu->engine.file || opened->attached ? -EBUSY : 0;
 }
@@ -104,17 +104,12 @@ static void vgpu_engine_attach(struct vgpu *vgpu, struct file *file, struct vgpu
 	engine->attached = attached;
 	spin_lock_irq(&engine->wait.lock);
 	/* A GPU that goes away does not take vgpu->lock: its event may have come just before. */
-	engine->events = READ_ONCE(vgpu->removed) ? VGPU_EVENT_REMOVED : 0;
+	engine->events = vgpu_is_removed(vgpu) ? VGPU_EVENT_REMOVED : 0;
 	engine->kicked = 0;
 	spin_unlock_irq(&engine->wait.lock);
-	engine->used = false;
-	engine->served = false;
-	engine->clean = true;
 	opened->attached = true;
-	spin_lock(&vgpu->state_lock);
-	engine->failed = false;
+	vgpu_device_step(vgpu, VGPU_ON_ATTACH);
 	WRITE_ONCE(engine->file, file);
-	spin_unlock(&vgpu->state_lock);
 	vgpu_device_tell(vgpu);
 }
 
@@ -148,13 +143,13 @@ static long vgpu_ioctl_attach(struct file *file)
 
 static int vgpu_engine_ready(struct vgpu *vgpu, u32 num_capsets, u64 renderer)
 {
-	if (vgpu->engine.ready)
+	if (vgpu->phase.engine != VGPU_ENGINE_IS_STARTING)
 		return -EALREADY;
 	vgpu->engine.num_capsets = num_capsets;
 	vgpu->engine.renderer = renderer;
-	vgpu->engine.ready = true;
+	vgpu_device_step(vgpu, VGPU_ON_READY);
 	/* A guest that has not read it yet may see the new number, another only after a reset. */
-	if (vgpu->open && !vgpu->regs.status)
+	if (vgpu_is_open(vgpu) && !vgpu->regs.status)
 		vgpu->regs.num_capsets = num_capsets;
 	vgpu_device_settle(vgpu);
 	vgpu_device_tell(vgpu);
@@ -194,13 +189,13 @@ static long vgpu_ioctl_reset_done(struct file *file, void __user *user)
 	ret = vgpu_engine_enter(file);
 	if (ret)
 		return ret;
-	if (vgpu->engine.clean || done.epoch != vgpu->engine.event_epoch) {
+	if (!vgpu_engine_must_release(vgpu->phase.engine) || done.epoch != vgpu->engine.event_epoch) {
 		ret = -ESTALE;
-	} else if (!vgpu->open && vgpu->engine.served) {
+	} else if (vgpu->phase.engine == VGPU_ENGINE_IS_LEAVING) {
 		vgpu_device_lose_stayer(vgpu);
 		ret = -ENOTCONN;
 	} else {
-		vgpu->engine.clean = true;
+		vgpu_device_step(vgpu, VGPU_ON_RELEASED);
 		vgpu_device_settle(vgpu);
 	}
 	vgpu_engine_leave(file);
@@ -281,7 +276,7 @@ static long vgpu_ioctl_mem_unpin(struct file *file, void __user *user)
 
 static int vgpu_window_check(const struct vgpu *vgpu, u64 epoch)
 {
-	return vgpu_epoch_over(vgpu, epoch) || vgpu->removed ? -ESTALE : 0;
+	return vgpu_epoch_over(vgpu, epoch) || vgpu_is_removed(vgpu) ? -ESTALE : 0;
 }
 
 static long vgpu_ioctl_publish(struct file *file, const struct vgpu_window_range *arg)
@@ -474,7 +469,7 @@ static long vgpu_ioctl_fail(struct file *file, void __user *user)
 		return ret;
 	vgpu_log(vgpu, err, "its engine gave up: %s\n", fail.reason);
 	vgpu_device_lose(vgpu, fail.reason);
-	vgpu->engine.failed = true;
+	vgpu_device_step(vgpu, VGPU_ON_FAILED);
 	vgpu_device_settle(vgpu);
 	vgpu_device_tell(vgpu);
 	vgpu_engine_leave(file);

@@ -53,7 +53,7 @@ static bool vgpu_exchange_stale(struct vgpu_exchange *x)
 {
 	const struct vgpu *vgpu = vgpu_from_file(x->file);
 
-	if (x->arg.epoch == vgpu->epoch && !vgpu->lost)
+	if (x->arg.epoch == vgpu->epoch && !vgpu_is_lost(vgpu))
 		return false;
 	x->arg.state |= VGPU_EXCHANGE_STALE;
 	return true;

@@ -28,7 +28,7 @@ static void vgpu_engine_mm_release(struct mmu_notifier *notifier, struct mm_stru
 	spin_lock(&attached->lock);
 	WRITE_ONCE(attached->gone, true);
 	if (attached->vgpu)
-		schedule_work(&attached->vgpu->lost_work);
+		queue_work(system_unbound_wq, &attached->vgpu->look_work);
 	spin_unlock(&attached->lock);
 }
 

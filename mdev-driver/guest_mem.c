@@ -379,7 +379,7 @@ static void vgpu_page_copy(struct page *page, size_t offset, void *buf, size_t l
 static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len, bool write)
 {
 	lockdep_assert_held(&vgpu->mem.lock);
-	if (!vgpu->open || iova + len < iova)
+	if (!vgpu_is_open(vgpu) || iova + len < iova)
 		return -EFAULT;
 	while (len) {
 		size_t in_page = offset_in_page(iova);

@@ -36,9 +36,8 @@ int vgpu_object_init(struct vgpu *vgpu)
 	mutex_init(&vgpu->tell_lock);
 	init_waitqueue_head(&vgpu->state_wait);
 	INIT_LIST_HEAD(&vgpu->node);
-	INIT_WORK(&vgpu->lost_work, vgpu_device_lost_work);
+	INIT_WORK(&vgpu->look_work, vgpu_device_look_work);
 	INIT_DELAYED_WORK(&vgpu->answer_work, vgpu_device_answer_work);
-	INIT_WORK(&vgpu->revoke_work, vgpu_device_revoke_work);
 	INIT_DELAYED_WORK(&vgpu->reset_work, vgpu_device_reset_work);
 	INIT_DELAYED_WORK(&vgpu->tell_work, vgpu_device_tell_work);
 	ratelimit_state_init(&vgpu->log_limit, VGPU_LOG_INTERVAL, VGPU_LOG_BURST);
@@ -79,8 +78,7 @@ void vgpu_object_fini(struct vgpu *vgpu)
 {
 	cancel_delayed_work_sync(&vgpu->tell_work);
 	cancel_delayed_work_sync(&vgpu->reset_work);
-	flush_work(&vgpu->revoke_work);
-	flush_work(&vgpu->lost_work);
+	flush_work(&vgpu->look_work);
 	cancel_delayed_work_sync(&vgpu->answer_work);
 	destroy_workqueue(vgpu->work);
 	vgpu_window_fini(vgpu);
@@ -134,13 +132,11 @@ static void vgpu_mdev_remove(struct mdev_device *mdev)
 {
 	struct vgpu *vgpu = dev_get_drvdata(mdev_dev(mdev));
 
-	/* A VMM that waits for an engine in open must not be waited for. */
-	WRITE_ONCE(vgpu->leaving, true);
-	wake_up_all(&vgpu->state_wait);
+	vgpu_device_leave(vgpu);
 	/* Waits until the VMM has closed it, and asks repeatedly. */
 	vfio_unregister_group_dev(&vgpu->vdev);
 	vgpu_device_revoke(vgpu);
-	flush_work(&vgpu->revoke_work);
+	flush_work(&vgpu->look_work);
 	vgpu_engine_node_remove(vgpu);
 	vgpu_gpu_dismiss(vgpu);
 	cancel_delayed_work_sync(&vgpu->tell_work);

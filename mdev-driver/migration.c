@@ -61,7 +61,7 @@ static void vgpu_migration_drop_file(struct vgpu_migration *migration)
 static void vgpu_migration_stop(struct vgpu *vgpu)
 {
 	mutex_lock(&vgpu->lock);
-	vgpu->stopped = true;
+	vgpu_device_step(vgpu, VGPU_ON_STOP);
 	mutex_unlock(&vgpu->lock);
 }
 
@@ -82,21 +82,22 @@ static void vgpu_migration_go_on(struct vgpu *vgpu)
 {
 	struct vgpu_migration *migration = &vgpu->migration;
 	u32 events = VGPU_EVENT_KICK;
+	bool loaded;
 
 	mutex_lock(&vgpu->lock);
-	vgpu->stopped = false;
+	loaded = vgpu->phase.vm == VGPU_VM_IS_LOADED;
+	vgpu_device_step(vgpu, VGPU_ON_GO);
 	if (migration->engine_state)
 		events |= VGPU_EVENT_LOAD;
 	if (vgpu_regs_driver_ok(&vgpu->regs)) {
 		vgpu_queue_deliver(vgpu);
-		if (vgpu->lost)
+		if (vgpu_is_lost(vgpu))
 			vgpu_queue_answer_lost(vgpu);
 		else
 			vgpu_engine_event(vgpu, events, BIT(VGPU_NUM_QUEUES) - 1);
-		if (migration->loaded)
+		if (loaded)
 			vgpu_migration_wake_guest(vgpu);
 	}
-	migration->loaded = false;
 	mutex_unlock(&vgpu->lock);
 }
 
@@ -106,15 +107,15 @@ static void vgpu_migration_go_on(struct vgpu *vgpu)
  * VM first may have copied them already, so the guest must not be told of a transfer that it does not
  * see: it gets errors. Answers that were loaded are of the same time as the memory.
  */
-static bool vgpu_migration_saves_answers(const struct vgpu_migration *migration)
+static bool vgpu_migration_saves_answers(const struct vgpu *vgpu)
 {
-	return migration->state != VFIO_DEVICE_STATE_STOP || migration->loaded;
+	return vgpu->migration.state != VFIO_DEVICE_STATE_STOP || vgpu->phase.vm == VGPU_VM_IS_LOADED;
 }
 
 /* All that follows the header; a buffer of *size bytes. @state: the engine's. */
 static u8 *vgpu_migration_pack(struct vgpu *vgpu, const void *state, size_t state_size, size_t *size)
 {
-	bool answers = vgpu_migration_saves_answers(&vgpu->migration);
+	bool answers = vgpu_migration_saves_answers(vgpu);
 	size_t chains = vgpu_queue_state_size(vgpu, answers);
 	u8 *body, *at;
 
@@ -125,7 +126,7 @@ static u8 *vgpu_migration_pack(struct vgpu *vgpu, const void *state, size_t stat
 	body = kvmalloc(*size, GFP_KERNEL_ACCOUNT);
 	if (!body)
 		return ERR_PTR(-ENOMEM);
-	vgpu_state_put_device(body, &vgpu->pci, &vgpu->regs, vgpu->lost);
+	vgpu_state_put_device(body, &vgpu->pci, &vgpu->regs, vgpu_is_lost(vgpu));
 	at = body + VGPU_STATE_DEVICE_SIZE;
 	vgpu_queue_state_put(vgpu, at, answers);
 	at += chains;
@@ -138,7 +139,7 @@ static u8 *vgpu_migration_pack(struct vgpu *vgpu, const void *state, size_t stat
 /* A reset that waits for the engine ends in bounded time. */
 static int vgpu_migration_wait_reset(struct vgpu *vgpu)
 {
-	long left = vgpu_wait_timeout(vgpu->state_wait, !READ_ONCE(vgpu->resetting), TASK_FREEZABLE_UNSAFE,
+	long left = vgpu_wait_timeout(vgpu->state_wait, !vgpu_is_resetting(vgpu), TASK_FREEZABLE_UNSAFE,
 				      msecs_to_jiffies(vgpu_device_patience_ms()) + HZ);
 
 	return left > 0 ? 0 : left ?: -ETIMEDOUT;
@@ -146,7 +147,7 @@ static int vgpu_migration_wait_reset(struct vgpu *vgpu)
 
 static bool vgpu_migration_engine_said(struct vgpu *vgpu)
 {
-	return READ_ONCE(vgpu->migration.body) || !READ_ONCE(vgpu->engine.used);
+	return READ_ONCE(vgpu->migration.body) || READ_ONCE(vgpu->phase.engine) != VGPU_ENGINE_IS_BUSY;
 }
 
 /*
@@ -160,7 +161,7 @@ static int vgpu_migration_ask_engine(struct vgpu *vgpu)
 	long left;
 
 	mutex_lock(&vgpu->lock);
-	migration->asked = vgpu->engine.used && !migration->engine_state;
+	migration->asked = vgpu->phase.engine == VGPU_ENGINE_IS_BUSY && !migration->engine_state;
 	if (migration->asked)
 		vgpu_engine_event(vgpu, VGPU_EVENT_SAVE, 0);
 	mutex_unlock(&vgpu->lock);
@@ -267,24 +268,16 @@ static int vgpu_migration_unpack(struct vgpu *vgpu, const u8 *in, size_t size)
 	if (chains < 0)
 		return chains;
 	ret = vgpu_migration_unpack_engine(vgpu, in + chains, size - chains);
-	if (!ret)
-		vgpu->lost = lost;
+	if (!ret && lost)
+		vgpu_device_step(vgpu, VGPU_ON_DRIVER_ALONE);
 	return ret;
 }
 
 /* A guest whose driver is up needs an engine. */
 static void vgpu_migration_give_engine(struct vgpu *vgpu)
 {
-	if (!vgpu_regs_driver_ok(&vgpu->regs))
+	if (!vgpu_regs_driver_ok(&vgpu->regs) || vgpu_device_give_engine(vgpu))
 		return;
-	if (!vgpu->lost && vgpu->engine.ready && vgpu->engine.clean) {
-		vgpu->engine.used = true;
-		vgpu->engine.served = true;
-		return;
-	}
-	if (!vgpu->lost)
-		vgpu_log(vgpu, warn, "no engine is running; the guest gets errors until it resets the device\n");
-	vgpu->lost = true;
 	vgpu_regs_needs_reset(&vgpu->regs);
 	vgpu_migration_forget(vgpu);
 }
@@ -297,7 +290,7 @@ static int vgpu_migration_load_here(struct vgpu *vgpu, const u8 *data, size_t si
 
 	lockdep_assert_held(&vgpu->lock);
 	/* The reset has not ended; or another engine has come meanwhile. */
-	if (vgpu->resetting)
+	if (vgpu_is_resetting(vgpu))
 		return -EINTR;
 	if (!vgpu_state_check_header(data, &here))
 		ret = vgpu_migration_unpack(vgpu, data + VGPU_STATE_HEADER_SIZE, size - VGPU_STATE_HEADER_SIZE);
@@ -323,10 +316,10 @@ static int vgpu_migration_load(struct vgpu *vgpu)
 	mutex_lock(&vgpu->lock);
 	vgpu_device_reset(vgpu);
 	vgpu_pci_reset(&vgpu->pci);
-	vgpu->stopped = true;
+	vgpu_device_step(vgpu, VGPU_ON_STOP);
 	ret = vgpu_migration_load_here(vgpu, data, size);
 	if (!ret) {
-		vgpu->migration.loaded = true;
+		vgpu_device_step(vgpu, VGPU_ON_LOAD);
 		vgpu_migration_give_engine(vgpu);
 	}
 	mutex_unlock(&vgpu->lock);
@@ -459,7 +452,6 @@ void vgpu_migration_reset(struct vgpu *vgpu)
 	mutex_lock(&migration->lock);
 	vgpu_migration_drop_file(migration);
 	migration->state = VFIO_DEVICE_STATE_RUNNING;
-	migration->loaded = false;
 	mutex_unlock(&migration->lock);
 }
 
@@ -490,7 +482,7 @@ void *vgpu_migration_engine_loads(struct vgpu *vgpu, u64 room, u64 *size)
 	void *state = migration->engine_state;
 
 	lockdep_assert_held(&vgpu->lock);
-	if (!state || vgpu->stopped)
+	if (!state || vgpu_is_stopped(vgpu))
 		return ERR_PTR(-ENOENT);
 	*size = migration->engine_size;
 	if (room < *size)

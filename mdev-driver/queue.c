@@ -25,7 +25,7 @@ static u32 vgpu_token(struct vgpu_queue *queue, u16 head)
 /* While a reset waits for the engine, the registers are still those of the epoch that is over. */
 static bool vgpu_queue_running(const struct vgpu *vgpu)
 {
-	return !vgpu->resetting && !vgpu->stopped && vgpu_regs_driver_ok(&vgpu->regs) &&
+	return !vgpu_is_resetting(vgpu) && !vgpu_is_stopped(vgpu) && vgpu_regs_driver_ok(&vgpu->regs) &&
 	       vgpu_pci_bus_master(&vgpu->pci);
 }
 
@@ -163,7 +163,7 @@ void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token)
 	if (!*slot || (*slot)->token != token)
 		return;
 	/* The VM has been stopped meanwhile; it gets the error when it goes on. */
-	if (vgpu->stopped) {
+	if (vgpu_is_stopped(vgpu)) {
 		(*slot)->token = 0;
 		return;
 	}
@@ -197,7 +197,7 @@ int vgpu_queue_push(struct vgpu *vgpu, u32 q, u32 token, void **buf, size_t size
 	lockdep_assert_held(&vgpu->lock);
 	if (!inflight || !token || inflight->token != token)
 		return -ENOENT;
-	if (vgpu->stopped)
+	if (vgpu_is_stopped(vgpu))
 		return vgpu_queue_keep_response(inflight, buf, size);
 
 	ret = vgpu_vq_push(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, &inflight->chain, *buf, size,

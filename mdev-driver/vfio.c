@@ -89,11 +89,10 @@ static int vgpu_vfio_power_on(struct vgpu *vgpu)
 	vgpu_gpus_lock();
 	mutex_lock(&vgpu->lock);
 	ret = vgpu_gpu_check_open(vgpu);
-	WRITE_ONCE(vgpu->open, !ret);
-	vgpu_gpus_unlock();
 	if (!ret)
-		ret = vgpu_device_power_on(vgpu);
-	WRITE_ONCE(vgpu->open, !ret);
+		vgpu_device_step(vgpu, VGPU_ON_OPEN);
+	vgpu_gpus_unlock();
+	ret = ret ?: vgpu_device_power_on(vgpu);
 	mutex_unlock(&vgpu->lock);
 	return ret;
 }
@@ -121,13 +120,12 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 	vgpu_device_power_off(vgpu);
 	vgpu_pci_reset(&vgpu->pci);
 	vgpu_display_close(vgpu);
-	WRITE_ONCE(vgpu->open, false);
 	mutex_unlock(&vgpu->lock);
 	/* VFIO takes no pages back from a closed device. */
 	flush_work(&vgpu->mem.release_work);
 	vgpu_dirty_stop(vgpu);
 	vgpu_irq_release_all(vgpu);
-	flush_work(&vgpu->lost_work);
+	flush_work(&vgpu->look_work);
 	cancel_delayed_work_sync(&vgpu->answer_work);
 	vgpu_device_tell(vgpu);
 }

@@ -20,6 +20,10 @@
  * A VMM can make the driver wait for its memory for ever, under vgpu->lock and mem.lock. So vgpu->lock
  * is taken by nobody whom other tenants wait for: readers of sysfs take vgpu->state_lock, and events to
  * udev vgpu->tell_lock. These two and vgpu->params_lock are leaves.
+ *
+ * What a vGPU is in the middle of is vgpu->phase, and how far it is on its way out vgpu->exit. What is
+ * a boolean beside these can be true in each of their phases (migration.asked; a GPU's draining,
+ * registered and gone), or is under another lock (mem.releasing, dirty.on, window.gpu_at_work).
  */
 #ifndef VGPU_PRIVATE_H
 #define VGPU_PRIVATE_H
@@ -42,6 +46,7 @@
 #include "model/edid.h"
 #include "model/migration_data.h"
 #include "model/pci_config.h"
+#include "model/phase.h"
 #include "model/uapi_check.h"
 #include "model/virtio_regs.h"
 #include "model/virtqueue.h"
@@ -254,9 +259,6 @@ struct vgpu_window {
  * @events, @kicked: what read() will return; under wait.lock
  * @event_epoch: the epoch of VGPU_EVENT_RESET
  * @renderer: see struct vgpu_engine_ready
- * @clean: nothing of an earlier epoch is left in the engine
- * @used: the engine has been given something in this epoch
- * @served: or in an earlier one: it has served a VM
  */
 struct vgpu_engine {
 	struct file *file;
@@ -268,11 +270,6 @@ struct vgpu_engine {
 	u64 event_epoch;
 	u32 num_capsets;
 	u64 renderer;
-	bool ready;
-	bool failed;
-	bool clean;
-	bool used;
-	bool served;
 };
 
 /* VFIO's regions after those of PCI. */
@@ -346,7 +343,6 @@ struct vgpu_queue {
  * ERR_PTR(); NULL before
  * @engine_state, @engine_size: what was loaded for the engine, or NULL when it has got it; until
  * then it gets no request
- * @loaded: the VM has been loaded and has not gone on yet
  */
 struct vgpu_migration {
 	struct mutex lock;
@@ -358,7 +354,6 @@ struct vgpu_migration {
 	size_t body_size;
 	void *engine_state;
 	u32 engine_size;
-	bool loaded;
 };
 
 struct vgpu_irq {
@@ -375,26 +370,33 @@ struct vgpu_stats {
 };
 
 /*
+ * How a vGPU goes; only forward, and without a lock.
+ *
+ * LEAVES: it is being removed; no VMM opens it from now on
+ * REMOVED: VMM and engine were told to go
+ */
+enum vgpu_exit {
+	VGPU_STAYS,
+	VGPU_LEAVES,
+	VGPU_REMOVED,
+};
+
+/*
  * struct vgpu - one vGPU: an mdev, a VFIO device, an engine device
  * @lock: device model, queues, engine's life
  * @map_lock: what page faults look up: window ranges, memory objects
  * @irq_lock: eventfds
+ * @phase: changed by vgpu_device_step(), under @lock and @state_lock
+ * @look_work: looks at what has happened without @lock: see vgpu_device_look_work()
+ * @reset_end, @reset_work: until when (in jiffies) a reset may wait, and until when an engine may keep
+ *	what a VM had that has closed the device
  * @epoch: see uapi
- * @lost: the engine died in this epoch; the driver answers with errors
- * @stopped: the VM is, and the driver must leave its memory as it is
- * @leaving: being removed; no VMM opens it from now on
- * @removed: told to go; set without @lock
- * @resetting: a reset waits for the engine, or until guest memory is unpinned
- * @reset_end, @reset_work: until when (in jiffies), and until when an engine may keep what a VM had
- *	that has closed the device
- * @reset_wants_engine: and for a new one
  * @params_lock: params; vram_bytes changes under gpus_lock, too, window_bytes and scanouts only
  *	while closed and under @lock, too
  * @window_bytes_open: latched at open
  * @pop_lock: of requests that are taken: bounce; held while the engine's memory is written
  * @notes, @failure: under @state_lock
- * @state_lock: and for @open, @lost and the engine's state where they change together, beside @lock
- * @tell_lock: of events to udev: none is sent after @removed
+ * @tell_lock: of events to udev: none is sent when it is removed
  * @answer_work, @answer_pause_ms: answers for full rings of a guest that has lost its engine; under @lock
  * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that
  * none drowns another's
@@ -420,16 +422,11 @@ struct vgpu {
 	spinlock_t state_lock;
 	struct mutex tell_lock;
 
-	bool open;
-	bool lost;
-	bool stopped;
-	bool leaving;
-	bool removed;
-	bool resetting;
-	bool reset_wants_engine;
+	struct vgpu_phase phase;
+	enum vgpu_exit exit;
+	struct work_struct look_work;
 	unsigned long reset_end;
 	struct delayed_work reset_work;
-	struct work_struct revoke_work;
 	u64 epoch;
 	u64 window_bytes_open;
 	wait_queue_head_t state_wait;
@@ -447,7 +444,6 @@ struct vgpu {
 	struct vgpu_window window;
 	struct vgpu_screen display;
 	struct vgpu_engine engine;
-	struct work_struct lost_work;
 	struct delayed_work answer_work;
 	unsigned int answer_pause_ms;
 	struct ratelimit_state log_limit;
@@ -472,6 +468,34 @@ static inline struct vgpu *vgpu_from_vdev(struct vfio_device *vdev)
 static inline struct device *vgpu_dev(struct vgpu *vgpu)
 {
 	return mdev_dev(vgpu->mdev);
+}
+
+/* These also without a lock. */
+static inline bool vgpu_is_open(const struct vgpu *vgpu)
+{
+	return READ_ONCE(vgpu->phase.device) != VGPU_DEVICE_IS_CLOSED;
+}
+
+static inline bool vgpu_is_resetting(const struct vgpu *vgpu)
+{
+	enum vgpu_device_phase device = READ_ONCE(vgpu->phase.device);
+
+	return device == VGPU_DEVICE_IS_RESETTING || device == VGPU_DEVICE_IS_REVIVING;
+}
+
+static inline bool vgpu_is_lost(const struct vgpu *vgpu)
+{
+	return READ_ONCE(vgpu->phase.device) == VGPU_DEVICE_IS_LOST;
+}
+
+static inline bool vgpu_is_stopped(const struct vgpu *vgpu)
+{
+	return READ_ONCE(vgpu->phase.vm) != VGPU_VM_RUNS;
+}
+
+static inline bool vgpu_is_removed(const struct vgpu *vgpu)
+{
+	return READ_ONCE(vgpu->exit) == VGPU_REMOVED;
 }
 
 /*
@@ -546,6 +570,7 @@ void vgpu_irq_release_all(struct vgpu *vgpu);
 
 /* device.c: life of the virtual device: registers, reset, loss. Under vgpu->lock unless said. */
 bool vgpu_device_doorbell(struct vgpu *vgpu, u64 offset, size_t len);	/* without the lock */
+void vgpu_device_step(struct vgpu *vgpu, enum vgpu_occasion occasion);
 void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
 void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len);
 void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
@@ -555,14 +580,15 @@ void vgpu_device_reset(struct vgpu *vgpu);
 void vgpu_device_reset_work(struct work_struct *work);
 void vgpu_device_power_off(struct vgpu *vgpu);
 void vgpu_device_settle(struct vgpu *vgpu);
+bool vgpu_device_give_engine(struct vgpu *vgpu);
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
 void vgpu_device_lose_stayer(struct vgpu *vgpu);
 void vgpu_device_engine_ends(struct vgpu *vgpu, const char *reason);
 void vgpu_device_needs_reset(struct vgpu *vgpu);
-void vgpu_device_lost_work(struct work_struct *work);
+void vgpu_device_look_work(struct work_struct *work);
 void vgpu_device_answer_work(struct work_struct *work);
+void vgpu_device_leave(struct vgpu *vgpu);
 void vgpu_device_revoke(struct vgpu *vgpu);
-void vgpu_device_revoke_work(struct work_struct *work);
 void vgpu_device_tell(struct vgpu *vgpu);
 void vgpu_device_tell_work(struct work_struct *work);
 void vgpu_device_tell_over(struct vgpu *vgpu);
@@ -663,7 +689,7 @@ void vgpu_engine_node_remove(struct vgpu *vgpu);
 void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues);
 void vgpu_engine_kick(struct vgpu *vgpu, u32 queue);
 int vgpu_engine_wait_ready(struct vgpu *vgpu);
-void vgpu_engine_detach(struct vgpu *vgpu, bool lost);
+void vgpu_engine_detach(struct vgpu *vgpu, enum vgpu_occasion occasion);
 
 /* anon_inode.c: the address spaces of what a vGPU maps into VMM and engine */
 int vgpu_anon_inodes_new(struct vgpu *vgpu);

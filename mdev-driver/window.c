@@ -82,6 +82,12 @@ static int vgpu_range_insert(struct vgpu *vgpu, struct vgpu_range *range)
 	return 0;
 }
 
+static void vgpu_range_advance(struct vgpu_range *range, enum vgpu_range_phase phase)
+{
+	lockdep_assert_held(&range->vgpu->map_lock);
+	WRITE_ONCE(range->phase, max(range->phase, phase));
+}
+
 static u64 vgpu_range_pieces(const struct vgpu_range *range)
 {
 	u64 last = range->offset + range->size - 1;
@@ -200,7 +206,7 @@ static void vgpu_range_remove(struct vgpu_range *range)
 	struct vgpu *vgpu = range->vgpu;
 
 	mutex_lock(&vgpu->map_lock);
-	WRITE_ONCE(range->dead, true);
+	vgpu_range_advance(range, VGPU_RANGE_DEAD);
 	rb_erase(&range->node, &vgpu->window.ranges);
 	vgpu->window.nranges--;
 	vgpu->window.published_bytes -= range->size;
@@ -210,7 +216,7 @@ static void vgpu_range_remove(struct vgpu_range *range)
 	vgpu_window_zap(vgpu, range->offset, range->size);
 
 	mutex_lock(&vgpu->map_lock);
-	range->zapped = true;
+	vgpu_range_advance(range, VGPU_RANGE_ZAPPED);
 	list_add_tail(&range->reap, &vgpu->window.reaped);
 	mutex_unlock(&vgpu->map_lock);
 	queue_work(vgpu_window_wq, &vgpu->window.reap_work);
@@ -237,8 +243,9 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 	mutex_lock(&vgpu->map_lock);
 	mmu_interval_set_seq(notifier, seq);
 	if (event->event == MMU_NOTIFY_RELEASE)
-		WRITE_ONCE(range->orphan, true);
-	zap = !range->zapped && (!range->orphan || range->kind == VGPU_RANGE_DEVICE);
+		vgpu_range_advance(range, VGPU_RANGE_ORPHAN);
+	zap = range->phase != VGPU_RANGE_ZAPPED &&
+	      (range->phase != VGPU_RANGE_ORPHAN || range->kind == VGPU_RANGE_DEVICE);
 	mutex_unlock(&vgpu->map_lock);
 	if (event->event == MMU_NOTIFY_RELEASE)
 		wake_up_all(&vgpu->window.look_up_wait);
@@ -464,7 +471,7 @@ void vgpu_window_keep_system_pages(struct vgpu *vgpu)
 			continue;
 		}
 		mutex_lock(&vgpu->map_lock);
-		WRITE_ONCE(range->orphan, true);
+		vgpu_range_advance(range, VGPU_RANGE_ORPHAN);
 		mutex_unlock(&vgpu->map_lock);
 	}
 	wake_up_all(&vgpu->window.look_up_wait);

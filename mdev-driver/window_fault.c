@@ -126,7 +126,7 @@ static int vgpu_window_map_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 of
 		ret = -ESTALE;
 	} else if (vgpu_entry_maps(known)) {
 		*result = vgpu_window_insert_around(vmf, range, offset);
-	} else if (range && !range->orphan && !(known & VGPU_ENTRY_NONE)) {
+	} else if (range && range->phase == VGPU_RANGE_PUBLISHED && !(known & VGPU_ENTRY_NONE)) {
 		kref_get(&range->kref);
 		*unknown = range;
 		ret = -EAGAIN;
@@ -222,7 +222,7 @@ static bool vgpu_fault_pmd(const struct vm_fault *vmf, const struct vgpu_range *
 	if (table < vma->vm_start || vma->vm_end - table < PMD_SIZE)
 		return false;
 	*start = ((u64)vmf->pgoff << PAGE_SHIFT) - (vmf->address - table);
-	return range->kind == VGPU_RANGE_DEVICE && !range->orphan &&
+	return range->kind == VGPU_RANGE_DEVICE && range->phase == VGPU_RANGE_PUBLISHED &&
 	       IS_ALIGNED(*start, PMD_SIZE) && *start >= range->offset &&
 	       *start + PMD_SIZE <= range->offset + range->size;
 }

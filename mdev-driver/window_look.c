@@ -81,7 +81,7 @@ static bool vgpu_range_enter(struct vgpu_range *range, u64 offset, unsigned long
 	bool entered;
 
 	mutex_lock(&range->vgpu->map_lock);
-	entered = !range->dead && !*entry && !mmu_interval_read_retry(&range->notifier, seq);
+	entered = range->phase < VGPU_RANGE_DEAD && !*entry && !mmu_interval_read_retry(&range->notifier, seq);
 	if (entered)
 		*entry = found;
 	mutex_unlock(&range->vgpu->map_lock);
@@ -161,8 +161,8 @@ static void vgpu_range_look_up(struct vgpu_range *range, u64 offset, bool wait)
 
 static bool vgpu_look_up_over(const struct vgpu_look_up *look_up)
 {
-	return READ_ONCE(look_up->done) || READ_ONCE(look_up->range->dead) ||
-	       READ_ONCE(look_up->range->orphan);
+	return READ_ONCE(look_up->done) ||
+	       READ_ONCE(look_up->range->phase) != VGPU_RANGE_PUBLISHED;
 }
 
 /* The first that is due, or NULL. @left: some will be. */

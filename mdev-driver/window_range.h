@@ -14,6 +14,18 @@ enum vgpu_range_kind {
 };
 
 /*
+ * ORPHAN: its engine is gone; nothing is looked up any more
+ * DEAD: unpublished
+ * ZAPPED: and out of the guest for good
+ */
+enum vgpu_range_phase {
+	VGPU_RANGE_PUBLISHED,
+	VGPU_RANGE_ORPHAN,
+	VGPU_RANGE_DEAD,
+	VGPU_RANGE_ZAPPED,
+};
+
+/*
  * What a range's table says of a page; 0: nothing yet.
  *
  * PRESENT: the engine has memory there, and its PFN is in the bits above. Shared memory is pinned.
@@ -41,9 +53,7 @@ enum vgpu_range_kind {
  * @table: what is known of its pages, in pieces for each 2 MiB of the window, which are made when
  *	they are needed; entries are under map_lock, and are entered only while the notifier's
  *	sequence has not changed
- * @dead: unpublished; under map_lock
- * @zapped: and out of the guest for good; under map_lock
- * @orphan: its engine is gone; nothing is looked up any more; under map_lock
+ * @phase: only forward, see vgpu_range_advance(); under map_lock
  */
 struct vgpu_range {
 	struct kref kref;
@@ -58,9 +68,7 @@ struct vgpu_range {
 	struct file *file;
 	unsigned long **table;
 	struct mmu_interval_notifier notifier;
-	bool dead;
-	bool zapped;
-	bool orphan;
+	enum vgpu_range_phase phase;
 };
 
 /* The first page of the piece of @range's table that has @offset. */
