@@ -156,50 +156,31 @@ static int vgpu_engine_ready(struct vgpu *vgpu, u32 num_capsets, u64 renderer)
 	return 0;
 }
 
-static long vgpu_ioctl_ready(struct file *file, void __user *user)
+static int vgpu_call_ready(struct vgpu *vgpu, void *arg)
 {
-	struct vgpu_engine_ready ready;
-	int ret;
+	const struct vgpu_engine_ready *ready = arg;
 
-	if (copy_from_user(&ready, user, sizeof(ready)))
-		return -EFAULT;
-	if (ready.argsz < sizeof(ready) || ready.flags || ready.reserved0 ||
-	    memchr_inv(ready.reserved, 0, sizeof(ready.reserved)))
+	if (ready->reserved0 || memchr_inv(ready->reserved, 0, sizeof(ready->reserved)))
 		return -EINVAL;
-	if (!ready.num_capsets || ready.num_capsets > 63)
+	if (!ready->num_capsets || ready->num_capsets > 63)
 		return -EINVAL;
-	ret = vgpu_engine_enter(file);
-	if (ret)
-		return ret;
-	ret = vgpu_engine_ready(vgpu_from_file(file), ready.num_capsets, ready.renderer);
-	vgpu_engine_leave(file);
-	return ret;
+	return vgpu_engine_ready(vgpu, ready->num_capsets, ready->renderer);
 }
 
-static long vgpu_ioctl_reset_done(struct file *file, void __user *user)
+static int vgpu_call_reset_done(struct vgpu *vgpu, void *arg)
 {
-	struct vgpu *vgpu = vgpu_from_file(file);
-	struct vgpu_engine_epoch done;
-	int ret;
+	const struct vgpu_engine_epoch *done = arg;
+	enum vgpu_engine_phase engine = vgpu->phase.engine;
 
-	if (copy_from_user(&done, user, sizeof(done)))
-		return -EFAULT;
-	if (done.argsz < sizeof(done) || done.flags)
-		return -EINVAL;
-	ret = vgpu_engine_enter(file);
-	if (ret)
-		return ret;
-	if (!vgpu_engine_must_release(vgpu->phase.engine) || done.epoch != vgpu->engine.event_epoch) {
-		ret = -ESTALE;
-	} else if (vgpu->phase.engine == VGPU_ENGINE_IS_LEAVING) {
+	if (!vgpu_engine_must_release(engine) || done->epoch != vgpu->engine.event_epoch)
+		return -ESTALE;
+	if (engine == VGPU_ENGINE_IS_LEAVING) {
 		vgpu_device_lose_stayer(vgpu);
-		ret = -ENOTCONN;
-	} else {
-		vgpu_device_step(vgpu, VGPU_ON_RELEASED);
-		vgpu_device_settle(vgpu);
+		return -ENOTCONN;
 	}
-	vgpu_engine_leave(file);
-	return ret;
+	vgpu_device_step(vgpu, VGPU_ON_RELEASED);
+	vgpu_device_settle(vgpu);
+	return 0;
 }
 
 static int vgpu_mem_pin_entries(struct file *file, struct vgpu_mem_pin *pin,
@@ -222,6 +203,22 @@ static int vgpu_mem_pin_entries(struct file *file, struct vgpu_mem_pin *pin,
 	return ret;
 }
 
+static int vgpu_call_mem_pin(struct file *file, void *arg)
+{
+	struct vgpu_mem_pin *pin = arg;
+	struct vgpu_mem_entry *entries;
+	int ret;
+
+	if (pin->reserved || !pin->nentries || pin->nentries > VGPU_MEM_MAX_ENTRIES)
+		return -EINVAL;
+	entries = vmemdup_user(u64_to_user_ptr(pin->entries), (size_t)pin->nentries * sizeof(*entries));
+	if (IS_ERR(entries))
+		return PTR_ERR(entries);
+	ret = vgpu_mem_pin_entries(file, pin, entries);
+	kvfree(entries);
+	return ret;
+}
+
 static int vgpu_mem_unpin_of(struct file *file, u64 epoch, u64 offset)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
@@ -237,41 +234,18 @@ static int vgpu_mem_unpin_of(struct file *file, u64 epoch, u64 offset)
 	return ret;
 }
 
-static long vgpu_ioctl_mem_pin(struct file *file, void __user *user)
+static void vgpu_undo_mem_pin(struct file *file, void *arg)
 {
-	struct vgpu_mem_entry *entries;
-	struct vgpu_mem_pin pin;
-	int ret;
+	const struct vgpu_mem_pin *pin = arg;
 
-	if (copy_from_user(&pin, user, sizeof(pin)))
-		return -EFAULT;
-	if (pin.argsz < sizeof(pin) || pin.flags & ~VGPU_MEM_WRITE || pin.reserved)
-		return -EINVAL;
-	if (!pin.nentries || pin.nentries > VGPU_MEM_MAX_ENTRIES)
-		return -EINVAL;
-	entries = vmemdup_user(u64_to_user_ptr(pin.entries), (size_t)pin.nentries * sizeof(*entries));
-	if (IS_ERR(entries))
-		return PTR_ERR(entries);
-	ret = vgpu_mem_pin_entries(file, &pin, entries);
-	kvfree(entries);
-	if (ret)
-		return ret;
-	if (copy_to_user(user, &pin, sizeof(pin))) {
-		vgpu_mem_unpin_of(file, pin.epoch, pin.offset);
-		return -EFAULT;
-	}
-	return 0;
+	vgpu_mem_unpin_of(file, pin->epoch, pin->offset);
 }
 
-static long vgpu_ioctl_mem_unpin(struct file *file, void __user *user)
+static int vgpu_call_mem_unpin(struct file *file, void *arg)
 {
-	struct vgpu_mem_unpin unpin;
+	const struct vgpu_mem_unpin *unpin = arg;
 
-	if (copy_from_user(&unpin, user, sizeof(unpin)))
-		return -EFAULT;
-	if (unpin.argsz < sizeof(unpin) || unpin.flags)
-		return -EINVAL;
-	return vgpu_mem_unpin_of(file, unpin.epoch, unpin.offset);
+	return vgpu_mem_unpin_of(file, unpin->epoch, unpin->offset);
 }
 
 static int vgpu_window_check(const struct vgpu *vgpu, u64 epoch)
@@ -279,24 +253,25 @@ static int vgpu_window_check(const struct vgpu *vgpu, u64 epoch)
 	return vgpu_epoch_over(vgpu, epoch) || vgpu_is_removed(vgpu) ? -ESTALE : 0;
 }
 
-static long vgpu_ioctl_publish(struct file *file, const struct vgpu_window_range *arg)
+static int vgpu_call_publish(struct file *file, void *arg)
 {
+	const struct vgpu_window_range *what = arg;
 	struct vgpu *vgpu = vgpu_from_file(file);
 	struct vgpu_range *range;
 	int ret = vgpu_engine_enter(file);
 
 	if (ret)
 		return ret;
-	ret = vgpu_window_check(vgpu, arg->epoch);
+	ret = vgpu_window_check(vgpu, what->epoch);
 	vgpu_engine_leave(file);
 	if (ret)
 		return ret;
-	range = vgpu_range_new(vgpu, arg);
+	range = vgpu_range_new(vgpu, what);
 	if (IS_ERR(range))
 		return PTR_ERR(range);
 	ret = vgpu_engine_enter(file);
 	if (!ret) {
-		ret = vgpu_window_check(vgpu, arg->epoch) ?: vgpu_window_publish(vgpu, range);
+		ret = vgpu_window_check(vgpu, what->epoch) ?: vgpu_window_publish(vgpu, range);
 		vgpu_engine_leave(file);
 	}
 	if (ret)
@@ -304,94 +279,38 @@ static long vgpu_ioctl_publish(struct file *file, const struct vgpu_window_range
 	return ret;
 }
 
-static long vgpu_ioctl_unpublish(struct file *file, const struct vgpu_window_range *arg)
+static int vgpu_call_unpublish(struct vgpu *vgpu, void *arg)
 {
-	struct vgpu *vgpu = vgpu_from_file(file);
-	int ret = vgpu_engine_enter(file);
+	const struct vgpu_window_range *range = arg;
 
-	if (ret)
-		return ret;
-	ret = vgpu_window_check(vgpu, arg->epoch) ?: vgpu_window_unpublish(vgpu, arg);
-	vgpu_engine_leave(file);
-	return ret;
+	return vgpu_window_check(vgpu, range->epoch) ?: vgpu_window_unpublish(vgpu, range);
 }
 
-static long vgpu_ioctl_window(struct file *file, void __user *user, bool publish)
+static int vgpu_call_display(struct vgpu *vgpu, void *arg)
 {
-	struct vgpu_window_range range;
+	struct vgpu_display *display = arg;
 
-	if (copy_from_user(&range, user, sizeof(range)))
-		return -EFAULT;
-	if (range.argsz < sizeof(range) || range.flags)
+	if (memchr_inv(display->reserved, 0, sizeof(display->reserved)))
 		return -EINVAL;
-	return publish ? vgpu_ioctl_publish(file, &range) : vgpu_ioctl_unpublish(file, &range);
-}
-
-static int vgpu_engine_display(struct file *file, struct vgpu_display *display)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-	int ret = vgpu_engine_enter(file);
-
-	if (ret)
-		return ret;
-	if (vgpu_display_there(vgpu))
-		vgpu_edid_describe(&vgpu->display.edid, display);
-	else
-		ret = -ENODEV;
-	vgpu_engine_leave(file);
-	return ret;
-}
-
-static long vgpu_ioctl_display(struct file *file, void __user *user)
-{
-	struct vgpu_display *display;
-	long ret;
-
-	display = kzalloc(sizeof(*display), GFP_KERNEL);
-	if (!display)
-		return -ENOMEM;
-	if (copy_from_user(display, user, offsetof(struct vgpu_display, edid)))
-		ret = -EFAULT;
-	else if (display->argsz < sizeof(*display) || display->flags ||
-		 memchr_inv(display->reserved, 0, sizeof(display->reserved)))
-		ret = -EINVAL;
-	else
-		ret = vgpu_engine_display(file, display);
-	if (!ret && copy_to_user(user, display, sizeof(*display)))
-		ret = -EFAULT;
-	kfree(display);
-	return ret;
-}
-
-static long vgpu_ioctl_set_scanout(struct file *file, void __user *user)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-	struct vgpu_scanout scanout;
-	int ret;
-
-	if (copy_from_user(&scanout, user, sizeof(scanout)))
-		return -EFAULT;
-	ret = vgpu_check_scanout(&scanout) ?: vgpu_engine_enter(file);
-	if (ret)
-		return ret;
-	ret = vgpu_epoch_over(vgpu, scanout.epoch) ? -ESTALE :
-						     vgpu_display_set_scanout(vgpu, &scanout);
-	vgpu_engine_leave(file);
-	return ret;
-}
-
-/* Copies an argument of STATE_SAVE and STATE_LOAD. */
-static int vgpu_get_engine_state(struct vgpu_engine_state *arg, void __user *user)
-{
-	if (copy_from_user(arg, user, sizeof(*arg)))
-		return -EFAULT;
-	if (arg->argsz < sizeof(*arg) || arg->flags || memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
-		return -EINVAL;
+	if (!vgpu_display_there(vgpu))
+		return -ENODEV;
+	vgpu_edid_describe(&vgpu->display.edid, display);
 	return 0;
 }
 
+static int vgpu_call_set_scanout(struct vgpu *vgpu, void *arg)
+{
+	const struct vgpu_scanout *scanout = arg;
+	int ret = vgpu_check_scanout(scanout);
+
+	if (ret)
+		return ret;
+	return vgpu_epoch_over(vgpu, scanout->epoch) ? -ESTALE : vgpu_display_set_scanout(vgpu, scanout);
+}
+
 /* EAGAIN: @state is wanted. @error: the engine has one that cannot be taken. */
-static int vgpu_state_saved(struct file *file, const struct vgpu_engine_state *arg, const void *state, int error)
+static int vgpu_state_saved(struct file *file, const struct vgpu_engine_state *arg,
+			    const void *state, int error)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
 	int ret = vgpu_engine_enter(file);
@@ -408,110 +327,138 @@ static int vgpu_state_saved(struct file *file, const struct vgpu_engine_state *a
 	return ret;
 }
 
-static long vgpu_ioctl_state_save(struct file *file, void __user *user)
+static int vgpu_call_state_save(struct file *file, void *arg)
 {
-	struct vgpu_engine_state arg;
-	void *state = NULL;
-	int ret = vgpu_get_engine_state(&arg, user);
+	const struct vgpu_engine_state *save = arg;
+	void *state;
+	int ret;
 
-	if (!ret)
-		ret = vgpu_state_saved(file, &arg, NULL, 0);
+	if (memchr_inv(save->reserved, 0, sizeof(save->reserved)))
+		return -EINVAL;
+	ret = vgpu_state_saved(file, save, NULL, 0);
 	/* It was asked for it, so that memory is needed. */
 	if (ret != -EAGAIN)
 		return ret;
-	if (arg.size > VGPU_STATE_MAX)
-		return vgpu_state_saved(file, &arg, NULL, -EMSGSIZE) ?: -EMSGSIZE;
-	state = kvmalloc(max_t(u64, arg.size, 1), GFP_KERNEL_ACCOUNT);
+	if (save->size > VGPU_STATE_MAX)
+		return vgpu_state_saved(file, save, NULL, -EMSGSIZE) ?: -EMSGSIZE;
+	state = kvmalloc(max_t(u64, save->size, 1), GFP_KERNEL_ACCOUNT);
 	if (!state)
-		return vgpu_state_saved(file, &arg, NULL, -ENOMEM) ?: -ENOMEM;
-	ret = copy_from_user(state, u64_to_user_ptr(arg.buf), arg.size) ? -EFAULT : vgpu_state_saved(file, &arg, state, 0);
+		return vgpu_state_saved(file, save, NULL, -ENOMEM) ?: -ENOMEM;
+	if (copy_from_user(state, u64_to_user_ptr(save->buf), save->size))
+		ret = -EFAULT;
+	else
+		ret = vgpu_state_saved(file, save, state, 0);
 	kvfree(state);
 	return ret;
 }
 
-static long vgpu_ioctl_state_load(struct file *file, void __user *user)
+static int vgpu_call_state_load(struct file *file, void *arg)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
-	struct vgpu_engine_state arg;
-	void *state = NULL;
-	long ret = vgpu_get_engine_state(&arg, user);
-
-	ret = ret ?: vgpu_engine_enter(file);
-	if (ret)
-		return ret;
-	if (vgpu_epoch_over(vgpu, arg.epoch))
-		ret = -ESTALE;
-	else
-		state = vgpu_migration_engine_loads(vgpu, arg.size, &arg.size);
-	vgpu_engine_leave(file);
-	ret = ret ?: PTR_ERR_OR_ZERO(state);
-	if (!ret && copy_to_user(u64_to_user_ptr(arg.buf), state, arg.size))
-		ret = -EFAULT;
-	if (!IS_ERR(state))
-		kvfree(state);
-	if ((!ret || ret == -EMSGSIZE) && copy_to_user(user, &arg, sizeof(arg)))
-		ret = -EFAULT;
-	return ret;
-}
-
-static long vgpu_ioctl_fail(struct file *file, void __user *user)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-	struct vgpu_engine_fail fail;
+	struct vgpu_engine_state *load = arg;
+	void *state = ERR_PTR(-ESTALE);
 	int ret;
 
-	if (copy_from_user(&fail, user, sizeof(fail)))
-		return -EFAULT;
-	if (fail.argsz < sizeof(fail) || fail.flags || !vgpu_text_ok(fail.reason, sizeof(fail.reason)))
+	if (memchr_inv(load->reserved, 0, sizeof(load->reserved)))
 		return -EINVAL;
 	ret = vgpu_engine_enter(file);
 	if (ret)
 		return ret;
-	vgpu_log(vgpu, err, "its engine gave up: %s\n", fail.reason);
-	vgpu_device_lose(vgpu, fail.reason);
+	if (!vgpu_epoch_over(vgpu, load->epoch))
+		state = vgpu_migration_engine_loads(vgpu, load->size, &load->size);
+	vgpu_engine_leave(file);
+	if (IS_ERR(state))
+		return PTR_ERR(state);
+	ret = copy_to_user(u64_to_user_ptr(load->buf), state, load->size) ? -EFAULT : 0;
+	kvfree(state);
+	return ret;
+}
+
+static int vgpu_call_fail(struct vgpu *vgpu, void *arg)
+{
+	const struct vgpu_engine_fail *fail = arg;
+
+	if (!vgpu_text_ok(fail->reason, sizeof(fail->reason)))
+		return -EINVAL;
+	vgpu_log(vgpu, err, "its engine gave up: %s\n", fail->reason);
+	vgpu_device_lose(vgpu, fail->reason);
 	vgpu_device_step(vgpu, VGPU_ON_FAILED);
 	vgpu_device_settle(vgpu);
 	vgpu_device_tell(vgpu);
-	vgpu_engine_leave(file);
 	return 0;
 }
 
-/* Calls of the attached engine. */
-static long vgpu_engine_call(struct file *file, unsigned int cmd, void __user *user)
+/*
+ * struct vgpu_engine_call - a call of the attached engine
+ * @flags: that its argument may have
+ * @locked: does it, under vgpu->lock; the argument is a copy
+ * @unlocked: takes that itself, because it waits for what an engine can delay
+ * @undo: if the engine cannot be given the result
+ */
+struct vgpu_engine_call {
+	unsigned int cmd;
+	u32 flags;
+	int (*locked)(struct vgpu *vgpu, void *arg);
+	int (*unlocked)(struct file *file, void *arg);
+	void (*undo)(struct file *file, void *arg);
+};
+
+static const struct vgpu_engine_call vgpu_engine_calls[] = {
+	{ .cmd = VGPU_ENGINE_READY, .locked = vgpu_call_ready },
+	{ .cmd = VGPU_ENGINE_RESET_DONE, .locked = vgpu_call_reset_done },
+	{ .cmd = VGPU_ENGINE_MEM_PIN, .flags = VGPU_MEM_WRITE, .unlocked = vgpu_call_mem_pin,
+	  .undo = vgpu_undo_mem_pin },
+	{ .cmd = VGPU_ENGINE_MEM_UNPIN, .unlocked = vgpu_call_mem_unpin },
+	{ .cmd = VGPU_ENGINE_WINDOW_PUBLISH, .unlocked = vgpu_call_publish },
+	{ .cmd = VGPU_ENGINE_WINDOW_UNPUBLISH, .locked = vgpu_call_unpublish },
+	{ .cmd = VGPU_ENGINE_FAIL, .locked = vgpu_call_fail },
+	{ .cmd = VGPU_ENGINE_DISPLAY, .locked = vgpu_call_display },
+	{ .cmd = VGPU_ENGINE_SET_SCANOUT, .locked = vgpu_call_set_scanout },
+	{ .cmd = VGPU_ENGINE_STATE_SAVE, .unlocked = vgpu_call_state_save },
+	{ .cmd = VGPU_ENGINE_STATE_LOAD, .unlocked = vgpu_call_state_load },
+};
+
+static int vgpu_engine_do(struct file *file, const struct vgpu_engine_call *call, void *arg)
 {
-	switch (cmd) {
-	case VGPU_ENGINE_READY:
-		return vgpu_ioctl_ready(file, user);
-	case VGPU_ENGINE_RESET_DONE:
-		return vgpu_ioctl_reset_done(file, user);
-	case VGPU_ENGINE_QUEUE_EXCHANGE:
-		return vgpu_ioctl_exchange(file, user);
-	case VGPU_ENGINE_MEM_PIN:
-		return vgpu_ioctl_mem_pin(file, user);
-	case VGPU_ENGINE_MEM_UNPIN:
-		return vgpu_ioctl_mem_unpin(file, user);
-	case VGPU_ENGINE_WINDOW_PUBLISH:
-		return vgpu_ioctl_window(file, user, true);
-	case VGPU_ENGINE_WINDOW_UNPUBLISH:
-		return vgpu_ioctl_window(file, user, false);
-	case VGPU_ENGINE_FAIL:
-		return vgpu_ioctl_fail(file, user);
-	case VGPU_ENGINE_DISPLAY:
-		return vgpu_ioctl_display(file, user);
-	case VGPU_ENGINE_SET_SCANOUT:
-		return vgpu_ioctl_set_scanout(file, user);
-	case VGPU_ENGINE_STATE_SAVE:
-		return vgpu_ioctl_state_save(file, user);
-	case VGPU_ENGINE_STATE_LOAD:
-		return vgpu_ioctl_state_load(file, user);
-	default:
-		return -ENOTTY;
+	int ret;
+
+	if (call->unlocked)
+		return call->unlocked(file, arg);
+	ret = vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	ret = call->locked(vgpu_from_file(file), arg);
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+/* Copies the argument, which begins with argsz and flags, and back what the engine is to get. */
+static long vgpu_engine_serve(struct file *file, const struct vgpu_engine_call *call,
+			      void __user *user)
+{
+	bool returns = _IOC_DIR(call->cmd) & _IOC_READ;
+	size_t size = _IOC_SIZE(call->cmd);
+	u32 *arg = memdup_user(user, size);
+	int ret = -EINVAL;
+
+	if (IS_ERR(arg))
+		return PTR_ERR(arg);
+	if (arg[0] >= size && !(arg[1] & ~call->flags))
+		ret = vgpu_engine_do(file, call, arg);
+	/* EMSGSIZE has the size that it should be. */
+	if (returns && (!ret || ret == -EMSGSIZE) && copy_to_user(user, arg, size)) {
+		if (call->undo)
+			call->undo(file, arg);
+		ret = -EFAULT;
 	}
+	kfree(arg);
+	return ret;
 }
 
 long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
+	unsigned int i;
 	int ret;
 
 	if (cmd == VGPU_ENGINE_INFO)
@@ -523,5 +470,12 @@ long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	 * it has copied it.
 	 */
 	ret = vgpu_engine_check(file);
-	return ret ?: vgpu_engine_call(file, cmd, user);
+	if (ret)
+		return ret;
+	if (cmd == VGPU_ENGINE_QUEUE_EXCHANGE)
+		return vgpu_ioctl_exchange(file, user);
+	for (i = 0; i < ARRAY_SIZE(vgpu_engine_calls); i++)
+		if (vgpu_engine_calls[i].cmd == cmd)
+			return vgpu_engine_serve(file, &vgpu_engine_calls[i], user);
+	return -ENOTTY;
 }

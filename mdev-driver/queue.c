@@ -57,10 +57,14 @@ static void vgpu_queue_broken(struct vgpu *vgpu, u32 q)
 	vgpu_device_needs_reset(vgpu);
 }
 
+#define vgpu_for_each_inflight(vgpu, q, i, inflight)				\
+	for ((q) = 0; (q) < VGPU_NUM_QUEUES; (q)++)				\
+		for ((i) = 0; (i) < VGPU_VQ_MAX_SIZE; (i)++)			\
+			if (((inflight) = (vgpu)->queue[q].inflight[i]))
+
 static void vgpu_inflight_free(struct vgpu_inflight *inflight)
 {
-	if (inflight)
-		kvfree(inflight->response);
+	kvfree(inflight->response);
 	kfree(inflight);
 }
 
@@ -216,13 +220,12 @@ int vgpu_queue_push(struct vgpu *vgpu, u32 q, u32 token, void **buf, size_t size
 
 void vgpu_queue_forget(struct vgpu *vgpu)
 {
+	struct vgpu_inflight *inflight;
 	unsigned int q, i;
 
-	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
-		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
-			vgpu_inflight_free(vgpu->queue[q].inflight[i]);
-			vgpu->queue[q].inflight[i] = NULL;
-		}
+	vgpu_for_each_inflight(vgpu, q, i, inflight) {
+		vgpu->queue[q].inflight[i] = NULL;
+		vgpu_inflight_free(inflight);
 	}
 }
 
@@ -257,6 +260,7 @@ static void vgpu_queue_answer_later(struct vgpu *vgpu)
 /* Answers all chains with an error: first those in flight, then the available ones. */
 void vgpu_queue_answer_lost(struct vgpu *vgpu)
 {
+	struct vgpu_inflight *inflight;
 	bool more = false;
 	unsigned int q, i;
 
@@ -264,18 +268,13 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu)
 	if (!vgpu_queue_running(vgpu))
 		return;
 	vgpu_mem_begin(vgpu);
-	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
-		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
-			struct vgpu_inflight *inflight = vgpu->queue[q].inflight[i];
-
-			if (!inflight)
-				continue;
-			vgpu->queue[q].inflight[i] = NULL;
-			vgpu_queue_answer(vgpu, q, &inflight->chain);
-			vgpu_inflight_free(inflight);
-		}
-		more |= vgpu_queue_drain(vgpu, q);
+	vgpu_for_each_inflight(vgpu, q, i, inflight) {
+		vgpu->queue[q].inflight[i] = NULL;
+		vgpu_queue_answer(vgpu, q, &inflight->chain);
+		vgpu_inflight_free(inflight);
 	}
+	for (q = 0; q < VGPU_NUM_QUEUES; q++)
+		more |= vgpu_queue_drain(vgpu, q);
 	vgpu_mem_end(vgpu);
 	if (more)
 		vgpu_queue_answer_later(vgpu);
@@ -299,30 +298,22 @@ static void vgpu_queue_deliver_one(struct vgpu *vgpu, u32 q, struct vgpu_infligh
 /* The VM goes on: it gets the answers of the meantime, and errors for what no engine here knows of. */
 void vgpu_queue_deliver(struct vgpu *vgpu)
 {
+	struct vgpu_inflight *inflight;
 	unsigned int q, i;
 
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu_queue_running(vgpu))
 		return;
 	vgpu_mem_begin(vgpu);
-	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
-		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
-			struct vgpu_inflight *inflight = vgpu->queue[q].inflight[i];
-
-			if (!inflight || (inflight->token && !inflight->answered))
-				continue;
-			vgpu->queue[q].inflight[i] = NULL;
-			vgpu_queue_deliver_one(vgpu, q, inflight);
-			vgpu_inflight_free(inflight);
-		}
+	vgpu_for_each_inflight(vgpu, q, i, inflight) {
+		if (inflight->token && !inflight->answered)
+			continue;
+		vgpu->queue[q].inflight[i] = NULL;
+		vgpu_queue_deliver_one(vgpu, q, inflight);
+		vgpu_inflight_free(inflight);
 	}
 	vgpu_mem_end(vgpu);
 }
-
-#define vgpu_for_each_inflight(vgpu, q, i, inflight)				\
-	for ((q) = 0; (q) < VGPU_NUM_QUEUES; (q)++)				\
-		for ((i) = 0; (i) < VGPU_VQ_MAX_SIZE; (i)++)			\
-			if (((inflight) = (vgpu)->queue[q].inflight[i]))
 
 /*
  * What is in flight, as in model/migration_data.h: the number, then each. @answers: with the answers of the time since

@@ -188,10 +188,9 @@ static size_t vgpu_region_chunk(const struct vgpu *vgpu, u64 pos, size_t count, 
 	return chunk;
 }
 
-static ssize_t vgpu_vfio_read(struct vfio_device *vdev, char __user *user, size_t count,
-			      loff_t *ppos)
+static ssize_t vgpu_vfio_access(struct vgpu *vgpu, char __user *user, size_t count, loff_t *ppos,
+				bool write)
 {
-	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 	size_t done = 0, chunk;
 	u8 buf[VGPU_ACCESS_MAX];
 	u32 index;
@@ -201,8 +200,13 @@ static ssize_t vgpu_vfio_read(struct vfio_device *vdev, char __user *user, size_
 		chunk = vgpu_region_chunk(vgpu, *ppos, count - done, &index);
 		if (!chunk)
 			break;
-		vgpu_region_read(vgpu, index, *ppos & VGPU_REGION_MASK, buf, chunk);
-		if (copy_to_user(user + done, buf, chunk))
+		if (write && copy_from_user(buf, user + done, chunk))
+			return -EFAULT;
+		if (write)
+			vgpu_region_write(vgpu, index, *ppos & VGPU_REGION_MASK, buf, chunk);
+		else
+			vgpu_region_read(vgpu, index, *ppos & VGPU_REGION_MASK, buf, chunk);
+		if (!write && copy_to_user(user + done, buf, chunk))
 			return -EFAULT;
 		done += chunk;
 		*ppos += chunk;
@@ -210,26 +214,16 @@ static ssize_t vgpu_vfio_read(struct vfio_device *vdev, char __user *user, size_
 	return done ?: (count ? (fatal_signal_pending(current) ? -EINTR : -EINVAL) : 0);
 }
 
+static ssize_t vgpu_vfio_read(struct vfio_device *vdev, char __user *user, size_t count,
+			      loff_t *ppos)
+{
+	return vgpu_vfio_access(vgpu_from_vdev(vdev), user, count, ppos, false);
+}
+
 static ssize_t vgpu_vfio_write(struct vfio_device *vdev, const char __user *user, size_t count,
 			       loff_t *ppos)
 {
-	struct vgpu *vgpu = vgpu_from_vdev(vdev);
-	size_t done = 0, chunk;
-	u8 buf[VGPU_ACCESS_MAX];
-	u32 index;
-
-	while (done < count && !fatal_signal_pending(current)) {
-		cond_resched();
-		chunk = vgpu_region_chunk(vgpu, *ppos, count - done, &index);
-		if (!chunk)
-			break;
-		if (copy_from_user(buf, user + done, chunk))
-			return -EFAULT;
-		vgpu_region_write(vgpu, index, *ppos & VGPU_REGION_MASK, buf, chunk);
-		done += chunk;
-		*ppos += chunk;
-	}
-	return done ?: (count ? (fatal_signal_pending(current) ? -EINTR : -EINVAL) : 0);
+	return vgpu_vfio_access(vgpu_from_vdev(vdev), (char __user *)user, count, ppos, true);
 }
 
 static int vgpu_vfio_mmap(struct vfio_device *vdev, struct vm_area_struct *vma)
