@@ -69,7 +69,7 @@ static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *in
 	info->num_scanouts = params.scanouts;
 	vgpu_uuid_bytes(vgpu, info->uuid);
 	strscpy(info->gpu, vgpu->gpu->name, sizeof(info->gpu));
-	strscpy(info->type, vgpu->type->name, sizeof(info->type));
+	strscpy(info->type, vgpu->type->desc.name, sizeof(info->type));
 }
 
 static long vgpu_ioctl_engine_info(struct vgpu *vgpu, void __user *user)
@@ -275,7 +275,7 @@ static int vgpu_call_publish(struct file *file, void *arg)
 		vgpu_engine_leave(file);
 	}
 	if (ret)
-		vgpu_range_discard(range);
+		vgpu_range_reap(range);
 	return ret;
 }
 

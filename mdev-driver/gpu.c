@@ -170,34 +170,6 @@ static struct device *vgpu_gpu_device(const char *name, bool soft)
 	return dev ?: ERR_PTR(-ENODEV);
 }
 
-/* Copies all but the name, which is the directory's. Existing vGPUs are unchanged. */
-static void vgpu_type_set(struct vgpu_type *type, const struct vgpu_type_desc *desc)
-{
-	strscpy(type->description, desc->description, sizeof(type->description));
-	type->max_instances = desc->max_instances;
-	type->params = (struct vgpu_params) {
-		.vram_bytes = desc->vram_bytes,
-		.window_bytes = desc->window_bytes,
-		.weight = desc->weight,
-		.cap = desc->cap,
-		.priority = desc->priority,
-		.scanouts = desc->scanouts,
-	};
-}
-
-static void vgpu_type_get(const struct vgpu_type *type, struct vgpu_type_desc *desc)
-{
-	strscpy(desc->name, type->name, sizeof(desc->name));
-	strscpy(desc->description, type->description, sizeof(desc->description));
-	desc->max_instances = type->max_instances;
-	desc->vram_bytes = type->params.vram_bytes;
-	desc->window_bytes = type->params.window_bytes;
-	desc->weight = type->params.weight;
-	desc->cap = type->params.cap;
-	desc->priority = type->params.priority;
-	desc->scanouts = type->params.scanouts;
-}
-
 static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 				     const struct vgpu_type_desc *descs)
 {
@@ -223,11 +195,10 @@ static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 	for (i = 0; i < arg->ntypes; i++) {
 		struct vgpu_type *type = &gpu->types[i];
 
-		strscpy(type->name, descs[i].name, sizeof(type->name));
-		vgpu_type_set(type, &descs[i]);
+		type->desc = descs[i];
 		type->gpu = gpu;
-		type->core.sysfs_name = type->name;
-		type->core.pretty_name = type->name;
+		type->core.sysfs_name = type->desc.name;
+		type->core.pretty_name = type->desc.name;
 		gpu->type_ptrs[i] = &type->core;
 	}
 	return gpu;
@@ -376,7 +347,7 @@ static bool vgpu_same_names(const struct vgpu_gpu *gpu, const struct vgpu_contro
 	if (gpu->ntypes != arg->ntypes)
 		return false;
 	for (i = 0; i < gpu->ntypes; i++)
-		if (!vgpu_desc_find(arg, descs, gpu->types[i].name))
+		if (!vgpu_desc_find(arg, descs, gpu->types[i].desc.name))
 			return false;
 	return true;
 }
@@ -396,7 +367,7 @@ static int vgpu_gpu_set_in_place(const struct vgpu_control_gpu *arg,
 		return -ENOSPC;
 	gpu->vram_bytes = arg->vram_bytes;
 	for (i = 0; i < gpu->ntypes; i++)
-		vgpu_type_set(&gpu->types[i], vgpu_desc_find(arg, descs, gpu->types[i].name));
+		gpu->types[i].desc = *vgpu_desc_find(arg, descs, gpu->types[i].desc.name);
 	return 0;
 }
 
@@ -412,7 +383,7 @@ static int vgpu_gpu_add_again(const struct vgpu_gpu *old)
 		return -ENOMEM;
 	strscpy(arg.gpu, old->name, sizeof(arg.gpu));
 	for (i = 0; i < old->ntypes; i++)
-		vgpu_type_get(&old->types[i], &descs[i]);
+		descs[i] = old->types[i].desc;
 	ret = vgpu_gpu_do_add(&arg, descs, old->draining);
 	kfree(descs);
 	return ret;
@@ -480,27 +451,41 @@ int vgpu_gpu_check_open(struct vgpu *vgpu)
 /* How many more vGPUs of a type fit. Under gpus_lock. */
 u32 vgpu_type_available(const struct vgpu_type *type)
 {
+	u32 max = type->desc.max_instances;
 	const struct vgpu_gpu *gpu = type->gpu;
 	u64 fit = 0;
 
 	if (!gpu->gone && !gpu->draining && gpu->vram_bytes > gpu->vram_promised)
-		fit = div64_u64(gpu->vram_bytes - gpu->vram_promised, type->params.vram_bytes);
-	if (type->max_instances)
-		fit = min_t(u64, fit, type->max_instances - min(type->count, type->max_instances));
+		fit = div64_u64(gpu->vram_bytes - gpu->vram_promised, type->desc.vram_bytes);
+	if (max)
+		fit = min_t(u64, fit, max - min(type->count, max));
 	return min_t(u64, fit, U32_MAX);
 }
 
 static void vgpu_log_refusal(const struct vgpu_type *type)
 {
+	const struct vgpu_type_desc *desc = &type->desc;
 	const struct vgpu_gpu *gpu = type->gpu;
 
-	if (type->max_instances && type->count >= type->max_instances)
-		dev_err(gpu->dev, "no vGPU of type %s left: all %u exist\n", type->name,
-			type->max_instances);
+	if (desc->max_instances && type->count >= desc->max_instances)
+		dev_err(gpu->dev, "no vGPU of type %s left: all %u exist\n", desc->name,
+			desc->max_instances);
 	else
 		dev_err(gpu->dev, "no vGPU of type %s left: it needs %llu MiB, and %llu of %llu MiB are promised to others\n",
-			type->name, type->params.vram_bytes >> 20, gpu->vram_promised >> 20,
+			desc->name, desc->vram_bytes >> 20, gpu->vram_promised >> 20,
 			gpu->vram_bytes >> 20);
+}
+
+static struct vgpu_params vgpu_type_params(const struct vgpu_type_desc *desc)
+{
+	return (struct vgpu_params) {
+		.vram_bytes = desc->vram_bytes,
+		.window_bytes = desc->window_bytes,
+		.weight = desc->weight,
+		.cap = desc->cap,
+		.priority = desc->priority,
+		.scanouts = desc->scanouts,
+	};
 }
 
 /* Enters a new vGPU into the ledger, with a reference to its GPU. */
@@ -522,7 +507,7 @@ int vgpu_gpu_admit(struct vgpu *vgpu)
 	} else {
 		kref_get(&gpu->kref);
 		vgpu->gpu = gpu;
-		vgpu->params = type->params;
+		vgpu->params = vgpu_type_params(&type->desc);
 		gpu->vram_promised += vgpu->params.vram_bytes;
 		type->count++;
 		list_add_tail(&vgpu->node, &gpu->vgpus);

@@ -32,7 +32,7 @@ struct vgpu_mem_span {
 
 /*
  * struct vgpu_mem_object - the result of a MEM_PIN
- * @node: in mem.objects; its place when it is gone is not looked at any more
+ * @node: its offsets; in mem.objects, but its place when it is gone is not looked at any more
  * @list: in mem.live or, when it is gone, in mem.dead until all of it is unpinned. Under mem.lock,
  *	like the following
  * @life: mem.life, or the object is gone
@@ -43,7 +43,7 @@ struct vgpu_mem_span {
  * @next_span, @next_page: what is to be unpinned next
  */
 struct vgpu_mem_object {
-	struct rb_node node;
+	struct interval_tree_node node;
 	struct list_head list;
 	u64 life;
 	bool filling;
@@ -415,36 +415,11 @@ const struct vgpu_guest_ops vgpu_guest_ops = {
 
 static struct vgpu_mem_object *vgpu_mem_find(struct vgpu *vgpu, u64 offset)
 {
-	struct rb_node *node = vgpu->mem.objects.rb_node;
+	struct interval_tree_node *node;
 
 	lockdep_assert_held(&vgpu->map_lock);
-	while (node) {
-		struct vgpu_mem_object *object = rb_entry(node, struct vgpu_mem_object, node);
-
-		if (offset < object->offset)
-			node = node->rb_left;
-		else if (offset - object->offset >= object->npages << PAGE_SHIFT)
-			node = node->rb_right;
-		else
-			return object;
-	}
-	return NULL;
-}
-
-/* Offsets only grow: a new object is the last one. */
-static void vgpu_mem_add(struct vgpu *vgpu, struct vgpu_mem_object *object)
-{
-	struct rb_node **link = &vgpu->mem.objects.rb_node, *parent = NULL;
-
-	lockdep_assert_held(&vgpu->mem.lock);
-	mutex_lock(&vgpu->map_lock);
-	while (*link) {
-		parent = *link;
-		link = &parent->rb_right;
-	}
-	rb_link_node(&object->node, parent, link);
-	rb_insert_color(&object->node, &vgpu->mem.objects);
-	mutex_unlock(&vgpu->map_lock);
+	node = interval_tree_iter_first(&vgpu->mem.objects, offset, offset);
+	return node ? container_of(node, struct vgpu_mem_object, node) : NULL;
 }
 
 /*
@@ -686,7 +661,7 @@ void vgpu_mem_release_all(struct vgpu *vgpu)
 	mem->ring_known = false;
 	list_splice_tail_init(&mem->live, &mem->dead);
 	mutex_lock(&vgpu->map_lock);
-	mem->objects = RB_ROOT;
+	mem->objects = RB_ROOT_CACHED;
 	mutex_unlock(&vgpu->map_lock);
 	if (mem->next_offset != VGPU_MEM_OFFSET_BASE)
 		unmap_mapping_range(vgpu->pins_inode->i_mapping, VGPU_MEM_OFFSET_BASE,
@@ -704,7 +679,7 @@ static void vgpu_mem_retire(struct vgpu *vgpu, struct vgpu_mem_object *object)
 	object->life = 0;
 	list_move_tail(&object->list, &mem->dead);
 	mutex_lock(&vgpu->map_lock);
-	rb_erase(&object->node, &mem->objects);
+	interval_tree_remove(&object->node, &mem->objects);
 	mutex_unlock(&vgpu->map_lock);
 	unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset, object->npages << PAGE_SHIFT, 1);
 	vgpu_mem_release_later(vgpu);
@@ -811,7 +786,11 @@ int vgpu_mem_admit(struct vgpu *vgpu, struct vgpu_mem_object *object)
 		mem->next_offset += object->npages << PAGE_SHIFT;
 		mem->filling_pages += object->npages;
 		list_add_tail(&object->list, &mem->live);
-		vgpu_mem_add(vgpu, object);
+		object->node.start = object->offset;
+		object->node.last = mem->next_offset - 1;
+		mutex_lock(&vgpu->map_lock);
+		interval_tree_insert(&object->node, &mem->objects);
+		mutex_unlock(&vgpu->map_lock);
 		ret = 0;
 	}
 	mutex_unlock(&mem->lock);
@@ -992,7 +971,7 @@ int vgpu_mem_init(struct vgpu *vgpu)
 {
 	mutex_init(&vgpu->mem.lock);
 	vgpu->mem.life = 1;
-	vgpu->mem.objects = RB_ROOT;
+	vgpu->mem.objects = RB_ROOT_CACHED;
 	vgpu->mem.spans = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&vgpu->mem.live);
 	INIT_LIST_HEAD(&vgpu->mem.dead);

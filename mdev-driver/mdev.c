@@ -155,15 +155,14 @@ static unsigned int vgpu_mdev_available(struct mdev_type *core)
 
 static ssize_t vgpu_mdev_description(struct mdev_type *core, char *buf)
 {
-	struct vgpu_type *type = container_of(core, struct vgpu_type, core);
+	const struct vgpu_type_desc *desc = &container_of(core, struct vgpu_type, core)->desc;
 	ssize_t n;
 
 	vgpu_gpus_lock();
 	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u%s\n",
-		       type->description, type->description[0] ? "; " : "",
-		       type->params.vram_bytes >> 20, type->params.window_bytes >> 20,
-		       type->params.weight, type->params.cap, type->params.priority,
-		       type->params.scanouts ? " display" : "");
+		       desc->description, desc->description[0] ? "; " : "",
+		       desc->vram_bytes >> 20, desc->window_bytes >> 20, desc->weight, desc->cap,
+		       desc->priority, desc->scanouts ? " display" : "");
 	vgpu_gpus_unlock();
 	return n;
 }

@@ -29,6 +29,7 @@
 #define VGPU_PRIVATE_H
 
 #include <linux/cdev.h>
+#include <linux/interval_tree.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/llist.h>
@@ -83,15 +84,13 @@ struct vgpu_notes {
 /*
  * struct vgpu_type - an mdev type
  * @core: must be first reachable by container_of() from mdev's callbacks
+ * @desc: its name never changes
  * @count: vGPUs of this type
  */
 struct vgpu_type {
 	struct mdev_type core;
 	struct vgpu_gpu *gpu;
-	char name[VGPU_TYPE_NAME_LEN];
-	char description[VGPU_TYPE_DESC_LEN];
-	struct vgpu_params params;
-	u32 max_instances;
+	struct vgpu_type_desc desc;
 	u32 count;
 };
 
@@ -201,7 +200,7 @@ struct vgpu_mem {
 	int pin_error;
 	u32 clock;
 	u64 life;
-	struct rb_root objects;
+	struct rb_root_cached objects;
 	struct rb_root_cached spans;
 	struct list_head live;
 	struct list_head dead;
@@ -236,7 +235,7 @@ struct vgpu_mem {
  */
 struct vgpu_window {
 	struct mutex table_lock;
-	struct rb_root ranges;
+	struct rb_root_cached ranges;
 	u32 nranges;
 	u64 published_bytes;
 	struct xarray blanks;
@@ -645,7 +644,7 @@ void vgpu_window_fini(struct vgpu *vgpu);
 void vgpu_window_look_up_work(struct work_struct *work);
 void vgpu_window_open(struct vgpu *vgpu);
 struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_range *arg);
-void vgpu_range_discard(struct vgpu_range *range);
+void vgpu_range_reap(struct vgpu_range *range);
 int vgpu_window_publish(struct vgpu *vgpu, struct vgpu_range *range);
 int vgpu_window_unpublish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
 void vgpu_window_unpublish_all(struct vgpu *vgpu);

@@ -41,42 +41,28 @@ static void vgpu_window_zap(struct vgpu *vgpu, u64 offset, u64 size)
 	unmap_mapping_range(vgpu->window_inode->i_mapping, offset, size, 1);
 }
 
+/* The first published range that has some of [@offset, @last], or NULL. */
+static struct vgpu_range *vgpu_range_first(struct vgpu *vgpu, u64 offset, u64 last)
+{
+	struct interval_tree_node *node = interval_tree_iter_first(&vgpu->window.ranges, offset, last);
+
+	return node ? container_of(node, struct vgpu_range, node) : NULL;
+}
+
 struct vgpu_range *vgpu_range_find(struct vgpu *vgpu, u64 offset)
 {
-	struct rb_node *node = vgpu->window.ranges.rb_node;
-
 	lockdep_assert_held(&vgpu->map_lock);
-	while (node) {
-		struct vgpu_range *range = rb_entry(node, struct vgpu_range, node);
-
-		if (offset < range->offset)
-			node = node->rb_left;
-		else if (offset >= range->offset + range->size)
-			node = node->rb_right;
-		else
-			return range;
-	}
-	return NULL;
+	return vgpu_range_first(vgpu, offset, offset);
 }
 
 static int vgpu_range_insert(struct vgpu *vgpu, struct vgpu_range *range)
 {
-	struct rb_node **link = &vgpu->window.ranges.rb_node, *parent = NULL;
-
 	lockdep_assert_held(&vgpu->map_lock);
-	while (*link) {
-		struct vgpu_range *other = rb_entry(*link, struct vgpu_range, node);
-
-		parent = *link;
-		if (range->offset + range->size <= other->offset)
-			link = &parent->rb_left;
-		else if (range->offset >= other->offset + other->size)
-			link = &parent->rb_right;
-		else
-			return -EEXIST;
-	}
-	rb_link_node(&range->node, parent, link);
-	rb_insert_color(&range->node, &vgpu->window.ranges);
+	range->node.start = range->offset;
+	range->node.last = range->offset + range->size - 1;
+	if (vgpu_range_first(vgpu, range->node.start, range->node.last))
+		return -EEXIST;
+	interval_tree_insert(&range->node, &vgpu->window.ranges);
 	vgpu->window.nranges++;
 	vgpu->window.published_bytes += range->size;
 	return 0;
@@ -177,10 +163,10 @@ static void vgpu_range_unpin(struct vgpu_range *range, u64 start, u64 end)
 }
 
 /*
- * For a range that nobody can access any more. Removing a notifier waits for invalidations, which
+ * For a range that nobody can access, any more or yet. Removing a notifier waits for invalidations, which
  * an engine can delay, so no lock may be held.
  */
-static void vgpu_range_reap(struct vgpu_range *range)
+void vgpu_range_reap(struct vgpu_range *range)
 {
 	mmu_interval_notifier_remove(&range->notifier);
 	vgpu_range_forget(range, range->offset, range->offset + range->size);
@@ -207,7 +193,7 @@ static void vgpu_range_remove(struct vgpu_range *range)
 
 	mutex_lock(&vgpu->map_lock);
 	vgpu_range_advance(range, VGPU_RANGE_DEAD);
-	rb_erase(&range->node, &vgpu->window.ranges);
+	interval_tree_remove(&range->node, &vgpu->window.ranges);
 	vgpu->window.nranges--;
 	vgpu->window.published_bytes -= range->size;
 	mutex_unlock(&vgpu->map_lock);
@@ -386,12 +372,6 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-/* Of a range that was not published. */
-void vgpu_range_discard(struct vgpu_range *range)
-{
-	vgpu_range_reap(range);
-}
-
 /* @range is the window's if this returns 0, and else the caller's. */
 int vgpu_window_publish(struct vgpu *vgpu, struct vgpu_range *range)
 {
@@ -430,11 +410,11 @@ int vgpu_window_unpublish(struct vgpu *vgpu, const struct vgpu_window_range *arg
 
 void vgpu_window_unpublish_all(struct vgpu *vgpu)
 {
-	struct rb_node *node;
+	struct vgpu_range *range;
 
 	lockdep_assert_held(&vgpu->lock);
-	while ((node = rb_first(&vgpu->window.ranges)))
-		vgpu_range_remove(rb_entry(node, struct vgpu_range, node));
+	while ((range = vgpu_range_first(vgpu, 0, ULONG_MAX)))
+		vgpu_range_remove(range);
 	vgpu_blank_drop_all(vgpu);
 }
 
@@ -458,14 +438,12 @@ void vgpu_window_open(struct vgpu *vgpu)
  */
 void vgpu_window_keep_system_pages(struct vgpu *vgpu)
 {
-	struct rb_node *node, *next;
+	struct vgpu_range *range, *next;
 
 	lockdep_assert_held(&vgpu->lock);
 	/* Only calls under vgpu->lock change the tree. */
-	for (node = rb_first(&vgpu->window.ranges); node; node = next) {
-		struct vgpu_range *range = rb_entry(node, struct vgpu_range, node);
-
-		next = rb_next(node);
+	for (range = vgpu_range_first(vgpu, 0, ULONG_MAX); range; range = next) {
+		next = vgpu_range_first(vgpu, range->node.last + 1, ULONG_MAX);
 		if (range->kind == VGPU_RANGE_DEVICE) {
 			vgpu_range_remove(range);
 			continue;
@@ -486,7 +464,7 @@ void vgpu_window_look_up(struct vgpu *vgpu)
 
 void vgpu_window_init(struct vgpu *vgpu)
 {
-	vgpu->window.ranges = RB_ROOT;
+	vgpu->window.ranges = RB_ROOT_CACHED;
 	mutex_init(&vgpu->window.table_lock);
 	xa_init(&vgpu->window.blanks);
 	INIT_LIST_HEAD(&vgpu->window.look_ups);

@@ -57,7 +57,7 @@ enum vgpu_range_phase {
  */
 struct vgpu_range {
 	struct kref kref;
-	struct rb_node node;
+	struct interval_tree_node node;
 	struct list_head reap;
 	struct vgpu *vgpu;
 	u64 offset;
