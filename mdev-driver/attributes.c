@@ -49,12 +49,6 @@ static int vgpu_lock_closed(struct vgpu *vgpu, const char *name)
 	return -EBUSY;
 }
 
-static void vgpu_unlock_changed(struct vgpu *vgpu)
-{
-	mutex_unlock(&vgpu->lock);
-	vgpu_parameter_changed(vgpu);
-}
-
 static ssize_t vram_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(vgpu_from_dev(dev)->params.vram_bytes));
@@ -103,13 +97,15 @@ static ssize_t window_bytes_store(struct device *dev, struct device_attribute *a
 	spin_lock(&vgpu->params_lock);
 	WRITE_ONCE(vgpu->params.window_bytes, bytes);
 	spin_unlock(&vgpu->params_lock);
-	vgpu_unlock_changed(vgpu);
+	mutex_unlock(&vgpu->lock);
+	vgpu_parameter_changed(vgpu);
 	return count;
 }
 static DEVICE_ATTR_RW(window_bytes);
 
+/* @closed: a VMM has read it from the device. */
 static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, u32 min, u32 max,
-			      const char *buf, size_t count)
+			      bool closed, const char *buf, size_t count)
 {
 	struct vgpu *vgpu = vgpu_from_dev(dev);
 	u64 value;
@@ -122,59 +118,35 @@ static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, 
 		dev_err(dev, "%s must be from %u to %u, not %llu\n", name, min, max, value);
 		return -EINVAL;
 	}
+	ret = closed ? vgpu_lock_closed(vgpu, name) : 0;
+	if (ret)
+		return ret;
 	spin_lock(&vgpu->params_lock);
 	WRITE_ONCE(*param, value);
 	spin_unlock(&vgpu->params_lock);
+	if (closed)
+		mutex_unlock(&vgpu->lock);
 	vgpu_parameter_changed(vgpu);
 	return count;
 }
 
-#define VGPU_ATTR_U32(_name, _min, _max)						\
+#define VGPU_ATTR_U32(_name, _param, _min, _max, _closed)				\
 static ssize_t _name##_show(struct device *dev, struct device_attribute *attr, char *buf)	\
 {											\
-	return sysfs_emit(buf, "%u\n", READ_ONCE(vgpu_from_dev(dev)->params._name));		\
+	return sysfs_emit(buf, "%u\n", READ_ONCE(vgpu_from_dev(dev)->params._param));	\
 }											\
 static ssize_t _name##_store(struct device *dev, struct device_attribute *attr,		\
 			     const char *buf, size_t count)				\
 {											\
-	return vgpu_store_u32(dev, #_name, &vgpu_from_dev(dev)->params._name, _min, _max,	\
-			      buf, count);						\
+	return vgpu_store_u32(dev, #_name, &vgpu_from_dev(dev)->params._param, _min, _max,	\
+			      _closed, buf, count);					\
 }											\
 static DEVICE_ATTR_RW(_name)
 
-VGPU_ATTR_U32(weight, 1, 10000);
-VGPU_ATTR_U32(cap, 1, 100);
-VGPU_ATTR_U32(priority, 0, 15);
-
-static ssize_t display_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%u\n", READ_ONCE(vgpu_from_dev(dev)->params.scanouts));
-}
-
-static ssize_t display_store(struct device *dev, struct device_attribute *attr, const char *buf,
-			     size_t count)
-{
-	struct vgpu *vgpu = vgpu_from_dev(dev);
-	u64 value;
-	int ret;
-
-	ret = vgpu_parse(dev, "display", buf, &value);
-	if (ret)
-		return ret;
-	if (value > VGPU_MAX_SCANOUTS) {
-		dev_err(dev, "display must be 0 or 1, not %llu\n", value);
-		return -EINVAL;
-	}
-	ret = vgpu_lock_closed(vgpu, "display");
-	if (ret)
-		return ret;
-	spin_lock(&vgpu->params_lock);
-	WRITE_ONCE(vgpu->params.scanouts, value);
-	spin_unlock(&vgpu->params_lock);
-	vgpu_unlock_changed(vgpu);
-	return count;
-}
-static DEVICE_ATTR_RW(display);
+VGPU_ATTR_U32(weight, weight, 1, 10000, false);
+VGPU_ATTR_U32(cap, cap, 1, 100, false);
+VGPU_ATTR_U32(priority, priority, 0, 15, false);
+VGPU_ATTR_U32(display, scanouts, 0, VGPU_MAX_SCANOUTS, true);
 
 /* Attributes for vgpud (struct vgpu_notes). An empty line unsets the value, as at first. */
 static const char *const vgpu_classes[] = { "", "guaranteed", "burstable", "best-effort" };

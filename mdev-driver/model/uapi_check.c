@@ -58,16 +58,22 @@ bool vgpu_text_ok(const char *text, size_t size)
 	return true;
 }
 
-bool vgpu_tenant_ok(const char *name, size_t len)
+/* A letter or digit, then these or marks. */
+static bool vgpu_name_ok(const char *name, size_t len, bool (*is_letter)(char c))
 {
 	size_t i;
 
-	if (!len || len >= VGPU_TENANT_LEN || !vgpu_is_alnum(name[0]))
+	if (!len || !is_letter(name[0]))
 		return false;
 	for (i = 1; i < len; i++)
-		if (!vgpu_is_alnum(name[i]) && !vgpu_is_name_mark(name[i]))
+		if (!is_letter(name[i]) && !vgpu_is_name_mark(name[i]))
 			return false;
 	return true;
+}
+
+bool vgpu_tenant_ok(const char *name, size_t len)
+{
+	return len < VGPU_TENANT_LEN && vgpu_name_ok(name, len, vgpu_is_alnum);
 }
 
 bool vgpu_window_size_ok(u64 bytes)
@@ -84,24 +90,14 @@ static bool vgpu_gpu_name_ok(const char *name)
 		return false;
 	if (len < at || memcmp(name, VGPU_SOFT_PREFIX, at))
 		return true;
-	if (!vgpu_is_alnum(name[at]))
-		return false;
-	for (; at < len; at++)
-		if (!vgpu_is_alnum(name[at]) && !vgpu_is_name_mark(name[at]))
-			return false;
-	return true;
+	return vgpu_name_ok(name + at, len - at, vgpu_is_alnum);
 }
 
 static bool vgpu_type_name_ok(const char *name)
 {
-	size_t len = vgpu_text_len(name, VGPU_TYPE_NAME_LEN), i;
+	size_t len = vgpu_text_len(name, VGPU_TYPE_NAME_LEN);
 
-	if (!len || len == VGPU_TYPE_NAME_LEN || !vgpu_is_lower_or_digit(name[0]))
-		return false;
-	for (i = 0; i < len; i++)
-		if (!vgpu_is_lower_or_digit(name[i]) && !vgpu_is_name_mark(name[i]))
-			return false;
-	return true;
+	return len < VGPU_TYPE_NAME_LEN && vgpu_name_ok(name, len, vgpu_is_lower_or_digit);
 }
 
 static int vgpu_check_type(const struct vgpu_type_desc *desc)
