@@ -151,7 +151,7 @@ struct vgpu_mem_object;
 struct vgpu_engine_mm;
 struct vgpu_range;
 
-/* Guest memory that the VM is taking away: see guest_mem.c. */
+/* Guest memory that the VM is taking away: see guest_unmap.c. */
 struct vgpu_unmap {
 	struct list_head node;
 	struct vgpu *vgpu;
@@ -606,7 +606,7 @@ size_t vgpu_queue_state_size(struct vgpu *vgpu, bool answers);
 void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out, bool answers);
 ssize_t vgpu_queue_state_get(struct vgpu *vgpu, const u8 *in, size_t left);
 
-/* guest_mem.c: guest memory */
+/* guest_access.c, guest_pin.c, guest_unmap.c: guest memory, see guest_mem.h */
 int vgpu_mem_init(struct vgpu *vgpu);
 void vgpu_mem_fini(struct vgpu *vgpu);
 /* Around uses of vgpu_guest_ops, the rings' or all of a call: takes mem.lock. */

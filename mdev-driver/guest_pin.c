@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Guest memory, within the VM's IOMMU mappings.
- *
- * Rings and requests are accessed through a small cache of pinned pages. The backing of resources
- * is pinned by MEM_PIN and mapped into the engine. dma_unmap removes either at once.
+ * Guest memory that an engine has pinned (MEM_PIN) and maps, the backing of resources: objects, their
+ * faults, and their release by a worker.
  */
-#include <linux/anon_inodes.h>
-#include <linux/file.h>
-#include <linux/highmem.h>
-#include <linux/interval_tree.h>
 #include <linux/iommu.h>
-#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
-#include "vgpu_private.h"
+#include "guest_mem.h"
 
 /*
  * struct vgpu_mem_span - a range of guest memory in an object
@@ -61,357 +54,6 @@ static bool vgpu_mem_gone(const struct vgpu_mem *mem, const struct vgpu_mem_obje
 {
 	return object->life != mem->life;
 }
-
-/*
- * A task that is being killed cannot pin, and what it unpins stays in its VM's account. If that is the
- * engine in the middle of a request, the guest's ring must not count as broken because of it: a worker
- * does it then.
- */
-struct vgpu_pin_work {
-	struct work_struct work;
-	struct vgpu *vgpu;
-	u64 iova;
-	int prot;
-	struct page *page;
-	int ret;
-};
-
-static void vgpu_pin_page_work(struct work_struct *work)
-{
-	struct vgpu_pin_work *pin = container_of(work, struct vgpu_pin_work, work);
-
-	if (pin->page)
-		vfio_unpin_pages(&pin->vgpu->vdev, pin->iova, 1);
-	else
-		pin->ret = vfio_pin_pages(&pin->vgpu->vdev, pin->iova, 1, pin->prot, &pin->page);
-}
-
-static void vgpu_pin_by_worker(struct vgpu_pin_work *pin)
-{
-	INIT_WORK_ONSTACK(&pin->work, vgpu_pin_page_work);
-	schedule_work(&pin->work);
-	flush_work(&pin->work);
-	destroy_work_on_stack(&pin->work);
-}
-
-static int vgpu_pin_page(struct vgpu *vgpu, u64 iova, int prot, struct page **page)
-{
-	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = iova, .prot = prot };
-	int ret = vfio_pin_pages(&vgpu->vdev, iova, 1, prot, page);
-
-	if (ret == 1 || !fatal_signal_pending(current))
-		return ret;
-	vgpu_pin_by_worker(&pin);
-	*page = pin.page;
-	return pin.ret;
-}
-
-static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
-{
-	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = slot->iova, .page = slot->page };
-
-	if (slot->page && fatal_signal_pending(current))
-		vgpu_pin_by_worker(&pin);
-	else if (slot->page)
-		vfio_unpin_pages(&vgpu->vdev, slot->iova, 1);
-	slot->page = NULL;
-}
-
-/*
- * Guest memory that the VM is taking away: nothing of it is pinned until its call has ended.
- *
- * type1 drops its lock and notifies one device after the other, then it checks the range. If
- * something was pinned meanwhile, it starts over, and after ten times it calls BUG(). Two vGPUs of
- * one VM could cause that: each pins while type1 notifies the other. VFIO does not report the end
- * of its call. But the kernel releases a file that a task has dropped by fput() when that task
- * returns to user space, so each struct vgpu_unmap is such a file's; but for the spare one, which has a
- * time limit.
- */
-
-/* Longer than any VMM needs for one call. */
-#define VGPU_UNMAP_PATIENCE	HZ
-
-static void vgpu_unmap_end(struct vgpu_mem *mem, struct vgpu_unmap *unmap)
-{
-	lockdep_assert_held(&mem->lock);
-	list_del_init(&unmap->node);
-	WRITE_ONCE(mem->unmaps_ended, mem->unmaps_ended + 1);
-	wake_up_all(&mem->unmap_wait);
-}
-
-static int vgpu_unmap_release(struct inode *inode, struct file *file)
-{
-	struct vgpu_unmap *unmap = file->private_data;
-	struct vgpu *vgpu = unmap->vgpu;
-
-	mutex_lock(&vgpu->mem.lock);
-	vgpu_unmap_end(&vgpu->mem, unmap);
-	mutex_unlock(&vgpu->mem.lock);
-	kfree(unmap);
-	vfio_put_device(&vgpu->vdev);
-	return 0;
-}
-
-static const struct file_operations vgpu_unmap_fops = {
-	.owner = THIS_MODULE,
-	.release = vgpu_unmap_release,
-};
-
-/* The last call for which there was no memory has surely ended. */
-static void vgpu_unmap_spare_work(struct work_struct *work)
-{
-	struct vgpu_mem *mem = container_of(to_delayed_work(work), struct vgpu_mem, spare_work);
-
-	mutex_lock(&mem->lock);
-	if (time_after_eq(jiffies, mem->spare_end))
-		vgpu_unmap_end(mem, &mem->spare);
-	mutex_unlock(&mem->lock);
-}
-
-/* One record for all, from the lowest address to the highest: it may refuse too much, but never too little. */
-static void vgpu_unmap_use_spare(struct vgpu_mem *mem, u64 iova, u64 last)
-{
-	struct vgpu_unmap *spare = &mem->spare;
-
-	mutex_lock(&mem->lock);
-	if (list_empty(&spare->node)) {
-		spare->iova = iova;
-		spare->last = last;
-		list_add(&spare->node, &mem->unmaps);
-	} else {
-		spare->iova = min(spare->iova, iova);
-		spare->last = max(spare->last, last);
-	}
-	mem->spare_end = jiffies + VGPU_UNMAP_PATIENCE;
-	mod_delayed_work(system_wq, &mem->spare_work, VGPU_UNMAP_PATIENCE);
-	mutex_unlock(&mem->lock);
-}
-
-/* The caller drops it by fput() when the pages are unpinned. NULL: out of memory, or of files. */
-static struct file *vgpu_unmap_new(struct vgpu *vgpu, u64 iova, u64 last)
-{
-	struct vgpu_unmap *unmap = kzalloc(sizeof(*unmap), GFP_KERNEL);
-	struct file *file;
-
-	if (!unmap)
-		return NULL;
-	file = anon_inode_getfile("[vgpu-unmap]", &vgpu_unmap_fops, unmap, 0);
-	if (IS_ERR(file)) {
-		kfree(unmap);
-		return NULL;
-	}
-	get_device(&vgpu->vdev.device);
-	unmap->vgpu = vgpu;
-	unmap->iova = iova;
-	unmap->last = last;
-	mutex_lock(&vgpu->mem.lock);
-	list_add(&unmap->node, &vgpu->mem.unmaps);
-	mutex_unlock(&vgpu->mem.lock);
-	return file;
-}
-
-static bool vgpu_mem_unmapping(const struct vgpu_mem *mem, u64 iova, u64 size)
-{
-	const struct vgpu_unmap *unmap;
-
-	lockdep_assert_held(&mem->lock);
-	list_for_each_entry(unmap, &mem->unmaps, node)
-		if (iova <= unmap->last && iova + size - 1 >= unmap->iova)
-			return true;
-	return false;
-}
-
-/* Whether [iova, iova + size) may be pinned. Drops mem.lock if it has to wait. */
-static bool vgpu_mem_may_pin(struct vgpu_mem *mem, u64 iova, u64 size)
-{
-	long patience = VGPU_UNMAP_PATIENCE;
-
-	if (likely(list_empty(&mem->unmaps)))
-		return true;
-	while (vgpu_mem_unmapping(mem, iova, size)) {
-		unsigned int ended = mem->unmaps_ended;
-
-		if (!patience)
-			return false;
-		mutex_unlock(&mem->lock);
-		/* The condition must not sleep, so it cannot take mem.lock and look at the list. */
-		patience = wait_event_timeout(mem->unmap_wait, READ_ONCE(mem->unmaps_ended) != ended,
-					      patience);
-		mutex_lock(&mem->lock);
-	}
-	return true;
-}
-
-/*
- * For writing, too, if the VM allows that, because a page that is read is often written next. A
- * guest with its own IOMMU maps requests for reading only.
- */
-static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u64 iova, bool write)
-{
-	int ret;
-
-	slot->writable = true;
-	ret = vgpu_pin_page(vgpu, iova, IOMMU_READ | IOMMU_WRITE, &slot->page);
-	if (ret == -EPERM && !write) {
-		slot->writable = false;
-		ret = vgpu_pin_page(vgpu, iova, IOMMU_READ, &slot->page);
-	}
-	if (ret != 1) {
-		slot->page = NULL;
-		/* The others mean that the VM has not mapped it, or not for this: EINVAL of type1, ENOENT of iommufd. */
-		if (ret != -EINVAL && ret != -ENOENT && ret != -EPERM)
-			vgpu->mem.pin_error = ret;
-		return false;
-	}
-	slot->iova = iova;
-	return true;
-}
-
-/* The place of a page of a ring. So none of them is searched for, and no large request evicts it. */
-static struct vgpu_cached_page *vgpu_ring_slot(struct vgpu_mem *mem, u64 iova)
-{
-	unsigned int i;
-
-	for (i = 0; i < VGPU_RING_PARTS; i++) {
-		u64 page = (iova - mem->ring[i]) >> PAGE_SHIFT;
-
-		if (page < VGPU_RING_PART_PAGES)
-			return &mem->cache[i * VGPU_RING_PART_PAGES + page];
-	}
-	return NULL;
-}
-
-/* The slot that has the page at @iova, or else the one to be used for it. */
-static struct vgpu_cached_page *vgpu_cache_slot(struct vgpu_mem *mem, u64 iova)
-{
-	struct vgpu_cached_page *victim = vgpu_ring_slot(mem, iova);
-	unsigned int i;
-
-	if (victim)
-		return victim;
-	victim = &mem->cache[VGPU_RING_PAGES];
-	for (i = VGPU_RING_PAGES; i < ARRAY_SIZE(mem->cache); i++) {
-		struct vgpu_cached_page *slot = &mem->cache[i];
-
-		if (slot->page && slot->iova == iova)
-			return slot;
-		if (!slot->page || (victim->page && slot->used < victim->used))
-			victim = slot;
-	}
-	return victim;
-}
-
-/*
- * The pinned page at @iova, or NULL if the VM has not mapped it for that access. May drop mem.lock
- * and take it again.
- */
-static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
-{
-	struct vgpu_mem *mem = &vgpu->mem;
-	struct vgpu_cached_page *slot = vgpu_cache_slot(mem, iova);
-
-	if (!slot->page || slot->iova != iova || (write && !slot->writable)) {
-		if (!vgpu_mem_may_pin(mem, iova, PAGE_SIZE))
-			return NULL;
-		/* Again, because the lock may have been dropped. */
-		slot = vgpu_cache_slot(mem, iova);
-		vgpu_cache_drop(vgpu, slot);
-		if (!vgpu_cache_fill(vgpu, slot, iova, write))
-			return NULL;
-	}
-	slot->used = ++mem->clock;
-	/* What is used again need not be unpinned. */
-	slot->life = mem->life;
-	return slot->page;
-}
-
-/* The addresses do not change between two resets: the driver has enabled the queues. */
-static void vgpu_mem_learn_rings(struct vgpu *vgpu)
-{
-	struct vgpu_mem *mem = &vgpu->mem;
-	u32 q;
-
-	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
-		const struct vgpu_vq *vq = &vgpu->regs.vq[q];
-
-		mem->ring[3 * q] = vq->desc & PAGE_MASK;
-		mem->ring[3 * q + 1] = vq->avail & PAGE_MASK;
-		mem->ring[3 * q + 2] = vq->used & PAGE_MASK;
-	}
-	mem->ring_known = true;
-}
-
-void vgpu_mem_begin(struct vgpu *vgpu)
-{
-	lockdep_assert_held(&vgpu->lock);
-	mutex_lock(&vgpu->mem.lock);
-	vgpu->mem.pin_error = 0;
-	if (!vgpu->mem.ring_known && vgpu_regs_driver_ok(&vgpu->regs))
-		vgpu_mem_learn_rings(vgpu);
-}
-
-void vgpu_mem_end(struct vgpu *vgpu)
-{
-	mutex_unlock(&vgpu->mem.lock);
-}
-
-/*
- * Two bytes at an even address are a ring's index, which the other side reads and writes at the
- * same time: one access, never two halves.
- */
-static void vgpu_page_copy(struct page *page, size_t offset, void *buf, size_t len, bool write)
-{
-	void *at = kmap_local_page(page) + offset;
-
-	if (len == sizeof(u16) && IS_ALIGNED(offset, sizeof(u16))) {
-		if (write)
-			WRITE_ONCE(*(u16 *)at, get_unaligned((u16 *)buf));
-		else
-			put_unaligned(READ_ONCE(*(u16 *)at), (u16 *)buf);
-	} else if (write) {
-		memcpy(at, buf, len);
-	} else {
-		memcpy(buf, at, len);
-	}
-	kunmap_local(at);
-}
-
-static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len, bool write)
-{
-	lockdep_assert_held(&vgpu->mem.lock);
-	if (!vgpu_is_open(vgpu) || iova + len < iova)
-		return -EFAULT;
-	while (len) {
-		size_t in_page = offset_in_page(iova);
-		size_t n = min(len, PAGE_SIZE - in_page);
-		struct page *page = vgpu_cache_get(vgpu, iova & PAGE_MASK, write);
-
-		if (!page)
-			return -EFAULT;
-		vgpu_page_copy(page, in_page, buf, n, write);
-		if (write)
-			vgpu_dirty_note(vgpu, iova & PAGE_MASK, 1);
-		iova += n;
-		buf += n;
-		len -= n;
-	}
-	return 0;
-}
-
-static int vgpu_guest_read(void *guest, u64 iova, void *buf, size_t len)
-{
-	return vgpu_guest_access(guest, iova, buf, len, false);
-}
-
-static int vgpu_guest_write(void *guest, u64 iova, const void *buf, size_t len)
-{
-	return vgpu_guest_access(guest, iova, (void *)buf, len, true);
-}
-
-const struct vgpu_guest_ops vgpu_guest_ops = {
-	.read = vgpu_guest_read,
-	.write = vgpu_guest_write,
-};
 
 static struct vgpu_mem_object *vgpu_mem_find(struct vgpu *vgpu, u64 offset)
 {
@@ -531,23 +173,12 @@ void vgpu_mem_each_writable(struct vgpu *vgpu, u64 iova, u64 last, void (*fn)(vo
 	}
 }
 
-/* Called by VFIO when the VM unmaps; may come at any time, from any thread of the VMM. */
-void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
+void vgpu_pins_unmap(struct vgpu *vgpu, u64 iova, u64 last)
 {
-	u64 last = iova + length - 1;
-	struct file *unmap = vgpu_unmap_new(vgpu, iova, last);
-	struct vgpu_mem *mem = &vgpu->mem;
 	struct interval_tree_node *node;
-	unsigned int i;
 
-	if (!unmap)
-		vgpu_unmap_use_spare(mem, iova, last);
-	mutex_lock(&mem->lock);
-	for (i = 0; i < ARRAY_SIZE(mem->cache); i++)
-		if (mem->cache[i].page && mem->cache[i].iova >= iova && mem->cache[i].iova <= last)
-			vgpu_cache_drop(vgpu, &mem->cache[i]);
-	/* Also what a worker has still to unpin: type1 wants all of it when this returns. */
-	for (node = interval_tree_iter_first(&mem->spans, iova, last); node;
+	lockdep_assert_held(&vgpu->mem.lock);
+	for (node = interval_tree_iter_first(&vgpu->mem.spans, iova, last); node;
 	     node = interval_tree_iter_next(node, iova, last)) {
 		struct vgpu_mem_span *span = container_of(node, struct vgpu_mem_span, node);
 		u64 from = max_t(u64, iova, node->start), to = min_t(u64, last, node->last);
@@ -555,9 +186,6 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 		vgpu_mem_take_away(vgpu, span->object, span->first + ((from - node->start) >> PAGE_SHIFT),
 				   (to - from + PAGE_SIZE) >> PAGE_SHIFT, from);
 	}
-	mutex_unlock(&mem->lock);
-	if (unmap)
-		fput(unmap);
 }
 
 /*
@@ -607,7 +235,6 @@ static bool vgpu_mem_release_next(struct vgpu *vgpu)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
 	struct vgpu_mem_object *object;
-	unsigned int i;
 
 	lockdep_assert_held(&mem->lock);
 	object = list_first_entry_or_null(&mem->dead, struct vgpu_mem_object, list);
@@ -615,9 +242,7 @@ static bool vgpu_mem_release_next(struct vgpu *vgpu)
 		vgpu_mem_release_some(vgpu, object);
 		return true;
 	}
-	for (i = 0; i < ARRAY_SIZE(mem->cache); i++)
-		if (mem->cache[i].life != mem->life)
-			vgpu_cache_drop(vgpu, &mem->cache[i]);
+	vgpu_cache_drop_old(vgpu);
 	WRITE_ONCE(mem->releasing, false);
 	return false;
 }
@@ -977,10 +602,7 @@ int vgpu_mem_init(struct vgpu *vgpu)
 	INIT_LIST_HEAD(&vgpu->mem.dead);
 	INIT_WORK(&vgpu->mem.release_work, vgpu_mem_release_work);
 	xa_init(&vgpu->mem.dirty.pages);
-	INIT_LIST_HEAD(&vgpu->mem.unmaps);
-	INIT_LIST_HEAD(&vgpu->mem.spare.node);
-	INIT_DELAYED_WORK(&vgpu->mem.spare_work, vgpu_unmap_spare_work);
-	init_waitqueue_head(&vgpu->mem.unmap_wait);
+	vgpu_unmaps_init(&vgpu->mem);
 	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;
 	vgpu->mem.epoch_offset = VGPU_MEM_OFFSET_BASE;
 	vgpu->mem.blank = alloc_page(GFP_KERNEL_ACCOUNT);

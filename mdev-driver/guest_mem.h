@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Guest memory, within the VM's IOMMU mappings: shared by guest_access.c, the driver's own access to
+ * rings and requests, guest_pin.c, what an engine has pinned, and guest_unmap.c, which takes either
+ * away at once when the VM unmaps it. All under mem.lock.
+ */
+#ifndef VGPU_GUEST_MEM_H
+#define VGPU_GUEST_MEM_H
+
+#include "vgpu_private.h"
+
+/* Unpins cached pages: those of [@iova, @last], or those of earlier lives. */
+void vgpu_cache_unmap(struct vgpu *vgpu, u64 iova, u64 last);
+void vgpu_cache_drop_old(struct vgpu *vgpu);
+
+/*
+ * Takes [@iova, @last] out of the engine and unpins it, also what the worker has still to unpin: type1
+ * wants all of it when its call returns.
+ */
+void vgpu_pins_unmap(struct vgpu *vgpu, u64 iova, u64 last);
+
+/* Whether [@iova, @iova + @size) may be pinned. Drops mem.lock if it has to wait. */
+bool vgpu_mem_may_pin(struct vgpu_mem *mem, u64 iova, u64 size);
+
+void vgpu_unmaps_init(struct vgpu_mem *mem);
+
+#endif /* VGPU_GUEST_MEM_H */
