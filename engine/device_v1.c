@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <glib.h>
+#include <poll.h>
+#include <stdbool.h>
 
 #define POP_TRUNCATE (1u << 0)
 
@@ -123,6 +125,24 @@ static int pop_requests(const struct device_v1 *device, struct vgpu_queue_exchan
     return count ? 0 : ret;
 }
 
+static bool has_found(const struct vgpu_queue_exchange *exchange)
+{
+    return exchange->nrequests || exchange->wanted || exchange->event.events ||
+           exchange->state & VGPU_EXCHANGE_BROKEN;
+}
+
+static void sleep_until_more(const struct device_v1 *device, struct vgpu_queue_exchange *exchange)
+{
+    struct pollfd fds[] = {
+        {.fd = device->fd, .events = POLLIN},
+        {.fd = exchange->wait_fd, .events = POLLIN},
+    };
+
+    /* VGPU_EXCHANGE_FOREVER is -1. */
+    if (poll(fds, G_N_ELEMENTS(fds), (int)exchange->wait_ms) > 0 && fds[1].revents)
+        exchange->state |= VGPU_EXCHANGE_WOKEN;
+}
+
 int device_v1_exchange(const struct device_v1 *device, struct vgpu_queue_exchange *exchange)
 {
     int ret = 0;
@@ -135,5 +155,9 @@ int device_v1_exchange(const struct device_v1 *device, struct vgpu_queue_exchang
         ret = read_event(device, &exchange->event);
     if (exchange->event.events & VGPU_EVENT_KICK)
         exchange->queues |= exchange->event.queues;
-    return ret < 0 ? ret : pop_requests(device, exchange);
+    if (ret == 0)
+        ret = pop_requests(device, exchange);
+    if (ret == 0 && exchange->wait_ms && !has_found(exchange))
+        sleep_until_more(device, exchange);
+    return ret;
 }

@@ -22,7 +22,10 @@ struct device_v1 {
     ssize_t (*read)(int fd, void *buf, size_t size);
 };
 
-/* VGPU_ENGINE_QUEUE_EXCHANGE, without its @poll_us: the guest rings. 0 or a negative errno. */
+/*
+ * VGPU_ENGINE_QUEUE_EXCHANGE, without its @poll_us: the guest rings. The next call has what
+ * @wait_ms was ended by. 0 or a negative errno.
+ */
 int device_v1_exchange(const struct device_v1 *device, struct vgpu_queue_exchange *exchange);
 
 #endif /* ENGINE_DEVICE_V1_H */

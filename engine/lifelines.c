@@ -26,6 +26,14 @@ void lifelines_clear(struct lifelines *lines)
         close(lines->fd);
 }
 
+/* The edge is the message: a level would have to be read away. */
+bool lifelines_wake_by(struct lifelines *lines, int eventfd)
+{
+    struct epoll_event written = {.events = EPOLLIN | EPOLLET};
+
+    return epoll_ctl(lines->fd, EPOLL_CTL_ADD, eventfd, &written) == 0;
+}
+
 /* Its end is reported without being requested. */
 bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection)
 {

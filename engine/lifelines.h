@@ -2,6 +2,8 @@
 /*
  * The connections of all contexts to their render workers (worker.h): they show for which contexts
  * virglrenderer's fences can be believed, and which have lost their worker.
+ *
+ * They are what wakes the main thread beside the driver, and so is an eventfd of the loop's.
  */
 #ifndef ENGINE_LIFELINES_H
 #define ENGINE_LIFELINES_H
@@ -13,7 +15,8 @@
 /**
  * struct lifelines
  * @connections: context -> its connection
- * @fd: readable when lifelines_next_cut() has one; -1: not available, and it never has
+ * @fd: readable when lifelines_next_cut() has one, and once after each write to the eventfd; -1:
+ * not available, and it never is
  */
 struct lifelines {
     GMutex lock;
@@ -24,6 +27,9 @@ struct lifelines {
 void lifelines_init(struct lifelines *lines);
 void lifelines_clear(struct lifelines *lines);
 
+/* Writes to @eventfd make @fd readable until lifelines_next_cut(). Nobody reads the eventfd. */
+bool lifelines_wake_by(struct lifelines *lines, int eventfd);
+
 /* Takes ownership of @connection. False, and it is closed: it cannot be watched. */
 bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection);
 void lifelines_remove(struct lifelines *lines, uint32_t ctx_id);
@@ -31,7 +37,8 @@ void lifelines_remove(struct lifelines *lines, uint32_t ctx_id);
 /* From any thread: the context has lost its worker, or does not exist any more. */
 bool lifelines_is_cut(struct lifelines *lines, uint32_t ctx_id);
 
-/* A context that has lost its worker and has not been removed; 0: there is none. */
+/* A context that has lost its worker and has not been removed; 0: there is none, or @fd still says
+ * so. */
 uint32_t lifelines_next_cut(struct lifelines *lines);
 
 #endif /* ENGINE_LIFELINES_H */

@@ -15,11 +15,9 @@
 #include "watchdog.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Turns of a busy loop until it looks at what does not come from the driver. */
@@ -275,35 +273,6 @@ static bool heed_signals(struct engine *engine, bool *stop, GError **error)
     return !child_died || check_children(engine, error);
 }
 
-/* @timeout in microseconds; -1: until something happens. @lost: a context has lost its worker. */
-static bool wait_for_work(struct engine *engine, gint64 timeout, bool *lost, bool *stop,
-                          GError **error)
-{
-    struct timespec limit = {.tv_sec = timeout / G_USEC_PER_SEC,
-                             .tv_nsec = timeout % G_USEC_PER_SEC * 1000};
-    struct pollfd fds[] = {
-        {.fd = engine->transport->fd, .events = POLLIN},
-        {.fd = wakeup_fd, .events = POLLIN},
-        {.fd = engine->lifelines.fd, .events = POLLIN},
-    };
-    uint64_t count;
-    int ready = ppoll(fds, G_N_ELEMENTS(fds), timeout < 0 ? NULL : &limit, NULL);
-
-    if (ready < 0 && errno != EINTR) {
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "ppoll: %s", g_strerror(errno));
-        return false;
-    }
-    if (ready > 0) {
-        if ((fds[1].revents & POLLIN) && read(wakeup_fd, &count, sizeof(count)) < 0) {
-            /* EAGAIN: another thread was faster. */
-        }
-        *lost = fds[2].revents != 0;
-        if ((fds[0].revents & POLLHUP) && !(fds[0].revents & POLLIN))
-            *stop = true;
-    }
-    return heed_signals(engine, stop, error);
-}
-
 /**
  * struct probes - checks of contexts
  * @last: when, in ms
@@ -314,7 +283,8 @@ struct probes {
     uint64_t requests;
 };
 
-/* Checks contexts when it is time; returns how long poll() may sleep until then. */
+/* Checks contexts when it is time; returns how long the loop may sleep until then, in ms; -1: for
+ * ever. */
 static int probe_contexts(struct engine *engine, struct probes *probes)
 {
     gint64 now = g_get_monotonic_time() / 1000;
@@ -333,71 +303,77 @@ static int probe_contexts(struct engine *engine, struct probes *probes)
     return engine->rests >= ENOUGH_RESTS ? -1 : (int)(probes->last + PROBE_INTERVAL_MS - now);
 }
 
-static gint64 earlier(gint64 a, gint64 b)
+static int earlier(int a, int b)
 {
     if (a < 0 || b < 0)
         return MAX(a, b);
     return MIN(a, b);
 }
 
-/* Microseconds from milliseconds; -1 stays. */
-static gint64 usec(int ms)
-{
-    return ms < 0 ? -1 : (gint64)ms * 1000;
-}
-
 /**
  * struct work - of the loop
  * @queues: to look at in the next turn
- * @timeout: how long to sleep before that, in microseconds
+ * @wait_ms: how long that may sleep; -1: for ever
+ * @turns: since other threads were last heeded
  */
 struct work {
     struct poller poller;
     struct probes probes;
     uint32_t queues;
-    gint64 timeout;
+    int wait_ms;
+    unsigned int turns;
 };
 
 /* What is to be done next, and when. */
 static void plan(struct engine *engine, struct work *work, uint32_t queues)
 {
-    gint64 probe = usec(probe_contexts(engine, &work->probes));
-
     /* An answer that waits for the next exchange, or a guest that will soon send more. */
     if (fence_kept(&engine->fences) || poller_time(&work->poller, g_get_monotonic_time()) > 0)
         queues |= 1u << VGPU_QUEUE_CONTROL;
     work->queues = queues;
-    work->timeout = queues ? 0 : earlier(probe, usec(watchdog_sleep()));
+    work->wait_ms = earlier(probe_contexts(engine, &work->probes), watchdog_sleep());
 }
 
-/* One exchange with the driver, and all that it brings. */
-static bool turn(struct engine *engine, struct work *work, bool *stop, GError **error)
+/* Gives the driver the last answer, and sleeps until there is something to do. */
+static bool take(struct engine *engine, struct work *work, struct queue_turn *taken, GError **error)
 {
-    struct queue_turn taken = {.queues = work->queues, .room = VGPU_EXCHANGE_MAX};
     int ret;
 
-    if (fence_released(&engine->fences)) {
-        fence_flush(&engine->fences, engine->epoch);
-        parking_run(engine);
-    }
+    *taken = (struct queue_turn){
+        .queues = work->queues,
+        .room = VGPU_EXCHANGE_MAX,
+        .wait_ms = work->wait_ms < 0 ? VGPU_EXCHANGE_FOREVER : (uint32_t)work->wait_ms,
+    };
     /* Nothing but the driver's events ends that, so parked commands do not wait for it. */
     if (engine->parking.requests.length == 0)
-        taken.poll_us = (uint32_t)poller_time(&work->poller, g_get_monotonic_time());
-    ret = queue_take(engine, &taken);
-    if (ret < 0) {
+        taken->poll_us = (uint32_t)poller_time(&work->poller, g_get_monotonic_time());
+    ret = queue_take(engine, taken);
+    if (ret < 0)
         g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret), "cannot read events: %s",
                     g_strerror(-ret));
-        return false;
+    return ret == 0;
+}
+
+/* What was taken, and what other threads and processes have reported. */
+static bool handle(struct engine *engine, struct work *work, const struct queue_turn *taken,
+                   bool *stop, GError **error)
+{
+    if (taken->state & VGPU_EXCHANGE_WOKEN || ++work->turns >= BUSY_TURNS) {
+        work->turns = 0;
+        watch_lost(engine);
     }
-    if (!loop_handle_event(engine, &taken.event, stop, error))
+    if (!heed_signals(engine, stop, error) ||
+        (!*stop && !loop_handle_event(engine, &taken->event, stop, error)))
         return false;
     if (*stop)
         return true;
-    queue_handle(engine, &taken);
-    if (taken.count > 0)
+    if (fence_released(&engine->fences))
+        parking_run(engine);
+    queue_handle(engine, taken);
+    if (taken->count > 0)
         poller_seen(&work->poller, g_get_monotonic_time());
     /* Of an epoch that is over; after a reset all is new, and before it there is nothing to do. */
-    plan(engine, work, taken.state & VGPU_EXCHANGE_STALE ? taken.event.queues : taken.queues);
+    plan(engine, work, taken->state & VGPU_EXCHANGE_STALE ? taken->event.queues : taken->queues);
     return true;
 }
 
@@ -405,27 +381,21 @@ static bool run(struct engine *engine, GError **error)
 {
     /* The guest may have been there before this engine. */
     struct work work = {.queues = (1u << VGPU_NUM_QUEUES) - 1};
-    unsigned int busy_turns = 0;
-    bool lost = false, stop = false, ok;
+    struct queue_turn taken;
+    bool stop = false, ok;
 
+    if (!lifelines_wake_by(&engine->lifelines, wakeup_fd)) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "epoll: %s", g_strerror(errno));
+        return false;
+    }
     watchdog_setup();
     engine->fences.wake_fd = wakeup_fd;
     while (!stop) {
-        stuck_watch_begin(engine);
-        if (lost)
-            watch_lost(engine);
-        ok = turn(engine, &work, &stop, error);
-        stuck_watch_end();
-        if (!ok)
+        if (!take(engine, &work, &taken, error))
             return false;
-
-        lost = false;
-        if (work.timeout == 0 && ++busy_turns < BUSY_TURNS) {
-            ok = heed_signals(engine, &stop, error);
-        } else {
-            busy_turns = 0;
-            ok = stop || wait_for_work(engine, work.timeout, &lost, &stop, error);
-        }
+        stuck_watch_begin(engine);
+        ok = handle(engine, &work, &taken, &stop, error);
+        stuck_watch_end();
         if (!ok)
             return false;
         watchdog_alive(g_get_monotonic_time());

@@ -31,6 +31,8 @@ static int exchange(struct engine *engine, struct queue_turn *turn, uint64_t *wa
         .buf_size = engine->request_buf_size,
         .queues = turn->queues,
         .poll_us = turn->poll_us,
+        .wait_ms = turn->wait_ms,
+        .wait_fd = engine->lifelines.fd,
     };
     int ret;
 

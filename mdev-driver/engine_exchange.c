@@ -5,6 +5,8 @@
  * An engine can delay any access to its memory for ever. So everything of it is copied before
  * vgpu->lock is taken, and everything for it after it was dropped.
  */
+#include <linux/file.h>
+#include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/wait.h>
@@ -16,10 +18,12 @@
 
 /*
  * struct vgpu_exchange - a call
+ * @other: the file that ends its sleep, too; or NULL
  * @responses: of @answers; one that is kept until the VM goes on is taken from here
  */
 struct vgpu_exchange {
 	struct file *file;
+	struct file *other;
 	struct vgpu_queue_exchange arg;
 	struct vgpu_queue_answer answers[VGPU_EXCHANGE_MAX];
 	struct vgpu_queue_request requests[VGPU_EXCHANGE_MAX];
@@ -131,7 +135,7 @@ static bool vgpu_exchange_may_look_again(const struct vgpu_exchange *x, ktime_t 
 
 static bool vgpu_exchange_found(const struct vgpu_exchange *x)
 {
-	return x->batch.n || x->batch.wanted || x->batch.broken || x->arg.event.events || x->arg.state;
+	return x->batch.n || x->batch.wanted || x->batch.broken || x->arg.event.events;
 }
 
 /* The last look, if it finds nothing, asks the guest to ring. */
@@ -141,12 +145,58 @@ static int vgpu_exchange_poll(struct vgpu_exchange *x)
 	bool quiet = vgpu_exchange_may_look_again(x, end);
 	int ret = vgpu_exchange_round(x, true, quiet);
 
-	while (!ret && quiet && !vgpu_exchange_found(x)) {
+	while (!ret && quiet && !vgpu_exchange_found(x) && !x->arg.state) {
 		vgpu_exchange_sleep(x);
 		quiet = vgpu_exchange_may_look_again(x, end);
 		ret = vgpu_exchange_round(x, false, quiet);
 	}
 	return ret;
+}
+
+/* Whether there is something, like poll(): an event, the end of the engine, or @wait_fd's. */
+static bool vgpu_exchange_woken(struct vgpu_exchange *x, poll_table *table)
+{
+	bool own = vfs_poll(x->file, table) & (EPOLLIN | EPOLLERR);
+
+	if (x->other && vfs_poll(x->other, table) & (EPOLLIN | EPOLLERR | EPOLLHUP))
+		x->arg.state |= VGPU_EXCHANGE_WOKEN;
+	return own || x->arg.state & VGPU_EXCHANGE_WOKEN;
+}
+
+/*
+ * For @wait_ms, without vgpu->lock. The engine's other file may make its poll() wait as long as it likes: that
+ * holds up only threads of the engine that want to take requests, too.
+ */
+static void vgpu_exchange_wait(struct vgpu_exchange *x)
+{
+	ktime_t end = ktime_add_ms(ktime_get(), x->arg.wait_ms);
+	ktime_t *limit = x->arg.wait_ms == VGPU_EXCHANGE_FOREVER ? NULL : &end;
+	struct poll_wqueues waiter;
+	bool over = false;
+
+	poll_initwait(&waiter);
+	while (!vgpu_exchange_woken(x, &waiter.pt) && !over && !signal_pending(current)) {
+		/* It is in the queues of both. */
+		waiter.pt._qproc = NULL;
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!waiter.triggered)
+			over = !schedule_hrtimeout_range(limit, current->timer_slack_ns, HRTIMER_MODE_ABS);
+		__set_current_state(TASK_RUNNING);
+		/* Before the next look, so that what comes after that is not missed. */
+		smp_store_mb(waiter.triggered, 0);
+	}
+	poll_freewait(&waiter);
+}
+
+/* In an epoch that is over there are no requests, but events. */
+static int vgpu_exchange_find(struct vgpu_exchange *x)
+{
+	int ret = vgpu_exchange_poll(x);
+
+	if (ret || !x->arg.wait_ms || vgpu_exchange_found(x))
+		return ret;
+	vgpu_exchange_wait(x);
+	return vgpu_exchange_round(x, false, false);
 }
 
 /*
@@ -189,7 +239,7 @@ static int vgpu_exchange_serve(struct vgpu_exchange *x)
 	batch->room = min_t(u64, x->arg.buf_size, VGPU_BOUNCE_SIZE);
 	batch->truncate = x->arg.flags & VGPU_EXCHANGE_TRUNCATE && x->arg.buf_size <= VGPU_BOUNCE_SIZE;
 	batch->requests = x->requests;
-	ret = vgpu_exchange_poll(x);
+	ret = vgpu_exchange_find(x);
 	if (!ret && vgpu_exchange_needs_more(x))
 		ret = vgpu_exchange_enlarge(x);
 	x->arg.nrequests = batch->n;
@@ -244,6 +294,11 @@ static long vgpu_exchange_call(struct vgpu_exchange *x, void __user *user)
 
 	if (ret)
 		return ret;
+	if (x->arg.wait_ms && x->arg.wait_fd >= 0) {
+		x->other = fget(x->arg.wait_fd);
+		if (!x->other)
+			return -EBADF;
+	}
 	/* A thread that only answers does not wait for one that looks for requests. */
 	if (takes && mutex_lock_killable(&vgpu->pop_lock))
 		return -EINTR;
@@ -268,6 +323,8 @@ long vgpu_ioctl_exchange(struct file *file, void __user *user)
 		memset(&x->arg.event, 0, sizeof(x->arg.event));
 		ret = vgpu_check_exchange(&x->arg) ?: vgpu_exchange_call(x, user);
 	}
+	if (x->other)
+		fput(x->other);
 	for (i = 0; i < VGPU_EXCHANGE_MAX; i++)
 		kvfree(x->responses[i]);
 	kfree(x);

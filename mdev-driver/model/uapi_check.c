@@ -192,6 +192,9 @@ int vgpu_check_exchange(const struct vgpu_queue_exchange *arg)
 	if (arg->nanswers > VGPU_EXCHANGE_MAX || arg->nrequests > VGPU_EXCHANGE_MAX ||
 	    arg->queues >> VGPU_NUM_QUEUES || arg->poll_us > VGPU_EXCHANGE_POLL_MAX)
 		return -EINVAL;
+	/* What ends the wait has to be returned. */
+	if (arg->wait_ms && (!arg->nrequests || !(arg->flags & VGPU_EXCHANGE_EVENTS)))
+		return -EINVAL;
 	return 0;
 }
 

@@ -2,7 +2,10 @@
 /* Virtqueues: requests and responses between a guest and an engine, well-formed and not. */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "testbed.h"
@@ -289,6 +292,8 @@ typedef struct {
     uint32_t queues;
     uint32_t flags;
     uint32_t poll_us;
+    uint32_t wait_ms;
+    int32_t wait_fd;
     int64_t took_us;
 } PopCall;
 
@@ -302,6 +307,8 @@ static int call_pop(EngineCtx *ctx, void *arg)
     call->x.flags = call->flags;
     call->x.queues |= call->queues;
     call->x.poll_us = call->poll_us;
+    call->x.wait_ms = call->wait_ms;
+    call->x.wait_fd = call->wait_fd;
     call->took_us = -g_get_monotonic_time();
     ret = engine_exchange_pop(ctx, &call->x);
     call->took_us += g_get_monotonic_time();
@@ -488,6 +495,101 @@ static void test_polled(void)
     pthread_join(engine, NULL);
     /* On a slow machine the guest may take longer than a look, but not each time. */
     g_assert_cmpuint(rung, <, POLLED);
+}
+
+#define FOR_LONG_MS (4 * GUEST_TIMEOUT_MS)
+
+/* A readable file of the engine's. */
+static int call_make_event(EngineCtx *ctx, void *arg)
+{
+    (void)ctx;
+    *(int32_t *)arg = eventfd(1, EFD_CLOEXEC);
+    return 0;
+}
+
+static void on_alarm(int signum)
+{
+    (void)signum;
+}
+
+static int call_pop_alarmed(EngineCtx *ctx, void *arg)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct itimerval soon = {.it_value.tv_usec = 20000};
+    int ret;
+
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    ret = call_pop(ctx, arg);
+    signal(SIGALRM, SIG_DFL);
+    return ret;
+}
+
+static void *submit_late(void *data)
+{
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    Testbed *tb = data;
+    void *resp;
+
+    g_usleep(50000); /* likely asleep by now */
+    assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    return NULL;
+}
+
+/* An exchange that finds nothing sleeps: for its time, until a signal or another file ends that. */
+static void test_sleeps(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    PopCall call = {.size = 64, .flags = VGPU_EXCHANGE_EVENTS, .wait_ms = 50, .wait_fd = -1};
+    const PopCall fresh = call;
+
+    assert_round_trip(tb, 1);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_EVENTS);
+    g_usleep(50000);
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
+    call = fresh; /* the first may have brought an event */
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
+    g_assert_cmpint(call.took_us, >=, 50000);
+    g_assert_cmpuint(call.x.state | call.x.event.events, ==, 0);
+
+    call.wait_ms = VGPU_EXCHANGE_FOREVER;
+    assert_fails(engine_peer_call(tb->engine, call_pop_alarmed, &call, sizeof(call)), EAGAIN);
+    g_assert_cmpuint(call.x.state | call.x.event.events, ==, 0);
+
+    assert_ok(engine_peer_call(tb->engine, call_make_event, &call.wait_fd, sizeof(call.wait_fd)));
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
+    g_assert_cmpuint(call.x.state, ==, VGPU_EXCHANGE_WOKEN);
+
+    call.wait_fd = 1000;
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EBADF);
+    call.flags = 0;
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EINVAL);
+}
+
+/* The call that slept has the request and the doorbell. In an epoch that is over it sleeps, too. */
+static void test_sleeps_until_request(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    PopCall call = {
+        .size = 64, .flags = VGPU_EXCHANGE_EVENTS, .wait_ms = FOR_LONG_MS, .wait_fd = -1};
+    PopCall stale = {.size = 64, .flags = VGPU_EXCHANGE_EVENTS, .wait_ms = 50, .wait_fd = -1};
+    pthread_t guest;
+
+    assert_round_trip(tb, 1);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_EVENTS);
+    g_usleep(50000);
+    stale.epoch = peer_epoch(tb->engine) + 7;
+    assert_fails(engine_peer_call(tb->engine, call_pop, &stale, sizeof(stale)), ESTALE);
+    assert_fails(engine_peer_call(tb->engine, call_pop, &stale, sizeof(stale)), ESTALE);
+    g_assert_cmpint(stale.took_us, >=, 50000);
+
+    g_assert_cmpint(pthread_create(&guest, NULL, submit_late, tb), ==, 0);
+    assert_ok(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)));
+    pthread_join(guest, NULL);
+    g_assert_cmphex(call.x.event.events, ==, VGPU_EVENT_KICK);
+    g_assert_cmpint(call.took_us, <, (int64_t)FOR_LONG_MS * 1000);
+    assert_ok(push_raw(tb, call.epoch, CONTROL, call.request.token, 24));
+    g_assert_cmpint(guest_queue_wait(&tb->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS), >=, 0);
 }
 
 typedef struct {
@@ -689,6 +791,8 @@ int main(int argc, char **argv)
     driver_test_add("/queue/plain-features", test_plain_features);
     driver_test_add("/queue/doorbells-are-spared", test_doorbells_are_spared);
     driver_test_add("/queue/polled", test_polled);
+    driver_test_add("/queue/sleeps", test_sleeps);
+    driver_test_add("/queue/sleeps-until-request", test_sleeps_until_request);
     driver_test_add("/queue/batch", test_batch);
     driver_test_add("/queue/batch-lost", test_batch_lost);
     driver_test_add("/queue/many-small", test_many_small);

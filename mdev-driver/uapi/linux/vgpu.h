@@ -133,7 +133,7 @@ struct vgpu_control_drain {
 /*
  * ---- /dev/vgpu/<uuid> -----------------------------------------------------------------------
  *
- * The order of calls: open, ATTACH, READY, then a loop of poll() and QUEUE_EXCHANGE. Closing the file, or the end of the address space that attached, is the engine's end:
+ * The order of calls: open, ATTACH, READY, then a loop of QUEUE_EXCHANGE. Closing the file, or the end of the address space that attached, is the engine's end:
  * the driver then answers chains in flight with errors until the guest resets the device.
  *
  * Epoch. The guest's reset of the device starts a new epoch. Calls that act for the guest carry the
@@ -314,6 +314,10 @@ struct vgpu_queue_request {
 /* struct vgpu_queue_exchange.state */
 #define VGPU_EXCHANGE_STALE	(1u << 0)	/* the epoch is over */
 #define VGPU_EXCHANGE_BROKEN	(1u << 1)	/* a guest broke a queue: a loop, an address outside its memory … */
+#define VGPU_EXCHANGE_WOKEN	(1u << 2)	/* the call has waited, and @wait_fd has something */
+
+/* struct vgpu_queue_exchange.wait_ms: without a limit */
+#define VGPU_EXCHANGE_FOREVER	0xffffffffu
 
 /**
  * struct vgpu_queue_exchange - argument of VGPU_ENGINE_QUEUE_EXCHANGE
@@ -326,6 +330,9 @@ struct vgpu_queue_request {
  *	other the next request gives VGPU_EVENT_KICK
  * @poll_us: in, while no queue has a request, and no event comes, look again for this long. The
  *	guest need not ring meanwhile. VGPU_EXCHANGE_POLL_MAX at most
+ * @wait_ms: in, then sleep until an event comes, for this long at most; a signal ends that, too. Needs
+ *	VGPU_EXCHANGE_EVENTS and room for a request. 0: the call does not sleep
+ * @wait_fd: in, with @wait_ms: another file that ends the sleep when poll() would call it readable; -1: none
  * @state: out, VGPU_EXCHANGE_*
  * @wanted: out, the size of a request that did not fit into what was left of the buffer; it stays; or 0
  * @event: out, as of read(); no @events: there is none
@@ -342,6 +349,8 @@ struct vgpu_queue_exchange {
 	__u32 nrequests;
 	__u32 queues;
 	__u32 poll_us;
+	__u32 wait_ms;
+	__s32 wait_fd;
 	__u32 state;
 	__u32 reserved;
 	__u64 wanted;
@@ -351,8 +360,9 @@ struct vgpu_queue_exchange {
 /*
  * Answers chains: writes each response, puts the chain on the used ring and interrupts the guest if
  * it asked for that. Then takes chains, and copies their requests, so that the guest cannot change
- * them any more. Does not block, except for @poll_us. After an error nothing was taken, and what
- * cannot be copied out is answered with an error.
+ * them any more. Does not block, except for @poll_us and @wait_ms: the answers are given before. One
+ * thread at a time takes requests. After an error nothing was taken, and what cannot be copied out is
+ * answered with an error.
  *
  * A queue that the guest broke gives nothing until the guest resets the device, and asks for that.
  */

@@ -9,10 +9,10 @@
 #include "loop.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,7 +24,7 @@ static struct {
     GMutex lock;
     unsigned int requests;
     useconds_t gap;
-    unsigned int calls; /* of the driver, and of ppoll(): a system call each */
+    unsigned int calls; /* of the driver, and of epoll_wait(): a system call each */
     struct vgpu_transport_ops fake;
     bool inside; /* an exchange */
     unsigned int doorbells;
@@ -32,30 +32,42 @@ static struct {
     bool end;
 } run;
 
-/* Looks until there is something, like the driver: the guest need not ring meanwhile. */
+/* True: the exchange ends. @last: of its looks, so the guest rings from now on. */
+static bool look(struct vgpu_transport *transport, struct vgpu_queue_exchange *x,
+                 struct vgpu_queue_exchange *in, bool last, int *ret)
+{
+    g_mutex_lock(&run.lock);
+    *x = *in;
+    x->wait_ms = 0;
+    run.inside = true;
+    *ret = run.fake.exchange(transport, x);
+    run.inside = false;
+    in->nanswers = 0;
+    run.engine_looks = !last || x->queues;
+    g_mutex_unlock(&run.lock);
+    return *ret < 0 || x->nrequests || x->event.events;
+}
+
+/* Looks and sleeps until there is something, like the driver. */
 static int count_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
 {
     gint64 end = g_get_monotonic_time() + x->poll_us;
     struct vgpu_queue_exchange in = *x;
-    bool last;
     int ret;
 
     run.calls++;
-    do {
-        last = !in.poll_us || g_get_monotonic_time() >= end;
-        g_mutex_lock(&run.lock);
-        *x = in;
-        run.inside = true;
-        ret = run.fake.exchange(transport, x);
-        run.inside = false;
-        in.nanswers = 0;
-        run.engine_looks = !last || x->queues;
-        g_mutex_unlock(&run.lock);
-        if (ret < 0 || x->nrequests || x->event.events)
+    while (in.poll_us && g_get_monotonic_time() < end) {
+        if (look(transport, x, &in, false, &ret))
             return ret;
-        if (!last)
-            g_usleep(50);
-    } while (!last);
+        g_usleep(50);
+    }
+    if (look(transport, x, &in, true, &ret))
+        return ret;
+    x->wait_ms = in.wait_ms;
+    if (fake_driver_sleep(&run.f.driver, x)) {
+        in.state = x->state;
+        look(transport, x, &in, true, &ret);
+    }
     return ret;
 }
 
@@ -78,12 +90,10 @@ static int read_doorbell(struct fake_driver *driver, struct vgpu_engine_event *e
 }
 
 /* In place of the C library's. */
-int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 {
-    struct timespec left = timeout ? *timeout : (struct timespec){0};
-
     run.calls++;
-    return (int)syscall(SYS_ppoll, fds, n, timeout ? &left : NULL, mask, _NSIG / 8);
+    return (int)syscall(SYS_epoll_wait, fd, events, most, timeout);
 }
 
 static void ring(void)

@@ -6,6 +6,7 @@
 #include "uapi_check.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -122,22 +123,14 @@ static void take_chains(struct fake_driver *driver, struct vgpu_queue_exchange *
     }
 }
 
-static int fake_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
+static int take(struct fake_driver *driver, struct vgpu_queue_exchange *x)
 {
-    struct vgpu_queue_answer *answers = (void *)(uintptr_t)x->answers;
-    struct fake_driver *driver = fake(transport);
     int ret = driver->next_event && (x->flags & VGPU_EXCHANGE_EVENTS)
                   ? driver->next_event(driver, &x->event)
                   : -EAGAIN;
 
-    x->argsz = sizeof(*x);
-    g_assert_cmpint(vgpu_check_exchange(x), ==, 0);
     if (ret < 0 && ret != -EAGAIN)
         return ret;
-    for (uint32_t i = 0; i < x->nanswers; i++)
-        answers[i].result =
-            transport->ops->push(transport, x->epoch, answers[i].queue, answers[i].token,
-                                 (void *)(uintptr_t)answers[i].buf, answers[i].size);
     if (x->epoch == driver->info.epoch) {
         x->queues |= x->event.queues;
         take_chains(driver, x);
@@ -146,6 +139,41 @@ static int fake_exchange(struct vgpu_transport *transport, struct vgpu_queue_exc
         x->nrequests = 0;
     }
     return 0;
+}
+
+bool fake_driver_sleep(struct fake_driver *driver, struct vgpu_queue_exchange *x)
+{
+    struct pollfd fds[] = {
+        {.fd = driver->base.fd, .events = POLLIN},
+        {.fd = x->wait_fd, .events = POLLIN},
+    };
+
+    if (!x->wait_ms || x->nrequests || x->wanted || x->event.events)
+        return false;
+    if (poll(fds, G_N_ELEMENTS(fds), (int)x->wait_ms) > 0 && fds[1].revents)
+        x->state |= VGPU_EXCHANGE_WOKEN;
+    return true;
+}
+
+static int fake_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
+{
+    struct vgpu_queue_answer *answers = (void *)(uintptr_t)x->answers;
+    struct fake_driver *driver = fake(transport);
+    uint32_t room = x->nrequests;
+    int ret;
+
+    x->argsz = sizeof(*x);
+    g_assert_cmpint(vgpu_check_exchange(x), ==, 0);
+    for (uint32_t i = 0; i < x->nanswers; i++)
+        answers[i].result =
+            transport->ops->push(transport, x->epoch, answers[i].queue, answers[i].token,
+                                 (void *)(uintptr_t)answers[i].buf, answers[i].size);
+    ret = take(driver, x);
+    if (ret == 0 && fake_driver_sleep(driver, x)) {
+        x->nrequests = room;
+        ret = take(driver, x);
+    }
+    return ret;
 }
 
 static int fake_pin(struct vgpu_transport *transport, uint64_t epoch,

@@ -70,6 +70,9 @@ const GByteArray *fake_driver_answer(struct fake_driver *driver, uint32_t token)
  */
 int queue_run(struct engine *engine, uint32_t queue, unsigned int budget);
 
+/* Sleeps as an exchange does that has found nothing; false: it has, or is not to sleep. */
+bool fake_driver_sleep(struct fake_driver *driver, struct vgpu_queue_exchange *x);
+
 /* Chains without an answer, popped or not. */
 unsigned int fake_driver_waiting(struct fake_driver *driver);
 

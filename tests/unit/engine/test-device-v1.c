@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 /* As that version's header had them. */
 struct pop {
@@ -190,11 +192,41 @@ static void test_states(void)
     g_assert_cmpuint(x.state, ==, VGPU_EXCHANGE_STALE);
 }
 
+/* Sleeps only if there is nothing, until one of two files is readable. The next call has the event.
+ */
+static void test_wait(void)
+{
+    struct vgpu_queue_exchange x = exchange_of(1);
+    int other = eventfd(1, EFD_CLOEXEC), own = eventfd(0, EFD_CLOEXEC);
+
+    begin();
+    driver.sizes[0][0] = 8;
+    g_assert_cmpint(dup2(own, device.fd), ==, device.fd);
+    x.wait_ms = VGPU_EXCHANGE_FOREVER;
+    x.wait_fd = -1;
+    g_assert_cmpint(device_v1_exchange(&device, &x), ==, 0);
+    g_assert_cmpuint(x.nrequests, ==, 1);
+
+    x = exchange_of(0);
+    x.wait_ms = VGPU_EXCHANGE_FOREVER;
+    x.wait_fd = other;
+    g_assert_cmpint(device_v1_exchange(&device, &x), ==, 0);
+    g_assert_cmpuint(x.state, ==, VGPU_EXCHANGE_WOKEN);
+
+    g_assert_cmpint(eventfd_write(device.fd, 1), ==, 0);
+    x.wait_fd = -1;
+    g_assert_cmpint(device_v1_exchange(&device, &x), ==, 0);
+    g_assert_cmpuint(x.state | x.event.events, ==, 0);
+    close(other);
+    close(device.fd);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/device-v1/turn", test_turn);
     g_test_add_func("/device-v1/room", test_room);
     g_test_add_func("/device-v1/states", test_states);
+    g_test_add_func("/device-v1/wait", test_wait);
     return g_test_run();
 }

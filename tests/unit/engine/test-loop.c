@@ -442,6 +442,41 @@ static void test_one_call_each(struct fixture *f, gconstpointer data G_GNUC_UNUS
     done(f);
 }
 
+/* The guest sends a request whenever the engine is about to sleep. */
+static int send_to_sleeper(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
+{
+    struct virtio_gpu_ctrl_hdr cmd = {.type = VIRTIO_GPU_CMD_GET_DISPLAY_INFO};
+    struct fake_driver *driver = (struct fake_driver *)transport;
+    struct vgpu_queue_exchange in = *x;
+    int ret;
+
+    count.exchanges++;
+    in.nanswers = 0;
+    x->wait_ms = 0;
+    ret = count.fake.exchange(transport, x);
+    if (ret < 0 || x->nrequests || x->event.events || !in.wait_ms || driver->last_token == MANY)
+        return ret;
+    fake_driver_send(driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
+    in.queues = 1u << VGPU_QUEUE_CONTROL;
+    *x = in;
+    return count.fake.exchange(transport, x);
+}
+
+/* The call that gives the last answer sleeps, too, and brings the request that it was woken by. */
+static void test_lone_requests(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    tell(f, 0, story.events, -EAGAIN);
+    memset(&count, 0, sizeof(count));
+    count.fake = ops;
+    ops.exchange = send_to_sleeper;
+    f->driver.next_event = removed_at_last;
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
+    g_assert_cmpuint(f->driver.last_token, ==, MANY);
+    g_assert_cmpuint(count.exchanges, <=, MANY + 3);
+    done(f);
+}
+
 /* An answer is not kept while another command is executed. */
 static void test_answers_do_not_wait(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -487,6 +522,7 @@ int main(int argc, char **argv)
     fixture_test("/loop/strays", test_strays);
     fixture_test("/loop/released", test_released);
     fixture_test("/loop/one-call-each", test_one_call_each);
+    fixture_test("/loop/lone-requests", test_lone_requests);
     fixture_test("/loop/answers-do-not-wait", test_answers_do_not_wait);
     fixture_test("/loop/told-to-end", test_told_to_end);
     return g_test_run();

@@ -260,6 +260,19 @@ static int exchange(u32 nanswers, u32 nrequests, u32 queues, u32 poll_us, u32 fl
     return vgpu_check_exchange(&arg);
 }
 
+static int waiting_exchange(u32 nrequests, u32 flags)
+{
+    struct vgpu_queue_exchange arg = {
+        .argsz = sizeof(arg),
+        .flags = flags,
+        .nrequests = nrequests,
+        .wait_ms = VGPU_EXCHANGE_FOREVER,
+        .wait_fd = -1,
+    };
+
+    return vgpu_check_exchange(&arg);
+}
+
 static void test_exchange(void)
 {
     const u32 all = VGPU_EXCHANGE_TRUNCATE | VGPU_EXCHANGE_EVENTS, most = VGPU_EXCHANGE_MAX;
@@ -273,6 +286,9 @@ static void test_exchange(void)
     g_assert_cmpint(exchange(0, 0, 1u << 31, 0, 0), ==, -EINVAL);
     g_assert_cmpint(exchange(0, 0, 0, VGPU_EXCHANGE_POLL_MAX + 1, 0), ==, -EINVAL);
     g_assert_cmpint(exchange(0, 0, 0, 0, 4), ==, -EINVAL);
+    g_assert_cmpint(waiting_exchange(1, VGPU_EXCHANGE_EVENTS), ==, 0);
+    g_assert_cmpint(waiting_exchange(0, VGPU_EXCHANGE_EVENTS), ==, -EINVAL);
+    g_assert_cmpint(waiting_exchange(1, VGPU_EXCHANGE_TRUNCATE), ==, -EINVAL);
     g_assert_cmpint(vgpu_check_exchange(&arg), ==, -EINVAL);
     arg = (struct vgpu_queue_exchange){.argsz = sizeof(arg) - 1};
     g_assert_cmpint(vgpu_check_exchange(&arg), ==, -EINVAL);
