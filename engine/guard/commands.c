@@ -159,6 +159,10 @@ static bool do_sync_wait(struct session *session, const uint32_t *data, uint32_t
         return fail(session, "its wait for syncs has a wrong form");
     fd =
         sync_wait(&session->syncs, entries, data[0] & VTEST_SYNC_WAIT_ANY, data[1], &fresh, &fault);
+    if (fd == SYNC_DEFERRED) {
+        session->wire.soon_us = SYNC_QUICK_US;
+        return true;
+    }
     if (fd < 0)
         return fail(session, fault);
     ok = session_answer_fd(session, VTEST_SYNC_WAIT, NULL, 0, fd);

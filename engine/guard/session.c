@@ -44,6 +44,22 @@ static bool on_idle(void *data)
     return session_probe(session, true);
 }
 
+/* Of a wait for syncs. A client that is gone is noticed by its own end. */
+static void answer_wait(void *data, int fd)
+{
+    session_answer_fd(data, VTEST_SYNC_WAIT, NULL, 0, fd);
+}
+
+/* Before anything else is answered, and before this session's end hangs up what the client has. */
+static bool settle_wait(void *data)
+{
+    struct session *session = data;
+    const char *fault = NULL;
+
+    session->wire.soon_us = 0;
+    return sync_wait_settle(&session->syncs, &fault) || session_fail(session, "%s", fault);
+}
+
 void session_init(struct session *session, int fd)
 {
     *session = (struct session){.worker = -1};
@@ -51,10 +67,13 @@ void session_init(struct session *session, int fd)
     if (!wire_init(&session->wire, fd))
         session_fail(session, "its connection cannot be read: %s", g_strerror(errno));
     session->wire.idle = on_idle;
+    session->wire.soon = settle_wait;
     session->wire.data = session;
     session->wire.idle_ms = IDLE_MS;
     slots_init(&session->blobs, g_free);
     sync_table_init(&session->syncs);
+    session->syncs.answer = answer_wait;
+    session->syncs.data = session;
 }
 
 /* The session's thread is somewhere in wire_read(), or soon will be. */
@@ -212,8 +231,11 @@ static bool step(struct session *session, bool *more)
 {
     uint32_t header[VTEST_HEADER_WORDS];
     size_t size;
+    enum wire_result result = wire_read(&session->wire, header, sizeof(header));
 
-    switch (wire_read(&session->wire, header, sizeof(header))) {
+    if (session->wire.soon_us && !settle_wait(session))
+        return false;
+    switch (result) {
     case WIRE_OK:
         break;
     case WIRE_END:

@@ -18,8 +18,12 @@ struct target {
     uint64_t value;
 };
 
+/* A wait for less is not deferred: that would make it longer. */
+#define DEFERRED_MIN_MS 10u
+
 struct wait {
-    int fd; /* the pipe's write end */
+    int fd; /* the pipe's write end; -1: it is deferred */
+    gint64 since;
     gint64 until;
     bool any;
     uint32_t count;
@@ -50,7 +54,8 @@ static void put_targets(struct sync_table *table, struct target *targets, uint32
 
 static void free_wait(struct sync_table *table, struct wait *wait)
 {
-    close(wait->fd);
+    if (wait->fd >= 0)
+        close(wait->fd);
     put_targets(table, wait->targets, wait->count);
     g_free(wait);
 }
@@ -76,6 +81,7 @@ void sync_table_clear(struct sync_table *table)
 
     while ((item = g_queue_pop_head(&table->waits)))
         free_wait(table, item);
+    table->deferred = NULL;
     while ((item = g_queue_pop_head(&table->fences)))
         free_fence(table, item);
     slots_clear(&table->syncs);
@@ -160,13 +166,6 @@ static bool is_reached(const struct wait *wait)
     return reached == wait->count || (wait->any && reached > 0);
 }
 
-static void wake(const struct wait *wait)
-{
-    if (write(wait->fd, "", 1) < 0) {
-        /* EPIPE: the client does not wait any more. */
-    }
-}
-
 static bool has_gone(const struct wait *wait)
 {
     struct pollfd end = {.fd = wait->fd};
@@ -175,7 +174,8 @@ static bool has_gone(const struct wait *wait)
 }
 
 /* Ends the waits that @over says are over. */
-static void sweep_waits(struct sync_table *table, bool (*over)(const struct wait *wait))
+static void sweep_waits(struct sync_table *table,
+                        bool (*over)(struct sync_table *table, const struct wait *wait))
 {
     GList *next;
 
@@ -183,22 +183,59 @@ static void sweep_waits(struct sync_table *table, bool (*over)(const struct wait
         struct wait *wait = link->data;
 
         next = link->next;
-        if (!over(wait))
+        if (!over(table, wait))
             continue;
         g_queue_delete_link(&table->waits, link);
         free_wait(table, wait);
     }
 }
 
-static bool wake_if_reached(const struct wait *wait)
+/* One for all: a client that reads its byte harms its own waits. */
+static int reached_pipe(struct sync_table *table, const char **fault)
 {
-    if (!is_reached(wait))
+    int fds[2];
+
+    if (table->reached >= 0)
+        return table->reached;
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+        *fault = "there are no pipes left for its waits";
+        return -1;
+    }
+    if (write(fds[1], "", 1) < 0) {
+        /* Not in a new pipe. */
+    }
+    close(fds[1]);
+    table->reached = fds[0];
+    return table->reached;
+}
+
+/* Without a pipe it stays, and sync_wait_settle() says why. */
+static bool answer_deferred(struct sync_table *table)
+{
+    const char *fault = NULL;
+    int fd = reached_pipe(table, &fault);
+
+    if (fd < 0)
         return false;
-    wake(wait);
+    table->answer(table->data, fd);
+    table->deferred = NULL;
     return true;
 }
 
-static bool nobody_waits(const struct wait *wait)
+static bool wake_if_reached(struct sync_table *table, const struct wait *wait)
+{
+    if (!is_reached(wait))
+        return false;
+    table->quick = g_get_monotonic_time() - wait->since <= SYNC_QUICK_US;
+    if (wait == table->deferred)
+        return answer_deferred(table);
+    if (write(wait->fd, "", 1) < 0) {
+        /* EPIPE: the client does not wait any more. */
+    }
+    return true;
+}
+
+static bool nobody_waits(struct sync_table *table G_GNUC_UNUSED, const struct wait *wait)
 {
     return wait->until <= g_get_monotonic_time() || has_gone(wait);
 }
@@ -258,23 +295,35 @@ static bool entries_are_reached(struct sync_table *table, struct sync_entries en
     return reached == entries.count || (any && reached > 0);
 }
 
-/* One for all: a client that reads its byte harms its own waits. */
-static int reached_pipe(struct sync_table *table, const char **fault)
+/* A pipe of its own; returns the read end. */
+static int open_pipe(struct wait *wait, const char **fault)
 {
     int fds[2];
 
-    if (table->reached >= 0)
-        return table->reached;
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
         *fault = "there are no pipes left for its waits";
         return -1;
     }
-    if (write(fds[1], "", 1) < 0) {
-        /* Not in a new pipe. */
+    wait->fd = fds[1];
+    return fds[0];
+}
+
+static struct wait *add_wait(struct sync_table *table, struct sync_entries entries, bool any,
+                             uint32_t timeout, const char **fault)
+{
+    struct wait *wait = g_malloc(sizeof(*wait) + entries.count * sizeof(wait->targets[0]));
+
+    if (!take_targets(table, entries, wait->targets, fault)) {
+        g_free(wait);
+        return NULL;
     }
-    close(fds[1]);
-    table->reached = fds[0];
-    return table->reached;
+    wait->fd = -1;
+    wait->since = g_get_monotonic_time();
+    wait->until = time_after(timeout);
+    wait->any = any;
+    wait->count = entries.count;
+    g_queue_push_tail(&table->waits, wait);
+    return wait;
 }
 
 int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, uint32_t timeout,
@@ -282,31 +331,41 @@ int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, u
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     struct wait *wait;
-    int fds[2];
+    int fd;
 
     *fresh = false;
     if (entries_are_reached(table, entries, any, fault))
         return reached_pipe(table, fault);
     if (*fault || !has_room(table, entries.count, fault))
         return -1;
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
-        *fault = "there are no pipes left for its waits";
+    wait = add_wait(table, entries, any, timeout, fault);
+    if (!wait)
         return -1;
+    if (table->answer && table->quick && timeout >= DEFERRED_MIN_MS) {
+        table->deferred = wait;
+        return SYNC_DEFERRED;
     }
-    wait = g_malloc(sizeof(*wait) + entries.count * sizeof(wait->targets[0]));
-    if (!take_targets(table, entries, wait->targets, fault)) {
-        g_free(wait);
-        close(fds[0]);
-        close(fds[1]);
-        return -1;
-    }
-    wait->fd = fds[1];
-    wait->until = time_after(timeout);
-    wait->any = any;
-    wait->count = entries.count;
-    g_queue_push_tail(&table->waits, wait);
-    *fresh = true;
-    return fds[0];
+    fd = open_pipe(wait, fault);
+    if (fd < 0)
+        free_wait(table, g_queue_pop_tail(&table->waits));
+    *fresh = fd >= 0;
+    return fd;
+}
+
+bool sync_wait_settle(struct sync_table *table, const char **fault)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    int fd;
+
+    if (!table->deferred)
+        return true;
+    fd = open_pipe(table->deferred, fault);
+    if (fd < 0)
+        return false;
+    table->answer(table->data, fd);
+    close(fd);
+    table->deferred = NULL;
+    return true;
 }
 
 uint64_t sync_fence_begin(struct sync_table *table, uint32_t ring_idx, struct sync_entries entries,

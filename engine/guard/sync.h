@@ -13,14 +13,30 @@
 
 #include <stdbool.h>
 
+/* A wait that took no longer than this was quick, and so is the next one, probably. */
+#define SYNC_QUICK_US 200
+
+/**
+ * struct sync_table
+ * @entries: syncs that waits and fences name
+ * @reached: a pipe with data and no writer; -1: none was needed yet
+ * @answer: gives the client the answer to its deferred wait, on any thread and under @lock; NULL:
+ * no wait is deferred
+ * @deferred: the wait that has no answer yet; NULL: there is none
+ * @quick: the last wait was
+ */
 struct sync_table {
     GMutex lock;
     struct slots syncs;
     GQueue waits;
     GQueue fences;
     uint64_t last_fence;
-    uint32_t entries; /* syncs that waits and fences name */
-    int reached;      /* a pipe with data and no writer; -1: none was needed yet */
+    uint32_t entries;
+    int reached;
+    void (*answer)(void *data, int fd);
+    void *data;
+    struct wait *deferred;
+    bool quick;
 };
 
 /* Syncs and their target values, in the protocol's form: three words each. */
@@ -46,9 +62,17 @@ bool sync_write(struct sync_table *table, struct sync_entries entries, const cha
  * with @any one of them, have reached their values, and hangs up without data if this process ends
  * before. Mesa takes that for a lost device. After @timeout ms nobody reads any more; more than
  * INT32_MAX: forever. -1 with @fault set.
+ *
+ * SYNC_DEFERRED: it will probably be over soon, and then answer() gives the pipe of all that are
+ * over. It saves a pipe of its own, and the client a sleep. But no other thread of the client's
+ * sends anything meanwhile: it is for at most SYNC_QUICK_US, and until the client's next message.
  */
+#define SYNC_DEFERRED (-2)
 int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, uint32_t timeout,
               bool *fresh, const char **fault);
+
+/* Gives the deferred wait, if there is one, a pipe of its own. False with @fault set. */
+bool sync_wait_settle(struct sync_table *table, const char **fault);
 
 /*
  * A fence that advances syncs when it is done. Returns its number for virglrenderer, by which it

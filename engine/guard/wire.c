@@ -110,6 +110,15 @@ static bool make_room(struct wire *wire)
     return true;
 }
 
+static int wait_for_event(struct wire *wire, struct epoll_event *event)
+{
+    const struct timespec soon = {.tv_nsec = (long)wire->soon_us * 1000};
+
+    if (wire->soon_us)
+        return epoll_pwait2(wire->events, event, 1, &soon, NULL);
+    return epoll_wait(wire->events, event, 1, wire->idle_ms);
+}
+
 /*
  * Something has come, or the peer has gone. False: the peer has gone, or idle() ends it. A
  * recvmsg() that blocks would also wake up when the client reads its answer.
@@ -120,7 +129,7 @@ static bool wait_for_more(struct wire *wire)
         return false;
     for (;;) {
         struct epoll_event event;
-        int ret = epoll_wait(wire->events, &event, 1, wire->idle_ms);
+        int ret = wait_for_event(wire, &event);
 
         if (ret > 0) {
             wire->ended |= (event.events & ~(uint32_t)EPOLLIN) != 0;
@@ -128,6 +137,12 @@ static bool wait_for_more(struct wire *wire)
         }
         if (ret < 0 && errno == EINTR)
             continue;
+        if (wire->soon_us) {
+            wire->soon_us = 0;
+            if (!wire->soon(wire->data))
+                return false;
+            continue;
+        }
         /* A client whose pieces are shorter than expected may wait for room. */
         if (!may_go_on(wire) || !take_out(wire))
             return false;

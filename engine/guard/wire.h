@@ -27,6 +27,8 @@
  * @idle: called when nothing came for @idle_ms, or less than expected; false ends the connection.
  * May be NULL
  * @idle_ms: -1: for ever
+ * @soon_us: 0, or when nothing has come for so long it becomes 0 and @soon is called; false ends
+ * the connection
  * @room: so many bytes can have come without a client's write waiting for room
  * @left: bytes that have been read and are still in the socket
  * @burst: bytes that have been read since the socket was last emptied
@@ -38,6 +40,8 @@ struct wire {
     int events;
     int idle_ms;
     bool (*idle)(void *data);
+    unsigned int soon_us;
+    bool (*soon)(void *data);
     void *data;
     size_t room;
     size_t left;

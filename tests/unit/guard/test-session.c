@@ -335,6 +335,31 @@ static void test_wait_lost(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     close(fd);
 }
 
+/* A wait whose answer is deferred gets it before the next message's, and before the end. */
+static void test_wait_deferred(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t answer;
+
+    client_hello(f->client);
+    f->session.syncs.quick = true;
+    client_send(f->client, VTEST_SYNC_CREATE, 0, 0);
+    client_send(f->client, VTEST_SYNC_WAIT, 0, UINT32_MAX, 1, 5, 0);
+    client_send(f->client, VTEST_PING_PROTOCOL_VERSION);
+    client_send(f->client, VTEST_SYNC_WAIT, 0, UINT32_MAX, 1, 6, 0);
+    fixture_run(f);
+    client_answer(f->client, VTEST_SYNC_CREATE, &answer, 1);
+    for (int i = 0; i < 2; i++) {
+        int fd;
+
+        client_answer(f->client, VTEST_SYNC_WAIT, NULL, 0);
+        fd = client_answer_fd(f->client);
+        g_assert_false(fixture_is_ready(fd));
+        close(fd);
+        if (i == 0)
+            client_answer(f->client, VTEST_PING_PROTOCOL_VERSION, NULL, 0);
+    }
+}
+
 /* virglrenderer reports the fences of a dead worker as done. */
 static void test_worker_dies(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -659,6 +684,7 @@ int main(int argc, char **argv)
     guard_test("/session/submit-two", test_submit_two);
     guard_test("/session/submit-itself", test_submit_itself);
     guard_test("/session/wait-lost", test_wait_lost);
+    guard_test("/session/wait-deferred", test_wait_deferred);
     guard_test("/session/end-is-an-error", test_end_is_an_error);
     guard_test("/session/worker-gone", test_worker_gone);
     guard_test("/session/worker-dies", test_worker_dies);

@@ -166,6 +166,73 @@ static void test_reached(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpstr(s->fault, ==, "it names a sync that it does not have");
 }
 
+/* What the client of a deferred wait was given. */
+static struct {
+    int fd;
+    unsigned int count;
+} answer;
+
+static void give_answer(void *data, int fd)
+{
+    g_assert_true(data == &answer);
+    answer.fd = dup(fd); /* as the client's socket does */
+    answer.count++;
+}
+
+static void answer_by(struct syncs *s)
+{
+    s->table.answer = give_answer;
+    s->table.data = &answer;
+    answer.count = 0;
+}
+
+static int ask(struct syncs *s, uint32_t timeout, uint32_t id, uint32_t value)
+{
+    bool fresh;
+
+    return sync_wait(&s->table, ENTRIES(id, value, 0), false, timeout, &fresh, &s->fault);
+}
+
+/* After a quick wait the next is answered when it is over, by the pipe of all that are. */
+static void test_deferred(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 0, &s->fault);
+    int brief;
+
+    answer_by(s);
+    s->table.quick = true;
+    brief = wait_for(s, false, 5, ENTRIES(id, 9, 0)); /* it would become longer */
+    g_assert_cmpint(ask(s, UINT32_MAX, id, 3), ==, SYNC_DEFERRED);
+    g_assert_true(sync_write(&s->table, ENTRIES(id, 2, 0), &s->fault));
+    g_assert_cmpuint(answer.count, ==, 0);
+    g_assert_true(sync_write(&s->table, ENTRIES(id, 3, 0), &s->fault));
+    g_assert_cmpuint(answer.count, ==, 1);
+    g_assert_true(fixture_is_ready(answer.fd));
+    close(answer.fd);
+    close(brief);
+    g_assert_true(sync_wait_settle(&s->table, &s->fault));
+    g_assert_cmpuint(answer.count, ==, 1);
+}
+
+/* One that is not over soon gets a pipe of its own, and so do the next ones. */
+static void test_settled(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 0, &s->fault);
+
+    answer_by(s);
+    s->table.quick = true;
+    g_assert_cmpint(ask(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
+    g_assert_true(sync_wait_settle(&s->table, &s->fault));
+    g_assert_cmpuint(answer.count, ==, 1);
+    g_assert_false(fixture_is_ready(answer.fd));
+    g_usleep(2 * SYNC_QUICK_US);
+    g_assert_true(sync_write(&s->table, ENTRIES(id, 1, 0), &s->fault));
+    g_assert_true(fixture_is_ready(answer.fd));
+    g_assert_cmpuint(answer.count, ==, 1);
+    close(answer.fd);
+    close(wait_for(s, false, UINT32_MAX, ENTRIES(id, 2, 0)));
+}
+
 static void test_limits(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t id = sync_create(&s->table, 0, &s->fault);
@@ -208,5 +275,7 @@ int main(int argc, char **argv)
     sync_test("/sync/room", test_room);
     sync_test("/sync/limits", test_limits);
     sync_test("/sync/reached", test_reached);
+    sync_test("/sync/deferred", test_deferred);
+    sync_test("/sync/settled", test_settled);
     return g_test_run();
 }

@@ -306,6 +306,34 @@ static void test_idle(struct pair *p, gconstpointer data G_GNUC_UNUSED)
 }
 
 /* data: the client's end. */
+static bool write_one(void *data)
+{
+    client_write(GPOINTER_TO_INT(data), "a", 1);
+    return true;
+}
+
+static bool refuse(void *data G_GNUC_UNUSED)
+{
+    return false;
+}
+
+/* Silence of less than a millisecond; once, and idle() is not asked. */
+static void test_soon(struct pair *p, gconstpointer data G_GNUC_UNUSED)
+{
+    uint8_t byte;
+
+    p->wire.soon_us = 1;
+    p->wire.soon = write_one;
+    p->wire.idle = refuse;
+    p->wire.data = GINT_TO_POINTER(p->client);
+    g_assert_cmpint(wire_read(&p->wire, &byte, 1), ==, WIRE_OK);
+    g_assert_cmpuint(p->wire.soon_us, ==, 0);
+    p->wire.soon_us = 1;
+    p->wire.soon = refuse;
+    g_assert_cmpint(wire_read(&p->wire, &byte, 1), ==, WIRE_IDLE);
+}
+
+/* data: the client's end. */
 static bool check_room(void *data)
 {
     struct pollfd client = {.fd = GPOINTER_TO_INT(data), .events = POLLOUT};
@@ -376,6 +404,7 @@ int main(int argc, char **argv)
     WIRE_TEST("/wire/descriptor", NULL, test_descriptor);
     WIRE_TEST("/wire/cut", NULL, test_cut);
     WIRE_TEST("/wire/idle", NULL, test_idle);
+    WIRE_TEST("/wire/soon", NULL, test_soon);
     WIRE_TEST("/wire/full", NULL, test_full);
     WIRE_TEST("/wire/narrow", NULL, test_narrow);
     return g_test_run();
