@@ -88,7 +88,8 @@ sub samples {
     return \%samples;
 }
 
-# The processes of a place by what they are: each has started the next.
+# The processes of a place by what they are: each has started the next. The one that waits for the next client counts as
+# a session, too, and does nothing.
 my @chain = ('server', 'session', 'render server', 'worker');
 
 sub roles {
@@ -190,7 +191,7 @@ sub counted {
     }, sub {
         for my $pid (keys %$roles) {
             my $after = switches($pid);
-            $found{ $roles->{$pid} }{$_} = $after->{$_} - $before{$pid}{$_} for keys %$after;
+            $found{ $roles->{$pid} }{$_} += $after->{$_} - $before{$pid}{$_} for keys %$after;
         }
     });
     $self->gone($place);
@@ -205,8 +206,8 @@ sub counted {
     my $calls = calls($file);
     for my $pid (keys %$roles) {
         my $of = $calls->{$pid} // {};
-        $found{ $roles->{$pid} }{calls} = List::Util::sum0(values %$of);
-        $found{ $roles->{$pid} }{"call $_"} = $of->{$_} for keys %$of;
+        $found{ $roles->{$pid} }{calls} += List::Util::sum0(values %$of);
+        $found{ $roles->{$pid} }{"call $_"} += $of->{$_} for keys %$of;
     }
     $self->gone($place);
     return ($number, \%found);
