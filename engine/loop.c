@@ -298,6 +298,7 @@ static int probe_contexts(struct engine *engine, struct probes *probes)
     }
     if (now - probes->last >= PROBE_INTERVAL_MS) {
         probes->last = now;
+        stuck_watch_begin(engine);
         engine->rests = watch_contexts(engine) ? engine->rests + 1 : 0;
     }
     return engine->rests >= ENOUGH_RESTS ? -1 : (int)(probes->last + PROBE_INTERVAL_MS - now);
@@ -354,6 +355,13 @@ static bool take(struct engine *engine, struct work *work, struct queue_turn *ta
     return ret == 0;
 }
 
+/* Whether there is anything to do that may hang. */
+static bool has_come(struct engine *engine, const struct queue_turn *taken)
+{
+    return taken->count || taken->event.events || taken->state & VGPU_EXCHANGE_WOKEN ||
+           fence_released(&engine->fences);
+}
+
 /* What was taken, and what other threads and processes have reported. */
 static bool handle(struct engine *engine, struct work *work, const struct queue_turn *taken,
                    bool *stop, GError **error)
@@ -393,7 +401,9 @@ static bool run(struct engine *engine, GError **error)
     while (!stop) {
         if (!take(engine, &work, &taken, error))
             return false;
-        stuck_watch_begin(engine);
+        /* Its timer wakes a sleeping engine, and would do so every 5 s. */
+        if (has_come(engine, &taken))
+            stuck_watch_begin(engine);
         ok = handle(engine, &work, &taken, &stop, error);
         stuck_watch_end();
         if (!ok)

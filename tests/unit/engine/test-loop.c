@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -477,6 +478,39 @@ static void test_lone_requests(struct fixture *f, gconstpointer data G_GNUC_UNUS
     done(f);
 }
 
+/* The hang check's timer ends while the engine sleeps, which wakes it. */
+static int sleep_past_timer(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
+{
+    const struct itimerval off = {0};
+    struct itimerval timer;
+
+    count.exchanges += x->wait_ms > 0;
+    x->nrequests = x->queues = 0;
+    if (!x->wait_ms)
+        return count.fake.exchange(transport, x);
+    if (count.exchanges == 1) {
+        g_assert_no_errno(setitimer(ITIMER_REAL, &off, NULL));
+        g_assert_no_errno(raise(SIGALRM));
+        return 0;
+    }
+    g_assert_no_errno(getitimer(ITIMER_REAL, &timer));
+    g_assert_cmpint(timer.it_value.tv_sec, ==, 0);
+    x->event.events = VGPU_EVENT_REMOVED;
+    return 0;
+}
+
+/* That is once: the timer is set again only when there is something to do. */
+static void test_sleeps_on(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    tell(f, 0, story.events, -EAGAIN);
+    memset(&count, 0, sizeof(count));
+    count.fake = ops;
+    ops.exchange = sleep_past_timer;
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_cmpuint(count.exchanges, ==, 2);
+    done(f);
+}
+
 /* An answer is not kept while another command is executed. */
 static void test_answers_do_not_wait(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -523,6 +557,7 @@ int main(int argc, char **argv)
     fixture_test("/loop/released", test_released);
     fixture_test("/loop/one-call-each", test_one_call_each);
     fixture_test("/loop/lone-requests", test_lone_requests);
+    fixture_test("/loop/sleeps-on", test_sleeps_on);
     fixture_test("/loop/answers-do-not-wait", test_answers_do_not_wait);
     fixture_test("/loop/told-to-end", test_told_to_end);
     return g_test_run();
