@@ -6,6 +6,8 @@ GOVERNOR_SRC := governor
 GOVERNOR_OUT ?= build/governor
 GOVERNOR_TESTS_SRC := tests/unit/governor
 GOVERNOR_TESTS_OUT ?= build/unit/governor
+# What a card does with its time, for the simulation and for the fake CUDA driver.
+CARD_MODEL_SRC := tests/lib/card
 GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter)
 GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -fno-omit-frame-pointer
@@ -50,7 +52,7 @@ $(GOVERNOR_OUT)/pic/%.o: %.c
 
 $(GOVERNOR_OUT)/test/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) -O1 $(GOVERNOR_SANITIZE) $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) -I$(GOVERNOR_TESTS_SRC) \
+	$(CC) -O1 $(GOVERNOR_SANITIZE) $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) -I$(GOVERNOR_TESTS_SRC) -I$(CARD_MODEL_SRC) \
 		$(GOVERNOR_PKG_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter-test"' \
 		-MMD -MP -c -o $@ $<
 
@@ -71,7 +73,7 @@ GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/%.c,$(GOVERNOR_TESTS_OUT)/%,\
 	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
 GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) \
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
-	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
+	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c)) $(CARD_MODEL_SRC)/card_model.c))
 UNIT_TESTS += $(GOVERNOR_TESTS)
 # Run with nothing beside. Some bounds are milliseconds until others continue after a death, parts of a processor for a
 # flood of messages, and the work of many threads that must each be woken beside that of one. The bounds of the other

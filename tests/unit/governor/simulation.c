@@ -371,7 +371,7 @@ static uint64_t measure(struct simulation *sim, struct sim_tenant *tenant,
 {
     struct governor_span *span;
 
-    if (!sim->card.model->slice_ns)
+    if (!sim->card.model.kind.slice_ns)
         return job->length_ns;
     span = &tenant->usage.spans[tenant->usage.span_count % GOVERNOR_SPANS];
     span->begin_at_ns = job->began_at;
@@ -413,11 +413,9 @@ static void end_job(void *data, struct card_job *on_card)
     sim->busy_ns += on_card->length_ns;
     if (is_held_up(sim, tenant)) {
         g_assert_cmpuint(tenant->missed_count, <, SIM_MISSED);
-        on_card->ended_at = sim->now;
         tenant->missed[tenant->missed_count++] = *on_card;
         return;
     }
-    on_card->ended_at = sim->now;
     report_end(sim, on_card);
 }
 

@@ -93,7 +93,7 @@ static void test_cap(const void *data)
 /* Of what the card has spent, changes between processes included. */
 static double cost_share(const struct simulation *sim, const struct sim_tenant *tenant)
 {
-    const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
+    const struct model_engine_state *engine = &sim->card.model.engines[CARD_COMPUTE];
     uint64_t sum = 0;
 
     for (unsigned i = 0; i < sim->count; i++)

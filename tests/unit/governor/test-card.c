@@ -70,9 +70,9 @@ static void test_in_order(void)
 /* Two processes take turns, and each change costs; who is alone has the engine without a change. */
 static void test_sliced(void)
 {
-    const struct card_model *model = &card_models[CARD_SLICED];
+    const struct model_kind *model = &card_models[CARD_SLICED];
     struct run *run = run_new(CARD_SLICED);
-    const struct card_engine_state *engine = &run->card.engines[CARD_COMPUTE];
+    const struct model_engine_state *engine = &run->card.model.engines[CARD_COMPUTE];
     double turn = (double)(model->slice_ns + model->handover_ns) / 1e6;
 
     submit(run, CARD_COMPUTE, 0, 0, 10 * model->slice_ns);

@@ -30,7 +30,7 @@ static void add_visitor(struct simulation *sim)
 /* Of the GPU's time, what was neither work nor nothing to do: changes between processes. */
 static double lost(const struct simulation *sim)
 {
-    const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
+    const struct model_engine_state *engine = &sim->card.model.engines[CARD_COMPUTE];
     uint64_t cost = 0;
 
     for (unsigned i = 0; i < sim->count; i++)

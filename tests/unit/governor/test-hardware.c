@@ -33,7 +33,7 @@ struct spent {
 
 static struct spent spent_on(struct simulation *sim, const struct sim_tenant *tenant)
 {
-    const struct card_engine_state *engine = &sim->card.engines[tenant->class];
+    const struct model_engine_state *engine = &sim->card.model.engines[tenant->class];
     unsigned number = number_of(sim, tenant);
 
     /* With a look. */

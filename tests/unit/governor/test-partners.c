@@ -45,25 +45,22 @@ static void program_free(struct program *program)
 }
 
 /* The kernel of a card that runs; NULL: none. */
-static struct card_job *kernel(const struct program *program, unsigned i)
+static struct model_op *kernel(const struct program *program, unsigned i)
 {
-    struct card_queue *queue = &program->cards[i]->card.engines[CARD_COMPUTE].queues[0][0];
-    struct card_job *job = &queue->jobs[queue->head % CARD_JOBS];
-
-    return queue->head != queue->tail && job->began_at ? job : NULL;
+    return card_running(&program->cards[i]->card, CARD_COMPUTE, 0, 0);
 }
 
 static void meet(struct program *program)
 {
-    struct card_job *jobs[CARDS];
+    struct model_op *jobs[CARDS];
 
     for (unsigned i = 0; i < CARDS; i++) {
         jobs[i] = kernel(program, i);
-        if (!jobs[i] || jobs[i]->length_ns != SPIN)
+        if (!jobs[i] || jobs[i]->length_ns != (double)SPIN)
             return;
     }
     for (unsigned i = 0; i < CARDS; i++)
-        jobs[i]->length_ns = (uint64_t)jobs[i]->done_ns + WORK_NS;
+        card_set_left(&program->cards[i]->card, jobs[i], WORK_NS);
 }
 
 static void ask(struct program *program)

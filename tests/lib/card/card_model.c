@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT
+#include "card_model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What is left of an operation when it counts as ended: less than the clocks tell. */
+#define NOTHING_NS 0.5
+
+const struct model_kind model_kinds[] = {
+    [MODEL_IN_ORDER] = {"in order", 0, 0, 1},
+    [MODEL_SLICED] = {"sliced", 2090000, 140000, 1.3},
+    [MODEL_QUICK] = {"quick", 2000000, 10000, 1.3},
+    [MODEL_SLOW] = {"slow", 2000000, 250000, 1.3},
+};
+
+void model_init(struct model *model, enum model_kinds kind, uint64_t now)
+{
+    memset(model, 0, sizeof(*model) - sizeof(model->ops));
+    model->kind = model_kinds[kind];
+    model->now = now;
+    for (unsigned i = 0; i < MODEL_ENGINES; i++)
+        model->engines[i].current = -1;
+}
+
+void model_set_kind(struct model *model, enum model_kinds kind)
+{
+    model->kind = model_kinds[kind];
+    model_kick(model);
+}
+
+void model_kick(struct model *model)
+{
+    model->next_at = 0;
+}
+
+static const struct model_op *first_of(const struct model *model, uint32_t stream)
+{
+    const struct model_stream *of = &model->streams[stream];
+
+    return of->count ? &model->ops[of->first] : NULL;
+}
+
+struct model_op *model_first(struct model *model, uint32_t stream)
+{
+    return (struct model_op *)first_of(model, stream);
+}
+
+bool model_passed(const struct model *model, uint32_t stream, uint64_t number)
+{
+    const struct model_op *first = first_of(model, stream);
+
+    return !first || first->number > number;
+}
+
+uint64_t model_least_ns(const struct model *model, uint32_t stream)
+{
+    const struct model_op *first = first_of(model, stream);
+    double ns = model->streams[stream].pending_ns;
+
+    if (first && first->length_ns < MODEL_ENDLESS)
+        ns -= first->length_ns - first->left_ns;
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
+static uint32_t take_free(struct model *model)
+{
+    uint32_t at = model->free;
+
+    if (!at)
+        return model->used++;
+    model->free = model->ops[at - 1].next;
+    return at - 1;
+}
+
+bool model_add(struct model *model, uint32_t stream, const struct model_op *op)
+{
+    struct model_stream *to = &model->streams[stream];
+    uint32_t at;
+
+    if (!model->free && model->used == MODEL_OPS)
+        return false;
+    at = take_free(model);
+    model->ops[at] = *op;
+    model->ops[at].number = ++model->numbers;
+    model->ops[at].left_ns = op->length_ns;
+    model->ops[at].began_at = 0;
+    if (to->count++) {
+        model->ops[to->last].next = at;
+    } else {
+        to->first = at;
+        to->place = model->active_count;
+        model->active[model->active_count++] = stream;
+    }
+    to->last = at;
+    to->pending_ns += op->length_ns < MODEL_ENDLESS ? op->length_ns : 0;
+    model_kick(model);
+    return true;
+}
+
+static void deactivate(struct model *model, const struct model_stream *stream)
+{
+    uint32_t other = model->active[--model->active_count];
+
+    model->active[stream->place] = other;
+    model->streams[other].place = stream->place;
+}
+
+static struct model_op pop(struct model *model, uint32_t stream)
+{
+    struct model_stream *from = &model->streams[stream];
+    uint32_t at = from->first;
+    struct model_op op = model->ops[at];
+
+    from->first = op.next;
+    from->pending_ns -= op.length_ns < MODEL_ENDLESS ? op.length_ns : 0;
+    model->ops[at].next = model->free;
+    model->free = at + 1;
+    if (!--from->count) {
+        from->pending_ns = 0;
+        deactivate(model, from);
+    }
+    return op;
+}
+
+void model_drop(struct model *model, uint32_t stream)
+{
+    while (model->streams[stream].count)
+        pop(model, stream);
+    model_kick(model);
+}
+
+void model_cut(struct model *model, struct model_op *op)
+{
+    op->left_ns = 0;
+    model_kick(model);
+}
+
+static bool precedes(const struct model_op *a, const struct model_op *b)
+{
+    return a && a->number < b->number;
+}
+
+/* Nothing that the stream's first operation comes after is before it. */
+static bool may_begin(const struct model *model, uint32_t stream, const struct model_op *op)
+{
+    const struct model_stream *of = &model->streams[stream];
+
+    if (!of->group || of->order == MODEL_APART)
+        return true;
+    if (of->order == MODEL_ORDINARY)
+        return !of->joining || !precedes(first_of(model, of->joining - 1), op);
+    for (uint32_t i = 0; i < model->active_count; i++) {
+        const struct model_stream *other = &model->streams[model->active[i]];
+
+        if (other != of && other->group == of->group && other->order == MODEL_ORDINARY &&
+            precedes(&model->ops[other->first], op))
+            return false;
+    }
+    return true;
+}
+
+/* One may let another pass. */
+static void pass(struct model *model, const struct model_user *user)
+{
+    bool again;
+
+    do {
+        again = false;
+        for (uint32_t i = model->active_count; i-- > 0;) {
+            uint32_t stream = model->active[i];
+            struct model_op *op = model_first(model, stream);
+
+            while (op && op->engine == MODEL_NONE && may_begin(model, stream, op) &&
+                   user->reach(user->data, stream, op)) {
+                pop(model, stream);
+                op = model_first(model, stream);
+                again = true;
+            }
+        }
+    } while (again);
+}
+
+/*
+ * Who is next on an engine, by what is ready: in order, what came first; with slices, the next
+ * process after the current one.
+ */
+struct choice {
+    bool current_has_work;
+    const struct model_op *earliest;
+    uint32_t earliest_stream;
+    int32_t next;
+    uint32_t distance;
+};
+
+static void consider(const struct model *model, struct choice *choice, uint32_t stream,
+                     const struct model_op *op)
+{
+    int32_t process = (int32_t)model->streams[stream].process;
+    int32_t current = model->engines[op->engine].current;
+    uint32_t distance =
+        (uint32_t)(process - current - 1 + MODEL_PROCESSES) % (uint32_t)MODEL_PROCESSES;
+
+    choice->current_has_work |= process == current;
+    if (!choice->earliest || precedes(op, choice->earliest)) {
+        choice->earliest = op;
+        choice->earliest_stream = stream;
+    }
+    if (choice->next < 0 || distance < choice->distance) {
+        choice->next = process;
+        choice->distance = distance;
+    }
+}
+
+static void choose_in_order(struct model *model, struct model_engine_state *engine,
+                            const struct choice *choice)
+{
+    /* What runs is not interrupted. */
+    if (engine->running_count && first_of(model, engine->running[0]) &&
+        first_of(model, engine->running[0])->began_at)
+        return;
+    engine->running_count = choice->earliest != NULL;
+    engine->current = -1;
+    if (!choice->earliest)
+        return;
+    engine->running[0] = choice->earliest_stream;
+    engine->current = (int32_t)model->streams[choice->earliest_stream].process;
+}
+
+static void choose_sliced(const struct model *model, struct model_engine_state *engine,
+                          const struct choice *choice)
+{
+    engine->running_count = 0;
+    if (choice->next < 0 || (engine->slice_left_ns && choice->current_has_work))
+        return;
+    engine->slice_left_ns = model->kind.slice_ns;
+    if (choice->next != engine->current)
+        engine->handover_left_ns = model->kind.handover_ns;
+    engine->current = choice->next;
+}
+
+static void run(struct model *model, uint32_t stream, const struct model_op *op)
+{
+    struct model_engine_state *engine = &model->engines[op->engine];
+
+    if (engine->current == (int32_t)model->streams[stream].process &&
+        engine->running_count < MODEL_RUNNING)
+        engine->running[engine->running_count++] = stream;
+}
+
+static void begin(struct model *model, const struct model_engine_state *engine,
+                  const struct model_user *user)
+{
+    for (uint32_t i = 0; i < engine->running_count && !engine->handover_left_ns; i++) {
+        struct model_op *op = model_first(model, engine->running[i]);
+
+        if (op->began_at)
+            continue;
+        op->began_at = model->now;
+        user->begins(user->data, engine->running[i], op);
+    }
+}
+
+/* How much of an operation is done in a nanosecond. */
+static double rate(const struct model *model, const struct model_engine_state *engine)
+{
+    return engine->running_count < 2 ? 1 : model->kind.overlap / engine->running_count;
+}
+
+static uint64_t event_of(const struct model *model, const struct model_engine_state *engine)
+{
+    double left = model->kind.slice_ns ? (double)engine->slice_left_ns : MODEL_ENDLESS;
+
+    if (engine->handover_left_ns && engine->running_count)
+        return model->now + engine->handover_left_ns;
+    if (!engine->running_count)
+        return MODEL_NEVER;
+    for (uint32_t i = 0; i < engine->running_count; i++)
+        left = fmin(left, first_of(model, engine->running[i])->left_ns / rate(model, engine));
+    return model->now + (left > 1 ? (uint64_t)ceil(left) : 1);
+}
+
+/* Who runs from now on, and until when that is so. */
+static void settle(struct model *model, const struct model_user *user)
+{
+    struct choice choices[MODEL_ENGINES];
+
+    pass(model, user);
+    for (unsigned i = 0; i < MODEL_ENGINES; i++)
+        choices[i] = (struct choice){.next = -1};
+    for (uint32_t i = 0; i < model->active_count; i++) {
+        uint32_t stream = model->active[i];
+        const struct model_op *op = first_of(model, stream);
+
+        if (op->engine != MODEL_NONE && may_begin(model, stream, op))
+            consider(model, &choices[op->engine], stream, op);
+    }
+    for (unsigned i = 0; i < MODEL_ENGINES; i++) {
+        if (model->kind.slice_ns)
+            choose_sliced(model, &model->engines[i], &choices[i]);
+        else
+            choose_in_order(model, &model->engines[i], &choices[i]);
+    }
+    for (uint32_t i = 0; i < model->active_count && model->kind.slice_ns; i++) {
+        uint32_t stream = model->active[i];
+        const struct model_op *op = first_of(model, stream);
+
+        if (op->engine != MODEL_NONE && may_begin(model, stream, op))
+            run(model, stream, op);
+    }
+    for (unsigned i = 0; i < MODEL_ENGINES; i++)
+        begin(model, &model->engines[i], user);
+    model->next_at = MODEL_NEVER;
+    for (unsigned i = 0; i < MODEL_ENGINES; i++) {
+        uint64_t at = event_of(model, &model->engines[i]);
+
+        model->next_at = at < model->next_at ? at : model->next_at;
+    }
+}
+
+static void work(struct model *model, struct model_engine_state *engine, uint64_t ns)
+{
+    double each = (double)ns * rate(model, engine);
+
+    if (!engine->running_count)
+        return;
+    engine->cost_ns[engine->current] += ns;
+    if (engine->handover_left_ns) {
+        engine->handover_left_ns -= ns < engine->handover_left_ns ? ns : engine->handover_left_ns;
+        return;
+    }
+    engine->slice_left_ns -= ns < engine->slice_left_ns ? ns : engine->slice_left_ns;
+    engine->busy_ns += ns;
+    engine->ran_ns[engine->current] += ns;
+    for (uint32_t i = 0; i < engine->running_count; i++)
+        model_first(model, engine->running[i])->left_ns -= each;
+}
+
+static void end(struct model *model, struct model_engine_state *engine,
+                const struct model_user *user)
+{
+    uint32_t count = engine->running_count, running[MODEL_RUNNING];
+
+    memcpy(running, engine->running, sizeof(running));
+    engine->running_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct model_op op;
+
+        if (first_of(model, running[i])->left_ns > NOTHING_NS) {
+            engine->running[engine->running_count++] = running[i];
+            continue;
+        }
+        op = pop(model, running[i]);
+        user->ends(user->data, running[i], &op);
+    }
+}
+
+void model_advance(struct model *model, uint64_t now, const struct model_user *user)
+{
+    for (;;) {
+        uint64_t until;
+
+        if (!model->next_at)
+            settle(model, user);
+        until = model->next_at < now ? model->next_at : now;
+        for (unsigned i = 0; i < MODEL_ENGINES && until > model->now; i++)
+            work(model, &model->engines[i], until - model->now);
+        model->now = until > model->now ? until : model->now;
+        if (model->next_at > now)
+            return;
+        for (unsigned i = 0; i < MODEL_ENGINES; i++)
+            end(model, &model->engines[i], user);
+        model->next_at = 0;
+    }
+}
