@@ -19,11 +19,15 @@ $(eval $(call cuda_library,$(CUDA_TEST)/plain,$(CUDA_TEST_REAL),$(CURDIR)/$(CUDA
 
 $(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
 	@mkdir -p $(@D)
-	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -MMD -MP -c -o $@ $<
+	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CARD_MODEL_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -MMD -MP -c -o $@ $<
+
+$(CUDA_TEST)/fake/%.o: $(CARD_MODEL_SRC)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_FAKE_CFLAGS) -MMD -MP -c -o $@ $<
 
 # It calls its own functions, except where memory.c says otherwise.
 $(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
-		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c)))
+		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c))) $(CUDA_TEST)/fake/card_model.o
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $^ -lpthread
 

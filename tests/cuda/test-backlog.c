@@ -9,21 +9,16 @@
 
 #define MS 1000000u
 
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, unsigned int value,
-                                unsigned int flags);
-
 /* The most work that waited on the card after a launch, and when it was. */
 static _Atomic uint64_t *most;
 
 static uint64_t waiting(void)
 {
-    void (*look)(struct card *) = NULL;
-    uint64_t now = g_get_monotonic_time() * 1000;
-    struct card card;
+    uint64_t (*waiting_ns)(unsigned int) = NULL;
 
-    *(void **)&look = kit_driver("card_look");
-    look(&card);
-    return card.busy_until[CARD_COMPUTE] > now ? card.busy_until[CARD_COMPUTE] - now : 0;
+    *(void **)&waiting_ns = kit_driver("fake_waiting_ns");
+    /* To compute. */
+    return waiting_ns(0);
 }
 
 /* A second of work, launched at once. */
@@ -102,10 +97,15 @@ static void test_marks(void)
 /* A marker would be part of the graph. */
 static void captures(void)
 {
+    CUstream stream = (CUstream)(uintptr_t)0x110;
+    CUgraph graph = NULL;
+
     kit_enter("a");
+    ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     for (unsigned int i = 0; i < 200; i++)
-        kit_launch(kit_kernel(MS), FAKE_CAPTURING);
+        kit_launch(kit_kernel(MS), stream);
     g_assert_cmpuint(kit_calls("cuEventRecord"), ==, 0);
+    ok(cuStreamEndCapture(stream, &graph));
 }
 
 static void test_captures(void)
@@ -178,11 +178,13 @@ static void test_context_ends(void)
  */
 static void is_measured(void)
 {
-    CUstream waiting_one = (CUstream)(uintptr_t)0x110;
+    CUstream waiting_one = NULL;
     unsigned int before, ns = 20000;
     gint64 from;
 
     kit_enter("a");
+    /* The default stream does not wait for it. */
+    ok(cuStreamCreate(&waiting_one, 1));
     for (unsigned int i = 0; i < 100; i++)
         kit_launch(kit_kernel(MS), NULL);
     ok(cuStreamSynchronize(NULL));

@@ -35,13 +35,17 @@ static void gathered(void)
 /* Any call of ours would be recorded, or end the capture. */
 static void capturing(void)
 {
+    CUstream stream = (CUstream)(uintptr_t)0x110;
     unsigned int before;
+    CUgraph graph = NULL;
 
     kit_enter_measured("a");
     before = kit_calls("cuEventRecord");
+    ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     for (unsigned int i = 0; i < LAUNCHES; i++)
-        kit_launch(kit_kernel(4 * MS), FAKE_CAPTURING);
+        kit_launch(kit_kernel(4 * MS), stream);
     g_assert_cmpuint(kit_calls("cuEventRecord"), ==, before);
+    ok(cuStreamEndCapture(stream, &graph));
 }
 
 /* The driver ends a context's events with it, and the rest of the work is charged. */
@@ -76,9 +80,6 @@ static void green_context_ends(void)
         g_usleep(3000);
     }
 }
-
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, unsigned int value,
-                                unsigned int flags);
 
 /* A stream waits for what a later launch of another stream would bring. */
 static void waits(void)
@@ -242,7 +243,7 @@ static void learn(uint64_t ns)
 
 static pthread_barrier_t barrier;
 
-/* A thread whose own stream waits for what never comes. */
+/* A thread whose own stream waits for what comes at last. */
 static void *far_behind(void *context)
 {
     ok(cuCtxSetCurrent(context));
@@ -260,7 +261,8 @@ static void *far_behind(void *context)
     }
     /* Of open batches, there is only the other thread's last one. */
     pthread_barrier_wait(&barrier);
-    ok(cuStreamQuery_ptsz(NULL));
+    g_assert_cmpint(cuStreamQuery_ptsz(NULL), ==, CUDA_ERROR_NOT_READY);
+    ok(cuStreamWriteValue32_v2((CUstream)(uintptr_t)0x330, 0, 1, 0));
     records = 0;
     ok(cuCtxSynchronize());
     g_assert_cmpuint(records, ==, 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "card.h"
 
+#include "timing.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +15,10 @@
 #include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct card *card;
+static struct file {
+    struct card card;
+    struct timing timing;
+} * file;
 
 uint64_t card_setting(const char *name, uint64_t otherwise)
 {
@@ -29,14 +34,16 @@ const char *card_pci(void)
     return address && strlen(address) == strlen(CARD_PCI) ? address : CARD_PCI;
 }
 
-static void make(struct card *made)
+static void make(struct file *in)
 {
+    struct card *made = &in->card;
     pthread_mutexattr_t shared;
 
     pthread_mutexattr_init(&shared);
     pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&shared, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&made->lock, &shared);
+    pthread_mutex_init(&in->timing.lock, &shared);
     made->total = card_setting("FAKE_CUDA_TOTAL", 1u << 30);
     made->ready = 1;
 }
@@ -47,13 +54,13 @@ static void map(void)
     int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
                   : memfd_create("fake-cuda", MFD_CLOEXEC);
 
-    if (fd < 0 || flock(fd, LOCK_EX) < 0 || ftruncate(fd, sizeof(*card)) < 0)
+    if (fd < 0 || flock(fd, LOCK_EX) < 0 || ftruncate(fd, sizeof(*file)) < 0)
         abort();
-    card = mmap(NULL, sizeof(*card), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (card == MAP_FAILED)
+    file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (file == MAP_FAILED)
         abort();
-    if (!card->ready)
-        make(card);
+    if (!file->card.ready)
+        make(file);
     /* The mapping has the file open, too. */
     flock(fd, LOCK_UN);
     close(fd);
@@ -62,7 +69,7 @@ static void map(void)
 struct card *card_get(void)
 {
     pthread_once(&once, map);
-    return card;
+    return &file->card;
 }
 
 static void lock(struct card *locked)
@@ -101,12 +108,12 @@ static struct card_process *self_of(struct card *locked)
 struct card *card_lock(void)
 {
     lock(card_get());
-    return card;
+    return &file->card;
 }
 
 void card_unlock(void)
 {
-    pthread_mutex_unlock(&card->lock);
+    pthread_mutex_unlock(&file->card.lock);
 }
 
 void card_wait(void)
@@ -188,37 +195,10 @@ uint64_t card_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t card_run(enum card_engine engine, uint64_t after, uint64_t ns)
+struct timing *card_timing(void)
 {
-    struct card *at = card_get();
-    uint64_t begin = card_now(), end;
-
-    lock(at);
-    begin = begin > after ? begin : after;
-    begin = begin > at->busy_until[engine] ? begin : at->busy_until[engine];
-    end = at->busy_until[engine] = begin + ns;
-    pthread_mutex_unlock(&at->lock);
-    return end;
-}
-
-void card_release(uint64_t at)
-{
-    struct card *locked = card_get();
-
-    lock(locked);
-    locked->released_at = at;
-    pthread_mutex_unlock(&locked->lock);
-}
-
-uint64_t card_released(void)
-{
-    struct card *locked = card_get();
-    uint64_t at;
-
-    lock(locked);
-    at = locked->released_at;
-    pthread_mutex_unlock(&locked->lock);
-    return at;
+    card_get();
+    return &file->timing;
 }
 
 void card_look(struct card *copy)

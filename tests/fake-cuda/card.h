@@ -23,19 +23,19 @@
 #define CARD_CGROUPS   8
 #define CARD_PATH      256
 
-/* They run beside each other; each does its work in the order in which it comes. */
-enum card_engine { CARD_COMPUTE, CARD_COPY, CARD_ENGINES };
-
 /**
  * struct card_process
  * @state: as the driver numbers those of checkpoints
  * @saved: bytes that are not on the card meanwhile
+ * @told, @told_at: what NVML says of @used, and since when
  */
 struct card_process {
     int pid;
     uint64_t used;
     uint32_t state;
     uint64_t saved;
+    uint64_t told;
+    uint64_t told_at;
     char cgroup[CARD_PATH];
 };
 
@@ -53,10 +53,6 @@ struct card {
     uint64_t used;
     /* The most that there ever was. */
     uint64_t peak;
-    /* When the last work of each engine ends. */
-    uint64_t busy_until[CARD_ENGINES];
-    /* When a kernel last said what others spin for. */
-    uint64_t released_at;
     /* Processes that are not running. */
     _Atomic uint32_t held;
     struct card_process processes[CARD_PROCESSES];
@@ -77,14 +73,8 @@ bool card_take(uint64_t bytes);
 void card_give(uint64_t bytes);
 /* A copy, with the dead taken out. */
 void card_look(struct card *copy);
-/*
- * Work of @ns that begins when all earlier work of the engine has ended, and not before @after:
- * when it ends.
- */
-uint64_t card_run(enum card_engine engine, uint64_t after, uint64_t ns);
-/* Kernels that spin until then have ended. */
-void card_release(uint64_t at);
-uint64_t card_released(void);
+/* In the same file. */
+struct timing *card_timing(void);
 /* The card's clock, which is CLOCK_MONOTONIC. */
 uint64_t card_now(void);
 uint64_t card_setting(const char *name, uint64_t otherwise);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "card.h"
+#include "timing.h"
 
 struct context {
     int device;
@@ -123,7 +124,7 @@ static CUresult make_context(struct context **made, CUdevice device)
 static void end_context(struct context *context)
 {
     fake_free_context((CUcontext)context);
-    fake_end_events((CUcontext)context);
+    timing_end_context((CUcontext)context);
     fake_unmap_arrays_of((CUcontext)context);
     fake_give(context->hidden);
     if (current == context)

@@ -3,7 +3,7 @@
  * A CUDA driver over the card in card.h: it exports every name of the table, and counts the calls
  * of each. Those of memory, contexts, pools, graphs and handles do what the driver's do to the
  * ledger of the card; the others say CUDA_SUCCESS and remember what they were given. Memory has
- * addresses and no content. Launches take time (time.c); all else is done at once.
+ * addresses and no content. Launches, copies, fills, graphs and events take time (timing.h).
  *
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
  *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet
@@ -18,21 +18,29 @@
 #include <stdint.h>
 
 #define FAKE_ARGUMENTS 16
-/* The stream that captures. */
-#define FAKE_CAPTURING ((CUstream)(uintptr_t)0xca)
 /* A stream of the second device's context; all others are the current context's. */
 #define FAKE_OF_SECOND ((CUstream)(uintptr_t)0xd1)
-/* When a stream goes on that waits for a value: which nobody writes. */
-#define FAKE_NEVER (UINT64_MAX / 2)
 /* A kernel that spins beside others until one that releases it is launched, in any process. */
 #define FAKE_SPIN    ((CUfunction)(uintptr_t)0x7ffffff1)
 #define FAKE_RELEASE ((CUfunction)(uintptr_t)0x7ffffff2)
+/* Kernels that fail: whatever the process asks for then fails, too. */
+#define FAKE_FAULTS  ((CUfunction)(uintptr_t)0x7ffffff4)
+#define FAKE_ASSERTS ((CUfunction)(uintptr_t)0x7ffffff5)
 /* A kernel that takes fake_varying_ns. */
 #define FAKE_VARIES ((CUfunction)(uintptr_t)0x7ffffff3)
 extern uint64_t fake_varying_ns;
 /* Bytes for each nanosecond. */
 #define FAKE_COPIES 12
 #define FAKE_FILLS  1000
+
+/* Results that the door does not know. */
+#define FAKE_ILLEGAL_ADDRESS     ((CUresult)700)
+#define FAKE_LAUNCH_FAILED       ((CUresult)719)
+#define FAKE_CAPTURE_UNSUPPORTED ((CUresult)900)
+#define FAKE_CAPTURE_INVALIDATED ((CUresult)901)
+#define FAKE_CAPTURE_IMPLICIT    ((CUresult)906)
+
+#define FAKE_CAPTURE_STATUS_INVALIDATED ((CUstreamCaptureStatus)2)
 
 struct fake_call {
     const char *name;
@@ -85,7 +93,6 @@ uint64_t fake_round(uint64_t bytes);
 void fake_give(uint64_t bytes);
 /* Ends with the context: frees what was allocated in it. */
 void fake_free_context(CUcontext context);
-void fake_end_events(CUcontext context);
 CUcontext fake_current(void);
 /* What is mapped into an array, or into all of a context, is so no longer. */
 void fake_unmap_array(const void *array);
@@ -97,6 +104,11 @@ void fake_shrink_context(CUcontext context, uint64_t bytes);
 int fake_device(void);
 /* The device of a stream. */
 int fake_device_of(CUstream stream);
+CUresult fake_launch(CUfunction f, CUstream stream, bool per_thread);
+/* What calls.c does besides for those that move memory. */
+long fake_move(const char *name, const long arguments[FAKE_ARGUMENTS]);
+/* What a stream frees when it comes to that is freed now, if it has. */
+void fake_free_reached(void);
 /* Nothing but the first device's memory is counted. */
 bool fake_take(int device, uint64_t bytes);
 

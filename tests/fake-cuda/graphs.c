@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: MIT
-/* Graphs, with memory that they allocate and free when they run: the driver keeps it until it is
- * trimmed. */
+/*
+ * Graphs. One takes as long as its kernels and copies together. Memory that it allocates and frees
+ * when it runs the driver keeps until it is trimmed.
+ */
 #include "fake.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "card.h"
+#include "timing.h"
 
-/* A graph: what its nodes allocate, each to be freed at its end; and a child, if any. */
-#define NODES_MOST 16
+#define NODES_MOST 1024
 
+/* @bytes: what it allocates, to be freed at its end. @ns: of work; @function: of a kernel, which
+ * may take another time each time. */
 struct node {
     CUgraphNodeType type;
     uint64_t bytes;
+    uint64_t ns;
+    CUfunction function;
     CUgraph child;
 };
 
@@ -24,16 +30,32 @@ struct graph {
 
 struct exec {
     uint64_t bytes;
+    uint64_t ns;
+    unsigned int varying;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t graphs_reserved;
 
+CUgraph graph_new(void)
+{
+    return calloc(1, sizeof(struct graph));
+}
+
+void graph_add(CUgraph graph, const struct model_op *op)
+{
+    struct graph *to = (struct graph *)graph;
+
+    if (to->count < NODES_MOST)
+        to->nodes[to->count++] =
+            (struct node){.type = CU_GRAPH_NODE_TYPE_KERNEL, .ns = (uint64_t)op->length_ns};
+}
+
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
 {
     ENTER();
     (void)flags;
-    *graph = calloc(1, sizeof(struct graph));
+    *graph = graph_new();
     return CUDA_SUCCESS;
 }
 
@@ -54,6 +76,29 @@ static CUresult add(CUgraphNode *made, CUgraph graph, struct node node)
     *made = (CUgraphNode)&to->nodes[to->count++];
     return CUDA_SUCCESS;
 }
+
+/* Of a kernel's parameters, the function is the first. */
+static CUresult add_kernel(CUgraphNode *node, CUgraph graph, CUfunction const *parameters)
+{
+    const struct node kernel = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
+                                .ns = (uintptr_t)*parameters < 1000000000u ? (uintptr_t)*parameters
+                                                                           : 0,
+                                .function = *parameters};
+
+    return add(node, graph, kernel);
+}
+
+#define ADD_KERNEL(name)                                                                           \
+    CUresult name(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count, \
+                  const void *parameters)                                                          \
+    {                                                                                              \
+        ENTER();                                                                                   \
+        (void)dependencies;                                                                        \
+        (void)count;                                                                               \
+        return add_kernel(node, graph, parameters);                                                \
+    }
+ADD_KERNEL(cuGraphAddKernelNode)
+ADD_KERNEL(cuGraphAddKernelNode_v2)
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
@@ -126,6 +171,19 @@ static uint64_t needs(const struct graph *graph)
     return bytes;
 }
 
+/* How long its nodes take, one after the other. */
+static void sum_up(struct exec *exec, const struct graph *graph)
+{
+    for (unsigned int i = 0; i < graph->count; i++) {
+        const struct node *node = &graph->nodes[i];
+
+        if (node->child)
+            sum_up(exec, (struct graph *)node->child);
+        exec->varying += node->function == FAKE_VARIES;
+        exec->ns += node->ns;
+    }
+}
+
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
 {
     struct exec *made;
@@ -134,6 +192,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
         return CUDA_ERROR_INVALID_VALUE;
     made = calloc(1, sizeof(*made));
     made->bytes = needs((struct graph *)graph);
+    sum_up(made, (struct graph *)graph);
     *exec = (CUgraphExec)made;
     return CUDA_SUCCESS;
 }
@@ -179,6 +238,20 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, voi
     return instantiate(exec, graph);
 }
 
+/* Its next launches are of the other graph's nodes. */
+#define UPDATE(name)                                                                               \
+    CUresult name(CUgraphExec exec, CUgraph graph, void *info)                                     \
+    {                                                                                              \
+        ENTER();                                                                                   \
+        (void)info;                                                                                \
+        if (!exec || !graph)                                                                       \
+            return CUDA_ERROR_INVALID_VALUE;                                                       \
+        ((struct exec *)exec)->ns = ((struct exec *)exec)->varying = 0;                            \
+        sum_up((struct exec *)exec, (struct graph *)graph);                                        \
+        return CUDA_SUCCESS;                                                                       \
+    }
+UPDATE(cuGraphExecUpdate_v2)
+
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     ENTER();
@@ -199,37 +272,47 @@ static CUresult reserve(uint64_t bytes)
     return result;
 }
 
-static CUresult run(CUgraphExec exec)
+static CUresult upload(CUgraphExec exec)
 {
     return exec ? reserve(((struct exec *)exec)->bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult launch(CUgraphExec handle, CUstream stream, bool per_thread)
+{
+    const struct exec *exec = (const struct exec *)handle;
+    CUresult result = upload(handle);
+    struct model_op op = {.engine = MODEL_COMPUTE, .kind = TIMING_WORK};
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    op.length_ns = (double)(exec->ns + exec->varying * fake_varying_ns);
+    return timing_submit(stream, per_thread, &op);
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return run(exec);
+    return launch(exec, stream, false);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return run(exec);
+    return launch(exec, stream, true);
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
     ENTER();
     (void)stream;
-    return run(exec);
+    return upload(exec);
 }
 
 CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
 {
     ENTER();
     (void)stream;
-    return run(exec);
+    return upload(exec);
 }
 
 CUresult cuDeviceGraphMemTrim(CUdevice device)

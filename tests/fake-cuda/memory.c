@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "card.h"
+#include "timing.h"
 
 #define BASE   0x200000000000ull
 #define STRIDE (1ull << 36)
@@ -54,8 +55,12 @@ static CUresult add(uint64_t bytes, uint64_t charged, int device, CUdeviceptr *d
 static CUresult allocate(uint64_t bytes, CUdeviceptr *dptr)
 {
     uint64_t taken = fake_device() ? 0 : fake_round(bytes);
-    CUresult result;
+    CUresult result = capture_unsafe();
 
+    if (result == CUDA_SUCCESS)
+        result = timing_error();
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!fake_current())
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!dptr || !bytes || bytes > STRIDE)
@@ -171,10 +176,16 @@ CUresult cuMemFree(CUdeviceptr_v1 dptr)
     return dptr ? release(BASE + (dptr - 1) * STRIDE) : CUDA_SUCCESS;
 }
 
+/* The driver waits for the card before it frees memory. */
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
+    CUresult result;
+
     ENTER();
-    return fake_free_any(dptr);
+    result = capture_unsafe();
+    if (result == CUDA_SUCCESS)
+        result = timing_await_context(dptr ? fake_current() : NULL);
+    return result == CUDA_SUCCESS ? fake_free_any(dptr) : result;
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)

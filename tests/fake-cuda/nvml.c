@@ -9,6 +9,7 @@
  *                      reported
  *   FAKE_NVML_ECC      errors that could not be corrected
  *   FAKE_NVML_OLD      1: a GPU that reports no more than its memory
+ *   FAKE_NVML_LAG      for so many ms it says of a process's memory what it said before; 0
  */
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +98,23 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t of, nvmlMemory_v2_t *memory
     return failure(3);
 }
 
+/* What it says of the memory of each process now. */
+static void update_told(void)
+{
+    uint64_t lag = card_setting("FAKE_NVML_LAG", 0) * 1000000u, now = card_now();
+    struct card *card = card_lock();
+
+    for (unsigned int i = 0; i < CARD_PROCESSES; i++) {
+        struct card_process *process = &card->processes[i];
+
+        if (process->told_at && now < process->told_at + lag)
+            continue;
+        process->told = process->used;
+        process->told_at = now;
+    }
+    card_unlock();
+}
+
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t of, unsigned int *count,
                                                      nvmlProcessInfo_v2_t *infos)
 {
@@ -104,6 +122,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t of, unsigned i
     struct card card;
 
     (void)of;
+    update_told();
     card_look(&card);
     *count = 0;
     for (unsigned int i = 0; i < CARD_PROCESSES; i++) {
@@ -111,7 +130,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t of, unsigned i
             continue;
         if (*count < room && infos)
             infos[*count] = (nvmlProcessInfo_v2_t){.pid = (unsigned int)card.processes[i].pid,
-                                                   .usedGpuMemory = card.processes[i].used};
+                                                   .usedGpuMemory = card.processes[i].told};
         ++*count;
     }
     if (fake_after_processes)

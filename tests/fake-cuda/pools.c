@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "card.h"
+#include "timing.h"
 
 #define STEP        (32ull << 20)
 #define POOLED_MOST 4096
@@ -158,18 +159,84 @@ CUresult fake_free_any(CUdeviceptr dptr)
     return i < POOLED_MOST ? CUDA_SUCCESS : fake_free(dptr);
 }
 
+#define FREES_MOST 4096
+
+/* What is freed when its stream has come to that. */
+static struct {
+    uint32_t stream;
+    uint64_t number;
+    CUdeviceptr dptr;
+} frees[FREES_MOST];
+static unsigned int free_count;
+
+static bool note_free(CUdeviceptr dptr, CUstream stream, bool per_thread)
+{
+    struct timing *timing = timing_enter();
+    bool has_room = free_count < FREES_MOST;
+
+    if (has_room) {
+        frees[free_count].stream = timing_stream_of(timing, stream, per_thread);
+        frees[free_count].number = timing->model.numbers;
+        frees[free_count++].dptr = dptr;
+    }
+    timing_leave(timing);
+    return has_room;
+}
+
+static CUdeviceptr take_reached(void)
+{
+    struct timing *timing = timing_enter();
+    CUdeviceptr dptr = 0;
+
+    for (unsigned int i = 0; i < free_count && !dptr; i++) {
+        if (!model_passed(&timing->model, frees[i].stream, frees[i].number))
+            continue;
+        dptr = frees[i].dptr;
+        frees[i] = frees[--free_count];
+    }
+    timing_leave(timing);
+    return dptr;
+}
+
+void fake_free_reached(void)
+{
+    CUdeviceptr dptr;
+
+    while (free_count && (dptr = take_reached()))
+        fake_free_any(dptr);
+}
+
+static bool is_known(CUdeviceptr dptr)
+{
+    CUdeviceptr base;
+
+    return fake_size_of(dptr, &base) && base == dptr;
+}
+
+static CUresult free_async(CUdeviceptr dptr, CUstream stream, bool per_thread)
+{
+    const struct model_op op = {.engine = MODEL_NONE, .kind = TIMING_FREE};
+    CUresult result;
+
+    if (!dptr || !is_known(dptr))
+        return dptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    result = timing_submit(stream, per_thread, &op);
+    if (result == CUDA_SUCCESS && !note_free(dptr, stream, per_thread))
+        return fake_free_any(dptr);
+    fake_free_reached();
+    return result;
+}
+
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return fake_free_any(dptr);
+    return free_async(dptr, stream, false);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream)
 {
     ENTER();
-    (void)stream;
-    return fake_free_any(dptr);
+    return free_async(dptr, stream, true);
 }
 
 static void trim(struct pool *pool, uint64_t keep)
@@ -322,9 +389,25 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 }
 
 /* Waiting for the card, the driver trims pools to their thresholds, which are 0 here. */
+static CUresult synchronize(CUcontext context)
+{
+    CUresult result = capture_unsafe();
+
+    if (result == CUDA_SUCCESS)
+        result = timing_await_context(context);
+    fake_free_reached();
+    trim(&default_pools[fake_device()], 0);
+    return result;
+}
+
 CUresult cuCtxSynchronize(void)
 {
     ENTER();
-    trim(&default_pools[fake_device()], 0);
-    return CUDA_SUCCESS;
+    return synchronize(fake_current());
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+    ENTER();
+    return synchronize(context);
 }

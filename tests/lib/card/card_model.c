@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "card_model.h"
 
-#include <math.h>
 #include <string.h>
 
 /* What is left of an operation when it counts as ended: less than the clocks tell. */
@@ -275,9 +274,14 @@ static uint64_t event_of(const struct model *model, const struct model_engine_st
         return model->now + engine->handover_left_ns;
     if (!engine->running_count)
         return MODEL_NEVER;
-    for (uint32_t i = 0; i < engine->running_count; i++)
-        left = fmin(left, first_of(model, engine->running[i])->left_ns / rate(model, engine));
-    return model->now + (left > 1 ? (uint64_t)ceil(left) : 1);
+    for (uint32_t i = 0; i < engine->running_count; i++) {
+        double ns = first_of(model, engine->running[i])->left_ns / rate(model, engine);
+
+        left = ns < left ? ns : left;
+    }
+    if (left <= 1)
+        return model->now + 1;
+    return model->now + (uint64_t)left + (left > (double)(uint64_t)left);
 }
 
 /* Who runs from now on, and until when that is so. */

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The fake card itself, without a slice: time is divided among processes and streams as on a card,
+ * and what waits for something waits. Times are the card's own, by its events.
+ */
+#include "fake.h"
+#include "kit.h"
+
+#include <sys/mman.h>
+
+#define MS 1000000u
+
+static const CUstream one = (CUstream)(uintptr_t)0x110, two = (CUstream)(uintptr_t)0x220;
+
+CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end);
+CUresult cuEventCreate(CUevent *event, unsigned int flags);
+CUresult cuEventQuery(CUevent event);
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data);
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+
+static CUevent mark(CUstream stream)
+{
+    CUevent event;
+
+    ok(cuEventCreate(&event, 0));
+    ok(cuEventRecord(event, stream));
+    return event;
+}
+
+/* Waits for both. */
+static double ms_between(CUevent begin, CUevent end)
+{
+    float ms = 0;
+
+    while (cuEventQuery(begin) == CUDA_ERROR_NOT_READY || cuEventQuery(end) == CUDA_ERROR_NOT_READY)
+        g_usleep(100);
+    ok(cuEventElapsedTime(&ms, begin, end));
+    return (double)ms;
+}
+
+#define assert_near(a, b, within) g_assert_cmpfloat(ABS((a) - (b)), <, within)
+
+/* A word of the card's memory, for which streams wait: then they begin at once. */
+#define GATE 16
+
+static CUevent mark_begin(CUstream stream)
+{
+    ok(cuStreamWaitValue32_v2(stream, GATE, 1, 0));
+    return mark(stream);
+}
+
+static void open_gate(void)
+{
+    ok(cuStreamWriteValue32_v2((CUstream)(uintptr_t)0x990, GATE, 1, 0));
+}
+
+/* Two streams do 1.3 times as much as one. An event costs its stream 3 us. */
+static void overlaps(void)
+{
+    CUevent begin, first, last;
+
+    kit_enter(NULL);
+    begin = mark_begin(one);
+    mark_begin(two);
+    kit_launch(kit_kernel(13 * MS), one);
+    kit_launch(kit_kernel(13 * MS), two);
+    first = mark(one);
+    last = mark(two);
+    open_gate();
+    assert_near(ms_between(begin, first), 20, 0.3);
+    assert_near(ms_between(begin, last), 20, 0.3);
+}
+
+static pthread_barrier_t *both;
+
+/*
+ * Each has the card for 2.09 ms, and a change takes 0.14: 42.7 ms for both, or less for one that a
+ * busy machine has begin some ms later.
+ */
+static void beside(void)
+{
+    CUevent begin;
+    double ms;
+
+    kit_enter(NULL);
+    pthread_barrier_wait(both);
+    begin = mark(one);
+    kit_launch(kit_kernel(20 * MS), one);
+    ms = ms_between(begin, mark(one));
+    g_assert_cmpfloat(ms, >, 30);
+    g_assert_cmpfloat(ms, <, 60);
+}
+
+/* Copies there and back run beside each other and beside a kernel. */
+static void copies(void)
+{
+    CUstream three = (CUstream)(uintptr_t)0x330;
+    CUevent begin, ends[3];
+
+    kit_enter(NULL);
+    begin = mark_begin(one);
+    mark_begin(two);
+    mark_begin(three);
+    kit_launch(kit_kernel(10 * MS), one);
+    ok(cuMemcpyHtoDAsync_v2(0, NULL, 10ul * MS * FAKE_COPIES, two));
+    ok(cuMemcpyDtoHAsync_v2(NULL, 0, 10ul * MS * FAKE_COPIES, three));
+    ends[0] = mark(one);
+    ends[1] = mark(two);
+    ends[2] = mark(three);
+    open_gate();
+    for (unsigned int i = 0; i < 3; i++)
+        assert_near(ms_between(begin, ends[i]), 10, 0.3);
+}
+
+/* A graph takes as long as what was captured, also by a stream that joined. */
+static void graph_of(CUgraph *graph)
+{
+    CUevent event;
+
+    ok(cuEventCreate(&event, 0));
+    ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    kit_launch(kit_kernel(2 * MS), one);
+    ok(cuEventRecord(event, one));
+    ok(cuStreamWaitEvent(two, event, 0));
+    kit_launch(kit_kernel(3 * MS), two);
+    ok(cuStreamEndCapture(one, graph));
+}
+
+static void graphs(void)
+{
+    CUgraph graph = NULL;
+    CUgraphExec exec;
+    CUevent begin, end;
+
+    kit_enter(NULL);
+    graph_of(&graph);
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    begin = mark_begin(one);
+    ok(cuGraphLaunch(exec, one));
+    end = mark(one);
+    open_gate();
+    assert_near(ms_between(begin, end), 5, 0.3);
+}
+
+static _Atomic unsigned int called;
+
+static void count_call(void *data)
+{
+    /* What is before it has ended. */
+    g_assert_cmpint(cuEventQuery(data), ==, CUDA_SUCCESS);
+    called++;
+}
+
+/* Event, values of the card's and of the host's memory, a function of the host. */
+static void waits(void)
+{
+    static _Atomic uint32_t word;
+    CUstream three = (CUstream)(uintptr_t)0x330;
+    CUevent event, end;
+
+    kit_enter(NULL);
+    kit_launch(kit_kernel(2 * MS), one);
+    event = mark(one);
+    ok(cuStreamWaitEvent(two, event, 0));
+    g_assert_cmpfloat(ms_between(event, mark(two)), >=, 0);
+    ok(cuStreamWaitValue32_v2(two, 16, 7, 1));
+    kit_launch(kit_kernel(2 * MS), one);
+    event = mark(one);
+    ok(cuStreamWriteValue32_v2(one, 16, 7, 0));
+    g_assert_cmpfloat(ms_between(event, mark(two)), >=, 0);
+    ok(cuStreamWaitValue32_v2(three, (uintptr_t)&word, 1, 0));
+    end = mark(three);
+    g_usleep(5000);
+    g_assert_cmpint(cuEventQuery(end), ==, CUDA_ERROR_NOT_READY);
+    word = 1;
+    ok(cuStreamSynchronize(three));
+    kit_launch(kit_kernel(2 * MS), three);
+    ok(cuLaunchHostFunc(three, count_call, mark(three)));
+    g_assert_cmpuint(called, ==, 0);
+    ok(cuCtxSynchronize());
+    g_assert_cmpuint(called, ==, 1);
+}
+
+/* The default stream comes after all others, and they after it; but for those that are apart. */
+static void default_stream(void)
+{
+    CUevent other, own, last, end;
+    CUstream apart;
+
+    kit_enter(NULL);
+    ok(cuStreamCreate(&apart, 1));
+    kit_launch(kit_kernel(2 * MS), one);
+    other = mark(one);
+    kit_launch(kit_kernel(2 * MS), NULL);
+    own = mark(NULL);
+    last = mark(two);
+    end = mark(apart);
+    g_assert_cmpfloat(ms_between(other, own), >, 2);
+    g_assert_cmpfloat(ms_between(own, last), >=, 0);
+    g_assert_cmpfloat(ms_between(end, own), >, 0);
+}
+
+static CUgraph ended;
+
+/* A call that may wait for the capture ends it, unless its thread says that it knows. */
+static void captures(void)
+{
+    CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUdeviceptr at;
+    CUevent event;
+
+    kit_enter(NULL);
+    event = mark(two);
+    ok(cuStreamSynchronize(two));
+    ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    ok(cuThreadExchangeStreamCaptureMode(&relaxed));
+    ok(cuEventQuery(event));
+    ok(cuMemAlloc_v2(&at, 4096));
+    ok(cuThreadExchangeStreamCaptureMode(&relaxed));
+    kit_launch(kit_kernel(MS), one);
+    g_assert_cmpint(cuEventQuery(event), ==, FAKE_CAPTURE_UNSUPPORTED);
+    g_assert_cmpint(cuStreamEndCapture(one, &ended), ==, FAKE_CAPTURE_INVALIDATED);
+    ok(cuEventQuery(event));
+    ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    g_assert_cmpint(cuLaunchKernel(kit_kernel(1), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), ==,
+                    FAKE_CAPTURE_IMPLICIT);
+    g_assert_cmpint(cuStreamEndCapture(one, &ended), ==, FAKE_CAPTURE_INVALIDATED);
+}
+
+static void faults(CUfunction function, CUresult error)
+{
+    CUdeviceptr at;
+
+    kit_enter(NULL);
+    kit_launch(function, one);
+    g_assert_cmpint(cuStreamSynchronize(one), ==, error);
+    g_assert_cmpint(cuLaunchKernel(kit_kernel(1), 1, 1, 1, 1, 1, 1, 0, two, NULL, NULL), ==, error);
+    g_assert_cmpint(cuMemAlloc_v2(&at, 4096), ==, error);
+}
+
+static void illegal_address(void)
+{
+    faults(FAKE_FAULTS, FAKE_ILLEGAL_ADDRESS);
+}
+
+static void launch_failed(void)
+{
+    faults(FAKE_ASSERTS, FAKE_LAUNCH_FAILED);
+}
+
+/* Memory is free when the stream has come to that. */
+static void frees(void)
+{
+    CUdeviceptr at;
+
+    kit_enter(NULL);
+    ok(cuMemAlloc_v2(&at, 64 * MIB));
+    ok(cuStreamWaitValue32_v2(one, 16, 7, 1));
+    ok(cuMemFreeAsync(at, one));
+    g_assert_cmpuint(kit_on_card(), ==, 64 * MIB);
+    ok(cuStreamWriteValue32_v2(two, 16, 7, 0));
+    ok(cuStreamSynchronize(one));
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+}
+
+static void run(const void *program)
+{
+    kit_open(0);
+    kit_run(program);
+    kit_close();
+}
+
+static void test_processes(void)
+{
+    pthread_barrierattr_t shared;
+    unsigned int number;
+
+    both = mmap(NULL, sizeof(*both), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(both, &shared, 2);
+    kit_open(0);
+    number = kit_start(beside);
+    kit_run(beside);
+    kit_await(number);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/fake/processes", test_processes);
+    g_test_add_data_func("/fake/overlaps", overlaps, run);
+    g_test_add_data_func("/fake/copies", copies, run);
+    g_test_add_data_func("/fake/graphs", graphs, run);
+    g_test_add_data_func("/fake/waits", waits, run);
+    g_test_add_data_func("/fake/default-stream", default_stream, run);
+    g_test_add_data_func("/fake/captures", captures, run);
+    g_test_add_data_func("/fake/illegal-address", illegal_address, run);
+    g_test_add_data_func("/fake/launch-failed", launch_failed, run);
+    g_test_add_data_func("/fake/frees", frees, run);
+    return g_test_run();
+}

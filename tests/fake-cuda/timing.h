@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The card's time, which all processes share: what is launched goes to a stream of
+ * tests/lib/card/card_model.h. Everybody who asks computes what happened until then. What only a
+ * process itself can do, such as reading its memory, it does when it asks next; if the card waits
+ * for that, a thread of the driver's asks (waits.c).
+ */
+#ifndef FAKE_CUDA_TIMING_H
+#define FAKE_CUDA_TIMING_H
+
+#include <pthread.h>
+
+#include "card_model.h"
+#include "fake.h"
+
+#define TIMING_EVENTS 16384
+#define TIMING_WORDS  256
+/* As many operations a stream takes before a launch waits, as NVIDIA's. */
+#define TIMING_DEPTH 1024
+/* An event costs its stream so much, on the engine that it last used. */
+#define TIMING_EVENT_NS 3000
+
+enum timing_kind {
+    TIMING_WORK,
+    TIMING_SPIN,
+    TIMING_RELEASE,
+    TIMING_FAULT,
+    TIMING_EVENT,       /* data: the event */
+    TIMING_WAIT_EVENT,  /* data: stream and number of its record */
+    TIMING_WAIT_VALUE,  /* data: address, value; state: enum value_kind */
+    TIMING_WRITE_VALUE, /* the same */
+    TIMING_HOST,        /* data: function, argument; state: enum host_state */
+    TIMING_FREE,
+};
+
+/* Flags of cuStreamWaitValue, and how wide it is. */
+enum value_kind { VALUE_EQUAL = 1, VALUE_AND = 2, VALUE_IS_64 = 16 };
+enum host_state { HOST_WAITS, HOST_REACHED, HOST_RAN };
+
+struct timing_runner {
+    int pid;
+    uint32_t error;
+};
+
+/* @handle: as the program has it. @made: by cuStreamCreate; else it is any number. */
+struct timing_stream {
+    bool used;
+    bool gone;
+    bool made;
+    uint64_t context;
+    uint64_t handle;
+    uint64_t thread;
+    uint32_t engine;
+};
+
+/* @number: of its last record; 0: none. @at: 0: it has not come. @ended: with its context. */
+struct timing_event {
+    bool used;
+    bool ended;
+    uint32_t runner;
+    uint32_t stream;
+    uint64_t context;
+    uint64_t number;
+    uint64_t at;
+};
+
+/* What was written to memory of the card, which has no content otherwise. */
+struct timing_word {
+    uint64_t runner;
+    uint64_t address;
+    uint64_t value;
+};
+
+struct timing {
+    pthread_mutex_t lock;
+    bool ready;
+    uint64_t reaped_at;
+    /* What spins and is older ends. */
+    uint64_t released;
+    struct timing_runner runners[MODEL_PROCESSES];
+    struct timing_stream streams[MODEL_STREAMS];
+    /* No stream after these was ever used. */
+    uint32_t stream_count;
+    struct timing_event events[TIMING_EVENTS];
+    struct timing_word words[TIMING_WORDS];
+    struct model model;
+};
+
+/* Up to now; with the lock, for which it returns. */
+struct timing *timing_enter(void);
+void timing_leave(struct timing *timing);
+
+uint32_t timing_self(struct timing *timing);
+
+/* To the end of the stream, or to the graph that it captures. May wait for room. */
+CUresult timing_submit(CUstream stream, bool per_thread, const struct model_op *op);
+
+/* Under the lock. */
+uint32_t timing_stream_of(struct timing *timing, CUstream stream, bool per_thread);
+/* The handle by which a stream is known, and the thread that it is of, or 0. */
+uint64_t timing_key(CUstream stream, bool per_thread, uint64_t *thread);
+
+/* Until the card has done what the stream has now, or all of the current context. */
+CUresult timing_await(CUstream stream, bool per_thread);
+CUresult timing_await_context(CUcontext context);
+/* CUDA_ERROR_NOT_READY: it has not. */
+CUresult timing_ask(CUstream stream, bool per_thread);
+
+/* What the process did is the reason why it can do nothing any more. */
+CUresult timing_error(void);
+
+/* Streams, events and work of the context are gone. */
+void timing_end_context(CUcontext context);
+
+/* Work of the first device that has not ended, in nanoseconds: for tests. */
+uint64_t fake_waiting_ns(unsigned int engine);
+
+void timing_sleep(uint64_t ns);
+
+/* Some operation waits for what only this process can do. */
+void timing_serve(void);
+bool timing_reach(struct timing *timing, uint32_t stream, struct model_op *op);
+
+/*
+ * capture.c: true if the stream captures, or must not be used because of a capture; @result is the
+ * call's then. @op: what becomes a part of the graph; NULL: nothing.
+ */
+bool capture_takes(CUstream stream, bool per_thread, const struct model_op *op, CUresult *result);
+/* A call that may wait for what a capture has not launched: it ends captures that forbid it. */
+CUresult capture_unsafe(void);
+/* The event was recorded while its stream captured. */
+bool capture_waits(CUstream stream, bool per_thread, unsigned int event);
+void capture_forget(unsigned int event);
+
+/* graphs.c */
+CUgraph graph_new(void);
+void graph_add(CUgraph graph, const struct model_op *op);
+
+#endif
