@@ -164,8 +164,7 @@ static bool join(struct connection *connection, const struct governor_message *m
         connection->members[i].grant = &connection->pages.grant->classes[i];
         connection->members[i].usage = &connection->pages.usage->classes[i];
         connection->members[i].came_at = &connection->pages.usage->came_at_ns[i];
-        scheduler_add_member(&slice->arbiter->schedulers[i], slice->scheduled[i],
-                             &connection->members[i], clock_now());
+        scheduler_add_member(slice->scheduled[i], &connection->members[i], clock_now());
     }
     slice->arbiter->members++;
     status_changed(slice->arbiter);

@@ -8,15 +8,6 @@
 
 #include "spans.h"
 
-/* A member's number in the timeline: its slice's above its own. */
-#define OWNER_SHIFT 16
-#define OWNER_MASK  0xffffu
-
-uint32_t account_owner(const struct sched_slice *slice, uint32_t number)
-{
-    return slice->number << OWNER_SHIFT | (number & OWNER_MASK);
-}
-
 /* What was given back earlier was counted already. */
 static uint64_t without_returned(struct sched_slice *slice, uint64_t ns)
 {
@@ -83,14 +74,15 @@ static void give_back(struct scheduler *scheduler, struct sched_slice *slice, do
         budget_spend(&slice->cap, -ns);
 }
 
-/* One span of @member in the timeline. */
+/* A new span of @member. */
 struct span_charge {
     struct scheduler *scheduler;
+    struct sched_member *member;
     double ns;
 };
 
 /* Others ran at the same time: @member pays its part, and they get back as much. */
-static void on_span(void *data, uint32_t owner, double ns)
+static void on_span(void *data, uint32_t number, double ns)
 {
     struct span_charge *charge = data;
     struct scheduler *scheduler = charge->scheduler;
@@ -100,19 +92,18 @@ static void on_span(void *data, uint32_t owner, double ns)
         return;
     }
     for (guint i = 0; i < scheduler->slices->len; i++) {
-        if (SLICE(scheduler, i)->number << OWNER_SHIFT == (owner & ~OWNER_MASK))
+        if (SLICE(scheduler, i)->number == number)
             give_back(scheduler, SLICE(scheduler, i), -ns);
     }
 }
 
-/* Whether only others than @slice used it. */
-static bool is_others(const struct timeline_segment *segment, const struct sched_slice *slice)
+static void on_new_time(void *data, uint64_t begin_at, uint64_t end_at)
 {
-    for (uint32_t i = 0; i < segment->count; i++) {
-        if (segment->owners[i] >> OWNER_SHIFT == slice->number)
-            return false;
-    }
-    return true;
+    struct span_charge *charge = data;
+
+    charge->member->covered_ns +=
+        timeline_add(&charge->scheduler->timeline, charge->member->slice->number, begin_at, end_at,
+                     on_span, charge);
 }
 
 /*
@@ -124,14 +115,15 @@ static void learn_handover(struct scheduler *scheduler, const struct sched_membe
 {
     const struct timeline_segment *before = timeline_before(&scheduler->timeline, begin_at);
 
-    if (before && before->end_at >= member->sample.began_at_ns && is_others(before, member->slice))
+    if (before && before->end_at >= member->sample.began_at_ns &&
+        !timeline_has(before, member->slice->number))
         gpu_handover_learn(&scheduler->handover, begin_at - before->end_at);
 }
 
 /* What the member's new spans cost: less than they are long if others pay a part. */
 static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
-    struct span_charge charge = {.scheduler = scheduler};
+    struct span_charge charge = {.scheduler = scheduler, .member = member};
     struct span_reader reader;
     uint64_t begin_at, end_at;
 
@@ -139,8 +131,8 @@ static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *m
     member->spans = reader.count;
     while (spans_next(&reader, &begin_at, &end_at)) {
         learn_handover(scheduler, member, begin_at);
-        member->covered_ns +=
-            timeline_add(&scheduler->timeline, member->owner, begin_at, end_at, on_span, &charge);
+        coverage_add(&member->coverage, MAX(begin_at, member->coverage.forgotten_until), end_at,
+                     on_new_time, &charge);
     }
     return (uint64_t)charge.ns;
 }

@@ -9,6 +9,7 @@ void scheduler_init(struct scheduler *scheduler, uint64_t now)
 
 void scheduler_clear(struct scheduler *scheduler)
 {
+    timeline_clear(&scheduler->timeline);
     g_ptr_array_free(scheduler->slices, TRUE);
 }
 
@@ -37,14 +38,12 @@ void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *sli
     g_free(slice);
 }
 
-void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice,
-                          struct sched_member *member, uint64_t now)
+void scheduler_add_member(struct sched_slice *slice, struct sched_member *member, uint64_t now)
 {
     member->slice = slice;
     /* Its work in flight was charged when it left, or by the arbiter before this one. */
     member->paid_until = member->behind_until = now;
     member->joined_at = now;
-    member->owner = account_owner(slice, ++scheduler->member_numbers);
     sample_take(&member->sample, member->usage, member->came_at, now);
     g_ptr_array_add(slice->members, member);
 }

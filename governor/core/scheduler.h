@@ -12,6 +12,7 @@
 #define GOVERNOR_SCHEDULER_H
 
 #include "budget.h"
+#include "coverage.h"
 #include "handover.h"
 #include "sample.h"
 #include "settings.h"
@@ -33,7 +34,7 @@ struct sched_slice;
  * @charged_ns: in all; @advance_ns: the part that it has not used yet, see holder_settle()
  * @claim_ns: its work in flight when another's lease began; @claim_base: @charged_ns at that time
  * @behind_until: when others' work from before its last lease should have ended, or when it joined
- * @owner: its number in the timeline; @spans: how many of its spans were read
+ * @spans: how many of its spans were read; @coverage: when it ran, by those
  * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
  * span of it begins earlier
  * @silent: did not react within the grace time, and is ignored until it sends something
@@ -51,7 +52,6 @@ struct sched_member {
     bool changed;
     bool stalled;
     bool silent;
-    uint32_t owner;
     uint64_t spans;
     uint64_t covered_ns;
     uint64_t joined_at;
@@ -69,6 +69,7 @@ struct sched_member {
     uint64_t claim_ns;
     uint64_t claim_base;
     uint64_t behind_until;
+    struct coverage coverage;
 };
 
 /**
@@ -180,8 +181,7 @@ struct lease {
  * @ended_at: when the last work of any member ended
  * @paused_at: when somebody was last seen to return from a pause
  * @handover: of the GPU, from one slice to another
- * @timeline: who used the engines when; @slice_numbers, @member_numbers: of the last
- * slice and member
+ * @timeline: who used the engines when; @slice_numbers: of the last slice
  * @floor: the guaranteed minimum of lower classes
  * @deadline: when to be called again
  * @late_ns: how much later than that it was called this time
@@ -197,7 +197,6 @@ struct scheduler {
     struct gpu_handover handover;
     struct timeline timeline;
     uint32_t slice_numbers;
-    uint32_t member_numbers;
     struct budget floor;
     uint64_t deadline;
     uint64_t late_ns;
@@ -212,8 +211,7 @@ struct sched_slice *scheduler_add_slice(struct scheduler *scheduler,
 void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *slice);
 
 /* @member's pages are set, the rest is zero. The caller keeps ownership. */
-void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice,
-                          struct sched_member *member, uint64_t now);
+void scheduler_add_member(struct sched_slice *slice, struct sched_member *member, uint64_t now);
 /*
  * Charges its work since the last look, and its work in flight since that began: a process that is
  * killed pays as much as one that waits for the end.

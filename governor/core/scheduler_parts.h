@@ -150,8 +150,6 @@ void account_use(struct scheduler *scheduler, struct sched_member *member, uint6
 /* What it reports to have used since the last look; charges and returns what that cost. */
 uint64_t account_look(struct scheduler *scheduler, struct sched_member *member, uint64_t said_ns,
                       uint64_t now);
-/* A member's number in the timeline. */
-uint32_t account_owner(const struct sched_slice *slice, uint32_t number);
 
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);

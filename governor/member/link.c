@@ -151,7 +151,7 @@ static void set_clock(GovernorMember *member, int64_t offset)
             lane->queues[j].began_at_ns += moved;
             lane->queues[j].ended_at_ns += moved;
         }
-        lane->ran = (struct timeline){0};
+        lane->ran = (struct coverage){0};
     }
 }
 

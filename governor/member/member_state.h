@@ -12,10 +12,10 @@
 #include "backlog.h"
 #include "budget.h"
 #include "clock.h"
+#include "coverage.h"
 #include "governor_protocol.h"
 #include "member.h"
 #include "silence.h"
-#include "timeline.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -90,7 +90,7 @@ struct lane {
     uint32_t came;
     struct lane_queue queues[LANE_QUEUES];
     uint64_t spans;
-    struct timeline ran;
+    struct coverage ran;
     struct backlog backlog;
     _Atomic uint64_t marker_due;
     uint64_t epoch;

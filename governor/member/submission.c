@@ -265,13 +265,6 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
     tell_rest(member, lane, rest);
 }
 
-static void no_charge(void *data, uint32_t owner, double ns)
-{
-    (void)data;
-    (void)owner;
-    (void)ns;
-}
-
 /* For the arbiter. A span that goes on where the last one ended is a part of it. */
 static void write_span(struct lane *lane, uint64_t begin_at, uint64_t end_at)
 {
@@ -299,8 +292,7 @@ void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     offset = (uint64_t)atomic_load_explicit(&member->clock_offset, memory_order_relaxed);
-    measured =
-        timeline_add(&lane->ran, 0, begin_at_ns + offset, end_at_ns + offset, no_charge, NULL);
+    measured = coverage_add(&lane->ran, begin_at_ns + offset, end_at_ns + offset, NULL, NULL);
     if (measured)
         write_span(lane, begin_at_ns + offset, end_at_ns + offset);
     rest = end(member, lane, debit, least(measured, MOST_NS));

@@ -10,7 +10,7 @@
 
 enum card_engine { CARD_COMPUTE, CARD_COPY, CARD_VIDEO, CARD_ENGINES };
 
-#define CARD_PROCESSES 16
+#define CARD_PROCESSES 72
 #define CARD_QUEUES    2
 #define CARD_JOBS      512
 

@@ -87,7 +87,7 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
     tenant->member.grant = &tenant->grant;
     tenant->member.usage = &tenant->usage;
     tenant->member.came_at = &tenant->came_at;
-    scheduler_add_member(&sim->scheduler, tenant->slice, &tenant->member, sim->now);
+    scheduler_add_member(tenant->slice, &tenant->member, sim->now);
     return tenant;
 }
 
@@ -98,7 +98,7 @@ void sim_join(struct simulation *sim, struct sim_tenant *tenant, const struct si
     scheduler_remove_member(scheduler, &tenant->member, sim->now);
     scheduler_remove_slice(scheduler, tenant->slice);
     tenant->slice = other->slice;
-    scheduler_add_member(scheduler, tenant->slice, &tenant->member, sim->now);
+    scheduler_add_member(tenant->slice, &tenant->member, sim->now);
 }
 
 void sim_set_class(struct simulation *sim, struct sim_tenant *tenant, enum governor_class class)
@@ -107,7 +107,7 @@ void sim_set_class(struct simulation *sim, struct sim_tenant *tenant, enum gover
     scheduler_remove_slice(scheduler_of(sim, tenant), tenant->slice);
     tenant->class = class;
     tenant->slice = scheduler_add_slice(scheduler_of(sim, tenant), &tenant->settings);
-    scheduler_add_member(scheduler_of(sim, tenant), tenant->slice, &tenant->member, sim->now);
+    scheduler_add_member(tenant->slice, &tenant->member, sim->now);
 }
 
 static void schedule(struct simulation *sim, unsigned class)
@@ -348,18 +348,11 @@ void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
     tenant->told = false;
     tenant->life++;
     tenant->next_at = sim->now + EXEC_NS + tenant->think_ns;
-    scheduler_add_member(scheduler, tenant->slice, &tenant->member, sim->now);
+    scheduler_add_member(tenant->slice, &tenant->member, sim->now);
     schedule(sim, tenant->class);
     tenant->seen_limit = tenant->grant.limit_ns;
     tenant->seen_mode = tenant->grant.mode;
     tenant->seen_passes = tenant->grant.passes;
-}
-
-static void no_charge(void *data, uint32_t owner, double ns)
-{
-    (void)data;
-    (void)owner;
-    (void)ns;
 }
 
 /*
@@ -377,7 +370,7 @@ static uint64_t measure(struct simulation *sim, struct sim_tenant *tenant,
     span->begin_at_ns = job->began_at;
     span->end_at_ns = job->ended_at;
     tenant->usage.span_count++;
-    return timeline_add(&tenant->ran, 0, job->began_at, job->ended_at, no_charge, NULL);
+    return coverage_add(&tenant->ran, job->began_at, job->ended_at, NULL, NULL);
 }
 
 static bool is_held_up(const struct simulation *sim, const struct sim_tenant *tenant)

@@ -107,7 +107,7 @@ struct sim_tenant {
     unsigned burst_done;
     uint64_t in_flight;
     struct sim_queue queue[CARD_QUEUES];
-    struct timeline ran;
+    struct coverage ran;
     struct backlog backlog;
     struct card_job missed[SIM_MISSED];
     unsigned missed_count;

@@ -113,6 +113,54 @@ static void test_charged_processes(void)
     sim_free(sim);
 }
 
+/*
+ * However many processes a slice has, each of which has work on the card all the time: it pays for
+ * what the card spent on them, and gets its cap, beside a slice with one process.
+ */
+static void check_ranks(unsigned ranks, bool capped)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
+    struct sim_tenant *other = add(sim, 100, BATCH), *first = add(sim, 100, 3 * NS_PER_MS);
+    const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
+    struct spent all = {0};
+    double charged;
+
+    for (unsigned i = 1; i < ranks; i++)
+        sim_join(sim, add(sim, 100, 3 * NS_PER_MS), first);
+    first->slice->settings.cap = capped ? 20 : 0;
+    first->slice->settings.hard = capped;
+    sim_run(sim, NS_PER_S);
+    charged = (double)first->slice->gpu_ns;
+    for (unsigned i = 0; i < sim->count; i++)
+        all.work -= &sim->tenants[i] == other ? 0 : (double)engine->ran_ns[i];
+    for (unsigned i = 0; i < sim->count; i++)
+        all.cost -= &sim->tenants[i] == other ? 0 : (double)engine->cost_ns[i];
+    sim_run(sim, LENGTH);
+    for (unsigned i = 0; i < sim->count; i++) {
+        struct spent one = spent_on(sim, &sim->tenants[i]);
+
+        all.work += &sim->tenants[i] == other ? 0 : one.work;
+        all.cost += &sim->tenants[i] == other ? 0 : one.cost;
+    }
+    charged = (double)first->slice->gpu_ns - charged;
+    g_test_message("%u processes%s: %.3f s of work, %.3f with changes, charged %.3f", ranks,
+                   capped ? ", cap 20 %" : "", all.work / 1e9, all.cost / 1e9, charged / 1e9);
+    g_assert_cmpfloat(charged, >, 0.97 * all.work);
+    g_assert_cmpfloat(charged, <, 1.03 * all.cost);
+    g_assert_cmpfloat(ABS(all.cost / LENGTH / (capped ? 0.2 : 0.5) - 1), <, 0.05);
+    sim_free(sim);
+}
+
+static void test_ranks(void)
+{
+    static const unsigned ranks[] = {1, 16, 32, 64};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(ranks); i++) {
+        check_ranks(ranks[i], false);
+        check_ranks(ranks[i], true);
+    }
+}
+
 /* Nor is a submission learnt to be longer than it is, because others ran in its time. */
 static void test_learnt(void)
 {
@@ -253,6 +301,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/hardware/charged", test_charged);
     g_test_add_func("/governor/hardware/charged-processes", test_charged_processes);
+    g_test_add_func("/governor/hardware/ranks", test_ranks);
     g_test_add_func("/governor/hardware/learnt", test_learnt);
     g_test_add_func("/governor/hardware/classes", test_classes);
     g_test_add_func("/governor/hardware/processes", test_processes);
