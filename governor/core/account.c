@@ -97,7 +97,7 @@ static void on_span(void *data, uint32_t number, double ns)
     }
 }
 
-static void on_new_time(void *data, uint64_t begin_at, uint64_t end_at)
+static void on_turn(void *data, uint64_t begin_at, uint64_t end_at)
 {
     struct span_charge *charge = data;
 
@@ -106,18 +106,64 @@ static void on_new_time(void *data, uint64_t begin_at, uint64_t end_at)
                      on_span, charge);
 }
 
+static void on_charged_whole(void *data, uint64_t begin_at, uint64_t end_at)
+{
+    ((struct span_charge *)data)->ns += (double)(end_at - begin_at);
+}
+
 /*
- * @member's work begins, which was on the GPU when another slice's ended: what is between them is
- * the GPU's.
+ * What a slice says of a time that it had no turn in takes nothing off others: it pays for all of
+ * it, once for all of its processes. So nobody can pay for others with more than its own turns,
+ * which it has by its share and its cap.
+ */
+static void on_no_turn(void *data, uint64_t begin_at, uint64_t end_at)
+{
+    struct span_charge *charge = data;
+    struct coverage *alone = &charge->member->slice->alone;
+
+    coverage_add(alone, MAX(begin_at, alone->forgotten_until), end_at, on_charged_whole, charge);
+    charge->member->covered_ns += end_at - begin_at;
+}
+
+static void on_new_time(void *data, uint64_t begin_at, uint64_t end_at)
+{
+    const struct span_charge *charge = data;
+
+    coverage_divide(&charge->member->slice->turns, begin_at, end_at, on_turn, on_no_turn, data);
+}
+
+/* A turn that lasts still. */
+static void note_turn(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
+{
+    if (scheduler->lease.holder == slice)
+        account_turn(slice, scheduler->lease.granted_at, now);
+    if (scheduler->free == slice)
+        account_turn(slice, scheduler->free_since, now);
+}
+
+void account_turn(struct sched_slice *slice, uint64_t from, uint64_t until)
+{
+    coverage_add(&slice->turns, from, until, NULL, NULL);
+}
+
+/*
+ * The holder's first work under its lease begins, which was on the GPU when another slice's ended:
+ * what is between them is the GPU's.
  */
 static void learn_handover(struct scheduler *scheduler, const struct sched_member *member,
                            uint64_t begin_at)
 {
-    const struct timeline_segment *before = timeline_before(&scheduler->timeline, begin_at);
+    struct lease *lease = &scheduler->lease;
+    uint32_t to = member->slice->number;
+    const struct timeline_segment *before;
 
-    if (before && before->end_at >= member->sample.began_at_ns &&
-        !timeline_has(before, member->slice->number))
-        gpu_handover_learn(&scheduler->handover, begin_at - before->end_at);
+    if (lease->holder != member->slice || lease->seen || begin_at < lease->granted_at)
+        return;
+    lease->seen = true;
+    before = timeline_before(&scheduler->timeline, begin_at);
+    if (before && before->end_at >= member->sample.began_at_ns && !timeline_has(before, to))
+        gpu_handover_learn(&scheduler->handover, before->parts[0].slice, to,
+                           begin_at - before->end_at);
 }
 
 /* What the member's new spans cost: less than they are long if others pay a part. */
@@ -127,6 +173,7 @@ static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *m
     struct span_reader reader;
     uint64_t begin_at, end_at;
 
+    note_turn(scheduler, member->slice, now);
     spans_begin(&reader, member->usage, member->spans, member->joined_at, now);
     member->spans = reader.count;
     while (spans_next(&reader, &begin_at, &end_at)) {

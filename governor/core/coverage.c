@@ -55,3 +55,24 @@ uint64_t coverage_add(struct coverage *coverage, uint64_t begin_at, uint64_t end
     coverage_replace(coverage, first, next - first, &all);
     return added;
 }
+
+void coverage_divide(const struct coverage *coverage, uint64_t begin_at, uint64_t end_at,
+                     CoverageFunc inside, CoverageFunc outside, void *data)
+{
+    uint32_t i = coverage->count;
+
+    while (i && coverage->spans[i - 1].end_at > begin_at)
+        i--;
+    for (; begin_at < end_at; i++) {
+        const struct coverage_span *span = &coverage->spans[i];
+        bool there = i < coverage->count && span->begin_at < end_at;
+        uint64_t from = !there ? end_at : span->begin_at > begin_at ? span->begin_at : begin_at;
+        uint64_t until = there && span->end_at < end_at ? span->end_at : end_at;
+
+        if (begin_at < from)
+            outside(data, begin_at, from);
+        if (from < until)
+            inside(data, from, until);
+        begin_at = until;
+    }
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When one process used an engine, of late: time that several of its queues used at once counts
- * once, whatever the order in which their ends are seen.
+ * Times of late, without overlap: when one process used an engine, whose queues may have used it at
+ * once, and whose ends may be seen in any order; when a slice was allowed to.
  *
  * Plain memory of a fixed size; not thread-safe. Times are ns of any one clock.
  */
@@ -29,7 +29,6 @@ struct coverage {
     uint64_t forgotten_until;
 };
 
-/* A time that was not covered before. */
 typedef void (*CoverageFunc)(void *data, uint64_t begin_at, uint64_t end_at);
 
 /*
@@ -38,5 +37,9 @@ typedef void (*CoverageFunc)(void *data, uint64_t begin_at, uint64_t end_at);
  */
 uint64_t coverage_add(struct coverage *coverage, uint64_t begin_at, uint64_t end_at,
                       CoverageFunc on_new, void *data);
+
+/* Divides the time from @begin_at to @end_at into what is covered and what is not, in order. */
+void coverage_divide(const struct coverage *coverage, uint64_t begin_at, uint64_t end_at,
+                     CoverageFunc inside, CoverageFunc outside, void *data);
 
 #endif

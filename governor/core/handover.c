@@ -53,14 +53,51 @@ uint64_t handover_depth(const struct handover *handover)
     return 2 * enough(&handover->prompt, LEAD_LEAST_NS, DEPTH_MOST_NS / 2);
 }
 
-void gpu_handover_learn(struct gpu_handover *handover, uint64_t ns)
+static struct handover_pair *gpu_handover_pair(struct gpu_handover *handover, uint32_t from,
+                                               uint32_t to)
 {
+    struct handover_pair *pair = handover->pairs;
+    struct handover_pair *end = pair + MIN(handover->count, HANDOVER_PAIRS);
+
+    while (pair < end && (pair->from != from || pair->to != to))
+        pair++;
+    if (pair < end)
+        return pair;
+    pair = &handover->pairs[handover->count++ % HANDOVER_PAIRS];
+    *pair = (struct handover_pair){.from = from, .to = to};
+    return pair;
+}
+
+/* The quarter of the pairs that is lower ends with it. */
+static double gpu_handover_quartile(const struct gpu_handover *handover)
+{
+    uint32_t count = MIN(handover->count, HANDOVER_PAIRS);
+    double lowest = 0;
+
+    for (uint32_t rank = 0; rank <= (count - 1) / 4; rank++) {
+        double next = G_MAXDOUBLE;
+
+        for (uint32_t i = 0; i < count; i++) {
+            if (handover->pairs[i].mean_ns > lowest)
+                next = MIN(next, handover->pairs[i].mean_ns);
+        }
+        lowest = next == G_MAXDOUBLE ? lowest : next;
+    }
+    return lowest;
+}
+
+void gpu_handover_learn(struct gpu_handover *handover, uint32_t from, uint32_t to, uint64_t ns)
+{
+    struct handover_pair *pair;
+
     if (ns > GPU_MOST_NS)
         return;
-    if (handover->mean_ns > 0)
-        handover->mean_ns += ((double)ns - handover->mean_ns) / 16;
+    pair = gpu_handover_pair(handover, from, to);
+    if (pair->mean_ns > 0)
+        pair->mean_ns += ((double)ns - pair->mean_ns) / 16;
     else
-        handover->mean_ns = (double)MAX(ns, 1);
+        pair->mean_ns = (double)MAX(ns, 1);
+    handover->mean_ns = gpu_handover_quartile(handover);
 }
 
 uint64_t gpu_handover_lease(const struct gpu_handover *handover, bool steady)

@@ -41,13 +41,28 @@ uint64_t handover_lead(const struct handover *handover);
 /* How much its members may queue on the GPU; ns, bounded. */
 uint64_t handover_depth(const struct handover *handover);
 
-/* Of the GPU: mean of the last changes from one slice's work to another's; 0: none was seen. */
-struct gpu_handover {
+#define HANDOVER_PAIRS 16
+
+/* The mean of the last changes from one slice's work to another's. */
+struct handover_pair {
+    uint32_t from, to;
     double mean_ns;
 };
 
-/* Believed up to a bound. */
-void gpu_handover_learn(struct gpu_handover *handover, uint64_t ns);
+/**
+ * struct gpu_handover - of the GPU
+ * @pairs: the last ones, @count in all
+ * @mean_ns: of the pair at the lower quartile; 0: none was seen. A slice that says that its work
+ * began late or ended early spoils its own pairs only: of six among three slices, these are four.
+ */
+struct gpu_handover {
+    struct handover_pair pairs[HANDOVER_PAIRS];
+    uint32_t count;
+    double mean_ns;
+};
+
+/* The GPU took @ns from @from's work to @to's. Believed up to a bound. */
+void gpu_handover_learn(struct gpu_handover *handover, uint32_t from, uint32_t to, uint64_t ns);
 
 /*
  * No lease is to be shorter; 0 if nothing is known. Bounded. @steady: nobody has to wait for the

@@ -56,11 +56,25 @@ static void charge_floor(struct scheduler *scheduler, uint64_t now)
     budget_spend(&scheduler->floor, spent);
 }
 
+/*
+ * What is in flight belongs to the turn. It takes twice as long if the GPU runs another slice's
+ * work beside it. What takes longer than the holder said does not.
+ */
+static void end_turn(struct scheduler *scheduler, uint64_t now)
+{
+    uint64_t end = MAX(holder_expected_end(scheduler, now), now);
+
+    account_turn(scheduler->lease.holder, scheduler->lease.granted_at,
+                 end + (end - now) + NOTICE_NS);
+}
+
 void lease_end(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     struct sched_slice *holder = lease->holder;
 
+    if (holder)
+        end_turn(scheduler, now);
     holder_settle(scheduler, now);
     if (lease->contested)
         charge_pauses(scheduler, now);
@@ -100,13 +114,16 @@ static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, 
 }
 
 /*
- * The next holder is told this long before the end of @slice's work, so that the GPU stays busy. It
- * may not wait for its turn yet, so the time suffices for any of them.
+ * The slice that is next is told this long before the end of @slice's work, so that the GPU stays
+ * busy. Nobody may wait for a turn yet: then the time suffices for any of those that may come.
  */
-static uint64_t lead(const struct scheduler *scheduler, const struct sched_slice *slice)
+static uint64_t lead(struct scheduler *scheduler, const struct sched_slice *slice, uint64_t now)
 {
+    const struct sched_slice *next = choice_best(scheduler, slice, now);
     uint64_t longest = NOTICE_NS;
 
+    if (next)
+        return MAX(longest, handover_lead(&next->handover));
     for (guint i = 0; i < scheduler->slices->len; i++) {
         const struct sched_slice *other = SLICE(scheduler, i);
 
@@ -152,6 +169,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
     if (start > scheduler->virtual_ns[priority] && !floor)
         scheduler->virtual_ns[priority] = start;
     slice->served_at = now;
+    slice->first = slice->next;
 }
 
 static bool grant_next(struct scheduler *scheduler, uint64_t now)
@@ -334,7 +352,7 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
     if (!works || lease->floor || !modes_has_rivals(scheduler, lease->holder))
         return;
     end = holder_last_end(scheduler, now);
-    at = lease->holder->queues ? end - lead(scheduler, lease->holder) : end + NOTICE_NS;
+    at = lease->holder->queues ? end - lead(scheduler, lease->holder, now) : end + NOTICE_NS;
     if (at > now + NOTICE_NS)
         plan_look(scheduler, MIN(at, now + lease_most(lease)));
 }
@@ -514,7 +532,7 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     uint64_t end = holder_expected_end(scheduler, now);
-    uint64_t ahead = lead(scheduler, lease->holder);
+    uint64_t ahead = lead(scheduler, lease->holder, now);
 
     if (preempt(scheduler, now))
         return true;

@@ -109,8 +109,8 @@ static struct sched_slice *only_one(const struct scheduler *scheduler)
 static void end_freedom(struct scheduler *scheduler, uint64_t now)
 {
     struct sched_slice *slice = scheduler->free;
-
     double clock = scheduler->virtual_ns[slice_priority(scheduler, slice)];
+    uint64_t backlog_ns = 0;
 
     scheduler->free = NULL;
     slice->active = slice->members->len > 0;
@@ -118,8 +118,11 @@ static void end_freedom(struct scheduler *scheduler, uint64_t now)
     /* Its free use was not counted, so no time is owed to it. */
     slice->virtual_ns = MAX(slice->virtual_ns, clock);
     /* Others wait for what it has queued. */
-    for (guint i = 0; i < slice->members->len; i++)
+    for (guint i = 0; i < slice->members->len; i++) {
         account_charge(scheduler, MEMBER(slice, i), MEMBER(slice, i)->sample.backlog_ns);
+        backlog_ns += MEMBER(slice, i)->sample.backlog_ns;
+    }
+    account_turn(slice, scheduler->free_since, now + 2 * backlog_ns + NOTICE_NS);
 }
 
 void modes_update(struct scheduler *scheduler, uint64_t now)
@@ -138,6 +141,7 @@ void modes_update(struct scheduler *scheduler, uint64_t now)
     lease_end(scheduler, now);
     only->active = false;
     scheduler->free = only;
+    scheduler->free_since = now;
 }
 
 /* A lowered limit lets no waiting thread go on. */
@@ -202,23 +206,8 @@ static bool has_others(const struct scheduler *scheduler, const struct sched_sli
     return false;
 }
 
-/*
- * How much a queue of @slice may have on the GPU. A program that now and then launches work more
- * slowly than the GPU does it runs dry if little is queued from before. But a higher class, or a
- * slice that returns from a pause, would wait for what is queued.
- */
-static uint64_t depth_of(const struct scheduler *scheduler, const struct sched_slice *slice,
-                         uint64_t now)
-{
-    uint64_t depth = handover_depth(&slice->handover);
-
-    if (modes_outranked(scheduler, slice) || !lease_is_steady(scheduler, now))
-        return depth;
-    return MAX(depth, DEPTH_STEADY_NS);
-}
-
 static void publish(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
-                    bool rivals, uint64_t now)
+                    bool rivals, uint64_t depth, uint64_t now)
 {
     struct sched_slice *slice = member->slice;
     struct governor_class_grant *grant = member->grant;
@@ -226,10 +215,11 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     bool holds = scheduler->lease.holder == slice;
     bool open = holds && scheduler->lease.state != LEASE_DRAINING;
 
-    atomic_store_explicit(&grant->depth_ns, depth_of(scheduler, slice, now), memory_order_relaxed);
-    atomic_store_explicit(&grant->contended,
-                          holds && (rivals || scheduler->lease.contested || slice->throttled),
-                          memory_order_relaxed);
+    atomic_store_explicit(&grant->depth_ns, depth, memory_order_relaxed);
+    atomic_store_explicit(
+        &grant->contended,
+        holds && (rivals || scheduler->lease.contested || slice->throttled || slice->crowded),
+        memory_order_relaxed);
     atomic_store_explicit(&grant->looks_at_ns, lease_looks_at(scheduler, member),
                           memory_order_release);
     atomic_store_explicit(&grant->others_until_ns, holds ? scheduler->lease.others_until : 0,
@@ -237,7 +227,7 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     atomic_store_explicit(&grant->backlog_ns,
                           has_others(scheduler, slice) ? BACKLOG_NS : BACKLOG_ALONE_NS,
                           memory_order_relaxed);
-    set_limit(member, open ? limit_of(scheduler, member, now) : 0);
+    set_limit(member, open && member->goes ? limit_of(scheduler, member, now) : 0);
     set_word(member, &grant->throttled, slice->throttled);
     set_word(member, &grant->mode, free ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);
     /* Members read it when there is no arbiter. */
@@ -298,10 +288,11 @@ void modes_publish(struct scheduler *scheduler, uint64_t now)
         struct sched_slice *slice = SLICE(scheduler, i);
         uint32_t share = share_ppm(scheduler, slice);
         bool rivals = modes_has_rivals(scheduler, slice);
+        uint64_t depth = crowd_choose(scheduler, slice, now);
 
         if (slice->wanting && slice->throttled)
             scheduler_call_at(scheduler, caps_when(slice, now));
         for (guint j = 0; j < slice->members->len; j++)
-            publish(scheduler, MEMBER(slice, j), share, rivals, now);
+            publish(scheduler, MEMBER(slice, j), share, rivals, depth, now);
     }
 }

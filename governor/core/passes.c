@@ -4,9 +4,9 @@
  * that spins until what that thread submits has run. It uses up its slice's share, or its cap, and
  * so the lease would not come until long after.
  *
- * So the slice gets a pass: one submission, without a lease. It is charged like any other. The more
- * the slice has exceeded its share or its cap already, the longer it takes until a pass comes;
- * otherwise there would be no cap for work that always takes longer than it says.
+ * So a process of the slice gets a pass: one submission, without a lease. It is charged like any
+ * other. The more the slice has exceeded its share or its cap already, the longer it takes until a
+ * pass comes; otherwise there would be no cap for work that always takes longer than it says.
  *
  * The same holds for a program that spans several GPUs, which has a slice of each: its kernel on
  * one of them may spin until its kernel on another runs. There need be nothing late, because the
@@ -110,12 +110,14 @@ static uint64_t late_since(const struct sched_slice *slice, uint64_t now)
     return at;
 }
 
-static bool is_due(struct scheduler *scheduler, const struct sched_slice *slice, uint64_t now)
+static bool is_due(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
 {
     uint64_t at = waits_beside(slice) ? late_since(slice, now) : TIME_NEVER;
 
-    if (at == TIME_NEVER)
+    if (at == TIME_NEVER) {
+        slice->passes = 0;
         return false;
+    }
     at = MAX(at + debt(scheduler, slice, now) / PART, slice->pass_at);
     if (at <= now)
         return !modes_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
@@ -123,19 +125,30 @@ static bool is_due(struct scheduler *scheduler, const struct sched_slice *slice,
     return false;
 }
 
+/*
+ * Nobody knows whose submission the late work waits for: one process gets a pass, then two others,
+ * then four. All at once would have as many submissions on the GPU, for which others wait.
+ */
 static void give(struct sched_slice *slice, uint64_t now)
 {
     uint64_t late = now - MIN(now, late_since(slice, now));
+    uint64_t passed_ns = MIN(slice->in_flight_ns, MOST_NS);
+    guint count = slice->members->len, most = 1u << MIN(slice->passes++, 16), last = 0;
 
-    for (guint i = 0; i < slice->members->len; i++) {
-        struct sched_member *member = MEMBER(slice, i);
+    for (guint i = 1; i <= count && most; i++) {
+        struct sched_member *member = MEMBER(slice, (slice->passed + i) % count);
 
         if (!member->sample.waiting_beside)
             continue;
         atomic_fetch_add_explicit(&member->grant->passes, 1, memory_order_release);
         member->changed = true;
+        passed_ns += slice_batch_part(slice, 1, 0, MOST_NS);
+        last = i;
+        most--;
     }
+    slice->passed += last;
     slice->pass_at = now + MAX(LATE_NS, late / PART);
+    account_turn(slice, now, now + LATE_NS + 2 * passed_ns);
 }
 
 void passes_give(struct scheduler *scheduler, uint64_t now)

@@ -37,6 +37,7 @@ struct sched_slice;
  * @spans: how many of its spans were read; @coverage: when it ran, by those
  * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
  * span of it begins earlier
+ * @goes: it may use its slice's lease, see crowd.c
  * @silent: did not react within the grace time, and is ignored until it sends something
  * @missed_at: when it should have reacted; 0: it has, since. @missed_lease: by a submission. @soon:
  * how often in a row it did so not much later
@@ -52,6 +53,7 @@ struct sched_member {
     bool changed;
     bool stalled;
     bool silent;
+    bool goes;
     uint64_t spans;
     uint64_t covered_ns;
     uint64_t joined_at;
@@ -90,9 +92,14 @@ struct sched_member {
  * @number: tells slices apart in the timeline
  * @handover: from its lease to its work
  * @served_at: when it had its last lease
- * @pass_at: no pass before, see passes.c
+ * @pass_at: no pass before, see passes.c; @passes: how often, while its work was late; @passed: the
+ * member that had the last one
  * @asks_partners: it waits, and has partners on other GPUs. @partner_since: the caller's answer, on
  * which it calls scheduler_run(): since when work of theirs is in flight; 0: none is
+ * @crowded: some member that waits may not go. @first: index of the member that goes first under
+ * this lease; @next: under the next one
+ * @turns: when it had a lease, a pass or was free, and work from then; @alone: when its processes
+ * ran without
  * @missed: leases in a row that ended before it reacted; @reaction_ns: how long that then took
  */
 struct sched_slice {
@@ -121,10 +128,17 @@ struct sched_slice {
     uint64_t throttled_ns;
     uint64_t served_at;
     uint64_t pass_at;
+    guint passes;
+    guint passed;
     bool asks_partners;
     uint64_t partner_since;
     unsigned missed;
     uint64_t reaction_ns;
+    bool crowded;
+    guint first;
+    guint next;
+    struct coverage turns;
+    struct coverage alone;
 };
 
 enum lease_state {
@@ -142,7 +156,8 @@ enum lease_state {
  * @told_at: when the holder was told, which may be of the lease before; @due_at: when it should
  * have been, if the arbiter had run at once
  * @others_until: when others' work from before it should have ended; 0: there was none
- * @begun: the holder has submitted under it
+ * @begun: the holder has submitted under it; @seen: when the first of that began on the GPU is
+ * known
  * @idle_at, @kept_until: LEASE_KEPT
  * @drained_from, @drained_until: LEASE_DRAINING, since when, and at the latest
  * @contested: others wait, since @contested_at, when @contested_base had been executed
@@ -161,6 +176,7 @@ struct lease {
     uint64_t due_at;
     uint64_t others_until;
     bool begun;
+    bool seen;
     uint64_t idle_at;
     uint64_t kept_until;
     uint64_t drained_from;
@@ -177,7 +193,7 @@ struct lease {
  * struct scheduler
  * @slices: of struct sched_slice
  * @virtual_ns: start tag of the last lease, in each class
- * @free: the slice whose members submit without limit, NULL: none
+ * @free: the slice whose members submit without limit, since @free_since; NULL: none
  * @ended_at: when the last work of any member ended
  * @paused_at: when somebody was last seen to return from a pause
  * @handover: of the GPU, from one slice to another
@@ -191,6 +207,7 @@ struct scheduler {
     GPtrArray *slices;
     double virtual_ns[PRIORITIES];
     struct sched_slice *free;
+    uint64_t free_since;
     struct lease lease;
     uint64_t ended_at;
     uint64_t paused_at;

@@ -54,8 +54,12 @@
  */
 #define BACKLOG_ALONE_NS (200 * NS_PER_MS)
 #define BACKLOG_NS       (32 * NS_PER_MS)
-/* What a queue may have on the GPU while nobody has to wait for it. */
+/*
+ * What a slice may have on the GPU while nobody has to wait for it; and what each of its processes
+ * may, however many they are.
+ */
 #define DEPTH_STEADY_NS (2 * NS_PER_MS)
+#define DEPTH_LEAST_NS  (50 * NS_PER_US)
 /* The depth of a cap's budget in time, and the part of it that makes a lease worthwhile. */
 #define CAP_DEPTH_NS (100 * NS_PER_MS)
 #define CAP_SLOT_NS  (16 * NS_PER_MS)
@@ -150,6 +154,15 @@ void account_use(struct scheduler *scheduler, struct sched_member *member, uint6
 /* What it reports to have used since the last look; charges and returns what that cost. */
 uint64_t account_look(struct scheduler *scheduler, struct sched_member *member, uint64_t said_ns,
                       uint64_t now);
+
+/*
+ * @slice may use the engine @from some time on, and may have work on it @until some time, which may
+ * be to come.
+ */
+void account_turn(struct sched_slice *slice, uint64_t from, uint64_t until);
+
+/* crowd.c: which of @slice's members go. Returns how much a queue of each may have on the GPU. */
+uint64_t crowd_choose(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now);
 
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);

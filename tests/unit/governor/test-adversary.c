@@ -360,6 +360,110 @@ static void test_no_accomplice(void)
     sim_free(sim);
 }
 
+#define LIARS 7
+
+/*
+ * Of each ms in which the first tenant has had a lease, all is claimed by each of @liars, none of
+ * which has ever run. With @turns, they ask for leases as well, and say in each that something is
+ * in flight.
+ */
+static void claim_spans(struct simulation *sim, struct sim_tenant *liars[], bool turns, uint64_t ns)
+{
+    for (uint64_t i = 0; i < ns; i += NS_PER_MS) {
+        sim_run(sim, NS_PER_MS);
+        for (unsigned j = 0; j < LIARS; j++) {
+            struct governor_class_usage *usage = &liars[j]->usage;
+            struct governor_span *span = &usage->spans[usage->span_count % GOVERNOR_SPANS];
+            bool holds = liars[j]->grant.limit_ns > 0;
+
+            span->begin_at_ns = sim->now - NS_PER_MS;
+            span->end_at_ns = sim->now;
+            usage->span_count += sim->scheduler.lease.holder == sim->tenants[0].slice;
+            usage->waiting = turns && !holds;
+            usage->submissions += holds;
+            usage->in_flight_ns = turns && holds ? 5 * NS_PER_MS : 0;
+            usage->began_at_ns = sim->now;
+            scheduler_heard(&liars[j]->member);
+        }
+    }
+}
+
+/* What @sim's first tenant gets done in 10 s beside liars of another slice of the same owner. */
+static double beside_liars(struct simulation *sim, bool lie, bool turns)
+{
+    struct sim_tenant *liars[LIARS];
+
+    for (unsigned i = 0; i < LIARS; i++) {
+        liars[i] = sim_add(sim, 100, BATCH);
+        liars[i]->stopped = true;
+        if (i)
+            sim_join(sim, liars[i], liars[0]);
+    }
+    for (unsigned i = 0; i < 11; i++) {
+        if (i == 1)
+            sim_reset_counts(sim);
+        if (lie)
+            claim_spans(sim, liars, turns, NS_PER_S);
+        else
+            sim_run(sim, NS_PER_S);
+    }
+    return (double)sim->tenants[0].done_ns / (10.0 * NS_PER_S);
+}
+
+static struct simulation *new_helped(unsigned cap, unsigned priority, bool rival)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
+    struct sim_tenant *helped = sim_add(sim, 100, BATCH);
+
+    helped->async = true;
+    helped->slice->settings.cap = cap;
+    helped->slice->settings.hard = cap > 0;
+    helped->slice->settings.priority = priority;
+    if (rival)
+        sim_add(sim, 100, BATCH)->async = true;
+    return sim;
+}
+
+/*
+ * Seven connections of another slice say that they ran while this one did. Otherwise that would
+ * have eight times its weight, and a cap would be none.
+ */
+static void test_span_liars(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned cap = i % 2 ? 20 : 0, priority = i / 2 ? 8 : 0;
+        struct simulation *honest = new_helped(cap, priority, true);
+        struct simulation *helped = new_helped(cap, priority, true);
+        double before = beside_liars(honest, false, false);
+        double after = beside_liars(helped, true, false);
+
+        g_test_message(
+            "cap %u, priority %u: %.4f of the GPU, without accomplices %.4f: gain %.1f %%", cap,
+            priority, after, before, 100 * (after / before - 1));
+        g_assert_cmpfloat(after, <, 1.03 * before);
+        sim_free(honest);
+        sim_free(helped);
+    }
+}
+
+/*
+ * They may give away the turns that they have, and no more: both together do no more than their
+ * weights allow, and nobody else does less.
+ */
+static void test_turn_liars(void)
+{
+    for (unsigned cap = 0; cap <= 20; cap += 20) {
+        struct simulation *sim = new_helped(cap, 0, true);
+        double helped = beside_liars(sim, true, true);
+        double other = (double)sim->tenants[1].done_ns / (10.0 * NS_PER_S);
+
+        g_test_message("cap %u: %.4f of the GPU, the other %.4f", cap, helped, other);
+        g_assert_cmpfloat(helped, <, 1.03 * (cap ? 0.2 : other));
+        g_assert_cmpfloat(other, >, 0.33);
+        sim_free(sim);
+    }
+}
+
 /*
  * A process is killed when its page has what it has in flight, and not yet when that began. Its
  * slice is measured, and nobody else has work in flight.
@@ -409,5 +513,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/adversary/clock/saved-up", test_saved_up);
     g_test_add_func("/governor/adversary/behind/accomplice", test_accomplice);
     g_test_add_func("/governor/adversary/behind/honest", test_no_accomplice);
+    g_test_add_func("/governor/adversary/spans/liars", test_span_liars);
+    g_test_add_func("/governor/adversary/spans/turns", test_turn_liars);
     return g_test_run();
 }

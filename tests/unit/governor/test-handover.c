@@ -109,6 +109,49 @@ static void test_host(void)
     g_assert_cmpuint(slow_depth, <=, NS_PER_MS);
 }
 
+/*
+ * One slice that reacts late makes handovers among others no earlier: only whoever is next is told
+ * early.
+ */
+static void test_next(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
+
+    add(sim, NS_PER_MS);
+    add(sim, NS_PER_MS);
+    add(sim, NS_PER_MS)->wake_ns = 8 * NS_PER_MS;
+    sim_run(sim, LENGTH);
+    g_test_message("lost %.2f %%, busy %.3f", 100 * lost(sim), (double)sim->busy_ns / LENGTH);
+    /* 0.9 if all are told 8 ms early. */
+    g_assert_cmpfloat(lost(sim), <, 0.006);
+    sim_free(sim);
+}
+
+/* A higher class waits for what a slice has on the GPU, not for what each of its processes has. */
+static void test_ranks(void)
+{
+    for (unsigned ranks = 1; ranks <= 64; ranks *= 8) {
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
+        struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS);
+        struct sim_tenant *first = add(sim, 200 * NS_PER_US);
+
+        online->slice->settings.priority = 8;
+        online->burst = 1;
+        online->period_ns = 53 * NS_PER_MS + 7 * NS_PER_US;
+        for (unsigned i = 1; i < ranks; i++)
+            sim_join(sim, add(sim, 200 * NS_PER_US), first);
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, LENGTH);
+        g_test_message("%u processes: 1 ms took %.2f ms at most, busy %.3f", ranks,
+                       (double)online->worst_ns / 1e6, (double)sim->busy_ns / LENGTH);
+        /* With a depth for each of 64: 94 ms. */
+        g_assert_cmpuint(online->worst_ns, <, 3 * NS_PER_MS);
+        g_assert_cmpfloat((double)sim->busy_ns / LENGTH, >, 0.9);
+        sim_free(sim);
+    }
+}
+
 /* While nobody has to wait for what is queued, more may be. */
 static void test_depth(void)
 {
@@ -251,6 +294,23 @@ static void test_behind_others(void)
     sim_free(sim);
 }
 
+/* One of three says what it likes about the begin and the end of its work. */
+static void test_gpu_liar(void)
+{
+    struct gpu_handover gpu = {0};
+
+    for (unsigned i = 0; i < 100; i++) {
+        gpu_handover_learn(&gpu, 1, 2, 140 * NS_PER_US);
+        gpu_handover_learn(&gpu, 2, 1, 150 * NS_PER_US);
+        for (unsigned j = 1; j <= 2; j++) {
+            gpu_handover_learn(&gpu, j, 3, NS_PER_MS);
+            gpu_handover_learn(&gpu, 3, j, NS_PER_MS);
+        }
+    }
+    g_assert_cmpfloat(gpu.mean_ns, <, 151 * NS_PER_US);
+    g_assert_cmpfloat(gpu.mean_ns, >, 139 * NS_PER_US);
+}
+
 /* Nobody makes leases endless, whatever he says. */
 static void test_bounds(void)
 {
@@ -260,14 +320,14 @@ static void test_bounds(void)
     g_assert_cmpuint(gpu_handover_lease(&gpu, false), ==, 0);
     g_assert_cmpuint(handover_depth(&host), ==, 300 * NS_PER_US);
     for (unsigned i = 0; i < 100; i++) {
-        gpu_handover_learn(&gpu, UINT64_MAX);
+        gpu_handover_learn(&gpu, 1, 2, UINT64_MAX);
         handover_learn(&host, UINT64_MAX);
     }
     g_assert_cmpuint(gpu_handover_lease(&gpu, false), ==, 0);
     /* Who is held up for so long needs no depth. */
     g_assert_cmpuint(handover_depth(&host), ==, 300 * NS_PER_US);
     for (unsigned i = 0; i < 100; i++) {
-        gpu_handover_learn(&gpu, NS_PER_MS);
+        gpu_handover_learn(&gpu, 1, 2, NS_PER_MS);
         handover_learn(&host, 500 * NS_PER_US);
     }
     g_assert_cmpuint(gpu_handover_lease(&gpu, false), ==, QUANTUM_STEADY_NS);
@@ -279,11 +339,14 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/handover/gpu", test_gpu);
     g_test_add_func("/governor/handover/host", test_host);
+    g_test_add_func("/governor/handover/next", test_next);
+    g_test_add_func("/governor/handover/ranks", test_ranks);
     g_test_add_func("/governor/handover/depth", test_depth);
     g_test_add_func("/governor/handover/loops", test_loops);
     g_test_add_func("/governor/handover/slow", test_slow);
     g_test_add_func("/governor/handover/slow-shares", test_slow_shares);
     g_test_add_func("/governor/handover/behind-others", test_behind_others);
+    g_test_add_func("/governor/handover/gpu-liar", test_gpu_liar);
     g_test_add_func("/governor/handover/bounds", test_bounds);
     return g_test_run();
 }

@@ -18,6 +18,16 @@ static struct sim_tenant *add(struct simulation *sim, uint32_t weight, uint64_t 
     return tenant;
 }
 
+/*
+ * Submits as if it were free, whatever the arbiter says, and as if it had been allowed to: its work
+ * overlaps with others' all the time.
+ */
+static void overlap(struct sim_tenant *tenant)
+{
+    tenant->ungoverned = true;
+    coverage_add(&tenant->slice->turns, 0, UINT64_MAX, NULL, NULL);
+}
+
 static unsigned number_of(const struct simulation *sim, const struct sim_tenant *tenant)
 {
     return (unsigned)(tenant - sim->tenants);
@@ -43,26 +53,33 @@ static struct spent spent_on(struct simulation *sim, const struct sim_tenant *te
                           .charged = (double)tenant->slice->gpu_ns};
 }
 
-/* No less than its work and no more than that with the changes, but for 2 %. */
-static void assert_charged(const struct spent *spent)
+/*
+ * No less than its work and no more than that with the changes, but for @within. What takes longer
+ * than it was said to at the end of a lease is divided with nobody, so that lies pay nothing.
+ */
+static void assert_charged(const struct spent *spent, double within)
 {
     g_test_message("%.3f s of work, %.3f with changes, charged %.3f", spent->work / 1e9,
                    spent->cost / 1e9, spent->charged / 1e9);
-    g_assert_cmpfloat(spent->charged, >, 0.98 * spent->work);
-    g_assert_cmpfloat(spent->charged, <, 1.02 * spent->cost);
+    g_assert_cmpfloat(spent->charged, >, (1 - within) * spent->work);
+    g_assert_cmpfloat(spent->charged, <, (1 + within) * spent->cost);
 }
 
 /*
  * Work of several that the card divides into time slices: each is charged what the card spent on
  * it, whatever the lengths. Without a division each would be charged for all.
  */
-static void check_charged(unsigned count, const uint64_t *lengths, bool ungoverned)
+static void check_charged(unsigned count, const uint64_t *lengths, bool overlaps)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct spent before[4];
 
-    for (unsigned i = 0; i < count; i++)
-        add(sim, 100, lengths[i])->ungoverned = ungoverned;
+    for (unsigned i = 0; i < count; i++) {
+        struct sim_tenant *tenant = add(sim, 100, lengths[i]);
+
+        if (overlaps)
+            overlap(tenant);
+    }
     sim_run(sim, NS_PER_S);
     for (unsigned i = 0; i < count; i++)
         before[i] = spent_on(sim, &sim->tenants[i]);
@@ -74,7 +91,7 @@ static void check_charged(unsigned count, const uint64_t *lengths, bool ungovern
         spent.cost -= before[i].cost;
         spent.charged -= before[i].charged;
         g_assert_cmpfloat(spent.work, >, 0.1 * LENGTH);
-        assert_charged(&spent);
+        assert_charged(&spent, overlaps ? 0.02 : 0.04);
     }
     sim_free(sim);
 }
@@ -101,15 +118,17 @@ static void test_charged_processes(void)
     two = add(sim, 100, 7 * NS_PER_MS);
     other = add(sim, 100, 6 * NS_PER_MS);
     sim_join(sim, two, one);
-    one->ungoverned = two->ungoverned = other->ungoverned = true;
+    overlap(one);
+    overlap(two);
+    overlap(other);
     sim_run(sim, LENGTH);
     both = spent_on(sim, one);
     also = spent_on(sim, two);
     both.work += also.work;
     both.cost += also.cost;
-    assert_charged(&both);
+    assert_charged(&both, 0.02);
     also = spent_on(sim, other);
-    assert_charged(&also);
+    assert_charged(&also, 0.02);
     sim_free(sim);
 }
 
@@ -123,10 +142,14 @@ static void check_ranks(unsigned ranks, bool capped)
     struct sim_tenant *other = add(sim, 100, BATCH), *first = add(sim, 100, 3 * NS_PER_MS);
     const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
     struct spent all = {0};
+    const uint64_t length = 4 * LENGTH;
     double charged;
 
     for (unsigned i = 1; i < ranks; i++)
         sim_join(sim, add(sim, 100, 3 * NS_PER_MS), first);
+    /* When it has seen its page. */
+    for (unsigned i = 0; i < sim->count; i++)
+        sim->tenants[i].start_ns = NS_PER_MS;
     first->slice->settings.cap = capped ? 20 : 0;
     first->slice->settings.hard = capped;
     sim_run(sim, NS_PER_S);
@@ -135,7 +158,7 @@ static void check_ranks(unsigned ranks, bool capped)
         all.work -= &sim->tenants[i] == other ? 0 : (double)engine->ran_ns[i];
     for (unsigned i = 0; i < sim->count; i++)
         all.cost -= &sim->tenants[i] == other ? 0 : (double)engine->cost_ns[i];
-    sim_run(sim, LENGTH);
+    sim_run(sim, length);
     for (unsigned i = 0; i < sim->count; i++) {
         struct spent one = spent_on(sim, &sim->tenants[i]);
 
@@ -147,7 +170,7 @@ static void check_ranks(unsigned ranks, bool capped)
                    capped ? ", cap 20 %" : "", all.work / 1e9, all.cost / 1e9, charged / 1e9);
     g_assert_cmpfloat(charged, >, 0.97 * all.work);
     g_assert_cmpfloat(charged, <, 1.03 * all.cost);
-    g_assert_cmpfloat(ABS(all.cost / LENGTH / (capped ? 0.2 : 0.5) - 1), <, 0.05);
+    g_assert_cmpfloat(ABS(all.cost / (double)length / (capped ? 0.2 : 0.5) - 1), <, 0.03);
     sim_free(sim);
 }
 
@@ -167,7 +190,8 @@ static void test_learnt(void)
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *one = add(sim, 100, 5 * NS_PER_MS), *two = add(sim, 100, 5 * NS_PER_MS);
 
-    one->ungoverned = two->ungoverned = true;
+    overlap(one);
+    overlap(two);
     sim_run(sim, LENGTH);
     g_test_message("%.2f and %.2f ms", one->slice->batch_ns / 1e6, two->slice->batch_ns / 1e6);
     g_assert_cmpfloat(ABS(one->slice->batch_ns / 5e6 - 1), <, 0.1);
