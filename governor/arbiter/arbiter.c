@@ -74,15 +74,14 @@ void arbiter_clear(struct arbiter *arbiter)
     g_free(arbiter->slices_dir);
 }
 
-static void tell_members(struct slice *slice, unsigned class)
+static void tell_members(const struct sched_slice *slice)
 {
-    for (guint i = 0; i < slice->connections->len; i++) {
-        struct connection *connection = g_ptr_array_index(slice->connections, i);
+    for (guint i = 0; i < slice->members->len; i++) {
+        struct sched_member *member = g_ptr_array_index(slice->members, i);
 
-        if (connection->joined && connection->members[class].changed) {
-            connection->members[class].changed = false;
-            pages_wake(&connection->pages, class);
-        }
+        if (member->changed)
+            pages_wake(member->grant);
+        member->changed = false;
     }
 }
 
@@ -95,8 +94,10 @@ static void run_class(struct arbiter *arbiter, unsigned class)
     arbiter->next[class] = scheduler_run(&arbiter->schedulers[class], clock_now());
     g_hash_table_iter_init(&iter, arbiter->slices);
     while (g_hash_table_iter_next(&iter, NULL, &slice)) {
-        tell_members(slice, class);
-        asks |= ((const struct slice *)slice)->scheduled[class]->asks_partners;
+        const struct sched_slice *scheduled = ((const struct slice *)slice)->scheduled[class];
+
+        tell_members(scheduled);
+        asks |= scheduled->asks_partners;
     }
     if (asks)
         partners_ask(arbiter);

@@ -16,7 +16,7 @@
  * @next: when each class's scheduler is to be called again
  * @asked: bits of the classes that @look is for
  * @slices: of struct slice, by id
- * @connections: of all slices; @members: those of them that have joined
+ * @members: connections of all slices that have joined
  * @look: once in a turn of the event loop, however many have asked for it
  * @partners: the other arbiters of this host
  * @rights: what members send along and nobody wants
@@ -33,7 +33,6 @@ struct arbiter {
     unsigned asked;
     GHashTable *slices;
     uint64_t next_number;
-    unsigned connections;
     unsigned members;
     bool settled;
     sd_event_source *settle_timer;

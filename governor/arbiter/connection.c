@@ -472,7 +472,6 @@ struct connection *connection_new(struct slice *slice, int fd)
     connection->pidfd = peer_pidfd(fd);
     connection->takes_rights = rights_possible(fd);
     g_ptr_array_add(slice->connections, connection);
-    slice->arbiter->connections++;
     if (watch(connection))
         return connection;
     connection_free(connection);
@@ -490,7 +489,6 @@ void connection_free(struct connection *connection)
                                     clock_now());
     }
     g_ptr_array_remove_fast(slice->connections, connection);
-    slice->arbiter->connections--;
     sd_event_source_disable_unref(connection->io);
     sd_event_source_disable_unref(connection->death);
     slice_close(slice, connection->fd);

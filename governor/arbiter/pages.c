@@ -62,10 +62,8 @@ void pages_free(struct pages *pages)
     *pages = (struct pages){0};
 }
 
-void pages_wake(struct pages *pages, unsigned class)
+void pages_wake(struct governor_class_grant *grant)
 {
-    _Atomic uint32_t *sequence = &pages->grant->classes[class].sequence;
-
-    atomic_fetch_add_explicit(sequence, 1, memory_order_release);
-    syscall(SYS_futex, sequence, FUTEX_WAKE, 1, NULL, NULL, 0);
+    atomic_fetch_add_explicit(&grant->sequence, 1, memory_order_release);
+    syscall(SYS_futex, &grant->sequence, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

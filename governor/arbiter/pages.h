@@ -21,9 +21,9 @@ bool pages_new(struct pages *pages, int fds[2]);
 void pages_free(struct pages *pages);
 
 /*
- * Wakes one of the threads that wait for a change of the grant of @class; it wakes the next. The
- * member decides how many there are, and so how long it takes to wake them all.
+ * Wakes one of the threads that wait for a change of @grant; it wakes the next. The member decides
+ * how many there are, and so how long it takes to wake them all.
  */
-void pages_wake(struct pages *pages, unsigned class);
+void pages_wake(struct governor_class_grant *grant);
 
 #endif

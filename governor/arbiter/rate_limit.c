@@ -12,7 +12,8 @@
 #define MOST_TOKENS  1000.0
 /* Sockets are read again at this number of tokens. */
 #define REFILL_TOKENS 200.0
-/* With this many members in all, a look takes twice as long as with one. */
+/* With this many members a look at the slice takes twice as long as with one, if all of them work.
+ */
 #define MEMBERS_OF_PRICE 64
 
 void rate_limit_init(struct rate_limit *limit)
@@ -28,7 +29,7 @@ void rate_limit_clear(struct rate_limit *limit)
 
 void rate_limit_spend(struct slice *slice, unsigned tokens)
 {
-    unsigned price = 1 + slice->arbiter->connections / MEMBERS_OF_PRICE;
+    unsigned price = 1 + slice->connections->len / MEMBERS_OF_PRICE;
 
     budget_spend(&slice->limit.tokens, (double)tokens * price);
 }

@@ -181,7 +181,7 @@ void slice_publish_engines(struct slice *slice)
 
 void slice_publish_members(struct slice *slice)
 {
-    uint32_t count = slice->scheduled[0]->members->len;
+    uint32_t count = slice_members(slice->scheduled[0]);
 
     for (guint i = 0; i < slice->connections->len; i++) {
         struct connection *connection = g_ptr_array_index(slice->connections, i);

@@ -19,7 +19,7 @@
 
 static const char *mode_of(const struct arbiter *arbiter, const struct sched_slice *slice)
 {
-    if (!slice->members->len)
+    if (!slice_members(slice))
         return "empty";
     if (arbiter->schedulers[GOVERNOR_CLASS_COMPUTE].free == slice)
         return "free";
@@ -30,9 +30,9 @@ static uint32_t share_of(const struct sched_slice *slice)
 {
     struct sched_member *member;
 
-    if (!slice->members->len)
+    if (!slice_members(slice))
         return 0;
-    member = g_ptr_array_index(slice->members, 0);
+    member = g_ptr_array_index(slice->members->len ? slice->members : slice->resting, 0);
     return atomic_load(&member->grant->share_ppm);
 }
 
@@ -102,7 +102,7 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
     const struct ledger *ledger = &slice->ledger;
 
     g_string_append_printf(text, "{\"id\":\"%s\",\"members\":%u,\"mode\":\"%s\",\"share_ppm\":%u,",
-                           slice->id, scheduled->members->len, mode_of(arbiter, scheduled),
+                           slice->id, slice_members(scheduled), mode_of(arbiter, scheduled),
                            share_of(scheduled));
     g_string_append_printf(
         text,

@@ -6,7 +6,7 @@ static guint inhabited(const struct scheduler *scheduler)
     guint count = 0;
 
     for (guint i = 0; i < scheduler->slices->len; i++)
-        count += SLICE(scheduler, i)->members->len > 0;
+        count += slice_members(SLICE(scheduler, i)) > 0;
     return count;
 }
 

@@ -71,7 +71,7 @@ static bool is_owed(const struct scheduler *scheduler, const struct sched_slice 
 static bool may_be_free(const struct scheduler *scheduler, const struct sched_slice *slice,
                         uint64_t now)
 {
-    return !slice->capped && !modes_outranked(scheduler, slice) && slice->members->len > 0 &&
+    return !slice->capped && !modes_outranked(scheduler, slice) && slice_members(slice) > 0 &&
            !is_owed(scheduler, slice, now);
 }
 
@@ -82,7 +82,7 @@ bool modes_outranked(const struct scheduler *scheduler, const struct sched_slice
     for (guint i = 0; i < scheduler->slices->len; i++) {
         const struct sched_slice *other = SLICE(scheduler, i);
 
-        if (other->members->len && slice_priority(scheduler, other) > priority)
+        if (slice_members(other) && slice_priority(scheduler, other) > priority)
             return true;
     }
     return false;
@@ -97,7 +97,7 @@ static struct sched_slice *only_one(const struct scheduler *scheduler)
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
 
-        if (any ? !slice->active : !slice->members->len)
+        if (any ? !slice->active : !slice_members(slice))
             continue;
         if (only)
             return NULL;
@@ -113,7 +113,7 @@ static void end_freedom(struct scheduler *scheduler, uint64_t now)
     uint64_t backlog_ns = 0;
 
     scheduler->free = NULL;
-    slice->active = slice->members->len > 0;
+    slice->active = slice_members(slice) > 0;
     slice->busy_at = now;
     /* Its free use was not counted, so no time is owed to it. */
     slice->virtual_ns = MAX(slice->virtual_ns, clock);
@@ -140,6 +140,7 @@ void modes_update(struct scheduler *scheduler, uint64_t now)
         return;
     lease_end(scheduler, now);
     only->active = false;
+    rest_end_all(only);
     scheduler->free = only;
     scheduler->free_since = now;
 }
@@ -200,7 +201,7 @@ static uint64_t limit_of(const struct scheduler *scheduler, const struct sched_m
 static bool has_others(const struct scheduler *scheduler, const struct sched_slice *slice)
 {
     for (guint i = 0; i < scheduler->slices->len; i++) {
-        if (SLICE(scheduler, i) != slice && SLICE(scheduler, i)->members->len)
+        if (SLICE(scheduler, i) != slice && slice_members(SLICE(scheduler, i)))
             return true;
     }
     return false;
@@ -242,7 +243,7 @@ static unsigned top_priority(const struct scheduler *scheduler)
     for (guint i = 0; i < scheduler->slices->len; i++) {
         const struct sched_slice *slice = SLICE(scheduler, i);
 
-        if (slice->members->len)
+        if (slice_members(slice))
             top = MAX(top, slice_priority(scheduler, slice));
     }
     return top;

@@ -168,8 +168,10 @@ uint64_t scheduler_in_flight_since(const struct sched_slice *slice, uint64_t now
 {
     uint64_t since = TIME_NEVER;
 
-    for (guint i = 0; i < slice->members->len; i++) {
-        const struct sched_member *member = MEMBER(slice, i);
+    for (guint i = 0; i < slice_members(slice); i++) {
+        guint awake = slice->members->len;
+        const struct sched_member *member =
+            i < awake ? MEMBER(slice, i) : g_ptr_array_index(slice->resting, i - awake);
         struct sample sample = member->sample;
 
         sample_take(&sample, member->usage, member->came_at, now);

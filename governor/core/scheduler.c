@@ -21,6 +21,7 @@ struct sched_slice *scheduler_add_slice(struct scheduler *scheduler,
     slice->settings = *settings;
     slice->number = ++scheduler->slice_numbers;
     slice->members = g_ptr_array_new();
+    slice->resting = g_ptr_array_new();
     slice->queues = true;
     think_init(&slice->think);
     g_ptr_array_add(scheduler->slices, slice);
@@ -35,6 +36,7 @@ void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *sli
         scheduler->lease = (struct lease){.state = LEASE_NONE};
     g_ptr_array_remove(scheduler->slices, slice);
     g_ptr_array_free(slice->members, TRUE);
+    g_ptr_array_free(slice->resting, TRUE);
     g_free(slice);
 }
 
@@ -43,7 +45,7 @@ void scheduler_add_member(struct sched_slice *slice, struct sched_member *member
     member->slice = slice;
     /* Its work in flight was charged when it left, or by the arbiter before this one. */
     member->paid_until = member->behind_until = now;
-    member->joined_at = now;
+    member->joined_at = member->moved_at = now;
     sample_take(&member->sample, member->usage, member->came_at, now);
     g_ptr_array_add(slice->members, member);
 }
@@ -51,6 +53,7 @@ void scheduler_add_member(struct sched_slice *slice, struct sched_member *member
 void scheduler_heard(struct sched_member *member)
 {
     member->silent = false;
+    rest_end(member);
 }
 
 void scheduler_stalled(struct sched_member *member, uint64_t now)
@@ -148,6 +151,7 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     uint64_t used_ns;
     bool moved;
 
+    scheduler->looked++;
     sample_take(sample, member->usage, member->came_at, now);
     used_ns = account_look(scheduler, member, sample->gpu_ns - before.gpu_ns, now);
     slice->sample.gpu_ns += sample->gpu_ns - before.gpu_ns;
@@ -160,6 +164,8 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     scheduler->ended_at = MAX(scheduler->ended_at, sample->ended_at_ns);
     moved = sample->submissions != before.submissions || sample->gpu_ns != before.gpu_ns ||
             sample->free_submissions != before.free_submissions;
+    if (moved || !member->moved_at || sample->waiting || sample->in_flight_ns)
+        member->moved_at = now;
     member->silent &= !moved;
     member->stalled &= !continues(member);
     if (member->missed_at && !member->silent)
@@ -224,6 +230,7 @@ void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *m
 {
     struct sched_slice *slice = member->slice;
 
+    rest_end(member);
     /* Its page is still mapped and has its work since the last look. */
     look_at(scheduler, member, now);
     account_use(scheduler, member, killed_ns(member, now));
@@ -358,8 +365,10 @@ static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice
     struct sample before = slice->sample;
     bool moved = false;
 
+    rest_look(scheduler, slice, now);
     for (guint i = 0; i < slice->members->len; i++)
         moved |= look_at(scheduler, MEMBER(slice, i), now);
+    rest_begin(scheduler, slice, now);
     slice_gather(slice);
     learn_pauses(scheduler, slice, &before, now);
     slice->wanting = slice->sample.waiting;

@@ -37,6 +37,7 @@ struct sched_slice;
  * @spans: how many of its spans were read; @coverage: when it ran, by those
  * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
  * span of it begins earlier
+ * @moved_at: when it was last seen to do something; @rests: see rest.c
  * @goes: it may use its slice's lease, see crowd.c
  * @silent: did not react within the grace time, and is ignored until it sends something
  * @missed_at: when it should have reacted; 0: it has, since. @missed_lease: by a submission. @soon:
@@ -54,6 +55,8 @@ struct sched_member {
     bool stalled;
     bool silent;
     bool goes;
+    bool rests;
+    uint64_t moved_at;
     uint64_t spans;
     uint64_t covered_ns;
     uint64_t joined_at;
@@ -76,7 +79,8 @@ struct sched_member {
 
 /**
  * struct sched_slice
- * @members: of struct sched_member
+ * @members: of struct sched_member, those that looks come to; @resting: the others, of which
+ * @rest_looks were looked at
  * @virtual_ns: finish tag: GPU time by weight
  * @cap: applies if @capped
  * @throttled: the cap is used up, and not yet refilled by a slot
@@ -105,6 +109,8 @@ struct sched_member {
 struct sched_slice {
     struct slice_settings settings;
     GPtrArray *members;
+    GPtrArray *resting;
+    guint rest_looks;
     double virtual_ns;
     struct budget cap;
     bool capped;
@@ -201,6 +207,7 @@ struct lease {
  * @floor: the guaranteed minimum of lower classes
  * @deadline: when to be called again
  * @late_ns: how much later than that it was called this time
+ * @looked: members that looks have come to, in all
  */
 struct scheduler {
     enum gpu_policy policy;
@@ -217,7 +224,14 @@ struct scheduler {
     struct budget floor;
     uint64_t deadline;
     uint64_t late_ns;
+    uint64_t looked;
 };
+
+/* How many members it has. */
+static inline guint slice_members(const struct sched_slice *slice)
+{
+    return slice->members->len + slice->resting->len;
+}
 
 void scheduler_init(struct scheduler *scheduler, uint64_t now);
 void scheduler_clear(struct scheduler *scheduler);

@@ -164,6 +164,15 @@ void account_turn(struct sched_slice *slice, uint64_t from, uint64_t until);
 /* crowd.c: which of @slice's members go. Returns how much a queue of each may have on the GPU. */
 uint64_t crowd_choose(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now);
 
+/*
+ * rest.c: members of @slice that are idle go to rest; those of a part of it that have done
+ * something come back; one that was heard does; all do.
+ */
+void rest_begin(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now);
+void rest_look(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now);
+void rest_end(struct sched_member *member);
+void rest_end_all(struct sched_slice *slice);
+
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);
 void lease_end(struct scheduler *scheduler, uint64_t now);

@@ -209,6 +209,90 @@ static void test_late(void)
     sim_free(sim);
 }
 
+#define CONNECTIONS 512
+
+struct idle {
+    struct sched_member member;
+    struct governor_class_grant grant;
+    struct governor_class_usage usage;
+};
+
+static struct idle *idle_new(const struct simulation *sim, struct sched_slice *slice)
+{
+    struct idle *idle = g_new0(struct idle, CONNECTIONS);
+
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        idle[i].member.grant = &idle[i].grant;
+        idle[i].member.usage = &idle[i].usage;
+        scheduler_add_member(slice, &idle[i].member, sim->now);
+    }
+    return idle;
+}
+
+static void idle_free(struct simulation *sim, struct idle *idle)
+{
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        scheduler_remove_member(&sim->scheduler, &idle[i].member, sim->now);
+    g_free(idle);
+}
+
+/*
+ * Looks for others do not come to members that have only a connection, and those are there again
+ * when they say so, or when they work without a word.
+ */
+static void test_resting(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
+    struct sim_tenant *one = sim_add(sim, 50, BATCH), *two = sim_add(sim, 50, BATCH);
+    struct sched_slice *slice = scheduler_add_slice(&sim->scheduler, &one->settings);
+    struct idle *idle = idle_new(sim, slice);
+    uint64_t looked;
+
+    one->async = two->async = true;
+    sim_run(sim, 3 * NS_PER_S);
+    sim->looks = 0;
+    looked = sim->scheduler.looked;
+    sim_run(sim, NS_PER_S);
+    looked = sim->scheduler.looked - looked;
+    g_test_message("%d looks at %d members", (int)sim->looks, (int)looked);
+    g_assert_cmpuint(looked, <=, (2 + CONNECTIONS / 16) * sim->looks);
+    g_assert_cmpuint(slice_members(slice), ==, CONNECTIONS);
+    /* It waits, and says so. */
+    idle[7].usage.waiting = 1;
+    scheduler_heard(&idle[7].member);
+    for (unsigned i = 0; i < 50 && !idle[7].grant.limit_ns; i++)
+        sim_run(sim, NS_PER_MS);
+    g_assert_cmpuint(idle[7].grant.limit_ns, >, 0);
+    /* Its work begins, which was deferred. */
+    idle[9].usage.submissions = 1;
+    idle[9].usage.in_flight_ns = NS_PER_MS;
+    idle[9].usage.began_at_ns = sim->now;
+    sim_run(sim, 200 * NS_PER_MS);
+    g_assert_false(idle[9].member.rests);
+    idle_free(sim, idle);
+    sim_free(sim);
+}
+
+/* None of them rests while its slice has the GPU for itself, because it would send no message. */
+static void test_resting_free(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
+    struct sim_tenant *stays = sim_add(sim, 50, BATCH), *leaves = sim_add(sim, 50, BATCH);
+    struct idle *idle = idle_new(sim, stays->slice);
+
+    stays->async = leaves->async = true;
+    leaves->stop_ns = 3 * NS_PER_S;
+    sim_run(sim, 2 * NS_PER_S);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        g_assert_true(idle[i].member.rests && idle[i].grant.mode == GOVERNOR_MODE_METERED);
+    sim_run(sim, 2 * NS_PER_S);
+    g_assert_cmpint(stays->grant.mode, ==, GOVERNOR_MODE_FREE);
+    for (unsigned i = 0; i < CONNECTIONS; i++)
+        g_assert_true(!idle[i].member.rests && idle[i].grant.mode == GOVERNOR_MODE_FREE);
+    idle_free(sim, idle);
+    sim_free(sim);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -219,5 +303,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/looks/below", test_below);
     g_test_add_func("/governor/looks/long-estimate", test_long_estimate);
     g_test_add_func("/governor/looks/late", test_late);
+    g_test_add_func("/governor/looks/resting", test_resting);
+    g_test_add_func("/governor/looks/resting-free", test_resting_free);
     return g_test_run();
 }
