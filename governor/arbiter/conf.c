@@ -44,17 +44,13 @@ static void load_gpu(struct arbiter *arbiter)
         arbiter->schedulers[i].policy = arbiter->settings.policy;
 }
 
-/*
- * The socket is removed, too. When the arbiter ends it stays, to tell the next one that there were
- * members.
- */
 static void remove_slice(struct arbiter *arbiter, const char *id)
 {
     struct slice *slice = g_hash_table_lookup(arbiter->slices, id);
 
     if (!slice)
         return;
-    unlink(slice->socket_path);
+    slice_remove_files(slice);
     g_hash_table_remove(arbiter->slices, id);
 }
 

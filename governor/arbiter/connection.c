@@ -86,16 +86,16 @@ static bool drop(const struct connection *connection, const char *why)
     return false;
 }
 
-static bool reply(struct connection *connection, const struct governor_message *message,
-                  const int *fds)
+static bool reply(struct connection *connection, struct governor_message *message, const int *fds)
 {
-    struct iovec data = {.iov_base = (void *)message, .iov_len = sizeof(*message)};
+    struct iovec data = {.iov_base = message, .iov_len = sizeof(*message)};
     struct msghdr packet = {.msg_iov = &data, .msg_iovlen = 1};
     union {
         char bytes[CMSG_SPACE(2 * sizeof(int))];
         struct cmsghdr align;
     } control = {0};
 
+    message->version = connection->version;
     if (fds) {
         packet.msg_control = &control;
         packet.msg_controllen = sizeof(control.bytes);
@@ -111,8 +111,7 @@ static bool reply(struct connection *connection, const struct governor_message *
 
 static bool refuse(struct connection *connection, int error, const char *why)
 {
-    struct governor_message refused = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_REFUSED, .value = (uint64_t)error};
+    struct governor_message refused = {.type = GOVERNOR_REFUSED, .value = (uint64_t)error};
 
     reply(connection, &refused, NULL);
     return drop(connection, why);
@@ -122,10 +121,9 @@ static bool refuse(struct connection *connection, int error, const char *why)
  * In the member's own version, so that a layer that was loaded before an upgrade can say why it
  * gets no GPU. It keeps its share, and retries for as long as it runs.
  */
-static bool refuse_version(struct connection *connection, uint32_t version)
+static bool refuse_version(struct connection *connection)
 {
-    struct governor_message refused = {
-        .version = version, .type = GOVERNOR_REFUSED, .value = EPROTONOSUPPORT};
+    struct governor_message refused = {.type = GOVERNOR_REFUSED, .value = EPROTONOSUPPORT};
     struct slice *slice = connection->slice;
 
     reply(connection, &refused, NULL);
@@ -135,7 +133,8 @@ static bool refuse_version(struct connection *connection, uint32_t version)
             "slice %s: cannot govern process %d: its layer speaks version %u of the protocol, "
             "and this arbiter version %u. It keeps its last share. Restart it; a VM must be "
             "shut down and started",
-            slice->id, (int)peer_pid(connection->fd), version, GOVERNOR_PROTOCOL_VERSION);
+            slice->id, (int)peer_pid(connection->fd), connection->version,
+            GOVERNOR_PROTOCOL_VERSION);
     slice->told_of_version = true;
     return false;
 }
@@ -143,8 +142,7 @@ static bool refuse_version(struct connection *connection, uint32_t version)
 static bool join(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
-    struct governor_message welcome = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_WELCOME, .value = slice->number};
+    struct governor_message welcome = {.type = GOVERNOR_WELCOME, .value = slice->number};
     int fds[2];
     bool sent;
 
@@ -191,10 +189,8 @@ static bool join_and_pay(struct connection *connection, const struct governor_me
 
 static bool reply_reserved(struct connection *connection, int error, uint64_t spilled)
 {
-    struct governor_message reserved = {.version = GOVERNOR_PROTOCOL_VERSION,
-                                        .type = GOVERNOR_RESERVED,
-                                        .value = (uint64_t)error,
-                                        .other = spilled};
+    struct governor_message reserved = {
+        .type = GOVERNOR_RESERVED, .value = (uint64_t)error, .other = spilled};
 
     if (!error)
         slice_publish_memory(connection->slice);
@@ -355,8 +351,10 @@ bool connection_message(struct connection *connection, const void *data, size_t 
 
     /* A message of another version may have another length, too. */
     memcpy(&message, data, MIN(length, sizeof(message)));
-    if (length >= sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
-        return refuse_version(connection, message.version);
+    connection->version = message.version;
+    if (length >= sizeof(message.version) &&
+        (message.version < GOVERNOR_PROTOCOL_OLDEST || message.version > GOVERNOR_PROTOCOL_VERSION))
+        return refuse_version(connection);
     if (length != sizeof(message))
         return drop(connection, "it sent a message of a wrong length");
     if (message.type == GOVERNOR_JOIN)

@@ -15,6 +15,7 @@ struct slice;
 /**
  * struct connection
  * @pidfd: reports its death even if a child has inherited the socket
+ * @version: of the protocol, as in its messages; 0: it has sent none
  * @takes_rights: the kernel does not refuse descriptors that it sends
  * @joined: has been welcomed; @members (by class), @pages and @holding are valid
  * @returned: bytes of device memory that it has RELEASEd
@@ -24,6 +25,7 @@ struct connection {
     struct slice *slice;
     int fd;
     int pidfd;
+    uint32_t version;
     sd_event_source *io;
     sd_event_source *death;
     bool takes_rights;

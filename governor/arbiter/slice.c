@@ -3,6 +3,7 @@
 #include "clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -76,6 +77,19 @@ static bool listen_at(struct slice *slice, const struct slice_settings *settings
            sd_event_add_io(arbiter->event, &slice->io, slice->fd, EPOLLIN, on_connect, slice) >= 0;
 }
 
+/* Before the socket is there: no program that could join runs without. */
+static bool slice_mark_required(const char *dir)
+{
+    g_autofree char *mark = g_build_filename(dir, GOVERNOR_REQUIRED_MARK, NULL);
+    int fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+    if (fd < 0)
+        g_message("%s: cannot make the file: %s", mark, g_strerror(errno));
+    else
+        close(fd);
+    return fd >= 0;
+}
+
 struct slice *slice_new(struct arbiter *arbiter, const char *id,
                         const struct slice_settings *settings)
 {
@@ -99,11 +113,20 @@ struct slice *slice_new(struct arbiter *arbiter, const char *id,
         slice_free(slice);
         return NULL;
     }
-    if (!listen_at(slice, settings)) {
+    if (!slice_mark_required(dir) || !listen_at(slice, settings)) {
         slice_free(slice);
         return NULL;
     }
     return slice;
+}
+
+void slice_remove_files(const struct slice *slice)
+{
+    g_autofree char *dir = g_path_get_dirname(slice->socket_path);
+    g_autofree char *mark = g_build_filename(dir, GOVERNOR_REQUIRED_MARK, NULL);
+
+    unlink(slice->socket_path);
+    unlink(mark);
 }
 
 void slice_free(struct slice *slice)

@@ -48,12 +48,17 @@ struct slice {
 /* Whether @id is a valid name of a slice, which is also a file name. */
 bool slice_id_valid(const char *id);
 
-/* With its socket. Logs and returns NULL on failure. */
+/*
+ * With its socket, and the mark beside it that tells programs to wait for it. Logs and returns NULL
+ * on failure.
+ */
 struct slice *slice_new(struct arbiter *arbiter, const char *id,
                         const struct slice_settings *settings);
 
-/* Drops its members. The socket's file stays. */
+/* Drops its members. Its files stay, and tell the next arbiter that there were members. */
 void slice_free(struct slice *slice);
+/* The slice is no more. */
+void slice_remove_files(const struct slice *slice);
 
 /* Closes a member's connection. Descriptors that wait there are the slice's to pay. */
 void slice_close(struct slice *slice, int connection);

@@ -19,6 +19,7 @@ struct sched_slice *scheduler_add_slice(struct scheduler *scheduler,
     struct sched_slice *slice = g_new0(struct sched_slice, 1);
 
     slice->settings = *settings;
+    slice->weight = (double)settings->weight / 100;
     slice->number = ++scheduler->slice_numbers;
     slice->members = g_ptr_array_new();
     slice->resting = g_ptr_array_new();
@@ -404,6 +405,7 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now)
     scheduler->late_ns = now - MIN(now, scheduler->deadline);
     scheduler->deadline = TIME_NEVER;
     forget_next_look(scheduler);
+    promises_update(scheduler);
     caps_update(scheduler, now);
     for (guint i = 0; i < scheduler->slices->len; i++)
         look_at_slice(scheduler, SLICE(scheduler, i), now);

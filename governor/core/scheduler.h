@@ -82,6 +82,8 @@ struct sched_member {
  * @members: of struct sched_member, those that looks come to; @resting: the others, of which
  * @rest_looks were looked at
  * @virtual_ns: finish tag: GPU time by weight
+ * @weight: by which its time is divided; @promised_part: of the GPU, if it is that for a promise,
+ * see promises.c
  * @cap: applies if @capped
  * @throttled: the cap is used up, and not yet refilled by a slot
  * @active: has work, or had some a moment ago (@busy_at)
@@ -112,6 +114,8 @@ struct sched_slice {
     GPtrArray *resting;
     guint rest_looks;
     double virtual_ns;
+    double weight;
+    double promised_part;
     struct budget cap;
     bool capped;
     bool throttled;

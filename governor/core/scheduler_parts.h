@@ -73,9 +73,7 @@
 static inline double slice_weight(const struct scheduler *scheduler,
                                   const struct sched_slice *slice)
 {
-    bool own = scheduler->policy == POLICY_SHARES;
-
-    return own ? (double)slice->settings.weight / 100 : 1;
+    return scheduler->policy == POLICY_SHARES ? slice->weight : 1;
 }
 
 static inline unsigned slice_priority(const struct scheduler *scheduler,
@@ -103,6 +101,9 @@ static inline void scheduler_call_at(struct scheduler *scheduler, uint64_t at)
     if (at < scheduler->deadline)
         scheduler->deadline = at;
 }
+
+/* promises.c: each slice's weight. */
+void promises_update(struct scheduler *scheduler);
 
 /* caps.c: each slice's maximum, by the policy. */
 void caps_update(struct scheduler *scheduler, uint64_t now);

@@ -34,7 +34,8 @@ struct gpu_settings {
  * @cap: per cent of the GPU's time, 1 to 99; 0: none. Applies if @hard
  * @priority: 0 to 15, higher goes first
  * @vram, @spill: bytes; 0: no limit, no spilling
- * @share_ppm: of the GPU by its type, for POLICY_FIXED; 0: none
+ * @share_ppm: promised to it of the GPU's time, 0: nothing; for POLICY_FIXED also the most that it
+ * gets
  * @engines: allowed ones, of enum governor_engine; 0: all
  * @owner: who may connect; SETTINGS_OWNER_NONE: everybody who sees the socket's directory
  * @partners: the same word for all slices of one program on this host's GPUs; "": it has one GPU

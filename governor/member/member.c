@@ -2,8 +2,11 @@
 #include "member_state.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void destroy(GovernorMember *member)
 {
@@ -25,10 +28,49 @@ static int join(GovernorMember *member)
     return error;
 }
 
+/* How long an arbiter that restarts may take. */
+#define START_NS (2 * NS_PER_S)
+#define LOOK_US  10000
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static bool has_mark(const char *socket_path)
+{
+    const char *end = strrchr(socket_path, '/');
+    char mark[PATH_MAX];
+
+    return end &&
+           snprintf(mark, sizeof(mark), "%.*s/" GOVERNOR_REQUIRED_MARK, (int)(end - socket_path),
+                    socket_path) < (int)sizeof(mark) &&
+           is_there(mark);
+}
+
+/* A socket that nobody listens on is that of an arbiter that comes back. */
+static bool is_worth_waiting(const GovernorMember *member, int error, bool required)
+{
+    return error == ECONNREFUSED ? is_there(member->socket_path) : error == ENOENT && required;
+}
+
+/* Doors try again at each call, so a process waits once. */
+static bool waits_still(void)
+{
+    static _Atomic uint64_t until;
+    uint64_t none = 0;
+
+    atomic_compare_exchange_strong(&until, &none, clock_now() + START_NS);
+    return clock_now() < until;
+}
+
 static int start(GovernorMember *member, bool required)
 {
-    int error = join(member);
+    int error;
 
+    required |= has_mark(member->socket_path);
+    while ((error = join(member)) && is_worth_waiting(member, error, required) && waits_still())
+        usleep(LOOK_US);
     if (error && required)
         return error;
     return link_start(member) ? 0 : errno;

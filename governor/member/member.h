@@ -29,8 +29,9 @@ typedef struct GovernorMember GovernorMember;
 
 /*
  * Joins the slice behind @socket_path. NULL: the process has no slice and is never governed. With
- * @required, a member that cannot join fails (NULL, errno set: ENOENT, EACCES, ECONNREFUSED,
- * EPROTO). Without, it returns ungoverned and keeps trying.
+ * @required, or if a mark is beside the socket, a member that cannot join fails (NULL, errno set:
+ * ENOENT, EACCES, ECONNREFUSED, EPROTO, EUSERS). Without, it returns ungoverned and keeps trying.
+ * Waits for an arbiter that is about to come, once in a process, for 2 s.
  */
 GovernorMember *governor_member_new(const char *socket_path, bool required);
 

@@ -20,8 +20,18 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Either side refuses another number. docs/architecture.md lists the changes. */
+/*
+ * The arbiter speaks a member's version if it is not older than the oldest one whose pages and
+ * messages begin like its own; otherwise it refuses. docs/architecture.md lists the changes.
+ */
 #define GOVERNOR_PROTOCOL_VERSION 4
+#define GOVERNOR_PROTOCOL_OLDEST  4
+
+/*
+ * A file beside a slice's socket: whoever has the slice needs the arbiter. The arbiter makes it,
+ * and members that find it wait for the socket, and fail without.
+ */
+#define GOVERNOR_REQUIRED_MARK "required"
 
 /* How a member may submit work, in governor_grant.mode. */
 enum governor_mode {

@@ -54,11 +54,11 @@ static void free_slices(struct layer_slice *list)
 
 static bool say_failed(const char *path)
 {
-    fprintf(
-        stderr,
-        "vgpu-governor: cannot join the slice at %s: %s; VGPU_GOVERNOR_REQUIRED is set, so this "
-        "program gets no GPU (is vgpu-arbiter running?)\n",
-        path, strerror(errno));
+    fprintf(stderr,
+            "vgpu-governor: cannot join the slice at %s: %s; it is required, so this program gets "
+            "no GPU "
+            "(is vgpu-arbiter running?)\n",
+            path, strerror(errno));
     return false;
 }
 

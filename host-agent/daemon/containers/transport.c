@@ -16,9 +16,11 @@
 
 #define SLICES_DIR "/run/vgpu/slices"
 /* Short, because the socket's path is limited. */
-#define PROGRAM_DIR      "/g"
-#define ONLY_SLICE       "0"
-#define GOVERNOR_SOCKET  "governor.sock"
+#define PROGRAM_DIR     "/g"
+#define ONLY_SLICE      "0"
+#define GOVERNOR_SOCKET "governor.sock"
+/* As the arbiter makes it. */
+#define GOVERNOR_MARK    "required"
 #define MOST_SOCKET_PATH 107u
 
 static char *path_of(HostRoot *root, const char *uuid, const char *below)
@@ -173,6 +175,7 @@ void slice_dirs_remove(HostRoot *root, const char *uuid)
     g_autofree char *outer = g_build_filename(CONTAINERS_DIR, uuid, NULL);
     g_autofree char *inner = g_build_filename(outer, "slice", NULL);
     g_autofree char *socket = g_build_filename(inner, GOVERNOR_SOCKET, NULL);
+    g_autofree char *mark = g_build_filename(inner, GOVERNOR_MARK, NULL);
     g_autofree char *guard = g_build_filename(GUARD_DIR, uuid, NULL);
     g_autofree char *guard_socket = g_build_filename(guard, GUARD_SOCKET, NULL);
 
@@ -181,6 +184,7 @@ void slice_dirs_remove(HostRoot *root, const char *uuid)
     root_remove(root, link);
     remove_links(root, uuid);
     root_remove(root, socket);
+    root_remove(root, mark);
     root_rmdir(root, inner);
     root_rmdir(root, outer);
 }

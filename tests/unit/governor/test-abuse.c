@@ -156,6 +156,17 @@ static void test_lengths(void)
     /* In a version that it understands. */
     g_assert_cmpuint(message.version, ==, GOVERNOR_PROTOCOL_VERSION + 1);
     live_await_log(&live, "Restart it; a VM must be shut down and started");
+    /* Those that it speaks as well it speaks to whoever does. */
+    for (uint32_t i = GOVERNOR_PROTOCOL_OLDEST - 1; i <= GOVERNOR_PROTOCOL_VERSION; i++) {
+        message = (struct governor_message){.version = i, .type = GOVERNOR_JOIN};
+        fd = connect_to_a(&live);
+        send(fd, &message, sizeof(message), 0);
+        g_assert_cmpint(recv(fd, &message, sizeof(message), 0), ==, sizeof(message));
+        g_assert_cmpuint(message.version, ==, i);
+        g_assert_cmpuint(message.type, ==,
+                         i < GOVERNOR_PROTOCOL_OLDEST ? GOVERNOR_REFUSED : GOVERNOR_WELCOME);
+        close(fd);
+    }
     /* As long as the messages of the first version were. */
     memcpy(large, &first, sizeof(first));
     fd = connect_to_a(&live);

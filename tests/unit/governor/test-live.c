@@ -514,6 +514,14 @@ static void test_of_none(void)
     governor_member_free(member);
 }
 
+static void remove_mark(const char *socket_path)
+{
+    g_autofree char *dir = g_path_get_dirname(socket_path);
+    g_autofree char *mark = g_build_filename(dir, GOVERNOR_REQUIRED_MARK, NULL);
+
+    g_assert_no_errno(unlink(mark));
+}
+
 /* Without an arbiter from the start: an error, or ungoverned until there is one. */
 static void test_not_required(void)
 {
@@ -524,6 +532,10 @@ static void test_not_required(void)
     live_open(&live, two_slices);
     live_kill_arbiter(&live, SIGKILL);
     path = live_socket(&live, "a");
+    /* The arbiter that was there says that programs need it, whatever these think. */
+    g_assert_null(governor_member_new(path, false));
+    g_assert_cmpint(errno, ==, ECONNREFUSED);
+    remove_mark(path);
     g_assert_null(governor_member_new(path, true));
     g_assert_cmpint(errno, ==, ECONNREFUSED);
     g_assert_null(governor_member_new("/nowhere/governor.sock", true));
@@ -536,6 +548,40 @@ static void test_not_required(void)
     live_await(&live, "a", "members", 1);
     live_await(&live, "a", "vram_used", 2000);
     governor_member_free(member);
+    live_close(&live);
+}
+
+static void join_late(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member;
+    uint64_t limit, used;
+
+    (void)live;
+    report->ready = 1;
+    member = governor_member_new(socket_path, false);
+    g_assert_nonnull(member);
+    governor_member_memory(member, &limit, &used);
+    report->granted = limit;
+    report->done = 1;
+    for (;;)
+        pause();
+}
+
+/* A program that starts while the arbiter restarts waits for it, and is governed from the start. */
+static void test_starts_between(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    live_kill_arbiter(&live, SIGKILL);
+    live_spawn(&live, "a", join_late);
+    live_await_ready(&live, 0);
+    g_usleep(100000);
+    live_start_arbiter(&live);
+    while (!live.reports[0].done)
+        g_usleep(1000);
+    g_assert_cmpuint(live.reports[0].granted, ==, (uint64_t)live_status(&live, "a", "vram_limit"));
+    g_assert_cmpuint(live.reports[0].granted, >, 0);
     live_close(&live);
 }
 
@@ -664,6 +710,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/live/returned", test_returned);
     g_test_add_func("/governor/live/of-none", test_of_none);
     g_test_add_func("/governor/live/not-required", test_not_required);
+    g_test_add_func("/governor/live/starts-between", test_starts_between);
     g_test_add_func("/governor/live/configuration", test_configuration);
     g_test_add_func("/governor/live/rest", test_rest);
     g_test_add_func("/governor/live/long-status", test_long_status);

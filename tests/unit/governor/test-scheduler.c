@@ -154,6 +154,59 @@ static void test_cap_beside(void)
     sim_free(sim);
 }
 
+/*
+ * Four small slices of a big type, as anybody with a little quota may have, beside one that was
+ * promised 60 %; with it, one that was promised nothing.
+ */
+static void test_promise(void)
+{
+    for (unsigned rest = 0; rest < 2; rest++) {
+        struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
+        struct sim_tenant *promised = sim_add(sim, 480, BATCH);
+
+        promised->slice->settings.share_ppm = 600000;
+        for (unsigned i = 0; i < 4; i++)
+            sim_add(sim, 800, BATCH)->slice->settings.share_ppm = 40000;
+        if (rest)
+            sim_add(sim, 800, BATCH);
+        for (unsigned i = 0; i < sim->count; i++)
+            sim->tenants[i].async = true;
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, 10 * NS_PER_S);
+        assert_near(sim_share(sim, promised), 0.6, 0.005);
+        for (unsigned i = 1; i < sim->count; i++)
+            assert_near(sim_share(sim, &sim->tenants[i]), rest ? 0.08 : 0.1, 0.005);
+        g_assert_cmpfloat(busy(sim, 10 * NS_PER_S), >, 0.98);
+        sim_free(sim);
+    }
+}
+
+/* Weights divide what is beyond promises, and what those leave that have no work. */
+static void test_promise_weight(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
+    struct sim_tenant *one = sim_add(sim, 30, BATCH), *two = sim_add(sim, 70, BATCH);
+    struct sim_tenant *idle = sim_add(sim, 30, BATCH);
+
+    one->async = two->async = true;
+    idle->stopped = true;
+    for (unsigned i = 0; i < 3; i++)
+        sim->tenants[i].slice->settings.share_ppm = 250000;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    assert_near(sim_share(sim, one), 0.3, 0.003);
+    /* More was promised than there is: all get less alike. */
+    one->slice->settings.share_ppm = 900000;
+    two->slice->settings.share_ppm = 600000;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    assert_near(sim_share(sim, one), 0.6, 0.01);
+    sim_free(sim);
+}
+
 /* A cap that is not hard has no effect. */
 static void test_soft_cap(void)
 {
@@ -602,6 +655,8 @@ static void add_tests(void)
     g_test_add_func("/governor/scheduler/cap", test_cap);
     g_test_add_func("/governor/scheduler/cap-leases", test_cap_leases);
     g_test_add_func("/governor/scheduler/cap-beside", test_cap_beside);
+    g_test_add_func("/governor/scheduler/promise", test_promise);
+    g_test_add_func("/governor/scheduler/promise-weight", test_promise_weight);
     g_test_add_func("/governor/scheduler/soft-cap", test_soft_cap);
     g_test_add_func("/governor/scheduler/policies", test_policies);
     g_test_add_func("/governor/scheduler/priority", test_priority);
