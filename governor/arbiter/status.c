@@ -137,7 +137,7 @@ char *status_text(struct arbiter *arbiter)
         ",\"slices\":[",
         arbiter->gpu, gpu_policy_name(arbiter->settings.policy), arbiter->settings.vram,
         arbiter->settled ? "true" : "false", computes->handover.mean_ns,
-        gpu_handover_lease(&computes->handover, false));
+        gpu_handover_lease(&computes->handover, 0));
     g_hash_table_iter_init(&iter, arbiter->slices);
     while (g_hash_table_iter_next(&iter, NULL, &slice)) {
         g_string_append(text, between);

@@ -16,11 +16,20 @@
  * else than the GPU.
  */
 #define GPU_MOST_NS NS_PER_MS
-/* A handover may be this part of a lease, and a lease is no longer than this for that. */
-#define LEASE_PART           64
-#define LEASE_MOST_NS        (16 * NS_PER_MS)
-#define LEASE_STEADY_PART    256
-#define LEASE_STEADY_MOST_NS (32 * NS_PER_MS)
+/*
+ * A handover may be such a part of a lease, and a lease is no longer than so for that, while nobody
+ * has returned from a pause for so long.
+ */
+static const struct {
+    uint64_t steady_ns;
+    uint64_t part;
+    uint64_t most_ns;
+} leases[] = {
+    {2 * NS_PER_S, 1024, 128 * NS_PER_MS},
+    {NS_PER_S, 512, 64 * NS_PER_MS},
+    {HANDOVER_STEADY_NS, 256, 32 * NS_PER_MS},
+    {0, 64, 16 * NS_PER_MS},
+};
 
 static void learn(struct handover_time *time, double ns)
 {
@@ -100,9 +109,11 @@ void gpu_handover_learn(struct gpu_handover *handover, uint32_t from, uint32_t t
     handover->mean_ns = gpu_handover_quartile(handover);
 }
 
-uint64_t gpu_handover_lease(const struct gpu_handover *handover, bool steady)
+uint64_t gpu_handover_lease(const struct gpu_handover *handover, uint64_t steady_ns)
 {
-    if (steady)
-        return MIN((uint64_t)(LEASE_STEADY_PART * handover->mean_ns), LEASE_STEADY_MOST_NS);
-    return MIN((uint64_t)(LEASE_PART * handover->mean_ns), LEASE_MOST_NS);
+    gsize i = 0;
+
+    while (steady_ns < leases[i].steady_ns)
+        i++;
+    return MIN((uint64_t)((double)leases[i].part * handover->mean_ns), leases[i].most_ns);
 }

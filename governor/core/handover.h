@@ -14,7 +14,8 @@
 #ifndef GOVERNOR_HANDOVER_H
 #define GOVERNOR_HANDOVER_H
 
-#include <stdbool.h>
+#include "clock.h"
+
 #include <stdint.h>
 
 /* Of the last times. */
@@ -64,10 +65,13 @@ struct gpu_handover {
 /* The GPU took @ns from @from's work to @to's. Believed up to a bound. */
 void gpu_handover_learn(struct gpu_handover *handover, uint32_t from, uint32_t to, uint64_t ns);
 
+/* Nobody has returned from a pause for this time: leases may be long. */
+#define HANDOVER_STEADY_NS (100 * NS_PER_MS)
+
 /*
- * No lease is to be shorter; 0 if nothing is known. Bounded. @steady: nobody has to wait for the
- * end of one.
+ * No lease is to be shorter; 0 if nothing is known. Bounded. @steady_ns: for how long nobody has
+ * returned from a pause, and had to wait for the end of one.
  */
-uint64_t gpu_handover_lease(const struct gpu_handover *handover, bool steady);
+uint64_t gpu_handover_lease(const struct gpu_handover *handover, uint64_t steady_ns);
 
 #endif

@@ -215,15 +215,21 @@ static void learn_pauses(struct scheduler *scheduler, struct sched_slice *slice,
         learn_pause(scheduler, slice, pause_before_waiting(after, now), now);
 }
 
+/* Doors notice so late at the most that what had stalled has begun. */
+#define BEGUN_LATE_NS NS_PER_MS
+
 /*
  * A killed member's work in flight costs the time since it began. That is what the member would
  * have measured; its estimate may be far too low.
  */
 static uint64_t killed_ns(const struct sched_member *member, uint64_t now)
 {
-    uint64_t elapsed = sample_elapsed(&member->sample, now);
+    const struct sample *sample = &member->sample;
+    uint64_t elapsed = sample_elapsed(sample, now);
     uint64_t behind = now > member->behind_until ? now - member->behind_until : 0;
 
+    if (elapsed && member->stalled_at > sample->ended_at_ns)
+        elapsed += BEGUN_LATE_NS;
     return member->stalled ? 0 : MIN(MIN(elapsed, behind), GOVERNOR_IN_FLIGHT_MOST_NS);
 }
 

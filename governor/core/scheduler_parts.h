@@ -13,9 +13,8 @@
 #define QUANTUM_NS        (4 * NS_PER_MS)
 #define QUANTUM_STEADY_NS (16 * NS_PER_MS)
 #define QUANTUM_ALONE_NS  (100 * NS_PER_MS)
-/* Nobody has returned from such a pause for this time. */
-#define STEADY_AFTER_NS (100 * NS_PER_MS)
-#define PAUSE_NS        (4 * NS_PER_MS)
+/* Whoever has paused for so long returns. */
+#define PAUSE_NS (4 * NS_PER_MS)
 /*
  * While a holder has nothing to do but is expected to have, the GPU is kept for it: a quarter of a
  * submission, within the first two values; an eighth, if that is longer, up to the third.
@@ -61,7 +60,7 @@
 #define DEPTH_STEADY_NS (2 * NS_PER_MS)
 #define DEPTH_LEAST_NS  (50 * NS_PER_US)
 /* The depth of a cap's budget in time, and the part of it that makes a lease worthwhile. */
-#define CAP_DEPTH_NS (100 * NS_PER_MS)
+#define CAP_DEPTH_NS (160 * NS_PER_MS)
 #define CAP_SLOT_NS  (16 * NS_PER_MS)
 /* The lower classes' minimum of the GPU, given in slots. */
 #define FLOOR_RATE    0.05

@@ -43,7 +43,7 @@ static void wait_for_lease(const struct simulation *sim, struct sim_tenant *tena
 }
 
 /* A slice with a hard cap of 20 % may use so much in the first second: it begins with 20 ms. */
-#define ALLOWED_NS (220 * NS_PER_MS)
+#define ALLOWED_NS (232 * NS_PER_MS)
 
 static struct sim_tenant *add_capped(struct simulation *sim, uint64_t used_ns)
 {
