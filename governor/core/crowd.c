@@ -15,7 +15,7 @@ static uint64_t slice_depth(const struct scheduler *scheduler, const struct sche
 {
     uint64_t depth = handover_depth(&slice->handover);
 
-    if (modes_outranked(scheduler, slice) || !lease_is_steady(scheduler, now))
+    if (contend_outranked(scheduler, slice) || !tempo_is_steady(scheduler, now))
         return depth;
     return MAX(depth, DEPTH_STEADY_NS);
 }
@@ -37,10 +37,10 @@ static uint64_t runs_until(const struct sched_member *member, guint most)
 static guint crowd_most(const struct scheduler *scheduler, const struct sched_slice *slice,
                         uint64_t depth)
 {
-    bool outranked = modes_outranked(scheduler, slice);
+    bool outranked = contend_outranked(scheduler, slice);
     double fill = 1 + (double)depth / MAX(slice->batch_ns, 1);
 
-    if (!outranked && !modes_has_rivals(scheduler, slice))
+    if (!outranked && !contend_has_rivals(scheduler, slice))
         return slice->members->len;
     return (guint)MIN(MAX(fill, outranked ? 1 : 2), slice->members->len);
 }

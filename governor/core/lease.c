@@ -78,36 +78,16 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
     holder_settle(scheduler, now);
     if (lease->contested)
         charge_pauses(scheduler, now);
-    if (holder && modes_outranked(scheduler, holder))
+    if (holder && contend_outranked(scheduler, holder))
         charge_floor(scheduler, now);
     *lease = (struct lease){.state = LEASE_NONE};
-}
-
-bool lease_is_steady(const struct scheduler *scheduler, uint64_t now)
-{
-    return now - scheduler->paused_at >= HANDOVER_STEADY_NS;
-}
-
-/*
- * All others have theirs before a slice has its next one. So long leases are for few: with many, a
- * round would be a second.
- */
-#define ROUND_NS (512 * NS_PER_MS)
-
-uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now)
-{
-    uint64_t steady_ns = now - scheduler->paused_at;
-    uint64_t turn = MAX(ROUND_NS / MAX(modes_active(scheduler), 1), 2 * QUANTUM_STEADY_NS);
-    uint64_t least = steady_ns >= HANDOVER_STEADY_NS ? QUANTUM_STEADY_NS : QUANTUM_NS;
-
-    return MAX(least, MIN(gpu_handover_lease(&scheduler->handover, steady_ns), turn));
 }
 
 static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
                         uint64_t now)
 {
     uint64_t most =
-        modes_has_rivals(scheduler, slice) ? lease_quantum(scheduler, now) : QUANTUM_ALONE_NS;
+        contend_has_rivals(scheduler, slice) ? tempo_quantum(scheduler, now) : QUANTUM_ALONE_NS;
     double left;
 
     if (floor)
@@ -159,7 +139,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
         .holder = slice,
         .limit_ns = sample_spent(&slice->sample, now) + quantum(scheduler, slice, floor, now),
         .granted_at = now,
-        .quantum_ns = lease_quantum(scheduler, now),
+        .quantum_ns = tempo_quantum(scheduler, now),
         .lead_ns = handover_lead(&slice->handover),
         .told_at = again ? before.told_at : now,
         .due_at = again ? before.due_at : now - scheduler->late_ns,
@@ -331,7 +311,7 @@ static void shorten(struct scheduler *scheduler, uint64_t now)
     struct lease *lease = &scheduler->lease;
     uint64_t most;
 
-    lease->quantum_ns = MIN(lease->quantum_ns, lease_quantum(scheduler, now));
+    lease->quantum_ns = MIN(lease->quantum_ns, tempo_quantum(scheduler, now));
     /* By its own count, which goes on while its work waits for something else than the GPU. */
     most = MAX(holder_spent(scheduler, now), sample_spent(&lease->holder->sample, now)) +
            lease->quantum_ns;
@@ -356,7 +336,7 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
     bool works = lease->holder->sample.in_flight_ns || !lease->begun;
     uint64_t end, at;
 
-    if (!works || lease->floor || !modes_has_rivals(scheduler, lease->holder))
+    if (!works || lease->floor || !contend_has_rivals(scheduler, lease->holder))
         return;
     end = holder_last_end(scheduler, now);
     at = lease->holder->queues ? end - lead(scheduler, lease->holder, now) : end + NOTICE_NS;

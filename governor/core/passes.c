@@ -120,7 +120,7 @@ static bool is_due(struct scheduler *scheduler, struct sched_slice *slice, uint6
     }
     at = MAX(at + debt(scheduler, slice, now) / PART, slice->pass_at);
     if (at <= now)
-        return !modes_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
+        return !contend_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
     scheduler_call_at(scheduler, at);
     return false;
 }

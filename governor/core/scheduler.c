@@ -174,33 +174,6 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     return moved;
 }
 
-void slice_gather(struct sched_slice *slice)
-{
-    struct sample *all = &slice->sample;
-    uint64_t began_first = UINT64_MAX, began_last = 0;
-
-    all->in_flight_ns = 0;
-    all->waiting = false;
-    all->waiting_at_ns = 0;
-    for (guint i = 0; i < slice->members->len; i++) {
-        const struct sched_member *member = MEMBER(slice, i);
-        const struct sample *own = &member->sample;
-
-        all->ended_at_ns = MAX(all->ended_at_ns, own->ended_at_ns);
-        began_last = MAX(began_last, own->began_at_ns);
-        if (member->silent)
-            continue;
-        if (own->in_flight_ns && !member->stalled) {
-            all->in_flight_ns += own->in_flight_ns;
-            began_first = MIN(began_first, own->began_at_ns);
-        }
-        if (own->waiting && (!all->waiting || own->waiting_at_ns < all->waiting_at_ns))
-            all->waiting_at_ns = own->waiting_at_ns;
-        all->waiting |= own->waiting;
-    }
-    all->began_at_ns = all->in_flight_ns ? began_first : began_last;
-}
-
 static void learn_pauses(struct scheduler *scheduler, struct sched_slice *slice,
                          const struct sample *before, uint64_t now)
 {
@@ -311,7 +284,7 @@ static double arrival(const struct scheduler *scheduler, const struct sched_slic
 {
     unsigned priority = slice_priority(scheduler, slice);
     double start = scheduler->virtual_ns[priority];
-    double lease_ns = (double)lease_quantum(scheduler, now);
+    double lease_ns = (double)tempo_quantum(scheduler, now);
 
     for (guint i = 0; i < scheduler->slices->len; i++) {
         const struct sched_slice *other = SLICE(scheduler, i);
@@ -331,7 +304,7 @@ static double return_of(const struct scheduler *scheduler, const struct sched_sl
                         uint64_t since, uint64_t now)
 {
     double start = arrival(scheduler, slice, now);
-    double kept = MAX((double)lease_quantum(scheduler, now), longest_step(scheduler, slice));
+    double kept = MAX((double)tempo_quantum(scheduler, now), longest_step(scheduler, slice));
     double pause = since > slice->busy_at ? (double)(since - slice->busy_at) : 0;
 
     return MIN(start - kept / slice_weight(scheduler, slice),
@@ -344,7 +317,7 @@ static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint6
     uint64_t since = waits_since(slice, now);
     double start;
 
-    if (modes_is_active(slice, since)) {
+    if (contend_is_active(slice, since)) {
         start = return_of(scheduler, slice, since, now);
     } else {
         start = arrival(scheduler, slice, now);
@@ -418,6 +391,6 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now)
     modes_update(scheduler, now);
     lease_run(scheduler, now);
     passes_give(scheduler, now);
-    modes_publish(scheduler, now);
+    publish_grants(scheduler, now);
     return scheduler->deadline;
 }

@@ -142,9 +142,7 @@ uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_slice *slice,
                            uint64_t now);
 
-/*
- * scheduler.c: what @slice's members do together, into its sample, as one that had all their work.
- */
+/* gather.c: what @slice's members do together, into its sample, as one that had all their work. */
 void slice_gather(struct sched_slice *slice);
 
 /* account.c: @member has used @ns of the GPU. */
@@ -176,10 +174,6 @@ void rest_end_all(struct sched_slice *slice);
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);
 void lease_end(struct scheduler *scheduler, uint64_t now);
-/* All that have work have had it for a while. */
-bool lease_is_steady(const struct scheduler *scheduler, uint64_t now);
-/* How long a lease is under contention. */
-uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now);
 /* Until when @member need not report that it waits; 0: it has to. */
 uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_member *member);
 
@@ -192,17 +186,28 @@ struct sched_slice *choice_best(struct scheduler *scheduler, const struct sched_
 /* The same for a lower class, if its minimum is due. */
 struct sched_slice *choice_floor(struct scheduler *scheduler, uint64_t now);
 
-/* modes.c: who contends, who is free, and the corresponding words of the grants. */
+/* modes.c: who is free. */
 void modes_update(struct scheduler *scheduler, uint64_t now);
-void modes_publish(struct scheduler *scheduler, uint64_t now);
-guint modes_active(const struct scheduler *scheduler);
+
+/* publish.c: the words of the grants. */
+void publish_grants(struct scheduler *scheduler, uint64_t now);
+
+/* contend.c: how many slices have work, or had some a moment ago. */
+guint contend_active(const struct scheduler *scheduler);
 /*
  * Whether others have work that @slice must share the GPU with; a higher class takes what it wants.
  */
-bool modes_has_rivals(const struct scheduler *scheduler, const struct sched_slice *slice);
+bool contend_has_rivals(const struct scheduler *scheduler, const struct sched_slice *slice);
 /* Whether @slice still counts as having work @at a time since the last look. */
-bool modes_is_active(const struct sched_slice *slice, uint64_t at);
+bool contend_is_active(const struct sched_slice *slice, uint64_t at);
+/* For how long after its work it does. */
+uint64_t contend_idle_after(const struct sched_slice *slice);
 /* Whether there is a member of a higher class. */
-bool modes_outranked(const struct scheduler *scheduler, const struct sched_slice *slice);
+bool contend_outranked(const struct scheduler *scheduler, const struct sched_slice *slice);
+
+/* tempo.c: all that have work have had it for a while. */
+bool tempo_is_steady(const struct scheduler *scheduler, uint64_t now);
+/* How long a lease is under contention. */
+uint64_t tempo_quantum(const struct scheduler *scheduler, uint64_t now);
 
 #endif

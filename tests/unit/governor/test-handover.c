@@ -54,9 +54,9 @@ static void check_gpu(enum card_kind kind, double most_lost)
     sim_run(sim, LENGTH);
     seen = sim->scheduler.handover.mean_ns;
     sim->scheduler.paused_at = sim->now;
-    lease = lease_quantum(&sim->scheduler, sim->now);
+    lease = tempo_quantum(&sim->scheduler, sim->now);
     sim->scheduler.paused_at = sim->now - 100 * NS_PER_MS;
-    g_assert_cmpuint(lease_quantum(&sim->scheduler, sim->now), ==,
+    g_assert_cmpuint(tempo_quantum(&sim->scheduler, sim->now), ==,
                      CLAMP((uint64_t)(256 * seen), QUANTUM_STEADY_NS, 32 * NS_PER_MS));
     g_test_message(
         "%s: a handover takes %.0f us, seen %.0f; lease %.1f ms; lost %.2f %%, busy %.3f",
