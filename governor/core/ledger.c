@@ -80,12 +80,3 @@ bool ledger_set_ungoverned(struct ledger *ledger, uint64_t bytes)
     ledger->ungoverned = bytes;
     return true;
 }
-
-void ledger_forget(struct ledger *ledger, struct holding *holding)
-{
-    ledger_detach_all(ledger, holding);
-    ledger_set_driver(ledger, holding, 0);
-    ledger->used -= holding->device;
-    ledger->spill_used -= holding->spilled;
-    *holding = (struct holding){0};
-}

@@ -150,3 +150,12 @@ void ledger_detach_all(struct ledger *ledger, struct holding *holding)
         drop(ledger, object);
     g_clear_pointer(&holding->objects, g_hash_table_unref);
 }
+
+void ledger_forget(struct ledger *ledger, struct holding *holding)
+{
+    ledger_detach_all(ledger, holding);
+    ledger_set_driver(ledger, holding, 0);
+    ledger->used -= holding->device;
+    ledger->spill_used -= holding->spilled;
+    *holding = (struct holding){0};
+}
