@@ -139,6 +139,9 @@ point("batches of fixed work, of about $batch_ms ms", sub {
     return "$iterations iterations";
 });
 
+# What the sizes promise would come before weights.
+set($_, '--compute 1') for $red, $blue;
+
 point('the control: without a governor two VMs keep to none of what is asked for below', sub {
     my $parts = VGPU::Load::ungoverned(sub { return parts(red => in_guest($red), blue => in_guest($blue)) });
     return assert_not_kept($parts, \%first, \%turned);
@@ -205,5 +208,6 @@ point('the kernel of the host has nothing to complain about', sub {
     return '';
 });
 
-set($_, '--weight 100') for $red, $blue;
+set($red, '--compute 50 --weight 100');
+set($blue, '--compute 25 --weight 100');
 done_testing();
