@@ -140,7 +140,7 @@ static void check_ranks(unsigned ranks, bool capped)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *other = add(sim, 100, BATCH), *first = add(sim, 100, 3 * NS_PER_MS);
-    const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
+    const struct model_engine_state *engine = &sim->card.model.engines[CARD_COMPUTE];
     struct spent all = {0};
     const uint64_t length = 4 * LENGTH;
     double charged;
