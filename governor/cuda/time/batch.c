@@ -147,24 +147,125 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/*
- * From when the GPU was free for it, so that what several streams do at once counts once. What
- * others had submitted before is theirs, as far as the host's clock can tell.
- */
-static uint64_t measure(const struct meter *meter, const struct batch *batch, CUevent end,
-                        uint64_t now)
-{
-    CUevent last = meter->last.context == batch->context ? meter->last.event : NULL;
-    uint64_t from = batch->opened_ns > meter->seen_ns ? batch->opened_ns : meter->seen_ns;
-    uint64_t others_end = batch->opened_ns + batch->behind_ns;
-    uint64_t ns = least(between(batch->begin, end), between(last, end));
-    uint64_t own = now > others_end ? now - others_end : 0;
+/* So many other streams are looked at. */
+#define OTHERS_MOST 32
 
-    if (ns == UINT64_MAX)
-        ns = now > from ? now - from : 0;
-    if (!batch->behind_ns)
+/* A batch that may be running, and how much of its time since its begin is believed to be work. */
+struct other {
+    CUevent begin;
+    uint64_t most_ns;
+};
+
+/*
+ * Batches of the same class that may be running beside @batch: the first one of each stream. What
+ * is still open may have ended long ago.
+ */
+static unsigned int list_others(struct meter *meter, const struct batch *batch,
+                                struct other others[OTHERS_MOST])
+{
+    const struct batch *seen[OTHERS_MOST];
+    unsigned int count = 0, k;
+
+    pthread_mutex_lock(&meter->lock);
+    for (int open = 0; open < 2; open++) {
+        const struct batch *other = open ? meter->open : meter->ended;
+
+        for (; other && count < OTHERS_MOST; other = other->next) {
+            if (other->context != batch->context || other->class != batch->class ||
+                !other->launches || batch_same_stream(other, batch))
+                continue;
+            for (k = 0; k < count && !batch_same_stream(seen[k], other);)
+                k++;
+            if (k < count)
+                continue;
+            seen[count] = other;
+            others[count++] = (struct other){other->begin, open ? 2 * other->sum_ns : UINT64_MAX};
+        }
+    }
+    pthread_mutex_unlock(&meter->lock);
+    return count;
+}
+
+/* How long others had been running when @end came; 0: none was. */
+static uint64_t ran_beside(struct meter *meter, const struct batch *batch, CUevent end)
+{
+    struct other others[OTHERS_MOST];
+    unsigned int count = list_others(meter, batch, others);
+    uint64_t most = 0;
+
+    for (unsigned int i = 0; i < count; i++) {
+        uint64_t ns = between(others[i].begin, end);
+
+        if (ns != UINT64_MAX && ns > most)
+            most = least(ns, others[i].most_ns);
+    }
+    return most;
+}
+
+/*
+ * The program took much longer to launch than the work should take. So the GPU has waited in
+ * between, but for no longer than that.
+ */
+static bool is_sparse(const struct batch *batch)
+{
+    return batch->closed_ns - batch->opened_ns > 2 * batch->sum_ns + SPARSE_NS;
+}
+
+/* @is_guess: that is no more than an upper bound. */
+static uint64_t without_gaps(const struct batch *batch, uint64_t ns, bool *is_guess)
+{
+    uint64_t gaps = batch->closed_ns - batch->opened_ns, known = least(ns, 2 * batch->sum_ns);
+    uint64_t rest = ns > gaps ? ns - gaps : 0;
+
+    *is_guess = is_sparse(batch) && rest <= known;
+    if (!is_sparse(batch))
         return ns;
-    return least(ns, own > batch->sum_ns ? own : batch->sum_ns);
+    return rest > known ? rest : known;
+}
+
+/**
+ * struct measure - of a batch that has ended
+ * @own_ns: from its begin to its end, but for what the program took to launch
+ * @ns: what it is charged: for how long any work of the process ran since the last end
+ * @share_ns: the part of @own_ns since the last end
+ * @is_guess: nothing is to be learnt from it
+ */
+struct measure {
+    uint64_t own_ns;
+    uint64_t ns;
+    uint64_t share_ns;
+    bool is_guess;
+};
+
+/*
+ * Time counts once, for the end that comes first: since the last end, as far back as work was
+ * running, of this stream or of another. What others had submitted before is theirs, as far as the
+ * host's clock can tell.
+ */
+static struct measure measure(struct meter *meter, const struct batch *batch, CUevent end,
+                              uint64_t now)
+{
+    const struct ends *ends = &meter->ends[batch->class];
+    CUevent last = ends->last.context == batch->context ? ends->last.event : NULL;
+    uint64_t from = batch->opened_ns > ends->seen_ns ? batch->opened_ns : ends->seen_ns;
+    uint64_t others_end = batch->opened_ns + batch->behind_ns;
+    uint64_t after = now > others_end ? now - others_end : 0;
+    uint64_t own = between(batch->begin, end), since = between(last, end), beside;
+    bool is_guess;
+
+    if (own == UINT64_MAX)
+        own = now > from ? now - from : 0;
+    own = without_gaps(batch, own, &is_guess);
+    beside = ran_beside(meter, batch, end);
+    if (batch->behind_ns) {
+        after = after > batch->sum_ns ? after : batch->sum_ns;
+        own = least(own, after);
+        beside = least(beside, after);
+    }
+    return (struct measure){.own_ns = own,
+                            .ns = least(own > beside ? own : beside, since),
+                            .share_ns = least(own, since),
+                            .is_guess = is_guess};
 }
 
 /*
@@ -173,55 +274,61 @@ static uint64_t measure(const struct meter *meter, const struct batch *batch, CU
  */
 static uint64_t remember_end(struct meter *meter, struct batch *batch, CUevent end, uint64_t now)
 {
-    bool is_known = meter->last.context == batch->context && meter->last.event;
+    struct ends *ends = &meter->ends[batch->class];
+    bool is_known = ends->last.context == batch->context && ends->last.event;
     float ms = 0;
     uint64_t at;
 
-    if (is_known && DRIVER(cuEventElapsedTime, &ms, meter->last.event, end) != CUDA_SUCCESS)
+    ends->seen_ns = now;
+    if (is_known && DRIVER(cuEventElapsedTime, &ms, ends->last.event, end) != CUDA_SUCCESS)
         is_known = false;
     if (!is_known)
-        event_clock_restart(&meter->clock);
-    at = event_clock_see(&meter->clock, (double)ms * 1e6, now);
+        event_clock_restart(&ends->clock);
+    at = event_clock_see(&ends->clock, (double)ms * 1e6, now);
     if (is_known && ms <= 0)
         return at;
-    event_clock_advance(&meter->clock, (double)ms * 1e6);
-    batch_give_event(meter, meter->last.context, meter->last.event);
-    meter->last = (struct spare){batch->context, end};
+    event_clock_advance(&ends->clock, (double)ms * 1e6);
+    batch_give_event(meter, ends->last.context, ends->last.event);
+    ends->last = (struct spare){batch->context, end};
     batch->end = NULL;
     return at;
 }
 
 /*
- * The program took much longer to launch than the work should take. So the GPU has waited in
- * between, and nobody knows how long.
+ * How long one launch takes: what is left of its time without that of others that ended meanwhile,
+ * and at least its share. So streams that get on at once are not taken for as many times as long.
  */
-static bool is_sparse(const struct batch *batch)
+static void learn(struct meter *meter, const struct batch *batch, const struct measure *measure)
 {
-    return batch->closed_ns - batch->opened_ns > 2 * batch->sum_ns + SPARSE_NS;
+    struct ends *ends = &meter->ends[batch->class];
+    uint64_t others = ends->shares_ns - batch->shares_ns;
+    uint64_t rest = measure->own_ns > others ? measure->own_ns - others : 0;
+
+    ends->shares_ns += measure->share_ns;
+    if (governor_member_passes(meter->gpu->member, batch->class) != batch->passes || batch->mixed ||
+        batch->behind_ns || measure->is_guess || !batch->launches)
+        return;
+    costs_learn(&meter->costs, batch->key,
+                (rest > measure->share_ns ? rest : measure->share_ns) / batch->launches);
 }
 
 void batch_retire(struct meter *meter, struct batch *batch, CUevent end)
 {
-    uint64_t now = batch_now(), end_at = 0;
-    uint64_t ns = end ? measure(meter, batch, end, now) : batch->sum_ns;
-    bool sparse = is_sparse(batch);
-    bool passed = governor_member_passes(meter->gpu->member, batch->class) != batch->passes;
+    uint64_t now = batch_now(), end_at;
+    struct measure measured = {0};
 
-    if (sparse)
-        ns = least(ns, 2 * batch->sum_ns);
-
+    if (end)
+        measured = measure(meter, batch, end, now);
     pthread_mutex_lock(&meter->lock);
     batch_unlink(&meter->ended, batch);
-    if (end && !sparse && !passed && !batch->mixed && !batch->behind_ns && batch->launches)
-        costs_learn(&meter->costs, batch->key, ns / batch->launches);
-    pthread_mutex_unlock(&meter->lock);
     if (end)
+        learn(meter, batch, &measured);
+    pthread_mutex_unlock(&meter->lock);
+    if (end) {
         end_at = remember_end(meter, batch, end, now);
-    /* Nobody knows when in all that time it ran. */
-    if (sparse || !end)
-        work_end(meter->gpu, batch->class, batch->debit, ns);
-    else
-        work_ran(meter->gpu, batch->class, batch->debit, end_at - ns, end_at);
-    meter->seen_ns = now;
+        work_ran(meter->gpu, batch->class, batch->debit, end_at - measured.ns, end_at);
+    } else {
+        work_end(meter->gpu, batch->class, batch->debit, batch->sum_ns);
+    }
     batch_discard(meter, batch);
 }

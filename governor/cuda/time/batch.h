@@ -30,6 +30,7 @@
  * @behind_ns: how long others' work was before it then
  * @passes: of the member then, see governor_member_passes()
  * @sum_ns, @launches: so far, by the estimates
+ * @shares_ns: of the class's ends when it was opened
  * @key: of its launches; @mixed: they have several
  * @begin: before the first launch; NULL: the driver refused
  * @end: after the last launch; NULL: it is open, or the driver refused
@@ -54,6 +55,7 @@ struct batch {
     uint64_t behind_ns;
     uint32_t passes;
     uint64_t sum_ns;
+    uint64_t shares_ns;
     unsigned int launches;
     uint64_t key;
     bool mixed;
@@ -73,12 +75,25 @@ struct spare {
 };
 
 /**
+ * struct ends - what was seen of a class of work; under @looks, but for @shares_ns
+ * @last: the latest end, from which the next one's time counts
+ * @seen_ns: when it was seen, by the host's clock
+ * @clock: of its context
+ * @shares_ns: by how much each end came after the one before, or after its own begin if that was
+ *             later; in all. Under @lock
+ */
+struct ends {
+    struct spare last;
+    uint64_t seen_ns;
+    struct event_clock clock;
+    uint64_t shares_ns;
+};
+
+/**
  * struct meter - of a GPU's time
  * @looks: held by whoever looks at events of a context that may end meanwhile. A launch waits for
  *         it never, because the driver may make such a look wait for another launch.
- * @last: the latest end that was seen, from which the next one's time counts; under @looks
- * @seen_ns: when it was seen, by the host's clock; under @looks
- * @clock: of its context; under @looks
+ * @ends: of each class
  *
  * @lock: over what follows. Never held in a call of the driver's: one that records an event waits
  *        while the stream's queue is full, possibly for a launch of another thread.
@@ -88,9 +103,7 @@ struct spare {
 struct meter {
     struct gpu *gpu;
     pthread_mutex_t looks;
-    struct spare last;
-    uint64_t seen_ns;
-    struct event_clock clock;
+    struct ends ends[GOVERNOR_CLASSES];
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -153,6 +166,12 @@ void batch_close(struct meter *meter, struct batch *batch);
 void batch_close_unseen(struct meter *meter, struct batch *batch);
 /* Its end was seen, or there is no event of it: measures, charges, learns and frees it. */
 void batch_retire(struct meter *meter, struct batch *batch, CUevent end);
+
+static inline bool batch_same_stream(const struct batch *a, const struct batch *b)
+{
+    return a->context == b->context && a->stream == b->stream && a->per_thread == b->per_thread &&
+           a->thread == b->thread;
+}
 
 /* These need the lock. */
 

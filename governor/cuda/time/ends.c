@@ -148,10 +148,11 @@ static void forget_events(struct meter *meter, CUcontext context)
         if (meter->spares[i].context != context)
             meter->spares[kept++] = meter->spares[i];
     meter->spare_count = kept;
-    if (meter->last.context == context)
-        meter->last = (struct spare){0};
-    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++)
+    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++) {
+        if (meter->ends[i].last.context == context)
+            meter->ends[i].last = (struct spare){0};
         backlog_forget(&meter->backlogs[i], context);
+    }
 }
 
 static struct meter *meter_if_any(struct gpu *gpu, CUcontext context)
@@ -197,10 +198,11 @@ static void rename_context(struct meter *meter, CUcontext from, CUcontext to)
     for (unsigned int i = 0; i < meter->spare_count; i++)
         if (meter->spares[i].context == from)
             meter->spares[i].context = to;
-    if (meter->last.context == from)
-        meter->last.context = to;
-    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++)
+    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++) {
+        if (meter->ends[i].last.context == from)
+            meter->ends[i].last.context = to;
         backlog_rename(&meter->backlogs[i], from, to);
+    }
     pthread_mutex_unlock(&meter->lock);
     pthread_mutex_unlock(&meter->looks);
 }

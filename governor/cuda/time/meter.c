@@ -167,6 +167,7 @@ static bool open_batch(struct meter *meter, struct launch *launch, struct batch 
     is_open = !other && reaper_start(meter);
     if (is_open) {
         batch->id = ++meter->batches;
+        batch->shares_ns = meter->ends[batch->class].shares_ns;
         batch->next = meter->open;
         meter->open = batch;
         pthread_cond_signal(&meter->work);

@@ -68,7 +68,8 @@ static void note_begun(struct meter *meter, struct batch *batch)
 /* The oldest batch, whose end was not seen yet. */
 static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now)
 {
-    uint64_t since = batch->opened_ns > meter->seen_ns ? batch->opened_ns : meter->seen_ns;
+    uint64_t seen_ns = meter->ends[batch->class].seen_ns;
+    uint64_t since = batch->opened_ns > seen_ns ? batch->opened_ns : seen_ns;
     uint64_t waited = now > since ? now - since : 0;
 
     if (batch->begun || !batch->begin)
@@ -96,11 +97,7 @@ static bool is_awaited(const struct seen *seen)
 /* Its end comes after that of @other, which is awaited; NULL: of none. */
 static bool is_behind(const struct seen *seen, const struct batch *other)
 {
-    const struct batch *batch = seen->batch;
-
-    return seen->end && other && batch->context == other->context &&
-           batch->stream == other->stream && batch->per_thread == other->per_thread &&
-           batch->thread == other->thread;
+    return seen->end && other && batch_same_stream(seen->batch, other);
 }
 
 /* How long until it may have ended, if that is less than @soon. */

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A slice is charged what the card did for it, however it launches: with streams that overlap, with
+ * pauses, with waits inside of what it launches, and with kernels that take longer than they did.
+ * The slice has a hard cap that it does not reach, so it is always measured.
+ */
+#include "fake.h"
+#include "kit.h"
+
+#include <sys/mman.h>
+
+#define MS 1000000u
+
+static const CUstream one = (CUstream)(uintptr_t)0x110, two = (CUstream)(uintptr_t)0x220;
+
+static void set_varying(uint64_t ns)
+{
+    uint64_t *varying_ns = kit_driver("fake_varying_ns");
+
+    *varying_ns = ns;
+}
+
+static gint64 charged(void)
+{
+    return live_status(&kit_live, "a", "gpu_ns");
+}
+
+/* What is added to the charge by @program, which ends when the card has done its work. */
+static gint64 charge_of(void (*program)(void))
+{
+    gint64 before, last;
+
+    g_usleep(20000);
+    before = last = charged();
+    program();
+    /* Whatever is not seen at once is charged soon. */
+    for (unsigned int still = 0; still < 3; still++) {
+        g_usleep(20000);
+        if (charged() != last)
+            still = 0;
+        last = charged();
+    }
+    g_test_message("charged %.2f ms", (double)(last - before) / MS);
+    return last - before;
+}
+
+/* From then on the kernel is known as a short one. */
+static void learn_short(void)
+{
+    set_varying(10000);
+    for (unsigned int i = 0; i < 20; i++) {
+        kit_launch(FAKE_VARIES, NULL);
+        ok(cuStreamSynchronize(NULL));
+    }
+}
+
+#define GRAPHS 3
+
+static CUgraphExec graph;
+
+/* One graph of ten kernels of 10 ms each. */
+static void make_graph(void)
+{
+    CUgraph captured = NULL;
+
+    ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    for (unsigned int i = 0; i < 10; i++)
+        kit_launch(kit_kernel(10 * MS), one);
+    ok(cuStreamEndCapture(one, &captured));
+    ok(cuGraphInstantiateWithFlags(&graph, captured, 0));
+}
+
+/* Ends of another stream come all the time while a graph runs. */
+static void beside_graphs(void (*launch)(void))
+{
+    for (unsigned int i = 0; i < GRAPHS; i++) {
+        ok(cuGraphLaunch(graph, one));
+        while (cuStreamQuery(one) == CUDA_ERROR_NOT_READY) {
+            launch();
+            ok(cuStreamSynchronize(two));
+            g_usleep(500);
+        }
+    }
+}
+
+static void launch_kernel(void)
+{
+    kit_launch(kit_kernel(20000), two);
+}
+
+static void launch_copy(void)
+{
+    ok(cuMemcpyHtoDAsync_v2(0, NULL, 2 * MIB, two));
+}
+
+static void kernels_beside(void)
+{
+    beside_graphs(launch_kernel);
+}
+
+static void copies_beside(void)
+{
+    beside_graphs(launch_copy);
+}
+
+/* The card worked for 100 ms for each graph, and a little longer where others overlapped. */
+static void overlap(void)
+{
+    kit_enter_measured("a");
+    make_graph();
+    g_assert_cmpint(charge_of(kernels_beside), >, GRAPHS * 95 * (gint64)MS);
+    g_assert_cmpint(charge_of(copies_beside), >, GRAPHS * 95 * (gint64)MS);
+}
+
+/* A stream of the same process is charged once for the time that both have. */
+static void two_streams(void)
+{
+    kit_launch(kit_kernel(13 * MS), one);
+    kit_launch(kit_kernel(13 * MS), two);
+    ok(cuStreamSynchronize(one));
+    ok(cuStreamSynchronize(two));
+}
+
+static void once(void)
+{
+    gint64 charge;
+
+    kit_enter_measured("a");
+    charge = charge_of(two_streams);
+    g_assert_cmpint(charge, >, 19 * (gint64)MS);
+    g_assert_cmpint(charge, <, 28 * (gint64)MS);
+}
+
+#define ROUNDS 10
+
+/* The program works for a while between a launch and the wait for it. */
+static void with_pauses(void)
+{
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        kit_launch(FAKE_VARIES, NULL);
+        g_usleep(400);
+        ok(cuStreamSynchronize(NULL));
+    }
+}
+
+/* 10 kernels of 5 ms that were known as kernels of 10 us. */
+static void sparse(void)
+{
+    gint64 charge;
+
+    kit_enter_measured("a");
+    learn_short();
+    set_varying(5 * MS);
+    charge = charge_of(with_pauses);
+    g_assert_cmpint(charge, >, 40 * (gint64)MS);
+    g_assert_cmpint(charge, <, 60 * (gint64)MS);
+}
+
+/* The program's own time is not the card's, however it is spread. */
+static void pauses(void)
+{
+    for (unsigned int i = 0; i < 4 * ROUNDS; i++) {
+        kit_launch(FAKE_VARIES, NULL);
+        g_usleep(1500);
+        kit_launch(FAKE_VARIES, NULL);
+        ok(cuStreamSynchronize(NULL));
+    }
+}
+
+static void sparse_is_not_more(void)
+{
+    kit_enter_measured("a");
+    learn_short();
+    g_assert_cmpint(charge_of(pauses), <, 10 * (gint64)MS);
+}
+
+/* The program makes no call until the kernel has said by a flag that it has ended. */
+static void silently(void)
+{
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        kit_launch(FAKE_VARIES, NULL);
+        g_usleep(15000);
+    }
+}
+
+static void stale(void)
+{
+    gint64 charge;
+
+    kit_enter_measured("a");
+    learn_short();
+    set_varying(5 * MS);
+    charge = charge_of(silently);
+    g_assert_cmpint(charge, >, 35 * (gint64)MS);
+    g_assert_cmpint(charge, <, 75 * (gint64)MS);
+}
+
+static _Atomic uint32_t word;
+
+/* As another process would do, or a network card. */
+static void *write_later(void *data)
+{
+    g_usleep(20000);
+    word = GPOINTER_TO_UINT(data);
+    return NULL;
+}
+
+/* Two short kernels with a wait of 20 ms between them, in one stream. */
+static void wait_inside(void)
+{
+    for (unsigned int i = 1; i <= ROUNDS; i++) {
+        GThread *writer = g_thread_new("writer", write_later, GUINT_TO_POINTER(i));
+
+        kit_launch(FAKE_VARIES, one);
+        ok(cuStreamWaitValue32_v2(one, (uintptr_t)&word, i, 0));
+        kit_launch(FAKE_VARIES, one);
+        ok(cuStreamSynchronize(one));
+        g_thread_join(writer);
+    }
+}
+
+/* 20 kernels of 10 us. */
+static void waits(void)
+{
+    kit_enter_measured("a");
+    learn_short();
+    g_assert_cmpint(charge_of(wait_inside), <, 20 * (gint64)MS);
+    /* Nor is the kernel taken for a long one from then on. */
+    g_assert_cmpint(charge_of(with_pauses), <, 10 * (gint64)MS);
+}
+
+static uint64_t waiting_ms(void)
+{
+    uint64_t (*waiting_ns)(unsigned int) = NULL;
+
+    *(void **)&waiting_ns = kit_driver("fake_waiting_ns");
+    return waiting_ns(0) / MS;
+}
+
+/*
+ * While one stream waits for long, the others do not queue more than before: a lease of some ms,
+ * not all that the thread can launch meanwhile.
+ */
+static void stuck(void)
+{
+    uint64_t most = 0, waits_there;
+
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < 5; i++) {
+        kit_launch(kit_kernel(10 * MS), two);
+        ok(cuStreamSynchronize(two));
+    }
+    ok(cuStreamWaitValue32_v2(one, (uintptr_t)&word, 1, 0));
+    kit_launch(kit_kernel(MS), one);
+    g_usleep(60000);
+    waits_there = waiting_ms();
+    for (unsigned int i = 0; i < 40; i++) {
+        kit_launch(kit_kernel(10 * MS), two);
+        most = MAX(most, waiting_ms() - waits_there);
+    }
+    word = 1;
+    ok(cuCtxSynchronize());
+    g_test_message("%u ms queued", (unsigned int)most);
+    g_assert_cmpuint(most, <, 60);
+}
+
+static void run(const void *program)
+{
+    kit_open_two("[slice]\ncap=99\nhard=true\n", "[slice]\n");
+    kit_run(program);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/charge/overlap", overlap, run);
+    g_test_add_data_func("/charge/once", once, run);
+    g_test_add_data_func("/charge/sparse", sparse, run);
+    g_test_add_data_func("/charge/sparse-is-not-more", sparse_is_not_more, run);
+    g_test_add_data_func("/charge/stale", stale, run);
+    g_test_add_data_func("/charge/waits", waits, run);
+    g_test_add_data_func("/charge/stuck", stuck, run);
+    return g_test_run();
+}
