@@ -34,7 +34,7 @@ $(CUDA_OUT)/gen-stubs: $(CUDA_SRC)/gen-stubs.c
 $(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def $(CUDA_NAMES)
 	@mkdir -p $(@D)
 	$< $(filter %.def,$^) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
-		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --moves $(@D)/moves.inc \
+		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --moves $(@D)/moves.inc --closes $(@D)/closes.inc \
 		--calls $(@D)/calls.inc
 	@touch $@
 

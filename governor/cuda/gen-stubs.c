@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER]
- * [--names|--stubs|--header|--entries|--prototypes|--moves|--calls FILE]...
+ * [--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls FILE]...
  *
  * Reads and checks a table in the form of entry_points.def, and writes, when the door is built:
  *   stubs       assembly: a jump for each name that passes, the slots, and what fills a slot
@@ -9,6 +9,7 @@
  *   entries     C: the table itself
  *   prototypes  C: types of all functions that have a signature, for tests
  *   moves       C: a line for each function that time/move.c makes
+ *   closes      C: the same for time/sync.c
  *   calls       C: a line for each entry with its arguments, for tests
  * Each --names FILE has names, one a line, first word; one that the table lacks is an error.
  */
@@ -213,12 +214,12 @@ static bool is_kind(const struct entry *entry, const char *kind)
 /* Its function is one of ours. */
 static bool is_wrapped(const struct entry *entry)
 {
-    return is_kind(entry, "wrap") || is_kind(entry, "move");
+    return is_kind(entry, "wrap") || is_kind(entry, "move") || is_kind(entry, "close");
 }
 
 static void check_kind(const struct entry *entry)
 {
-    static const char *const kinds[] = {"wrap", "move", "pass", "used", "leave", NULL};
+    static const char *const kinds[] = {"wrap", "move", "close", "pass", "used", "leave", NULL};
     unsigned int i = 0;
 
     while (kinds[i] && !is_kind(entry, kinds[i]))
@@ -511,6 +512,18 @@ static bool is_linear(const struct entry *entry)
     return entry->count == 3 && find(entry, "ByteCount") && !strcmp(mover_of(entry), "MOVE_HOST");
 }
 
+static bool is_of_own_default(const struct entry *entry)
+{
+    return ends_with(entry->name, "_ptds") || ends_with(entry->name, "_ptsz");
+}
+
+static void write_arguments(FILE *file, const struct entry *entry)
+{
+    for (unsigned int i = 0; i < entry->count; i++)
+        fprintf(file, ", %s", entry->arguments[i].name);
+    fputs(")\n", file);
+}
+
 /*
  * MOVE(NAME, OWN_DEFAULT, IS_ASYNC, STREAM, MOVER, BYTES, (PARAMETERS), ARGUMENTS)
  * LINEAR(NAME, OWN_DEFAULT, (PARAMETERS), TO, FROM, BYTES)
@@ -522,7 +535,7 @@ static void write_moves(const char *path)
     fputs("/* Made by gen-stubs. */\n", file);
     for (unsigned int i = 0; i < entries_count; i++) {
         const struct entry *entry = &entries[i];
-        bool own = ends_with(entry->name, "_ptds") || ends_with(entry->name, "_ptsz");
+        bool own = is_of_own_default(entry);
 
         if (!is_kind(entry, "move"))
             continue;
@@ -536,9 +549,27 @@ static void write_moves(const char *path)
         }
         write_prototype(file, entry);
         fputs(")", file);
-        for (unsigned int a = 0; a < entry->count; a++)
-            fprintf(file, ", %s", entry->arguments[a].name);
-        fputs(")\n", file);
+        write_arguments(file, entry);
+    }
+    fclose(file);
+}
+
+/* CLOSES|LEAVES(NAME, OWN_DEFAULT, STREAM, (PARAMETERS), ARGUMENTS); LEAVES: of a capture. */
+static void write_closes(const char *path)
+{
+    FILE *file = open_file(path, "w");
+
+    fputs("/* Made by gen-stubs. */\n", file);
+    for (unsigned int i = 0; i < entries_count; i++) {
+        const struct entry *entry = &entries[i];
+
+        if (!is_kind(entry, "close"))
+            continue;
+        fprintf(file, "%s(%s, %s, %s, (", strcmp(entry->class, "CAPTURE") ? "CLOSES" : "LEAVES",
+                entry->name, is_of_own_default(entry) ? "true" : "false", stream_of(entry));
+        write_prototype(file, entry);
+        fputs(")", file);
+        write_arguments(file, entry);
     }
     fclose(file);
 }
@@ -572,7 +603,7 @@ int main(int argc, char **argv)
 
     if (argc < 3)
         fail("usage: gen-stubs TABLE TYPES [--result TYPE] "
-             "[--names|--stubs|--header|--entries|--prototypes|--moves|--calls FILE]...");
+             "[--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls FILE]...");
     read_table(argv[2], "T(", parse_type);
     read_table(argv[1], "E(", parse_entry);
     for (int i = 3; i + 1 < argc; i += 2) {
@@ -592,6 +623,8 @@ int main(int argc, char **argv)
             write_prototypes(argv[i + 1], result);
         else if (!strcmp(argv[i], "--moves"))
             write_moves(argv[i + 1]);
+        else if (!strcmp(argv[i], "--closes"))
+            write_closes(argv[i + 1]);
         else if (!strcmp(argv[i], "--calls"))
             write_calls(argv[i + 1]);
         else

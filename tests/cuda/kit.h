@@ -33,12 +33,6 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
                                             unsigned long long flags);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, unsigned int value,
-                                unsigned int flags);
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr at, unsigned int value,
-                                 unsigned int flags);
-CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,

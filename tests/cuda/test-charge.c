@@ -171,7 +171,7 @@ static void sparse_is_not_more(void)
 {
     kit_enter_measured("a");
     learn_short();
-    g_assert_cmpint(charge_of(pauses), <, 10 * (gint64)MS);
+    g_assert_cmpint(charge_of(pauses), <, 6 * (gint64)MS);
 }
 
 /* The program makes no call until the kernel has said by a flag that it has ended. */
@@ -226,7 +226,7 @@ static void waits(void)
     learn_short();
     g_assert_cmpint(charge_of(wait_inside), <, 20 * (gint64)MS);
     /* Nor is the kernel taken for a long one from then on. */
-    g_assert_cmpint(charge_of(with_pauses), <, 10 * (gint64)MS);
+    g_assert_cmpint(charge_of(with_pauses), <, 2 * (gint64)MS);
 }
 
 static uint64_t waiting_ms(void)

@@ -15,7 +15,6 @@ static const CUstream one = (CUstream)(uintptr_t)0x110, two = (CUstream)(uintptr
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end);
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventQuery(CUevent event);
-CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 

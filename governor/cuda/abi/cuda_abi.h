@@ -16,6 +16,7 @@ typedef unsigned long long CUdeviceptr;
 typedef unsigned int CUdeviceptr_v1;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef uint64_t cuuint64_t;
+typedef uint32_t cuuint32_t;
 
 typedef struct CUctx_st *CUcontext;
 typedef struct CUgreenCtx_st *CUgreenCtx;
@@ -39,6 +40,13 @@ typedef struct CUjit_option_st CUjit_option;
 typedef struct CUlibraryOption_st CUlibraryOption;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
+typedef struct CUextSemaphore_st *CUexternalSemaphore;
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
+typedef union CUstreamBatchMemOpParams_union CUstreamBatchMemOpParams;
+typedef struct CUgraphEdgeData_st CUgraphEdgeData;
+typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
+typedef void (*CUhostFn)(void *data);
 
 typedef enum CUresult_enum {
     CUDA_SUCCESS = 0,
@@ -54,6 +62,8 @@ typedef enum CUresult_enum {
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
 } CUresult;
+
+typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 
 typedef enum CUlimit_enum {
     CU_LIMIT_STACK_SIZE = 0,

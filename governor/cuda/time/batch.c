@@ -119,11 +119,32 @@ static void close_with(struct meter *meter, struct batch *batch, CUevent end)
 }
 
 /*
+ * For how long the GPU may have waited for the program between begin and end. If the end was
+ * recorded while there was work, only before the last launch.
+ */
+static uint64_t gaps_of(const struct batch *batch)
+{
+    return (batch->was_busy ? batch->launched_ns : batch->closed_ns) - batch->opened_ns;
+}
+
+static bool is_sparse(const struct batch *batch, uint64_t gaps)
+{
+    return gaps > 2 * batch->sum_ns + SPARSE_NS;
+}
+
+static bool is_busy(const struct batch *batch)
+{
+    return (batch->per_thread ? DRIVER(cuStreamQuery_ptsz, batch->stream)
+                              : DRIVER(cuStreamQuery, batch->stream)) == CUDA_ERROR_NOT_READY;
+}
+
+/*
  * Another thread may launch on the same stream before this is recorded. Such a launch counts with
  * this batch, and the next batch counts from here: together they are charged what they took.
  */
 void batch_close(struct meter *meter, struct batch *batch)
 {
+    batch->was_busy = is_sparse(batch, gaps_of(batch)) && is_busy(batch);
     close_with(meter, batch, batch_record(meter, batch->made_in, batch->stream, batch->per_thread));
 }
 
@@ -204,33 +225,28 @@ static uint64_t ran_beside(struct meter *meter, const struct batch *batch, CUeve
 
 /*
  * The program took much longer to launch than the work should take. So the GPU has waited in
- * between, but for no longer than that.
+ * between, but for no longer than that. @is_guess: what is left is no more than an upper bound.
  */
-static bool is_sparse(const struct batch *batch)
+static uint64_t without_gaps(const struct batch *batch, uint64_t ns, uint64_t gaps, bool *is_guess)
 {
-    return batch->closed_ns - batch->opened_ns > 2 * batch->sum_ns + SPARSE_NS;
-}
+    uint64_t known = least(ns, 2 * batch->sum_ns), rest = ns > gaps ? ns - gaps : 0;
 
-/* @is_guess: that is no more than an upper bound. */
-static uint64_t without_gaps(const struct batch *batch, uint64_t ns, bool *is_guess)
-{
-    uint64_t gaps = batch->closed_ns - batch->opened_ns, known = least(ns, 2 * batch->sum_ns);
-    uint64_t rest = ns > gaps ? ns - gaps : 0;
-
-    *is_guess = is_sparse(batch) && rest <= known;
-    if (!is_sparse(batch))
+    *is_guess = is_sparse(batch, gaps) && rest <= known;
+    if (!is_sparse(batch, gaps))
         return ns;
     return rest > known ? rest : known;
 }
 
 /**
  * struct measure - of a batch that has ended
+ * @end_at: by the host's clock
  * @own_ns: from its begin to its end, but for what the program took to launch
  * @ns: what it is charged: for how long any work of the process ran since the last end
  * @share_ns: the part of @own_ns since the last end
  * @is_guess: nothing is to be learnt from it
  */
 struct measure {
+    uint64_t end_at;
     uint64_t own_ns;
     uint64_t ns;
     uint64_t share_ns;
@@ -238,53 +254,24 @@ struct measure {
 };
 
 /*
- * Time counts once, for the end that comes first: since the last end, as far back as work was
- * running, of this stream or of another. What others had submitted before is theirs, as far as the
- * host's clock can tell.
- */
-static struct measure measure(struct meter *meter, const struct batch *batch, CUevent end,
-                              uint64_t now)
-{
-    const struct ends *ends = &meter->ends[batch->class];
-    CUevent last = ends->last.context == batch->context ? ends->last.event : NULL;
-    uint64_t from = batch->opened_ns > ends->seen_ns ? batch->opened_ns : ends->seen_ns;
-    uint64_t others_end = batch->opened_ns + batch->behind_ns;
-    uint64_t after = now > others_end ? now - others_end : 0;
-    uint64_t own = between(batch->begin, end), since = between(last, end), beside;
-    bool is_guess;
-
-    if (own == UINT64_MAX)
-        own = now > from ? now - from : 0;
-    own = without_gaps(batch, own, &is_guess);
-    beside = ran_beside(meter, batch, end);
-    if (batch->behind_ns) {
-        after = after > batch->sum_ns ? after : batch->sum_ns;
-        own = least(own, after);
-        beside = least(beside, after);
-    }
-    return (struct measure){.own_ns = own,
-                            .ns = least(own > beside ? own : beside, since),
-                            .share_ns = least(own, since),
-                            .is_guess = is_guess};
-}
-
-/*
  * When @end was, by the host's clock. It is where the next one's time begins, unless a later one
- * was seen before.
+ * was seen before. @since: how long after the last one; UINT64_MAX: there is none.
  */
-static uint64_t remember_end(struct meter *meter, struct batch *batch, CUevent end, uint64_t now)
+static uint64_t see_end(struct meter *meter, struct batch *batch, CUevent end, uint64_t now,
+                        uint64_t *since)
 {
     struct ends *ends = &meter->ends[batch->class];
     bool is_known = ends->last.context == batch->context && ends->last.event;
     float ms = 0;
     uint64_t at;
 
-    ends->seen_ns = now;
     if (is_known && DRIVER(cuEventElapsedTime, &ms, ends->last.event, end) != CUDA_SUCCESS)
         is_known = false;
+    *since = !is_known ? UINT64_MAX : ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
     if (!is_known)
         event_clock_restart(&ends->clock);
     at = event_clock_see(&ends->clock, (double)ms * 1e6, now);
+    ends->seen_ns = now;
     if (is_known && ms <= 0)
         return at;
     event_clock_advance(&ends->clock, (double)ms * 1e6);
@@ -292,6 +279,34 @@ static uint64_t remember_end(struct meter *meter, struct batch *batch, CUevent e
     ends->last = (struct spare){batch->context, end};
     batch->end = NULL;
     return at;
+}
+
+/*
+ * Time counts once, for the end that comes first: since the last end, as far back as work was
+ * running, of this stream or of another. What others had submitted before is theirs, as far as the
+ * host's clock can tell.
+ */
+static struct measure measure(struct meter *meter, struct batch *batch, CUevent end, uint64_t now)
+{
+    uint64_t seen_ns = meter->ends[batch->class].seen_ns;
+    uint64_t from = batch->opened_ns > seen_ns ? batch->opened_ns : seen_ns;
+    uint64_t others_end = batch->opened_ns + batch->behind_ns;
+    uint64_t after = now > others_end ? now - others_end : 0;
+    uint64_t own = between(batch->begin, end), beside = ran_beside(meter, batch, end), since;
+    struct measure measured = {.end_at = see_end(meter, batch, end, now, &since)};
+
+    if (own == UINT64_MAX)
+        own = now > from ? now - from : 0;
+    own = without_gaps(batch, own, gaps_of(batch), &measured.is_guess);
+    if (batch->behind_ns) {
+        after = after > batch->sum_ns ? after : batch->sum_ns;
+        own = least(own, after);
+        beside = least(beside, after);
+    }
+    measured.own_ns = own;
+    measured.ns = least(own > beside ? own : beside, since);
+    measured.share_ns = least(own, since);
+    return measured;
 }
 
 /*
@@ -314,21 +329,19 @@ static void learn(struct meter *meter, const struct batch *batch, const struct m
 
 void batch_retire(struct meter *meter, struct batch *batch, CUevent end)
 {
-    uint64_t now = batch_now(), end_at;
     struct measure measured = {0};
 
     if (end)
-        measured = measure(meter, batch, end, now);
+        measured = measure(meter, batch, end, batch_now());
     pthread_mutex_lock(&meter->lock);
     batch_unlink(&meter->ended, batch);
     if (end)
         learn(meter, batch, &measured);
     pthread_mutex_unlock(&meter->lock);
-    if (end) {
-        end_at = remember_end(meter, batch, end, now);
-        work_ran(meter->gpu, batch->class, batch->debit, end_at - measured.ns, end_at);
-    } else {
+    if (end)
+        work_ran(meter->gpu, batch->class, batch->debit, measured.end_at - measured.ns,
+                 measured.end_at);
+    else
         work_end(meter->gpu, batch->class, batch->debit, batch->sum_ns);
-    }
     batch_discard(meter, batch);
 }

@@ -14,8 +14,14 @@
 #define BATCH_NS 500000u
 /* A batch that is not full after this time gets no more launches. */
 #define STALE_NS 2000000u
+/*
+ * If the program has launched nothing more for so long after a batch's work should be done, the
+ * batch ends; for up to so much longer, which nobody can foresee.
+ */
+#define QUIET_NS      100000u
+#define QUIET_MORE_NS 200000u
 /* Launches may take this long beyond twice their work's time. */
-#define SPARSE_NS 200000u
+#define SPARSE_NS 50000u
 /* A function that was not measured yet. */
 #define UNKNOWN_NS 100000u
 /* Events that are kept for later batches. */
@@ -26,7 +32,8 @@
  * @context: its stream's; batch_aside() while that may be ending
  * @made_in: the same, for good
  * @thread: whose own default stream it is; 0: any thread means the same stream
- * @opened_ns, @closed_ns: by the host's clock
+ * @opened_ns, @launched_ns, @closed_ns: by the host's clock: before its begin was recorded, after
+ * its last launch, before its end was recorded
  * @behind_ns: how long others' work was before it then
  * @passes: of the member then, see governor_member_passes()
  * @sum_ns, @launches: so far, by the estimates
@@ -34,6 +41,8 @@
  * @key: of its launches; @mixed: they have several
  * @begin: before the first launch; NULL: the driver refused
  * @end: after the last launch; NULL: it is open, or the driver refused
+ * @was_busy: the stream had work when the end was recorded; only known if the program took long to
+ * launch
  * @closing: a thread records its end, and is the one that frees it if it is @gone
  * @begun: the GPU was seen to have come to it
  * @unbegun: its debit waits for that
@@ -51,6 +60,7 @@ struct batch {
     bool per_thread;
     uint64_t thread;
     uint64_t opened_ns;
+    uint64_t launched_ns;
     uint64_t closed_ns;
     uint64_t behind_ns;
     uint32_t passes;
@@ -61,6 +71,7 @@ struct batch {
     bool mixed;
     CUevent begin;
     CUevent end;
+    bool was_busy;
     bool closing;
     bool gone;
     bool begun;

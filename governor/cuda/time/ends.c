@@ -17,10 +17,14 @@ static struct batch *find_to_close(struct meter *meter, const struct launch *of,
     return batch;
 }
 
-/* It has the end that this thread records; or none, if the stream is another thread's. */
+/*
+ * It has the end that this thread records; or none, if the stream is another thread's, or captures:
+ * then an event of ours would be a part of the graph.
+ */
 static void close_one(struct meter *meter, struct batch *batch)
 {
-    if (!batch->thread || batch->thread == meter_thread_of(batch->stream, batch->per_thread))
+    if ((!batch->thread || batch->thread == meter_thread_of(batch->stream, batch->per_thread)) &&
+        !meter_is_capturing(batch->stream, batch->per_thread))
         batch_close(meter, batch);
     else
         batch_close_unseen(meter, batch);
@@ -71,6 +75,35 @@ void meter_close(CUstream stream, bool per_thread)
 
     if (meter)
         close_batches(meter, &of, context);
+}
+
+static bool is_closing(const struct meter *meter, const struct launch *of, CUcontext context)
+{
+    const struct batch key = {.context = context,
+                              .stream = of->stream,
+                              .per_thread = of->per_thread,
+                              .thread = meter_thread_of(of->stream, of->per_thread)};
+
+    for (const struct batch *batch = meter->ended; batch; batch = batch->next)
+        if (batch->closing && batch_same_stream(batch, &key))
+            return true;
+    return false;
+}
+
+void meter_leave(CUstream stream, bool per_thread)
+{
+    struct launch of = {.stream = stream, .per_thread = per_thread};
+    struct gpu *gpu = gpu_current();
+    struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
+    CUcontext context;
+
+    meter_close(stream, per_thread);
+    if (!meter || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
+        return;
+    pthread_mutex_lock(&meter->lock);
+    while (is_closing(meter, &of, context))
+        pthread_cond_wait(&meter->work, &meter->lock);
+    pthread_mutex_unlock(&meter->lock);
 }
 
 void meter_close_all(CUcontext context)

@@ -304,6 +304,7 @@ static bool add(struct batch *batch, const struct launch *launch)
     batch->mixed |= batch->launches && batch->key != launch->key;
     batch->key = launch->key;
     batch->launches++;
+    batch->launched_ns = batch_now();
     batch->sum_ns += estimate_of(launch);
     return !launch->ns || batch->sum_ns >= BATCH_NS;
 }

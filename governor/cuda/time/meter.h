@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU time. While the arbiter measures the slice, launches are gathered into batches of one stream.
- * A batch waits for its turn before its first launch, and ends by one event after its last. No
- * batch is open for a launch that does not come: what is left over is charged by the estimates.
+ * A batch waits for its turn before its first launch, and ends by one event after its last. If
+ * nothing more is launched, the thread that sees ends records that event.
  *
  * While the slice is not measured, a launch is counted, and backlog.c sees to it that the GPU does
  * not get far behind.
@@ -57,6 +57,8 @@ bool meter_join(struct gpu *gpu, struct launch *launch);
  */
 void meter_close(CUstream stream, bool per_thread);
 void meter_close_all(CUcontext context);
+/* The same, and no call of ours uses the stream before it is launched there again. */
+void meter_leave(CUstream stream, bool per_thread);
 
 /* Before the stream ends: no call of ours uses it any more. */
 void meter_stream_ends(CUstream stream);

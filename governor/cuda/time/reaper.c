@@ -141,47 +141,82 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
         }
     } while (count == SEEN_MOST);
     DRIVER(cuCtxSetCurrent, NULL);
-    return limited(soon);
+    return soon;
 }
 
-static struct batch *take_stale(struct meter *meter, uint64_t now)
+/*
+ * When the program must have launched more, if it means to fill the batch: nobody can foresee it,
+ * or kernels could always end before. A thread's own stream waits for that thread for longer.
+ */
+static uint64_t quiet_at(const struct batch *batch)
 {
-    struct batch *batch, *next, *taken = NULL;
+    uint64_t more = (batch->launched_ns * 0x9e3779b97f4a7c15ull >> 32) % QUIET_MORE_NS;
+
+    if (batch->thread)
+        return batch->opened_ns + STALE_NS + batch->sum_ns;
+    return batch->launched_ns + batch->sum_ns + QUIET_NS + more;
+}
+
+/* Nothing of its stream is awaited. So the stream's queue is not full, and takes an event at once.
+ */
+static bool is_next(const struct meter *meter, const struct batch *batch)
+{
+    for (const struct batch *other = meter->ended; other; other = other->next)
+        if (batch_same_stream(other, batch))
+            return false;
+    return true;
+}
+
+/* @soon: is made less if another one is due before. */
+static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soon)
+{
+    struct batch *batch, *taken = NULL;
 
     pthread_mutex_lock(&meter->lock);
-    for (batch = meter->open; batch; batch = next) {
-        next = batch->next;
-        if (!batch->launches || now <= batch->opened_ns + STALE_NS + batch->sum_ns)
+    for (batch = meter->open; batch && !taken; batch = batch->next) {
+        uint64_t at = quiet_at(batch);
+
+        if (!batch->launches || batch->context == batch_aside(meter) || !is_next(meter, batch))
             continue;
-        batch_unlink(&meter->open, batch);
-        batch->next = taken;
-        taken = batch;
+        if (now >= at)
+            taken = batch;
+        else
+            *soon = at - now < *soon ? at - now : *soon;
     }
+    if (taken)
+        batch_take_out(meter, taken);
     pthread_mutex_unlock(&meter->lock);
     return taken;
 }
 
-/* They are charged by the estimates: their streams may have ended. */
-static void look_at_open(struct meter *meter, uint64_t now)
+/*
+ * A stream that ends, or captures, is left first (meter.h), so these have not. Only a thread can
+ * record an event on its own stream: what is left over there is charged by the estimates.
+ */
+static uint64_t look_at_open(struct meter *meter, uint64_t now)
 {
-    struct batch *batch, *next;
+    uint64_t soon = LATE_NS;
+    struct batch *batch;
 
-    for (batch = take_stale(meter, now); batch; batch = next) {
-        next = batch->next;
-        work_end(meter->gpu, batch->class, batch->debit, batch->sum_ns);
-        batch_discard(meter, batch);
+    while ((batch = take_quiet(meter, now, &soon))) {
+        DRIVER(cuCtxSetCurrent, batch->context);
+        if (batch->thread)
+            batch_close_unseen(meter, batch);
+        else
+            batch_close(meter, batch);
     }
+    return soon;
 }
 
 static uint64_t look(struct meter *meter)
 {
-    uint64_t now = batch_now(), soon;
+    uint64_t now = batch_now(), soon, next;
 
     pthread_mutex_lock(&meter->looks);
-    look_at_open(meter, now);
-    soon = look_at_ended(meter, now);
+    soon = look_at_open(meter, now);
+    next = look_at_ended(meter, now);
     pthread_mutex_unlock(&meter->looks);
-    return soon;
+    return limited(next < soon ? next : soon);
 }
 
 static void sleep_for(struct meter *meter, uint64_t ns)

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where a program waits for a stream, or marks how far it is, its batch ends: what comes later is
- * not the GPU's time but the program's. And a stream that ends takes no more events.
+ * Where a program waits for a stream, or marks how far it is, or makes it wait for something, its
+ * batch ends: what comes later is not the GPU's time but the program's, or that of what the stream
+ * waits for. And a stream that ends, or begins to capture, takes no more events. The table says
+ * which functions those are.
  */
 #include "meter.h"
 #include "real.h"
 
-#define CLOSES(name, close, parameters, ...)                                                       \
+#define ENDS(name, end, parameters, ...)                                                           \
     CUresult name parameters                                                                       \
     {                                                                                              \
         if (!real_depth)                                                                           \
-            close;                                                                                 \
+            end;                                                                                   \
         return DRIVER(name, __VA_ARGS__);                                                          \
     }
+#define CLOSES(name, own_default, stream, parameters, ...)                                         \
+    ENDS(name, meter_close(stream, own_default), parameters, __VA_ARGS__)
+#define LEAVES(name, own_default, stream, parameters, ...)                                         \
+    ENDS(name, meter_leave(stream, own_default), parameters, __VA_ARGS__)
+#include "closes.inc"
 
-CLOSES(cuStreamSynchronize, meter_close(hStream, false), (CUstream hStream), hStream)
-CLOSES(cuStreamSynchronize_ptsz, meter_close(hStream, true), (CUstream hStream), hStream)
-CLOSES(cuStreamQuery, meter_close(hStream, false), (CUstream hStream), hStream)
-CLOSES(cuStreamQuery_ptsz, meter_close(hStream, true), (CUstream hStream), hStream)
-CLOSES(cuEventRecord, meter_close(hStream, false), (CUevent hEvent, CUstream hStream), hEvent,
-       hStream)
-CLOSES(cuEventRecord_ptsz, meter_close(hStream, true), (CUevent hEvent, CUstream hStream), hEvent,
-       hStream)
-CLOSES(cuEventRecordWithFlags, meter_close(hStream, false),
-       (CUevent hEvent, CUstream hStream, unsigned int flags), hEvent, hStream, flags)
-CLOSES(cuEventRecordWithFlags_ptsz, meter_close(hStream, true),
-       (CUevent hEvent, CUstream hStream, unsigned int flags), hEvent, hStream, flags)
-CLOSES(cuCtxSynchronize_v2, meter_close_all(ctx), (CUcontext ctx), ctx)
-CLOSES(cuStreamDestroy, meter_stream_ends(hStream), (CUstream hStream), hStream)
-CLOSES(cuStreamDestroy_v2, meter_stream_ends(hStream), (CUstream hStream), hStream)
+ENDS(cuCtxSynchronize_v2, meter_close_all(ctx), (CUcontext ctx), ctx)
+ENDS(cuStreamDestroy, meter_stream_ends(hStream), (CUstream hStream), hStream)
+ENDS(cuStreamDestroy_v2, meter_stream_ends(hStream), (CUstream hStream), hStream)
 
 CUresult cuCtxSynchronize(void)
 {
