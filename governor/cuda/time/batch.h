@@ -22,6 +22,8 @@
 #define QUIET_MORE_NS 200000u
 /* Launches may take this long beyond twice their work's time. */
 #define SPARSE_NS 50000u
+/* So much work may wait behind what is stuck, without a turn of its own. */
+#define DEFERRED_MOST_NS 32000000u
 /* A function that was not measured yet. */
 #define UNKNOWN_NS 100000u
 /* Events that are kept for later batches. */
@@ -149,20 +151,10 @@ static inline CUcontext batch_aside(const struct meter *meter)
 struct meter *meter_of(struct gpu *gpu);
 
 /*
- * Our own calls of the driver would end a capture of another thread that forbids such calls, unless
- * this thread says that it knows what it does.
- */
-void meter_relax(CUstreamCaptureMode *mode);
-void meter_unrelax(CUstreamCaptureMode *mode);
-
-/*
  * A number of the calling thread, if the stream is its own default one: another thread means
  * another stream by the same handle, and can record nothing there. Else 0.
  */
 uint64_t meter_thread_of(CUstream stream, bool per_thread);
-
-/* Also true if that cannot be told. */
-bool meter_is_capturing(CUstream stream, bool per_thread);
 
 /* These call the driver: without the lock, and with the calling thread's capture mode relaxed. */
 

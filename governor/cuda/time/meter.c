@@ -91,25 +91,36 @@ static struct batch *find_fitting(struct meter *meter, const struct launch *laun
     return NULL;
 }
 
-/* Work that cannot begin must not hold up what comes after: that may be what it waits for. */
-static bool is_stuck(const struct meter *meter)
+static bool is_of(const struct batch *batch, const struct launch *launch, CUcontext context)
 {
-    for (const struct batch *batch = meter->ended; batch; batch = batch->next)
-        if (batch->stuck)
-            return true;
-    return false;
+    return batch->context == context && batch->stream == launch->stream &&
+           batch->per_thread == launch->per_thread &&
+           batch->thread == meter_thread_of(launch->stream, launch->per_thread);
+}
+
+/*
+ * The stream of the launch cannot go on. What is launched there does not wait for room on the GPU:
+ * it is behind what is stuck. But that is not without a bound, and other streams' work is measured
+ * as ever.
+ */
+static bool is_stuck(const struct meter *meter, const struct launch *launch, CUcontext context)
+{
+    uint64_t deferred_ns = 0;
+    bool stuck = false;
+
+    for (const struct batch *batch = meter->ended; batch; batch = batch->next) {
+        deferred_ns += batch->unbegun ? batch->sum_ns : 0;
+        stuck |= batch->stuck && is_of(batch, launch, context);
+    }
+    return stuck && deferred_ns < DEFERRED_MOST_NS;
 }
 
 /* Whether the stream of the launch has work in flight. */
 static bool is_in_flight(const struct meter *meter, const struct launch *launch, CUcontext context)
 {
-    uint64_t thread = meter_thread_of(launch->stream, launch->per_thread);
-
-    for (const struct batch *batch = meter->ended; batch; batch = batch->next) {
-        if (batch->context == context && batch->stream == launch->stream &&
-            batch->per_thread == launch->per_thread && batch->thread == thread)
+    for (const struct batch *batch = meter->ended; batch; batch = batch->next)
+        if (is_of(batch, launch, context))
             return true;
-    }
     return false;
 }
 
@@ -231,7 +242,7 @@ static void join_batch(struct launch *launch, struct meter *meter)
         work.estimate_ns = estimate_of(launch);
         if (launch->ns && work.estimate_ns < BATCH_NS)
             work.estimate_ns = BATCH_NS;
-        work.deferred = is_stuck(meter);
+        work.deferred = is_stuck(meter, launch, context);
         work.behind = is_in_flight(meter, launch, context);
     }
     pthread_mutex_unlock(&meter->lock);
