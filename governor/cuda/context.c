@@ -4,6 +4,7 @@
  * context that does not fit is destroyed again. All memory in a context ends with it.
  */
 #include "gpu.h"
+#include "later.h"
 #include "meter.h"
 #include "own.h"
 #include "ranges.h"
@@ -176,8 +177,10 @@ static void end_work_of(struct gpu *gpu, void *context)
 /* Its events are the driver's to end from now on. */
 static void before_end_of(CUcontext context)
 {
-    if (!real_depth)
-        gpu_each(end_work_of, context);
+    if (real_depth)
+        return;
+    later_context_ends(context);
+    gpu_each(end_work_of, context);
 }
 
 CUresult cuCtxDestroy(CUcontext ctx)
@@ -226,6 +229,7 @@ static struct gpu *before_release(CUdevice dev)
         return NULL;
     find_primary(gpu);
     meter_set_aside(gpu, gpu->primary);
+    later_context_ends(gpu->primary);
     return gpu;
 }
 

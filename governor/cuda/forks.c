@@ -12,6 +12,7 @@ static void in_child(void)
     vmm_forget_parent();
     pools_forget_parent();
     ipc_forget_parent();
+    later_forget_parent();
 }
 
 static void watch(void)

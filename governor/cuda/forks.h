@@ -15,5 +15,6 @@ void ranges_forget_parent(void);
 void vmm_forget_parent(void);
 void pools_forget_parent(void);
 void ipc_forget_parent(void);
+void later_forget_parent(void);
 
 #endif

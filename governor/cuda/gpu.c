@@ -34,7 +34,7 @@ void gpu_forget_parent(void)
         pthread_mutex_init(&gpu->primary_lock, NULL);
         pthread_mutex_init(&gpu->own_lock, NULL);
         /* A child has none of its parent's memory. */
-        gpu->charged = gpu->own = gpu->graphs = 0;
+        gpu->charged = gpu->own = gpu->own_beyond = gpu->graphs = 0;
         forget_owed(gpu);
         gpu->seen_ns = 0;
         /* Its thread is the parent's, and so are its events. */

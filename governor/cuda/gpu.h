@@ -30,7 +30,8 @@ struct meter;
  * @primary: its primary context, once this process has been given it
  *
  * @own_lock: over what follows
- * @own: bytes that were charged for what the driver has for itself
+ * @own: bytes that were charged for what the driver has for itself; @own_beyond: the rest of it,
+ * which was beyond the limit when it was found, and is charged all the same
  * @graphs: bytes that were charged for memory of graphs; written under @own_lock
  * @meter: of its time; NULL: no launch was measured so far
  */
@@ -48,6 +49,7 @@ struct gpu {
 
     pthread_mutex_t own_lock;
     uint64_t own;
+    uint64_t own_beyond;
     _Atomic uint64_t graphs;
     struct meter *_Atomic meter;
 };

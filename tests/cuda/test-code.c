@@ -144,6 +144,36 @@ static void test_lazily(void)
     in_slice(lazily);
 }
 
+/*
+ * Code that is loaded when it is launched takes memory beyond the limit. It is there, so it counts:
+ * nothing is given out before as much is free again.
+ */
+static void beyond(void)
+{
+    CUdeviceptr most, more;
+    CUfunction function;
+    CUmodule module;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&most, 990 * MIB));
+    ok(cuMemAlloc_v2(&more, 10 * MIB));
+    ok(cuModuleLoadData(&module, "0"));
+    ok(cuModuleGetFunction(&function, module, "524288000"));
+    full(cuMemAlloc_v2(&more, 300 * MIB));
+    both(1500 * MIB);
+    /* 490 MiB are too much still. */
+    ok(cuMemFree_v2(more));
+    full(cuMemAlloc_v2(&more, 10 * MIB));
+    ok(cuMemFree_v2(most));
+    ok(cuMemAlloc_v2(&more, 10 * MIB));
+    both(510 * MIB);
+}
+
+static void test_beyond(void)
+{
+    in_slice(beyond);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -152,5 +182,6 @@ int main(int argc, char **argv)
     g_test_add_func("/code/libraries-at-once", test_libraries_at_once);
     g_test_add_func("/code/room", test_room);
     g_test_add_func("/code/lazily", test_lazily);
+    g_test_add_func("/code/beyond", test_beyond);
     return g_test_run();
 }

@@ -421,9 +421,42 @@ static void test_foreign(void)
     in_slice(LIMIT, foreign);
 }
 
+/*
+ * Memory that is freed in a stream's order is the program's until the stream comes to that, and is
+ * charged as long.
+ */
+static void freed_later(void)
+{
+    CUstream stream = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintptr_t)0x220;
+    CUdeviceptr dptr, more;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 40 * MIB));
+    ok(cuStreamWaitValue32_v2(stream, 16, 1, 0));
+    ok(cuMemFreeAsync(dptr, stream));
+    full(cuMemAlloc_v2(&more, 40 * MIB));
+    g_assert_cmpuint(kit_peak(), ==, 40 * MIB);
+    kit_charged(40 * MIB);
+    ok(cuStreamWriteValue32_v2(other, 16, 1, 0));
+    ok(cuStreamSynchronize(stream));
+    ok(cuMemAlloc_v2(&more, 40 * MIB));
+    kit_charged(40 * MIB);
+    ok(cuMemFree_v2(more));
+    kit_charged(0);
+    g_assert_cmpuint(kit_peak(), ==, 40 * MIB);
+}
+
+static void test_freed_later(void)
+{
+    kit_open(64 * MIB);
+    kit_run(freed_later);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/memory/freed-later", test_freed_later);
     g_test_add_func("/memory/alloc", test_alloc);
     g_test_add_func("/memory/by-itself", test_by_itself);
     g_test_add_func("/memory/old-names", test_old_names);

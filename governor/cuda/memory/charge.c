@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "graph.h"
+#include "later.h"
 #include "own.h"
 #include "pool.h"
 #include "spill.h"
@@ -29,14 +30,22 @@ bool charge_make_room(struct gpu *gpu)
 {
     bool pools = pools_trim(gpu), graphs = graph_trim(gpu);
 
-    return own_shrank(gpu) || graphs || pools;
+    return graphs || pools;
+}
+
+/* What was found to be there already makes it less. */
+static bool find_room(struct gpu *gpu)
+{
+    bool made = charge_make_room(gpu), later = later_make_room(gpu);
+
+    return own_note(gpu) || made || later;
 }
 
 static enum governor_memory reserve_somehow(struct gpu *gpu, uint64_t bytes, bool may_spill)
 {
     if (!gpu->member)
         return GOVERNOR_MEMORY_NONE;
-    if (reserve(gpu, bytes) || (charge_make_room(gpu) && reserve(gpu, bytes)))
+    if (reserve(gpu, bytes) || (find_room(gpu) && reserve(gpu, bytes)))
         return GOVERNOR_MEMORY_DEVICE;
     return may_spill && spill_possible(gpu) ? governor_member_reserve(gpu->member, bytes, true)
                                             : GOVERNOR_MEMORY_NONE;
@@ -53,7 +62,7 @@ static void look_now_and_then(struct gpu *gpu)
 
     if ((!seen || now >= seen + LOOK_EACH_NS) &&
         atomic_compare_exchange_strong(&gpu->seen_ns, &seen, now))
-        own_settle(gpu);
+        own_note(gpu);
 }
 
 /* @by: bytes; less is modulo 2^64. */

@@ -97,31 +97,48 @@ static uint64_t look(struct gpu *gpu)
     return least;
 }
 
-static bool settle(struct gpu *gpu, bool *shrank)
+/* Under own_lock. @refusable: what is beyond the limit is not charged. */
+static bool charge_own(struct gpu *gpu, uint64_t bytes, bool refusable)
 {
-    struct charge own;
-    bool settled;
+    struct charge own = {.gpu = gpu, .bytes = gpu->own};
+    uint64_t beyond = gpu->own_beyond;
+    bool fits;
 
-    pthread_mutex_lock(&gpu->own_lock);
-    own = (struct charge){.gpu = gpu, .bytes = gpu->own};
-    settled = gpu->member && charge_resize(&own, look(gpu));
-    *shrank = own.bytes < gpu->own;
+    if (!gpu->member)
+        return false;
+    if (bytes <= own.bytes)
+        beyond = 0;
+    else if (bytes < own.bytes + beyond)
+        beyond = bytes - own.bytes;
+    fits = charge_resize(&own, bytes - beyond);
+    if (!fits && !refusable)
+        beyond = bytes - own.bytes;
     gpu->own = own.bytes;
-    pthread_mutex_unlock(&gpu->own_lock);
-    return settled;
+    if (beyond != gpu->own_beyond)
+        governor_member_driver(gpu->member, beyond);
+    gpu->own_beyond = beyond;
+    return fits || !refusable;
 }
 
 bool own_settle(struct gpu *gpu)
 {
-    bool shrank;
+    bool settled;
 
-    return settle(gpu, &shrank);
+    pthread_mutex_lock(&gpu->own_lock);
+    settled = charge_own(gpu, look(gpu), true);
+    pthread_mutex_unlock(&gpu->own_lock);
+    return settled;
 }
 
-bool own_shrank(struct gpu *gpu)
+bool own_note(struct gpu *gpu)
 {
+    uint64_t before;
     bool shrank;
 
-    settle(gpu, &shrank);
+    pthread_mutex_lock(&gpu->own_lock);
+    before = gpu->own + gpu->own_beyond;
+    charge_own(gpu, look(gpu), false);
+    shrank = gpu->own + gpu->own_beyond < before;
+    pthread_mutex_unlock(&gpu->own_lock);
     return shrank;
 }

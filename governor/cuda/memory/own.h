@@ -8,9 +8,12 @@
 
 #include "gpu.h"
 
-/* Charges the current amount. False: beyond the limit; the previous amount stays charged. */
+/*
+ * Charges the current amount, for a caller that can undo what made it grow. False: beyond the
+ * limit; the previous amount stays charged.
+ */
 bool own_settle(struct gpu *gpu);
-/* The same. True if it is less than before. */
-bool own_shrank(struct gpu *gpu);
+/* The same for what is there anyway: also beyond the limit. True if it is less than before. */
+bool own_note(struct gpu *gpu);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "ranges.h"
 #include "forks.h"
+#include "later.h"
 #include "real.h"
 
 /* Drivers grow a pool in steps of 32 MiB. */
@@ -558,7 +559,7 @@ void pool_after_free(struct pool *pool, CUdeviceptr dptr, CUresult result)
  * Also frees memory of cuMemAlloc. A pool gives memory above its threshold back when the stream is
  * synchronized; that is seen at the next call for a pool.
  */
-static CUresult free_async(CUdeviceptr dptr, CUstream stream,
+static CUresult free_async(CUdeviceptr dptr, CUstream stream, bool per_thread,
                            CUresult (*function)(CUdeviceptr dptr, CUstream stream))
 {
     struct charge charge;
@@ -569,7 +570,9 @@ static CUresult free_async(CUdeviceptr dptr, CUstream stream,
     real_depth++;
     result = function(dptr, stream);
     real_depth--;
-    if (known && (result == CUDA_SUCCESS || !ranges_put(&ranges_pointers, dptr, &charge)))
+    if (known && result == CUDA_SUCCESS)
+        later_give(&charge, stream, per_thread);
+    else if (known && !ranges_put(&ranges_pointers, dptr, &charge))
         charge_give(&charge);
     pool_after_free(pool, dptr, result);
     if (!known)
@@ -580,13 +583,13 @@ static CUresult free_async(CUdeviceptr dptr, CUstream stream,
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     return real_depth ? REAL(cuMemFreeAsync)(dptr, hStream)
-                      : free_async(dptr, hStream, REAL(cuMemFreeAsync));
+                      : free_async(dptr, hStream, false, REAL(cuMemFreeAsync));
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
     return real_depth ? REAL(cuMemFreeAsync_ptsz)(dptr, hStream)
-                      : free_async(dptr, hStream, REAL(cuMemFreeAsync_ptsz));
+                      : free_async(dptr, hStream, true, REAL(cuMemFreeAsync_ptsz));
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
