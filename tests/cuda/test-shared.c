@@ -211,6 +211,57 @@ static CUipcMemHandle handle_of_second(CUdeviceptr at, uint64_t bytes)
     return handle;
 }
 
+/* Of slice a. Its own charge ends with it. */
+static void parts_exporter(void)
+{
+    CUmemAllocationProp property = shareable();
+    CUmemGenericAllocationHandle handle;
+    int fd;
+
+    kit_enter("a");
+    ok(cuMemCreate(&handle, 40 * MIB, &property, 0));
+    ok(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    send_fd(fd);
+}
+
+/* Of slice b: it is charged as far as it has ever mapped what it imported, and no further. */
+static void parts_importer(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at;
+
+    kit_enter("b");
+    ok(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)receive_fd(),
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    ok(cuMemAddressReserve(&at, 64 * MIB, 0, 0, 0));
+    ok(cuMemMap(at, 2 * MIB, 0, handle, 0));
+    kit_charged_b(2 * MIB);
+    ok(cuMemMap(at + 2 * MIB, 28 * MIB, 2 * MIB, handle, 0));
+    kit_charged_b(30 * MIB);
+    ok(cuMemMap(at + 30 * MIB, 2 * MIB, 4 * MIB, handle, 0));
+    kit_charged_b(30 * MIB);
+    full(cuMemMap(at + 32 * MIB, 10 * MIB, 30 * MIB, handle, 0));
+    kit_charged_b(30 * MIB);
+    ok(cuMemUnmap(at, 32 * MIB));
+    ok(cuMemRelease(handle));
+    kit_charged_b(0);
+}
+
+static void test_parts(void)
+{
+    unsigned int one, other;
+
+    kit_open_two("[slice]\n", "[slice]\nvram=33554432\n");
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, line), ==, 0);
+    one = kit_start(parts_exporter);
+    other = kit_start(parts_importer);
+    kit_await(one);
+    kit_await(other);
+    close(line[0]);
+    close(line[1]);
+    kit_close();
+}
+
 /* As collectives do: each has its own card's context and opens the others' memory. */
 static void peer(void)
 {
@@ -315,6 +366,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/shared/ipc", test_ipc);
     g_test_add_func("/shared/physical", test_physical);
+    g_test_add_func("/shared/parts", test_parts);
     g_test_add_func("/shared/stranger", test_stranger);
     g_test_add_func("/shared/peer", test_peer);
     g_test_add_func("/shared/twice", test_twice);

@@ -133,14 +133,28 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle number)
     return result;
 }
 
-/* The size of an import is known only when it is mapped. */
+/* Nobody else of the slice may have it at that moment: then it is charged anew. */
+static bool charge_named(struct physical *physical, uint64_t bytes)
+{
+    uint64_t before = physical->charge.bytes;
+
+    charge_give(&physical->charge);
+    if (charge_import(physical->gpu, physical->device, physical->inode, bytes, &physical->charge))
+        return true;
+    if (before)
+        charge_import(physical->gpu, physical->device, physical->inode, before, &physical->charge);
+    return false;
+}
+
+/* Nobody says how large an import is: it is as far as it was ever mapped. */
 static bool charge_imported(struct physical *physical, uint64_t bytes)
 {
-    if (!physical->imported || physical->charge.bytes)
+    if (!physical->imported || bytes <= physical->charge.bytes)
         return true;
     if (physical->named)
-        return charge_import(physical->gpu, physical->device, physical->inode, bytes,
-                             &physical->charge);
+        return charge_named(physical, bytes);
+    if (physical->charge.bytes)
+        return charge_resize(&physical->charge, bytes);
     return charge_take(physical->gpu, bytes, &physical->charge);
 }
 
