@@ -75,6 +75,12 @@ static uint64_t allowed(const struct lane *lane)
     return atomic_load_explicit(&lane->grant->backlog_ns, memory_order_relaxed);
 }
 
+uint64_t governor_member_backlog_ns(const GovernorMember *member, enum governor_class class)
+{
+    fork_check(member);
+    return allowed(&member->lanes[class]);
+}
+
 static bool has_to_wait(const struct lane *lane, uint64_t number, uint64_t since, uint64_t now)
 {
     uint64_t most = allowed(lane);

@@ -83,6 +83,9 @@ void governor_member_marked(GovernorMember *member, enum governor_class class, u
 void governor_member_queued(GovernorMember *member, enum governor_class class, uint64_t count,
                             uint64_t mean_ns);
 
+/* For how long such a door may let work be queued; 0: there is no arbiter that says it. */
+uint64_t governor_member_backlog_ns(const GovernorMember *member, enum governor_class class);
+
 /**
  * struct governor_work - one submission
  * @queue: tells queues of the process apart, any number: what waits for the GPU on one of them does

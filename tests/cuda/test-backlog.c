@@ -51,14 +51,32 @@ static void flood_outside(void)
     flood(NULL, 2 * MS, 1);
 }
 
-static uint64_t run(void (*program)(void))
+/* It could have work at any time. */
+static void rests(void)
+{
+    kit_enter("b");
+    for (;;)
+        g_usleep(100000);
+}
+
+static uint64_t run_beside(void (*program)(void), void (*rival)(void))
 {
     kit_open_two("[slice]\n", "[slice]\n");
     *most = 0;
+    if (rival) {
+        kit_start(rival);
+        live_await(&kit_live, "b", "members", 1);
+    }
     kit_run(program);
+    kit_kill_all();
     kit_close();
     g_test_message("%.1f ms waited", (double)*most / MS);
     return *most;
+}
+
+static uint64_t run(void (*program)(void))
+{
+    return run_beside(program, NULL);
 }
 
 /*
@@ -67,10 +85,19 @@ static uint64_t run(void (*program)(void))
  */
 static void test_bound(void)
 {
-    g_assert_cmpuint(run(flood_long), <, (24 + 8) * 2 * MS + 5 * MS);
-    g_assert_cmpuint(run(flood_short), <, (32 + 5) * MS);
-    g_assert_cmpuint(run(flood_streams), <, (24 + 5 * 8) * MS + 20 * MS);
+    g_assert_cmpuint(run_beside(flood_long, rests), <, (24 + 8) * 2 * MS + 5 * MS);
+    g_assert_cmpuint(run_beside(flood_short, rests), <, (32 + 5) * MS);
+    g_assert_cmpuint(run_beside(flood_streams, rests), <, (24 + 5 * 8) * MS + 20 * MS);
     g_assert_cmpuint(run(flood_outside), >, 500 * MS);
+}
+
+/* Nobody has a process there whom it could hold up. */
+static void test_alone(void)
+{
+    uint64_t waited = run(flood_long);
+
+    g_assert_cmpuint(waited, >, 100 * MS);
+    g_assert_cmpuint(waited, <, (200 + 30) * MS);
 }
 
 /* Short launches have a marker now and then. */
@@ -268,6 +295,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     most = mmap(NULL, sizeof(*most), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_test_add_func("/backlog/bound", test_bound);
+    g_test_add_func("/backlog/alone", test_alone);
     g_test_add_func("/backlog/marks", test_marks);
     g_test_add_func("/backlog/captures", test_captures);
     g_test_add_func("/backlog/waits-for-itself", test_waits_for_itself);

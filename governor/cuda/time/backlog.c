@@ -4,9 +4,9 @@
 #include "batch.h"
 #include "real.h"
 
-/* A marker follows so many launches at most, and so much work. */
+/* A marker follows so many launches at most, and such a part of the work that may wait. */
 #define STEP_MOST 64u
-#define STEP_NS   5000000u
+#define STEP_PART 7
 /* While nothing is known of a program's launches. */
 #define STEP_FIRST    8u
 #define FIRST_MARKERS 2u
@@ -52,9 +52,17 @@ static uint64_t pending(const struct backlog *backlog, unsigned int *markers)
     return launches;
 }
 
+static uint64_t allowed(const struct meter *meter, const struct backlog *backlog)
+{
+    uint64_t ns = governor_member_backlog_ns(meter->gpu->member,
+                                             (enum governor_class)(backlog - meter->backlogs));
+
+    return ns ? ns : WORK_BACKLOG_NS;
+}
+
 static void set_step(struct meter *meter, const struct backlog *backlog)
 {
-    uint64_t most = STEP_NS / backlog->ns;
+    uint64_t most = allowed(meter, backlog) / STEP_PART / backlog->ns;
 
     atomic_store_explicit(&steps[backlog - meter->backlogs],
                           most > STEP_MOST ? STEP_MOST
@@ -157,13 +165,13 @@ static void push(struct meter *meter, struct backlog *backlog, CUcontext context
 /* By how many nanoseconds too much work waits. */
 static uint64_t excess(struct meter *meter, const struct backlog *backlog)
 {
-    uint64_t ns, too_much;
+    uint64_t ns, too_much, most = allowed(meter, backlog);
     unsigned int markers;
 
     pthread_mutex_lock(&meter->lock);
     ns = pending(backlog, &markers) * backlog->ns;
     if (ns && markers < BACKLOG_MARKERS)
-        too_much = ns > WORK_BACKLOG_NS ? ns - WORK_BACKLOG_NS : 0;
+        too_much = ns > most ? ns - most : 0;
     else
         too_much = markers > FIRST_MARKERS ? LOOK_NS : 0;
     pthread_mutex_unlock(&meter->lock);

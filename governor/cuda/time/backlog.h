@@ -2,7 +2,7 @@
 /*
  * How far the GPU is behind with a class of work that is not measured. An event follows some of the
  * launches; those that have not come yet say how much work waits, which the arbiter is told. A
- * thread that would make it more than WORK_BACKLOG_NS waits, as if CUDA's own queue were full.
+ * thread that would make it more than the arbiter allows waits, as if CUDA's own queue were full.
  */
 #ifndef GOVERNOR_CUDA_BACKLOG_H
 #define GOVERNOR_CUDA_BACKLOG_H

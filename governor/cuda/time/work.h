@@ -9,8 +9,8 @@
 #include "gpu.h"
 
 /*
- * So much work may wait on the GPU while the slice is not measured: that long a rival that comes is
- * held up at most. It is as if CUDA's own queue were shorter.
+ * So much work may wait on the GPU while the slice is not measured, unless the arbiter says it:
+ * that long a rival that comes is held up at most. It is as if CUDA's own queue were shorter.
  */
 #define WORK_BACKLOG_NS 32000000u
 
