@@ -12,6 +12,9 @@
 #define LAUNCHES 200
 #define SHORT_NS 20000
 
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+
 static void run_measured(void (*program)(void))
 {
     kit_open_two("[slice]\ncap=50\nhard=true\n", "[slice]\n");
@@ -46,6 +49,38 @@ static void capturing(void)
         kit_launch(kit_kernel(4 * MS), stream);
     g_assert_cmpuint(kit_calls("cuEventRecord"), ==, before);
     ok(cuStreamEndCapture(stream, &graph));
+}
+
+/* So that it is not the capture's thread that waits. */
+static void *synchronize(void *context)
+{
+    CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    ok(cuCtxSetCurrent(context));
+    ok(cuThreadExchangeStreamCaptureMode(&relaxed));
+    ok(cuCtxSynchronize());
+    return NULL;
+}
+
+/* A batch was open when its stream began to capture: its end is not a part of the graph. */
+static void captured_with_a_batch(void)
+{
+    CUstream stream = (CUstream)(uintptr_t)0x110;
+    CUgraph graph = NULL;
+    CUcontext context;
+    size_t count = 0;
+
+    kit_enter_measured("a");
+    ok(cuCtxGetCurrent(&context));
+    for (unsigned int i = 0; i < 20; i++) {
+        kit_launch(kit_kernel(SHORT_NS), stream);
+        ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        kit_launch(kit_kernel(SHORT_NS), stream);
+        g_thread_join(g_thread_new("waits", synchronize, context));
+        ok(cuStreamEndCapture(stream, &graph));
+        ok(cuGraphGetNodes(graph, NULL, &count));
+        g_assert_cmpuint(count, ==, 1);
+    }
 }
 
 /* The driver ends a context's events with it, and the rest of the work is charged. */
@@ -353,6 +388,11 @@ static void test_capturing(void)
     run_measured(capturing);
 }
 
+static void test_captured_with_a_batch(void)
+{
+    run_measured(captured_with_a_batch);
+}
+
 static void test_context_ends(void)
 {
     run_measured(context_ends);
@@ -374,6 +414,7 @@ int main(int argc, char **argv)
     g_test_add_func("/time/changes", test_changes);
     g_test_add_func("/time/gathered", test_gathered);
     g_test_add_func("/time/capturing", test_capturing);
+    g_test_add_func("/time/captured-with-a-batch", test_captured_with_a_batch);
     g_test_add_func("/time/context-ends", test_context_ends);
     g_test_add_func("/time/green-context-ends", test_green_context_ends);
     g_test_add_func("/time/primary-stays", test_primary_stays);
