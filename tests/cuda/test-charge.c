@@ -171,7 +171,7 @@ static void sparse_is_not_more(void)
 {
     kit_enter_measured("a");
     learn_short();
-    g_assert_cmpint(charge_of(pauses), <, 6 * (gint64)MS);
+    g_assert_cmpint(charge_of(pauses), <, 8 * (gint64)MS);
 }
 
 /* The program makes no call until the kernel has said by a flag that it has ended. */
