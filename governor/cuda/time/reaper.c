@@ -48,9 +48,13 @@ static unsigned int list_ended(struct meter *meter, const struct batch *last,
     return count;
 }
 
-static void set_stuck(struct meter *meter, struct batch *batch, bool is_stuck)
+/* Launches look at it. */
+static void set_waiting(struct meter *meter, struct batch *batch, bool is_unbegun, bool is_stuck)
 {
+    if (batch->unbegun == is_unbegun && batch->stuck == is_stuck)
+        return;
     pthread_mutex_lock(&meter->lock);
+    batch->unbegun = is_unbegun;
     batch->stuck = is_stuck;
     pthread_mutex_unlock(&meter->lock);
 }
@@ -58,11 +62,9 @@ static void set_stuck(struct meter *meter, struct batch *batch, bool is_stuck)
 static void note_begun(struct meter *meter, struct batch *batch)
 {
     batch->begun = true;
-    if (batch->stuck)
-        set_stuck(meter, batch, false);
     if (batch->unbegun)
         batch->debit = governor_member_begun(meter->gpu->member, batch->debit);
-    batch->unbegun = false;
+    set_waiting(meter, batch, false, false);
 }
 
 /* The oldest batch, whose end was not seen yet. */
@@ -80,11 +82,11 @@ static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now
     }
     if (waited >= batch->told_ns + (batch->told_ns ? STUCK_NS : STALLED_NS)) {
         batch->told_ns = waited;
-        batch->unbegun = true;
+        set_waiting(meter, batch, true, batch->stuck);
         governor_member_class_stalled(meter->gpu->member, batch->class);
     }
-    if (waited >= STUCK_NS && !batch->stuck)
-        set_stuck(meter, batch, true);
+    if (waited >= STUCK_NS)
+        set_waiting(meter, batch, batch->unbegun, true);
 }
 
 /* False: it has ended, or its end is not known. */
