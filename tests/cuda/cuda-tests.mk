@@ -89,6 +89,15 @@ $(CUDA_TEST)/test-event-clock: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/te
 $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o abi_ours.o abi_theirs.o)
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
 
+# tests/cuda/real/check: programs of NVIDIA's toolkit.
+CUDA_REAL := build/cuda-real
+$(CUDA_REAL)/programs: CUDA_TEST_CFLAGS += -DREAL_PROGRAMS='"$(CURDIR)/$(CUDA_REAL)"'
+$(CUDA_REAL)/programs: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/real/programs.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) $(GOVERNOR_OUT)/vgpu-arbiter
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_SANITIZE) -o $@ $(filter %.o,$^) -L$(CUDA_TEST)/san -Wl,--no-as-needed -l:libcuda.so.1 \
+		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
+		-Wl,-rpath,$(CURDIR)/$(CUDA_TEST)/san:$(CURDIR)/$(GOVERNOR_OUT) $(GOVERNOR_PKG_LIBS) -ldl -lpthread
+
 # A foreign client, which links nothing of ours.
 $(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
 	@mkdir -p $(@D)

@@ -91,3 +91,13 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     ENTER();
     return find(symbol, function, version, flags, status);
 }
+
+/* It has no tables, and says so as NVIDIA's does of one that it does not know. */
+CUresult cuGetExportTable(const void **table, const void *id)
+{
+    ENTER();
+    (void)id;
+    if (table)
+        *table = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}
