@@ -72,7 +72,7 @@ uint64_t crowd_choose(struct scheduler *scheduler, struct sched_slice *slice, ui
     for (guint i = 0; i < count; i++) {
         guint number = (slice->first + i) % count;
         struct sched_member *member = MEMBER(slice, number);
-        bool waits = member->sample.waiting && !member->sample.in_flight_ns;
+        bool waits = member->sample.waiting && !member->sample.in_flight_ns && !member->silent;
 
         busy += member->sample.waiting || member->sample.in_flight_ns;
         member->goes = !waits || running < most;

@@ -184,9 +184,10 @@ static bool preempt(struct scheduler *scheduler, uint64_t now)
     return true;
 }
 
+/* Others of its slice may have to wait for their turn within the lease. */
 static bool is_waited_for(const struct sched_member *member)
 {
-    return member->sample.in_flight_ns || member->sample.waiting;
+    return member->sample.in_flight_ns || (member->sample.waiting && member->goes);
 }
 
 /* Whether all members that are waited for may be held up. */

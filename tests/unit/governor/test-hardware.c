@@ -256,6 +256,27 @@ static void test_processes(void)
     sim_free(sim);
 }
 
+/* Some of a slice's processes are stopped while they wait: the others have its turns. */
+static void test_stopped_processes(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
+    struct sim_tenant *other = add(sim, 50, BATCH), *first = add(sim, 50, BATCH);
+    double all = 0;
+
+    for (unsigned i = 1; i < 12; i++)
+        sim_join(sim, add(sim, 50, BATCH), first);
+    sim_run(sim, NS_PER_S);
+    for (unsigned i = 1; i < sim->count; i++)
+        sim->tenants[i].stopped = i % 2;
+    measure(sim);
+    for (unsigned i = 1; i < sim->count; i++)
+        all += done(&sim->tenants[i]);
+    g_test_message("%.3f beside %.3f", all, done(other));
+    g_assert_cmpfloat(all, >, 0.4);
+    g_assert_cmpfloat(all + done(other), >, 0.9);
+    sim_free(sim);
+}
+
 /* How much a process with two queues gets done, alone or beside another. */
 static double async_compute(bool governed, bool metered, unsigned others)
 {
@@ -329,6 +350,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/hardware/learnt", test_learnt);
     g_test_add_func("/governor/hardware/classes", test_classes);
     g_test_add_func("/governor/hardware/processes", test_processes);
+    g_test_add_func("/governor/hardware/stopped-processes", test_stopped_processes);
     g_test_add_func("/governor/hardware/async-compute", test_async_compute);
     g_test_add_func("/governor/hardware/held-up", test_held_up);
     return g_test_run();
