@@ -56,7 +56,8 @@ struct lane_queue {
 /**
  * struct lane - a member's work of one class
  * @grant, @usage: the class's words on the pages
- * @in_flight_ns, @in_flight, @stalled: of all @queues
+ * @in_flight_ns, @in_flight, @stalled: of all @queues; @deferred_ns, @deferred: deferred work that
+ * has not begun
  * @stalls: number of stalls; identifies a debit from before
  * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted; @came: the
  * same when a lease that was waited for was last used
@@ -76,6 +77,8 @@ struct lane {
     uint64_t in_flight_ns;
     uint32_t in_flight;
     uint32_t stalled;
+    uint64_t deferred_ns;
+    uint32_t deferred;
     uint32_t waiting;
     uint32_t waiting_beside;
     uint32_t passes_seen;

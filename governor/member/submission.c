@@ -109,6 +109,12 @@ static void add_in_flight(struct lane *lane, struct lane_queue *queue, uint64_t 
     publish_in_flight(lane);
 }
 
+static void add_deferred(struct lane *lane, uint64_t ns)
+{
+    lane->deferred++;
+    lane->deferred_ns += ns;
+}
+
 /* It stalled, and now continues or is given up. */
 static void take_stalled(struct lane *lane, struct lane_queue *queue, uint64_t ns)
 {
@@ -119,6 +125,17 @@ static void take_stalled(struct lane *lane, struct lane_queue *queue, uint64_t n
     queue->stalled_ns -= least(ns, queue->stalled_ns);
     if (!queue->stalled)
         queue->stalled_ns = 0;
+}
+
+/* Deferred work that begins, ends without that, or is given up. A child has none of its parent's.
+ */
+static void take_deferred(struct lane *lane, uint64_t ns)
+{
+    if (!lane->deferred)
+        return;
+    lane->deferred_ns -= least(ns, lane->deferred_ns);
+    if (!--lane->deferred)
+        lane->deferred_ns = 0;
 }
 
 /* What is in flight, for the arbiter. */
@@ -132,6 +149,8 @@ static enum rest take_in_flight(struct lane *lane, uint64_t debit)
     struct lane_queue *queue = queue_of(lane, debit);
     uint64_t ns = ns_of(debit);
 
+    if (debit & DEFERRED)
+        take_deferred(lane, ns);
     if ((debit & DEFERRED) || !queue->in_flight)
         return REST_RUNS;
     if (from_before_stall(lane, debit))
@@ -191,7 +210,9 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     waited = turn_wait(member, lane, &work, &now);
     if (!work.deferred)
         add_in_flight(lane, &lane->queues[work.queue & QUEUE_MASK], work.estimate_ns, now);
-    else if (waited)
+    else
+        add_deferred(lane, work.estimate_ns);
+    if (work.deferred && waited)
         idle = pass_turn(lane, now);
     if (waited)
         others_wait = turn_taken(lane, &work);
@@ -322,10 +343,12 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     now = member_now(member);
-    if (debit & DEFERRED)
+    if (debit & DEFERRED) {
+        take_deferred(lane, ns_of(debit));
         add_in_flight(lane, queue, ns_of(debit), now);
-    else if (from_before_stall(lane, debit))
+    } else if (from_before_stall(lane, debit)) {
         take_stalled(lane, queue, ns_of(debit));
+    }
     /* It executes from now on. */
     lane->began_at_ns = queue->began_at_ns = now;
     store(&lane->usage->began_at_ns, lane->began_at_ns);

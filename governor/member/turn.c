@@ -23,9 +23,11 @@
 #define MOST_SHORT 8u
 /* The estimates of work this short say nothing. */
 #define MOST_IN_FLIGHT 256u
+/* All that is deferred may begin at once, outside of any lease: no more than this, by estimates. */
+#define DEFERRED_MOST_NS (32 * NS_PER_MS)
 /*
- * Late work may wait for the very thread that is blocked here: for an event that it sets from the
- * host.
+ * Late work, and deferred work, may wait for the very thread that is blocked here: for an event
+ * that it sets from the host.
  */
 #define PATIENCE_NS NS_PER_S
 
@@ -84,6 +86,14 @@ static uint64_t depth_delay(uint64_t depth, const struct lane_queue *queue, uint
     if (waited_ns >= PATIENCE_NS)
         return 0;
     return is_late(in_flight_ns, count, running) || count >= MOST_IN_FLIGHT ? LOOK_AGAIN_NS : 0;
+}
+
+/* The same for deferred work, which waits for no other. */
+static uint64_t deferred_delay(const struct lane *lane, uint64_t waited_ns)
+{
+    bool full = lane->deferred_ns >= DEFERRED_MOST_NS || lane->deferred >= MOST_IN_FLIGHT;
+
+    return full && waited_ns < PATIENCE_NS ? LOOK_AGAIN_NS : 0;
 }
 
 static uint64_t budget_delay(struct lane *lane, uint64_t now)
@@ -252,7 +262,9 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
         return false;
     }
     delay = joined ? 0 : budget_delay(lane, now);
-    if (!delay && !turn->work->deferred)
+    if (!delay && turn->work->deferred)
+        delay = deferred_delay(lane, now - turn->since);
+    else if (!delay)
         delay = depth_delay(atomic_load_explicit(&grant->depth_ns, memory_order_relaxed), queue,
                             now - turn->since, now);
     if (delay && turn->waits && !turn->passed_on) {

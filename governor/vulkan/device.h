@@ -47,11 +47,13 @@ struct layer_queue {
     uint32_t slots;
     uint32_t stuck;       /* in flight and not begun: they wait for a signal */
     uint64_t host_end_ns; /* of the last ended work, by CLOCK_MONOTONIC */
-    uint32_t visits;      /* waits in a row in which the application came for one end each */
-    uint32_t unvisited;   /* retired by the waiter since the last one */
-    bool watched;         /* the waiter waits for the oldest's fence */
-    bool left;            /* the waiter sleeps, and will look by itself */
-    uint64_t left_at_ns;  /* host_end_ns at its last look */
+    uint64_t notice_ns;   /* how much later than they are ends are seen: mean and deviation */
+    uint64_t notice_deviation_ns;
+    uint32_t visits;     /* waits in a row in which the application came for one end each */
+    uint32_t unvisited;  /* retired by the waiter since the last one */
+    bool watched;        /* the waiter waits for the oldest's fence */
+    bool left;           /* the waiter sleeps, and will look by itself */
+    uint64_t left_at_ns; /* host_end_ns at its last look */
     VkCommandPool commands;
     struct slot_chunk *chunks;
     _Atomic bool waiting; /* the thread exists */

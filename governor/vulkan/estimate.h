@@ -20,10 +20,11 @@ struct estimates {
     struct {
         uint64_t key;
         uint64_t ns;
-        uint32_t unmeasured; /* how often it replaced a measurement since the last one */
+        uint32_t watched; /* how many submissions are to be measured without exception */
     } known[ESTIMATE_KEYS];
     /* By the power of two of the number of command buffers; 0: not measured yet. */
     uint64_t by_size[ESTIMATE_SIZES];
+    uint64_t random; /* any number that the program does not know */
 };
 
 uint64_t estimate_of(const struct estimates *estimates, uint64_t key, uint32_t commands);

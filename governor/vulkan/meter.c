@@ -90,6 +90,27 @@ static bool is_behind(void *data)
     return behind;
 }
 
+#define SLOT_TRIES   1000
+#define SLOT_WAIT_NS 1000000
+
+/*
+ * An idle slot. If too many are in flight, or there is no memory, it waits for a second at most: no
+ * work runs without. Under the queue's lock, which is released meanwhile.
+ */
+static struct meter_slot *take_slot(struct layer_queue *queue)
+{
+    const struct timespec moment = {.tv_nsec = SLOT_WAIT_NS};
+    struct meter_slot *slot = slot_take(queue);
+
+    for (unsigned i = 0; !slot && i < SLOT_TRIES; i++) {
+        pthread_mutex_unlock(&queue->lock);
+        nanosleep(&moment, NULL);
+        pthread_mutex_lock(&queue->lock);
+        slot = slot_take(queue);
+    }
+    return slot;
+}
+
 /* All that needs the queue's lock before the turn, because each time costs as much as the rest. */
 static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_work *work,
                                   struct governor_work *asked)
@@ -99,7 +120,7 @@ static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_
 
     pthread_mutex_lock(&queue->lock);
     wake = retire_unexpected(queue);
-    slot = slot_take(queue);
+    slot = take_slot(queue);
     asked->estimate_ns = estimate_of(&queue->estimates, work->key, work->commands);
     /*
      * This cannot begin behind work that cannot begin: the thread that would signal may be this
@@ -123,11 +144,9 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
 
     expect_none(queue);
     slot = prepare(queue, work, &asked);
-    debit = governor_member_submit(member, &asked);
-    if (!slot) {
-        governor_member_end(member, debit, asked.estimate_ns);
+    if (!slot)
         return NULL;
-    }
+    debit = governor_member_submit(member, &asked);
     slot->marker = 0;
     slot->work = *work;
     slot->work.deferred = asked.deferred;
@@ -216,6 +235,7 @@ void meter_queue_init(struct layer_queue *queue)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->lock, NULL);
+    queue->estimates.random = meter_now_ns() ^ (uintptr_t)queue;
     pthread_cond_init(&queue->submitted, &monotonic);
     pthread_cond_init(&queue->drained, NULL);
     pthread_condattr_destroy(&monotonic);

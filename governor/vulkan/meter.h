@@ -55,8 +55,8 @@ struct meter_slot {
 uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t commands);
 
 /*
- * Waits for the slice's turn and debits @work. NULL: there is no slot; submit unmeasured, the
- * estimate has been charged. Its work.wrap says whether to put begin and end around it.
+ * Waits for the slice's turn and debits @work. NULL: there is no slot for it, and it is not to be
+ * submitted. Its work.wrap says whether to put begin and end around it.
  */
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work);
 

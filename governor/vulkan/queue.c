@@ -94,9 +94,11 @@ static VkResult bind_metered(struct layer_queue *queue, uint32_t count,
     for (uint32_t i = 0; i < count && !work.deferred; i++)
         work.deferred = bind_waits_are_open(device, &binds[i]);
     slot = meter_begin(queue, &work);
+    if (!slot)
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
     result = device->next.QueueBindSparse(queue->handle, count, binds, submit_fence(slot, fence));
     for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++)
-        note_semaphores(device, &binds[i], slot ? slot->work.deferred : work.deferred);
+        note_semaphores(device, &binds[i], slot->work.deferred);
     return submit_finish(queue, slot, result, fence);
 }
 

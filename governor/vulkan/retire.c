@@ -6,8 +6,9 @@
 
 /* After this many ends in a row that the application came for one by one, it is expected again. */
 #define VISITS_EXPECTED 8
-/* The end of known work is seen later than it is. */
-#define KNOWN_SLACK_NS 1000000u
+/* The end of known work is seen later than it is, by so much as was learnt, within these bounds. */
+#define NOTICE_LEAST_NS 150000u
+#define NOTICE_MOST_NS  1000000u
 /* Beyond the estimate; then the waiter takes the fence at its next look. */
 #define LATE_NS 4000000u
 
@@ -33,23 +34,49 @@ static uint64_t without_others(const struct meter_slot *slot, uint64_t begin, ui
     return own < ns ? own : ns;
 }
 
-/* Of known work: what it took before, unless it clearly took longer. */
-static uint64_t by_estimate(const struct meter_slot *slot, uint64_t elapsed_ns)
+/* How much later than the end it is usually seen. */
+static uint64_t notice_of(const struct layer_queue *queue)
 {
-    uint64_t most = 2 * slot->estimate_ns + KNOWN_SLACK_NS;
+    uint64_t ns = queue->notice_ns + 2 * queue->notice_deviation_ns;
 
-    if (elapsed_ns > most)
+    return ns < NOTICE_LEAST_NS ? NOTICE_LEAST_NS : ns > NOTICE_MOST_NS ? NOTICE_MOST_NS : ns;
+}
+
+static uint64_t moved(uint64_t mean, uint64_t to)
+{
+    return to > mean ? mean + (to - mean) / 8 : mean - (mean - to) / 8;
+}
+
+/* The GPU took @ns, and by the host's clock it were @host_ns. */
+static void learn_notice(struct layer_queue *queue, uint64_t ns, uint64_t host_ns)
+{
+    uint64_t late = host_ns > ns ? host_ns - ns : 0, error;
+
+    late = late < NOTICE_MOST_NS ? late : NOTICE_MOST_NS;
+    error = late > queue->notice_ns ? late - queue->notice_ns : queue->notice_ns - late;
+    queue->notice_ns = moved(queue->notice_ns, late);
+    queue->notice_deviation_ns = moved(queue->notice_deviation_ns, error);
+}
+
+/* Of known work: what it took before, unless it clearly took longer. */
+static uint64_t by_estimate(const struct layer_queue *queue, const struct meter_slot *slot,
+                            uint64_t elapsed_ns)
+{
+    if (elapsed_ns > slot->estimate_ns + notice_of(queue))
         return elapsed_ns;
     return elapsed_ns < slot->estimate_ns ? elapsed_ns : slot->estimate_ns;
 }
 
 static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot, uint64_t end)
 {
-    uint64_t ns = slot->work.wrap ? ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1])
-                                  : without_others(slot, begin_of(queue, slot), end);
+    uint64_t host_ns = without_others(slot, begin_of(queue, slot), end), ns = host_ns;
 
+    if (slot->work.wrap)
+        ns = ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1]);
+    if (slot->work.wrap && !slot->work.waits && !slot->work.deferred)
+        learn_notice(queue, ns, host_ns);
     if (slot->work.known)
-        ns = by_estimate(slot, ns);
+        ns = by_estimate(queue, slot, ns);
     queue->host_end_ns = end;
     return slot->work.most_ns && ns > slot->work.most_ns ? slot->work.most_ns : ns;
 }

@@ -5,7 +5,7 @@
 
 #include "results.h"
 
-/* Limit of work in flight; the rest goes unmeasured. */
+/* Limit of work in flight; the rest waits. */
 #define MOST_SLOTS 4096
 
 /*

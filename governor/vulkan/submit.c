@@ -104,6 +104,8 @@ static VkResult submit_piece(struct layer_queue *queue, const VkSubmitInfo *piec
 
     if (work.commands)
         slot = meter_begin(queue, &work);
+    if (work.commands && !slot)
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
     if (slot)
         deferred = slot->work.deferred;
     if (slot && slot->work.wrap)

@@ -44,15 +44,49 @@ static void test_estimates(void)
     g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, 5000);
     estimate_learn(&estimates, one, 1, 1000);
     g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, 4000);
-    /* Seven stand in for one that is measured. */
-    for (int i = 1; i < 8; i++)
-        g_assert_true(estimate_stands_in(&estimates, one));
-    g_assert_false(estimate_stands_in(&estimates, one));
-    estimate_learn(&estimates, one, 1, 4000);
-    g_assert_true(estimate_stands_in(&estimates, one));
     g_assert_false(estimate_stands_in(&estimates, two));
     estimate_learn(&estimates, two, 5000, 77);
     g_assert_cmpuint(estimate_of(&estimates, 1, 9999), ==, 77);
+}
+
+/*
+ * What is charged for work that takes 1 ms or 10 us, by what the program would do if it knew which
+ * eighth is measured.
+ */
+static void test_estimates_sample(void)
+{
+    struct estimates estimates = {.random = 4711};
+    uint64_t key = estimate_key(0, &estimates), charged = 0, took = 0;
+    unsigned measured = 0, rounds = 40000;
+
+    estimate_learn(&estimates, key, 1, 10000);
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t ns = i % 8 == 7 ? 10000 : 100000;
+
+        took += ns;
+        if (estimate_stands_in(&estimates, key)) {
+            charged += estimate_of(&estimates, key, 1);
+            continue;
+        }
+        charged += ns;
+        estimate_learn(&estimates, key, 1, ns);
+        measured++;
+    }
+    g_test_message("charged %.3f of what it took; measured %.3f", (double)charged / (double)took,
+                   (double)measured / rounds);
+    g_assert_cmpfloat((double)charged / (double)took, >, 0.97);
+    g_assert_cmpfloat((double)charged / (double)took, <, 1.03);
+    /* Work that is always as long costs few measurements. */
+    for (unsigned i = measured = 0; i < 200; i++)
+        estimate_learn(&estimates, key, 1, 100000);
+    for (unsigned i = 0; i < rounds; i++) {
+        if (estimate_stands_in(&estimates, key))
+            continue;
+        estimate_learn(&estimates, key, 1, 100000 + 100 * (i % 10));
+        measured++;
+    }
+    g_assert_cmpuint(measured, >, rounds / 8 - rounds / 80);
+    g_assert_cmpuint(measured, <, rounds / 8 + rounds / 80);
 }
 
 static void count(void *record, void *data)
@@ -94,6 +128,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ticks/overlap", test_ticks);
     g_test_add_func("/ticks/go-round", test_ticks_go_round);
     g_test_add_func("/estimates", test_estimates);
+    g_test_add_func("/estimates/sample", test_estimates_sample);
     g_test_add_func("/handle-map", test_handle_map);
     return g_test_run();
 }

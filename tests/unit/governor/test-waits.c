@@ -236,11 +236,53 @@ static void test_all_deferred(void)
     tenant_close(&live);
 }
 
+/* Defers 10 ms after 10 ms, and lets nothing begin before it is told to. */
+static void defer(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = tenant_join(socket_path, report);
+    uint64_t debits[64];
+
+    (void)live;
+    for (unsigned i = 0; i < G_N_ELEMENTS(debits); i++) {
+        debits[i] = governor_member_begin(member, 10 * NS_PER_MS, true);
+        report->done++;
+        if (report->go)
+            break;
+    }
+    for (unsigned i = 0; i < report->done; i++)
+        governor_member_end(member, governor_member_begun(member, debits[i]), 10 * NS_PER_MS);
+    /* There is room again. */
+    for (unsigned i = 0; i < 3; i++)
+        report->granted += governor_member_begin(member, NS_PER_MS, true) > 0;
+    for (;;)
+        pause();
+}
+
+/* What is deferred is bounded: all of it may begin at once, outside of any lease. */
+static void test_deferred(void)
+{
+    const char *const slices[] = {"a", "[slice]\ncap=90\nhard=true\n", NULL};
+    struct live live;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "a", defer);
+    tenant_await(&live.reports[0].done, 4, 10);
+    g_usleep(500000);
+    g_assert_cmpuint(live.reports[0].done, ==, 4);
+    /* The thread that waits may be the one that would let it begin. */
+    tenant_await(&live.reports[0].done, 5, 10);
+    live.reports[0].go = 1;
+    tenant_await(&live.reports[0].granted, 3, 20);
+    g_assert_cmpuint(live.reports[0].done, <=, 7);
+    tenant_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/waits/cycle", test_cycle);
     g_test_add_func("/governor/waits/queues", test_queues);
     g_test_add_func("/governor/waits/all-deferred", test_all_deferred);
+    g_test_add_func("/governor/waits/deferred", test_deferred);
     return g_test_run();
 }
