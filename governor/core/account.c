@@ -173,10 +173,10 @@ static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *m
     struct span_reader reader;
     uint64_t begin_at, end_at;
 
-    note_turn(scheduler, member->slice, now);
     spans_begin(&reader, member->usage, member->spans, member->joined_at, now);
     member->spans = reader.count;
     while (spans_next(&reader, &begin_at, &end_at)) {
+        note_turn(scheduler, member->slice, now);
         learn_handover(scheduler, member, begin_at);
         coverage_add(&member->coverage, MAX(begin_at, member->coverage.forgotten_until), end_at,
                      on_new_time, &charge);

@@ -466,6 +466,34 @@ static void test_turn_liars(void)
     }
 }
 
+/* Nor has a slice more because it has 64 processes, each of which always has work on the card. */
+static void test_ranks(void)
+{
+    for (unsigned cap = 0; cap <= 20; cap += 20) {
+        struct simulation *sim = new_helped(cap, 0, true);
+        struct sim_tenant *first = &sim->tenants[0];
+        const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
+        double allowed = cap ? 0.2 : 0.5, part, other;
+
+        for (unsigned i = 1; i < 64; i++) {
+            struct sim_tenant *rank = sim_add(sim, 100, BATCH);
+
+            rank->async = true;
+            sim_join(sim, rank, first);
+        }
+        for (unsigned i = 0; i < sim->count; i++)
+            sim->tenants[i].start_ns = NS_PER_MS;
+        sim_run(sim, 2 * NS_PER_S);
+        other = (double)engine->cost_ns[1];
+        sim_run(sim, 30 * NS_PER_S);
+        part = 1 - ((double)engine->cost_ns[1] - other) / (30.0 * NS_PER_S);
+        g_test_message("gain %.1f %%: cap %u, %.4f of the time", 100 * (part / allowed - 1), cap,
+                       part);
+        g_assert_cmpfloat(part, <, 1.03 * allowed);
+        sim_free(sim);
+    }
+}
+
 /*
  * A process is killed when its page has what it has in flight, and not yet when that began. Its
  * slice is measured, and nobody else has work in flight.
@@ -515,6 +543,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/adversary/clock/saved-up", test_saved_up);
     g_test_add_func("/governor/adversary/behind/accomplice", test_accomplice);
     g_test_add_func("/governor/adversary/behind/honest", test_no_accomplice);
+    g_test_add_func("/governor/adversary/ranks", test_ranks);
     g_test_add_func("/governor/adversary/spans/liars", test_span_liars);
     g_test_add_func("/governor/adversary/spans/turns", test_turn_liars);
     return g_test_run();
