@@ -130,7 +130,7 @@ static void test_measured(void)
 
 /*
  * By the GPU's clock, which the driver tells in the host's: from when until when it ran. Of known
- * work, seven in eight are not measured.
+ * work one in eight is measured, at random, and more while its length varies.
  */
 static void test_span(void)
 {
@@ -144,7 +144,7 @@ static void test_span(void)
     member = gpu_open_metered(&gpu, NULL);
     commands = gpu_record(&gpu, 1000000);
     fence = gpu_fence(&gpu);
-    for (int i = 0; i < 33; i++) {
+    for (int i = 0; i < 99; i++) {
         uint64_t ran = member->ran;
         uint64_t begin = (uint64_t)g_get_monotonic_time() * 1000, end;
 
@@ -161,8 +161,8 @@ static void test_span(void)
     }
     measured = member->ran;
     g_test_message("%d of %d had times", (int)measured, (int)member->ended);
-    g_assert_cmpuint(member->ended, ==, 33);
-    g_assert_cmpuint(measured, ==, 5);
+    g_assert_cmpuint(member->ended, ==, 99);
+    g_assert_cmpuint(measured, >=, 2);
     g_unsetenv("VGPU_GOVERNOR_CLOCK");
     vkDestroyFence(gpu.device, fence, NULL);
     gpu_close_checked(&gpu, member);

@@ -77,8 +77,8 @@ static void test_each(void)
 }
 
 /*
- * On a processor, work behind others' work takes no more than it did before; now and then it is
- * measured.
+ * On a processor, work behind others' work takes no more than it did before; now and then, and after
+ * it took longer, it is measured.
  */
 static void test_behind(void)
 {
@@ -99,7 +99,7 @@ static void test_behind(void)
     g_assert_cmpuint(shorter, >, LOOPS / 2);
     /* By timestamps it is measured each time. */
     if (!g_getenv("VGPU_GOVERNOR_CLOCK"))
-        g_assert_cmpuint(no_more, >=, LOOPS - LOOPS / 8);
+        g_assert_cmpuint(no_more, >=, LOOPS / 4);
     loop.member->behind_ns = 0;
     wait_for_each(&loop);
     loop_close(&loop);
