@@ -9,12 +9,6 @@
 /* Promises take no more than this together: everybody gets something. */
 #define PROMISED_MOST 0.99
 
-/* Of those of @priority: their sums of weight and of promises; and those of the bounded ones. */
-struct division {
-    double weight, promised;
-    double bounded_weight, bounded;
-};
-
 static bool takes_part(const struct scheduler *scheduler, const struct sched_slice *slice,
                        unsigned priority)
 {
@@ -22,61 +16,53 @@ static bool takes_part(const struct scheduler *scheduler, const struct sched_sli
            slice_priority(scheduler, slice) == priority;
 }
 
-static double own_weight(const struct sched_slice *slice)
+/* What weights divide, for a unit of weight. */
+static double unit_of(const struct scheduler *scheduler, unsigned priority)
 {
-    return (double)slice->settings.weight / 100;
-}
-
-/* A unit of weight is so much of the GPU. */
-static double unit_of(const struct division *division)
-{
-    double weight = division->weight - division->bounded_weight;
-
-    return weight > 0 ? (1 - division->bounded) / weight : 1 / division->weight;
-}
-
-/* Promises beyond @most are cut all alike. Who gets more by promise than by weight is bounded. */
-static void divide(struct scheduler *scheduler, unsigned priority, struct division *division)
-{
-    double part = MIN(PROMISED_MOST / MAX(division->promised, PROMISED_MOST), 1);
-    bool changed;
-
-    do {
-        double unit = unit_of(division);
-
-        changed = false;
-        for (guint i = 0; i < scheduler->slices->len; i++) {
-            struct sched_slice *slice = SLICE(scheduler, i);
-            double promised = part * slice->settings.share_ppm / 1e6;
-
-            if (!takes_part(scheduler, slice, priority) || slice->promised_part > 0 ||
-                promised <= own_weight(slice) * unit)
-                continue;
-            slice->promised_part = promised;
-            division->bounded += promised;
-            division->bounded_weight += own_weight(slice);
-            changed = true;
-        }
-    } while (changed);
-}
-
-static void divide_class(struct scheduler *scheduler, unsigned priority)
-{
-    struct division division = {0};
-    double unit;
+    double left = 1, weight = 0;
 
     for (guint i = 0; i < scheduler->slices->len; i++) {
         const struct sched_slice *slice = SLICE(scheduler, i);
 
         if (!takes_part(scheduler, slice, priority))
             continue;
-        division.weight += own_weight(slice);
-        division.promised += slice->settings.share_ppm / 1e6;
+        left -= slice->promised_part;
+        weight += slice->promised_part > 0 ? 0 : slice->weight;
     }
-    if (division.promised <= 0)
-        return;
-    divide(scheduler, priority, &division);
-    unit = unit_of(&division);
+    /* If it is nothing, all that counts is how promises compare. */
+    return weight > 0 ? left / weight : 0.01;
+}
+
+/* True if some slice's part of the GPU is now what it was promised, times @part. */
+static bool bound_by_promise(struct scheduler *scheduler, unsigned priority, double part)
+{
+    double unit = unit_of(scheduler, priority);
+    bool any = false;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        struct sched_slice *slice = SLICE(scheduler, i);
+        double promised = part * slice->settings.share_ppm / 1e6;
+
+        if (!takes_part(scheduler, slice, priority) || slice->promised_part > 0 ||
+            promised <= slice->weight * unit)
+            continue;
+        slice->promised_part = promised;
+        any = true;
+    }
+    return any;
+}
+
+static void divide(struct scheduler *scheduler, unsigned priority)
+{
+    double promised = 0, unit;
+
+    for (guint i = 0; i < scheduler->slices->len; i++)
+        promised += takes_part(scheduler, SLICE(scheduler, i), priority)
+                        ? SLICE(scheduler, i)->settings.share_ppm / 1e6
+                        : 0;
+    while (promised > 0 && bound_by_promise(scheduler, priority, MIN(PROMISED_MOST / promised, 1)))
+        ;
+    unit = unit_of(scheduler, priority);
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
 
@@ -92,10 +78,10 @@ void promises_update(struct scheduler *scheduler)
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
 
-        slice->weight = own_weight(slice);
+        slice->weight = (double)slice->settings.weight / 100;
         slice->promised_part = 0;
         any |= slice->settings.share_ppm > 0;
     }
-    for (unsigned i = 0; i < PRIORITIES && any && scheduler->policy == POLICY_SHARES; i++)
-        divide_class(scheduler, i);
+    for (unsigned i = 0; any && i < PRIORITIES && scheduler->policy == POLICY_SHARES; i++)
+        divide(scheduler, i);
 }
