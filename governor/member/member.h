@@ -93,8 +93,8 @@ uint64_t governor_member_backlog_ns(const GovernorMember *member, enum governor_
  * @deferred: it waits for something that has not been signalled. It needs its turn; otherwise a
  * slice that defers all its work would have no limit. But nothing is debited before it runs, and no
  * lease is kept for it. It does not wait for the member's own work, which may wait for what comes
- * after; but while 32 ms of deferred work or 256 submissions have not begun, the next one waits, 1 s
- * at most.
+ * after; but while 32 ms of deferred work or 256 submissions have not begun, the next one waits, 1
+ * s at most.
  * @behind: the process has work in flight that must end before this one begins. So that cannot wait
  * for this one.
  * @still_behind: whether that is still so; needed with @behind. Its thread asks, with @data, while

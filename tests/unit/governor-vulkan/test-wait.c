@@ -77,8 +77,8 @@ static void test_each(void)
 }
 
 /*
- * On a processor, work behind others' work takes no more than it did before; now and then, and after
- * it took longer, it is measured.
+ * On a processor, work behind others' work takes no more than it did before; now and then, and
+ * after it took longer, it is measured.
  */
 static void test_behind(void)
 {
