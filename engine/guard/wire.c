@@ -2,6 +2,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -133,6 +134,8 @@ static bool wait_for_more(struct wire *wire)
 
         if (ret > 0) {
             wire->ended |= (event.events & ~(uint32_t)EPOLLIN) != 0;
+            /* The client may share this processor, and is usually in the middle of its writes. */
+            sched_yield();
             return true;
         }
         if (ret < 0 && errno == EINTR)
