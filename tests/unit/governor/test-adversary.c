@@ -472,7 +472,7 @@ static void test_ranks(void)
     for (unsigned cap = 0; cap <= 20; cap += 20) {
         struct simulation *sim = new_helped(cap, 0, true);
         struct sim_tenant *first = &sim->tenants[0];
-        const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
+        const struct model_engine_state *engine = &sim->card.model.engines[CARD_COMPUTE];
         double allowed = cap ? 0.2 : 0.5, part, other;
 
         for (unsigned i = 1; i < 64; i++) {
