@@ -56,13 +56,13 @@ sub on_host {
     return VGPU::Lab::host_job($env . command($slice, $iterations, $seconds));
 }
 
-# While $code runs the GPU has no arbiter, and programs that begin then are not governed. They must have ended when it
-# returns, or they would join the arbiter that is started after it. Returns what $code does.
+# While $code runs the GPU has no arbiter, nor its marks, so programs that begin then are not governed. They must have
+# ended when it returns, or they would join the arbiter that is started after it. Returns what $code does.
 sub ungoverned {
     my ($code) = @_;
     my $gpu = VGPU::Lab::gpu();
     my $seen = VGPU::Host::without_vgpud(sub {
-        VGPU::Lab::host("systemctl stop vgpu-arbiter\@$gpu", timeout => 60);
+        VGPU::Lab::host("systemctl stop vgpu-arbiter\@$gpu && rm -f /run/vgpu/slices/*/required", timeout => 60);
         return $code->();
     });
     VGPU::Slice::soon(sub { VGPU::Slice::ask_arbiter($gpu) }, "the arbiter of $gpu is not back");
