@@ -115,11 +115,34 @@ void timing_leave(struct timing *timing)
     pthread_mutex_unlock(&timing->lock);
 }
 
+static _Atomic int own_pid;
+
+static void forget_pid(void)
+{
+    own_pid = 0;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_pid);
+}
+
+/* Without a system call for each launch. */
+static int get_pid(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+    if (!own_pid)
+        own_pid = getpid();
+    return own_pid;
+}
+
 uint32_t timing_self(struct timing *timing)
 {
     static _Atomic uint32_t last;
     uint32_t at = last, none = MODEL_PROCESSES;
-    int pid = getpid();
+    int pid = get_pid();
 
     if (timing->runners[at].pid == pid)
         return at;
