@@ -112,6 +112,24 @@ static void overlap(void)
     g_assert_cmpint(charge_of(copies_beside), >, GRAPHS * 95 * (gint64)MS);
 }
 
+#define WAITING 40
+
+/* The same beside many streams that wait, with a kernel behind. */
+static void beside_waiting(void)
+{
+    kit_enter_measured("a");
+    make_graph();
+    learn_short();
+    for (unsigned int i = 0; i < WAITING; i++) {
+        CUstream stream = (CUstream)(uintptr_t)(0x10000 + 0x40 * i);
+
+        ok(cuStreamWaitValue32_v2(stream, 16, 1, 0));
+        kit_launch(FAKE_VARIES, stream);
+    }
+    g_usleep(50000);
+    g_assert_cmpint(charge_of(kernels_beside), >, GRAPHS * 95 * (gint64)MS);
+}
+
 /* A stream of the same process is charged once for the time that both have. */
 static void two_streams(void)
 {
@@ -275,6 +293,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/charge/overlap", overlap, run);
+    g_test_add_data_func("/charge/beside-waiting", beside_waiting, run);
     g_test_add_data_func("/charge/once", once, run);
     g_test_add_data_func("/charge/sparse", sparse, run);
     g_test_add_data_func("/charge/sparse-is-not-more", sparse_is_not_more, run);

@@ -168,7 +168,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* So many other streams are looked at. */
+/* So many other streams are looked at without the lock. */
 #define OTHERS_MOST 32
 
 /* A batch that may be running, and how much of its time since its begin is believed to be work. */
@@ -177,29 +177,35 @@ struct other {
     uint64_t most_ns;
 };
 
+static bool is_first_of(const struct batch *list, const struct batch *batch)
+{
+    while (list && list != batch && !batch_same_stream(list, batch))
+        list = list->next;
+    return !list || list == batch;
+}
+
 /*
- * Batches of the same class that may be running beside @batch: the first one of each stream. What
- * is still open may have ended long ago.
+ * Batches of the same class that may be running beside @batch: the first one of each stream, but
+ * for the first @skip. What is still open may have ended long ago.
  */
-static unsigned int list_others(struct meter *meter, const struct batch *batch,
+static unsigned int list_others(struct meter *meter, const struct batch *batch, unsigned int skip,
                                 struct other others[OTHERS_MOST])
 {
-    const struct batch *seen[OTHERS_MOST];
-    unsigned int count = 0, k;
+    unsigned int count = 0;
 
     pthread_mutex_lock(&meter->lock);
     for (int open = 0; open < 2; open++) {
-        const struct batch *other = open ? meter->open : meter->ended;
+        const struct batch *list = open ? meter->open : meter->ended;
 
-        for (; other && count < OTHERS_MOST; other = other->next) {
+        for (const struct batch *other = list; other && count < OTHERS_MOST; other = other->next) {
             if (other->context != batch->context || other->class != batch->class ||
-                !other->launches || batch_same_stream(other, batch))
+                !other->launches || batch_same_stream(other, batch) ||
+                !is_first_of(meter->ended, other) || !is_first_of(list, other))
                 continue;
-            for (k = 0; k < count && !batch_same_stream(seen[k], other);)
-                k++;
-            if (k < count)
+            if (skip) {
+                skip--;
                 continue;
-            seen[count] = other;
+            }
             others[count++] = (struct other){other->begin, open ? 2 * other->sum_ns : UINT64_MAX};
         }
     }
@@ -211,15 +217,19 @@ static unsigned int list_others(struct meter *meter, const struct batch *batch,
 static uint64_t ran_beside(struct meter *meter, const struct batch *batch, CUevent end)
 {
     struct other others[OTHERS_MOST];
-    unsigned int count = list_others(meter, batch, others);
+    unsigned int count, skip = 0;
     uint64_t most = 0;
 
-    for (unsigned int i = 0; i < count; i++) {
-        uint64_t ns = between(others[i].begin, end);
+    do {
+        count = list_others(meter, batch, skip, others);
+        for (unsigned int i = 0; i < count; i++) {
+            uint64_t ns = between(others[i].begin, end);
 
-        if (ns != UINT64_MAX && ns > most)
-            most = least(ns, others[i].most_ns);
-    }
+            ns = ns == UINT64_MAX ? 0 : least(ns, others[i].most_ns);
+            most = ns > most ? ns : most;
+        }
+        skip += count;
+    } while (count == OTHERS_MOST);
     return most;
 }
 
