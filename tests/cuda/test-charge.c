@@ -213,6 +213,41 @@ static void stale(void)
     g_assert_cmpint(charge, <, 75 * (gint64)MS);
 }
 
+#define POLLS 400
+
+static uint64_t kernel_us;
+
+/* The same again and again: the program looks at the flag, and launches the next one. */
+static void poll_and_launch(void)
+{
+    for (unsigned int i = 0; i < POLLS; i++) {
+        gint64 until = g_get_monotonic_time() + (gint64)kernel_us + 10;
+
+        kit_launch(FAKE_VARIES, NULL);
+        while (g_get_monotonic_time() < until)
+            ;
+    }
+    ok(cuStreamSynchronize(NULL));
+}
+
+/*
+ * Kernels that were known as shorter ones. When the door looks cannot be foreseen, so it finds some
+ * of them running, and learns from them; shorter ones than that are charged twice their estimate.
+ */
+static void polls(void)
+{
+    static const unsigned int us[] = {80, 150, 250, 400};
+
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < G_N_ELEMENTS(us); i++) {
+        learn_short();
+        kernel_us = us[i];
+        set_varying(us[i] * 1000);
+        g_test_message("%u us: %.1f ms of work", us[i], us[i] * POLLS / 1e3);
+        g_assert_cmpint(charge_of(poll_and_launch), >, us[i] * 1000 * POLLS / 4);
+    }
+}
+
 static _Atomic uint32_t word;
 
 /* As another process would do, or a network card. */
@@ -298,6 +333,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/charge/sparse", sparse, run);
     g_test_add_data_func("/charge/sparse-is-not-more", sparse_is_not_more, run);
     g_test_add_data_func("/charge/stale", stale, run);
+    g_test_add_data_func("/charge/polls", polls, run);
     g_test_add_data_func("/charge/waits", waits, run);
     g_test_add_data_func("/charge/stuck", stuck, run);
     return g_test_run();

@@ -144,8 +144,15 @@ static bool is_busy(const struct batch *batch)
  */
 void batch_close(struct meter *meter, struct batch *batch)
 {
-    batch->was_busy = is_sparse(batch, gaps_of(batch)) && is_busy(batch);
-    close_with(meter, batch, batch_record(meter, batch->made_in, batch->stream, batch->per_thread));
+    bool sparse = is_sparse(batch, gaps_of(batch));
+    CUevent end;
+
+    batch->was_busy = sparse && is_busy(batch);
+    end = batch_record(meter, batch->made_in, batch->stream, batch->per_thread);
+    /* Until here there was nothing to do. */
+    if (sparse && !batch->was_busy)
+        batch->closed_ns = batch_now();
+    close_with(meter, batch, end);
 }
 
 void batch_close_unseen(struct meter *meter, struct batch *batch)
@@ -253,6 +260,7 @@ static uint64_t without_gaps(const struct batch *batch, uint64_t ns, uint64_t ga
  * @own_ns: from its begin to its end, but for what the program took to launch
  * @ns: what it is charged: for how long any work of the process ran since the last end
  * @share_ns: the part of @own_ns since the last end
+ * @launches: that took @own_ns: if the program was slow and the GPU was busy at last, the last one
  * @is_guess: nothing is to be learnt from it
  */
 struct measure {
@@ -260,6 +268,7 @@ struct measure {
     uint64_t own_ns;
     uint64_t ns;
     uint64_t share_ns;
+    unsigned int launches;
     bool is_guess;
 };
 
@@ -305,6 +314,7 @@ static struct measure measure(struct meter *meter, struct batch *batch, CUevent 
     uint64_t own = between(batch->begin, end), beside = ran_beside(meter, batch, end), since;
     struct measure measured = {.end_at = see_end(meter, batch, end, now, &since)};
 
+    measured.launches = batch->was_busy && is_sparse(batch, gaps_of(batch)) ? 1 : batch->launches;
     if (own == UINT64_MAX)
         own = now > from ? now - from : 0;
     own = without_gaps(batch, own, gaps_of(batch), &measured.is_guess);
@@ -334,7 +344,7 @@ static void learn(struct meter *meter, const struct batch *batch, const struct m
         batch->behind_ns || measure->is_guess || !batch->launches)
         return;
     costs_learn(&meter->costs, batch->key,
-                (rest > measure->share_ns ? rest : measure->share_ns) / batch->launches);
+                (rest > measure->share_ns ? rest : measure->share_ns) / measure->launches);
 }
 
 void batch_retire(struct meter *meter, struct batch *batch, CUevent end)

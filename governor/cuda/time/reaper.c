@@ -178,8 +178,11 @@ static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soo
     for (batch = meter->open; batch && !taken; batch = batch->next) {
         uint64_t at = quiet_at(batch);
 
-        if (!batch->launches || batch->context == batch_aside(meter) || !is_next(meter, batch))
+        if (batch->context == batch_aside(meter) || !is_next(meter, batch))
             continue;
+        /* Its first launch is on its way. */
+        if (!batch->launches)
+            at = now + QUIET_NS;
         if (now >= at)
             taken = batch;
         else
