@@ -3,8 +3,8 @@
  * What the engine needs from the driver, as a table of calls, so that unit tests can play the
  * driver. The meaning of each is that of the ioctl of the same name in uapi/linux/vgpu.h.
  *
- * All return 0 or a negative errno, and none blocks, but for exchange() as it is told to, or less.
- * push() may be called from any thread, the others only from the main one.
+ * All return 0 or a negative errno. None blocks except exchange(), which sleeps for as long as it
+ * is told, or less. push() may be called from any thread, the others only from the main one.
  */
 #ifndef ENGINE_TRANSPORT_H
 #define ENGINE_TRANSPORT_H

@@ -103,7 +103,7 @@ static ssize_t window_bytes_store(struct device *dev, struct device_attribute *a
 }
 static DEVICE_ATTR_RW(window_bytes);
 
-/* @closed: a VMM has read it from the device. */
+/* @closed: it may change only while no VM has the device open. */
 static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, u32 min, u32 max,
 			      bool closed, const char *buf, size_t count)
 {

@@ -175,7 +175,8 @@ static void vgpu_exchange_wait(struct vgpu_exchange *x)
 	bool over = false;
 
 	poll_initwait(&waiter);
-	while (!vgpu_exchange_woken(x, &waiter.pt) && !over && !signal_pending(current)) {
+	/* waiter.error: it is in no queue of the other file's, which could not wake it. */
+	while (!vgpu_exchange_woken(x, &waiter.pt) && !over && !waiter.error && !signal_pending(current)) {
 		/* It is in the queues of both. */
 		waiter.pt._qproc = NULL;
 		set_current_state(TASK_INTERRUPTIBLE);
@@ -195,6 +196,9 @@ static int vgpu_exchange_find(struct vgpu_exchange *x)
 
 	if (ret || !x->arg.wait_ms || vgpu_exchange_found(x))
 		return ret;
+	/* A queue that may have more has not asked the guest to ring: a request got no memory. */
+	if (x->arg.queues && !x->arg.state)
+		return 0;
 	vgpu_exchange_wait(x);
 	return vgpu_exchange_round(x, false, false);
 }

@@ -6,7 +6,7 @@
  * something was pinned meanwhile, it starts over, and after ten times it calls BUG(). Two vGPUs of
  * one VM could cause that: each pins while type1 notifies the other. VFIO does not report the end
  * of its call. But the kernel releases a file that a task has dropped by fput() when that task
- * returns to user space, so each struct vgpu_unmap is such a file's; but for the spare one, which has a
+ * returns to user space, so each struct vgpu_unmap is such a file's, except the spare one, which has a
  * time limit.
  */
 #include <linux/anon_inodes.h>

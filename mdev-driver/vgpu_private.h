@@ -393,7 +393,8 @@ enum vgpu_exit {
  * @params_lock: params; vram_bytes changes under gpus_lock, too, window_bytes and scanouts only
  *	while closed and under @lock, too
  * @window_bytes_open: latched at open
- * @pop_lock: of requests that are taken: bounce; held while the engine's memory is written
+ * @pop_lock: of requests that are taken: bounce; held while the engine's memory is written, and while an
+ *	exchange sleeps
  * @notes, @failure: under @state_lock
  * @tell_lock: of events to udev: none is sent when it is removed
  * @answer_work, @answer_pause_ms: answers for full rings of a guest that has lost its engine; under @lock

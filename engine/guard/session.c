@@ -45,9 +45,9 @@ static bool on_idle(void *data)
 }
 
 /* Of a wait for syncs. A client that is gone is noticed by its own end. */
-static void answer_wait(void *data, int fd)
+static bool answer_wait(void *data, int fd)
 {
-    session_answer_fd(data, VTEST_SYNC_WAIT, NULL, 0, fd);
+    return session_answer_fd(data, VTEST_SYNC_WAIT, NULL, 0, fd);
 }
 
 /* Before anything else is answered, and before this session's end hangs up what the client has. */

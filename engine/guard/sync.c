@@ -217,7 +217,8 @@ static bool answer_deferred(struct sync_table *table)
 
     if (fd < 0)
         return false;
-    table->answer(table->data, fd);
+    if (!table->answer(table->data, fd))
+        return false;
     table->deferred = NULL;
     return true;
 }
@@ -355,6 +356,7 @@ int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, u
 bool sync_wait_settle(struct sync_table *table, const char **fault)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    bool sent;
     int fd;
 
     if (!table->deferred)
@@ -362,10 +364,12 @@ bool sync_wait_settle(struct sync_table *table, const char **fault)
     fd = open_pipe(table->deferred, fault);
     if (fd < 0)
         return false;
-    table->answer(table->data, fd);
+    sent = table->answer(table->data, fd);
     close(fd);
     table->deferred = NULL;
-    return true;
+    if (!sent)
+        *fault = "the answer to its wait cannot be sent";
+    return sent;
 }
 
 uint64_t sync_fence_begin(struct sync_table *table, uint32_t ring_idx, struct sync_entries entries,

@@ -33,7 +33,7 @@ struct sync_table {
     uint64_t last_fence;
     uint32_t entries;
     int reached;
-    void (*answer)(void *data, int fd);
+    bool (*answer)(void *data, int fd);
     void *data;
     struct wait *deferred;
     bool quick;

@@ -97,6 +97,9 @@ static int receive_welcome(int fd, int fds[2], uint64_t *at)
         close_all(fds, 2);
     if (length >= (ssize_t)sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
         return EPROTONOSUPPORT;
+    /* The arbiter has ended meanwhile. */
+    if (length == 0 || (length < 0 && errno == ECONNRESET))
+        return ECONNREFUSED;
     return length < 0 && errno != EAGAIN ? errno : EPROTO;
 }
 
@@ -225,7 +228,7 @@ int link_join(GovernorMember *member)
     if (fd < 0)
         return errno;
     if (send(fd, &join, sizeof(join), MSG_NOSIGNAL) != sizeof(join))
-        error = EPROTO;
+        error = ECONNREFUSED;
     else
         error = receive_welcome(fd, fds, &at);
     if (!error) {

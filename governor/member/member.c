@@ -54,14 +54,16 @@ static bool is_worth_waiting(const GovernorMember *member, int error, bool requi
     return error == ECONNREFUSED ? is_there(member->socket_path) : error == ENOENT && required;
 }
 
-/* Doors try again at each call, so a process waits once. */
+/* Doors try again at each call, so a process waits once for an arbiter that is gone. 0: it has not
+ * begun. */
+static _Atomic uint64_t wait_until;
+
 static bool waits_still(void)
 {
-    static _Atomic uint64_t until;
     uint64_t none = 0;
 
-    atomic_compare_exchange_strong(&until, &none, clock_now() + START_NS);
-    return clock_now() < until;
+    atomic_compare_exchange_strong(&wait_until, &none, clock_now() + START_NS);
+    return clock_now() < wait_until;
 }
 
 static int start(GovernorMember *member, bool required)
@@ -71,6 +73,8 @@ static int start(GovernorMember *member, bool required)
     required |= has_mark(member->socket_path);
     while ((error = join(member)) && is_worth_waiting(member, error, required) && waits_still())
         usleep(LOOK_US);
+    if (!error)
+        wait_until = 0;
     if (error && required)
         return error;
     return link_start(member) ? 0 : errno;

@@ -252,6 +252,11 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
 
     if (atomic_load(&grant->mode) == GOVERNOR_MODE_FREE)
         return true;
+    /* Before it asks for a lease, which would pass unused. */
+    if (turn->work->deferred && !turn->waits && (delay = deferred_delay(lane, now - turn->since))) {
+        turn_sleep(member, delay);
+        return false;
+    }
     if (joined && !lease_open(lane, now)) {
         if (!turn->waits)
             begin_waiting(member, lane, turn->work);
@@ -262,9 +267,7 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
         return false;
     }
     delay = joined ? 0 : budget_delay(lane, now);
-    if (!delay && turn->work->deferred)
-        delay = deferred_delay(lane, now - turn->since);
-    else if (!delay)
+    if (!delay && !turn->work->deferred)
         delay = depth_delay(atomic_load_explicit(&grant->depth_ns, memory_order_relaxed), queue,
                             now - turn->since, now);
     if (delay && turn->waits && !turn->passed_on) {

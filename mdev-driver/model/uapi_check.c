@@ -193,7 +193,7 @@ int vgpu_check_exchange(const struct vgpu_queue_exchange *arg)
 	    arg->queues >> VGPU_NUM_QUEUES || arg->poll_us > VGPU_EXCHANGE_POLL_MAX)
 		return -EINVAL;
 	/* What ends the wait has to be returned. */
-	if (arg->wait_ms && (!arg->nrequests || !(arg->flags & VGPU_EXCHANGE_EVENTS)))
+	if (arg->wait_ms && (!arg->nrequests || !(arg->flags & VGPU_EXCHANGE_EVENTS) || arg->wait_fd < -1))
 		return -EINVAL;
 	return 0;
 }

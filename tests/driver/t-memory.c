@@ -22,7 +22,6 @@
 
 #define AREA (TESTBED_RAM_IOVA + 4 * MIB)
 
-/* A thread can't be made while the address space is held. */
 /* Until a call that was to begin when an address space is held waits for that. */
 #define IN_CALL_MS 500
 

@@ -40,12 +40,37 @@ static bool address_of(nvmlDevice_t device, char pci[32])
     return true;
 }
 
-static GovernorMember *join(const char *pci)
+/* NULL with *@has_slice: there is one, and it cannot be joined now. */
+static GovernorMember *join(const char *pci, bool *has_slice)
 {
     char *path = slices_socket_of(pci);
     GovernorMember *member = path ? governor_member_get(path, false) : NULL;
 
+    *has_slice = path;
     free(path);
+    return member;
+}
+
+/* Joined to nothing, so that other tenants' processes stay hidden meanwhile. */
+static GovernorMember *stand_in(void)
+{
+    static GovernorMember *member;
+
+    if (!member)
+        member = governor_member_new(NULL, false);
+    return member;
+}
+
+/* With the lock. What cannot be joined now is tried again at the next call. */
+static GovernorMember *join_and_keep(const char *pci)
+{
+    bool has_slice;
+    GovernorMember *member = join(pci, &has_slice);
+
+    if (has_slice && !member)
+        return stand_in();
+    memcpy(devices[count].pci, pci, sizeof(devices[count].pci));
+    devices[count++].member = member;
     return member;
 }
 
@@ -60,12 +85,10 @@ GovernorMember *slice_of(nvmlDevice_t device)
     pthread_mutex_lock(&lock);
     while (i < count && strcmp(devices[i].pci, pci))
         i++;
-    if (i == count && count < DEVICES_MAX) {
-        memcpy(devices[i].pci, pci, sizeof(pci));
-        devices[count++].member = join(pci);
-    }
     if (i < count)
         member = devices[i].member;
+    else if (count < DEVICES_MAX)
+        member = join_and_keep(pci);
     pthread_mutex_unlock(&lock);
     return member;
 }

@@ -5,7 +5,7 @@
 #include "member.h"
 #include "nvml_abi.h"
 
-/* This process's membership in the slice of @device; NULL: no slice, or it cannot be joined now. */
+/* This process's membership in the slice of @device; NULL: no slice. */
 GovernorMember *slice_of(nvmlDevice_t device);
 
 #endif

@@ -172,11 +172,12 @@ static struct {
     unsigned int count;
 } answer;
 
-static void give_answer(void *data, int fd)
+static bool give_answer(void *data, int fd)
 {
     g_assert_true(data == &answer);
     answer.fd = dup(fd); /* as the client's socket does */
     answer.count++;
+    return answer.fd >= 0;
 }
 
 static void answer_by(struct syncs *s)
