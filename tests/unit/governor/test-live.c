@@ -585,6 +585,25 @@ static void test_starts_between(void)
     live_close(&live);
 }
 
+/* The arbiter ends when a program has asked to join, and has no answer yet. */
+static void test_ends_while_joining(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    kill(live.arbiter, SIGSTOP);
+    live_spawn(&live, "a", join_late);
+    live_await_ready(&live, 0);
+    g_usleep(100000);
+    live_kill_arbiter(&live, SIGKILL);
+    g_usleep(50000);
+    live_start_arbiter(&live);
+    for (unsigned i = 0; i < 20000 && !live.reports[0].done; i++)
+        g_usleep(1000);
+    g_assert_cmpuint(live.reports[0].granted, >, 0);
+    live_close(&live);
+}
+
 static void test_configuration(void)
 {
     struct live live;
@@ -711,6 +730,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/live/of-none", test_of_none);
     /* A process waits once. */
     g_test_add_func("/governor/live/starts-between", test_starts_between);
+    g_test_add_func("/governor/live/ends-while-joining", test_ends_while_joining);
     g_test_add_func("/governor/live/not-required", test_not_required);
     g_test_add_func("/governor/live/configuration", test_configuration);
     g_test_add_func("/governor/live/rest", test_rest);

@@ -278,6 +278,44 @@ static void test_deferred(void)
     tenant_close(&live);
 }
 
+/* Defers 10 ms after 10 ms, and never lets any begin. */
+static void defer_for_ever(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = tenant_join(socket_path, report);
+
+    (void)live;
+    for (;;) {
+        governor_member_begin(member, 10 * NS_PER_MS, true);
+        report->done++;
+    }
+}
+
+/* Work that waits for room has no lease meanwhile: the other slice keeps the GPU busy. */
+static void test_deferred_beside_another(void)
+{
+    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
+    struct live live;
+    double alone, beside;
+    uint64_t began;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "b", tenant_batches);
+    tenant_await(&live.reports[0].done, 5, 10);
+    live_reset(&live);
+    began = clock_now();
+    g_usleep(1500000);
+    alone = part_of(&live.reports[0], began);
+    live_spawn(&live, "a", defer_for_ever);
+    tenant_await(&live.reports[1].done, 4, 10);
+    live_reset(&live);
+    began = clock_now();
+    g_usleep(2500000);
+    beside = part_of(&live.reports[0], began);
+    g_test_message("alone %.3f of the GPU, beside work that waits for room %.3f", alone, beside);
+    g_assert_cmpfloat(beside, >, 0.8 * alone);
+    tenant_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -285,5 +323,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/waits/queues", test_queues);
     g_test_add_func("/governor/waits/all-deferred", test_all_deferred);
     g_test_add_func("/governor/waits/deferred", test_deferred);
+    g_test_add_func("/governor/waits/deferred-beside-another", test_deferred_beside_another);
     return g_test_run();
 }
