@@ -336,7 +336,8 @@ static void plan(struct engine *engine, struct work *work, uint32_t queues)
 }
 
 /* Gives the driver the last answer, and sleeps until there is something to do. */
-static bool take(struct engine *engine, struct work *work, struct queue_turn *taken, GError **error)
+static bool take_turn(struct engine *engine, struct work *work, struct queue_turn *taken,
+                      GError **error)
 {
     int ret;
 
@@ -399,7 +400,7 @@ static bool run(struct engine *engine, GError **error)
     watchdog_setup();
     engine->fences.wake_fd = wakeup_fd;
     while (!stop) {
-        if (!take(engine, &work, &taken, error))
+        if (!take_turn(engine, &work, &taken, error))
             return false;
         /* Its timer wakes a sleeping engine, and would do so every 5 s. */
         if (has_come(engine, &taken))

@@ -181,7 +181,7 @@ static void waits(void)
     g_assert_cmpuint(called, ==, 1);
 }
 
-/* The default stream comes after all others, and they after it; but for those that are apart. */
+/* The default stream comes after all others, and they after it, except those that are apart. */
 static void default_stream(void)
 {
     CUevent other, own, last, end;

@@ -2,6 +2,7 @@
 /* How much memory there is: CUDA and NVML show the slice, bounded by what the card has free. */
 #include "kit.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "nvml_abi.h"
@@ -304,6 +305,29 @@ static void test_no_slice(void)
     kit_close();
 }
 
+/* A program that only looks, and begins to while the arbiter is gone, sees its slice when it is
+ * back. */
+static void gap(void)
+{
+    nvmlMemory_t memory;
+    nvmlDevice_t device;
+
+    g_assert_cmpint(nvmlInit_v2(), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo(device, &memory), ==, 0);
+    live_start_arbiter(&kit_live);
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo(device, &memory), ==, 0);
+    g_assert_cmpuint(memory.total, ==, LIMIT);
+}
+
+static void test_gap(void)
+{
+    kit_open(LIMIT);
+    live_kill_arbiter(&kit_live, SIGKILL);
+    kit_run(gap);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -315,5 +339,6 @@ int main(int argc, char **argv)
     g_test_add_func("/view/other-lists", test_other_lists);
     g_test_add_func("/view/sessions", test_sessions);
     g_test_add_func("/view/no-slice", test_no_slice);
+    g_test_add_func("/view/gap", test_gap);
     return g_test_run();
 }

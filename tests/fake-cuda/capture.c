@@ -67,7 +67,7 @@ static CUresult take_legacy(bool invalidates)
     return FAKE_CAPTURE_IMPLICIT;
 }
 
-static CUresult take(struct capture *capture, const struct model_op *op)
+static CUresult capture_operation(struct capture *capture, const struct model_op *op)
 {
     if (!op)
         capture->invalid = true;
@@ -89,7 +89,7 @@ bool capture_takes(CUstream stream, bool per_thread, const struct model_op *op, 
     pthread_mutex_lock(&lock);
     capture = find(stream, per_thread);
     if (capture)
-        *result = take(capture, op);
+        *result = capture_operation(capture, op);
     else if (is_legacy(stream, per_thread))
         *result = take_legacy(true);
     else

@@ -15,7 +15,7 @@
 #define SOON_NS 50000u
 #define LATE_NS 1000000u
 
-static bool reach(void *data, uint32_t stream, struct model_op *op)
+static bool reach_operation(void *data, uint32_t stream, struct model_op *op)
 {
     return timing_reach(data, stream, op);
 }
@@ -85,7 +85,7 @@ static void reap(struct timing *timing)
 
 static void advance(struct timing *timing)
 {
-    const struct model_user user = {timing, reach, begins, ends};
+    const struct model_user user = {timing, reach_operation, begins, ends};
 
     model_advance(&timing->model, card_now(), &user);
     for (uint32_t i = 0; i < MODEL_PROCESSES; i++)

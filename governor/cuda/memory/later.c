@@ -60,7 +60,7 @@ static bool give_what_came(CUcontext ends)
     return given;
 }
 
-static bool look(CUcontext ends)
+static bool look_for_freed(CUcontext ends)
 {
     CUstreamCaptureMode mode;
     bool given;
@@ -81,7 +81,7 @@ void later_give(struct charge *charge, CUstream stream, bool per_thread)
     CUstreamCaptureMode mode;
     bool recorded;
 
-    look(NULL);
+    look_for_freed(NULL);
     if (!later || meter_is_capturing(stream, per_thread)) {
         free(later);
         charge_give(charge);
@@ -101,7 +101,7 @@ void later_give(struct charge *charge, CUstream stream, bool per_thread)
     list = later;
     count++;
     pthread_mutex_unlock(&lock);
-    look(NULL);
+    look_for_freed(NULL);
 }
 
 bool later_make_room(struct gpu *gpu)
@@ -111,7 +111,7 @@ bool later_make_room(struct gpu *gpu)
 
     (void)gpu;
     for (unsigned int i = 0; i < PATIENCE_NS / LOOK_NS && count && !given; i++) {
-        given = look(NULL);
+        given = look_for_freed(NULL);
         if (!given)
             clock_nanosleep(CLOCK_MONOTONIC, 0, &some, NULL);
     }
@@ -121,7 +121,7 @@ bool later_make_room(struct gpu *gpu)
 void later_context_ends(CUcontext context)
 {
     if (context)
-        look(context);
+        look_for_freed(context);
 }
 
 void later_forget_parent(void)

@@ -257,7 +257,7 @@ static uint64_t without_gaps(const struct batch *batch, uint64_t ns, uint64_t ga
 /**
  * struct measure - of a batch that has ended
  * @end_at: by the host's clock
- * @own_ns: from its begin to its end, but for what the program took to launch
+ * @own_ns: from its begin to its end, less what the program took to launch
  * @ns: what it is charged: for how long any work of the process ran since the last end
  * @share_ns: the part of @own_ns since the last end
  * @launches: that took @own_ns: if the program was slow and the GPU was busy at last, the last one

@@ -88,7 +88,7 @@ struct spare {
 };
 
 /**
- * struct ends - what was seen of a class of work; under @looks, but for @shares_ns
+ * struct ends - what was seen of a class of work; under @looks, except @shares_ns
  * @last: the latest end, from which the next one's time counts
  * @seen_ns: when it was seen, by the host's clock
  * @clock: of its context

@@ -135,7 +135,7 @@ void model_cut(struct model *model, struct model_op *op)
     model_kick(model);
 }
 
-static bool precedes(const struct model_op *a, const struct model_op *b)
+static bool op_precedes(const struct model_op *a, const struct model_op *b)
 {
     return a && a->number < b->number;
 }
@@ -148,12 +148,12 @@ static bool may_begin(const struct model *model, uint32_t stream, const struct m
     if (!of->group || of->order == MODEL_APART)
         return true;
     if (of->order == MODEL_ORDINARY)
-        return !of->joining || !precedes(first_of(model, of->joining - 1), op);
+        return !of->joining || !op_precedes(first_of(model, of->joining - 1), op);
     for (uint32_t i = 0; i < model->active_count; i++) {
         const struct model_stream *other = &model->streams[model->active[i]];
 
         if (other != of && other->group == of->group && other->order == MODEL_ORDINARY &&
-            precedes(&model->ops[other->first], op))
+            op_precedes(&model->ops[other->first], op))
             return false;
     }
     return true;
@@ -201,7 +201,7 @@ static void consider(const struct model *model, struct choice *choice, uint32_t 
         (uint32_t)(process - current - 1 + MODEL_PROCESSES) % (uint32_t)MODEL_PROCESSES;
 
     choice->current_has_work |= process == current;
-    if (!choice->earliest || precedes(op, choice->earliest)) {
+    if (!choice->earliest || op_precedes(op, choice->earliest)) {
         choice->earliest = op;
         choice->earliest_stream = stream;
     }
@@ -238,7 +238,7 @@ static void choose_sliced(const struct model *model, struct model_engine_state *
     engine->current = choice->next;
 }
 
-static void run(struct model *model, uint32_t stream, const struct model_op *op)
+static void run_op(struct model *model, uint32_t stream, const struct model_op *op)
 {
     struct model_engine_state *engine = &model->engines[op->engine];
 
@@ -310,7 +310,7 @@ static void settle(struct model *model, const struct model_user *user)
         const struct model_op *op = first_of(model, stream);
 
         if (op->engine != MODEL_NONE && may_begin(model, stream, op))
-            run(model, stream, op);
+            run_op(model, stream, op);
     }
     for (unsigned i = 0; i < MODEL_ENGINES; i++)
         begin(model, &model->engines[i], user);

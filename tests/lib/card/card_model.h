@@ -95,7 +95,7 @@ enum model_order {
  * struct model_stream
  * @group, @order: 0: it is in no group
  * @joining: the stream of the group that joins, plus one; 0: there is none
- * @pending_ns: of its operations that have not ended, but for endless ones
+ * @pending_ns: of its operations that have not ended, except endless ones
  */
 struct model_stream {
     uint32_t process;

@@ -33,8 +33,8 @@ static struct {
 } run;
 
 /* True: the exchange ends. @last: of its looks, so the guest rings from now on. */
-static bool look(struct vgpu_transport *transport, struct vgpu_queue_exchange *x,
-                 struct vgpu_queue_exchange *in, bool last, int *ret)
+static bool look_once(struct vgpu_transport *transport, struct vgpu_queue_exchange *x,
+                      struct vgpu_queue_exchange *in, bool last, int *ret)
 {
     g_mutex_lock(&run.lock);
     *x = *in;
@@ -57,16 +57,16 @@ static int count_exchange(struct vgpu_transport *transport, struct vgpu_queue_ex
 
     run.calls++;
     while (in.poll_us && g_get_monotonic_time() < end) {
-        if (look(transport, x, &in, false, &ret))
+        if (look_once(transport, x, &in, false, &ret))
             return ret;
         g_usleep(50);
     }
-    if (look(transport, x, &in, true, &ret))
+    if (look_once(transport, x, &in, true, &ret))
         return ret;
     x->wait_ms = in.wait_ms;
     if (fake_driver_sleep(&run.f.driver, x)) {
         in.state = x->state;
-        look(transport, x, &in, true, &ret);
+        look_once(transport, x, &in, true, &ret);
     }
     return ret;
 }

@@ -123,7 +123,7 @@ static void take_chains(struct fake_driver *driver, struct vgpu_queue_exchange *
     }
 }
 
-static int take(struct fake_driver *driver, struct vgpu_queue_exchange *x)
+static int take_requests(struct fake_driver *driver, struct vgpu_queue_exchange *x)
 {
     int ret = driver->next_event && (x->flags & VGPU_EXCHANGE_EVENTS)
                   ? driver->next_event(driver, &x->event)
@@ -168,10 +168,10 @@ static int fake_exchange(struct vgpu_transport *transport, struct vgpu_queue_exc
         answers[i].result =
             transport->ops->push(transport, x->epoch, answers[i].queue, answers[i].token,
                                  (void *)(uintptr_t)answers[i].buf, answers[i].size);
-    ret = take(driver, x);
+    ret = take_requests(driver, x);
     if (ret == 0 && fake_driver_sleep(driver, x)) {
         x->nrequests = room;
-        ret = take(driver, x);
+        ret = take_requests(driver, x);
     }
     return ret;
 }

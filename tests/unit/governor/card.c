@@ -10,7 +10,7 @@ static struct card_job job_of(const struct model_op *op)
                              .began_at = op->began_at};
 }
 
-static bool reach(void *data, uint32_t stream, struct model_op *op)
+static bool reach_job(void *data, uint32_t stream, struct model_op *op)
 {
     (void)data;
     (void)stream;
@@ -92,7 +92,7 @@ void card_set_left(struct card *card, struct model_op *job, uint64_t ns)
 
 void card_run(struct card *card, uint64_t now, uint64_t ns)
 {
-    const struct model_user user = {card, reach, begins, ends};
+    const struct model_user user = {card, reach_job, begins, ends};
 
     (void)ns;
     /* The first time that it hears of the time. */

@@ -54,8 +54,9 @@ static struct spent spent_on(struct simulation *sim, const struct sim_tenant *te
 }
 
 /*
- * No less than its work and no more than that with the changes, but for @within. What takes longer
- * than it was said to at the end of a lease is divided with nobody, so that lies pay nothing.
+ * No less than its work and no more than that with the changes, give or take @within. What takes
+ * longer than it was said to at the end of a lease is divided with nobody, so that lies pay
+ * nothing.
  */
 static void assert_charged(const struct spent *spent, double within)
 {

@@ -206,22 +206,30 @@ static double part_of(const struct live_report *report, uint64_t began)
     return (double)report->used_ns / (double)(clock_now() - began);
 }
 
+/* Opens @live with two equal slices, and lets b work on: the part of the GPU that it has alone. */
+static double part_alone(struct live *live)
+{
+    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
+    uint64_t began;
+
+    tenant_open(live, slices);
+    live_spawn(live, "b", tenant_batches);
+    tenant_await(&live->reports[0].done, 5, 10);
+    live_reset(live);
+    began = clock_now();
+    g_usleep(1500000);
+    return part_of(&live->reports[0], began);
+}
+
 /* To let work wait is no way round one's share, nor do others lose by it: the GPU is as busy as the
  * other keeps it alone, on a machine that does other things too. */
 static void test_all_deferred(void)
 {
-    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
     struct live live;
     double evader, other, alone;
     uint64_t began;
 
-    tenant_open(&live, slices);
-    live_spawn(&live, "b", tenant_batches);
-    tenant_await(&live.reports[0].done, 5, 10);
-    live_reset(&live);
-    began = clock_now();
-    g_usleep(1500000);
-    alone = part_of(&live.reports[0], began);
+    alone = part_alone(&live);
     live_spawn(&live, "a", all_deferred);
     tenant_await(&live.reports[1].done, 5, 10);
     live_reset(&live);
@@ -293,18 +301,11 @@ static void defer_for_ever(struct live *live, const char *socket_path, struct li
 /* Work that waits for room has no lease meanwhile: the other slice keeps the GPU busy. */
 static void test_deferred_beside_another(void)
 {
-    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
     struct live live;
     double alone, beside;
     uint64_t began;
 
-    tenant_open(&live, slices);
-    live_spawn(&live, "b", tenant_batches);
-    tenant_await(&live.reports[0].done, 5, 10);
-    live_reset(&live);
-    began = clock_now();
-    g_usleep(1500000);
-    alone = part_of(&live.reports[0], began);
+    alone = part_alone(&live);
     live_spawn(&live, "a", defer_for_ever);
     tenant_await(&live.reports[1].done, 4, 10);
     live_reset(&live);
