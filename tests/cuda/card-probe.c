@@ -7,6 +7,9 @@
  *   memory    what calls take from the card by the driver's own numbers, in bytes
  *   getproc   functions that cuGetProcAddress returns and the library does not export
  *   handles   whether handles that name memory are the same for one memory
+ *   events    how much longer kernels of 200 us take if a pair of events is around each third
+ *   order     what calls wait for while a kernel of 200 ms runs, in ms; and whether memory that is
+ *             freed on a stream comes back before the stream is there
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -32,11 +35,18 @@ int cuEventCreate(CUevent *event, unsigned int flags);
 int cuEventRecord(CUevent event, CUstream stream);
 int cuEventQuery(CUevent event);
 int cuEventElapsedTime(float *ms, CUevent begin, CUevent end);
+int cuStreamWaitValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned int flags);
 int cuMemGetInfo_v2(size_t *available, size_t *total);
 int cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
 int cuMemFree_v2(CUdeviceptr at);
 int cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream);
 int cuMemFreeAsync(CUdeviceptr at, CUstream stream);
+int cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags);
+int cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                        unsigned long long flags);
+int cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+             unsigned long long flags);
+int cuMemUnmap(CUdeviceptr at, size_t bytes);
 int cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
                 unsigned long long flags);
 int cuMemRelease(CUmemGenericAllocationHandle handle);
@@ -212,6 +222,101 @@ static void handles(void)
            first.st_dev == second.st_dev && first.st_ino == second.st_ino);
 }
 
+/* A third of the launches has events as the door records them. */
+static uint64_t time_launches(CUevent begin, CUevent end)
+{
+    uint64_t from = now();
+
+    for (unsigned int i = 0; i < 300; i++) {
+        if (begin && i % 3 == 0)
+            check(cuEventRecord(begin, stream), "cuEventRecord");
+        check(spin_launch(200000, stream), "a launch");
+        if (end && i % 3 == 2)
+            check(cuEventRecord(end, stream), "cuEventRecord");
+    }
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    return now() - from;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double one = *(const double *)a, other = *(const double *)b;
+
+    return (one > other) - (one < other);
+}
+
+static void events(void)
+{
+    double pairs[9], ends[9];
+    CUevent begin, end;
+
+    check(cuEventCreate(&begin, 0), "cuEventCreate");
+    check(cuEventCreate(&end, 0), "cuEventCreate");
+    time_launches(NULL, NULL);
+    for (unsigned int i = 0; i < 9; i++) {
+        double bare = (double)time_launches(NULL, NULL);
+
+        pairs[i] = (double)time_launches(begin, end) / bare;
+        ends[i] = (double)time_launches(NULL, end) / bare;
+    }
+    qsort(pairs, 9, sizeof(*pairs), compare);
+    qsort(ends, 9, sizeof(*ends), compare);
+    printf("pair %.5f\none %.5f\n", pairs[4], ends[4]);
+}
+
+static double ms_since(uint64_t from)
+{
+    return (double)(now() - from) / 1e6;
+}
+
+/* cuMemUnmap() and cuMemFree() of memory that no kernel uses. */
+static void time_calls_beside_a_kernel(void)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at, other;
+    uint64_t from;
+
+    check(cuMemCreate(&handle, SIZE, &prop, 0), "cuMemCreate");
+    check(cuMemAddressReserve(&at, SIZE, 0, 0, 0), "cuMemAddressReserve");
+    check(cuMemMap(at, SIZE, 0, handle, 0), "cuMemMap");
+    check(cuMemAlloc_v2(&other, SIZE), "cuMemAlloc");
+    check(spin_launch(200000000, stream), "a launch");
+    from = now();
+    check(cuMemUnmap(at, SIZE), "cuMemUnmap");
+    printf("unmap-ms %.3f\n", ms_since(from));
+    from = now();
+    check(cuMemRelease(handle), "cuMemRelease");
+    printf("release-ms %.3f\n", ms_since(from));
+    check(cuCtxSynchronize(), "cuCtxSynchronize");
+    check(spin_launch(200000000, stream), "a launch");
+    from = now();
+    check(cuMemFree_v2(other), "cuMemFree");
+    printf("free-ms %.3f\n", ms_since(from));
+    check(cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+static void free_behind_a_wait(void)
+{
+    size_t before, during, total;
+    /* Of the process, so that the fake card has it, too. */
+    volatile uint32_t *word = aligned_alloc(4096, 4096);
+    CUdeviceptr at;
+
+    *word = 0;
+    check(cuMemHostRegister_v2((void *)word, 4096, 0), "cuMemHostRegister");
+    before = available_now();
+    check(cuMemAlloc_v2(&at, SIZE), "cuMemAlloc");
+    check(cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)word, 1, 0), "cuStreamWaitValue32");
+    check(cuMemFreeAsync(at, stream), "cuMemFreeAsync");
+    check(cuMemGetInfo_v2(&during, &total), "cuMemGetInfo");
+    *word = 1;
+    check(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    printf("freed-before-the-stream %d\nkept-after %lld\n", during + SIZE / 2 > before,
+           (long long)before - (long long)available_now());
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -225,7 +330,12 @@ int main(int argc, char **argv)
         getproc(argv[2]);
     else if (!strcmp(argv[1], "handles"))
         handles();
-    else
+    else if (!strcmp(argv[1], "events"))
+        events();
+    else if (!strcmp(argv[1], "order")) {
+        time_calls_beside_a_kernel();
+        free_behind_a_wait();
+    } else
         return 2;
     return 0;
 }

@@ -156,9 +156,9 @@ CUDA_CARD_CC = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(C
 CUDA_LOAD_SRCS := tests/bench/cuda/cuda-load.c tests/bench/cuda/by-name.c $(CUDA_TEST_SRC)/spin.c
 
 .PHONY: cuda-on-card
-cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe cuda-load both-load vgpu-suspend) $(GOVERNOR_OUT)/vgpu-arbiter
+cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe card-tenant cuda-load both-load vgpu-suspend) $(GOVERNOR_OUT)/vgpu-arbiter
 
-$(CUDA_ON_CARD)/card-probe: $(CUDA_TEST_SRC)/card-probe.c $(CUDA_TEST_SRC)/spin.c
+$(CUDA_ON_CARD)/card-probe $(CUDA_ON_CARD)/card-tenant: $(CUDA_ON_CARD)/%: $(CUDA_TEST_SRC)/%.c $(CUDA_TEST_SRC)/spin.c
 	@mkdir -p $(@D)
 	$(CUDA_CARD_CC) -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
 
