@@ -132,7 +132,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
     if (scheduler->lease.state != LEASE_NONE)
         lease_end(scheduler, now);
     for (guint i = 0; i < slice->members->len; i++)
-        MEMBER(slice, i)->stalled &= !MEMBER(slice, i)->sample.waiting;
+        stalls_forget_waiting(MEMBER(slice, i));
     slice_gather(slice);
     scheduler->lease = (struct lease){
         .state = LEASE_OPEN,

@@ -57,30 +57,6 @@ void scheduler_heard(struct sched_member *member)
     rest_end(member);
 }
 
-void scheduler_stalled(struct sched_member *member, uint64_t now)
-{
-    struct sample known = member->sample;
-
-    sample_take(&known, member->usage, member->came_at, now);
-    member->stalled = true;
-    member->stalled_at = now;
-    member->stalled_count = known.submissions;
-    member->stalled_gpu_ns = known.gpu_ns;
-}
-
-/*
- * Something was submitted since, or has ended. What did so before is perhaps seen only now: the
- * member has reported it with that in mind, and does not repeat it.
- */
-static bool continues(const struct sched_member *member)
-{
-    const struct sample *sample = &member->sample;
-
-    return sample->submissions > member->stalled_count || sample->gpu_ns > member->stalled_gpu_ns ||
-           /* The event that it waited for has come. */
-           sample->began_at_ns > member->stalled_at;
-}
-
 /* How many submissions the mean includes. */
 #define RECENT_MOST 16
 
@@ -168,7 +144,7 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     if (moved || !member->moved_at || sample->waiting || sample->in_flight_ns)
         member->moved_at = now;
     member->silent &= !moved;
-    member->stalled &= !continues(member);
+    stalls_look(scheduler, member, now);
     if (member->missed_at && !member->silent)
         learn_hold_up(scheduler, member, now);
     return moved;

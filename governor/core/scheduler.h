@@ -27,8 +27,9 @@ struct sched_slice;
  * struct sched_member
  * @usage, @came_at, @grant: owned by the caller; @came_at: of struct governor_usage
  * @changed: the grant changed; the caller publishes it and resets this
- * @stalled: its work in flight waits for something other than the GPU; it said so @stalled_at, when
- * it had made @stalled_count submissions and used @stalled_gpu_ns
+ * @says_stalled: it says that its work in flight waits for something other than the GPU, since
+ * @stalled_at, when it had made @stalled_count submissions and used @stalled_gpu_ns; @stalled: and
+ * that is believed, see stalls.c
  * @paid_until: time before this is charged, and is not believed again; @unpaid_ns: reported, and
  * not charged yet
  * @charged_ns: in all; @advance_ns: the part that it has not used yet, see holder_settle()
@@ -52,6 +53,7 @@ struct sched_member {
     struct governor_class_grant *grant;
     struct sample sample;
     bool changed;
+    bool says_stalled;
     bool stalled;
     bool silent;
     bool goes;

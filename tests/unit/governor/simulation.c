@@ -435,6 +435,7 @@ static void report_end(struct simulation *sim, const struct card_job *on_card)
     tenant->usage.in_flight_ns -= job->debit_ns;
     tenant->queue[job->queue].in_flight_ns -= job->debit_ns;
     tenant->queue[job->queue].in_flight--;
+    tenant->begun -= job->begun;
     if (tenant->in_flight == 1)
         tenant->used_passes = tenant->seen_passes = tenant->grant.passes;
     if (!--tenant->in_flight && !comes_back(tenant) && tenant->grant.contended)
@@ -451,9 +452,13 @@ static void report_end(struct simulation *sim, const struct card_job *on_card)
 static void begin_job(void *data, struct card_job *on_card)
 {
     struct simulation *sim = data;
-    const struct sim_job *job = on_card->owner;
+    struct sim_job *job = on_card->owner;
 
-    if (job->tenant->stalls && job->life == job->tenant->life)
+    if (job->life == job->tenant->life && !job->begun) {
+        job->begun = true;
+        job->tenant->begun++;
+    }
+    if ((job->tenant->stalls || job->tenant->stall_told_ns) && job->life == job->tenant->life)
         job->tenant->begun_at = sim->now + BEGUN_NS;
 }
 
@@ -464,6 +469,26 @@ static void see_begun(struct simulation *sim, struct sim_tenant *tenant)
         return;
     tenant->begun_at = TIME_NEVER;
     tenant->usage.began_at_ns = sim->now;
+}
+
+#define STALLED_NS (3 * NS_PER_MS)
+#define STUCK_NS   (20 * NS_PER_MS)
+
+/* As the doors' ladders, which cannot know that others' work is before theirs. */
+static void say_stalled(struct simulation *sim, struct sim_tenant *tenant)
+{
+    uint64_t since = MAX(tenant->usage.began_at_ns, tenant->usage.ended_at_ns);
+    uint64_t waited = sim->now - since;
+
+    if (!tenant->says_stalled || !tenant->in_flight || tenant->begun) {
+        tenant->stall_told_ns = 0;
+        return;
+    }
+    if (waited < tenant->stall_told_ns + (tenant->stall_told_ns ? STUCK_NS : STALLED_NS))
+        return;
+    tenant->stall_told_ns = waited;
+    scheduler_stalled(&tenant->member, sim->now);
+    speak(sim, tenant);
 }
 
 static void see(struct simulation *sim, struct sim_tenant *tenant)
@@ -494,6 +519,7 @@ void sim_run(struct simulation *sim, uint64_t ns)
             catch_up(sim, tenant);
             see(sim, tenant);
             see_begun(sim, tenant);
+            say_stalled(sim, tenant);
             act(sim, tenant);
             if (sim->now >= tenant->speaks_at) {
                 tenant->speaks_at = TIME_NEVER;

@@ -23,7 +23,8 @@ struct sim_job {
     struct sim_tenant *tenant;
     unsigned life; /* of its tenant's processes */
     unsigned queue;
-    bool free;       /* neither debited nor measured */
+    bool free; /* neither debited nor measured */
+    bool begun;
     uint64_t marker; /* behind it; 0: none */
     uint64_t debit_ns;
     uint64_t since;
@@ -52,6 +53,7 @@ struct sim_queue {
  * @exits_ns: the process exits when it has used this much, and another replaces it; 0: never
  * @exits_unsaid: the process exits at the end of each submission, before it reports the end
  * @stalls: reports of each submission that it has not begun, and then, after a look, that it has
+ * @says_stalled: reports, as doors do, that its oldest work has not begun for 3 ms, and each 20 ms
  *
  * @class: of its work; changed by sim_set_class()
  * @queues: how many queues of its process it keeps busy; 0 or 1: one
@@ -81,6 +83,7 @@ struct sim_tenant {
     uint64_t exits_ns;
     bool exits_unsaid;
     bool stalls;
+    bool says_stalled;
     enum governor_class class;
     unsigned queues;
     unsigned ahead;
@@ -116,6 +119,8 @@ struct sim_tenant {
     uint64_t look_again_ns;
     uint64_t looks_again_at;
     uint64_t begun_at;
+    unsigned begun;
+    uint64_t stall_told_ns;
     struct silence silence;
     unsigned life;
     struct sim_job jobs[CARD_QUEUES * CARD_JOBS];

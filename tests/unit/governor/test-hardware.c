@@ -137,7 +137,7 @@ static void test_charged_processes(void)
  * However many processes a slice has, each of which has work on the card all the time: it pays for
  * what the card spent on them, and gets its cap, beside a slice with one process.
  */
-static void check_ranks(unsigned ranks, bool capped)
+static void check_ranks(unsigned ranks, bool capped, bool says_stalled)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *other = add(sim, 100, BATCH), *first = add(sim, 100, 3 * NS_PER_MS);
@@ -148,8 +148,13 @@ static void check_ranks(unsigned ranks, bool capped)
     for (unsigned i = 1; i < ranks; i++)
         sim_join(sim, add(sim, 100, 3 * NS_PER_MS), first);
     /* When it has seen its page. */
-    for (unsigned i = 0; i < sim->count; i++)
+    for (unsigned i = 0; i < sim->count; i++) {
         sim->tenants[i].start_ns = NS_PER_MS;
+        sim->tenants[i].says_stalled = says_stalled;
+        /* Waits for each end: a pipeline's next submission is there before it has to wait long. */
+        sim->tenants[i].async = !says_stalled;
+        sim->tenants[i].think_ns = says_stalled ? 100 * NS_PER_US : 0;
+    }
     first->slice->settings.cap = capped ? 20 : 0;
     first->slice->settings.hard = capped;
     sim_run(sim, NS_PER_S);
@@ -179,8 +184,18 @@ static void test_ranks(void)
     static const unsigned ranks[] = {1, 16, 64};
 
     for (unsigned i = 0; i < G_N_ELEMENTS(ranks); i++)
-        check_ranks(ranks[i], false);
-    check_ranks(16, true);
+        check_ranks(ranks[i], false, false);
+    check_ranks(16, true, false);
+}
+
+/*
+ * Work that waits for its time slice behind others' has not begun for some milliseconds, and a door
+ * takes that for a stall. It is none: all of the slice's processes would go at once, and their work
+ * would be in everybody's way.
+ */
+static void test_ranks_that_say_stalled(void)
+{
+    check_ranks(64, false, true);
 }
 
 /* Nor is a submission learnt to be longer than it is, because others ran in its time. */
@@ -346,6 +361,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/hardware/charged", test_charged);
     g_test_add_func("/governor/hardware/charged-processes", test_charged_processes);
     g_test_add_func("/governor/hardware/ranks", test_ranks);
+    g_test_add_func("/governor/hardware/ranks-that-say-stalled", test_ranks_that_say_stalled);
     g_test_add_func("/governor/hardware/learnt", test_learnt);
     g_test_add_func("/governor/hardware/classes", test_classes);
     g_test_add_func("/governor/hardware/processes", test_processes);

@@ -532,7 +532,10 @@ static void check_stalled_at_once(bool ended_before)
         stalls->usage.ended_at_ns = sim->now;
     }
     other->usage.waiting = 1;
+    other->usage.in_flight_ns = 0;
     scheduler_stalled(&stalls->member, sim->now);
+    scheduler_run(&sim->scheduler, sim->now);
+    sim->now += 3 * NS_PER_MS;
     scheduler_run(&sim->scheduler, sim->now);
     g_assert_true(stalls->member.stalled);
     g_assert_true(sim->scheduler.lease.holder == other->slice);
