@@ -82,15 +82,15 @@ bool ledger_adopt(struct ledger *ledger, struct holding *holding, uint64_t devic
 
 /*
  * The object @name is shared: @bytes of what the member holds, @spilled of them in host memory,
- * become the object's charge, or are returned if it is charged already. Returns 0 or an errno:
- * ENOSPC too many objects, nothing is changed; EINVAL the member does not hold that much.
+ * become the object's charge, or are returned as far as it is charged already. Returns 0 or an
+ * errno: ENOSPC too many objects, nothing is changed; EINVAL the member does not hold that much.
  */
 int ledger_share(struct ledger *ledger, struct holding *holding,
                  const struct governor_object_name *name, uint64_t bytes, uint64_t spilled);
 
 /*
- * The member holds the object, too; it is charged if nobody holds it. An errno as of
- * ledger_reserve(), or ENOSPC as above.
+ * The member holds the object, too; it is charged as far as nobody has said that it is so large.
+ * An errno as of ledger_reserve(), or ENOSPC as above.
  */
 int ledger_attach(struct ledger *ledger, struct holding *holding,
                   const struct governor_object_name *name, uint64_t bytes);

@@ -41,14 +41,11 @@ static bool has_room(const struct ledger *ledger, const struct holding *holding,
            (!holding->objects || g_hash_table_size(holding->objects) < LEDGER_MEMBER_OBJECTS);
 }
 
-static struct ledger_object *add(struct ledger *ledger, const struct governor_object_name *name,
-                                 uint64_t device, uint64_t spilled)
+static struct ledger_object *add(struct ledger *ledger, const struct governor_object_name *name)
 {
     struct ledger_object *object = g_new0(struct ledger_object, 1);
 
     object->name = *name;
-    object->device = device;
-    object->spilled = spilled;
     if (!ledger->objects)
         ledger->objects = g_tree_new_full(compare_names, NULL, NULL, g_free);
     g_tree_insert(ledger->objects, &object->name, object);
@@ -81,10 +78,28 @@ static void drop(struct ledger *ledger, struct ledger_object *object)
         g_clear_pointer(&ledger->objects, g_tree_unref);
 }
 
+/* More than the object's size so far; members may know different parts of it. */
+static uint64_t growth(const struct ledger_object *object, uint64_t bytes)
+{
+    uint64_t so_far = object->device + object->spilled;
+
+    return bytes > so_far ? bytes - so_far : 0;
+}
+
+static void grow(struct ledger *ledger, struct ledger_object *object, uint64_t device,
+                 uint64_t spilled)
+{
+    object->device += device;
+    object->spilled += spilled;
+    ledger->used += device;
+    ledger->spill_used += spilled;
+}
+
 int ledger_share(struct ledger *ledger, struct holding *holding,
                  const struct governor_object_name *name, uint64_t bytes, uint64_t spilled)
 {
     struct ledger_object *object = find(ledger, name);
+    uint64_t more, on_device;
 
     if (!bytes)
         return EINVAL;
@@ -92,11 +107,11 @@ int ledger_share(struct ledger *ledger, struct holding *holding,
         return ENOSPC;
     if (!ledger_release(ledger, holding, bytes, spilled))
         return EINVAL;
-    if (!object) {
-        object = add(ledger, name, bytes - spilled, spilled);
-        ledger->used += object->device;
-        ledger->spill_used += object->spilled;
-    }
+    if (!object)
+        object = add(ledger, name);
+    more = growth(object, bytes);
+    on_device = more < bytes - spilled ? more : bytes - spilled;
+    grow(ledger, object, on_device, more - on_device);
     hold(ledger, holding, object);
     return 0;
 }
@@ -105,18 +120,19 @@ int ledger_attach(struct ledger *ledger, struct holding *holding,
                   const struct governor_object_name *name, uint64_t bytes)
 {
     struct ledger_object *object = find(ledger, name);
+    uint64_t more = object ? growth(object, bytes) : bytes, spilled;
     struct holding charge = {0};
-    uint64_t spilled;
-    int error;
+    int error = 0;
 
     if (!has_room(ledger, holding, object))
         return ENOSPC;
-    if (!object) {
-        error = ledger_reserve(ledger, &charge, bytes, false, &spilled);
-        if (error)
-            return error;
-        object = add(ledger, name, charge.device, 0);
-    }
+    if (more || !object)
+        error = ledger_reserve(ledger, &charge, more, false, &spilled);
+    if (error)
+        return error;
+    if (!object)
+        object = add(ledger, name);
+    object->device += charge.device;
     hold(ledger, holding, object);
     return 0;
 }

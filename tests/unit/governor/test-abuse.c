@@ -200,8 +200,13 @@ static void test_objects(void)
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1000001, 1), ==, ENOMEM);
     g_assert_cmpint(live_status(&live, "a", "vram_used"), ==, 0);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1000, UINT64_MAX), ==, 0);
-    g_assert_cmpuint(raw_ask(other, GOVERNOR_ATTACH, UINT64_MAX, UINT64_MAX), ==, 0);
+    /* What others hold is at most as large as anybody says, within the limit. */
+    g_assert_cmpuint(raw_ask(other, GOVERNOR_ATTACH, UINT64_MAX, UINT64_MAX), ==, EINVAL);
+    g_assert_cmpuint(raw_ask(other, GOVERNOR_ATTACH, 1000001, UINT64_MAX), ==, ENOMEM);
     live_await(&live, "a", "vram_used", 1000);
+    g_assert_cmpuint(raw_ask(other, GOVERNOR_ATTACH, 10, UINT64_MAX), ==, 0);
+    g_assert_cmpuint(raw_ask(other, GOVERNOR_ATTACH, 1500, UINT64_MAX), ==, 0);
+    live_await(&live, "a", "vram_used", 1500);
     clear_log(&live);
     raw_detach(other, 7);
     assert_dropped(other);
@@ -212,7 +217,7 @@ static void test_objects(void)
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1, 5), ==, 0);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_RESERVE, 10, 0), ==, 0);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_SHARE, 10, 5000), ==, ENOSPC);
-    live_await(&live, "a", "vram_used", 1000 + LEDGER_MEMBER_OBJECTS - 1 + 10);
+    live_await(&live, "a", "vram_used", 1500 + LEDGER_MEMBER_OBJECTS - 1 + 10);
     other = member_of_a(&live);
     clear_log(&live);
     raw_detach(other, 5);
