@@ -120,7 +120,7 @@ static void map_some(GRand *rand, struct mappings *mappings, unsigned int *pages
         if (i >= PAGES || pages[i])
             return;
     }
-    g_assert_true(mappings_make_room(mappings));
+    g_assert_true(mappings_make_room(mappings, 1));
     mappings_add(mappings, &mapping);
     for (unsigned int i = first; i < first + count; i++)
         pages[i] = number;

@@ -16,6 +16,7 @@
  * @multicast: no memory, but several devices' at once */
 struct physical {
     uint64_t bytes;
+    int device;
     unsigned int references;
     int imported;
     int multicast;
@@ -24,6 +25,7 @@ struct physical {
 /* What a descriptor's file says. */
 struct exported {
     uint64_t bytes;
+    int device;
     int multicast;
 };
 
@@ -38,11 +40,20 @@ struct mapped {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapped mapped[MAPPED_MOST];
 
+void (*fake_in_mapping)(const char *name);
+
+#define ENTER_MAPPING()                                                                            \
+    do {                                                                                           \
+        ENTER();                                                                                   \
+        if (fake_in_mapping)                                                                       \
+            fake_in_mapping(__func__);                                                             \
+    } while (0)
+
 static void put(struct physical *physical)
 {
     if (--physical->references)
         return;
-    if (!physical->imported)
+    if (!physical->imported && !physical->device)
         fake_give(physical->bytes);
     free(physical);
 }
@@ -66,14 +77,16 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 {
     struct physical *made;
 
-    ENTER();
+    ENTER_MAPPING();
     (void)flags;
     if (!handle || !properties || !bytes || bytes % (2 << 20))
         return CUDA_ERROR_INVALID_VALUE;
-    if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !card_take(bytes))
+    if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        !fake_take(properties->location.id, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     made = calloc(1, sizeof(*made));
     made->bytes = bytes;
+    made->device = properties->location.id;
     made->references = 1;
     made->imported = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     *handle = (uintptr_t)made;
@@ -82,7 +95,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    ENTER();
+    ENTER_MAPPING();
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
@@ -97,7 +110,7 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
     struct physical *physical = (struct physical *)(uintptr_t)handle;
     unsigned int i = 0;
 
-    ENTER();
+    ENTER_MAPPING();
     (void)flags;
     if (!at || !physical || offset + bytes > physical->bytes)
         return CUDA_ERROR_INVALID_VALUE;
@@ -116,7 +129,7 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
     unsigned int count = 0;
 
-    ENTER();
+    ENTER_MAPPING();
     pthread_mutex_lock(&lock);
     for (unsigned int i = 0; i < MAPPED_MOST; i++) {
         if (!mapped[i].at || mapped[i].at < at || mapped[i].at >= at + bytes)
@@ -235,7 +248,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     CUdeviceptr at = (uintptr_t)address;
     unsigned int i = 0;
 
-    ENTER();
+    ENTER_MAPPING();
     pthread_mutex_lock(&lock);
     while (i < MAPPED_MOST && (at < mapped[i].at || at >= mapped[i].at + mapped[i].bytes))
         i++;
@@ -255,11 +268,12 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
     struct exported of;
     int fd;
 
-    ENTER();
+    ENTER_MAPPING();
     (void)flags;
     if (!shareable || !physical || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    of = (struct exported){.bytes = physical->bytes, .multicast = physical->multicast};
+    of = (struct exported){
+        .bytes = physical->bytes, .device = physical->device, .multicast = physical->multicast};
     fd = memfd_create("fake-cuda", MFD_CLOEXEC);
     if (fd < 0 || write(fd, &of, sizeof(of)) < 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -273,12 +287,13 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     struct physical *made;
     struct exported of;
 
-    ENTER();
+    ENTER_MAPPING();
     if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
         pread((int)(intptr_t)os, &of, sizeof(of), 0) != sizeof(of))
         return CUDA_ERROR_INVALID_VALUE;
     made = calloc(1, sizeof(*made));
     made->bytes = of.bytes;
+    made->device = of.device;
     made->multicast = of.multicast;
     made->references = 1;
     made->imported = 1;
@@ -294,7 +309,8 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *property,
     ENTER();
     if (!handle || (physical->multicast && !getenv("FAKE_CUDA_MULTICAST_PROPERTIES")))
         return CUDA_ERROR_INVALID_VALUE;
-    *property = (CUmemAllocationProp){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    *property = (CUmemAllocationProp){
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = physical->device}};
     return CUDA_SUCCESS;
 }
 

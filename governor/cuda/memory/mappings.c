@@ -28,12 +28,14 @@ const struct mapping *mappings_find(const struct mappings *mappings, uint64_t at
                                                                      : NULL;
 }
 
-bool mappings_make_room(struct mappings *mappings)
+bool mappings_make_room(struct mappings *mappings, unsigned int more)
 {
-    unsigned int room = mappings->room ? mappings->room * 2 : 16;
+    unsigned int room = mappings->room ? mappings->room : 16;
     struct mapping *list;
 
-    if (mappings->count < mappings->room)
+    while (room < mappings->count + more)
+        room *= 2;
+    if (room == mappings->room)
         return true;
     list = realloc(mappings->list, room * sizeof(*list));
     if (!list)

@@ -14,9 +14,11 @@
 #include "ranges.h"
 #include "real.h"
 
-/* @charge: none yet for an import, whose size nobody says before it is mapped
+/* @growing: over @charge while it grows or becomes an object; taken without the lock below
+ * @charge: none yet for an import, whose size nobody says before it is mapped
  * @named, @device, @inode: for an import: what other processes know it by */
 struct physical {
+    pthread_mutex_t growing;
     struct charge charge;
     unsigned int references;
     struct gpu *gpu;
@@ -36,11 +38,18 @@ struct handle {
 
 #define BUCKETS 1024
 
-/* Over all that follows. Held over the driver's calls too, which change the same things; mapping is
- * not a thing that programs do often. */
+/*
+ * Over all that follows, and never held over a call of the driver's: that may wait for work on one
+ * GPU, and another thread uses another GPU meanwhile. What a call gives back is taken out before
+ * it, for right after it another thread can get the same handle; what it makes is noted after it.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct handle *handles[BUCKETS];
 static struct mappings mappings;
+/* Calls that are mapping something, each of which has a place in the list. */
+static unsigned int mapping_now;
+/* Numbers of calls that unmap. */
+static uint64_t unmaps;
 static struct parts parts;
 
 static struct handle **place_of(CUmemGenericAllocationHandle handle)
@@ -52,22 +61,32 @@ static struct handle **place_of(CUmemGenericAllocationHandle handle)
     return at;
 }
 
-static struct handle *add_handle(CUmemGenericAllocationHandle number, struct physical *physical)
+/* One that the driver gives out once more is of the same memory. */
+static bool add_handle(CUmemGenericAllocationHandle number, struct physical *physical)
 {
     struct handle **at = place_of(number);
-    struct handle *handle = *at;
 
-    if (!handle) {
-        handle = calloc(1, sizeof(*handle));
-        if (!handle)
-            return NULL;
-        handle->handle = number;
-        handle->physical = physical;
-        *at = handle;
+    if (!*at) {
+        *at = calloc(1, sizeof(**at));
+        if (!*at)
+            return false;
+        **at = (struct handle){.handle = number, .physical = physical};
     }
-    handle->owned++;
-    physical->references++;
-    return handle;
+    (*at)->owned++;
+    (*at)->physical->references++;
+    return true;
+}
+
+static struct physical *physical_new(struct gpu *gpu)
+{
+    struct physical *physical = calloc(1, sizeof(*physical));
+
+    if (!physical)
+        return NULL;
+    pthread_mutex_init(&physical->growing, NULL);
+    physical->references = 1;
+    physical->gpu = gpu;
+    return physical;
 }
 
 static void put(struct physical *physical)
@@ -78,134 +97,261 @@ static void put(struct physical *physical)
     free(physical);
 }
 
+static void put_unlocked(struct physical *physical)
+{
+    pthread_mutex_lock(&lock);
+    put(physical);
+    pthread_mutex_unlock(&lock);
+}
+
+/* It stays until it is put. NULL: the handle is not known. */
+static struct physical *hold(CUmemGenericAllocationHandle number)
+{
+    struct physical *physical = NULL;
+    struct handle *handle;
+
+    pthread_mutex_lock(&lock);
+    handle = *place_of(number);
+    if (handle) {
+        physical = handle->physical;
+        physical->references++;
+    }
+    pthread_mutex_unlock(&lock);
+    return physical;
+}
+
+/* After the driver gave out the handle. */
+static CUresult note_handle(CUmemGenericAllocationHandle handle, struct physical *physical)
+{
+    bool noted;
+
+    pthread_mutex_lock(&lock);
+    noted = add_handle(handle, physical);
+    pthread_mutex_unlock(&lock);
+    if (noted)
+        return CUDA_SUCCESS;
+    DRIVER(cuMemRelease, handle);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                      const CUmemAllocationProp *prop, unsigned long long flags)
 {
     struct physical *physical;
-    CUresult result;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     if (real_depth || !handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         !gpu_of(prop->location.id))
         return REAL(cuMemCreate)(handle, size, prop, flags);
-    physical = calloc(1, sizeof(*physical));
+    physical = physical_new(gpu_of(prop->location.id));
     if (!physical)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    physical->gpu = gpu_of(prop->location.id);
-    if (!charge_take(physical->gpu, size, &physical->charge)) {
-        free(physical);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    pthread_mutex_lock(&lock);
-    result = DRIVER(cuMemCreate, handle, size, prop, flags);
-    if (result == CUDA_SUCCESS && !add_handle(*handle, physical)) {
-        DRIVER(cuMemRelease, *handle);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    pthread_mutex_unlock(&lock);
-    if (result != CUDA_SUCCESS) {
-        charge_give(&physical->charge);
-        free(physical);
-    }
+        return result;
+    if (charge_take(physical->gpu, size, &physical->charge))
+        result = DRIVER(cuMemCreate, handle, size, prop, flags);
+    if (result == CUDA_SUCCESS)
+        result = note_handle(*handle, physical);
+    put_unlocked(physical);
     return result;
+}
+
+/* Under the lock: once less the program's. NULL: it still has the handle, or it is not known. */
+static struct handle *disown(CUmemGenericAllocationHandle number, struct physical **physical)
+{
+    struct handle **at = place_of(number), *handle = *at;
+
+    *physical = handle ? handle->physical : NULL;
+    if (!handle || --handle->owned)
+        return NULL;
+    *at = handle->next;
+    return handle;
+}
+
+/* The driver has refused to release it. */
+static void own_again(CUmemGenericAllocationHandle number, struct handle *handle)
+{
+    struct handle **at = place_of(number);
+
+    if (!*at && handle) {
+        handle->next = NULL;
+        *at = handle;
+        handle = NULL;
+    }
+    if (*at)
+        (*at)->owned++;
+    free(handle);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle number)
 {
-    struct handle **at, *handle;
+    struct physical *physical;
+    struct handle *handle;
     CUresult result;
 
     if (real_depth)
         return REAL(cuMemRelease)(number);
     pthread_mutex_lock(&lock);
+    handle = disown(number, &physical);
+    pthread_mutex_unlock(&lock);
     result = DRIVER(cuMemRelease, number);
-    at = place_of(number);
-    handle = *at;
-    if (result == CUDA_SUCCESS && handle) {
-        struct physical *physical = handle->physical;
-
-        if (--handle->owned == 0) {
-            *at = handle->next;
-            free(handle);
-        }
+    if (!physical)
+        return result;
+    pthread_mutex_lock(&lock);
+    if (result == CUDA_SUCCESS) {
+        free(handle);
         put(physical);
+    } else {
+        own_again(number, handle);
     }
     pthread_mutex_unlock(&lock);
     return result;
 }
 
-/* Nobody else of the slice may have it at that moment: then it is charged anew. */
-static bool charge_named(struct physical *physical, uint64_t bytes)
+/* The slice's object grows first, so that at no moment it is nobody's. */
+static bool grow_named(struct physical *physical, uint64_t bytes)
 {
-    uint64_t before = physical->charge.bytes;
+    struct charge more;
 
+    if (!charge_import(physical->gpu, physical->device, physical->inode, bytes, &more))
+        return false;
     charge_give(&physical->charge);
-    if (charge_import(physical->gpu, physical->device, physical->inode, bytes, &physical->charge))
-        return true;
-    if (before)
-        charge_import(physical->gpu, physical->device, physical->inode, before, &physical->charge);
-    return false;
+    physical->charge = more;
+    return true;
 }
 
 /* Nobody says how large an import is: it is as far as it was ever mapped. */
-static bool charge_imported(struct physical *physical, uint64_t bytes)
+static bool grow_import(struct physical *physical, uint64_t bytes)
 {
-    if (!physical->imported || bytes <= physical->charge.bytes)
+    if (bytes <= physical->charge.bytes)
         return true;
     if (physical->named)
-        return charge_named(physical, bytes);
+        return grow_named(physical, bytes);
     if (physical->charge.bytes)
         return charge_resize(&physical->charge, bytes);
     return charge_take(physical->gpu, bytes, &physical->charge);
 }
 
-static CUresult map(struct physical *physical, CUdeviceptr ptr, size_t size, size_t offset,
-                    CUmemGenericAllocationHandle handle, unsigned long long flags)
+/* The driver has refused to map it as far as that. */
+static void shrink_import(struct physical *physical, uint64_t bytes)
 {
-    const struct mapping mapping = {.at = ptr, .bytes = size, .physical = physical};
-    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes == physical->charge.bytes)
+        return;
+    if (bytes && !physical->named) {
+        charge_resize(&physical->charge, bytes);
+        return;
+    }
+    charge_give(&physical->charge);
+    if (bytes)
+        grow_import(physical, bytes);
+}
 
-    if (mappings_make_room(&mappings) && charge_imported(physical, offset + size))
-        result = DRIVER(cuMemMap, ptr, size, offset, handle, flags);
+static CUresult map_import(struct physical *physical, CUdeviceptr ptr, size_t size, size_t offset,
+                           CUmemGenericAllocationHandle number, unsigned long long flags)
+{
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t before;
+
+    pthread_mutex_lock(&physical->growing);
+    before = physical->charge.bytes;
+    if (grow_import(physical, offset + size))
+        result = DRIVER(cuMemMap, ptr, size, offset, number, flags);
     if (result != CUDA_SUCCESS)
-        return result;
-    mappings_add(&mappings, &mapping);
-    physical->references++;
+        shrink_import(physical, before);
+    pthread_mutex_unlock(&physical->growing);
     return result;
+}
+
+static bool begin_mapping(void)
+{
+    bool has_room;
+
+    pthread_mutex_lock(&lock);
+    has_room = mappings_make_room(&mappings, mapping_now + 1);
+    mapping_now += has_room;
+    pthread_mutex_unlock(&lock);
+    return has_room;
+}
+
+/* The mapping has a reference to its memory from now on. */
+static void end_mapping(const struct mapping *mapping, CUresult result)
+{
+    pthread_mutex_lock(&lock);
+    mapping_now--;
+    if (result == CUDA_SUCCESS)
+        mappings_add(&mappings, mapping);
+    else
+        put(mapping->physical);
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle number,
                   unsigned long long flags)
 {
-    struct handle *handle;
+    struct mapping mapping = {.at = ptr, .bytes = size};
     CUresult result;
 
     if (real_depth)
         return REAL(cuMemMap)(ptr, size, offset, number, flags);
-    pthread_mutex_lock(&lock);
-    handle = *place_of(number);
-    result = handle ? map(handle->physical, ptr, size, offset, number, flags)
-                    : DRIVER(cuMemMap, ptr, size, offset, number, flags);
-    pthread_mutex_unlock(&lock);
+    mapping.physical = hold(number);
+    if (!mapping.physical)
+        return DRIVER(cuMemMap, ptr, size, offset, number, flags);
+    if (!begin_mapping()) {
+        put_unlocked(mapping.physical);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = mapping.physical->imported
+                 ? map_import(mapping.physical, ptr, size, offset, number, flags)
+                 : DRIVER(cuMemMap, ptr, size, offset, number, flags);
+    end_mapping(&mapping, result);
     return result;
 }
 
-/* One call can unmap several whole mappings. */
-CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+/* One call can unmap several whole mappings. Returns its number. */
+static uint64_t begin_unmap(CUdeviceptr ptr, size_t size)
 {
     unsigned int index;
+    uint64_t change;
+
+    pthread_mutex_lock(&lock);
+    change = ++unmaps;
+    index = mappings_from(&mappings, ptr);
+    for (; index < mappings.count && mappings.list[index].at - ptr < size; index++)
+        if (!mappings.list[index].change)
+            mappings.list[index].change = change;
+    pthread_mutex_unlock(&lock);
+    return change;
+}
+
+static void end_unmap(CUdeviceptr ptr, size_t size, uint64_t change, CUresult result)
+{
+    unsigned int index;
+
+    pthread_mutex_lock(&lock);
+    index = mappings_from(&mappings, ptr);
+    while (index < mappings.count && mappings.list[index].at - ptr < size) {
+        struct mapping *mapping = &mappings.list[index];
+
+        if (mapping->change == change && result == CUDA_SUCCESS) {
+            put(mapping->physical);
+            mappings_remove(&mappings, index);
+            continue;
+        }
+        if (mapping->change == change)
+            mapping->change = 0;
+        index++;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
     CUresult result;
+    uint64_t change;
 
     if (real_depth)
         return REAL(cuMemUnmap)(ptr, size);
-    pthread_mutex_lock(&lock);
+    change = begin_unmap(ptr, size);
     result = DRIVER(cuMemUnmap, ptr, size);
-    index = mappings_from(&mappings, ptr);
-    while (result == CUDA_SUCCESS && index < mappings.count &&
-           mappings.list[index].at - ptr < size) {
-        put(mappings.list[index].physical);
-        mappings_remove(&mappings, index);
-    }
-    pthread_mutex_unlock(&lock);
+    end_unmap(ptr, size, change, result);
     return result;
 }
 
@@ -303,42 +449,67 @@ void vmm_context_ended(CUcontext context)
     pthread_mutex_unlock(&lock);
 }
 
+/* NULL: none is known to be mapped there. It stays until it is put. */
+static struct physical *hold_mapped(uint64_t at)
+{
+    struct physical *physical = NULL;
+    const struct mapping *mapping;
+
+    pthread_mutex_lock(&lock);
+    mapping = mappings_find(&mappings, at);
+    if (mapping) {
+        physical = mapping->physical;
+        physical->references++;
+    }
+    pthread_mutex_unlock(&lock);
+    return physical;
+}
+
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
-    const struct mapping *mapping;
+    struct physical *physical;
     CUresult result;
 
     if (real_depth || !handle)
         return REAL(cuMemRetainAllocationHandle)(handle, addr);
-    pthread_mutex_lock(&lock);
+    physical = hold_mapped((uintptr_t)addr);
     result = DRIVER(cuMemRetainAllocationHandle, handle, addr);
-    mapping = mappings_find(&mappings, (uintptr_t)addr);
-    /* If there is no memory to note it, its release is not counted either. */
-    if (result == CUDA_SUCCESS && mapping)
-        add_handle(*handle, mapping->physical);
-    pthread_mutex_unlock(&lock);
+    if (!physical)
+        return result;
+    if (result == CUDA_SUCCESS)
+        result = note_handle(*handle, physical);
+    put_unlocked(physical);
     return result;
 }
 
 /* The receiver of the descriptor can import it at once. */
+static void name_exported(struct physical *physical, int fd)
+{
+    uint64_t device, inode;
+
+    if (!charge_names(fd, &device, &inode))
+        return;
+    pthread_mutex_lock(&physical->growing);
+    charge_export(&physical->charge, device, inode);
+    pthread_mutex_unlock(&physical->growing);
+}
+
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle number,
                                       CUmemAllocationHandleType handleType,
                                       unsigned long long flags)
 {
-    uint64_t device, inode;
-    struct handle *handle;
+    struct physical *physical;
     CUresult result;
 
     if (real_depth)
         return REAL(cuMemExportToShareableHandle)(shareableHandle, number, handleType, flags);
-    pthread_mutex_lock(&lock);
+    physical = hold(number);
     result = DRIVER(cuMemExportToShareableHandle, shareableHandle, number, handleType, flags);
-    handle = *place_of(number);
-    if (result == CUDA_SUCCESS && handle &&
-        handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
-        charge_names(*(const int *)shareableHandle, &device, &inode))
-        charge_export(&handle->physical->charge, device, inode);
-    pthread_mutex_unlock(&lock);
+    if (!physical)
+        return result;
+    if (result == CUDA_SUCCESS && handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        name_exported(physical, *(const int *)shareableHandle);
+    put_unlocked(physical);
     return result;
 }
 
@@ -364,24 +535,19 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 
     if (real_depth || !handle)
         return REAL(cuMemImportFromShareableHandle)(handle, osHandle, shHandleType);
-    physical = calloc(1, sizeof(*physical));
+    physical = physical_new(NULL);
     if (!physical)
         return CUDA_ERROR_OUT_OF_MEMORY;
     physical->imported = true;
     if (shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         physical->named =
             charge_names((int)(intptr_t)osHandle, &physical->device, &physical->inode);
-    pthread_mutex_lock(&lock);
     result = DRIVER(cuMemImportFromShareableHandle, handle, osHandle, shHandleType);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         physical->gpu = gpu_of_handle(*handle);
-    if (result == CUDA_SUCCESS && !add_handle(*handle, physical)) {
-        DRIVER(cuMemRelease, *handle);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
+        result = note_handle(*handle, physical);
     }
-    pthread_mutex_unlock(&lock);
-    if (result != CUDA_SUCCESS)
-        free(physical);
+    put_unlocked(physical);
     return result;
 }
 
@@ -389,15 +555,18 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
     CUresult result = DRIVER(cuMulticastAddDevice, mcHandle, dev);
-    struct handle *handle;
+    struct physical *physical;
 
     if (result != CUDA_SUCCESS || real_depth)
         return result;
-    pthread_mutex_lock(&lock);
-    handle = *place_of(mcHandle);
-    if (handle && !handle->physical->charge.bytes)
-        handle->physical->gpu = NULL;
-    pthread_mutex_unlock(&lock);
+    physical = hold(mcHandle);
+    if (!physical)
+        return result;
+    pthread_mutex_lock(&physical->growing);
+    if (!physical->charge.bytes)
+        physical->gpu = NULL;
+    pthread_mutex_unlock(&physical->growing);
+    put_unlocked(physical);
     return result;
 }
 
@@ -406,5 +575,6 @@ void vmm_forget_parent(void)
     pthread_mutex_init(&lock, NULL);
     memset(handles, 0, sizeof(handles));
     mappings = (struct mappings){0};
+    mapping_now = 0;
     parts = (struct parts){0};
 }

@@ -94,7 +94,7 @@ static void map(uint8_t at, uint8_t length)
         if (owners[i])
             return;
     mapping.physical = (struct physical *)(uintptr_t)++made;
-    INVARIANT(mappings_make_room(&mappings));
+    INVARIANT(mappings_make_room(&mappings, 1));
     mappings_add(&mappings, &mapping);
     for (uint64_t i = at; i < at + mapping.bytes; i++)
         owners[i] = made;
