@@ -190,6 +190,46 @@ static void test_arrays(void)
     in_slice(LIMIT, arrays);
 }
 
+/* Blocks of 4 by 4, planes of fewer colours than light, and formats that are all channels. */
+static void formats(void)
+{
+    static const struct {
+        CUarray_format format;
+        unsigned int channels;
+        uint64_t bytes;
+    } of[] = {
+        {0x91, 4, 2 * MIB},  /* BC1 */
+        {0x97, 1, 2 * MIB},  /* BC4 */
+        {0x9d, 4, 4 * MIB},  /* BC7 */
+        {0xb0, 3, 6 * MIB},  /* NV12 */
+        {0x9f, 3, 12 * MIB}, /* P010 */
+        {0xa5, 2, 8 * MIB},  /* YUY2 */
+        {0xb2, 3, 12 * MIB}, /* three planes */
+        {0xc1, 2, 8 * MIB},  /* UNORM_INT8X2 */
+        {0xc5, 4, 32 * MIB}, /* UNORM_INT16X4 */
+        {0x50, 4, 16 * MIB}, /* 10, 10, 10, 2 */
+        {0x53, 3, 6 * MIB},  /* as NV12 */
+        {CU_AD_FORMAT_UNSIGNED_INT32, 2, 32 * MIB},
+    };
+    CUarray array;
+
+    kit_context();
+    for (unsigned int i = 0; i < G_N_ELEMENTS(of); i++) {
+        CUDA_ARRAY_DESCRIPTOR flat = {
+            .Width = 2048, .Height = 2048, .Format = of[i].format, .NumChannels = of[i].channels};
+
+        ok(cuArrayCreate_v2(&array, &flat));
+        both(of[i].bytes);
+        ok(cuArrayDestroy(array));
+    }
+    both(0);
+}
+
+static void test_formats(void)
+{
+    in_slice(LIMIT, formats);
+}
+
 /* Of which the GPU keeps much more than is asked for. */
 static void thin_arrays(void)
 {
@@ -463,6 +503,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/refused", test_refused);
     g_test_add_func("/memory/free-is-the-drivers-first", test_free_is_the_drivers_first);
     g_test_add_func("/memory/arrays", test_arrays);
+    g_test_add_func("/memory/formats", test_formats);
     g_test_add_func("/memory/thin-arrays", test_thin_arrays);
     g_test_add_func("/memory/no-slice", test_no_slice);
     g_test_add_func("/memory/physical", test_physical);
