@@ -6,6 +6,7 @@
 #include "kit.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -289,6 +290,43 @@ static void test_past_us(void)
     in_slice(past_us);
 }
 
+/*
+ * With process ids of its own: an older driver lists the host's there, and by the same number
+ * another tenant's program. Here it is the program's own memory that it must not take for its own.
+ */
+static void in_namespace(const char *version, uint64_t charged)
+{
+    int status;
+    pid_t child;
+
+    g_setenv("FAKE_NVML_VERSION", version, TRUE);
+    g_assert_cmpint(unshare(CLONE_NEWPID), ==, 0);
+    child = fork();
+    if (!child) {
+        kit_context();
+        kit_charged(charged);
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_cmpint(status, ==, 0);
+}
+
+static void namespace_of_old(void)
+{
+    in_namespace("560.35.03", 0);
+}
+
+static void namespace_of_new(void)
+{
+    in_namespace("565.57.01", OWN);
+}
+
+static void test_namespace(void)
+{
+    in_slice(namespace_of_new);
+    in_slice(namespace_of_old);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -302,5 +340,6 @@ int main(int argc, char **argv)
     g_test_add_func("/contexts/required-past-us", test_required_past_us);
     g_test_add_func("/contexts/forks", test_forks);
     g_test_add_func("/contexts/past-us", test_past_us);
+    g_test_add_func("/contexts/namespace", test_namespace);
     return g_test_run();
 }

@@ -9,9 +9,11 @@
  *                      reported
  *   FAKE_NVML_ECC      errors that could not be corrected
  *   FAKE_NVML_OLD      1: a GPU that reports no more than its memory
+ *   FAKE_NVML_VERSION  the driver's version; 580.95.05
  *   FAKE_NVML_LAG      for so many ms it says of a process's memory what it said before; 0
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,6 +40,14 @@ nvmlReturn_t nvmlInit_v2(void)
 
 nvmlReturn_t nvmlShutdown(void)
 {
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+    const char *set = getenv("FAKE_NVML_VERSION");
+
+    snprintf(version, length, "%s", set ? set : "580.95.05");
     return NVML_SUCCESS;
 }
 
@@ -271,6 +281,13 @@ nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t of, unsigned int pid,
     (void)of;
     (void)pid;
     (void)stats;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t of, nvmlAccountingStats_v2_t *stats)
+{
+    (void)of;
+    stats->maxMemoryUsage = stats->pid;
     return NVML_SUCCESS;
 }
 

@@ -153,6 +153,20 @@ typedef struct nvmlFBCSessionInfo_st {
 /* Passed on only. */
 typedef struct nvmlAccountingStats_st nvmlAccountingStats_t;
 
+/* @pid: the caller's; the rest is the driver's. */
+typedef struct nvmlAccountingStats_v2_st {
+    unsigned int pid;
+    unsigned int isRunning;
+    unsigned int gpuUtilization;
+    unsigned int memoryUtilization;
+    unsigned long long maxMemoryUsage;
+    unsigned int sampleCount;
+    unsigned long long sumGpuUtil;
+    unsigned long long sumFbUtil;
+    unsigned long long time;
+    unsigned long long startTime;
+} nvmlAccountingStats_v2_t;
+
 typedef struct nvmlPciInfo_st {
     char busIdLegacy[16];
     unsigned int domain;

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "charge.h"
@@ -12,11 +13,18 @@
 #define PROCESSES_MAX 4096
 #define LOOKS         8
 
+/* The name of the first PID namespace, whose number is the kernel's own. */
+#define FIRST_NAMESPACE "pid:[4026531836]"
+/* The first driver whose NVML lists a process by the id that it has in the caller's namespace. */
+#define OWN_PIDS_MAJOR 565
+#define OWN_PIDS_MINOR 57
+
 static struct {
     nvmlReturn_t (*init)(void);
     nvmlReturn_t (*by_address)(const char *address, nvmlDevice_t *device);
     nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned int *count,
                               nvmlProcessInfo_v2_t *infos);
+    nvmlReturn_t (*version)(char *version, unsigned int length);
 } nvml;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -34,6 +42,40 @@ static void *open_library(void)
                : NULL;
 }
 
+static bool is_in_first_namespace(void)
+{
+    char name[sizeof(FIRST_NAMESPACE)] = "";
+
+    return readlink("/proc/self/ns/pid", name, sizeof(name)) == sizeof(name) - 1 &&
+           !memcmp(name, FIRST_NAMESPACE, sizeof(name) - 1);
+}
+
+static unsigned int number_at(const char **text)
+{
+    unsigned int number = 0;
+
+    while (**text >= '0' && **text <= '9')
+        number = number * 10 + (unsigned int)(*(*text)++ - '0');
+    *text += **text == '.';
+    return number;
+}
+
+/* Else our process id is another's in the list. */
+static bool lists_own_pids(void)
+{
+    char version[80] = "";
+    const char *at = version;
+    unsigned int major, minor;
+
+    if (is_in_first_namespace())
+        return true;
+    if (!nvml.version || nvml.version(version, sizeof(version) - 1) != NVML_SUCCESS)
+        return false;
+    major = number_at(&at);
+    minor = number_at(&at);
+    return major > OWN_PIDS_MAJOR || (major == OWN_PIDS_MAJOR && minor >= OWN_PIDS_MINOR);
+}
+
 static void open_nvml(void)
 {
     void *library = open_library();
@@ -43,7 +85,9 @@ static void open_nvml(void)
     *(void **)&nvml.init = dlsym(library, "nvmlInit_v2");
     *(void **)&nvml.by_address = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
     *(void **)&nvml.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
-    usable = nvml.init && nvml.by_address && nvml.processes && nvml.init() == NVML_SUCCESS;
+    *(void **)&nvml.version = dlsym(library, "nvmlSystemGetDriverVersion");
+    usable = nvml.init && nvml.by_address && nvml.processes && nvml.init() == NVML_SUCCESS &&
+             lists_own_pids();
 }
 
 static uint64_t find_self(const nvmlProcessInfo_v2_t *infos, unsigned int count)
