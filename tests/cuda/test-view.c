@@ -2,7 +2,11 @@
 /* How much memory there is: CUDA and NVML show the slice, bounded by what the card has free. */
 #include "kit.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nvml_abi.h"
@@ -33,6 +37,7 @@ nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *coun
                                          unsigned int *pids);
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
                                           nvmlAccountingStats_t *stats);
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccountingStats_v2_t *stats);
 nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t device, unsigned int *count,
                                           nvmlEncoderSessionInfo_t *infos);
 nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int *count,
@@ -211,6 +216,7 @@ static void other_lists(void)
     nvmlProcessDetail_v1_t details[8];
     unsigned int count = 0, self = (unsigned int)getpid(), pids[8], hidden;
     nvmlDevice_t device = device_in_use();
+    nvmlAccountingStats_v2_t stats = {0};
 
     g_assert_cmpint(nvmlDeviceGetProcessUtilization(device, NULL, &count, 5), ==,
                     NVML_ERROR_INSUFFICIENT_SIZE);
@@ -241,6 +247,12 @@ static void other_lists(void)
     hidden = 1u << 22;
     g_assert_cmpint(nvmlDeviceGetAccountingStats(device, self, NULL), ==, 0);
     g_assert_cmpint(nvmlDeviceGetAccountingStats(device, hidden, NULL), ==, NVML_ERROR_NOT_FOUND);
+    stats.pid = self;
+    g_assert_cmpint(nvmlDeviceGetAccountingStats_v2(device, &stats), ==, 0);
+    g_assert_cmpuint(stats.maxMemoryUsage, ==, self);
+    stats = (nvmlAccountingStats_v2_t){.pid = hidden};
+    g_assert_cmpint(nvmlDeviceGetAccountingStats_v2(device, &stats), ==, NVML_ERROR_NOT_FOUND);
+    g_assert_cmpuint(stats.maxMemoryUsage, ==, 0);
     /* Whose entries the door does not know. */
     list.version = sizeof(list) | 2u << 24;
     g_assert_cmpint(nvmlDeviceGetRunningProcessDetailList(device, &list), ==,
@@ -328,6 +340,67 @@ static void test_gap(void)
     kit_close();
 }
 
+/* An arbiter that never answers. */
+static int listen_at(const char *path)
+{
+    g_autofree char *slice = g_path_get_dirname(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(g_mkdir_with_parents(slice, 0755), ==, 0);
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(listen(fd, 8), ==, 0);
+    return fd;
+}
+
+static void *look(void *data)
+{
+    nvmlMemory_t memory;
+
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo(data, &memory), ==, 0);
+    return NULL;
+}
+
+/* A child of a process of which a thread is joining has no part of that. */
+static void child_while_joining(void)
+{
+    g_autofree char *dir = g_build_filename(kit_live.root, "own", NULL);
+    g_autofree char *path = g_build_filename(dir, "0000:3b:00.0/x/governor.sock", NULL);
+    int listener = listen_at(path), connection, status;
+    nvmlDevice_t device;
+    pthread_t thread;
+    pid_t child;
+
+    g_setenv("VGPU_GOVERNOR_SLICES", dir, TRUE);
+    g_assert_cmpint(nvmlInit_v2(), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
+    g_assert_cmpint(pthread_create(&thread, NULL, look, device), ==, 0);
+    connection = accept(listener, NULL, NULL);
+    g_assert_cmpint(connection, >=, 0);
+    g_assert_cmpint(unlink(path), ==, 0);
+    child = fork();
+    if (!child) {
+        alarm(20);
+        close(listener);
+        close(connection);
+        look(device);
+        _exit(0);
+    }
+    close(listener);
+    close(connection);
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_cmpint(status, ==, 0);
+    g_assert_cmpint(pthread_join(thread, NULL), ==, 0);
+}
+
+static void test_child_while_joining(void)
+{
+    kit_open(0);
+    kit_run(child_while_joining);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -340,5 +413,6 @@ int main(int argc, char **argv)
     g_test_add_func("/view/sessions", test_sessions);
     g_test_add_func("/view/no-slice", test_no_slice);
     g_test_add_func("/view/gap", test_gap);
+    g_test_add_func("/view/child-while-joining", test_child_while_joining);
     return g_test_run();
 }

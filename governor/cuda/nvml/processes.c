@@ -164,15 +164,26 @@ LIST(nvmlDeviceGetAccountingPids, unsigned int)
 LIST_SESSIONS(nvmlDeviceGetEncoderSessions, nvmlEncoderSessionInfo_t)
 LIST_SESSIONS(nvmlDeviceGetFBCSessions, nvmlFBCSessionInfo_t)
 
-/* The driver keeps those of processes that have ended, too, which are not in sight. */
-nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
-                                          nvmlAccountingStats_t *stats)
+/* The driver keeps accounts of processes that have ended, too, which are not in sight. */
+static bool may_see(nvmlDevice_t device, unsigned int pid)
 {
     char own[CGROUP_MAX];
 
-    if (slice_of(device) && !(cgroup_of("self", own) && is_in(pid, own)))
-        return NVML_ERROR_NOT_FOUND;
-    return DRIVER(nvmlDeviceGetAccountingStats, device, pid, stats);
+    return !slice_of(device) || (cgroup_of("self", own) && is_in(pid, own));
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
+                                          nvmlAccountingStats_t *stats)
+{
+    return may_see(device, pid) ? DRIVER(nvmlDeviceGetAccountingStats, device, pid, stats)
+                                : NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccountingStats_v2_t *stats)
+{
+    return !stats || may_see(device, stats->pid)
+               ? DRIVER(nvmlDeviceGetAccountingStats_v2, device, stats)
+               : NVML_ERROR_NOT_FOUND;
 }
 
 static nvmlReturn_t sample(nvmlDevice_t device, unsigned int *count, void *infos, void *since)

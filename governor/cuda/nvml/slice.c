@@ -17,9 +17,21 @@ struct known {
     GovernorMember *member;
 };
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct known devices[DEVICES_MAX];
 static unsigned int count;
+
+/* A thread of the parent's may have been joining. */
+static void forget_parent(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_parent);
+}
 
 /* "00000000:3B:00.0" is 0000:3b:00.0 in sysfs. */
 static bool address_of(nvmlDevice_t device, char pci[32])
@@ -82,6 +94,7 @@ GovernorMember *slice_of(nvmlDevice_t device)
 
     if (!address_of(device, pci))
         return NULL;
+    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);
     while (i < count && strcmp(devices[i].pci, pci))
         i++;
