@@ -162,9 +162,13 @@ static void ended(CUcontext context)
     gpu_each(settle_each, NULL);
 }
 
-static CUresult destroyed(CUresult result, CUcontext context)
+/* @launched: what work was launched in; @context: what memory is of. */
+static CUresult destroyed(CUresult result, CUcontext launched, CUcontext context)
 {
-    if (result == CUDA_SUCCESS && !real_depth)
+    if (real_depth)
+        return result;
+    later_take_back(launched, result == CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS)
         ended(context);
     return result;
 }
@@ -179,20 +183,20 @@ static void before_end_of(CUcontext context)
 {
     if (real_depth)
         return;
-    later_context_ends(context);
+    later_set_aside(context);
     gpu_each(end_work_of, context);
 }
 
 CUresult cuCtxDestroy(CUcontext ctx)
 {
     before_end_of(ctx);
-    return destroyed(DRIVER(cuCtxDestroy, ctx), ctx);
+    return destroyed(DRIVER(cuCtxDestroy, ctx), ctx, ctx);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
     before_end_of(ctx);
-    return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx);
+    return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx, ctx);
 }
 
 /* What is launched in it is of a context of its own; memory is the primary context's. */
@@ -202,14 +206,14 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 
     if (!real_depth && DRIVER(cuCtxFromGreenCtx, &context, hCtx) == CUDA_SUCCESS)
         before_end_of(context);
-    return destroyed(DRIVER(cuGreenCtxDestroy, hCtx), NULL);
+    return destroyed(DRIVER(cuGreenCtxDestroy, hCtx), context, NULL);
 }
 
 /* The context may have other users. */
 CUresult cuCtxDetach(CUcontext ctx)
 {
     before_end_of(ctx);
-    return destroyed(DRIVER(cuCtxDetach, ctx), NULL);
+    return destroyed(DRIVER(cuCtxDetach, ctx), ctx, NULL);
 }
 
 /* The runtime may have it from the driver by a way that we do not see. */
@@ -229,7 +233,7 @@ static struct gpu *before_release(CUdevice dev)
         return NULL;
     find_primary(gpu);
     meter_set_aside(gpu, gpu->primary);
-    later_context_ends(gpu->primary);
+    later_set_aside(gpu->primary);
     return gpu;
 }
 
@@ -241,7 +245,9 @@ static CUresult released(struct gpu *gpu, CUresult result, bool all)
     if (!gpu)
         return result;
     is_over = !is_active(gpu->device);
-    meter_take_back(gpu, gpu->primary, is_over || (all && result == CUDA_SUCCESS));
+    all &= result == CUDA_SUCCESS;
+    meter_take_back(gpu, gpu->primary, is_over || all);
+    later_take_back(gpu->primary, is_over || all);
     if (is_over && result == CUDA_SUCCESS) {
         ended(gpu->primary);
         gpu->primary = NULL;

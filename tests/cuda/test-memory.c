@@ -493,10 +493,79 @@ static void test_freed_later(void)
     kit_close();
 }
 
+/* What is being freed stays charged if its context does not end: it has another user, or is not the
+ * program's to end. */
+static void freed_by_nobody(void)
+{
+    CUstream stream = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintptr_t)0x220;
+    CUcontext context, again;
+    CUdeviceptr dptr;
+
+    ok(cuInit(0));
+    ok(cuDevicePrimaryCtxRetain(&context, 0));
+    ok(cuDevicePrimaryCtxRetain(&again, 0));
+    ok(cuCtxSetCurrent(context));
+    ok(cuMemAlloc_v2(&dptr, 40 * MIB));
+    ok(cuStreamWaitValue32_v2(stream, 16, 1, 0));
+    ok(cuMemFreeAsync(dptr, stream));
+    ok(cuDevicePrimaryCtxRelease_v2(0));
+    both(40 * MIB);
+    g_assert_cmpint(cuCtxDestroy_v2(context), !=, CUDA_SUCCESS);
+    both(40 * MIB);
+    ok(cuStreamWriteValue32_v2(other, 16, 1, 0));
+    ok(cuStreamSynchronize(stream));
+    ok(cuMemAlloc_v2(&dptr, 60 * MIB));
+    both(60 * MIB);
+    ok(cuStreamWaitValue32_v2(stream, 16, 2, 0));
+    ok(cuMemFreeAsync(dptr, stream));
+    both(60 * MIB);
+    ok(cuDevicePrimaryCtxRelease_v2(0));
+    both(0);
+}
+
+static void test_freed_by_nobody(void)
+{
+    in_slice(LIMIT, freed_by_nobody);
+}
+
+/* What another GPU is about to free is no reason to wait. */
+static void freed_elsewhere(void)
+{
+    CUcontext first = kit_context(), second;
+    CUdeviceptr dptr, never;
+    CUstream stream;
+    unsigned int before;
+
+    ok(cuCtxCreate_v2(&second, 0, 1));
+    ok(cuStreamCreate(&stream, 0));
+    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
+    ok(cuStreamWaitValue32_v2(stream, 16, 1, 0));
+    ok(cuMemFreeAsync(dptr, stream));
+    ok(cuCtxSetCurrent(first));
+    before = kit_calls("cuEventQuery");
+    full(cuMemAlloc_v2(&never, 65 * MIB));
+    g_assert_cmpuint(kit_calls("cuEventQuery"), ==, before);
+    kit_charged_b(4 * MIB);
+    ok(cuCtxSetCurrent(second));
+    full(cuMemAlloc_v2(&never, 65 * MIB));
+    g_assert_cmpuint(kit_calls("cuEventQuery"), >, before);
+    ok(cuCtxDestroy_v2(second));
+    kit_charged_b(0);
+}
+
+static void test_freed_elsewhere(void)
+{
+    kit_open_devices("[slice]\nvram=67108864\n", "[slice]\nvram=67108864\n");
+    kit_run(freed_elsewhere);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory/freed-later", test_freed_later);
+    g_test_add_func("/memory/freed-by-nobody", test_freed_by_nobody);
+    g_test_add_func("/memory/freed-elsewhere", test_freed_elsewhere);
     g_test_add_func("/memory/alloc", test_alloc);
     g_test_add_func("/memory/by-itself", test_by_itself);
     g_test_add_func("/memory/old-names", test_old_names);

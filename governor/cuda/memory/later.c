@@ -11,18 +11,31 @@
 #define PATIENCE_NS 100000000u
 #define LOOK_NS     1000000u
 
-/* @event: of @context, behind the call that frees */
+/* @event: of @context, behind the call that frees
+ * @aside: its context may be ending, and the event with it: it is not asked for */
 struct later {
     struct later *next;
     struct charge charge;
     CUcontext context;
     CUevent event;
+    bool aside;
 };
 
 /* Held over queries of events, so that none ends meanwhile. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct later *list;
 static _Atomic unsigned int count;
+
+/* Under the lock. */
+static void give(struct later **at)
+{
+    struct later *later = *at;
+
+    *at = later->next;
+    charge_give(&later->charge);
+    free(later);
+    count--;
+}
 
 static bool record(struct later *later, CUstream stream, bool per_thread)
 {
@@ -36,31 +49,25 @@ static bool record(struct later *later, CUstream stream, bool per_thread)
     return false;
 }
 
-/* Under the lock: takes out what has come, of the context if one is given, and gives it back. */
-static bool give_what_came(CUcontext ends)
+/* Under the lock. True if some of @gpu came; NULL: of any. */
+static bool give_what_came(const struct gpu *gpu)
 {
     struct later **at = &list;
     bool given = false;
 
     while (*at) {
-        struct later *later = *at;
-
-        if (ends ? later->context != ends
-                 : DRIVER(cuEventQuery, later->event) == CUDA_ERROR_NOT_READY) {
-            at = &later->next;
+        if ((*at)->aside || DRIVER(cuEventQuery, (*at)->event) == CUDA_ERROR_NOT_READY) {
+            at = &(*at)->next;
             continue;
         }
-        *at = later->next;
-        DRIVER(cuEventDestroy_v2, later->event);
-        charge_give(&later->charge);
-        free(later);
-        count--;
-        given = true;
+        DRIVER(cuEventDestroy_v2, (*at)->event);
+        given |= !gpu || (*at)->charge.gpu == gpu;
+        give(at);
     }
     return given;
 }
 
-static bool look_for_freed(CUcontext ends)
+static bool look_for_freed(const struct gpu *gpu)
 {
     CUstreamCaptureMode mode;
     bool given;
@@ -69,7 +76,7 @@ static bool look_for_freed(CUcontext ends)
         return false;
     meter_relax(&mode);
     pthread_mutex_lock(&lock);
-    given = give_what_came(ends);
+    given = give_what_came(gpu);
     pthread_mutex_unlock(&lock);
     meter_unrelax(&mode);
     return given;
@@ -104,24 +111,55 @@ void later_give(struct charge *charge, CUstream stream, bool per_thread)
     look_for_freed(NULL);
 }
 
+static bool frees_some_of(const struct gpu *gpu)
+{
+    bool some = false;
+
+    if (!count)
+        return false;
+    pthread_mutex_lock(&lock);
+    for (const struct later *later = list; later && !some; later = later->next)
+        some = later->charge.gpu == gpu;
+    pthread_mutex_unlock(&lock);
+    return some;
+}
+
 bool later_make_room(struct gpu *gpu)
 {
     const struct timespec some = {.tv_nsec = LOOK_NS};
     bool given = false;
 
-    (void)gpu;
-    for (unsigned int i = 0; i < PATIENCE_NS / LOOK_NS && count && !given; i++) {
-        given = look_for_freed(NULL);
+    for (unsigned int i = 0; i < PATIENCE_NS / LOOK_NS && !given && frees_some_of(gpu); i++) {
+        given = look_for_freed(gpu);
         if (!given)
             clock_nanosleep(CLOCK_MONOTONIC, 0, &some, NULL);
     }
     return given;
 }
 
-void later_context_ends(CUcontext context)
+void later_set_aside(CUcontext context)
 {
-    if (context)
-        look_for_freed(context);
+    pthread_mutex_lock(&lock);
+    for (struct later *later = list; later; later = later->next)
+        later->aside |= context && later->context == context;
+    pthread_mutex_unlock(&lock);
+}
+
+void later_take_back(CUcontext context, bool is_over)
+{
+    struct later **at = &list;
+
+    pthread_mutex_lock(&lock);
+    while (*at) {
+        if (context && (*at)->context == context && is_over) {
+            give(at);
+            continue;
+        }
+        if (context && (*at)->context == context)
+            (*at)->aside = false;
+        at = &(*at)->next;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 void later_forget_parent(void)

@@ -12,11 +12,16 @@
 void later_give(struct charge *charge, CUstream stream, bool per_thread);
 
 /*
- * At the limit: waits for memory that is being freed, 100 ms at most. True if some was given back.
+ * At the limit: waits for memory of @gpu that is being freed, 100 ms at most. True if some was
+ * given back.
  */
 bool later_make_room(struct gpu *gpu);
 
-/* Before the context ends: its memory ends with it. */
-void later_context_ends(CUcontext context);
+/*
+ * Before the context may end, and after it: if it did, its memory is free, and its events are gone.
+ * NULL is none.
+ */
+void later_set_aside(CUcontext context);
+void later_take_back(CUcontext context, bool is_over);
 
 #endif
