@@ -475,30 +475,65 @@ static const char *mover_of(const struct entry *entry)
     return "MOVE_HOST";
 }
 
-/* MOVER, BYTES: expressions of the arguments. */
-static void write_size(FILE *file, const struct entry *entry)
+/* Of a copy between any two addresses, of which only the driver knows where they are. False: it is
+ * none. */
+static bool write_generic_mover(FILE *file, const struct entry *entry)
 {
-    const char *mover = mover_of(entry);
+    static const char *const pairs[][2] = {{"dst", "src"}, {"dstDevice", "srcDevice"}};
+    const char *bytes = find(entry, "ByteCount") ? "ByteCount" : find(entry, "size");
 
-    if (find(entry, "pCopy") || find(entry, "op"))
-        fprintf(file, "MOVER_OF(%1$s), BYTES_OF(%1$s)", find(entry, "op") ? "op" : "pCopy");
-    else if (find(entry, "opList"))
-        fprintf(file, "%s, bytes_of_operations(opList, numOps)", mover);
+    if (find(entry, "dsts") && find(entry, "srcs")) {
+        fputs("places_are_inside_all(dsts, srcs, sizes, count) ? MOVE_INSIDE : MOVE_HOST", file);
+        return true;
+    }
+    for (unsigned int i = 0; bytes && i < 2; i++) {
+        if (!find(entry, pairs[i][0]) || !find(entry, pairs[i][1]) ||
+            strcmp(mover_of(entry), "MOVE_HOST"))
+            continue;
+        fprintf(file, "places_are_inside(%s, %s, %s) ? MOVE_INSIDE : MOVE_HOST", pairs[i][0],
+                pairs[i][1], bytes);
+        return true;
+    }
+    return false;
+}
+
+/* BYTES: an expression of the arguments. */
+static void write_bytes(FILE *file, const struct entry *entry)
+{
+    if (find(entry, "opList"))
+        fputs("bytes_of_operations(opList, numOps)", file);
     else if (find(entry, "paramsArray"))
-        fprintf(file, "%s, bytes_unpacked(paramsArray, count)", mover);
+        fputs("bytes_unpacked(paramsArray, count)", file);
     else if (find(entry, "sizes"))
-        fprintf(file, "%s, bytes_of_sizes(sizes, count)", mover);
+        fputs("bytes_of_sizes(sizes, count)", file);
     else if (find(entry, "Width"))
-        fprintf(file, "%s, (uint64_t)Width * Height * sizeof(%s)", mover, entry->arguments[2].name);
+        fprintf(file, "(uint64_t)Width * Height * sizeof(%s)", entry->arguments[2].name);
     else if (find(entry, "N"))
-        fprintf(file, "%s, (uint64_t)N * sizeof(%s)", mover, entry->arguments[1].name);
+        fprintf(file, "(uint64_t)N * sizeof(%s)", entry->arguments[1].name);
     else if (find(entry, "ByteCount") || find(entry, "size") || find(entry, "count"))
-        fprintf(file, "%s, %s", mover,
-                find(entry, "ByteCount") ? "ByteCount"
-                : find(entry, "size")    ? "size"
-                                         : "count");
+        fputs(find(entry, "ByteCount") ? "ByteCount"
+              : find(entry, "size")    ? "size"
+                                       : "count",
+              file);
     else
         fail("%s moves memory, and its arguments do not say how much", entry->name);
+}
+
+/* MOVER, BYTES */
+static void write_size(FILE *file, const struct entry *entry)
+{
+    const char *structure = find(entry, "op") ? "op" : find(entry, "pCopy");
+
+    if (structure) {
+        fprintf(file, "MOVER_OF(%1$s), BYTES_OF(%1$s)", structure);
+        return;
+    }
+    if (find(entry, "opList"))
+        fputs("mover_of_operations(opList, numOps)", file);
+    else if (!write_generic_mover(file, entry))
+        fputs(mover_of(entry), file);
+    fputs(", ", file);
+    write_bytes(file, entry);
 }
 
 static const char *stream_of(const struct entry *entry)
@@ -526,7 +561,7 @@ static void write_arguments(FILE *file, const struct entry *entry)
 
 /*
  * MOVE(NAME, OWN_DEFAULT, IS_ASYNC, STREAM, MOVER, BYTES, (PARAMETERS), ARGUMENTS)
- * LINEAR(NAME, OWN_DEFAULT, (PARAMETERS), TO, FROM, BYTES)
+ * LINEAR(NAME, OWN_DEFAULT, MOVER, (PARAMETERS), TO, FROM, BYTES)
  */
 static void write_moves(const char *path)
 {
@@ -540,7 +575,8 @@ static void write_moves(const char *path)
         if (!is_kind(entry, "move"))
             continue;
         if (is_linear(entry)) {
-            fprintf(file, "LINEAR(%s, %s, (", entry->name, own ? "true" : "false");
+            fprintf(file, "LINEAR(%s, %s, ", entry->name, own ? "true" : "false");
+            fputs(write_generic_mover(file, entry) ? ", (" : "MOVE_HOST, (", file);
         } else {
             fprintf(file, "MOVE(%s, %s, %s, %s, ", entry->name, own ? "true" : "false",
                     strstr(entry->name, "Async") ? "true" : "false", stream_of(entry));

@@ -237,6 +237,85 @@ static void test_pieces(void)
     run_measured(pieces_measured);
 }
 
+static gint64 copies_charged(void)
+{
+    g_usleep(30000);
+    return live_status(&kit_live, "a", "copy_ns");
+}
+
+typedef CUresult between(CUdeviceptr to, CUdeviceptr from);
+
+#define BYTES (4 * PIECE)
+#define CALL(name, ...)                                                                            \
+    static CUresult between_##name(CUdeviceptr to, CUdeviceptr from)                               \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }
+CALL(plain, cuMemcpy(to, from, BYTES))
+CALL(async, cuMemcpyAsync(to, from, BYTES, NULL))
+CALL(peer, cuMemcpyPeerAsync(to, NULL, from, NULL, BYTES, NULL))
+CALL(attributes, cuMemcpyWithAttributesAsync(to, from, BYTES, NULL, NULL))
+CALL(batch, cuMemcpyBatchAsync_v2(&to, &from, &(size_t){BYTES}, 1, NULL, NULL, 0, NULL))
+CALL(flat, cuMemcpy2D_v2(&(CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                          .srcDevice = from,
+                                          .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                          .dstDevice = to,
+                                          .WidthInBytes = MIB,
+                                          .Height = BYTES / MIB}))
+CALL(deep,
+     cuMemcpy3DWithAttributesAsync(&(CUDA_MEMCPY3D_BATCH_OP){.src = {.type = 1, .where = {from}},
+                                                             .dst = {.type = 1, .where = {to}},
+                                                             .extent = {MIB, BYTES / MIB, 1}},
+                                   0, NULL))
+
+static between *const generic[] = {between_plain, between_async, between_peer, between_attributes,
+                                   between_batch, between_flat,  between_deep};
+
+/* How often the driver was asked where memory is. */
+static unsigned int places_asked(void)
+{
+    return kit_calls("cuPointerGetAttributes");
+}
+
+/* A copy within the card is no copy to the copy engines, by whichever function it is made. */
+static void inside(void)
+{
+    CUdeviceptr to, from, managed;
+    unsigned int before;
+    gint64 charged_ns;
+
+    kit_enter_measured("a");
+    to = some_memory();
+    from = some_memory();
+    ok(cuMemAllocManaged(&managed, BYTES, 1));
+    before = places_asked();
+    charged_ns = copies_charged();
+    for (unsigned int i = 0; i < G_N_ELEMENTS(generic); i++)
+        for (unsigned int k = 0; k < 3; k++)
+            ok(generic[i](to, from));
+    ok(cuCtxSynchronize());
+    g_assert_cmpint(copies_charged(), ==, charged_ns);
+    g_assert_cmpuint(places_asked() - before, ==, 2);
+    /* Small ones are not asked for. */
+    ok(cuMemcpyAsync(to, from, 4096, NULL));
+    ok(cuMemFree_v2(from));
+    from = some_memory();
+    before = places_asked();
+    ok(between_async(to, from));
+    g_assert_cmpuint(places_asked() - before, ==, 2);
+    for (unsigned int i = 0; i < G_N_ELEMENTS(generic); i++) {
+        charged_ns = copies_charged();
+        ok(generic[i](i % 2 ? to : managed, i % 2 ? managed : from));
+        ok(cuCtxSynchronize());
+        g_assert_cmpint(copies_charged(), >, charged_ns);
+    }
+}
+
+static void test_inside(void)
+{
+    run_measured(inside);
+}
+
 static void test_each_large(void)
 {
     run_measured(each_large);
@@ -259,5 +338,6 @@ int main(int argc, char **argv)
     g_test_add_func("/moves/each-small", test_each_small);
     g_test_add_func("/moves/charged", test_charged);
     g_test_add_func("/moves/pieces", test_pieces);
+    g_test_add_func("/moves/inside", test_inside);
     return g_test_run();
 }

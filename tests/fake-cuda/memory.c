@@ -283,20 +283,52 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr at)
+/* False: it does not know that of the memory, or the memory. */
+static bool tell(void *data, CUpointer_attribute attribute, CUdeviceptr at)
 {
     CUdeviceptr base;
-    bool is_device = fake_size_of(at, &base);
+    uint64_t bytes = fake_size_of(at, &base);
+    bool is_device = bytes;
 
-    ENTER();
     if (!is_device && at - locked_at >= locked_bytes)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
-        *(CUmemorytype *)data = is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-    else if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+        return false;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned int *)data = is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        return true;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned int *)data = is_device && slot_of(at)->managed;
+        return true;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)data = fake_device_at(at);
-    else
+        return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(uint64_t *)data = is_device ? base : locked_at;
+        return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(uint64_t *)data = is_device ? bytes : locked_bytes;
+        return true;
+    default:
+        return false;
+    }
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr at)
+{
+    ENTER();
+    return tell(data, attribute, at) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of memory that it does not know, all are 0. */
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
+                                CUdeviceptr at)
+{
+    ENTER();
+    if (count && (!attributes || !data))
         return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; i < count; i++)
+        if (!tell(data[i], attributes[i], at))
+            *(unsigned int *)data[i] = 0;
     return CUDA_SUCCESS;
 }
 

@@ -11,6 +11,22 @@ enum mover { MOVE_HOST, MOVE_PAGES, MOVE_INSIDE, MOVE_FILL };
 
 #define INSIDE_SPEED 500
 
+/* Both are the card's, and one device's. */
+static bool places_are_inside(CUdeviceptr to, CUdeviceptr from, uint64_t bytes)
+{
+    CUdeviceptr base;
+
+    (void)bytes;
+    return fake_size_of(to, &base) && fake_size_of(from, &base) &&
+           fake_device_at(to) == fake_device_at(from);
+}
+
+static bool places_are_inside_all(const CUdeviceptr *to, const CUdeviceptr *from,
+                                  const size_t *sizes, size_t count)
+{
+    return to && from && sizes && count && places_are_inside(*to, *from, *sizes);
+}
+
 #define IS_HOST(type) ((type) != CU_MEMORYTYPE_DEVICE && (type) != CU_MEMORYTYPE_ARRAY)
 #define MOVER(copy)                                                                                \
     (IS_HOST((copy)->srcMemoryType) || IS_HOST((copy)->dstMemoryType) ? MOVE_HOST : MOVE_INSIDE)
@@ -29,10 +45,13 @@ SHAPE(CUDA_MEMCPY3D_BATCH_OP, operation,
       copy->extent.width * copy->extent.height * copy->extent.depth)
 
 #define OF(what, copy)                                                                             \
-    _Generic((copy), const CUDA_MEMCPY2D *: what##_2d, const CUDA_MEMCPY2D_v1 *: what##_2d_v1,    \
-             const CUDA_MEMCPY3D *: what##_3d, const CUDA_MEMCPY3D_v1 *: what##_3d_v1,            \
-             const CUDA_MEMCPY3D_PEER *: what##_peer,                                              \
-             CUDA_MEMCPY3D_BATCH_OP *: what##_operation)(copy)
+    _Generic((copy),                                                                               \
+        const CUDA_MEMCPY2D *: what##_2d,                                                          \
+        const CUDA_MEMCPY2D_v1 *: what##_2d_v1,                                                    \
+        const CUDA_MEMCPY3D *: what##_3d,                                                          \
+        const CUDA_MEMCPY3D_v1 *: what##_3d_v1,                                                    \
+        const CUDA_MEMCPY3D_PEER *: what##_peer,                                                   \
+        CUDA_MEMCPY3D_BATCH_OP *: what##_operation)(copy)
 #define BYTES_OF(copy) OF(bytes, copy)
 #define MOVER_OF(copy) OF(mover, copy)
 
@@ -55,6 +74,13 @@ static uint64_t bytes_of_operations(const CUDA_MEMCPY3D_BATCH_OP *list, size_t c
     for (size_t i = 0; list && i < count; i++)
         bytes += bytes_operation(&list[i]);
     return bytes;
+}
+
+static enum mover mover_of_operations(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
+{
+    (void)list;
+    (void)count;
+    return MOVE_HOST;
 }
 
 static uint64_t bytes_of_sizes(const size_t *sizes, size_t count)
@@ -96,10 +122,10 @@ static CUresult move(const char *name, CUstream stream, bool per_thread, bool is
     {                                                                                              \
         return move(#name, on_stream, own_default, is_async, mover, bytes);                        \
     }
-#define LINEAR(name, own_default, parameters, to, from, bytes)                                     \
+#define LINEAR(name, own_default, mover, parameters, to, from, bytes)                              \
     static CUresult take_##name parameters                                                         \
     {                                                                                              \
-        return move(#name, NULL, own_default, false, MOVE_HOST, bytes);                            \
+        return move(#name, NULL, own_default, false, mover, bytes);                                \
     }
 #include "moves.inc"
 #undef MOVE

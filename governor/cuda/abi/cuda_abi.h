@@ -316,7 +316,7 @@ typedef enum CUdevice_attribute_enum {
 } CUdevice_attribute;
 
 /* As a device: the host's memory. */
-#define CU_DEVICE_CPU ((CUdevice)-1)
+#define CU_DEVICE_CPU ((CUdevice) - 1)
 
 typedef enum CUmemAttach_flags_enum {
     CU_MEM_ATTACH_GLOBAL = 1,
@@ -329,7 +329,10 @@ typedef enum CUmem_advise_enum {
 
 typedef enum CUpointer_attribute_enum {
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
 } CUpointer_attribute;
 
 typedef enum CUmemorytype_enum {

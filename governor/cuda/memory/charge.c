@@ -121,8 +121,17 @@ bool charge_resize(struct charge *charge, uint64_t bytes)
     return true;
 }
 
+static _Atomic uint64_t gone;
+
+uint64_t charge_gone(void)
+{
+    return atomic_load_explicit(&gone, memory_order_relaxed);
+}
+
 void charge_give(struct charge *charge)
 {
+    if (charge->gpu)
+        atomic_fetch_add_explicit(&gone, 1, memory_order_relaxed);
     if (charge->object) {
         governor_member_forget(charge->gpu->member, charge->object);
         free(charge->object);

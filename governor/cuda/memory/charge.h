@@ -63,6 +63,8 @@ bool charge_resize(struct charge *charge, uint64_t bytes);
 bool charge_make_room(struct gpu *gpu);
 /* Gives back a charge, or an object. Does not wait. */
 void charge_give(struct charge *charge);
+/* How often any was given back so far. */
+uint64_t charge_gone(void);
 
 /*
  * Other processes can import the memory behind @charge from now on; @device and @inode name it. To

@@ -7,6 +7,7 @@
 #include "batch.h"
 #include "costs.h"
 #include "gpu.h"
+#include "places.h"
 #include "real.h"
 
 /* What moves the memory, and where from. */
@@ -37,9 +38,25 @@ _Static_assert(sizeof(CUmemDecompressParams) == 64, "CUmemDecompressParams");
 
 #define WHOLE(copy)      ((uint64_t)(copy)->WidthInBytes * (copy)->Height)
 #define IS_OF_HOST(type) ((type) != CU_MEMORYTYPE_DEVICE && (type) != CU_MEMORYTYPE_ARRAY)
-#define MOVER(copy)                                                                                \
-    (IS_OF_HOST((copy)->srcMemoryType) || IS_OF_HOST((copy)->dstMemoryType) ? MOVE_HOST            \
-                                                                            : MOVE_INSIDE)
+#define MOVER(copy, bytes)                                                                         \
+    mover_between((copy)->dstMemoryType, (copy)->dstDevice, (copy)->srcMemoryType,                 \
+                  (copy)->srcDevice, bytes)
+
+/* What is only said to be an address may be of the host or of a GPU. */
+static bool is_address(CUmemorytype type)
+{
+    return type == CU_MEMORYTYPE_UNIFIED || type == CU_MEMORYTYPE_DEVICE;
+}
+
+static enum mover mover_between(CUmemorytype to_type, CUdeviceptr to, CUmemorytype from_type,
+                                CUdeviceptr from, uint64_t bytes)
+{
+    if (!IS_OF_HOST(to_type) && !IS_OF_HOST(from_type))
+        return MOVE_INSIDE;
+    return is_address(to_type) && is_address(from_type) && places_are_inside(to, from, bytes)
+               ? MOVE_INSIDE
+               : MOVE_HOST;
+}
 
 /* NULL is the driver's to refuse. */
 #define SHAPE(type, name, bytes)                                                                   \
@@ -49,7 +66,7 @@ _Static_assert(sizeof(CUmemDecompressParams) == 64, "CUmemDecompressParams");
     }                                                                                              \
     static enum mover mover_of_##name(const type *copy)                                            \
     {                                                                                              \
-        return copy ? MOVER(copy) : MOVE_HOST;                                                     \
+        return copy ? MOVER(copy, bytes) : MOVE_HOST;                                              \
     }
 SHAPE(CUDA_MEMCPY2D, 2d, WHOLE(copy))
 SHAPE(CUDA_MEMCPY2D_v1, 2d_v1, WHOLE(copy))
@@ -64,8 +81,11 @@ static uint64_t bytes_of_peer(const CUDA_MEMCPY3D_PEER *copy)
 /* From one GPU to another: by the copy engines. */
 static enum mover mover_of_peer(const CUDA_MEMCPY3D_PEER *copy)
 {
-    (void)copy;
-    return MOVE_HOST;
+    return copy && is_address(copy->copy.dstMemoryType) && is_address(copy->copy.srcMemoryType) &&
+                   places_are_inside(copy->copy.dstDevice, copy->copy.srcDevice,
+                                     bytes_of_3d(&copy->copy))
+               ? MOVE_INSIDE
+               : MOVE_HOST;
 }
 
 static uint64_t bytes_of_operation(const CUDA_MEMCPY3D_BATCH_OP *op)
@@ -73,17 +93,26 @@ static uint64_t bytes_of_operation(const CUDA_MEMCPY3D_BATCH_OP *op)
     return op ? (uint64_t)op->extent.width * op->extent.height * op->extent.depth : 0;
 }
 
+/* CU_MEMCPY_OPERAND_TYPE_POINTER, whose address is the first word. */
+#define IS_POINTER(operand) ((operand).type == 1)
+
+/* Of arrays it is not known which GPU they are of. */
 static enum mover mover_of_operation(const CUDA_MEMCPY3D_BATCH_OP *op)
 {
-    (void)op;
-    return MOVE_HOST;
+    return op && IS_POINTER(op->dst) && IS_POINTER(op->src) &&
+                   places_are_inside(op->dst.where[0], op->src.where[0], bytes_of_operation(op))
+               ? MOVE_INSIDE
+               : MOVE_HOST;
 }
 
 #define OF(what, copy)                                                                             \
-    _Generic((copy), const CUDA_MEMCPY2D *: what##_2d, const CUDA_MEMCPY2D_v1 *: what##_2d_v1,    \
-             const CUDA_MEMCPY3D *: what##_3d, const CUDA_MEMCPY3D_v1 *: what##_3d_v1,            \
-             const CUDA_MEMCPY3D_PEER *: what##_peer,                                              \
-             CUDA_MEMCPY3D_BATCH_OP *: what##_operation)(copy)
+    _Generic((copy),                                                                               \
+        const CUDA_MEMCPY2D *: what##_2d,                                                          \
+        const CUDA_MEMCPY2D_v1 *: what##_2d_v1,                                                    \
+        const CUDA_MEMCPY3D *: what##_3d,                                                          \
+        const CUDA_MEMCPY3D_v1 *: what##_3d_v1,                                                    \
+        const CUDA_MEMCPY3D_PEER *: what##_peer,                                                   \
+        CUDA_MEMCPY3D_BATCH_OP *: what##_operation)(copy)
 #define BYTES_OF(copy) OF(bytes_of, copy)
 #define MOVER_OF(copy) OF(mover_of, copy)
 
@@ -94,6 +123,11 @@ static uint64_t bytes_of_operations(const CUDA_MEMCPY3D_BATCH_OP *list, size_t c
     for (size_t i = 0; list && i < count; i++)
         bytes += bytes_of_operation(&list[i]);
     return bytes;
+}
+
+static enum mover mover_of_operations(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
+{
+    return list && count ? mover_of_operation(list) : MOVE_HOST;
 }
 
 static uint64_t bytes_of_sizes(const size_t *sizes, size_t count)
@@ -189,7 +223,7 @@ static uint64_t piece_of(uint64_t bytes, CUdeviceptr to, CUdeviceptr from)
 #define ADDRESS(argument)  ((CUdeviceptr)(uintptr_t)(argument))
 #define AT(argument, done) ((__typeof__(argument))(uintptr_t)(ADDRESS(argument) + (done)))
 
-#define LINEAR(name, own_default, parameters, to, from, bytes)                                     \
+#define LINEAR(name, own_default, mover, parameters, to, from, bytes)                              \
     CUresult name parameters                                                                       \
     {                                                                                              \
         __typeof__(bytes) piece, done = 0;                                                         \
@@ -202,7 +236,7 @@ static uint64_t piece_of(uint64_t bytes, CUdeviceptr to, CUdeviceptr from)
             struct launch launch = {.per_thread = own_default};                                    \
                                                                                                    \
             piece = piece < bytes - done ? piece : bytes - done;                                   \
-            if (!before(&launch, MOVE_HOST, piece))                                                \
+            if (!before(&launch, mover, piece))                                                    \
                 return CUDA_ERROR_SYSTEM_NOT_READY;                                                \
             result = after(&launch, false, DRIVER(name, AT(to, done), AT(from, done), piece));     \
             done += piece;                                                                         \
