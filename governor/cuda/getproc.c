@@ -95,7 +95,7 @@ static void *asked_for(unsigned int entry)
 
 /*
  * One function of the driver can stand for several entries; @base selects one. If the driver does
- * not export it by a name of @base, it is what its other name says: NVIDIA's gives out
+ * not export it by a name of @base, it is what its other name says: a driver may give out
  * cuGraphInstantiateWithFlags as cuGraphInstantiate. NULL: not wrapped.
  */
 static const struct address *find(const void *real, const char *base)
@@ -202,14 +202,6 @@ static bool is_ours_to_see(const char *base)
     return false;
 }
 
-static CUresult refuse(void **pfn, CUdriverProcAddressQueryResult *status)
-{
-    *pfn = NULL;
-    if (status)
-        *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return CUDA_ERROR_NOT_FOUND;
-}
-
 /* A form that the driver returns but does not export is what its version means. */
 static void *guess(const char *symbol, void *real, int version, cuuint64_t flags)
 {
@@ -223,32 +215,26 @@ static void *guess(const char *symbol, void *real, int version, cuuint64_t flags
     return entry_wrappers[entry];
 }
 
-/* *pfn is the driver's. */
-static CUresult replace(const char *symbol, void **pfn, int version, cuuint64_t flags,
-                        CUdriverProcAddressQueryResult *status)
+/* What the caller gets in place of the driver's @real; NULL: it is refused. */
+static void *replace(const char *symbol, void *real, int version, cuuint64_t flags)
 {
     const struct address *address;
 
     pthread_once(&once, build);
-    address = addresses ? find(*pfn, symbol) : NULL;
-    if (address) {
-        *pfn = entry_wrappers[address->entry];
-        return CUDA_SUCCESS;
-    }
-    if (has_listed_name(*pfn, symbol))
-        return CUDA_SUCCESS;
+    address = addresses ? find(real, symbol) : NULL;
+    if (address)
+        return entry_wrappers[address->entry];
+    if (has_listed_name(real, symbol))
+        return real;
     if (!is_known(symbol))
-        return takes_memory(symbol) && slices_any() ? refuse(pfn, status) : CUDA_SUCCESS;
-    if (!is_exported(*pfn)) {
-        *pfn = guess(symbol, *pfn, version, flags);
-        return CUDA_SUCCESS;
-    }
+        return takes_memory(symbol) && slices_any() ? NULL : real;
+    if (!is_exported(real))
+        return guess(symbol, real, version, flags);
     /* By no name of the table: it has arguments that none of the table's forms has. */
-    return !has_listed_name(*pfn, NULL) && is_ours_to_see(symbol) && slices_any()
-               ? refuse(pfn, status)
-               : CUDA_SUCCESS;
+    return !has_listed_name(real, NULL) && is_ours_to_see(symbol) && slices_any() ? NULL : real;
 }
 
+/* What is refused is as a name that the driver does not know. */
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -256,14 +242,20 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
 
     if (result != CUDA_SUCCESS || real_depth || !symbol || !pfn || !*pfn)
         return result;
-    return replace(symbol, pfn, cudaVersion, flags, symbolStatus);
+    *pfn = replace(symbol, *pfn, cudaVersion, flags);
+    if (!*pfn && symbolStatus)
+        *symbolStatus = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
+    void *before = pfn ? *pfn : NULL, *found;
     CUresult result = DRIVER(cuGetProcAddress, symbol, pfn, cudaVersion, flags);
 
     if (result != CUDA_SUCCESS || real_depth || !symbol || !pfn || !*pfn)
         return result;
-    return replace(symbol, pfn, cudaVersion, flags, NULL);
+    found = replace(symbol, *pfn, cudaVersion, flags);
+    *pfn = found ? found : before;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -30,9 +30,12 @@ static void forms(void)
     g_assert_true(got("cuMemAllocAsync", 12000, 1) == (void *)cuMemAllocAsync);
     g_assert_true(got("cuMemAllocAsync", 12000, 2) == (void *)cuMemAllocAsync_ptsz);
     g_assert_true(got("cuGraphInstantiate", 11030, 0) == (void *)cuGraphInstantiate_v2);
-    /* By the name of another function, as Python's CUDA asks for it. */
-    g_assert_true(got("cuGraphInstantiate", 11040, 0) == (void *)cuGraphInstantiateWithFlags);
-    g_assert_true(got("cuGraphInstantiate", 13020, 2) == (void *)cuGraphInstantiateWithFlags);
+    g_assert_true(got("cuGraphInstantiate", 12050, 2) == (void *)cuGraphInstantiate_v2);
+    g_assert_true(got("cuMemAllocAsync", 13990, 3) == (void *)cuMemAllocAsync_ptsz);
+    /* As NVIDIA's 550 and 555 were asked. */
+    g_assert_true(got("cuLaunchKernelEx", 11060, 0) == (void *)cuLaunchKernelEx);
+    g_assert_nonnull(got("cuEventElapsedTime", 2000, 0));
+    g_assert_nonnull(got("cuOccupancyAvailableDynamicSMemPerBlock", 10020, 0));
     /* Asked of itself, it is ours, or all else would go past us. */
     g_assert_true(got("cuGetProcAddress", 12000, 0) == (void *)cuGetProcAddress_v2);
     g_assert_true(got("cuGetProcAddress", 11030, 0) == (void *)cuGetProcAddress);
@@ -45,6 +48,24 @@ static void test_forms(void)
     kit_open(LIMIT);
     kit_run(forms);
     kit_close();
+}
+
+/* A driver may give out a function of another name. */
+static void other_name(void)
+{
+    kit_context();
+    g_assert_true(got("cuGraphInstantiate", 11030, 0) == (void *)cuGraphInstantiate_v2);
+    g_assert_true(got("cuGraphInstantiate", 11040, 0) == (void *)cuGraphInstantiateWithFlags);
+    g_assert_true(got("cuGraphInstantiate", 13020, 2) == (void *)cuGraphInstantiateWithFlags);
+}
+
+static void test_other_name(void)
+{
+    kit_open(LIMIT);
+    g_setenv("FAKE_CUDA_INSTANTIATE", "flags", TRUE);
+    kit_run(other_name);
+    kit_close();
+    g_unsetenv("FAKE_CUDA_INSTANTIATE");
 }
 
 /* What a version means is the driver's to say: the table is not asked where its answer is known. */
@@ -63,15 +84,27 @@ static void test_drivers_word(void)
     kit_close();
 }
 
-static void refused(const char *symbol, int version)
+/* The second form of the function says so beside its result; the first one fails, and leaves what
+ * it was given. */
+static void not_there(const char *symbol, int version, CUdriverProcAddressQueryResult why)
 {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-    void *function = (void *)refused;
+    void *function = (void *)not_there;
 
-    g_assert_cmpint(cuGetProcAddress_v2(symbol, &function, version, 0, &status), ==,
-                    CUDA_ERROR_NOT_FOUND);
+    ok(cuGetProcAddress_v2(symbol, &function, version, 0, &status));
     g_assert_null(function);
-    g_assert_cmpint(status, ==, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    g_assert_cmpint(status, ==, why);
+    function = (void *)not_there;
+    ok(cuGetProcAddress_v2(symbol, &function, version, 0, NULL));
+    g_assert_null(function);
+    function = (void *)not_there;
+    g_assert_cmpint(cuGetProcAddress(symbol, &function, version, 0), ==, CUDA_ERROR_NOT_FOUND);
+    g_assert_true(function == (void *)not_there);
+}
+
+static void refused(const char *symbol, int version)
+{
+    not_there(symbol, version, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
 static void unknown(void)
@@ -81,9 +114,14 @@ static void unknown(void)
     kit_context();
     g_assert_true(got("cuNewThing", 13020, 0) == kit_driver("cuNewThing_v9"));
     refused("cuMemNewAlloc", 13020);
-    g_assert_cmpint(cuGetProcAddress_v2("cuNobodysName", &function, 13020, 0, NULL), ==,
-                    CUDA_ERROR_NOT_FOUND);
+    refused("cuNobodysName", 13020);
+    /* Exported, and never given out. */
+    refused("cudbgGetAPI", 13020);
+    refused("cuMemGetAttribute", 13020);
+    not_there("cuMemAllocAsync", 11010, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
     g_assert_cmpint(cuGetProcAddress_v2(NULL, &function, 13020, 0, NULL), ==,
+                    CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuGetProcAddress_v2("cuMemAlloc", &function, 13020, 4, NULL), ==,
                     CUDA_ERROR_INVALID_VALUE);
     g_assert_cmpint(cuGetProcAddress("cuMemAlloc", NULL, 13020, 0), ==, CUDA_ERROR_INVALID_VALUE);
 }
@@ -191,6 +229,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/getproc/forms", test_forms);
+    g_test_add_func("/getproc/other-name", test_other_name);
     g_test_add_func("/getproc/drivers-word", test_drivers_word);
     g_test_add_func("/getproc/unknown", test_unknown);
     g_test_add_func("/getproc/unknown-ungoverned", test_unknown_ungoverned);

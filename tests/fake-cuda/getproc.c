@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* The function that a version of CUDA means by a name: the latest form that it had. */
+/*
+ * The function that a version of CUDA means by a name: the latest form that it had. Answers are
+ * those of NVIDIA's 550 and 555, whose library gives them also without a GPU.
+ */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -31,8 +34,9 @@ static void *look(const char *symbol, int version, int per_thread)
 
     if (!strcmp(symbol, "cuMemAlloc") && version >= 3020 && getenv("FAKE_CUDA_UNEXPORTED"))
         return (void *)unexported_alloc;
-    /* As NVIDIA's does: a form of another name. */
-    if (!strcmp(symbol, "cuGraphInstantiate") && version >= 11040)
+    /* A form of another name, as a later driver might. */
+    if (!strcmp(symbol, "cuGraphInstantiate") && version >= 11040 &&
+        getenv("FAKE_CUDA_INSTANTIATE"))
         symbol = "cuGraphInstantiateWithFlags";
     for (const struct fake_call *call = fake_calls; call->name; call++) {
         if (strcmp(call->base, symbol) || since_of(call) > version)
@@ -62,34 +66,62 @@ static void *look_later(const char *symbol)
     return !strcmp(symbol, "cuGetProcAddress") ? (void *)cuGetProcAddress_v9 : NULL;
 }
 
-static CUresult find(const char *symbol, void **function, int version, cuuint64_t flags,
-                     CUdriverProcAddressQueryResult *status)
+/* Exported, and given to nobody. */
+static bool is_never_given(const char *symbol)
 {
-    if (!symbol || !function)
-        return CUDA_ERROR_INVALID_VALUE;
-    *function = look(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
-    if (version >= 14000 && look_later(symbol))
-        *function = look_later(symbol);
-    if (!strcmp(symbol, "cuNewThing"))
-        *function = (void *)cuNewThing_v9;
-    if (!strcmp(symbol, "cuMemNewAlloc"))
-        *function = (void *)cuMemNewAlloc;
-    if (status)
-        *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return !strncmp(symbol, "cudbg", 5) || !strcmp(symbol, "cuEGLApiInit") ||
+           !strcmp(symbol, "cuMemGetAttribute");
 }
+
+static bool is_known(const char *symbol)
+{
+    for (const struct fake_call *call = fake_calls; call->name; call++)
+        if (!strcmp(call->base, symbol))
+            return !is_never_given(symbol);
+    return false;
+}
+
+static void *find(const char *symbol, int version, cuuint64_t flags)
+{
+    if (!strcmp(symbol, "cuNewThing"))
+        return (void *)cuNewThing_v9;
+    if (!strcmp(symbol, "cuMemNewAlloc"))
+        return (void *)cuMemNewAlloc;
+    if (version >= 14000 && look_later(symbol))
+        return look_later(symbol);
+    return is_known(symbol)
+               ? look(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0)
+               : NULL;
+}
+
+#define FLAGS (CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
+    void *found;
+
     ENTER();
-    return find(symbol, function, version, flags, NULL);
+    if (!symbol || !function || flags & ~(cuuint64_t)FLAGS)
+        return CUDA_ERROR_INVALID_VALUE;
+    found = find(symbol, version, flags);
+    if (!found)
+        return CUDA_ERROR_NOT_FOUND;
+    *function = found;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status)
 {
     ENTER();
-    return find(symbol, function, version, flags, status);
+    if (!symbol || !function || flags & ~(cuuint64_t)FLAGS)
+        return CUDA_ERROR_INVALID_VALUE;
+    *function = find(symbol, version, flags);
+    if (status)
+        *status = *function          ? CU_GET_PROC_ADDRESS_SUCCESS
+                  : is_known(symbol) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                     : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return CUDA_SUCCESS;
 }
 
 /* It has no tables, and says so as NVIDIA's does of one that it does not know. */
