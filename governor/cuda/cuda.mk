@@ -35,7 +35,7 @@ $(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA
 	@mkdir -p $(@D)
 	$< $(filter %.def,$^) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
 		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --moves $(@D)/moves.inc --closes $(@D)/closes.inc \
-		--calls $(@D)/calls.inc
+		--calls $(@D)/calls.inc --outputs $(@D)/outputs.inc
 	@touch $@
 
 $(CUDA_OUT)/nvml/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/nvml/nvml_entry_points.def \

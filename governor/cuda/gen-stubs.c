@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER]
- * [--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls FILE]...
+ * [--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls|--outputs FILE]...
  *
  * Reads and checks a table in the form of entry_points.def, and writes, when the door is built:
  *   stubs       assembly: a jump for each name that passes, the slots, and what fills a slot
@@ -11,6 +11,7 @@
  *   moves       C: a line for each function that time/move.c makes
  *   closes      C: the same for time/sync.c
  *   calls       C: a line for each entry with its arguments, for tests
+ *   outputs     C: a line for each argument that a call writes, for the fake driver
  * Each --names FILE has names, one a line, first word; one that the table lacks is an error.
  */
 #include <ctype.h>
@@ -610,6 +611,45 @@ static void write_closes(const char *path)
     fclose(file);
 }
 
+static bool is_written(const struct entry *entry, const struct argument *argument)
+{
+    return argument->direction && !strcmp(argument->direction, "out") && !is_kind(entry, "move") &&
+           argument->bytes;
+}
+
+/*
+ * O(NAME, ARGUMENT, BYTES, COUNTED_BY, COUNT, COUNT_BYTES): what a call writes, an element of
+ * BYTES. COUNTED_BY: 'n': COUNT is their number; 'v': COUNT is the argument with it; 'p': with a
+ * pointer to it.
+ */
+static void write_output(FILE *file, const struct entry *entry, unsigned int at)
+{
+    const struct argument *argument = &entry->arguments[at];
+    const char *count = argument->count ? argument->count : "1";
+    bool is_pointer = *count == '*';
+
+    if (isdigit((unsigned char)*count)) {
+        fprintf(file, "O(%s, %u, %u, 'n', %s, 0)\n", entry->name, at, argument->bytes, count);
+        return;
+    }
+    for (unsigned int i = 0; i < entry->count; i++)
+        if (!strcmp(entry->arguments[i].name, count + is_pointer))
+            fprintf(file, "O(%s, %u, %u, '%c', %u, %u)\n", entry->name, at, argument->bytes,
+                    is_pointer ? 'p' : 'v', i, entry->arguments[i].bytes);
+}
+
+static void write_outputs(const char *path)
+{
+    FILE *file = open_file(path, "w");
+
+    fputs("/* Made by gen-stubs. */\n", file);
+    for (unsigned int i = 0; i < entries_count; i++)
+        for (unsigned int a = 0; a < entries[i].count; a++)
+            if (is_written(&entries[i], &entries[i].arguments[a]))
+                write_output(file, &entries[i], a);
+    fclose(file);
+}
+
 /* C(NAME, BASE, SINCE, CLASS, KIND, WORDS): WORDS: a letter for each argument: v: a value of a
  * register, b: one of its own memory, f: a floating one, p: a pointer. */
 static void write_calls(const char *path)
@@ -639,7 +679,8 @@ int main(int argc, char **argv)
 
     if (argc < 3)
         fail("usage: gen-stubs TABLE TYPES [--result TYPE] "
-             "[--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls FILE]...");
+             "[--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls|--outputs "
+             "FILE]...");
     read_table(argv[2], "T(", parse_type);
     read_table(argv[1], "E(", parse_entry);
     for (int i = 3; i + 1 < argc; i += 2) {
@@ -663,6 +704,8 @@ int main(int argc, char **argv)
             write_closes(argv[i + 1]);
         else if (!strcmp(argv[i], "--calls"))
             write_calls(argv[i + 1]);
+        else if (!strcmp(argv[i], "--outputs"))
+            write_outputs(argv[i + 1]);
         else
             fail("%s is not known", argv[i]);
     }

@@ -263,6 +263,54 @@ static void frees(void)
     g_assert_cmpuint(kit_on_card(), ==, 0);
 }
 
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
+CUresult cuDeviceGetUuid_v2(unsigned char *uuid, CUdevice device);
+CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice device);
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size);
+CUresult cuGetErrorName(CUresult error, const char **text);
+CUresult cuGetExportTable(const void **table, const void *id);
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name);
+
+/* What a program asks for is written, whoever wrote the function; and nothing says yes for ever. */
+static void answers(void)
+{
+    static const char id[16];
+    unsigned char uuid[16] = {0};
+    const char *text = NULL;
+    const void *table = id;
+    CUdeviceptr at = 7;
+    size_t offset, bytes = 7;
+    unsigned int mask = 7, asked = 0;
+    char luid[8] = "abcdefg";
+    int major = -1, minor = -1, value = -1;
+
+    kit_enter(NULL);
+    for (int i = 1; i <= 132; i++, asked += value >= 0)
+        ok(cuDeviceGetAttribute(&value, i, 0));
+    g_assert_cmpuint(asked, ==, 132);
+    ok(cuDeviceGetAttribute(&value, 8, 0));
+    g_assert_cmpint(value, ==, 49152);
+    g_assert_cmpint(cuDeviceGetAttribute(&value, 9999, 0), ==, CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuDeviceGetAttribute(&value, 8, 7), ==, CUDA_ERROR_INVALID_DEVICE);
+    ok(cuDeviceComputeCapability(&major, &minor, 0));
+    g_assert_cmpint(major * 10 + minor, ==, 100);
+    ok(cuDeviceGetUuid_v2(uuid, 0));
+    g_assert_cmpint(uuid[0], ==, 0x3b);
+    ok(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text));
+    g_assert_cmpstr(text, ==, "CUDA_ERROR_OUT_OF_MEMORY");
+    g_assert_cmpint(cuGetErrorName((CUresult)12345, &text), ==, CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuFuncGetParamInfo(kit_kernel(1), 0, &offset, &bytes), !=, CUDA_SUCCESS);
+    g_assert_cmpint(cuGetExportTable(&table, id), ==, CUDA_ERROR_INVALID_VALUE);
+    g_assert_null(table);
+    /* These only remember what they were given. */
+    ok(cuDeviceGetLuid(luid, &mask, 0));
+    g_assert_cmpmem(luid, 8, id, 8);
+    g_assert_cmpuint(mask, ==, 0);
+    ok(cuModuleGetGlobal_v2(&at, &bytes, NULL, "x"));
+    g_assert_cmpuint(at + bytes, ==, 0);
+}
+
 static void run(const void *program)
 {
     kit_open(0);
@@ -299,5 +347,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/fake/illegal-address", illegal_address, run);
     g_test_add_data_func("/fake/launch-failed", launch_failed, run);
     g_test_add_data_func("/fake/frees", frees, run);
+    g_test_add_data_func("/fake/answers", answers, run);
     return g_test_run();
 }

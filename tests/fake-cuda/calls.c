@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Every name of the table: a weak function that remembers what it was given, for those that nothing
- * else defines. */
+/* Every name of the table: a weak function that remembers what it was given, and writes zeros to
+ * what it should write, for those that nothing else defines. */
 #include "fake.h"
 
 #include <string.h>
@@ -9,10 +9,54 @@
 
 _Thread_local long fake_arguments[FAKE_ARGUMENTS];
 
+/* What each call writes, by the table. */
+static const struct output {
+    const char *name;
+    unsigned int argument, bytes;
+    char counted_by;
+    unsigned int count, count_bytes;
+} outputs[] = {
+#define O(name, argument, bytes, counted_by, count, count_bytes)                                   \
+    {#name, argument, bytes, counted_by, count, count_bytes},
+#include "outputs.inc"
+#undef O
+};
+
+/* Tests give small numbers as addresses. More than MOST bytes nobody wants. */
+#define LEAST 65536ul
+#define MOST  (1ul << 20)
+
+static unsigned long count_of(const struct output *output, const long *arguments)
+{
+    unsigned long given = output->counted_by == 'n' ? 0 : (unsigned long)arguments[output->count];
+
+    if (output->counted_by == 'n')
+        return output->count;
+    if (output->counted_by == 'v')
+        return output->count_bytes == 4 ? (unsigned int)given : given;
+    if (given < LEAST)
+        return 0;
+    return output->count_bytes == 4 ? *(unsigned int *)given : *(unsigned long *)given;
+}
+
+static void write_zeros(const char *name, const long *arguments)
+{
+    for (unsigned int i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+        unsigned long to = (unsigned long)arguments[outputs[i].argument], count;
+
+        if (strcmp(outputs[i].name, name) || to < LEAST)
+            continue;
+        count = count_of(&outputs[i], arguments);
+        if (count <= MOST / outputs[i].bytes)
+            memset((void *)to, 0, count * outputs[i].bytes);
+    }
+}
+
 static long remember(const char *name, const long *arguments)
 {
     fake_note(name);
     memcpy(fake_arguments, arguments, sizeof(fake_arguments));
+    write_zeros(name, arguments);
     return fake_move(name, arguments);
 }
 

@@ -3,7 +3,6 @@
 #include "fake.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +51,7 @@ static int devices(void)
     return (int)card_setting("FAKE_CUDA_DEVICES", 1);
 }
 
-static bool exists(CUdevice device)
+bool fake_exists(CUdevice device)
 {
     return device >= 0 && device < devices();
 }
@@ -74,25 +73,16 @@ CUresult cuDeviceGetCount(int *count)
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
     ENTER();
-    if (!exists(ordinal))
+    if (!fake_exists(ordinal))
         return CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetName(char *name, int length, CUdevice device)
-{
-    ENTER();
-    if (!exists(device) || length < 1)
-        return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(name, (size_t)length, "Fake");
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
     ENTER();
-    if (!exists(device) || length < 13)
+    if (!fake_exists(device) || length < 13)
         return CUDA_ERROR_INVALID_DEVICE;
     memcpy(id, device ? CARD_PCI_2 : card_pci(), 13);
     return CUDA_SUCCESS;
@@ -137,7 +127,7 @@ static CUresult create(CUcontext *made, CUdevice device)
 {
     CUresult result;
 
-    if (!made || !exists(device))
+    if (!made || !fake_exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&lock);
     result = make_context((struct context **)made, device);
@@ -235,7 +225,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *made, void *resources, CUdevice device, un
     ENTER();
     (void)resources;
     (void)flags;
-    if (!made || !exists(device))
+    if (!made || !fake_exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&lock);
     result = make_context((struct context **)made, device);
@@ -458,7 +448,7 @@ CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     ENTER();
-    if (!bytes || !exists(device))
+    if (!bytes || !fake_exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     *bytes = card_get()->total;
     return CUDA_SUCCESS;
@@ -467,7 +457,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
 {
     ENTER();
-    if (!bytes || !exists(device))
+    if (!bytes || !fake_exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     *bytes = (unsigned int)card_get()->total;
     return CUDA_SUCCESS;

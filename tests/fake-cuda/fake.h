@@ -5,6 +5,7 @@
  * ledger of the card; the others say CUDA_SUCCESS and remember what they were given. Memory has
  * addresses and no content. Launches, copies, fills, graphs and events take time (timing.h).
  *
+ *   FAKE_CUDA_CAPABILITY   ten times the compute capability; 100
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
  *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet
  *   FAKE_CUDA_INSTANTIATE  flags: cuGetProcAddress("cuGraphInstantiate") gives ..WithFlags
@@ -103,6 +104,7 @@ void fake_unmap_arrays_of(CUcontext context);
 /* By bytes of its own, which end with it. */
 CUresult fake_grow_context(uint64_t bytes);
 void fake_shrink_context(CUcontext context, uint64_t bytes);
+bool fake_exists(CUdevice device);
 /* Of the current context; 0: or there is none. */
 int fake_device(void);
 /* The device of a stream. */

@@ -27,7 +27,6 @@ struct slot {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot slots[SLOTS];
 void (*fake_before_free)(void);
-int fake_concurrent_managed = 1;
 unsigned int fake_advice_refused = UINT_MAX;
 
 uint64_t fake_round(uint64_t bytes)
@@ -213,14 +212,6 @@ CUresult cuMemAdvise(CUdeviceptr at, size_t bytes, CUmem_advise advice, CUdevice
         card_give(slot->charged);
         slot->charged = 0;
     }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
-{
-    ENTER();
-    (void)device;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && fake_concurrent_managed;
     return CUDA_SUCCESS;
 }
 
