@@ -7,6 +7,7 @@
 #include "kit.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define MS 1000000u
 
@@ -15,6 +16,7 @@ static const CUstream one = (CUstream)(uintptr_t)0x110, two = (CUstream)(uintptr
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end);
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventQuery(CUevent event);
+CUresult cuEventSynchronize(CUevent event);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
@@ -263,6 +265,278 @@ static void frees(void)
     g_assert_cmpuint(kit_on_card(), ==, 0);
 }
 
+/* CUstreamBatchMemOpParams. */
+struct memory_operation {
+    unsigned int operation;
+    CUdeviceptr at;
+    uint64_t value;
+    unsigned int flags;
+    uint64_t others[2];
+};
+
+enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
+
+/* One call waits for a value and writes others, in order; and a stream waits as each flag says. */
+static void batches(void)
+{
+    static _Atomic uint64_t word;
+    struct memory_operation first[] = {{.operation = WAIT_32, .at = 32, .value = 3, .flags = 1},
+                                       {.operation = WRITE_64, .at = 40, .value = 1ull << 40},
+                                       {.operation = WRITE_64, .at = (uintptr_t)&word, .value = 9}};
+    struct memory_operation second = {.operation = WAIT_64, .at = 40, .value = 1ull << 40};
+    struct memory_operation wrong[] = {{.operation = WRITE_32, .at = 48, .value = 1},
+                                       {.operation = 77}};
+    CUevent event;
+
+    kit_enter(NULL);
+    ok(cuStreamBatchMemOp_v2(one, 3, (void *)first, 0));
+    ok(cuStreamBatchMemOp(two, 1, (void *)&second, 0));
+    event = mark(two);
+    g_assert_cmpint(cuStreamBatchMemOp_v2(one, 2, (void *)wrong, 0), ==, CUDA_ERROR_INVALID_VALUE);
+    ok(cuStreamWriteValue32_v2((CUstream)(uintptr_t)0x330, 32, 2, 0));
+    g_assert_cmpint(cuEventQuery(event), ==, CUDA_ERROR_NOT_READY);
+    ok(cuStreamWriteValue32_v2((CUstream)(uintptr_t)0x330, 32, 3, 0));
+    ok(cuStreamSynchronize(two));
+    ok(cuStreamSynchronize(one));
+    g_assert_cmpuint(word, ==, 9);
+    /* Nothing of a wrong list is done: the value is still 0. */
+    ok(cuStreamWaitValue32_v2(one, 48, 0, 1));
+    ok(cuStreamSynchronize(one));
+    /* AND, and NOR, which passes while any bit is in neither. */
+    ok(cuStreamWriteValue32_v2(one, 48, 6, 0));
+    ok(cuStreamWaitValue32_v2(one, 48, 2, 2));
+    ok(cuStreamWaitValue32_v2(one, 48, 2, 3));
+    ok(cuStreamSynchronize(one));
+    ok(cuStreamWaitValue32_v2(one, 48, ~6u, 3));
+    event = mark(one);
+    g_usleep(2000);
+    g_assert_cmpint(cuEventQuery(event), ==, CUDA_ERROR_NOT_READY);
+    ok(cuStreamWriteValue32_v2(two, 48, 4, 0));
+    ok(cuStreamSynchronize(one));
+}
+
+/* CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC. */
+struct semaphore_file {
+    unsigned int type;
+    union {
+        int fd;
+        void *others[2];
+    } handle;
+    unsigned int others[18];
+};
+#define BINARY   1
+#define TIMELINE 9
+
+CUresult cuImportExternalSemaphore(CUexternalSemaphore *made, const struct semaphore_file *of);
+
+static CUexternalSemaphore import_semaphore(int fd, unsigned int type)
+{
+    struct semaphore_file of = {.type = type, .handle.fd = dup(fd)};
+    CUexternalSemaphore made = NULL;
+
+    ok(cuImportExternalSemaphore(&made, &of));
+    return made;
+}
+
+/* Value first, as both kinds of parameters have it. */
+typedef struct {
+    uint64_t value;
+    char others[136];
+} semaphore_value;
+
+static void signal_semaphore(CUexternalSemaphore semaphore, uint64_t value, CUstream stream)
+{
+    semaphore_value to = {.value = value};
+
+    ok(cuSignalExternalSemaphoresAsync(&semaphore, (void *)&to, 1, stream));
+}
+
+static void wait_for_semaphore(CUexternalSemaphore semaphore, uint64_t value, CUstream stream)
+{
+    semaphore_value to = {.value = value};
+
+    ok(cuWaitExternalSemaphoresAsync(&semaphore, (void *)&to, 1, stream));
+}
+
+/* A timeline's value is reached; a binary one lets one wait pass for each signal. */
+static void semaphores(void)
+{
+    int fds[2] = {memfd_create("timeline", 0), memfd_create("binary", 0)};
+    CUexternalSemaphore timeline, binary;
+    CUevent event, again;
+
+    kit_enter(NULL);
+    g_assert_cmpint(ftruncate(fds[0], 8) | ftruncate(fds[1], 8), ==, 0);
+    timeline = import_semaphore(fds[0], TIMELINE);
+    binary = import_semaphore(fds[1], BINARY);
+    wait_for_semaphore(timeline, 5, two);
+    event = mark(two);
+    kit_launch(kit_kernel(MS), one);
+    signal_semaphore(timeline, 4, one);
+    ok(cuStreamSynchronize(one));
+    g_assert_cmpint(cuEventQuery(event), ==, CUDA_ERROR_NOT_READY);
+    kit_launch(kit_kernel(MS), one);
+    again = mark(one);
+    signal_semaphore(timeline, 6, one);
+    ok(cuStreamSynchronize(two));
+    g_assert_cmpfloat(ms_between(again, event), >=, 0);
+    wait_for_semaphore(binary, 0, two);
+    event = mark(two);
+    wait_for_semaphore(binary, 0, two);
+    again = mark(two);
+    signal_semaphore(binary, 0, one);
+    while (cuEventQuery(event) == CUDA_ERROR_NOT_READY)
+        g_usleep(100);
+    g_assert_cmpint(cuEventQuery(again), ==, CUDA_ERROR_NOT_READY);
+    signal_semaphore(binary, 0, one);
+    ok(cuStreamSynchronize(two));
+}
+
+CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *of, size_t count,
+                            const void *parameters);
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *of,
+                                  size_t count, const void *parameters);
+CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *of,
+                                   size_t count, CUevent event);
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *of,
+                                 size_t count, const void *parameters);
+
+static void add_kernel(CUgraph graph, uint64_t ns)
+{
+    CUfunction parameters[16] = {kit_kernel(ns)};
+    CUgraphNode node;
+
+    ok(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, parameters));
+}
+
+static void add_host(CUgraph graph, void (*function)(void *), void *data)
+{
+    const void *parameters[] = {(void *)function, data};
+    CUgraphNode node;
+
+    ok(cuGraphAddHostNode(&node, graph, NULL, 0, parameters));
+}
+
+static void take_a_while(void *data)
+{
+    (void)data;
+    g_usleep(20000);
+    called++;
+}
+
+/* Nodes of a graph come one after the other, whatever they are, each time that it runs. */
+static void graph_waits(void)
+{
+    struct memory_operation wait = {.operation = WAIT_32, .at = 64, .value = 1};
+    const struct {
+        CUcontext context;
+        unsigned int count;
+        const void *list;
+        unsigned int flags;
+    } parameters = {.count = 1, .list = &wait};
+    CUevent middle, begin, end;
+    CUgraphExec exec;
+    CUgraphNode node;
+    CUgraph graph;
+
+    kit_enter(NULL);
+    ok(cuEventCreate(&middle, 0));
+    ok(cuGraphCreate(&graph, 0));
+    ok(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &parameters));
+    add_kernel(graph, MS);
+    add_host(graph, take_a_while, NULL);
+    ok(cuGraphAddEventRecordNode(&node, graph, NULL, 0, middle));
+    add_kernel(graph, 2 * MS);
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    begin = mark(one);
+    ok(cuGraphLaunch(exec, one));
+    end = mark(one);
+    g_usleep(3000);
+    g_assert_cmpint(cuEventQuery(end), ==, CUDA_ERROR_NOT_READY);
+    g_assert_cmpuint(called, ==, 0);
+    ok(cuStreamWriteValue32_v2(two, 64, 1, 0));
+    g_assert_cmpfloat(ms_between(begin, middle), >, 21);
+    g_assert_cmpuint(called, ==, 1);
+    g_assert_cmpfloat(ms_between(middle, end), >, 1.9);
+    ok(cuGraphLaunch(exec, one));
+    ok(cuGraphLaunch(exec, one));
+    ok(cuStreamSynchronize(one));
+    g_assert_cmpuint(called, ==, 3);
+}
+
+typedef struct {
+    char reserved[64];
+} ipc_event;
+CUresult cuIpcGetEventHandle(ipc_event *handle, CUevent event);
+CUresult cuIpcOpenEventHandle(CUevent *event, ipc_event handle);
+
+#define FOR_OTHERS 6
+
+static struct {
+    pthread_barrier_t barrier;
+    ipc_event handle;
+} *between;
+
+static void record_for_another(void)
+{
+    CUevent event;
+
+    kit_enter(NULL);
+    ok(cuEventCreate(&event, FOR_OTHERS));
+    g_assert_cmpint(cuEventCreate(&event, 4), ==, CUDA_ERROR_INVALID_VALUE);
+    ok(cuEventCreate(&event, 0));
+    g_assert_cmpint(cuIpcGetEventHandle(&between->handle, event), ==, CUDA_ERROR_INVALID_HANDLE);
+    ok(cuEventCreate(&event, FOR_OTHERS));
+    ok(cuIpcGetEventHandle(&between->handle, event));
+    ok(cuStreamWaitValue32_v2(one, GATE, 1, 0));
+    ok(cuEventRecord(event, one));
+    pthread_barrier_wait(&between->barrier);
+    /* The other's stream waits. */
+    pthread_barrier_wait(&between->barrier);
+    open_gate();
+    pthread_barrier_wait(&between->barrier);
+}
+
+static void wait_for_another(void)
+{
+    CUevent event, end;
+
+    kit_enter(NULL);
+    pthread_barrier_wait(&between->barrier);
+    ok(cuIpcOpenEventHandle(&event, between->handle));
+    g_assert_cmpint(cuEventQuery(event), ==, CUDA_ERROR_NOT_READY);
+    ok(cuStreamWaitEvent(one, event, 0));
+    end = mark(one);
+    g_usleep(3000);
+    g_assert_cmpint(cuEventQuery(end), ==, CUDA_ERROR_NOT_READY);
+    pthread_barrier_wait(&between->barrier);
+    ok(cuEventSynchronize(end));
+    ok(cuEventQuery(event));
+    /* It records it, too; and what has gone with its process nobody waits for. */
+    ok(cuEventRecord(event, one));
+    ok(cuEventSynchronize(event));
+    pthread_barrier_wait(&between->barrier);
+    ok(cuStreamWaitEvent(two, event, 0));
+    ok(cuStreamSynchronize(two));
+}
+
+static void test_ipc_events(void)
+{
+    pthread_barrierattr_t attributes;
+    unsigned int number;
+
+    between =
+        mmap(NULL, sizeof(*between), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&between->barrier, &attributes, 2);
+    kit_open(0);
+    number = kit_start(record_for_another);
+    kit_run(wait_for_another);
+    kit_await(number);
+    kit_close();
+}
+
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
 CUresult cuDeviceGetUuid_v2(unsigned char *uuid, CUdevice device);
@@ -348,5 +622,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/fake/launch-failed", launch_failed, run);
     g_test_add_data_func("/fake/frees", frees, run);
     g_test_add_data_func("/fake/answers", answers, run);
+    g_test_add_data_func("/fake/batches", batches, run);
+    g_test_add_data_func("/fake/semaphores", semaphores, run);
+    g_test_add_data_func("/fake/graph-waits", graph_waits, run);
+    g_test_add_func("/fake/ipc-events", test_ipc_events);
     return g_test_run();
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* Events: their record is a point of a stream, which costs some time of it. */
+/*
+ * Events: their record is a point of a stream, which costs some time of it. One that another
+ * process made is known here by an event of its own, which says of which it is.
+ */
 #include "timing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "card.h"
 
@@ -29,20 +33,34 @@ static struct timing_event *event_of(struct timing *timing, CUevent event)
     return found;
 }
 
-CUresult cuEventCreate(CUevent *event, unsigned int flags)
+/* Under the lock. NULL: it is another process's, which is gone. */
+static struct timing_event *target_of(struct timing *timing, struct timing_event *event)
+{
+    struct timing_event *target;
+
+    if (!event || !event->of)
+        return event;
+    target = &timing->events[event->of - 1];
+    return target->used && target->serial == event->of_serial ? target : NULL;
+}
+
+enum { DISABLE_TIMING = 2, INTERPROCESS = 4, ALL_FLAGS = 7 };
+
+static CUresult create(CUevent *event, const struct timing_event *of)
 {
     static _Atomic unsigned int last;
     unsigned int at = last, tries = 0;
-    struct timing *timing;
+    struct timing *timing = timing_enter();
+    struct timing_event made = *of;
 
-    ENTER();
-    (void)flags;
-    timing = timing_enter();
     while (timing->events[at].used && ++tries < TIMING_EVENTS)
         at = (at + 1) % TIMING_EVENTS;
+    made.used = true;
+    made.runner = timing_self(timing);
+    made.context = (uintptr_t)fake_current();
+    made.serial = ++timing->event_serials;
     if (tries < TIMING_EVENTS)
-        timing->events[at] = (struct timing_event){
-            .used = true, .runner = timing_self(timing), .context = (uintptr_t)fake_current()};
+        timing->events[at] = made;
     timing_leave(timing);
     last = at;
     capture_forget(at);
@@ -50,25 +68,79 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
     return tries < TIMING_EVENTS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* As the driver, it refuses an event of another context. */
-static CUresult check(CUevent event, CUstream stream, bool per_thread)
+/* As documented: one for other processes has no times. */
+CUresult cuEventCreate(CUevent *event, unsigned int flags)
+{
+    ENTER();
+    if (!event || (flags & ~(unsigned int)ALL_FLAGS) ||
+        ((flags & INTERPROCESS) && !(flags & DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return create(event, &(struct timing_event){.flags = flags});
+}
+
+/* CUipcEventHandle. */
+struct ipc_event {
+    uint64_t serial;
+    uint32_t at;
+    char padding[52];
+};
+
+_Static_assert(sizeof(struct ipc_event) == 64, "CUipcEventHandle");
+
+CUresult cuIpcGetEventHandle(struct ipc_event *handle, CUevent event)
+{
+    struct timing *timing;
+    struct timing_event *found;
+
+    ENTER();
+    timing = timing_enter();
+    found = event_of(timing, event);
+    if (found && handle && (found->flags & INTERPROCESS)) {
+        memset(handle, 0, sizeof(*handle));
+        handle->serial = found->serial;
+        handle->at = (uint32_t)(uintptr_t)event;
+    } else {
+        found = NULL;
+    }
+    timing_leave(timing);
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *event, struct ipc_event handle)
+{
+    const struct timing_event opened = {
+        .flags = DISABLE_TIMING | INTERPROCESS, .of = handle.at, .of_serial = handle.serial};
+    struct timing *timing;
+    bool is_there;
+
+    ENTER();
+    if (!event || !handle.at || handle.at > TIMING_EVENTS)
+        return CUDA_ERROR_INVALID_VALUE;
+    timing = timing_enter();
+    is_there =
+        timing->events[handle.at - 1].used && timing->events[handle.at - 1].serial == handle.serial;
+    timing_leave(timing);
+    return is_there ? create(event, &opened) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* As the driver, it refuses an event of another context. @at: which it is of all. */
+static CUresult check(CUevent event, CUstream stream, bool per_thread, uint64_t *at)
 {
     struct timing *timing = timing_enter();
-    const struct timing_event *found = event_of(timing, event);
-    uint32_t at = timing_stream_of(timing, stream, per_thread);
-    bool fits = found && found->context == timing->streams[at].context;
+    struct timing_event *found = event_of(timing, event), *target = target_of(timing, found);
+    uint32_t on = timing_stream_of(timing, stream, per_thread);
+    bool fits = target && found->context == timing->streams[on].context;
 
+    *at = fits ? (uint64_t)(target - timing->events) : 0;
     timing_leave(timing);
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static CUresult record(CUevent event, CUstream stream, bool per_thread)
+CUresult event_record(CUevent event, CUstream stream, bool per_thread)
 {
-    const struct model_op op = {.kind = TIMING_EVENT,
-                                .engine = MODEL_COMPUTE,
-                                .length_ns = TIMING_EVENT_NS,
-                                .data = {(uintptr_t)event - 1}};
-    CUresult result = check(event, stream, per_thread);
+    struct model_op op = {
+        .kind = TIMING_EVENT, .engine = MODEL_COMPUTE, .length_ns = TIMING_EVENT_NS};
+    CUresult result = check(event, stream, per_thread, &op.data[0]);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -80,38 +152,39 @@ static CUresult record(CUevent event, CUstream stream, bool per_thread)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     ENTER();
-    return record(event, stream, false);
+    return event_record(event, stream, false);
 }
 
 CUresult cuEventRecord_ptsz(CUevent event, CUstream stream)
 {
     ENTER();
-    return record(event, stream, true);
+    return event_record(event, stream, true);
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
     ENTER();
     (void)flags;
-    return record(event, stream, false);
+    return event_record(event, stream, false);
 }
 
 CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags)
 {
     ENTER();
     (void)flags;
-    return record(event, stream, true);
+    return event_record(event, stream, true);
 }
 
 static CUresult ask(CUevent event)
 {
     struct timing *timing = timing_enter();
-    const struct timing_event *found = event_of(timing, event);
+    struct timing_event *found = event_of(timing, event);
+    const struct timing_event *target = target_of(timing, found);
     CUresult result = (CUresult)timing->runners[timing_self(timing)].error;
 
     if (!found)
         result = CUDA_ERROR_INVALID_HANDLE;
-    else if (!result && found->number && !found->at)
+    else if (!result && target && target->number && !target->at)
         result = CUDA_ERROR_NOT_READY;
     timing_leave(timing);
     return result;
@@ -161,7 +234,8 @@ CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
     timing = timing_enter();
     first = event_of(timing, begin);
     last = event_of(timing, end);
-    if (!first || !last || !first->number || !last->number)
+    if (!first || !last || !first->number || !last->number ||
+        ((first->flags | last->flags) & DISABLE_TIMING))
         result = CUDA_ERROR_INVALID_HANDLE;
     else if (!first->at || !last->at)
         result = CUDA_ERROR_NOT_READY;
@@ -185,19 +259,21 @@ CUresult cuEventDestroy_v2(CUevent event)
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static CUresult wait(CUstream stream, bool per_thread, CUevent event)
+CUresult event_wait(CUstream stream, bool per_thread, CUevent event)
 {
     struct timing *timing;
-    const struct timing_event *found;
+    struct timing_event *found;
+    const struct timing_event *target;
     struct model_op op = {.kind = TIMING_WAIT_EVENT, .engine = MODEL_NONE};
 
     if (capture_waits(stream, per_thread, (unsigned int)(uintptr_t)event - 1))
         return CUDA_SUCCESS;
     timing = timing_enter();
     found = event_of(timing, event);
-    if (found && found->number) {
-        op.data[0] = found->stream;
-        op.data[1] = found->number;
+    target = target_of(timing, found);
+    if (target && target->number) {
+        op.data[0] = target->stream;
+        op.data[1] = target->number;
     }
     timing_leave(timing);
     if (!found)
@@ -209,12 +285,12 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
     ENTER();
     (void)flags;
-    return wait(stream, false, event);
+    return event_wait(stream, false, event);
 }
 
 CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags)
 {
     ENTER();
     (void)flags;
-    return wait(stream, true, event);
+    return event_wait(stream, true, event);
 }

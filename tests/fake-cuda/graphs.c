@@ -1,26 +1,45 @@
 // SPDX-License-Identifier: MIT
 /*
- * Graphs. One takes as long as its kernels and copies together. Memory that it allocates and frees
- * when it runs the driver keeps until it is trimmed.
+ * Graphs. One does what its nodes do, one after the other as they were added: kernels, copies and
+ * fills take their time; functions of the host, values, semaphores and events are waited for, or
+ * made, in between. Memory that it allocates and frees when it runs the driver keeps until it is
+ * trimmed.
  */
 #include "fake.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "card.h"
 #include "timing.h"
 
 #define NODES_MOST 1024
 
-/* @bytes: what it allocates, to be freed at its end. @ns: of work; @function: of a kernel, which
- * may take another time each time. */
+/* Of CUgraphNodeType, what cuda_abi.h lacks. */
+enum {
+    NODE_MEMCPY = 1,
+    NODE_MEMSET = 2,
+    NODE_HOST = 3,
+    NODE_WAIT_EVENT = 6,
+    NODE_EVENT_RECORD = 7,
+    NODE_SIGNAL = 8,
+    NODE_WAIT = 9,
+    NODE_BATCH_MEM_OP = 12,
+};
+
+#define OPS_MOST 256
+
+/* @bytes: what it allocates, to be freed at its end. @function: of a kernel, which may take another
+ * time each time. @event: that it records or waits for. @ops: what the card does for it. */
 struct node {
     CUgraphNodeType type;
     uint64_t bytes;
-    uint64_t ns;
     CUfunction function;
     CUgraph child;
+    CUevent event;
+    struct model_op *ops;
+    unsigned int count;
 };
 
 struct graph {
@@ -28,10 +47,19 @@ struct graph {
     unsigned int count;
 };
 
+/* What a launch does: an operation, or something with an event. @varying: kernels in it that may
+ * take another time each time. */
+struct step {
+    struct model_op op;
+    unsigned int varying;
+    CUevent event;
+    bool waits;
+};
+
 struct exec {
     uint64_t bytes;
-    uint64_t ns;
-    unsigned int varying;
+    struct step *steps;
+    unsigned int count;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,13 +70,40 @@ CUgraph graph_new(void)
     return calloc(1, sizeof(struct graph));
 }
 
+static struct model_op *keep(const struct model_op *ops, unsigned int count)
+{
+    struct model_op *kept = calloc(count ? count : 1, sizeof(*kept));
+
+    memcpy(kept, ops, count * sizeof(*ops));
+    return kept;
+}
+
+static CUgraphNodeType type_of(const struct model_op *op)
+{
+    switch (op->kind) {
+    case TIMING_HOST:
+        return (CUgraphNodeType)NODE_HOST;
+    case TIMING_WAIT_VALUE:
+    case TIMING_WRITE_VALUE:
+        return (CUgraphNodeType)NODE_BATCH_MEM_OP;
+    case TIMING_TAKE:
+        return (CUgraphNodeType)NODE_WAIT;
+    default:
+        return CU_GRAPH_NODE_TYPE_KERNEL;
+    }
+}
+
+/* Captured: an event only takes its time there. */
 void graph_add(CUgraph graph, const struct model_op *op)
 {
     struct graph *to = (struct graph *)graph;
+    struct model_op kept = *op;
 
+    if (kept.kind == TIMING_EVENT)
+        kept.kind = TIMING_WORK;
     if (to->count < NODES_MOST)
         to->nodes[to->count++] =
-            (struct node){.type = CU_GRAPH_NODE_TYPE_KERNEL, .ns = (uint64_t)op->length_ns};
+            (struct node){.type = type_of(op), .ops = keep(&kept, 1), .count = 1};
 }
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
@@ -61,7 +116,11 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
 
 CUresult cuGraphDestroy(CUgraph graph)
 {
+    struct graph *of = (struct graph *)graph;
+
     ENTER();
+    for (unsigned int i = 0; of && i < of->count; i++)
+        free(of->nodes[i].ops);
     free(graph);
     return CUDA_SUCCESS;
 }
@@ -77,28 +136,199 @@ static CUresult add(CUgraphNode *made, CUgraph graph, struct node node)
     return CUDA_SUCCESS;
 }
 
+static CUresult add_ops(CUgraphNode *made, CUgraph graph, unsigned int type,
+                        const struct model_op *ops, unsigned int count)
+{
+    struct node node = {.type = (CUgraphNodeType)type, .ops = keep(ops, count), .count = count};
+    CUresult result = add(made, graph, node);
+
+    if (result != CUDA_SUCCESS)
+        free(node.ops);
+    return result;
+}
+
 /* Of a kernel's parameters, the function is the first. */
 static CUresult add_kernel(CUgraphNode *node, CUgraph graph, CUfunction const *parameters)
 {
-    const struct node kernel = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
-                                .ns = (uintptr_t)*parameters < 1000000000u ? (uintptr_t)*parameters
-                                                                           : 0,
-                                .function = *parameters};
+    struct model_op op = launch_operation(*parameters);
+    struct node kernel = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .function = *parameters, .count = 1};
 
+    /* How long it takes is known when it is launched. */
+    if (*parameters == FAKE_VARIES)
+        op.length_ns = 0;
+    kernel.ops = keep(&op, 1);
     return add(node, graph, kernel);
 }
 
-#define ADD_KERNEL(name)                                                                           \
+/* CUDA_HOST_NODE_PARAMS. */
+struct host_parameters {
+    void *function;
+    void *argument;
+};
+
+static CUresult add_host(CUgraphNode *node, CUgraph graph, const struct host_parameters *of)
+{
+    const struct model_op op = waits_of_host(of->function, of->argument);
+
+    return of->function ? add_ops(node, graph, NODE_HOST, &op, 1) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* CUDA_BATCH_MEM_OP_NODE_PARAMS. */
+struct batch_parameters {
+    CUcontext context;
+    unsigned int count;
+    const struct memory_operation *list;
+    unsigned int flags;
+};
+
+static CUresult add_batch(CUgraphNode *node, CUgraph graph, const struct batch_parameters *of)
+{
+    struct model_op ops[OPS_MOST];
+    unsigned int count = waits_of_batch(of->list, of->count, ops, OPS_MOST);
+
+    return count ? add_ops(node, graph, NODE_BATCH_MEM_OP, ops, count) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* CUDA_EXT_SEM_SIGNAL_NODE_PARAMS, _WAIT_NODE_PARAMS. */
+struct semaphore_parameters {
+    void *const *list;
+    const void *parameters;
+    unsigned int count;
+};
+
+static CUresult add_semaphores(CUgraphNode *node, CUgraph graph, bool signals,
+                               const struct semaphore_parameters *of)
+{
+    struct model_op ops[OPS_MOST];
+    unsigned int count =
+        semaphores_operations(signals, of->list, of->parameters, of->count, ops, OPS_MOST);
+
+    return count ? add_ops(node, graph, signals ? NODE_SIGNAL : NODE_WAIT, ops, count)
+                 : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult add_event(CUgraphNode *node, CUgraph graph, bool waits, CUevent event)
+{
+    return add(node, graph,
+               (struct node){.type = (CUgraphNodeType)(waits ? NODE_WAIT_EVENT : NODE_EVENT_RECORD),
+                             .event = event});
+}
+
+/* CUDA_MEMSET_NODE_PARAMS. */
+struct memset_parameters {
+    CUdeviceptr to;
+    size_t pitch;
+    unsigned int value;
+    unsigned int element;
+    size_t width;
+    size_t height;
+};
+
+static CUresult add_memset(CUgraphNode *node, CUgraph graph, const struct memset_parameters *of)
+{
+    const struct model_op op = {.engine = MODEL_COMPUTE,
+                                .kind = TIMING_WORK,
+                                .length_ns =
+                                    (double)(of->width * of->element * of->height / FAKE_FILLS)};
+
+    return add_ops(node, graph, NODE_MEMSET, &op, 1);
+}
+
+static CUresult add_memcpy(CUgraphNode *node, CUgraph graph, const CUDA_MEMCPY3D *of)
+{
+    const struct model_op op = {
+        .engine = of->dstMemoryType == CU_MEMORYTYPE_HOST ? MODEL_COPY_OUT : MODEL_COPY,
+        .kind = TIMING_WORK,
+        .length_ns = (double)(of->WidthInBytes * of->Height * of->Depth / FAKE_COPIES)};
+
+    return add_ops(node, graph, NODE_MEMCPY, &op, 1);
+}
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define ADD(name, type, result)                                                                    \
     CUresult name(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count, \
-                  const void *parameters)                                                          \
+                  type parameters)                                                                 \
     {                                                                                              \
         ENTER();                                                                                   \
-        (void)dependencies;                                                                        \
-        (void)count;                                                                               \
-        return add_kernel(node, graph, parameters);                                                \
+        return result;                                                                             \
     }
-ADD_KERNEL(cuGraphAddKernelNode)
-ADD_KERNEL(cuGraphAddKernelNode_v2)
+ADD(cuGraphAddKernelNode, const void *, add_kernel(node, graph, parameters))
+ADD(cuGraphAddKernelNode_v2, const void *, add_kernel(node, graph, parameters))
+ADD(cuGraphAddHostNode, const void *, add_host(node, graph, parameters))
+ADD(cuGraphAddBatchMemOpNode, const void *, add_batch(node, graph, parameters))
+ADD(cuGraphAddExternalSemaphoresSignalNode, const void *,
+    add_semaphores(node, graph, true, parameters))
+ADD(cuGraphAddExternalSemaphoresWaitNode, const void *,
+    add_semaphores(node, graph, false, parameters))
+ADD(cuGraphAddEventRecordNode, CUevent, add_event(node, graph, false, parameters))
+ADD(cuGraphAddEventWaitNode, CUevent, add_event(node, graph, true, parameters))
+
+CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                              size_t count, const void *parameters, CUcontext context)
+{
+    ENTER();
+    return add_memset(node, graph, parameters);
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                              size_t count, const CUDA_MEMCPY3D *parameters, CUcontext context)
+{
+    ENTER();
+    return add_memcpy(node, graph, parameters);
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                             size_t count)
+{
+    ENTER();
+    return add_ops(node, graph, 5, NULL, 0);
+}
+
+/* CUgraphNodeParams. */
+struct node_parameters {
+    unsigned int type;
+    unsigned int reserved[3];
+    union {
+        char bytes[232];
+        CUfunction kernel;
+        struct host_parameters host;
+        struct batch_parameters batch;
+        struct semaphore_parameters semaphores;
+        CUevent event;
+    } of;
+};
+
+/* Of those that programs make so; all others do nothing. */
+static CUresult add_node(CUgraphNode *node, CUgraph graph, const struct node_parameters *parameters)
+{
+    switch (parameters->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return add_kernel(node, graph, &parameters->of.kernel);
+    case NODE_HOST:
+        return add_host(node, graph, &parameters->of.host);
+    case NODE_BATCH_MEM_OP:
+        return add_batch(node, graph, &parameters->of.batch);
+    case NODE_SIGNAL:
+    case NODE_WAIT:
+        return add_semaphores(node, graph, parameters->type == NODE_SIGNAL,
+                              &parameters->of.semaphores);
+    case NODE_EVENT_RECORD:
+    case NODE_WAIT_EVENT:
+        return add_event(node, graph, parameters->type == NODE_WAIT_EVENT, parameters->of.event);
+    default:
+        return add_ops(node, graph, parameters->type, NULL, 0);
+    }
+}
+
+ADD(cuGraphAddNode, const struct node_parameters *, add_node(node, graph, parameters))
+
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                           const void *edges, size_t count,
+                           const struct node_parameters *parameters)
+{
+    ENTER();
+    return add_node(node, graph, parameters);
+}
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
@@ -171,16 +401,40 @@ static uint64_t needs(const struct graph *graph)
     return bytes;
 }
 
-/* How long its nodes take, one after the other. */
-static void sum_up(struct exec *exec, const struct graph *graph)
+static struct step *new_step(struct exec *exec)
+{
+    exec->steps = realloc(exec->steps, (exec->count + 1) * sizeof(*exec->steps));
+    exec->steps[exec->count] = (struct step){0};
+    return &exec->steps[exec->count++];
+}
+
+/* What one engine does next is the same step. */
+static void add_step(struct exec *exec, const struct model_op *op, bool varying)
+{
+    struct step *last = exec->count ? &exec->steps[exec->count - 1] : NULL;
+
+    if (!last || last->event || last->op.kind != TIMING_WORK || op->kind != TIMING_WORK ||
+        last->op.engine != op->engine) {
+        last = new_step(exec);
+        last->op = *op;
+    } else {
+        last->op.length_ns += op->length_ns;
+    }
+    last->varying += varying;
+}
+
+static void flatten(struct exec *exec, const struct graph *graph)
 {
     for (unsigned int i = 0; i < graph->count; i++) {
         const struct node *node = &graph->nodes[i];
 
         if (node->child)
-            sum_up(exec, (struct graph *)node->child);
-        exec->varying += node->function == FAKE_VARIES;
-        exec->ns += node->ns;
+            flatten(exec, (struct graph *)node->child);
+        for (unsigned int k = 0; k < node->count; k++)
+            add_step(exec, &node->ops[k], node->function == FAKE_VARIES);
+        if (node->event)
+            *new_step(exec) = (struct step){
+                .event = node->event, .waits = node->type == (CUgraphNodeType)NODE_WAIT_EVENT};
     }
 }
 
@@ -192,7 +446,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
         return CUDA_ERROR_INVALID_VALUE;
     made = calloc(1, sizeof(*made));
     made->bytes = needs((struct graph *)graph);
-    sum_up(made, (struct graph *)graph);
+    flatten(made, (struct graph *)graph);
     *exec = (CUgraphExec)made;
     return CUDA_SUCCESS;
 }
@@ -246,8 +500,8 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, voi
         (void)info;                                                                                \
         if (!exec || !graph)                                                                       \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
-        ((struct exec *)exec)->ns = ((struct exec *)exec)->varying = 0;                            \
-        sum_up((struct exec *)exec, (struct graph *)graph);                                        \
+        ((struct exec *)exec)->count = 0;                                                          \
+        flatten((struct exec *)exec, (struct graph *)graph);                                       \
         return CUDA_SUCCESS;                                                                       \
     }
 UPDATE(cuGraphExecUpdate_v2)
@@ -255,6 +509,8 @@ UPDATE(cuGraphExecUpdate_v2)
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     ENTER();
+    if (exec)
+        free(((struct exec *)exec)->steps);
     free(exec);
     return CUDA_SUCCESS;
 }
@@ -277,16 +533,29 @@ static CUresult upload(CUgraphExec exec)
     return exec ? reserve(((struct exec *)exec)->bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
+static CUresult do_step(const struct step *step, CUstream stream, bool per_thread)
+{
+    struct model_op op = step->op;
+
+    if (step->event)
+        return step->waits ? event_wait(stream, per_thread, step->event)
+                           : event_record(step->event, stream, per_thread);
+    op.length_ns += (double)(step->varying * fake_varying_ns);
+    return waits_submit(stream, per_thread, &op, 1);
+}
+
+/* One without work takes none, but its place. */
 static CUresult launch(CUgraphExec handle, CUstream stream, bool per_thread)
 {
     const struct exec *exec = (const struct exec *)handle;
+    const struct step nothing = {.op = {.engine = MODEL_COMPUTE, .kind = TIMING_WORK}};
     CUresult result = upload(handle);
-    struct model_op op = {.engine = MODEL_COMPUTE, .kind = TIMING_WORK};
 
-    if (result != CUDA_SUCCESS)
-        return result;
-    op.length_ns = (double)(exec->ns + exec->varying * fake_varying_ns);
-    return timing_submit(stream, per_thread, &op);
+    for (unsigned int i = 0; result == CUDA_SUCCESS && i < exec->count; i++)
+        result = do_step(&exec->steps[i], stream, per_thread);
+    if (result == CUDA_SUCCESS && !exec->count)
+        result = do_step(&nothing, stream, per_thread);
+    return result;
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)

@@ -12,7 +12,7 @@
 
 uint64_t fake_varying_ns;
 
-static struct model_op op_of(CUfunction f)
+struct model_op launch_operation(CUfunction f)
 {
     uint64_t ns = f == FAKE_VARIES ? fake_varying_ns : (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0;
     struct model_op op = {.engine = MODEL_COMPUTE, .kind = TIMING_WORK, .length_ns = (double)ns};
@@ -33,7 +33,7 @@ static struct model_op op_of(CUfunction f)
 
 CUresult fake_launch(CUfunction f, CUstream stream, bool per_thread)
 {
-    const struct model_op op = op_of(f);
+    const struct model_op op = launch_operation(f);
 
     return timing_submit(stream, per_thread, &op);
 }

@@ -29,12 +29,14 @@ enum timing_kind {
     TIMING_WAIT_EVENT,  /* data: stream and number of its record */
     TIMING_WAIT_VALUE,  /* data: address, value; state: enum value_kind */
     TIMING_WRITE_VALUE, /* the same */
+    TIMING_TAKE,        /* data: address of a binary semaphore's state */
     TIMING_HOST,        /* data: function, argument; state: enum host_state */
     TIMING_FREE,
 };
 
-/* Flags of cuStreamWaitValue, and how wide it is. */
-enum value_kind { VALUE_EQUAL = 1, VALUE_AND = 2, VALUE_IS_64 = 16 };
+/* How cuStreamWaitValue compares, by its flags, and how wide the value is. */
+enum value_kind { VALUE_AT_LEAST, VALUE_EQUAL, VALUE_AND, VALUE_NOR, VALUE_IS_64 = 16 };
+#define VALUE_COMPARES 3u
 enum host_state { HOST_WAITS, HOST_REACHED, HOST_RAN };
 
 struct timing_runner {
@@ -53,10 +55,15 @@ struct timing_stream {
     uint32_t engine;
 };
 
-/* @number: of its last record; 0: none. @at: 0: it has not come. @ended: with its context. */
+/* @number: of its last record; 0: none. @at: 0: it has not come. @ended: with its context.
+ * @serial: no other event ever has it. @of, @of_serial: it is another process's event, plus one */
 struct timing_event {
     bool used;
     bool ended;
+    uint32_t flags;
+    uint32_t of;
+    uint64_t serial;
+    uint64_t of_serial;
     uint32_t runner;
     uint32_t stream;
     uint64_t context;
@@ -82,6 +89,7 @@ struct timing {
     /* No stream after these was ever used. */
     uint32_t stream_count;
     struct timing_event events[TIMING_EVENTS];
+    uint64_t event_serials;
     struct timing_word words[TIMING_WORDS];
     struct model model;
 };
@@ -135,5 +143,25 @@ void capture_forget(unsigned int event);
 /* graphs.c */
 CUgraph graph_new(void);
 void graph_add(CUgraph graph, const struct model_op *op);
+
+/* launch.c */
+struct model_op launch_operation(CUfunction f);
+
+/* events.c */
+CUresult event_record(CUevent event, CUstream stream, bool per_thread);
+CUresult event_wait(CUstream stream, bool per_thread, CUevent event);
+
+/* waits.c: what the driver does for a stream, as operations of it. 0: they are none. */
+struct memory_operation;
+unsigned int waits_of_batch(const struct memory_operation *list, unsigned int count,
+                            struct model_op *ops, unsigned int room);
+struct model_op waits_of_host(void *function, void *argument);
+/* In order, and looked after by a thread of the driver's. */
+CUresult waits_submit(CUstream stream, bool per_thread, const struct model_op *ops,
+                      unsigned int count);
+
+/* semaphores.c: the same of external semaphores, by their handles and parameters. */
+unsigned int semaphores_operations(bool signals, void *const *list, const void *parameters,
+                                   unsigned int count, struct model_op *ops, unsigned int room);
 
 #endif

@@ -10,26 +10,44 @@
 
 #define LOOK_NS 50000u
 
+/* As many are looked at before one is forgotten. */
+#define TRIES 16
+
 static struct timing_word *word_of(struct timing *timing, uint32_t runner, uint64_t address)
 {
-    struct timing_word *word = &timing->words[address / 4 % TIMING_WORDS];
+    struct timing_word *word = NULL, *at;
 
-    if (word->address != address || word->runner != runner + 1)
-        *word = (struct timing_word){.runner = runner + 1, .address = address};
+    for (unsigned int i = 0; i < TRIES; i++) {
+        at = &timing->words[(address / 4 + i) % TIMING_WORDS];
+        if (at->address == address && at->runner == runner + 1)
+            return at;
+        if (!word && !at->runner)
+            word = at;
+    }
+    word = word ? word : at;
+    *word = (struct timing_word){.runner = runner + 1, .address = address};
     return word;
 }
+
+/* Where cuMemAddressReserve() gives out addresses. */
+#define MAPPED_FROM 0x400000000000ull
+#define MAPPED_TO   0x500000000000ull
 
 static bool is_of_card(uint64_t address)
 {
     CUdeviceptr base;
 
-    return address < 4096 || fake_size_of(address, &base);
+    return address < 4096 || fake_size_of(address, &base) ||
+           (address >= MAPPED_FROM && address < MAPPED_TO);
 }
 
 static uint64_t read_value(struct timing *timing, uint32_t runner, const struct model_op *op)
 {
-    if (is_of_card(op->data[0]))
-        return word_of(timing, runner, op->data[0])->value;
+    if (is_of_card(op->data[0])) {
+        uint64_t value = word_of(timing, runner, op->data[0])->value;
+
+        return op->state & VALUE_IS_64 ? value : (uint32_t)value;
+    }
     if (op->state & VALUE_IS_64)
         return *(volatile uint64_t *)(uintptr_t)op->data[0];
     return *(volatile uint32_t *)(uintptr_t)op->data[0];
@@ -37,14 +55,20 @@ static uint64_t read_value(struct timing *timing, uint32_t runner, const struct 
 
 static bool has_come(uint64_t value, const struct model_op *op)
 {
-    uint64_t wanted = op->data[1];
+    uint64_t mask = op->state & VALUE_IS_64 ? UINT64_MAX : UINT32_MAX;
+    uint64_t wanted = op->data[1] & mask;
 
-    if (op->state & VALUE_AND)
-        return value & wanted;
-    if (op->state & VALUE_EQUAL)
+    switch (op->state & VALUE_COMPARES) {
+    case VALUE_EQUAL:
         return value == wanted;
-    return op->state & VALUE_IS_64 ? (int64_t)(value - wanted) >= 0
-                                   : (int32_t)((uint32_t)value - (uint32_t)wanted) >= 0;
+    case VALUE_AND:
+        return value & wanted;
+    case VALUE_NOR:
+        return ~(value | wanted) & mask;
+    default:
+        return op->state & VALUE_IS_64 ? (int64_t)(value - wanted) >= 0
+                                       : (int32_t)((uint32_t)value - (uint32_t)wanted) >= 0;
+    }
 }
 
 static void write_value(struct timing *timing, uint32_t runner, const struct model_op *op)
@@ -55,6 +79,15 @@ static void write_value(struct timing *timing, uint32_t runner, const struct mod
         *(volatile uint64_t *)(uintptr_t)op->data[0] = op->data[1];
     else
         *(volatile uint32_t *)(uintptr_t)op->data[0] = (uint32_t)op->data[1];
+}
+
+/* A semaphore that was signalled once lets one pass. */
+static bool take(const struct model_op *op)
+{
+    _Atomic uint64_t *state = (_Atomic uint64_t *)(uintptr_t)op->data[0];
+    uint64_t signalled = 1;
+
+    return atomic_compare_exchange_strong(state, &signalled, 0);
 }
 
 bool timing_reach(struct timing *timing, uint32_t stream, struct model_op *op)
@@ -68,6 +101,8 @@ bool timing_reach(struct timing *timing, uint32_t stream, struct model_op *op)
     /* The rest needs its own process. */
     if (runner != timing_self(timing))
         return false;
+    if (op->kind == TIMING_TAKE)
+        return take(op);
     if (op->kind == TIMING_WAIT_VALUE)
         return has_come(read_value(timing, runner, op), op);
     if (op->kind == TIMING_WRITE_VALUE)
@@ -165,23 +200,36 @@ void timing_serve(void)
     sem_post(&wanted);
 }
 
-static CUresult submit_value(CUstream stream, bool per_thread, enum timing_kind kind,
-                             uint32_t state, CUdeviceptr at, uint64_t value)
+CUresult waits_submit(CUstream stream, bool per_thread, const struct model_op *ops,
+                      unsigned int count)
 {
-    const struct model_op op = {
-        .engine = MODEL_NONE, .kind = kind, .state = state, .data = {at, value}};
-    CUresult result = timing_submit(stream, per_thread, &op);
+    CUresult result = CUDA_SUCCESS;
 
-    if (!is_of_card(at))
-        timing_serve();
+    for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)
+        result = timing_submit(stream, per_thread, &ops[i]);
+    for (unsigned int i = 0; i < count; i++)
+        if (ops[i].kind == TIMING_HOST || ops[i].kind == TIMING_TAKE ||
+            ((ops[i].kind == TIMING_WAIT_VALUE || ops[i].kind == TIMING_WRITE_VALUE) &&
+             !is_of_card(ops[i].data[0])))
+            timing_serve();
     return result;
+}
+
+static struct model_op value_operation(enum timing_kind kind, uint32_t state, CUdeviceptr at,
+                                       uint64_t value)
+{
+    return (struct model_op){
+        .engine = MODEL_NONE, .kind = kind, .state = state, .data = {at, value}};
 }
 
 #define VALUE(name, per_thread, kind, type, is_64)                                                 \
     CUresult name(CUstream stream, CUdeviceptr at, type value, unsigned int flags)                 \
     {                                                                                              \
+        const struct model_op op =                                                                 \
+            value_operation(kind, (flags & VALUE_COMPARES) | (is_64), at, value);                  \
+                                                                                                   \
         ENTER();                                                                                   \
-        return submit_value(stream, per_thread, kind, (flags & 3) | (is_64), at, value);           \
+        return waits_submit(stream, per_thread, &op, 1);                                           \
     }
 #define VALUES(name, kind, type, is_64)                                                            \
     VALUE(name, false, kind, type, is_64)                                                          \
@@ -195,18 +243,87 @@ VALUES(cuStreamWriteValue32_v2, TIMING_WRITE_VALUE, uint32_t, 0)
 VALUES(cuStreamWriteValue64, TIMING_WRITE_VALUE, uint64_t, VALUE_IS_64)
 VALUES(cuStreamWriteValue64_v2, TIMING_WRITE_VALUE, uint64_t, VALUE_IS_64)
 
+/* CUstreamBatchMemOpParams. */
+struct memory_operation {
+    uint32_t operation;
+    CUdeviceptr address;
+    uint64_t value;
+    uint32_t flags;
+    CUdeviceptr alias;
+    uint64_t padding;
+};
+
+_Static_assert(sizeof(struct memory_operation) == 48, "CUstreamBatchMemOpParams");
+
+enum {
+    WAIT_VALUE_32 = 1,
+    WRITE_VALUE_32 = 2,
+    FLUSH_REMOTE_WRITES = 3,
+    WAIT_VALUE_64 = 4,
+    WRITE_VALUE_64 = 5,
+    BARRIER = 6,
+};
+
+#define BATCH_MOST 256
+
+/* Whatever is asked for is in order here, so there is nothing to flush, and no barrier. */
+unsigned int waits_of_batch(const struct memory_operation *list, unsigned int count,
+                            struct model_op *ops, unsigned int room)
+{
+    unsigned int made = 0;
+
+    if (!list || count > BATCH_MOST || count > room)
+        return 0;
+    for (unsigned int i = 0; i < count; i++) {
+        uint32_t how = list[i].operation;
+        bool is_64 = how == WAIT_VALUE_64 || how == WRITE_VALUE_64;
+        bool waits = how == WAIT_VALUE_32 || how == WAIT_VALUE_64;
+
+        if (how < WAIT_VALUE_32 || how > BARRIER)
+            return 0;
+        if (how != FLUSH_REMOTE_WRITES && how != BARRIER)
+            ops[made++] =
+                value_operation(waits ? TIMING_WAIT_VALUE : TIMING_WRITE_VALUE,
+                                (list[i].flags & VALUE_COMPARES) | (is_64 ? VALUE_IS_64 : 0),
+                                list[i].address, is_64 ? list[i].value : (uint32_t)list[i].value);
+    }
+    return made;
+}
+
+static CUresult batch(CUstream stream, bool per_thread, const struct memory_operation *list,
+                      unsigned int count)
+{
+    struct model_op ops[BATCH_MOST];
+    unsigned int made = waits_of_batch(list, count, ops, BATCH_MOST);
+
+    return made ? waits_submit(stream, per_thread, ops, made) : CUDA_ERROR_INVALID_VALUE;
+}
+
+#define BATCH(name, per_thread)                                                                    \
+    CUresult name(CUstream stream, unsigned int count, const struct memory_operation *list,        \
+                  unsigned int flags)                                                              \
+    {                                                                                              \
+        ENTER();                                                                                   \
+        (void)flags;                                                                               \
+        return batch(stream, per_thread, list, count);                                             \
+    }
+BATCH(cuStreamBatchMemOp, false)
+BATCH(cuStreamBatchMemOp_ptsz, true)
+BATCH(cuStreamBatchMemOp_v2, false)
+BATCH(cuStreamBatchMemOp_v2_ptsz, true)
+
+struct model_op waits_of_host(void *function, void *argument)
+{
+    return (struct model_op){.engine = MODEL_NONE,
+                             .kind = TIMING_HOST,
+                             .data = {(uintptr_t)function, (uintptr_t)argument}};
+}
+
 static CUresult host(CUstream stream, bool per_thread, void *function, void *argument)
 {
-    const struct model_op op = {.engine = MODEL_NONE,
-                                .kind = TIMING_HOST,
-                                .data = {(uintptr_t)function, (uintptr_t)argument}};
-    CUresult result;
+    const struct model_op op = waits_of_host(function, argument);
 
-    if (!function)
-        return CUDA_ERROR_INVALID_VALUE;
-    result = timing_submit(stream, per_thread, &op);
-    timing_serve();
-    return result;
+    return function ? waits_submit(stream, per_thread, &op, 1) : CUDA_ERROR_INVALID_VALUE;
 }
 
 #define HOST(name, per_thread)                                                                     \
@@ -217,3 +334,14 @@ static CUresult host(CUstream stream, bool per_thread, void *function, void *arg
     }
 HOST(cuLaunchHostFunc, false)
 HOST(cuLaunchHostFunc_ptsz, true)
+
+/* With a mode, which makes no difference here. */
+#define HOST_V2(name, per_thread)                                                                  \
+    CUresult name(CUstream stream, void *function, void *argument, unsigned int mode)              \
+    {                                                                                              \
+        ENTER();                                                                                   \
+        (void)mode;                                                                                \
+        return host(stream, per_thread, function, argument);                                       \
+    }
+HOST_V2(cuLaunchHostFunc_v2, false)
+HOST_V2(cuLaunchHostFunc_v2_ptsz, true)
