@@ -17,9 +17,9 @@ CUDA_FAKE_CFLAGS := $(filter-out -Wmissing-prototypes -Wstrict-prototypes,$(CUDA
 $(eval $(call cuda_library,$(CUDA_TEST)/san,$(CUDA_TEST_REAL),$(CURDIR)/$(CUDA_TEST)/san,$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_SAN_CFLAGS)))
 $(eval $(call cuda_library,$(CUDA_TEST)/plain,$(CUDA_TEST_REAL),$(CURDIR)/$(CUDA_TEST)/plain,$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
 
-$(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
+$(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made $(CUDA_OUT)/nvml/made
 	@mkdir -p $(@D)
-	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CARD_MODEL_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -MMD -MP -c -o $@ $<
+	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CARD_MODEL_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -I$(CUDA_OUT) -MMD -MP -c -o $@ $<
 
 $(CUDA_TEST)/fake/%.o: $(CARD_MODEL_SRC)/%.c
 	@mkdir -p $(@D)
@@ -27,11 +27,11 @@ $(CUDA_TEST)/fake/%.o: $(CARD_MODEL_SRC)/%.c
 
 # It calls its own functions, except where memory.c says otherwise.
 $(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
-		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c))) $(CUDA_TEST)/fake/card_model.o
+		$(filter-out %/nvml.c %/nvml_calls.c,$(wildcard $(CUDA_FAKE_SRC)/*.c))) $(CUDA_TEST)/fake/card_model.o
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $^ -lpthread
 
-$(CUDA_TEST)/real/libnvidia-ml.so.1: $(CUDA_TEST)/fake/nvml.o $(CUDA_TEST)/fake/card.o
+$(CUDA_TEST)/real/libnvidia-ml.so.1: $(addprefix $(CUDA_TEST)/fake/,nvml.o nvml_calls.o card.o)
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^ -lpthread
 

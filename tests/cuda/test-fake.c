@@ -5,6 +5,7 @@
  */
 #include "fake.h"
 #include "kit.h"
+#include "nvml_abi.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -537,6 +538,95 @@ static void test_ipc_events(void)
     kit_close();
 }
 
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
+CUresult cuDeviceGetPCIBusId(char *address, int length, CUdevice device);
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
+CUresult cuCtxDisablePeerAccess(CUcontext peer);
+nvmlReturn_t nvmlInitWithFlags(unsigned int flags);
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, unsigned int *active);
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                                 nvmlPciInfo_t *info);
+nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *speed);
+
+/* Each device has its own time, and they wait for each other; each reaches the others' memory. */
+static void devices(void)
+{
+    CUcontext contexts[3], again;
+    CUstream streams[3];
+    CUevent begin[3], end[3];
+    CUdeviceptr to, from;
+    int count, can;
+
+    ok(cuInit(0));
+    ok(cuDeviceGetCount(&count));
+    g_assert_cmpint(count, ==, 3);
+    for (int i = 0; i < 3; i++) {
+        ok(cuDevicePrimaryCtxRetain(&contexts[i], i));
+        ok(cuCtxSetCurrent(contexts[i]));
+        ok(cuStreamCreate(&streams[i], 1));
+        ok(cuStreamWaitValue32_v2(streams[i], GATE, 1, 0));
+        begin[i] = mark(streams[i]);
+        kit_launch(kit_kernel(10 * MS), streams[i]);
+        end[i] = mark(streams[i]);
+        ok(cuDeviceCanAccessPeer(&can, i, (i + 1) % 3));
+        g_assert_true(can);
+    }
+    open_gate();
+    for (int i = 0; i < 3; i++)
+        assert_near(ms_between(begin[i], end[i]), 10, 0.3);
+    /* What one device does the other one waits for. */
+    ok(cuMemAlloc_v2(&from, 12 * MIB));
+    ok(cuCtxSetCurrent(contexts[1]));
+    ok(cuMemAlloc_v2(&to, 12 * MIB));
+    ok(cuMemcpyPeerAsync(to, contexts[1], from, contexts[2], 12 * MIB, streams[1]));
+    begin[1] = mark(streams[1]);
+    ok(cuCtxSetCurrent(contexts[2]));
+    ok(cuStreamWaitEvent(streams[2], begin[1], 0));
+    end[2] = mark(streams[2]);
+    g_assert_cmpfloat(ms_between(end[1], begin[1]), >, 0.9);
+    g_assert_cmpfloat(ms_between(begin[1], end[2]), >=, 0);
+    ok(cuCtxEnablePeerAccess(contexts[1], 0));
+    g_assert_cmpint(cuCtxEnablePeerAccess(contexts[1], 0), ==, 704);
+    g_assert_cmpint(cuCtxEnablePeerAccess(contexts[2], 0), ==, 217);
+    ok(cuCtxDisablePeerAccess(contexts[1]));
+    g_assert_cmpint(cuCtxDisablePeerAccess(contexts[1]), ==, 705);
+    ok(cuDevicePrimaryCtxRetain(&again, 1));
+    g_assert_true(again == contexts[1]);
+}
+
+/* NVML knows the same devices, and which links are between them. */
+static void links(void)
+{
+    char address[16];
+    nvmlDevice_t device;
+    nvmlPciInfo_t info;
+    unsigned int count, active, found = 0, fan;
+
+    g_assert_cmpint(nvmlInitWithFlags(0), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetCount_v2(&count), ==, 0);
+    g_assert_cmpuint(count, ==, 3);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(1, &device), ==, 0);
+    ok(cuInit(0));
+    ok(cuDeviceGetPCIBusId(address, sizeof(address), 1));
+    while (nvmlDeviceGetNvLinkState(device, found, &active) == 0 && active) {
+        g_assert_cmpint(nvmlDeviceGetNvLinkRemotePciInfo_v2(device, found, &info), ==, 0);
+        g_assert_cmpstr(info.busId + 4, !=, address);
+        found++;
+    }
+    g_assert_cmpuint(found, ==, 4);
+    g_assert_cmpint(nvmlDeviceGetFanSpeed(device, &fan), ==, NVML_ERROR_NOT_SUPPORTED);
+}
+
+static void run_on_three(const void *program)
+{
+    kit_open(0);
+    g_setenv("FAKE_CUDA_DEVICES", "3", TRUE);
+    kit_run(program);
+    kit_close();
+}
+
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
 CUresult cuDeviceGetUuid_v2(unsigned char *uuid, CUdevice device);
@@ -626,5 +716,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/fake/semaphores", semaphores, run);
     g_test_add_data_func("/fake/graph-waits", graph_waits, run);
     g_test_add_func("/fake/ipc-events", test_ipc_events);
+    g_test_add_data_func("/fake/devices", devices, run_on_three);
+    g_test_add_data_func("/fake/links", links, run_on_three);
     return g_test_run();
 }

@@ -20,6 +20,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned int *degrees);
+nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, int api, int *restricted);
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *milliwatts);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
                                                   nvmlProcessInfo_v1_t *infos);
@@ -147,6 +148,7 @@ static void nvml(void)
 {
     nvmlMemory_v2_t memory_v2 = {.version = 3};
     unsigned int degrees, milliwatts;
+    int restricted;
     nvmlMemory_t memory;
     nvmlDevice_t device;
 
@@ -164,6 +166,8 @@ static void nvml(void)
     g_assert_cmpint(nvmlDeviceGetTemperature(device, 0, &degrees), ==, 0);
     g_assert_cmpuint(degrees, ==, 42);
     g_assert_cmpint(nvmlDeviceGetEnforcedPowerLimit(device, &milliwatts), ==,
+                    NVML_ERROR_NOT_SUPPORTED);
+    g_assert_cmpint(nvmlDeviceGetAPIRestriction(device, 0, &restricted), ==,
                     NVML_ERROR_FUNCTION_NOT_FOUND);
     /* Both libraries are one member. */
     live_await(&kit_live, "a", "members", 1);

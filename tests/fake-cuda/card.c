@@ -18,7 +18,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct file {
     struct card card;
     struct timing timing;
-} * file;
+} *file;
 
 uint64_t card_setting(const char *name, uint64_t otherwise)
 {
@@ -27,10 +27,19 @@ uint64_t card_setting(const char *name, uint64_t otherwise)
     return value ? strtoull(value, NULL, 10) : otherwise;
 }
 
-const char *card_pci(void)
+int card_devices(void)
+{
+    int count = (int)card_setting("FAKE_CUDA_DEVICES", 1);
+
+    return count > CARD_DEVICES ? CARD_DEVICES : count;
+}
+
+const char *card_pci(int device)
 {
     const char *address = getenv("FAKE_CUDA_PCI");
 
+    if (device)
+        return device == 1 ? CARD_PCI_2 : CARD_PCI_3;
     return address && strlen(address) == strlen(CARD_PCI) ? address : CARD_PCI;
 }
 

@@ -6,9 +6,10 @@
  *   FAKE_CUDA_TOTAL    bytes of memory, for who makes the card; 1 GiB
  *   FAKE_CUDA_HIDDEN   bytes that a context takes for itself; 0
  *   FAKE_CUDA_PCI      the card's address; CARD_PCI
- *   FAKE_CUDA_DEVICES  2: a second device, at CARD_PCI_2, whose memory is not counted: it has as
- * much as it is asked for FAKE_CUDA_CGROUP   the directory of the cgroup that the process is in;
- * none
+ *   FAKE_CUDA_DEVICES  2, 3: further devices, at CARD_PCI_2 and _3, with engines of their own. Each
+ *                      reaches the others' memory. Theirs is not counted: they have as much as
+ *                      they are asked for
+ *   FAKE_CUDA_CGROUP   the directory of the cgroup that the process is in; none
  */
 #ifndef FAKE_CUDA_CARD_H
 #define FAKE_CUDA_CARD_H
@@ -19,6 +20,8 @@
 
 #define CARD_PCI       "0000:3B:00.0"
 #define CARD_PCI_2     "0000:3C:00.0"
+#define CARD_PCI_3     "0000:3D:00.0"
+#define CARD_DEVICES   3
 #define CARD_PROCESSES 512
 #define CARD_CGROUPS   8
 #define CARD_PATH      256
@@ -78,7 +81,9 @@ struct timing *card_timing(void);
 /* The card's clock, which is CLOCK_MONOTONIC. */
 uint64_t card_now(void);
 uint64_t card_setting(const char *name, uint64_t otherwise);
+/* How many devices there are. */
+int card_devices(void);
 /* Of 12 characters. */
-const char *card_pci(void);
+const char *card_pci(int device);
 
 #endif

@@ -5,13 +5,16 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "card.h"
 #include "timing.h"
 
+/* @peers: devices whose memory it reaches, a bit for each */
 struct context {
     int device;
     uint64_t hidden;
+    unsigned int peers;
 };
 
 #define CONTEXTS_MOST 256
@@ -19,8 +22,10 @@ struct context {
 /* Over all contexts. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *contexts[CONTEXTS_MOST];
-static struct context *primary;
-static unsigned int primary_users;
+static struct primary {
+    struct context *context;
+    unsigned int users;
+} primaries[CARD_DEVICES];
 static _Thread_local struct context *current;
 /* What was current before a push. */
 static _Thread_local struct context *below[8];
@@ -46,14 +51,9 @@ bool fake_take(int device, uint64_t bytes)
     return device || card_take(bytes);
 }
 
-static int devices(void)
-{
-    return (int)card_setting("FAKE_CUDA_DEVICES", 1);
-}
-
 bool fake_exists(CUdevice device)
 {
-    return device >= 0 && device < devices();
+    return device >= 0 && device < card_devices();
 }
 
 CUresult cuDriverGetVersion(int *version)
@@ -66,7 +66,7 @@ CUresult cuDriverGetVersion(int *version)
 CUresult cuDeviceGetCount(int *count)
 {
     ENTER();
-    *count = devices();
+    *count = card_devices();
     return CUDA_SUCCESS;
 }
 
@@ -84,7 +84,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
     ENTER();
     if (!fake_exists(device) || length < 13)
         return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(id, device ? CARD_PCI_2 : card_pci(), 13);
+    memcpy(id, card_pci(device), 13);
     return CUDA_SUCCESS;
 }
 
@@ -186,12 +186,20 @@ CUresult cuVDPAUCtxCreate_v2(CUcontext *made, unsigned int flags, CUdevice devic
     return create(made, device);
 }
 
+static bool is_primary(CUcontext context)
+{
+    for (int i = 0; i < CARD_DEVICES; i++)
+        if ((CUcontext)primaries[i].context == context)
+            return true;
+    return false;
+}
+
 static CUresult destroy(CUcontext context)
 {
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;
 
     pthread_mutex_lock(&lock);
-    if (context && place_of(context) && context != (CUcontext)primary) {
+    if (context && place_of(context) && !is_primary(context)) {
         end_context((struct context *)context);
         result = CUDA_SUCCESS;
     }
@@ -348,16 +356,18 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     CUresult result = CUDA_SUCCESS;
+    struct primary *primary;
 
     ENTER();
-    if (!context || device)
+    if (!context || !fake_exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
+    primary = &primaries[device];
     pthread_mutex_lock(&lock);
-    if (!primary_users)
-        result = make_context(&primary, 0);
+    if (!primary->users)
+        result = make_context(&primary->context, device);
     if (result == CUDA_SUCCESS) {
-        primary_users++;
-        *context = (CUcontext)primary;
+        primary->users++;
+        *context = (CUcontext)primary->context;
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -366,16 +376,18 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 /* All its users do with a reset. */
 static CUresult release(CUdevice device, bool all)
 {
+    struct primary *primary;
     unsigned int users;
 
-    if (device)
+    if (!fake_exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
+    primary = &primaries[device];
     pthread_mutex_lock(&lock);
-    users = primary_users;
-    primary_users = users && !all ? users - 1 : 0;
-    if (users && !primary_users) {
-        end_context(primary);
-        primary = NULL;
+    users = primary->users;
+    primary->users = users && !all ? users - 1 : 0;
+    if (users && !primary->users) {
+        end_context(primary->context);
+        primary->context = NULL;
     }
     pthread_mutex_unlock(&lock);
     return users ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
@@ -408,13 +420,89 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 {
     ENTER();
-    if (device)
+    if (!fake_exists(device))
         return CUDA_ERROR_INVALID_DEVICE;
     *flags = 0;
     pthread_mutex_lock(&lock);
-    *active = primary_users > 0;
+    *active = primaries[device].users > 0;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    ENTER();
+    if (!can || !fake_exists(device) || !fake_exists(peer))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *can = device != peer;
+    return CUDA_SUCCESS;
+}
+
+/* CUdevice_P2PAttribute: how fast, whether at all, atomics, arrays. */
+CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice device, CUdevice peer)
+{
+    ENTER();
+    if (!fake_exists(device) || !fake_exists(peer) || device == peer)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!value || attribute < 1 || attribute > 4)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = attribute > 1;
+    return CUDA_SUCCESS;
+}
+
+#define PEER_ACCESS_ALREADY_ENABLED ((CUresult)704)
+#define PEER_ACCESS_NOT_ENABLED     ((CUresult)705)
+#define PEER_ACCESS_UNSUPPORTED     ((CUresult)217)
+
+static CUresult reach_peer(CUcontext peer, bool reaches)
+{
+    CUresult result = CUDA_SUCCESS;
+    unsigned int bit;
+
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    pthread_mutex_lock(&lock);
+    if (!peer || !place_of(peer)) {
+        pthread_mutex_unlock(&lock);
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    bit = 1u << ((struct context *)peer)->device;
+    if (((struct context *)peer)->device == current->device)
+        result = PEER_ACCESS_UNSUPPORTED;
+    else if (reaches && (current->peers & bit))
+        result = PEER_ACCESS_ALREADY_ENABLED;
+    else if (!reaches && !(current->peers & bit))
+        result = PEER_ACCESS_NOT_ENABLED;
+    else
+        current->peers ^= bit;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+    ENTER();
+    return flags ? CUDA_ERROR_INVALID_VALUE : reach_peer(peer, true);
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer)
+{
+    ENTER();
+    return reach_peer(peer, false);
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *address)
+{
+    ENTER();
+    if (!device || !address)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (int i = 0; i < card_devices(); i++) {
+        if (strcasecmp(card_pci(i), address))
+            continue;
+        *device = i;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)

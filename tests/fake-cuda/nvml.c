@@ -23,7 +23,8 @@
 /* More than Linux has. */
 #define NOBODY (1u << 22)
 
-static char device;
+/* Handles are their addresses. */
+static char handles[CARD_DEVICES];
 /* For tests: called after the processes were looked at, and before the caller knows them. */
 void (*fake_after_processes)(void);
 
@@ -51,34 +52,139 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
     return NVML_SUCCESS;
 }
 
+static int index_of(nvmlDevice_t of)
+{
+    return (int)((char *)of - handles);
+}
+
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t *found)
 {
-    if (strcasecmp(address, card_pci()))
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *found = (nvmlDevice_t)&device;
-    return NVML_SUCCESS;
+    for (int i = 0; i < card_devices(); i++) {
+        if (strcasecmp(address, card_pci(i)))
+            continue;
+        *found = (nvmlDevice_t)&handles[i];
+        return NVML_SUCCESS;
+    }
+    return NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 {
-    *count = 1;
+    *count = (unsigned int)card_devices();
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *found)
 {
-    if (index)
+    if (index >= (unsigned int)card_devices())
         return NVML_ERROR_INVALID_ARGUMENT;
-    *found = (nvmlDevice_t)&device;
+    *found = (nvmlDevice_t)&handles[index];
     return failure(2);
+}
+
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t of, unsigned int *index)
+{
+    *index = (unsigned int)index_of(of);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t of, unsigned int *number)
+{
+    return nvmlDeviceGetIndex(of, number);
+}
+
+static void address_of(int device, nvmlPciInfo_t *info)
+{
+    *info = (nvmlPciInfo_t){0};
+    snprintf(info->busId, sizeof(info->busId), "0000%s", card_pci(device));
+    sscanf(card_pci(device), "%x:%x:%x", &info->domain, &info->bus, &info->device);
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t of, nvmlPciInfo_t *info)
 {
+    address_of(index_of(of), info);
+    return NVML_SUCCESS;
+}
+
+/* Each has so many links to each other one. */
+#define LINKS 2
+
+/* Where it leads to; -1: there is no such link. */
+static int other_end(nvmlDevice_t of, unsigned int link)
+{
+    int to = (int)(link / LINKS);
+
+    to += to >= index_of(of);
+    return to < card_devices() ? to : -1;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t of, unsigned int link, unsigned int *is_active)
+{
+    *is_active = 1;
+    return other_end(of, link) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t of, unsigned int link, unsigned int *version)
+{
+    *version = 4;
+    return other_end(of, link) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+/* The first one: reads and writes of the other's memory; all are there. */
+nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t of, unsigned int link, int capability,
+                                           unsigned int *has)
+{
+    (void)capability;
+    *has = 1;
+    return other_end(of, link) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+/* A GPU. */
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t of, unsigned int link, int *type)
+{
+    *type = 0;
+    return other_end(of, link) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t of, unsigned int link,
+                                                 nvmlPciInfo_t *info)
+{
+    int to = other_end(of, link);
+
+    if (to < 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    address_of(to, info);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, int what, int *status)
+{
+    (void)what;
+    *status = 0;
+    return one == other ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+/* NVML_TOPOLOGY_SINGLE: under one bridge. */
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t other, int *level)
+{
+    *level = 10;
+    return one == other ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t of, int *major, int *minor)
+{
+    int capability = (int)card_setting("FAKE_CUDA_CAPABILITY", 100);
+
     (void)of;
-    *info = (nvmlPciInfo_t){0};
-    snprintf(info->busId, sizeof(info->busId), "0000%s", card_pci());
-    sscanf(card_pci(), "%x:%x:%x", &info->domain, &info->bus, &info->device);
+    *major = capability / 10;
+    *minor = capability % 10;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t of, char *name, unsigned int length)
+{
+    (void)of;
+    snprintf(name, length, "Fake");
     return NVML_SUCCESS;
 }
 
@@ -86,8 +192,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t of, nvmlMemory_t *memory)
 {
     struct card card;
 
-    (void)of;
     card_look(&card);
+    card.used = index_of(of) ? 0 : card.used;
     *memory =
         (nvmlMemory_t){.total = card.total, .free = card.total - card.used, .used = card.used};
     return NVML_SUCCESS;
@@ -98,8 +204,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t of, nvmlMemory_v2_t *memory
 {
     struct card card;
 
-    (void)of;
     card_look(&card);
+    card.used = index_of(of) ? 0 : card.used;
     *memory = (nvmlMemory_v2_t){.version = memory->version,
                                 .total = card.total,
                                 .reserved = 1 << 20,
@@ -131,12 +237,11 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t of, unsigned i
     unsigned int room = *count;
     struct card card;
 
-    (void)of;
     update_told();
     card_look(&card);
     *count = 0;
     for (unsigned int i = 0; i < CARD_PROCESSES; i++) {
-        if (!card.processes[i].pid)
+        if (!card.processes[i].pid || index_of(of))
             continue;
         if (*count < room && infos)
             infos[*count] = (nvmlProcessInfo_v2_t){.pid = (unsigned int)card.processes[i].pid,
@@ -399,6 +504,29 @@ nvmlReturn_t nvmlInit(void)
     return nvmlInit_v2();
 }
 
+nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+{
+    (void)flags;
+    return nvmlInit_v2();
+}
+
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
+{
+    snprintf(version, length, "13.580.95.05");
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    *version = 13020;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
+{
+    return nvmlSystemGetCudaDriverVersion_v2(version);
+}
+
 nvmlReturn_t nvmlDeviceGetCount(unsigned int *count)
 {
     return nvmlDeviceGetCount_v2(count);
@@ -411,11 +539,8 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *found)
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t of, char *uuid, unsigned int length)
 {
-    static const char text[] = "GPU-3b000000-0000-4000-8000-000000000000";
+    int room = snprintf(uuid, length, "GPU-%02x000000-0000-4000-8000-000000000000",
+                        0x3b + (unsigned int)index_of(of));
 
-    (void)of;
-    if (length < sizeof(text))
-        return NVML_ERROR_INSUFFICIENT_SIZE;
-    memcpy(uuid, text, sizeof(text));
-    return NVML_SUCCESS;
+    return room < (int)length ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }

@@ -11,8 +11,6 @@
 #define STEP        (32ull << 20)
 #define POOLED_MOST 4096
 
-#define DEVICES 2
-
 /* @device: whose memory it has
  * @elsewhere: it has the host's memory, or another process's, of which nothing new can be had
  * @destroyed: never freed, so that a dead handle is found out */
@@ -32,7 +30,7 @@ struct pooled {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pool default_pools[DEVICES] = {{.device = 0}, {.device = 1}};
+static struct pool default_pools[CARD_DEVICES] = {{.device = 0}, {.device = 1}, {.device = 2}};
 static struct pool managed_pool;
 static struct pool host_pool = {.elsewhere = true};
 static struct pooled pooled[POOLED_MOST];
@@ -304,8 +302,8 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
 
 static bool is_own(const void *pool)
 {
-    return pool == &default_pools[0] || pool == &default_pools[1] || pool == &managed_pool ||
-           pool == &host_pool;
+    return pool == &default_pools[0] || pool == &default_pools[1] || pool == &default_pools[2] ||
+           pool == &managed_pool || pool == &host_pool;
 }
 
 /* At once, whatever was allocated from it. */
@@ -331,7 +329,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 static CUresult pool_of(CUmemoryPool *pool, CUdevice device)
 {
-    if (device < 0 || device >= DEVICES)
+    if (device < 0 || device >= CARD_DEVICES)
         return CUDA_ERROR_INVALID_DEVICE;
     *pool = (CUmemoryPool)&default_pools[device];
     return CUDA_SUCCESS;

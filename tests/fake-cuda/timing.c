@@ -212,7 +212,8 @@ static uint32_t make_stream(struct timing *timing, const struct timing_stream *m
     timing->stream_count = at < timing->stream_count ? timing->stream_count : at + 1;
     timing->streams[at] = *made;
     timing->streams[at].used = true;
-    timing->streams[at].engine = MODEL_COMPUTE;
+    timing->streams[at].device = (uint32_t)fake_device();
+    timing->streams[at].engine = MODEL_COMPUTE + timing->streams[at].device * MODEL_OF_CARD;
     stream = &timing->model.streams[at];
     stream->process = runner;
     stream->order = order;
@@ -251,7 +252,7 @@ static bool append(struct timing *timing, uint32_t at, const struct model_op *gi
     if (op.kind == TIMING_EVENT)
         op.engine = stream->engine;
     else if (op.engine != MODEL_NONE)
-        stream->engine = op.engine;
+        stream->engine = op.engine += stream->device * MODEL_OF_CARD;
     if (!model_add(&timing->model, at, &op))
         return false;
     if (op.kind == TIMING_EVENT) {

@@ -44,7 +44,8 @@ struct timing_runner {
     uint32_t error;
 };
 
-/* @handle: as the program has it. @made: by cuStreamCreate; else it is any number. */
+/* @handle: as the program has it. @made: by cuStreamCreate; else it is any number. @engine: that it
+ * last used. */
 struct timing_stream {
     bool used;
     bool gone;
@@ -52,6 +53,7 @@ struct timing_stream {
     uint64_t context;
     uint64_t handle;
     uint64_t thread;
+    uint32_t device;
     uint32_t engine;
 };
 

@@ -20,6 +20,7 @@ void model_init(struct model *model, enum model_kinds kind, uint64_t now)
     model->now = now;
     for (unsigned i = 0; i < MODEL_ENGINES; i++)
         model->engines[i].current = -1;
+    model->engine_count = MODEL_OF_CARD;
 }
 
 void model_set_kind(struct model *model, enum model_kinds kind)
@@ -79,6 +80,8 @@ bool model_add(struct model *model, uint32_t stream, const struct model_op *op)
 
     if (!model->free && model->used == MODEL_OPS)
         return false;
+    if (op->engine != MODEL_NONE && op->engine >= model->engine_count)
+        model->engine_count = op->engine + 1;
     at = take_free(model);
     model->ops[at] = *op;
     model->ops[at].number = ++model->numbers;
@@ -290,7 +293,7 @@ static void settle(struct model *model, const struct model_user *user)
     struct choice choices[MODEL_ENGINES];
 
     pass(model, user);
-    for (unsigned i = 0; i < MODEL_ENGINES; i++)
+    for (unsigned i = 0; i < model->engine_count; i++)
         choices[i] = (struct choice){.next = -1};
     for (uint32_t i = 0; i < model->active_count; i++) {
         uint32_t stream = model->active[i];
@@ -299,7 +302,7 @@ static void settle(struct model *model, const struct model_user *user)
         if (op->engine != MODEL_NONE && may_begin(model, stream, op))
             consider(model, &choices[op->engine], stream, op);
     }
-    for (unsigned i = 0; i < MODEL_ENGINES; i++) {
+    for (unsigned i = 0; i < model->engine_count; i++) {
         if (model->kind.slice_ns)
             choose_sliced(model, &model->engines[i], &choices[i]);
         else
@@ -312,10 +315,10 @@ static void settle(struct model *model, const struct model_user *user)
         if (op->engine != MODEL_NONE && may_begin(model, stream, op))
             run_op(model, stream, op);
     }
-    for (unsigned i = 0; i < MODEL_ENGINES; i++)
+    for (unsigned i = 0; i < model->engine_count; i++)
         begin(model, &model->engines[i], user);
     model->next_at = MODEL_NEVER;
-    for (unsigned i = 0; i < MODEL_ENGINES; i++) {
+    for (unsigned i = 0; i < model->engine_count; i++) {
         uint64_t at = event_of(model, &model->engines[i]);
 
         model->next_at = at < model->next_at ? at : model->next_at;
@@ -367,12 +370,12 @@ void model_advance(struct model *model, uint64_t now, const struct model_user *u
         if (!model->next_at)
             settle(model, user);
         until = model->next_at < now ? model->next_at : now;
-        for (unsigned i = 0; i < MODEL_ENGINES && until > model->now; i++)
+        for (unsigned i = 0; i < model->engine_count && until > model->now; i++)
             work(model, &model->engines[i], until - model->now);
         model->now = until > model->now ? until : model->now;
         if (model->next_at > now)
             return;
-        for (unsigned i = 0; i < MODEL_ENGINES; i++)
+        for (unsigned i = 0; i < model->engine_count; i++)
             end(model, &model->engines[i], user);
         model->next_at = 0;
     }

@@ -15,13 +15,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Copies to the card and from it have an engine each. */
+#define MODEL_CARDS 3
+
+/* Copies to the card and from it have an engine each. A further card has the same engines again,
+ * MODEL_OF_CARD after those of the one before. */
 enum model_engine {
     MODEL_COMPUTE,
     MODEL_COPY,
     MODEL_VIDEO,
     MODEL_COPY_OUT,
-    MODEL_ENGINES,
+    MODEL_OF_CARD,
+    MODEL_ENGINES = MODEL_OF_CARD * MODEL_CARDS,
     MODEL_NONE = MODEL_ENGINES,
 };
 
@@ -122,6 +126,7 @@ struct model_engine_state {
 /**
  * struct model
  * @now: all has been computed up to here; @next_at: when something happens next, 0: not known
+ * @engine_count: no engine after these was ever used
  * @active: streams that have operations
  * @ops: @used of them were used so far; @free: the first of those that are free again, plus one
  * @busy_ns and @ran_ns of an engine: how long it worked, and for whom, without changes; @cost_ns:
@@ -133,6 +138,7 @@ struct model {
     uint64_t next_at;
     uint64_t numbers;
     struct model_engine_state engines[MODEL_ENGINES];
+    uint32_t engine_count;
     struct model_stream streams[MODEL_STREAMS];
     uint32_t active[MODEL_STREAMS];
     uint32_t active_count;
