@@ -4,20 +4,16 @@
  * and what waits for something waits. Times are the card's own, by its events.
  */
 #include "fake.h"
-#include "kit.h"
 #include "nvml_abi.h"
+#include "waiting.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define MS 1000000u
 
 static const CUstream one = (CUstream)(uintptr_t)0x110, two = (CUstream)(uintptr_t)0x220;
 
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end);
-CUresult cuEventCreate(CUevent *event, unsigned int flags);
-CUresult cuEventQuery(CUevent event);
-CUresult cuEventSynchronize(CUevent event);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
@@ -266,17 +262,6 @@ static void frees(void)
     g_assert_cmpuint(kit_on_card(), ==, 0);
 }
 
-/* CUstreamBatchMemOpParams. */
-struct memory_operation {
-    unsigned int operation;
-    CUdeviceptr at;
-    uint64_t value;
-    unsigned int flags;
-    uint64_t others[2];
-};
-
-enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
-
 /* One call waits for a value and writes others, in order; and a stream waits as each flag says. */
 static void batches(void)
 {
@@ -316,49 +301,6 @@ static void batches(void)
     ok(cuStreamSynchronize(one));
 }
 
-/* CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC. */
-struct semaphore_file {
-    unsigned int type;
-    union {
-        int fd;
-        void *others[2];
-    } handle;
-    unsigned int others[18];
-};
-#define BINARY   1
-#define TIMELINE 9
-
-CUresult cuImportExternalSemaphore(CUexternalSemaphore *made, const struct semaphore_file *of);
-
-static CUexternalSemaphore import_semaphore(int fd, unsigned int type)
-{
-    struct semaphore_file of = {.type = type, .handle.fd = dup(fd)};
-    CUexternalSemaphore made = NULL;
-
-    ok(cuImportExternalSemaphore(&made, &of));
-    return made;
-}
-
-/* Value first, as both kinds of parameters have it. */
-typedef struct {
-    uint64_t value;
-    char others[136];
-} semaphore_value;
-
-static void signal_semaphore(CUexternalSemaphore semaphore, uint64_t value, CUstream stream)
-{
-    semaphore_value to = {.value = value};
-
-    ok(cuSignalExternalSemaphoresAsync(&semaphore, (void *)&to, 1, stream));
-}
-
-static void wait_for_semaphore(CUexternalSemaphore semaphore, uint64_t value, CUstream stream)
-{
-    semaphore_value to = {.value = value};
-
-    ok(cuWaitExternalSemaphoresAsync(&semaphore, (void *)&to, 1, stream));
-}
-
 /* A timeline's value is reached; a binary one lets one wait pass for each signal. */
 static void semaphores(void)
 {
@@ -391,31 +333,6 @@ static void semaphores(void)
     g_assert_cmpint(cuEventQuery(again), ==, CUDA_ERROR_NOT_READY);
     signal_semaphore(binary, 0, one);
     ok(cuStreamSynchronize(two));
-}
-
-CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *of, size_t count,
-                            const void *parameters);
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *of,
-                                  size_t count, const void *parameters);
-CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *of,
-                                   size_t count, CUevent event);
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *of,
-                                 size_t count, const void *parameters);
-
-static void add_kernel(CUgraph graph, uint64_t ns)
-{
-    CUfunction parameters[16] = {kit_kernel(ns)};
-    CUgraphNode node;
-
-    ok(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, parameters));
-}
-
-static void add_host(CUgraph graph, void (*function)(void *), void *data)
-{
-    const void *parameters[] = {(void *)function, data};
-    CUgraphNode node;
-
-    ok(cuGraphAddHostNode(&node, graph, NULL, 0, parameters));
 }
 
 static void take_a_while(void *data)
@@ -464,14 +381,6 @@ static void graph_waits(void)
     ok(cuStreamSynchronize(one));
     g_assert_cmpuint(called, ==, 3);
 }
-
-typedef struct {
-    char reserved[64];
-} ipc_event;
-CUresult cuIpcGetEventHandle(ipc_event *handle, CUevent event);
-CUresult cuIpcOpenEventHandle(CUevent *event, ipc_event handle);
-
-#define FOR_OTHERS 6
 
 static struct {
     pthread_barrier_t barrier;
