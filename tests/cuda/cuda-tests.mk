@@ -187,10 +187,11 @@ check-cuda: cuda
 	tests/prove --timer -e '' $(CUDA_ALONE)
 
 # Races between threads. The fake driver is not instrumented.
+CUDA_TSAN := $(addprefix build/tsan/cuda/test-,threads mapping)
 .PHONY: unit-tsan tsan-cuda
 unit-tsan: tsan-cuda
 tsan-cuda:
-	$(MAKE) CUDA_TEST=build/tsan/cuda CUDA_SANITIZE='-fsanitize=thread -Wno-tsan' build/tsan/cuda/test-threads
-	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:ignore_noninstrumented_modules=1 tests/prove -e '' build/tsan/cuda/test-threads
+	$(MAKE) CUDA_TEST=build/tsan/cuda CUDA_SANITIZE='-fsanitize=thread -Wno-tsan' $(CUDA_TSAN)
+	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:ignore_noninstrumented_modules=1 tests/prove -e '' $(CUDA_TSAN)
 
 -include $(shell find $(CUDA_TEST) -name '*.d' 2>/dev/null)

@@ -150,6 +150,33 @@ static void count_call(void *data)
     called++;
 }
 
+static void note_callback(CUstream stream, CUresult status, void *data)
+{
+    g_assert_true(stream == one);
+    g_assert_cmpint(status, ==, CUDA_SUCCESS);
+    count_call(data);
+}
+
+/* A callback comes in its place, and a context waits with all of its streams. */
+static void callbacks(void)
+{
+    CUcontext context;
+    CUevent event;
+
+    kit_enter(NULL);
+    ok(cuCtxGetCurrent(&context));
+    kit_launch(kit_kernel(MS), two);
+    ok(cuStreamSynchronize(two));
+    kit_launch(kit_kernel(2 * MS), one);
+    event = mark(one);
+    ok(cuStreamAddCallback(one, note_callback, event, 0));
+    g_assert_cmpuint(called, ==, 0);
+    ok(cuCtxWaitEvent(context, event));
+    g_assert_cmpfloat(ms_between(event, mark(two)), >=, 0);
+    ok(cuStreamSynchronize(one));
+    g_assert_cmpuint(called, ==, 1);
+}
+
 /* Event, values of the card's and of the host's memory, a function of the host. */
 static void waits(void)
 {
@@ -615,6 +642,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/fake/copies", copies, run);
     g_test_add_data_func("/fake/graphs", graphs, run);
     g_test_add_data_func("/fake/waits", waits, run);
+    g_test_add_data_func("/fake/callbacks", callbacks, run);
     g_test_add_data_func("/fake/default-stream", default_stream, run);
     g_test_add_data_func("/fake/captures", captures, run);
     g_test_add_data_func("/fake/illegal-address", illegal_address, run);

@@ -113,6 +113,27 @@ static void batch(void)
     measure(&(const struct way){wait_by_batch, end_by_word});
 }
 
+static CUevent own_event;
+
+/* All of the context waits for what another of its streams waits for. */
+static void wait_by_context(unsigned int round)
+{
+    CUstream apart = (CUstream)(uintptr_t)0x220;
+    CUcontext context;
+
+    ok(cuCtxGetCurrent(&context));
+    ok(cuStreamWaitValue64_v2(apart, (uintptr_t)&words->batch, round, 0));
+    ok(cuEventRecord(own_event, apart));
+    ok(cuCtxWaitEvent(context, own_event));
+}
+
+static void context(void)
+{
+    kit_enter_measured("a");
+    ok(cuEventCreate(&own_event, 0));
+    measure(&(const struct way){wait_by_context, end_by_word});
+}
+
 static CUexternalSemaphore semaphore;
 static _Atomic uint64_t *semaphore_state;
 
@@ -272,6 +293,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/waiting/batch", batch, run);
+    g_test_add_data_func("/waiting/context", context, run);
     g_test_add_data_func("/waiting/timeline", timeline, run);
     g_test_add_data_func("/waiting/binary", binary, run);
     g_test_add_func("/waiting/event-of-another", test_event_of_another);

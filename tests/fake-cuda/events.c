@@ -259,26 +259,41 @@ CUresult cuEventDestroy_v2(CUevent event)
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* False: it is no event. @op: without data: there is nothing to wait for. */
+static bool make_wait(CUevent event, struct model_op *op)
+{
+    struct timing *timing = timing_enter();
+    struct timing_event *found = event_of(timing, event);
+    const struct timing_event *target = target_of(timing, found);
+
+    *op = (struct model_op){.kind = TIMING_WAIT_EVENT, .engine = MODEL_NONE};
+    if (target && target->number) {
+        op->data[0] = target->stream;
+        op->data[1] = target->number;
+    }
+    timing_leave(timing);
+    return found;
+}
+
 CUresult event_wait(CUstream stream, bool per_thread, CUevent event)
 {
-    struct timing *timing;
-    struct timing_event *found;
-    const struct timing_event *target;
-    struct model_op op = {.kind = TIMING_WAIT_EVENT, .engine = MODEL_NONE};
+    struct model_op op;
 
     if (capture_waits(stream, per_thread, (unsigned int)(uintptr_t)event - 1))
         return CUDA_SUCCESS;
-    timing = timing_enter();
-    found = event_of(timing, event);
-    target = target_of(timing, found);
-    if (target && target->number) {
-        op.data[0] = target->stream;
-        op.data[1] = target->number;
-    }
-    timing_leave(timing);
-    if (!found)
+    if (!make_wait(event, &op))
         return CUDA_ERROR_INVALID_HANDLE;
     return op.data[1] ? timing_submit(stream, per_thread, &op) : CUDA_SUCCESS;
+}
+
+CUresult cuCtxWaitEvent(CUcontext context, CUevent event)
+{
+    struct model_op op;
+
+    ENTER();
+    if (!context || !make_wait(event, &op))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return op.data[1] ? timing_submit_to_all(context, &op) : CUDA_SUCCESS;
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)

@@ -285,6 +285,21 @@ CUresult timing_submit(CUstream stream, bool per_thread, const struct model_op *
     return result;
 }
 
+CUresult timing_submit_to_all(CUcontext context, const struct model_op *op)
+{
+    struct timing *timing = timing_enter();
+    uint32_t self = timing_self(timing);
+    CUresult result = (CUresult)timing->runners[self].error;
+
+    for (uint32_t i = 0; i < timing->stream_count && result == CUDA_SUCCESS; i++)
+        if (timing->streams[i].used && !timing->streams[i].gone &&
+            timing->streams[i].context == (uintptr_t)context &&
+            timing->model.streams[i].process == self && !append(timing, i, op))
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+    timing_leave(timing);
+    return result;
+}
+
 void timing_sleep(uint64_t ns)
 {
     struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),

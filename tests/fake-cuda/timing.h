@@ -105,6 +105,9 @@ uint32_t timing_self(struct timing *timing);
 /* To the end of the stream, or to the graph that it captures. May wait for room. */
 CUresult timing_submit(CUstream stream, bool per_thread, const struct model_op *op);
 
+/* To the end of each stream of the context that was used so far. */
+CUresult timing_submit_to_all(CUcontext context, const struct model_op *op);
+
 /* Under the lock. */
 uint32_t timing_stream_of(struct timing *timing, CUstream stream, bool per_thread);
 /* The handle by which a stream is known, and the thread that it is of, or 0. */

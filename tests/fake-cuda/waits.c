@@ -7,6 +7,7 @@
 #include "timing.h"
 
 #include <semaphore.h>
+#include <stdlib.h>
 
 #define LOOK_NS 50000u
 
@@ -334,6 +335,41 @@ static CUresult host(CUstream stream, bool per_thread, void *function, void *arg
     }
 HOST(cuLaunchHostFunc, false)
 HOST(cuLaunchHostFunc_ptsz, true)
+
+struct callback {
+    void (*function)(CUstream stream, CUresult status, void *data);
+    CUstream stream;
+    void *data;
+};
+
+static void call_back(void *data)
+{
+    struct callback callback = *(struct callback *)data;
+
+    free(data);
+    callback.function(callback.stream, CUDA_SUCCESS, callback.data);
+}
+
+static CUresult add_callback(CUstream stream, bool per_thread, const struct callback *of)
+{
+    struct callback *callback;
+
+    if (!of->function)
+        return CUDA_ERROR_INVALID_VALUE;
+    callback = malloc(sizeof(*callback));
+    *callback = *of;
+    return host(stream, per_thread, (void *)call_back, callback);
+}
+
+#define CALLBACK(name, per_thread)                                                                 \
+    CUresult name(CUstream stream, CUstreamCallback function, void *data, unsigned int flags)      \
+    {                                                                                              \
+        ENTER();                                                                                   \
+        (void)flags;                                                                               \
+        return add_callback(stream, per_thread, &(struct callback){function, stream, data});       \
+    }
+CALLBACK(cuStreamAddCallback, false)
+CALLBACK(cuStreamAddCallback_ptsz, true)
 
 /* With a mode, which makes no difference here. */
 #define HOST_V2(name, per_thread)                                                                  \

@@ -22,6 +22,8 @@
 #include "closes.inc"
 
 ENDS(cuCtxSynchronize_v2, meter_close_all(ctx), (CUcontext ctx), ctx)
+ENDS(cuCtxRecordEvent, meter_close_all(hCtx), (CUcontext hCtx, CUevent hEvent), hCtx, hEvent)
+ENDS(cuCtxWaitEvent, meter_close_all(hCtx), (CUcontext hCtx, CUevent hEvent), hCtx, hEvent)
 ENDS(cuStreamDestroy, meter_stream_ends(hStream), (CUstream hStream), hStream)
 ENDS(cuStreamDestroy_v2, meter_stream_ends(hStream), (CUstream hStream), hStream)
 
