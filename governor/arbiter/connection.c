@@ -162,6 +162,8 @@ static bool join(struct connection *connection, const struct governor_message *m
         connection->members[i].grant = &connection->pages.grant->classes[i];
         connection->members[i].usage = &connection->pages.usage->classes[i];
         connection->members[i].came_at = &connection->pages.usage->came_at_ns[i];
+        connection->members[i].expects_at = &connection->pages.usage->expects_at_ns[i];
+        connection->members[i].preempts = &connection->pages.grant->preempts[i];
         scheduler_add_member(slice->scheduled[i], &connection->members[i], clock_now());
     }
     slice->arbiter->members++;

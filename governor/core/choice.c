@@ -7,6 +7,29 @@ static bool eligible(struct sched_slice *slice, uint64_t now)
     return slice->wanting && slice->sample.waiting && caps_allow(slice, now);
 }
 
+static bool outranks(const struct scheduler *scheduler, const struct sched_slice *slice,
+                     const struct sched_slice *other)
+{
+    return !other || slice_priority(scheduler, slice) > slice_priority(scheduler, other);
+}
+
+/*
+ * One whose work is expected goes before lower classes, whose work has then left the GPU when its
+ * own comes. Nobody of its own class waits for what may not come.
+ */
+static struct sched_slice *expected_above(struct scheduler *scheduler, struct sched_slice *best,
+                                          const struct sched_slice *except, uint64_t now)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        struct sched_slice *slice = SLICE(scheduler, i);
+
+        if (slice != except && now < slice->expected_until && !slice->sample.in_flight_ns &&
+            outranks(scheduler, slice, best) && caps_allow(slice, now))
+            best = slice;
+    }
+    return best;
+}
+
 struct sched_slice *choice_best(struct scheduler *scheduler, const struct sched_slice *except,
                                 uint64_t now)
 {
@@ -17,12 +40,12 @@ struct sched_slice *choice_best(struct scheduler *scheduler, const struct sched_
 
         if (slice == except || !eligible(slice, now))
             continue;
-        if (!best || slice_priority(scheduler, slice) > slice_priority(scheduler, best) ||
+        if (outranks(scheduler, slice, best) ||
             (slice_priority(scheduler, slice) == slice_priority(scheduler, best) &&
              slice_virtual(scheduler, slice) < slice_virtual(scheduler, best)))
             best = slice;
     }
-    return best;
+    return expected_above(scheduler, best, except, now);
 }
 
 /* The one of the lower classes that has waited longest, so that the lowest has its turn, too. */

@@ -15,9 +15,10 @@ static uint64_t slice_depth(const struct scheduler *scheduler, const struct sche
 {
     uint64_t depth = handover_depth(&slice->handover);
 
-    if (contend_outranked(scheduler, slice) || !tempo_is_steady(scheduler, now))
-        return depth;
-    return MAX(depth, DEPTH_STEADY_NS);
+    /* A higher class waits for all of it, each time. */
+    if (contend_outranked(scheduler, slice))
+        return depth / 2;
+    return tempo_is_steady(scheduler, now) ? MAX(depth, DEPTH_STEADY_NS) : depth;
 }
 
 /* Until when @member's work in flight keeps another process from the GPU; 0: it does not. */

@@ -144,6 +144,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
         .told_at = again ? before.told_at : now,
         .due_at = again ? before.due_at : now - scheduler->late_ns,
         .others_until = holder_others_end(scheduler, slice, now),
+        .expected = !slice->sample.waiting && !slice->sample.in_flight_ns,
         .begun = slice->sample.in_flight_ns > 0,
         .floor = floor,
         .floor_base = slice_spent(slice),
@@ -410,7 +411,7 @@ static void learn_begin(struct lease *lease)
     const struct sample *sample = &lease->holder->sample;
     bool begins = sample->began_at_ns > lease->granted_at;
 
-    if (!lease->begun && begins) {
+    if (!lease->begun && begins && !lease->expected) {
         uint64_t at = came_at(lease);
 
         handover_learn(&lease->holder->handover, at - lease->due_at);
@@ -460,6 +461,20 @@ static bool is_stalled(const struct sched_slice *slice)
     return any && !slice->sample.in_flight_ns;
 }
 
+/* Whether the GPU is kept for work of the holder's that is expected, while only lower classes wait.
+ */
+static bool is_expected(struct scheduler *scheduler, const struct sched_slice *other, uint64_t now)
+{
+    const struct sched_slice *holder = scheduler->lease.holder;
+
+    if (holder->sample.waiting || holder->sample.in_flight_ns || now >= holder->expected_until ||
+        slice_priority(scheduler, other) >= slice_priority(scheduler, holder) ||
+        choice_floor(scheduler, now))
+        return false;
+    scheduler_call_at(scheduler, holder->expected_until);
+    return true;
+}
+
 static bool run_open(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
@@ -478,7 +493,10 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
         look_at_end(scheduler, now);
         return false;
     }
-    if (is_stalled(lease->holder)) {
+    if (is_expected(scheduler, other, now))
+        return false;
+    /* It has not come. */
+    if (is_stalled(lease->holder) || (lease->expected && !lease->begun && !sample->waiting)) {
         lease_end(scheduler, now);
         return true;
     }

@@ -64,6 +64,18 @@ static bool has_others(const struct scheduler *scheduler, const struct sched_sli
     return false;
 }
 
+/* Lower classes use the engine, and @slice need not wait for their leases to end. */
+static bool preempts(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other->active && slice_priority(scheduler, other) < slice_priority(scheduler, slice))
+            return true;
+    }
+    return false;
+}
+
 static void publish(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
                     bool rivals, uint64_t depth, uint64_t now)
 {
@@ -147,10 +159,14 @@ void publish_grants(struct scheduler *scheduler, uint64_t now)
         uint32_t share = share_ppm(scheduler, slice);
         bool rivals = contend_has_rivals(scheduler, slice);
         uint64_t depth = crowd_choose(scheduler, slice, now);
+        bool above = preempts(scheduler, slice);
 
         if (slice->wanting && slice->throttled)
             scheduler_call_at(scheduler, caps_when(slice, now));
-        for (guint j = 0; j < slice->members->len; j++)
+        for (guint j = 0; j < slice->members->len; j++) {
             publish(scheduler, MEMBER(slice, j), share, rivals, depth, now);
+            if (MEMBER(slice, j)->preempts)
+                atomic_store_explicit(MEMBER(slice, j)->preempts, above, memory_order_relaxed);
+        }
     }
 }

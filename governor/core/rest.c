@@ -29,6 +29,10 @@ static void member_rest(struct sched_member *member)
     g_ptr_array_remove_fast(member->slice->members, member);
     g_ptr_array_add(member->slice->resting, member);
     member->rests = true;
+    /* Nobody tells it when that changes. */
+    if (member->preempts)
+        atomic_store_explicit(member->preempts, member->slice->settings.priority > 0,
+                              memory_order_relaxed);
     atomic_store_explicit(&grant->looks_at_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&grant->limit_ns, 0, memory_order_release);
     atomic_store_explicit(&grant->mode, GOVERNOR_MODE_METERED, memory_order_release);

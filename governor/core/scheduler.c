@@ -315,9 +315,28 @@ static uint64_t last_moved(const struct sched_slice *slice)
     return at;
 }
 
+/* Until when work of @slice is expected, by its members' statements. */
+static uint64_t expected_until(const struct sched_slice *slice, uint64_t now)
+{
+    uint64_t until = 0;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sched_member *member = MEMBER(slice, i);
+        uint64_t at = member->expects_at && !member->silent
+                          ? atomic_load_explicit(member->expects_at, memory_order_acquire)
+                          : 0;
+
+        /* Not if it has come. */
+        if (at && at <= now && now < at + GOVERNOR_EXPECTED_MOST_NS &&
+            member->sample.began_at_ns < at)
+            until = MAX(until, at + GOVERNOR_EXPECTED_MOST_NS);
+    }
+    return until;
+}
+
 static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
 {
-    bool was_busy = slice->wanting || slice->in_flight_ns;
+    bool was_busy = slice->wanting || slice->in_flight_ns || slice->expected_until;
     struct sample before = slice->sample;
     bool moved = false;
 
@@ -328,9 +347,10 @@ static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice
     slice_gather(slice);
     learn_pauses(scheduler, slice, &before, now);
     slice->wanting = slice->sample.waiting;
+    slice->expected_until = expected_until(slice, now);
     slice->in_flight_ns = sample_spent(&slice->sample, now) - slice->sample.gpu_ns;
     budget_hold(&slice->cap, (double)slice->in_flight_ns);
-    if (!was_busy && slice->wanting)
+    if (!was_busy && (slice->wanting || slice->expected_until))
         arrive(scheduler, slice, now);
     if (slice->wanting || slice->in_flight_ns)
         slice->busy_at = now;

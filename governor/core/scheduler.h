@@ -25,7 +25,8 @@ struct sched_slice;
 
 /**
  * struct sched_member
- * @usage, @came_at, @grant: owned by the caller; @came_at: of struct governor_usage
+ * @usage, @came_at, @expects_at, @grant, @preempts: owned by the caller; words of the same names of
+ * struct governor_usage and struct governor_grant, NULL: there are none
  * @changed: the grant changed; the caller publishes it and resets this
  * @says_stalled: it says that its work in flight waits for something other than the GPU, since
  * @stalled_at, when it had made @stalled_count submissions and used @stalled_gpu_ns; @stalled: and
@@ -50,7 +51,9 @@ struct sched_member {
     struct sched_slice *slice;
     const struct governor_class_usage *usage;
     const _Atomic uint64_t *came_at;
+    const _Atomic uint64_t *expects_at;
     struct governor_class_grant *grant;
+    _Atomic uint32_t *preempts;
     struct sample sample;
     bool changed;
     bool says_stalled;
@@ -93,6 +96,7 @@ struct sched_member {
  * are silent; gpu_ns is what they counted
  * @wanting, @in_flight_ns: waits for a lease; its work in flight, by the estimate or by the time
  * that it has taken already
+ * @expected_until: until when its work is expected to follow what it does now; 0: it is not
  * @queues: the next submission is there before the end of the previous one, as far as seen
  * @batch_ns: mean length of the last submissions: @recent_ns by @recent_count
  * @gpu_ns, @submissions, @waited_ns, @throttled_ns: of all members, past ones included
@@ -126,6 +130,7 @@ struct sched_slice {
     bool queues;
     struct sample sample;
     uint64_t busy_at;
+    uint64_t expected_until;
     uint64_t in_flight_ns;
     struct think think;
     struct handover handover;
@@ -168,6 +173,7 @@ enum lease_state {
  * @told_at: when the holder was told, which may be of the lease before; @due_at: when it should
  * have been, if the arbiter had run at once
  * @others_until: when others' work from before it should have ended; 0: there was none
+ * @expected: it was given before the holder had work
  * @begun: the holder has submitted under it; @seen: when the first of that began on the GPU is
  * known
  * @idle_at, @kept_until: LEASE_KEPT
@@ -187,6 +193,7 @@ struct lease {
     uint64_t told_at;
     uint64_t due_at;
     uint64_t others_until;
+    bool expected;
     bool begun;
     bool seen;
     uint64_t idle_at;

@@ -111,6 +111,14 @@ struct governor_work {
 };
 
 /*
+ * Work of the class will follow soon: a copy has begun after a pause, say. If it is of a higher
+ * priority than others' work, that leaves the GPU meanwhile; otherwise nothing happens. What a door
+ * submits to have the card change to this process early is empty, and needs no debit. Does not
+ * wait.
+ */
+void governor_member_expect(GovernorMember *member, enum governor_class class);
+
+/*
  * Waits until @work may be submitted, and debits it. Returns the debit for governor_member_end() or
  * governor_member_ran() when the work has ended, or for _cancel() if it could not be submitted.
  */

@@ -68,6 +68,9 @@ enum governor_class {
 /* Work in flight never counts for more than this: it may wait for something else than the GPU. */
 #define GOVERNOR_IN_FLIGHT_MOST_NS 10000000000ull
 
+/* What is expected comes within this time. */
+#define GOVERNOR_EXPECTED_MOST_NS 2000000ull
+
 /* What the arbiter tells a member about one class. */
 struct governor_class_grant {
     /*
@@ -138,6 +141,11 @@ struct governor_grant {
     _Atomic uint64_t spill_limit;
     _Atomic uint64_t spill_used;
     struct governor_class_grant classes[GOVERNOR_CLASSES];
+    /*
+     * Nonzero while slices of a lower priority use the class, for whose leases this one does not
+     * wait: it pays to say what is expected.
+     */
+    _Atomic uint32_t preempts[GOVERNOR_CLASSES];
 };
 
 /* From when until when the GPU worked for a member, in CLOCK_MONOTONIC. */
@@ -214,6 +222,12 @@ struct governor_usage {
      * milliseconds. The member may use those again without asking.
      */
     _Atomic uint64_t returned;
+    /*
+     * CLOCK_MONOTONIC since when work of the class is expected to follow soon, because the program
+     * has begun to copy after a pause. 0: none is. WANT is sent after it. The arbiter believes it
+     * until work begins, for GOVERNOR_EXPECTED_MOST_NS at most.
+     */
+    _Atomic uint64_t expects_at_ns[GOVERNOR_CLASSES];
 };
 
 enum governor_message_type {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "simulation.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MESSAGE_NS (30 * NS_PER_US)
@@ -87,6 +88,8 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
     tenant->member.grant = &tenant->grant;
     tenant->member.usage = &tenant->usage;
     tenant->member.came_at = &tenant->came_at;
+    tenant->member.expects_at = &tenant->expects_at;
+    tenant->member.preempts = &tenant->preempts;
     scheduler_add_member(tenant->slice, &tenant->member, sim->now);
     return tenant;
 }
@@ -110,6 +113,11 @@ void sim_set_class(struct simulation *sim, struct sim_tenant *tenant, enum gover
     scheduler_add_member(tenant->slice, &tenant->member, sim->now);
 }
 
+static void wake_at(struct sim_tenant *tenant, uint64_t at)
+{
+    tenant->rests_until = MIN(tenant->rests_until, at);
+}
+
 static void schedule(struct simulation *sim, unsigned class)
 {
     sim->looks += class == GOVERNOR_CLASS_COMPUTE;
@@ -118,15 +126,18 @@ static void schedule(struct simulation *sim, unsigned class)
         struct sim_tenant *tenant = &sim->tenants[i];
 
         if (tenant->member.changed && tenant->sees_at == TIME_NEVER)
-            tenant->sees_at = sim->now + tenant->wake_ns;
+            wake_at(tenant, tenant->sees_at = sim->now + tenant->wake_ns);
         tenant->member.changed = false;
+        if (tenant->grant.limit_ns > tenant->last_limit)
+            wake_at(tenant, 0);
+        tenant->last_limit = tenant->grant.limit_ns;
     }
 }
 
 static void speak(struct simulation *sim, struct sim_tenant *tenant)
 {
     if (tenant->speaks_at == TIME_NEVER)
-        tenant->speaks_at = sim->now + MESSAGE_NS;
+        wake_at(tenant, tenant->speaks_at = sim->now + MESSAGE_NS);
 }
 
 static uint64_t random_below(struct simulation *sim, uint64_t limit)
@@ -230,13 +241,17 @@ static int queue_with_turn(const struct simulation *sim, const struct sim_tenant
 static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned queue)
 {
     struct sim_job *job = &tenant->jobs[tenant->submitted++ % G_N_ELEMENTS(tenant->jobs)];
+    uint64_t work_ns =
+        tenant->batch_ns - tenant->batch_jitter_ns + random_below(sim, 2 * tenant->batch_jitter_ns);
+    uint64_t ramp_ns = tenant->usage.waiting && !tenant->in_flight ? tenant->ramp_ns : 0;
     struct card_job on_card = {
         .owner = job,
-        .length_ns = tenant->batch_ns - tenant->batch_jitter_ns +
-                     random_below(sim, 2 * tenant->batch_jitter_ns),
+        .length_ns = work_ns + tenant->event_ns + ramp_ns,
     };
 
     *job = (struct sim_job){
+        .work_ns = work_ns,
+        .ramps = ramp_ns > 0,
         .tenant = tenant,
         .life = tenant->life,
         .queue = queue,
@@ -275,6 +290,21 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned q
             START_NS + tenant->start_ns + tenant->burst_done / tenant->burst * tenant->period_ns;
 }
 
+/* As governor_member_expect(); and an empty kernel. */
+static void expect(struct simulation *sim, struct sim_tenant *tenant)
+{
+    struct sim_job *job = &tenant->jobs[tenant->submitted++ % G_N_ELEMENTS(tenant->jobs)];
+    struct card_job on_card = {.owner = job, .length_ns = NS_PER_US};
+
+    if (!tenant->hints || !tenant->preempts)
+        return;
+    tenant->expects_at = sim->now;
+    speak(sim, tenant);
+    *job = (struct sim_job){.tenant = tenant, .life = tenant->life, .empty = true};
+    card_submit(&sim->card, (enum card_engine)tenant->class, (unsigned)(tenant - sim->tenants), 0,
+                &on_card);
+}
+
 static bool has_idle_queue(const struct sim_tenant *tenant)
 {
     for (unsigned i = 0; i < tenant->queues; i++) {
@@ -303,24 +333,32 @@ static void wait_for_lease(struct simulation *sim, struct sim_tenant *tenant)
         speak(sim, tenant);
 }
 
-static void act(struct simulation *sim, struct sim_tenant *tenant)
+/* Returns until when there is nothing to do for it, if nothing happens. */
+static uint64_t act(struct simulation *sim, struct sim_tenant *tenant)
 {
     int queue;
 
-    if (!works(sim, tenant) || sim->now < tenant->next_at)
-        return;
+    if (!works(sim, tenant))
+        return 0;
+    if (sim->now < tenant->next_at)
+        return tenant->next_at;
     if (!tenant->wants_since) {
         tenant->wants_since = sim->now;
         if (!tenant->in_flight)
             silence_learn(&tenant->silence, sim->now - tenant->usage.ended_at_ns);
+        expect(sim, tenant);
     }
+    if (sim->now < tenant->wants_since + tenant->copy_ns)
+        return tenant->wants_since + tenant->copy_ns;
     queue = queue_with_turn(sim, tenant);
     if (queue >= 0) {
         submit(sim, tenant, (unsigned)queue);
-        return;
+        return 0;
     }
-    if (tenant->seen_mode == GOVERNOR_MODE_METERED && lease_used_up(sim, tenant))
-        wait_for_lease(sim, tenant);
+    if (tenant->seen_mode != GOVERNOR_MODE_METERED || !lease_used_up(sim, tenant))
+        return 0;
+    wait_for_lease(sim, tenant);
+    return tenant->in_flight ? 0 : tenant->looks_again_at;
 }
 
 /* As submission.c of the member. */
@@ -340,8 +378,11 @@ void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
     backlog_init(&tenant->backlog);
     memset(&tenant->usage, 0, sizeof(tenant->usage));
     memset(&tenant->grant, 0, sizeof(tenant->grant));
-    tenant->member = (struct sched_member){
-        .grant = &tenant->grant, .usage = &tenant->usage, .came_at = &tenant->came_at};
+    tenant->member = (struct sched_member){.grant = &tenant->grant,
+                                           .preempts = &tenant->preempts,
+                                           .usage = &tenant->usage,
+                                           .came_at = &tenant->came_at,
+                                           .expects_at = &tenant->expects_at};
     tenant->silence = (struct silence){0};
     tenant->sees_at = tenant->speaks_at = tenant->begun_at = TIME_NEVER;
     tenant->wants_since = tenant->in_flight = 0;
@@ -362,15 +403,19 @@ void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
 static uint64_t measure(struct simulation *sim, struct sim_tenant *tenant,
                         const struct card_job *job)
 {
+    const struct sim_job *of = job->owner;
+    uint64_t begin_at = job->began_at;
     struct governor_span *span;
 
+    if (of->ramps && tenant->charges_sum)
+        begin_at = MAX(begin_at, job->ended_at - of->debit_ns);
     if (!sim->card.model.kind.slice_ns)
         return job->length_ns;
     span = &tenant->usage.spans[tenant->usage.span_count % GOVERNOR_SPANS];
-    span->begin_at_ns = job->began_at;
+    span->begin_at_ns = begin_at;
     span->end_at_ns = job->ended_at;
     tenant->usage.span_count++;
-    return coverage_add(&tenant->ran, job->began_at, job->ended_at, NULL, NULL);
+    return coverage_add(&tenant->ran, begin_at, job->ended_at, NULL, NULL);
 }
 
 static bool is_held_up(const struct simulation *sim, const struct sim_tenant *tenant)
@@ -400,10 +445,15 @@ static void end_job(void *data, struct card_job *on_card)
     const struct sim_job *job = on_card->owner;
     struct sim_tenant *tenant = job->tenant;
 
+    if (job->empty)
+        return;
+    wake_at(tenant, 0);
+    if (tenant->done < SIM_TOOK)
+        tenant->took_us[tenant->done] = (uint32_t)((sim->now - job->since) / NS_PER_US);
     tenant->done++;
-    tenant->done_ns += on_card->length_ns;
+    tenant->done_ns += job->work_ns;
     tenant->worst_ns = MAX(tenant->worst_ns, sim->now - job->since);
-    sim->busy_ns += on_card->length_ns;
+    sim->busy_ns += job->work_ns;
     if (is_held_up(sim, tenant)) {
         g_assert_cmpuint(tenant->missed_count, <, SIM_MISSED);
         tenant->missed[tenant->missed_count++] = *on_card;
@@ -459,7 +509,7 @@ static void begin_job(void *data, struct card_job *on_card)
         job->tenant->begun++;
     }
     if ((job->tenant->stalls || job->tenant->stall_told_ns) && job->life == job->tenant->life)
-        job->tenant->begun_at = sim->now + BEGUN_NS;
+        wake_at(job->tenant, job->tenant->begun_at = sim->now + BEGUN_NS);
 }
 
 /* As waiter.c of the layer, which sees that what had stalled has begun. */
@@ -474,21 +524,23 @@ static void see_begun(struct simulation *sim, struct sim_tenant *tenant)
 #define STALLED_NS (3 * NS_PER_MS)
 #define STUCK_NS   (20 * NS_PER_MS)
 
-/* As the doors' ladders, which cannot know that others' work is before theirs. */
-static void say_stalled(struct simulation *sim, struct sim_tenant *tenant)
+/* As the doors' ladders, which cannot know that others' work is before theirs. Returns when next.
+ */
+static uint64_t say_stalled(struct simulation *sim, struct sim_tenant *tenant)
 {
-    uint64_t since = MAX(tenant->usage.began_at_ns, tenant->usage.ended_at_ns);
-    uint64_t waited = sim->now - since;
+    uint64_t since = MAX(tenant->usage.began_at_ns, tenant->usage.ended_at_ns), due;
 
     if (!tenant->says_stalled || !tenant->in_flight || tenant->begun) {
         tenant->stall_told_ns = 0;
-        return;
+        return TIME_NEVER;
     }
-    if (waited < tenant->stall_told_ns + (tenant->stall_told_ns ? STUCK_NS : STALLED_NS))
-        return;
-    tenant->stall_told_ns = waited;
+    due = since + tenant->stall_told_ns + (tenant->stall_told_ns ? STUCK_NS : STALLED_NS);
+    if (sim->now < due)
+        return due;
+    tenant->stall_told_ns = sim->now - since;
     scheduler_stalled(&tenant->member, sim->now);
     speak(sim, tenant);
+    return sim->now + STUCK_NS;
 }
 
 static void see(struct simulation *sim, struct sim_tenant *tenant)
@@ -502,36 +554,55 @@ static void see(struct simulation *sim, struct sim_tenant *tenant)
     tenant->told = false;
 }
 
+static void sim_step(struct simulation *sim, struct sim_tenant *tenant)
+{
+    uint64_t until;
+
+    tenant->was_held_up |= is_held_up(sim, tenant);
+    if (is_held_up(sim, tenant))
+        return;
+    tenant->rests_until = TIME_NEVER;
+    catch_up(sim, tenant);
+    see(sim, tenant);
+    see_begun(sim, tenant);
+    until = act(sim, tenant);
+    until = MIN(until, say_stalled(sim, tenant));
+    wake_at(tenant, tenant->rests_ns ? 0 : until);
+    if (sim->now >= tenant->speaks_at) {
+        tenant->speaks_at = TIME_NEVER;
+        scheduler_heard(&tenant->member);
+        schedule(sim, tenant->class);
+    }
+    wake_at(tenant, MIN(MIN(tenant->sees_at, tenant->speaks_at), tenant->begun_at));
+}
+
 void sim_run(struct simulation *sim, uint64_t ns)
 {
     uint64_t until = sim->now + ns;
 
+    /* The test may have changed anything. */
+    for (unsigned i = 0; i < sim->count; i++)
+        sim->tenants[i].rests_until = 0;
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         schedule(sim, i);
     for (; sim->now < until; sim->now += SIM_STEP_NS) {
         card_run(&sim->card, sim->now, SIM_STEP_NS);
         for (unsigned i = 0; i < sim->count; i++) {
-            struct sim_tenant *tenant = &sim->tenants[i];
-
-            tenant->was_held_up |= is_held_up(sim, tenant);
-            if (is_held_up(sim, tenant))
-                continue;
-            catch_up(sim, tenant);
-            see(sim, tenant);
-            see_begun(sim, tenant);
-            say_stalled(sim, tenant);
-            act(sim, tenant);
-            if (sim->now >= tenant->speaks_at) {
-                tenant->speaks_at = TIME_NEVER;
-                scheduler_heard(&tenant->member);
-                schedule(sim, tenant->class);
-            }
+            if (sim->now >= sim->tenants[i].rests_until)
+                sim_step(sim, &sim->tenants[i]);
         }
         for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
             if (sim->now >= sim->calls_at[i])
                 schedule(sim, i);
         }
     }
+}
+
+static int compare_took(const void *a, const void *b)
+{
+    uint32_t one = *(const uint32_t *)a, two = *(const uint32_t *)b;
+
+    return (one > two) - (one < two);
 }
 
 void sim_reset_counts(struct simulation *sim)
@@ -543,6 +614,20 @@ void sim_reset_counts(struct simulation *sim)
         sim->tenants[i].done_ns = 0;
         sim->tenants[i].worst_ns = 0;
     }
+}
+
+double sim_took_ns(const struct sim_tenant *tenant, double part)
+{
+    unsigned count = (unsigned)MIN(tenant->done, SIM_TOOK);
+    uint32_t *took;
+    double us;
+
+    g_assert_cmpuint(count, >, 0);
+    took = g_memdup2(tenant->took_us, count * sizeof(*took));
+    qsort(took, count, sizeof(*took), compare_took);
+    us = took[(unsigned)(part * (count - 1) + 0.5)];
+    g_free(took);
+    return us * NS_PER_US;
 }
 
 double sim_share(const struct simulation *sim, const struct sim_tenant *tenant)

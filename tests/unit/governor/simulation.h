@@ -15,6 +15,7 @@
 #define SIM_STEP_NS (5 * NS_PER_US)
 #define SIM_MAX     CARD_PROCESSES
 #define SIM_MISSED  16
+#define SIM_TOOK    4096
 
 struct sim_tenant;
 
@@ -27,6 +28,9 @@ struct sim_job {
     bool begun;
     uint64_t marker; /* behind it; 0: none */
     uint64_t debit_ns;
+    uint64_t work_ns;
+    bool ramps;
+    bool empty;
     uint64_t since;
 };
 
@@ -61,8 +65,16 @@ struct sim_queue {
  * @tracked: what it does while it is free is not measured, but tracked by markers
  * @ungoverned: submits as if it were free, whatever the arbiter says
  *
+ * @event_ns: what the door's events behind a submission cost the card
+ * @ramp_ns: the first submission after a wait for a turn takes so much longer without doing more:
+ * its kernels come no faster than the card works. @charges_sum: the door charges the sum of their
+ * estimates for it
+ * @copy_ns: each job begins with a copy of that length, which is of another class; @hints: the door
+ * says so, and submits nothing at once, which has the card change to this process meanwhile
+ *
  * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest time from the wish to
  * submit to the end
+ * @took_us: those times; the first SIM_TOOK of them
  */
 struct sim_tenant {
     struct slice_settings settings;
@@ -89,14 +101,22 @@ struct sim_tenant {
     unsigned ahead;
     bool tracked;
     bool ungoverned;
+    uint64_t event_ns;
+    uint64_t ramp_ns;
+    bool charges_sum;
+    uint64_t copy_ns;
+    bool hints;
 
     uint64_t done_ns;
     uint64_t done;
     uint64_t worst_ns;
+    uint32_t took_us[SIM_TOOK];
 
     struct governor_class_grant grant;
     struct governor_class_usage usage;
     _Atomic uint64_t came_at;
+    _Atomic uint64_t expects_at;
+    _Atomic uint32_t preempts;
     struct sched_member member;
     struct sched_slice *slice;
     uint64_t seen_limit;
@@ -121,6 +141,8 @@ struct sim_tenant {
     uint64_t begun_at;
     unsigned begun;
     uint64_t stall_told_ns;
+    uint64_t last_limit;
+    uint64_t rests_until; /* nothing changes for it before, but by what has others change this */
     struct silence silence;
     unsigned life;
     struct sim_job jobs[CARD_QUEUES * CARD_JOBS];
@@ -174,6 +196,9 @@ void sim_run(struct simulation *sim, uint64_t ns);
 
 /* Discards the results so far. */
 void sim_reset_counts(struct simulation *sim);
+
+/* The time that @part of its jobs took at most. */
+double sim_took_ns(const struct sim_tenant *tenant, double part);
 
 /* Part of all GPU time done, 0 to 1. */
 double sim_share(const struct simulation *sim, const struct sim_tenant *tenant);

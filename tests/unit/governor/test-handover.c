@@ -77,39 +77,6 @@ static void test_gpu(void)
     check_gpu(CARD_SLOW, 0.04);
 }
 
-/*
- * Among slices that always have work, changes cost less than 0.8 % in all; whoever returns waits no
- * longer for that.
- */
-static void test_total(void)
-{
-    static const uint64_t batches[] = {600 * NS_PER_US, 2 * NS_PER_MS};
-
-    for (unsigned i = 0; i < 4; i++) {
-        struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
-        unsigned count = i / 2 ? 8 : 2;
-        struct sim_tenant *visitor;
-        double busy;
-
-        for (unsigned j = 0; j < count; j++)
-            add(sim, batches[i % 2]);
-        visitor = sim_add(sim, 100, NS_PER_MS);
-        visitor->start_ns = 16 * NS_PER_S;
-        visitor->burst = 1;
-        visitor->period_ns = 1500 * NS_PER_MS;
-        sim_run(sim, 6 * NS_PER_S);
-        sim_reset_counts(sim);
-        sim_run(sim, LENGTH);
-        busy = (double)sim->busy_ns / LENGTH;
-        sim_run(sim, LENGTH);
-        g_test_message("%u of %.1f ms: busy %.4f, a visitor's ms took %.1f ms at most", count,
-                       (double)batches[i % 2] / 1e6, busy, (double)visitor->worst_ns / 1e6);
-        g_assert_cmpfloat(busy, >, 0.992);
-        g_assert_cmpuint(visitor->worst_ns, <, 25 * NS_PER_MS);
-        sim_free(sim);
-    }
-}
-
 /* On hosts that react slowly, members are told earlier and queue more, and the GPU stays busy. */
 static void check_host(uint64_t wake_ns, uint64_t *lead, uint64_t *depth)
 {
@@ -179,13 +146,13 @@ static void test_ranks(void)
         g_test_message("%u processes: 1 ms took %.2f ms at most, busy %.3f", ranks,
                        (double)online->worst_ns / 1e6, (double)sim->busy_ns / LENGTH);
         /* With a depth for each of 64: 94 ms. */
-        g_assert_cmpuint(online->worst_ns, <, 3 * NS_PER_MS);
-        g_assert_cmpfloat((double)sim->busy_ns / LENGTH, >, 0.9);
+        g_assert_cmpuint(online->worst_ns, <, 1700 * NS_PER_US);
+        g_assert_cmpfloat((double)sim->busy_ns / LENGTH, >, 0.98);
         sim_free(sim);
     }
 }
 
-/* While nobody has to wait for what is queued, more may be. */
+/* While nobody has to wait for what is queued, more may be; less if it is a higher class. */
 static void test_depth(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
@@ -201,8 +168,8 @@ static void test_depth(void)
     g_assert_cmpuint(first->grant.depth_ns, ==, DEPTH_STEADY_NS);
     second->slice->settings.priority = 1;
     sim_run(sim, NS_PER_S);
-    g_assert_cmpuint(first->grant.depth_ns, ==, handover_depth(&first->slice->handover));
-    g_assert_cmpuint(first->grant.depth_ns, <=, NS_PER_MS);
+    g_assert_cmpuint(first->grant.depth_ns, ==, handover_depth(&first->slice->handover) / 2);
+    g_assert_cmpuint(first->grant.depth_ns, <=, NS_PER_MS / 2);
     sim_free(sim);
 }
 
@@ -371,7 +338,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/handover/gpu", test_gpu);
-    g_test_add_func("/governor/handover/total", test_total);
     g_test_add_func("/governor/handover/host", test_host);
     g_test_add_func("/governor/handover/next", test_next);
     g_test_add_func("/governor/handover/ranks", test_ranks);
