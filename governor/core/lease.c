@@ -58,14 +58,17 @@ static void charge_floor(struct scheduler *scheduler, uint64_t now)
 
 /*
  * What is in flight belongs to the turn. It takes twice as long if the GPU runs another slice's
- * work beside it. What takes longer than the holder said does not.
+ * work beside it. What takes longer than the holder said does not, nor what would be longer than
+ * anything that the slice was charged for of late: else a slice could pay for others for as long as
+ * it likes, by what it says to have in flight.
  */
 static void end_turn(struct scheduler *scheduler, uint64_t now)
 {
+    struct sched_slice *holder = scheduler->lease.holder;
     uint64_t end = MAX(holder_expected_end(scheduler, now), now);
+    uint64_t tail = MIN(end - now, MAX((uint64_t)holder->paid_ns, DEPTH_STEADY_NS));
 
-    account_turn(scheduler->lease.holder, scheduler->lease.granted_at,
-                 end + (end - now) + NOTICE_NS);
+    account_turn(holder, scheduler->lease.granted_at, now + 2 * tail + NOTICE_NS);
 }
 
 void lease_end(struct scheduler *scheduler, uint64_t now)

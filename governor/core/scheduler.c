@@ -69,6 +69,9 @@ static void learn_pause(struct scheduler *scheduler, struct sched_slice *slice, 
     think_learn(&slice->think, ns, slice_batch_part(slice, 4, NS_PER_MS, 2 * PATIENCE_LONG_NS));
 }
 
+/* Of the longest that was charged at once, what counts after each further charge. */
+#define PAID_DECAY 0.9
+
 /*
  * If a submission is long, its start and its end are seen in different looks: until then its length
  * is the estimate.
@@ -79,6 +82,7 @@ static void learn_batch(struct sched_slice *slice, const struct sample *before,
     slice->recent_ns +=
         (double)used_ns + (double)after->in_flight_ns - (double)before->in_flight_ns;
     slice->recent_count += (double)(after->submissions - before->submissions);
+    slice->paid_ns = MAX((double)used_ns, slice->paid_ns * (used_ns ? PAID_DECAY : 1));
     if (slice->recent_count > RECENT_MOST) {
         slice->recent_ns /= 2;
         slice->recent_count /= 2;

@@ -99,6 +99,7 @@ struct sched_member {
  * @expected_until: until when its work is expected to follow what it does now; 0: it is not
  * @queues: the next submission is there before the end of the previous one, as far as seen
  * @batch_ns: mean length of the last submissions: @recent_ns by @recent_count
+ * @paid_ns: about the longest work that was charged at once
  * @gpu_ns, @submissions, @waited_ns, @throttled_ns: of all members, past ones included
  * @returned_ns: given back, because others used the same time; the next @gpu_ns is less by it
  * @number: tells slices apart in the timeline
@@ -137,6 +138,7 @@ struct sched_slice {
     double batch_ns;
     double recent_ns;
     double recent_count;
+    double paid_ns;
     uint64_t gpu_ns;
     double returned_ns;
     uint32_t number;

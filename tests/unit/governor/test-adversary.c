@@ -366,10 +366,11 @@ static void test_no_accomplice(void)
 
 /*
  * Of each ms in which the first tenant has had a lease, all is claimed by each of @liars, none of
- * which has ever run. With @turns, they ask for leases as well, and say in each that something is
- * in flight.
+ * which has ever run. With @in_flight_ns, they ask for leases as well, and say in each that so much
+ * is in flight.
  */
-static void claim_spans(struct simulation *sim, struct sim_tenant *liars[], bool turns, uint64_t ns)
+static void claim_spans(struct simulation *sim, struct sim_tenant *liars[], uint64_t in_flight_ns,
+                        uint64_t ns)
 {
     for (uint64_t i = 0; i < ns; i += NS_PER_MS) {
         sim_run(sim, NS_PER_MS);
@@ -381,9 +382,9 @@ static void claim_spans(struct simulation *sim, struct sim_tenant *liars[], bool
             span->begin_at_ns = sim->now - NS_PER_MS;
             span->end_at_ns = sim->now;
             usage->span_count += sim->scheduler.lease.holder == sim->tenants[0].slice;
-            usage->waiting = turns && !holds;
+            usage->waiting = in_flight_ns && !holds;
             usage->submissions += holds;
-            usage->in_flight_ns = turns && holds ? 5 * NS_PER_MS : 0;
+            usage->in_flight_ns = holds ? in_flight_ns : 0;
             usage->began_at_ns = sim->now;
             scheduler_heard(&liars[j]->member);
         }
@@ -391,7 +392,7 @@ static void claim_spans(struct simulation *sim, struct sim_tenant *liars[], bool
 }
 
 /* What @sim's first tenant gets done in 10 s beside liars of another slice of the same owner. */
-static double beside_liars(struct simulation *sim, bool lie, bool turns)
+static double beside_liars(struct simulation *sim, bool lie, uint64_t in_flight_ns)
 {
     struct sim_tenant *liars[LIARS];
 
@@ -405,7 +406,7 @@ static double beside_liars(struct simulation *sim, bool lie, bool turns)
         if (i == 1)
             sim_reset_counts(sim);
         if (lie)
-            claim_spans(sim, liars, turns, NS_PER_S);
+            claim_spans(sim, liars, in_flight_ns, NS_PER_S);
         else
             sim_run(sim, NS_PER_S);
     }
@@ -436,8 +437,8 @@ static void test_span_liars(void)
         unsigned cap = i % 2 ? 20 : 0, priority = i / 2 ? 8 : 0;
         struct simulation *honest = new_helped(cap, priority, true);
         struct simulation *helped = new_helped(cap, priority, true);
-        double before = beside_liars(honest, false, false);
-        double after = beside_liars(helped, true, false);
+        double before = beside_liars(honest, false, 0);
+        double after = beside_liars(helped, true, 0);
 
         g_test_message(
             "cap %u, priority %u: %.4f of the GPU, without accomplices %.4f: gain %.1f %%", cap,
@@ -456,7 +457,7 @@ static void test_turn_liars(void)
 {
     for (unsigned cap = 0; cap <= 20; cap += 20) {
         struct simulation *sim = new_helped(cap, 0, true);
-        double helped = beside_liars(sim, true, true);
+        double helped = beside_liars(sim, true, 5 * NS_PER_MS);
         double other = (double)sim->tenants[1].done_ns / (10.0 * NS_PER_S);
 
         g_test_message("cap %u: %.4f of the GPU, the other %.4f", cap, helped, other);
@@ -464,6 +465,23 @@ static void test_turn_liars(void)
         g_assert_cmpfloat(other, >, 0.33);
         sim_free(sim);
     }
+}
+
+/*
+ * A slice that was preempted had a turn until its work ends, but not for as long as it likes to
+ * say: otherwise each lease of a lower class that is lost at once would pay for 20 s.
+ */
+static void test_tail_liars(void)
+{
+    struct simulation *honest = new_helped(20, 8, true), *sim = new_helped(20, 8, true);
+    double before = beside_liars(honest, false, 0);
+    double after = beside_liars(sim, true, GOVERNOR_IN_FLIGHT_MOST_NS);
+
+    g_test_message("%.4f of the GPU, without accomplices %.4f: gain %.1f %%", after, before,
+                   100 * (after / before - 1));
+    g_assert_cmpfloat(after, <, 1.03 * before);
+    sim_free(honest);
+    sim_free(sim);
 }
 
 /* Nor has a slice more because it has 64 processes, each of which always has work on the card. */
@@ -546,5 +564,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/adversary/ranks", test_ranks);
     g_test_add_func("/governor/adversary/spans/liars", test_span_liars);
     g_test_add_func("/governor/adversary/spans/turns", test_turn_liars);
+    g_test_add_func("/governor/adversary/spans/tails", test_tail_liars);
     return g_test_run();
 }
