@@ -367,9 +367,13 @@ bool sync_wait_settle(struct sync_table *table, const char **fault)
     sent = table->answer(table->data, fd);
     close(fd);
     table->deferred = NULL;
-    if (!sent)
+    if (!sent) {
         *fault = "the answer to its wait cannot be sent";
-    return sent;
+        return false;
+    }
+    /* It may have been over before: then there was no pipe for its answer. */
+    sweep_waits(table, wake_if_reached);
+    return true;
 }
 
 uint64_t sync_fence_begin(struct sync_table *table, uint32_t ring_idx, struct sync_entries entries,

@@ -4,6 +4,7 @@
 #include "guard_limits.h"
 #include "sync.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct syncs {
@@ -180,6 +181,12 @@ static bool give_answer(void *data, int fd)
     return answer.fd >= 0;
 }
 
+static bool refuse_answer(void *data G_GNUC_UNUSED, int fd G_GNUC_UNUSED)
+{
+    answer.count++;
+    return false;
+}
+
 static void answer_by(struct syncs *s)
 {
     s->table.answer = give_answer;
@@ -234,6 +241,56 @@ static void test_settled(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     close(wait_for(s, false, UINT32_MAX, ENTRIES(id, 2, 0)));
 }
 
+static struct rlimit limit_files(rlim_t files)
+{
+    struct rlimit before, limit;
+
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &before), ==, 0);
+    limit = before;
+    limit.rlim_cur = files;
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    return before;
+}
+
+/* It is over while there is no pipe to say so by. The one that it gets later says it at once. */
+static void test_no_pipe(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 0, &s->fault);
+    struct rlimit before;
+
+    answer_by(s);
+    s->table.quick = true;
+    g_assert_cmpint(ask(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
+    before = limit_files(0);
+    g_assert_true(sync_write(&s->table, ENTRIES(id, 1, 0), &s->fault));
+    g_assert_false(sync_wait_settle(&s->table, &s->fault));
+    g_assert_cmpstr(s->fault, ==, "there are no pipes left for its waits");
+    limit_files(before.rlim_cur);
+    g_assert_cmpuint(answer.count, ==, 0);
+    g_assert_true(sync_wait_settle(&s->table, &s->fault));
+    g_assert_cmpuint(answer.count, ==, 1);
+    g_assert_true(fixture_is_ready(answer.fd));
+    g_assert_cmpuint(s->table.waits.length, ==, 0);
+    close(answer.fd);
+}
+
+/* It is over, and its client cannot be told: the wait stays, and the session learns why. */
+static void test_unsent(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 0, &s->fault);
+
+    answer_by(s);
+    s->table.answer = refuse_answer;
+    s->table.quick = true;
+    g_assert_cmpint(ask(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
+    g_assert_true(sync_write(&s->table, ENTRIES(id, 1, 0), &s->fault));
+    g_assert_cmpuint(answer.count, ==, 1);
+    g_assert_cmpuint(s->table.waits.length, ==, 1);
+    g_assert_false(sync_wait_settle(&s->table, &s->fault));
+    g_assert_cmpstr(s->fault, ==, "the answer to its wait cannot be sent");
+    g_assert_cmpuint(answer.count, ==, 2);
+}
+
 static void test_limits(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t id = sync_create(&s->table, 0, &s->fault);
@@ -278,5 +335,7 @@ int main(int argc, char **argv)
     sync_test("/sync/reached", test_reached);
     sync_test("/sync/deferred", test_deferred);
     sync_test("/sync/settled", test_settled);
+    sync_test("/sync/no-pipe", test_no_pipe);
+    sync_test("/sync/unsent", test_unsent);
     return g_test_run();
 }
