@@ -257,6 +257,9 @@ void parking_run(struct engine *engine)
     struct parking *parking = &engine->parking;
     GList *next;
 
+    /* Their answers go in order, and after one that waits for the next exchange. */
+    fence_flush(&engine->fences, engine->epoch);
+    fence_keep_end(&engine->fences);
     fence_take_released(&engine->fences);
     for (GList *link = parking->requests.head; link; link = next) {
         struct parked *parked = link->data;

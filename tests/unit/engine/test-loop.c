@@ -6,6 +6,7 @@
 #include "children.h"
 #include "exit_code.h"
 #include "loop.h"
+#include "parking.h"
 #include "queue.h"
 #include "shader_cache.h"
 
@@ -353,13 +354,12 @@ static void *release(void *data)
     return NULL;
 }
 
-/* Parked commands continue without any event of the driver. */
-static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+/* A blob for a context that has commands on the way, so it waits. */
+static uint32_t park_blob(struct fixture *f, uint32_t resource)
 {
-    const struct vgpu_engine_event removed = {.events = VGPU_EVENT_REMOVED};
     struct virtio_gpu_resource_create_blob blob = {
         .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = 1},
-        .resource_id = 1,
+        .resource_id = resource,
         .blob_mem = VIRTIO_GPU_BLOB_MEM_HOST3D,
         .blob_id = 1,
         .size = ENGINE_PAGE_SIZE,
@@ -369,14 +369,23 @@ static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         uint32_t words[2];
     } submit = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 1},
                         .size = sizeof(submit.words)}};
-    GThread *thread;
-    uint64_t count;
-    uint32_t parked;
+    uint32_t token;
 
     fixture_create_context(f, 1);
     fixture_send(f, &submit, sizeof(submit));
-    parked = fixture_send(f, &blob, sizeof(blob));
-    g_assert_cmphex(fixture_answer_type(f, parked), ==, 0);
+    token = fixture_send(f, &blob, sizeof(blob));
+    g_assert_cmphex(fixture_answer_type(f, token), ==, 0);
+    return token;
+}
+
+/* Parked commands continue without any event of the driver. */
+static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const struct vgpu_engine_event removed = {.events = VGPU_EVENT_REMOVED};
+    uint32_t parked = park_blob(f, 1);
+    GThread *thread;
+    uint64_t count;
+
     tell(f, 1, &removed, -EAGAIN);
     g_assert_cmpint(read(f->driver.base.fd, &count, sizeof(count)), ==, sizeof(count));
     f->engine.fences.wake_fd = -1;
@@ -532,6 +541,53 @@ static void test_answers_do_not_wait(struct fixture *f, gconstpointer data G_GNU
     g_assert_nonnull(fake_driver_answer(&f->driver, tokens[2]));
 }
 
+static uint32_t pushed[2];
+static unsigned int num_pushed;
+
+static int note_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
+                     uint32_t token, const void *response, size_t size)
+{
+    g_assert_cmpuint(num_pushed, <, G_N_ELEMENTS(pushed));
+    pushed[num_pushed++] = token;
+    return count.fake.push(transport, epoch, queue, token, response, size);
+}
+
+static int exchange_nothing(struct vgpu_transport *transport G_GNUC_UNUSED,
+                            struct vgpu_queue_exchange *x G_GNUC_UNUSED)
+{
+    return -ENOMEM;
+}
+
+/*
+ * The kernel has no memory for the exchange that is to carry an answer. What was parked continues
+ * meanwhile, and its answers come after that one.
+ */
+static void test_no_memory(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct virtio_gpu_ctrl_hdr cmd = {.type = VIRTIO_GPU_CMD_GET_DISPLAY_INFO};
+    struct queue_turn turn = {.queues = 1u << VGPU_QUEUE_CONTROL, .room = VGPU_EXCHANGE_MAX};
+    uint32_t parked = park_blob(f, 1);
+    uint32_t kept =
+        fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
+
+    ops = *f->driver.base.ops;
+    count.fake = ops;
+    ops.push = note_push;
+    f->driver.base.ops = &ops;
+    g_assert_cmpint(queue_take(&f->engine, &turn), ==, 0);
+    queue_handle(&f->engine, &turn);
+    ops.exchange = exchange_nothing;
+    turn.queues = 1u << VGPU_QUEUE_CONTROL;
+    g_assert_cmpint(queue_take(&f->engine, &turn), ==, 0);
+    g_assert_cmpuint(turn.count, ==, 0);
+    g_assert_cmpuint(turn.queues, ==, 1u << VGPU_QUEUE_CONTROL); /* it is looked at again */
+    fake_virgl_signal(0);
+    parking_run(&f->engine);
+    g_assert_cmpuint(num_pushed, ==, 2);
+    g_assert_cmpuint(pushed[0], ==, kept);
+    g_assert_cmpuint(pushed[1], ==, parked);
+}
+
 /* Last, because an order to end is not forgotten. */
 static void test_told_to_end(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -559,6 +615,7 @@ int main(int argc, char **argv)
     fixture_test("/loop/lone-requests", test_lone_requests);
     fixture_test("/loop/sleeps-on", test_sleeps_on);
     fixture_test("/loop/answers-do-not-wait", test_answers_do_not_wait);
+    fixture_test("/loop/no-memory", test_no_memory);
     fixture_test("/loop/told-to-end", test_told_to_end);
     return g_test_run();
 }
