@@ -15,8 +15,8 @@ void watch_lost(struct engine *engine);
  * (engine->rests), and nothing has come from the guest meanwhile and no context was lost. Checks
  * the worker of each context. True: all of them rest (venus_rings.h).
  * - One that sleeps over commands in a ring (venus_rings.h) is woken.
- * - One that does not reach its probe is held (hold.h), and ended after ten minutes: a program that
- *   waits for an answer cannot be killed in the guest.
+ * - One that does not reach its probe is held (hold.h), and ended after ten minutes, or with a cap
+ *   of 10 % after a hundred: a program that waits for an answer cannot be killed in the guest.
  * - The fences of one that was lost a minute ago are answered: a compositor may wait for them, and
  *   cannot be killed, either.
  */

@@ -456,19 +456,23 @@ static void test_probed_before(struct fixture *f, gconstpointer data G_GNUC_UNUS
     g_assert_cmphex(fixture_answer_type(f, blob), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
-/* A waiter in the guest cannot be killed, so the wait ends. */
+/* A waiter in the guest cannot be killed, so the wait ends. A small cap makes it longer. */
 static void test_given_up(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob;
 
+    f->engine.info.cap = 40;
     begin(f);
     hold(f);
     blob = send_blob(f, HELD, 10);
     watch_contexts(&f->engine);
     fake_virgl_signal(1); /* OTHER's */
     g_assert_true(context_alive(&f->engine, HELD));
-    context_find(&f->engine, HELD)->held_since -= 10 * G_TIME_SPAN_MINUTE;
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "context 1: *10 minutes*");
+    context_find(&f->engine, HELD)->held_since -= 24 * G_TIME_SPAN_MINUTE;
+    watch_contexts(&f->engine);
+    g_assert_true(context_alive(&f->engine, HELD));
+    context_find(&f->engine, HELD)->held_since -= G_TIME_SPAN_MINUTE;
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "context 1: *25 minutes*");
     watch_contexts(&f->engine);
     g_test_assert_expected_messages();
     g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
