@@ -4,8 +4,8 @@
 #include "context_kind.h"
 #include "engine.h"
 #include "guest_log.h"
-#include "progress.h"
 #include "resource.h"
+#include "stuck.h"
 
 #include <errno.h>
 
@@ -194,7 +194,7 @@ void context_destroy_all(struct engine *engine)
         if (context_has_renderer(context))
             context_end_worker(engine, context);
         g_hash_table_iter_remove(&iter);
-        progress();
+        stuck_watch_progress();
     }
 }
 
@@ -213,6 +213,43 @@ uint32_t context_cmd_destroy(struct engine *engine, const struct request *reques
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
+static uint32_t context_submit(struct engine *engine, struct context *context, uint32_t *commands,
+                               size_t words)
+{
+    switch (context->kind->submit(engine, context, commands, words)) {
+    case 0:
+        return VIRTIO_GPU_RESP_OK_NODATA;
+    case -EMSGSIZE:
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    case -EMFILE:
+        guest_warning("context %u: it makes more than %u rings, and is ended", context->id,
+                      VENUS_RINGS_MAX);
+        context_end(engine, context);
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    default:
+        context_lost(engine, context);
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    }
+}
+
+/* Commands for a context's renderer that do not come through a ring. */
+uint32_t context_cmd_submit(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_cmd_submit *cmd = (const void *)request->data;
+    struct context *context = context_find(engine, cmd->hdr.ctx_id);
+    uint32_t *commands = (void *)(request->data + sizeof(*cmd)); /* a copy of the engine's own */
+
+    if (!context || context->lost)
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    if (cmd->size > request->size - sizeof(*cmd) || cmd->size % sizeof(uint32_t))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    if (cmd->size == 0) /* an execbuffer that exists only for its fence */
+        return VIRTIO_GPU_RESP_OK_NODATA;
+    if (!context_has_renderer(context))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    return context_submit(engine, context, commands, cmd->size / sizeof(*commands));
+}
+
 void context_forget_resource(struct engine *engine, uint32_t resource_id)
 {
     GHashTableIter iter;
@@ -228,7 +265,8 @@ void context_forget_resource(struct engine *engine, uint32_t resource_id)
     }
 }
 
-uint32_t context_cmd_attach(struct engine *engine, const struct request *request)
+static uint32_t context_change_resource(struct engine *engine, const struct request *request,
+                                        bool attach)
 {
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
     struct context *context = context_find(engine, cmd->hdr.ctx_id);
@@ -238,25 +276,20 @@ uint32_t context_cmd_attach(struct engine *engine, const struct request *request
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    if (context->lost)
+    /* Guests detach while they exit. That has nothing left to do. */
+    if (context->lost && attach)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
     if (context_has_renderer(context) && resource_has_renderer(resource))
-        context->kind->attach(context, resource->id);
+        (attach ? context->kind->attach : context->kind->detach)(context, resource->id);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-/* Detaching from a lost context has nothing left to do. Guests do it while they exit. */
+uint32_t context_cmd_attach(struct engine *engine, const struct request *request)
+{
+    return context_change_resource(engine, request, true);
+}
+
 uint32_t context_cmd_detach(struct engine *engine, const struct request *request)
 {
-    const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
-    struct context *context = context_find(engine, cmd->hdr.ctx_id);
-    const struct resource *resource = resource_find(engine, cmd->resource_id);
-
-    if (!context)
-        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
-    if (!resource)
-        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    if (context_has_renderer(context) && resource_has_renderer(resource))
-        context->kind->detach(context, resource->id);
-    return VIRTIO_GPU_RESP_OK_NODATA;
+    return context_change_resource(engine, request, false);
 }

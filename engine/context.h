@@ -59,6 +59,7 @@ void context_destroy_all(struct engine *engine);
 
 /* Handlers, see control.h. */
 uint32_t context_cmd_create(struct engine *engine, const struct request *request);
+uint32_t context_cmd_submit(struct engine *engine, const struct request *request);
 uint32_t context_cmd_destroy(struct engine *engine, const struct request *request);
 uint32_t context_cmd_attach(struct engine *engine, const struct request *request);
 uint32_t context_cmd_detach(struct engine *engine, const struct request *request);

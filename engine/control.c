@@ -8,7 +8,6 @@
 #include "engine.h"
 #include "image.h"
 #include "resource_commands.h"
-#include "submit.h"
 #include "window.h"
 
 #include <string.h>
@@ -37,7 +36,7 @@ struct control_command {
 
 /* Frequent ones first. */
 static const struct control_command commands[] = {
-    COMMAND(SUBMIT_3D, cmd_submit, submit_cmd),
+    COMMAND(SUBMIT_3D, cmd_submit, context_cmd_submit),
     COMMAND_OF_RESOURCE(RESOURCE_CREATE_BLOB, resource_create_blob, resource_cmd_create_blob),
     COMMAND_OF_RESOURCE(RESOURCE_MAP_BLOB, resource_map_blob, window_cmd_map),
     COMMAND_OF_RESOURCE(RESOURCE_UNMAP_BLOB, resource_unmap_blob, window_cmd_unmap),

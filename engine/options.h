@@ -6,11 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The engine's, the guard's, and those of both. */
 struct options {
     char *describe; /* GPU to describe; NULL: serve a vGPU */
     char *device;   /* NULL: @fd, or systemd's */
     int fd;         /* -1: systemd's */
-    char *icd;      /* NULL: find out */
+
+    char *config;
+    char *gpu;    /* NULL: @config has it */
+    char *socket; /* NULL: systemd's */
+
+    char *icd; /* NULL: find out */
     char *sysroot;
     GStrv environment;
     char *shader_cache; /* NULL: none */
@@ -20,6 +26,7 @@ struct options {
 
 /* False with @error set if the command line is wrong. --help ends the process. */
 bool options_parse(struct options *options, int argc, char **argv, GError **error);
+bool options_parse_guard(struct options *options, int argc, char **argv, GError **error);
 
 void options_clear(struct options *options);
 

@@ -5,9 +5,9 @@
 #include "context.h"
 #include "context_kind.h"
 #include "engine.h"
-#include "progress.h"
 #include "resource.h"
 #include "scanout.h"
+#include "stuck.h"
 #include "window.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ void resource_release_all(struct engine *engine)
     while (g_hash_table_iter_next(&iter, NULL, &resource)) {
         resource_release(resource);
         g_hash_table_iter_remove(&iter);
-        progress();
+        stuck_watch_progress();
     }
 }
 

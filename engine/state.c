@@ -8,9 +8,9 @@
 #include "exit_code.h"
 #include "parking.h"
 #include "pixels.h"
-#include "progress.h"
 #include "resource.h"
 #include "scanout.h"
+#include "stuck.h"
 
 #include <string.h>
 
@@ -373,7 +373,7 @@ bool state_load(struct engine *engine, const uint8_t *data, size_t size, GError 
         if (record.size > size)
             return wrong(error, "is damaged");
         failed += !load_record(engine, record.kind, data, record.size);
-        progress();
+        stuck_watch_progress();
     }
     g_message("the VM was saved elsewhere: %u of %u parts of its GPU's state are there",
               count - failed, count);

@@ -3,6 +3,7 @@
 
 #include "engine.h"
 #include "exit_code.h"
+#include "watchdog.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -101,6 +102,9 @@ void stuck_watch_end(void)
 
 void stuck_watch_progress(void)
 {
+    gint64 now = g_get_monotonic_time();
+
     if (__atomic_load_n(&busy_since, __ATOMIC_SEQ_CST))
-        busy(g_get_monotonic_time());
+        busy(now);
+    watchdog_alive(now);
 }

@@ -13,7 +13,10 @@ struct engine;
 void stuck_watch_begin(struct engine *engine);
 void stuck_watch_end(void);
 
-/* In between: one step of many is done, so the next one has the full time. */
+/*
+ * In between: one step of many is done, in a loop whose length a guest chooses. The next one has
+ * the full time, also of systemd's watchdog (watchdog.h).
+ */
 void stuck_watch_progress(void);
 
 #endif /* ENGINE_STUCK_H */

@@ -27,86 +27,23 @@
 
 #define GROUP "slice"
 
-struct settings {
-    char *config;
-    char *gpu;
-    char *socket;
-    struct options common; /* of which the guard has icd, sysroot, environment, shader_cache and
-                              no_landlock */
-};
-
-static void settings_clear(struct settings *settings)
-{
-    g_free(settings->config);
-    g_free(settings->gpu);
-    g_free(settings->socket);
-    g_free(settings->common.icd);
-    g_free(settings->common.sysroot);
-    g_free(settings->common.shader_cache);
-    g_strfreev(settings->common.environment);
-}
-
-static bool parse(struct settings *settings, int *argc, char ***argv, GError **error)
-{
-    gboolean no_landlock = FALSE;
-    gboolean show_version = FALSE;
-    const GOptionEntry entries[] = {
-        {"config", 'c', 0, G_OPTION_ARG_FILENAME, &settings->config,
-         "The GPU, by a key file with [slice] gpu=ADDRESS", "PATH"},
-        {"gpu", 'g', 0, G_OPTION_ARG_STRING, &settings->gpu, "The same, without a file", "ADDRESS"},
-        {"socket", 's', 0, G_OPTION_ARG_FILENAME, &settings->socket,
-         "Listen on this path instead of systemd's socket", "PATH"},
-        {"icd", 0, 0, G_OPTION_ARG_FILENAME, &settings->common.icd,
-         "Manifest of the Vulkan driver to use; it must show only this GPU", "PATH"},
-        {"setenv", 'E', 0, G_OPTION_ARG_STRING_ARRAY, &settings->common.environment,
-         "Environment of the renderer, which is otherwise empty", "NAME=VALUE"},
-        {"shader-cache", 0, 0, G_OPTION_ARG_FILENAME, &settings->common.shader_cache,
-         "Keep compiled shaders in this directory, which nothing else uses (default: do not)",
-         "PATH"},
-        {"no-landlock", 0, 0, G_OPTION_ARG_NONE, &no_landlock,
-         "Run without Landlock: the guard can then reach other GPUs", NULL},
-        {"sysroot", 0, 0, G_OPTION_ARG_FILENAME, &settings->common.sysroot,
-         "Look up sysfs and driver manifests below PATH (for tests)", "PATH"},
-        {"version", 'V', 0, G_OPTION_ARG_NONE, &show_version, "Print the version", NULL},
-        G_OPTION_ENTRY_NULL,
-    };
-    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-
-    g_option_context_set_summary(context, "The GPU side of one slice that containers use through a "
-                                          "socket; normally started by systemd as "
-                                          "vgpu-guard@UUID.service.");
-    g_option_context_add_main_entries(context, entries, NULL);
-    if (!g_option_context_parse(context, argc, argv, error))
-        return false;
-    settings->common.no_landlock = no_landlock;
-    settings->common.show_version = show_version;
-    if (!settings->common.sysroot)
-        settings->common.sysroot = g_strdup("");
-    if (*argc > 1) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "unknown argument \"%s\"",
-                    (*argv)[1]);
-        return false;
-    }
-    return true;
-}
-
-static bool read_config(struct settings *settings, GError **error)
+static bool read_config(struct options *options, GError **error)
 {
     g_autoptr(GKeyFile) file = g_key_file_new();
     g_autoptr(GError) reason = NULL;
 
-    if (settings->gpu)
+    if (options->gpu)
         return true;
-    if (!settings->config) {
+    if (!options->config) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "no GPU: give --config or --gpu");
         return false;
     }
-    if (g_key_file_load_from_file(file, settings->config, G_KEY_FILE_NONE, &reason))
-        settings->gpu = g_key_file_get_string(file, GROUP, "gpu", &reason);
-    if (settings->gpu)
+    if (g_key_file_load_from_file(file, options->config, G_KEY_FILE_NONE, &reason))
+        options->gpu = g_key_file_get_string(file, GROUP, "gpu", &reason);
+    if (options->gpu)
         return true;
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "%s: %s; it must be [" GROUP "] gpu=ADDRESS",
-                settings->config, reason->message);
+                options->config, reason->message);
     return false;
 }
 
@@ -130,10 +67,10 @@ static int listen_at(const char *path, GError **error)
     return -1;
 }
 
-static int open_socket(const struct settings *settings, GError **error)
+static int open_socket(const struct options *options, GError **error)
 {
-    if (settings->socket)
-        return listen_at(settings->socket, error);
+    if (options->socket)
+        return listen_at(options->socket, error);
     if (sd_listen_fds(1) == 1 &&
         sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) > 0)
         return SD_LISTEN_FDS_START;
@@ -142,10 +79,10 @@ static int open_socket(const struct settings *settings, GError **error)
     return -1;
 }
 
-static bool serve(const struct settings *settings, int fd, GError **error)
+static bool serve(const struct options *options, int fd, GError **error)
 {
     struct vulkan_driver driver;
-    bool ok = vulkan_driver_enter(&driver, settings->gpu, &settings->common, error);
+    bool ok = vulkan_driver_enter(&driver, options->gpu, options, error);
 
     if (ok) {
         g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
@@ -158,20 +95,20 @@ static bool serve(const struct settings *settings, int fd, GError **error)
     return ok;
 }
 
-static bool run(struct settings *settings, GError **error)
+static bool run(struct options *options, GError **error)
 {
     int fd;
     bool ok;
 
-    if (!read_config(settings, error))
+    if (!read_config(options, error))
         return false;
-    fd = open_socket(settings, error);
+    fd = open_socket(options, error);
     if (fd < 0)
         return false;
-    sandbox_clean_environment((const char *const *)settings->common.environment);
-    shader_cache_use(settings->common.shader_cache);
+    sandbox_clean_environment((const char *const *)options->environment);
+    shader_cache_use(options->shader_cache);
     server_setup();
-    ok = serve(settings, fd, error);
+    ok = serve(options, fd, error);
     close(fd);
     return ok;
 }
@@ -179,20 +116,20 @@ static bool run(struct settings *settings, GError **error)
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    struct settings settings = {.common.fd = -1};
+    struct options options;
     int status = EXIT_CODE_OK;
 
     setlocale(LC_ALL, "");
-    if (parse(&settings, &argc, &argv, &error)) {
-        if (settings.common.show_version)
+    if (options_parse_guard(&options, argc, argv, &error)) {
+        if (options.show_version)
             printf("vgpu-guard %s\n", VGPU_VERSION);
         else
-            run(&settings, &error);
+            run(&options, &error);
     }
     if (error) {
         g_printerr("vgpu-guard: %s\n", error->message);
         status = error->domain == ENGINE_ERROR ? error->code : EXIT_CODE_USAGE;
     }
-    settings_clear(&settings);
+    options_clear(&options);
     return status;
 }

@@ -63,22 +63,16 @@ static void leave(struct keeping *keeping)
     keeping->kept.member = NULL;
 }
 
-static bool say(int connection, bool kept)
+/* Answers whether it is kept. */
+static bool keep(struct keeping *keeping, int connection, uint32_t id, int fd, bool shm)
 {
-    const char answer = kept;
+    char answer = 0;
 
+    if (fd >= 0 && (shm || join(keeping)))
+        answer = kept_add(&keeping->kept, connection, id, fd, shm);
+    else if (fd >= 0)
+        close(fd);
     return send(connection, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
-static bool keep(struct keeping *keeping, int connection, uint32_t id, int fd)
-{
-    return say(connection,
-               fd >= 0 && join(keeping) && kept_add(&keeping->kept, connection, id, fd));
-}
-
-static bool keep_shm(struct keeping *keeping, int connection, uint32_t id, int fd)
-{
-    return say(connection, fd >= 0 && kept_add_shm(&keeping->kept, connection, id, fd));
 }
 
 static void release(struct keeping *keeping, int connection, uint32_t id)
@@ -103,10 +97,8 @@ static bool take_packet(struct keeping *keeping, int connection)
     case KEEPER_PACKET:
         break;
     }
-    if (packet.call == KEEPER_KEEP)
-        return keep(keeping, connection, packet.id, fd);
-    if (packet.call == KEEPER_KEEP_SHM)
-        return keep_shm(keeping, connection, packet.id, fd);
+    if (packet.call == KEEPER_KEEP || packet.call == KEEPER_KEEP_SHM)
+        return keep(keeping, connection, packet.id, fd, packet.call == KEEPER_KEEP_SHM);
     if (fd >= 0)
         close(fd);
     if (packet.call != KEEPER_RELEASE)

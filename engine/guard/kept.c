@@ -116,55 +116,24 @@ static bool can_be_emptied(int fd)
     return seals >= 0 && (seals & F_SEAL_SEAL) && !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
 }
 
-/* NULL, and @fd is closed: the session has that number already, or there are too many. */
-static struct kept *kept_new(const struct kept_table *table, int owner, uint32_t id, int fd,
-                             bool is_room)
+bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd, bool shm)
 {
+    guint *count = shm ? &table->memfds : &table->buffers;
     gint64 key = kept_key(owner, id);
-    struct kept *kept;
+    struct kept *kept = g_new(struct kept, 1);
 
-    if (!is_room || g_hash_table_contains(table->held, &key)) {
+    *kept = (struct kept){.key = key, .fd = fd, .shm = shm};
+    if (*count >= (shm ? KEEPER_MAX_SHM : KEEPER_MAX_KEPT) ||
+        g_hash_table_contains(table->held, &key) ||
+        !(shm ? can_be_emptied(fd) : charge_buffer(table, kept))) {
         close(fd);
-        return NULL;
+        g_free(kept);
+        return false;
     }
-    kept = g_new0(struct kept, 1);
-    kept->fd = fd;
-    kept->key = key;
-    return kept;
-}
-
-static bool kept_refuse(struct kept *kept)
-{
-    close(kept->fd);
-    g_free(kept);
-    return false;
-}
-
-bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd)
-{
-    struct kept *kept = kept_new(table, owner, id, fd, table->buffers < KEEPER_MAX_KEPT);
-
-    if (!kept)
-        return false;
-    if (!charge_buffer(table, kept))
-        return kept_refuse(kept);
-    set_copies(table, kept, copies_of(table, kept) + 1);
+    if (!shm)
+        set_copies(table, kept, copies_of(table, kept) + 1);
     g_hash_table_insert(table->held, &kept->key, kept);
-    table->buffers++;
-    return true;
-}
-
-bool kept_add_shm(struct kept_table *table, int owner, uint32_t id, int fd)
-{
-    struct kept *kept = kept_new(table, owner, id, fd, table->memfds < KEEPER_MAX_SHM);
-
-    if (!kept)
-        return false;
-    if (!can_be_emptied(fd))
-        return kept_refuse(kept);
-    kept->shm = true;
-    g_hash_table_insert(table->held, &kept->key, kept);
-    table->memfds++;
+    (*count)++;
     return true;
 }
 

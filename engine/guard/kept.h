@@ -39,12 +39,11 @@ void kept_init(struct kept_table *table);
 void kept_clear(struct kept_table *table);
 
 /*
- * Both take ownership of @fd. False, and it is closed: there are too many, @id is @owner's already,
- * or: the slice has no room for the buffer, or the kernel does not report what is needed about it;
- * the memfd's seals would keep its content from being given back.
+ * Takes ownership of @fd, a memfd (@shm) or a DMA buffer. False, and it is closed: there are too
+ * many, @id is @owner's already, or: the memfd's seals would keep its content from being given
+ * back; the slice has no room for the buffer, or the kernel does not report what is needed about it.
  */
-bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd);
-bool kept_add_shm(struct kept_table *table, int owner, uint32_t id, int fd);
+bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd, bool shm);
 
 /* @owner has released @id; without one: all of its memory. */
 void kept_release(struct kept_table *table, int owner, uint32_t id);

@@ -105,7 +105,7 @@ static void test_kept(struct kept_table *table, gconstpointer data G_GNUC_UNUSED
 {
     int fd = buffer();
 
-    g_assert_true(kept_add(table, 7, 1, fd));
+    g_assert_true(kept_add(table, 7, 1, fd, false));
     g_assert_cmpuint(slice.charged, ==, SIZE);
     /* The session holds it, whoever else does. */
     references = 1;
@@ -127,8 +127,8 @@ static void test_copies(struct kept_table *table, gconstpointer data G_GNUC_UNUS
     int fd = buffer();
 
     references = 4;
-    g_assert_true(kept_add(table, 7, 1, dup(fd)));
-    g_assert_true(kept_add(table, 8, 1, fd));
+    g_assert_true(kept_add(table, 7, 1, dup(fd), false));
+    g_assert_true(kept_add(table, 8, 1, fd, false));
     kept_release_all(table, 7);
     references = 3;
     g_assert_cmpuint(kept_sweep(table), ==, 0);
@@ -146,14 +146,14 @@ static void test_refused(struct kept_table *table, gconstpointer data G_GNUC_UNU
     int fd = buffer();
 
     slice.room = SIZE - 1;
-    g_assert_false(kept_add(table, 7, 1, fd));
+    g_assert_false(kept_add(table, 7, 1, fd, false));
     g_assert_false(is_open(fd));
     slice.room = 1 << 30;
     references = 0;
-    g_assert_false(kept_add(table, 7, 1, buffer()));
+    g_assert_false(kept_add(table, 7, 1, buffer(), false));
     references = 2;
-    g_assert_true(kept_add(table, 7, 1, buffer()));
-    g_assert_false(kept_add(table, 7, 1, buffer()));
+    g_assert_true(kept_add(table, 7, 1, buffer(), false));
+    g_assert_false(kept_add(table, 7, 1, buffer(), false));
     g_assert_cmpuint(slice.charged, ==, SIZE);
     kept_release(table, 8, 1);
     kept_release(table, 7, 2);
@@ -166,8 +166,8 @@ static void test_too_many(struct kept_table *table, gconstpointer data G_GNUC_UN
 
     /* One descriptor for all: the table does not look. */
     for (uint32_t i = 0; i < KEEPER_MAX_KEPT; i++)
-        g_assert_true(kept_add(table, 7, i, fcntl(fd, F_DUPFD_CLOEXEC, 0)));
-    g_assert_false(kept_add(table, 7, KEEPER_MAX_KEPT, fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+        g_assert_true(kept_add(table, 7, i, fcntl(fd, F_DUPFD_CLOEXEC, 0), false));
+    g_assert_false(kept_add(table, 7, KEEPER_MAX_KEPT, fcntl(fd, F_DUPFD_CLOEXEC, 0), false));
     close(fd);
 }
 
