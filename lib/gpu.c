@@ -94,6 +94,7 @@ Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *e
     gpu->drm_nodes = drm_nodes(root, pci->dir);
     gpu->types = types_of(root, pci->dir);
     gpu->mode = mode_of(root, gpu);
+    gpu->health_ignore = entry ? entry->health_ignore : 0;
     gpu->containers_only = gpu->mode == GPU_MODE_SHARED && !gpu->types[0];
     read_vram(gpu, root, entry);
     read_group(gpu, root);

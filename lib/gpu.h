@@ -16,6 +16,7 @@
  * @group: addresses of the other devices in its IOMMU group, which must move with it
  * @group_in_use: those of them whose driver is neither vfio-pci nor a bridge's
  * @types: mdev types that it offers
+ * @health_ignore: as GpuEntry's
  * @containers_only: it is shared without the kernel module (containers_only.h)
  */
 typedef struct {
@@ -28,6 +29,7 @@ typedef struct {
     GStrv group;
     GStrv group_in_use;
     GStrv types;
+    guint health_ignore;
     gboolean containers_only;
 } Gpu;
 

@@ -10,7 +10,7 @@
 
 static const char *const conf_keys[] = {"mode",   "vram",       "overcommit",       "partitions",
                                         "policy", "water-mark", "pressure-command", "pool",
-                                        NULL};
+                                        "health-ignore", NULL};
 static const char *const state_keys[] = {"mode", "partitions", NULL};
 static const char *const mode_names[] = {
     [GPU_MODE_HOST] = "host",
@@ -25,6 +25,34 @@ static const char *const policy_names[] = {
     [GPU_POLICY_EQUAL] = "equal",
     [GPU_POLICY_FIXED] = "fixed",
 };
+
+static const char *const health_names[HEALTH_KINDS + 1] = {
+    [HEALTH_GONE] = "gone",
+    [HEALTH_AER_FATAL] = "aer-fatal",
+    [HEALTH_AER_NONFATAL] = "aer-nonfatal",
+    [HEALTH_AER_CORRECTED] = "aer-corrected",
+    [HEALTH_LINK] = "link",
+    [HEALTH_TEMPERATURE] = "temperature",
+    [HEALTH_ECC] = "ecc",
+    [HEALTH_ENGINE_CRASHES] = "engine-crashes",
+    [HEALTH_ENGINE_FAILED] = "engine-failed",
+};
+
+const char *health_kind_name(HealthKind kind)
+{
+    return health_names[kind];
+}
+
+gboolean health_kind_parse(const char *name, HealthKind *kind)
+{
+    for (guint i = 0; i < HEALTH_KINDS; i++) {
+        if (g_str_equal(health_names[i], name)) {
+            *kind = (HealthKind)i;
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
 
 static void entry_free(GpuEntry *entry)
 {
@@ -200,6 +228,31 @@ static gboolean read_pool(const ConfGroup *group, GpuEntry *entry, GError **erro
     return FALSE;
 }
 
+static gboolean read_health_ignore(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "health-ignore", &cause);
+    g_auto(GStrv) words = text ? g_strsplit_set(text, " \t,", -1) : NULL;
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    for (guint i = 0; words && words[i]; i++) {
+        HealthKind kind;
+
+        if (words[i][0] && !health_kind_parse(words[i], &kind)) {
+            g_autofree char *all = g_strjoinv(", ", (char **)health_names);
+
+            conf_bad_value(group, "health-ignore", words[i], all, error);
+            return FALSE;
+        }
+        if (words[i][0])
+            entry->health_ignore |= 1u << kind;
+    }
+    return TRUE;
+}
+
 static gboolean read_vram(const ConfGroup *group, GpuEntry *entry, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -257,7 +310,8 @@ static gboolean add_conf(const ConfGroup *group, gpointer entries, GError **erro
 
     if (!entry || !read_vram(group, entry, error) || !read_overcommit(group, entry, error) ||
         !read_policy(group, entry, error) || !read_water_mark(group, entry, error) ||
-        !read_command(group, entry, error) || !read_pool(group, entry, error))
+        !read_command(group, entry, error) || !read_pool(group, entry, error) ||
+        !read_health_ignore(group, entry, error))
         return FALSE;
     g_ptr_array_add(entries, g_steal_pointer(&entry));
     return TRUE;

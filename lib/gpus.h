@@ -47,6 +47,26 @@ typedef enum {
 #define GPU_POOL_RULE  "local, slurm or kubernetes"
 gboolean gpu_pool_valid(const char *name);
 
+/* What may be found about a GPU. The rules are vgpud's (model/gpu_health.h). */
+typedef enum {
+    HEALTH_GONE,           /* it was present, slices were promised of it, and it is missing */
+    HEALTH_AER_FATAL,      /* held: a fatal error on its link */
+    HEALTH_AER_NONFATAL,   /* an uncorrected error on its link */
+    HEALTH_AER_CORRECTED,  /* many corrected errors on its link */
+    HEALTH_LINK,           /* fewer lanes than possible */
+    HEALTH_TEMPERATURE,    /* too hot */
+    HEALTH_ECC,            /* held: an uncorrectable error in its memory */
+    HEALTH_ENGINE_CRASHES, /* held: engines of several tenants die repeatedly, and none lives */
+    HEALTH_ENGINE_FAILED,  /* engines of several tenants gave up, and none lives */
+    HEALTH_KINDS,
+} HealthKind;
+
+/* "aer-fatal" */
+const char *health_kind_name(HealthKind kind);
+
+/* FALSE if @name is none of these. */
+gboolean health_kind_parse(const char *name, HealthKind *kind);
+
 /**
  * GpuEntry - a [gpu NAME] group
  * @vram_bytes: 0: read from the hardware
@@ -56,6 +76,7 @@ gboolean gpu_pool_valid(const char *name);
  * @pool: which engine places work on it; NULL: not given
  * @water_mark: desired free memory; all 0: not given
  * @pressure_command: run if less is free; NULL: none
+ * @health_ignore: bit 1 << HealthKind: such findings are reported, and close nothing
  */
 typedef struct {
     char *name;
@@ -67,6 +88,7 @@ typedef struct {
     char *pool;
     Amount water_mark;
     char *pressure_command;
+    guint health_ignore;
 } GpuEntry;
 
 gboolean gpu_name_valid(const char *name);

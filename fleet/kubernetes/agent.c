@@ -150,6 +150,7 @@ static AgentGpu *gpu_of(GDBusProxy *proxy)
     gpu->capacity = capacity;
     gpu->numa = numa ? g_variant_get_int32(numa) : -1;
     gpu->problem = problem_of(proxy);
+    gpu->is_broken = text_is(proxy, "HealthGrade", "broken");
     gpu->is_draining = flag_of(proxy, "Draining", FALSE) || !text_is(proxy, "Switching", "");
     return gpu;
 }

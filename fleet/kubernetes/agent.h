@@ -22,6 +22,7 @@ typedef struct Agent Agent;
  * @capacity: bytes that may be promised, overcommitment left out
  * @numa: -1: not known
  * @problem: why nothing may run on it; NULL: it is healthy
+ * @is_broken: of a card with a problem: it does not pass by itself, so pods should leave
  * @is_draining: nothing new is placed on it
  */
 typedef struct {
@@ -34,6 +35,7 @@ typedef struct {
     guint64 capacity;
     gint numa;
     char *problem;
+    gboolean is_broken;
     gboolean is_draining;
 } AgentGpu;
 

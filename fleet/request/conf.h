@@ -48,7 +48,7 @@ typedef struct {
 
 /**
  * FleetNodeRule - what nodes do by themselves
- * @requeue: jobs on a card that is not healthy are started again elsewhere
+ * @requeue: jobs on a card that is broken are started again elsewhere
  * @account: what a job used is written into its record; needs slurmdbd
  * @orphans: seconds until slices without a job are removed
  */

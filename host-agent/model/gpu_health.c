@@ -33,19 +33,30 @@ typedef struct {
 /* It must have cooled by this much before the finding ends, 1/1000 degree. */
 #define COOLED 10000
 
+/* A slice that has computed within this time is a witness. */
+#define WORK_RECENT_US CRASH_LEAK_US
+
 static const struct {
-    const char *name;
+    HealthGrade grade;
     gboolean held;
 } kinds[HEALTH_KINDS] = {
-    [HEALTH_GONE] = {"gone", FALSE},
-    [HEALTH_AER_FATAL] = {"aer-fatal", TRUE},
-    [HEALTH_AER_NONFATAL] = {"aer-nonfatal", FALSE},
-    [HEALTH_AER_CORRECTED] = {"aer-corrected", FALSE},
-    [HEALTH_LINK] = {"link", FALSE},
-    [HEALTH_TEMPERATURE] = {"temperature", FALSE},
-    [HEALTH_ECC] = {"ecc", TRUE},
-    [HEALTH_ENGINE_CRASHES] = {"engine-crashes", TRUE},
-    [HEALTH_ENGINE_FAILED] = {"engine-failed", FALSE},
+    [HEALTH_GONE] = {HEALTH_BROKEN, FALSE},
+    [HEALTH_AER_FATAL] = {HEALTH_BROKEN, TRUE},
+    [HEALTH_AER_NONFATAL] = {HEALTH_PASSING, FALSE},
+    [HEALTH_AER_CORRECTED] = {HEALTH_PASSING, FALSE},
+    /* A slot with fewer lanes wired than it says, and GPUs that save power, look the same. */
+    [HEALTH_LINK] = {HEALTH_NOTICE, FALSE},
+    [HEALTH_TEMPERATURE] = {HEALTH_PASSING, FALSE},
+    [HEALTH_ECC] = {HEALTH_BROKEN, TRUE},
+    [HEALTH_ENGINE_CRASHES] = {HEALTH_ENGINES, TRUE},
+    [HEALTH_ENGINE_FAILED] = {HEALTH_ENGINES, FALSE},
+};
+
+static const char *const grade_names[] = {
+    [HEALTH_NOTICE] = "notice",
+    [HEALTH_ENGINES] = "engines",
+    [HEALTH_PASSING] = "passing",
+    [HEALTH_BROKEN] = "broken",
 };
 
 /**
@@ -62,15 +73,28 @@ typedef struct {
 
 struct GpuHealth {
     char *reasons[HEALTH_KINDS];
+    guint ignored; /* bits 1 << HealthKind */
     Counter fatal;
     Counter ecc;
     Bucket nonfatal;
     Bucket corrected;
     GHashTable *engines; /* UUID to Engine */
+    GHashTable *work;    /* UUID of a slice to Work */
 };
 
 /**
+ * Work - of a slice that is no vGPU
+ * @done: in all, in any unit
+ * @at: when it has grown last, microseconds; 0: never seen
+ */
+typedef struct {
+    guint64 done;
+    gint64 at;
+} Work;
+
+/**
  * Engine - of a vGPU
+ * @tenant: whose it is; NULL: nobody's
  * @failure: why it gave up; NULL: it did not
  * @death: why the last one ended
  * @works: it serves a guest now
@@ -78,6 +102,7 @@ struct GpuHealth {
  */
 typedef struct {
     Bucket losses;
+    char *tenant;
     char *failure;
     char *death;
     gboolean works;
@@ -88,25 +113,15 @@ static void engine_free(void *data)
 {
     Engine *engine = data;
 
+    g_free(engine->tenant);
     g_free(engine->failure);
     g_free(engine->death);
     g_free(engine);
 }
 
-const char *health_kind_name(HealthKind kind)
+const char *health_grade_name(HealthGrade grade)
 {
-    return kinds[kind].name;
-}
-
-gboolean health_kind_parse(const char *name, HealthKind *kind)
-{
-    for (guint i = 0; i < HEALTH_KINDS; i++) {
-        if (g_str_equal(kinds[i].name, name)) {
-            *kind = (HealthKind)i;
-            return TRUE;
-        }
-    }
-    return FALSE;
+    return grade_names[grade];
 }
 
 gboolean health_kind_is_held(HealthKind kind)
@@ -119,6 +134,7 @@ GpuHealth *gpu_health_new(void)
     GpuHealth *health = g_new0(GpuHealth, 1);
 
     health->engines = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, engine_free);
+    health->work = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return health;
 }
 
@@ -127,6 +143,7 @@ void gpu_health_free(GpuHealth *health)
     for (guint i = 0; i < HEALTH_KINDS; i++)
         g_free(health->reasons[i]);
     g_hash_table_unref(health->engines);
+    g_hash_table_unref(health->work);
     g_free(health);
 }
 
@@ -135,12 +152,29 @@ const char *gpu_health_reason(const GpuHealth *health, HealthKind kind)
     return health->reasons[kind];
 }
 
-gboolean gpu_health_is_good(const GpuHealth *health)
+void gpu_health_ignore(GpuHealth *health, guint ignored)
 {
+    health->ignored = ignored;
+}
+
+HealthGrade gpu_health_grade_of(const GpuHealth *health, HealthKind kind)
+{
+    return health->ignored & 1u << kind ? HEALTH_NOTICE : kinds[kind].grade;
+}
+
+HealthGrade gpu_health_grade(const GpuHealth *health)
+{
+    HealthGrade worst = HEALTH_NOTICE;
+
     for (guint i = 0; i < HEALTH_KINDS; i++)
         if (health->reasons[i])
-            return FALSE;
-    return TRUE;
+            worst = MAX(worst, gpu_health_grade_of(health, (HealthKind)i));
+    return worst;
+}
+
+gboolean gpu_health_is_good(const GpuHealth *health)
+{
+    return gpu_health_grade(health) == HEALTH_NOTICE;
 }
 
 /* Takes @reason. A held finding keeps its first reason, which names the original cause. */
@@ -299,7 +333,8 @@ static void count_losses(Engine *engine, guint64 losses, gint64 now_us)
     engine->loops = engine->losses.level > CRASHES;
 }
 
-void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_us)
+void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, const char *tenant,
+                               gint64 now_us)
 {
     const char *why = vgpu->failure ? vgpu->failure : "";
     Engine *engine = g_hash_table_lookup(health->engines, vgpu->uuid);
@@ -310,6 +345,7 @@ void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_u
     }
     count_losses(engine, vgpu->engine_losses, now_us);
     engine->works = g_str_equal(vgpu->device, "running") && g_str_equal(vgpu->engine, "ready");
+    g_set_str(&engine->tenant, tenant && *tenant ? tenant : NULL);
     g_set_str(&engine->death, why);
     g_set_str(&engine->failure, g_str_equal(vgpu->engine, "failed") ? why : NULL);
 }
@@ -319,18 +355,60 @@ void gpu_health_forget_engine(GpuHealth *health, const char *uuid)
     g_hash_table_remove(health->engines, uuid);
 }
 
-/* One engine serves a guest and has not died recently: then the GPU does not kill the others. */
-static gboolean has_witness(const GpuHealth *health)
+void gpu_health_observe_work(GpuHealth *health, const char *uuid, guint64 done, gint64 now_us)
 {
+    Work *work = g_hash_table_lookup(health->work, uuid);
+
+    if (!work) {
+        work = g_new0(Work, 1);
+        g_hash_table_insert(health->work, g_strdup(uuid), work);
+    } else if (done > work->done) {
+        work->at = MAX(now_us, 1);
+    }
+    work->done = done;
+}
+
+static gboolean has_worked(void *uuid, void *value, void *now_us)
+{
+    const Work *work = value;
+
+    (void)uuid;
+    return work->at && *(const gint64 *)now_us - work->at <= WORK_RECENT_US;
+}
+
+static gboolean is_witness(void *uuid, void *value, void *data)
+{
+    const Engine *engine = value;
+
+    (void)uuid;
+    (void)data;
+    return engine->works && engine->losses.level <= 0;
+}
+
+static gboolean has_witness(const GpuHealth *health, gint64 now_us)
+{
+    return g_hash_table_find(health->engines, is_witness, NULL) ||
+           g_hash_table_find(health->work, has_worked, &now_us);
+}
+
+/* Engines of two tenants at least are in trouble. */
+static gboolean has_several_suspects(const GpuHealth *health)
+{
+    const char *first = NULL;
     GHashTableIter iter;
+    void *uuid;
     void *value;
 
     g_hash_table_iter_init(&iter, health->engines);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+    while (g_hash_table_iter_next(&iter, &uuid, &value)) {
         const Engine *engine = value;
+        const char *whose = engine->tenant ? engine->tenant : uuid;
 
-        if (engine->works && engine->losses.level <= 0)
+        if (!engine->loops && !engine->failure)
+            continue;
+        if (first && !g_str_equal(first, whose))
             return TRUE;
+        first = whose;
     }
     return FALSE;
 }
@@ -365,7 +443,7 @@ void gpu_health_judge_engines(GpuHealth *health, gint64 now_us)
 
     let_losses_age(health, now_us);
     lift(health, HEALTH_ENGINE_FAILED);
-    if (has_witness(health))
+    if (has_witness(health, now_us) || !has_several_suspects(health))
         return;
     g_hash_table_iter_init(&iter, health->engines);
     while (g_hash_table_iter_next(&iter, &uuid, &engine))

@@ -8,27 +8,20 @@
 
 #include <glib.h>
 
+#include "lib/gpus.h"
 #include "lib/readings.h"
 #include "lib/vgpu.h"
 
+/* What follows from a finding. */
 typedef enum {
-    HEALTH_GONE,           /* it was present, slices were promised of it, and it is missing */
-    HEALTH_AER_FATAL,      /* held: a fatal error on its link */
-    HEALTH_AER_NONFATAL,   /* an uncorrected error on its link */
-    HEALTH_AER_CORRECTED,  /* many corrected errors on its link */
-    HEALTH_LINK,           /* fewer lanes than possible */
-    HEALTH_TEMPERATURE,    /* too hot */
-    HEALTH_ECC,            /* held: an uncorrectable error in its memory */
-    HEALTH_ENGINE_CRASHES, /* held: a vGPU's engine dies repeatedly, and none lives */
-    HEALTH_ENGINE_FAILED,  /* a vGPU's engine gave up, and none lives */
-    HEALTH_KINDS,
-} HealthKind;
+    HEALTH_NOTICE,  /* reported; closes nothing */
+    HEALTH_ENGINES, /* engines die, and nothing else is wrong: nothing new is placed */
+    HEALTH_PASSING, /* may pass by itself: nothing new is placed */
+    HEALTH_BROKEN,  /* the GPU itself: nothing new is placed, and its users should leave */
+} HealthGrade;
 
-/* "aer-fatal" */
-const char *health_kind_name(HealthKind kind);
-
-/* FALSE if @name is none of these. */
-gboolean health_kind_parse(const char *name, HealthKind *kind);
+/* "broken" */
+const char *health_grade_name(HealthGrade grade);
 
 /* Findings of this kind stay until an operator clears them. */
 gboolean health_kind_is_held(HealthKind kind);
@@ -43,6 +36,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(GpuHealth, gpu_health_free)
 /* The sentence; NULL: no such finding. */
 const char *gpu_health_reason(const GpuHealth *health, HealthKind kind);
 
+/* Bits 1 << HealthKind: findings of these kinds are notices from now on. */
+void gpu_health_ignore(GpuHealth *health, guint kinds);
+
+/* What follows from a finding of this kind. */
+HealthGrade gpu_health_grade_of(const GpuHealth *health, HealthKind kind);
+
+/* The worst of all findings; HEALTH_NOTICE: none, or notices only. */
+HealthGrade gpu_health_grade(const GpuHealth *health);
+
+/* Nothing is found that closes it. */
 gboolean gpu_health_is_good(const GpuHealth *health);
 
 /* A finding that was stored before a restart of vgpud. */
@@ -62,17 +65,28 @@ gboolean gpu_health_acknowledge(const GpuHealth *health, guint64 *aer_fatal,
 /* The GPU is present, with these readings. @now_us: any monotonic clock. */
 void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 now_us);
 
-/* A vGPU of the GPU has this state now. Findings are made by gpu_health_judge_engines() only. */
-void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_us);
+/*
+ * A vGPU of the GPU has this state now. Findings are made by gpu_health_judge_engines() only.
+ * @tenant: whose it is; NULL or "": nobody's, and then each vGPU counts as a tenant's of its own.
+ */
+void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, const char *tenant,
+                               gint64 now_us);
+
+/*
+ * A container's or a program's slice has done so much work (GPU time, submissions) in all. If that
+ * grows the GPU works, so it is a witness like a vGPU that serves its guest.
+ */
+void gpu_health_observe_work(GpuHealth *health, const char *uuid, guint64 work, gint64 now_us);
 
 /* The vGPU was removed. */
 void gpu_health_forget_engine(GpuHealth *health, const char *uuid);
 
 /*
- * Makes findings from the observations. While one vGPU of the GPU serves its guest and has not lost
- * an engine recently, guests cause the deaths of others' engines, and there is no finding.
- * Otherwise a guest that crashes its engine could close the GPU to all. Engines that were not
- * observed again are as they were, but their losses are older.
+ * Makes findings from the observations. The GPU is the cause only if engines of two tenants are in
+ * trouble at once, and nobody on it is a witness: no vGPU serves its guest without having lost an
+ * engine recently, and no container's slice has computed in the last minutes. Otherwise a guest
+ * that ends its own engine could close the GPU to all. Engines that were not observed again are as
+ * they were, but their losses are older.
  */
 void gpu_health_judge_engines(GpuHealth *health, gint64 now_us);
 

@@ -67,6 +67,29 @@ static char *health_text(GVariant *gpu, const char *key)
     return healthy ? g_strdup("yes") : g_strconcat("no: ", reasons, NULL);
 }
 
+/* "link (notice): its PCI Express link has 8 lanes and could have 16: …" */
+static char *findings_text(GVariant *gpu, const char *key)
+{
+    g_autoptr(GVariant) findings = g_variant_lookup_value(gpu, key, G_VARIANT_TYPE("aa{sv}"));
+    GString *text = g_string_new(NULL);
+    GVariantIter iter;
+    GVariant *finding;
+
+    if (findings) {
+        g_variant_iter_init(&iter, findings);
+        while (g_variant_iter_loop(&iter, "@a{sv}", &finding)) {
+            const char *kind = "", *grade = "", *reason = "";
+
+            g_variant_lookup(finding, "Kind", "&s", &kind);
+            g_variant_lookup(finding, "Grade", "&s", &grade);
+            g_variant_lookup(finding, "Reason", "&s", &reason);
+            g_string_append_printf(text, "%s%s (%s): %s", text->len ? "; " : "", kind, grade,
+                                   reason);
+        }
+    }
+    return text->len ? g_string_free(text, FALSE) : (g_string_free(text, TRUE), NULL);
+}
+
 /* "AMD Radeon RX 6800 (1.4.305, radeon_icd.x86_64.json)" */
 static char *vulkan_text(GVariant *gpu, const char *key)
 {
@@ -158,6 +181,7 @@ static const Column gpu_lines[] = {
     {"Pool", "Pool", dict_text, 0},
     {"Pool set by", "PoolSource", dict_text, 0},
     {"Healthy", "Healthy", health_text, COLUMN_STATE},
+    {"Findings", "HealthFindings", findings_text, 0},
     {"Driver", "Driver", dict_text, 0},
     {"VRAM", "Vram", vram_text, 0},
     {"VRAM promised", "PromisedVram", promised_text, 0},

@@ -3,7 +3,8 @@
  * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
  * "away", "unhealthy", "full", "slow", or "stop": it then stops itself after the first slice, to be
  * killed. FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4
- * times. FAKE/bad: addresses of cards that are not healthy.
+ * times. FAKE/bad: addresses of cards that are broken; FAKE/passing: of such as may recover. FAKE/offenders: names of
+ * slices whose own engines die.
  */
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -106,11 +107,23 @@ static guint64 mib_of(const AgentSlice *slice)
                                                    : (guint64)slice->request->size * slice->tasks;
 }
 
+static gboolean file_has(const char *file, const char *gpu)
+{
+    g_autofree char *path = in_fake(file), *text = NULL;
+
+    return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, gpu);
+}
+
 static gboolean is_bad(const char *gpu)
 {
-    g_autofree char *path = in_fake("/bad"), *bad = NULL;
+    return file_has("/bad", gpu) || file_has("/passing", gpu);
+}
 
-    return g_file_get_contents(path, &bad, NULL, NULL) && strstr(bad, gpu);
+static GStrv offenders(void)
+{
+    g_autofree char *path = in_fake("/offenders"), *text = NULL;
+
+    return g_strsplit(g_file_get_contents(path, &text, NULL, NULL) ? text : "", "\n", -1);
 }
 
 static char *name_of(const char *owner, const AgentSlice *slice)
@@ -216,6 +229,8 @@ AgentResult agent_list_health(GPtrArray **cards, char **why)
 
         health->gpu = g_strdup_printf("0000:0%u:00.0", i + 1);
         health->healthy = !is_bad(health->gpu);
+        health->broken = file_has("/bad", health->gpu);
+        health->offenders = offenders();
         health->why = g_strdup(health->healthy ? "" : "it has uncorrected errors");
         g_ptr_array_add(*cards, health);
     }
@@ -241,6 +256,7 @@ AgentResult agent_list_owned(GPtrArray **slices, char **why)
         g_stat(path, &status);
         g_file_get_contents(path, &text, NULL, NULL);
         sscanf(text ? text : "", "%63s %u %63s", address, &mib, class);
+        owned->uuid = g_strdup(name);
         owned->owner = g_strndup(name, strcspn(name, ","));
         owned->gpu = g_strdup(address);
         owned->since = status.st_mtime;

@@ -111,7 +111,7 @@ static void add_device(JsonBuilder *json, const AgentGpu *gpu)
         json_builder_set_member_name(json, "taints");
         json_builder_begin_array(json);
         if (gpu->problem)
-            add_taint(json, KUBE_DRIVER "/unhealthy", "NoExecute");
+            add_taint(json, KUBE_DRIVER "/unhealthy", gpu->is_broken ? "NoExecute" : "NoSchedule");
         if (gpu->is_draining)
             add_taint(json, KUBE_DRIVER "/draining", "NoSchedule");
         json_builder_end_array(json);

@@ -14,11 +14,33 @@ static AgentResult away(const GError *error, char **why)
     return AGENT_AWAY;
 }
 
+/* UUIDs of the slices that the findings name. */
+static GStrv offenders_of(GVariant *properties)
+{
+    g_autoptr(GVariant) findings =
+        g_variant_lookup_value(properties, "HealthFindings", G_VARIANT_TYPE("aa{sv}"));
+    g_autoptr(GStrvBuilder) offenders = g_strv_builder_new();
+    gsize count = findings ? g_variant_n_children(findings) : 0;
+
+    for (gsize i = 0; i < count; i++) {
+        g_autoptr(GVariant) finding = g_variant_get_child_value(findings, i);
+        const char *slice;
+
+        if (g_variant_lookup(finding, "Slice", "&s", &slice))
+            g_strv_builder_add(offenders, slice);
+    }
+    return g_strv_builder_end(offenders);
+}
+
 static AgentHealth *health_of(GVariant *properties)
 {
     AgentHealth *health = g_new0(AgentHealth, 1);
     g_auto(GStrv) reasons = NULL;
+    const char *grade = "";
 
+    g_variant_lookup(properties, "HealthGrade", "&s", &grade);
+    health->broken = g_str_equal(grade, "broken");
+    health->offenders = offenders_of(properties);
     g_variant_lookup(properties, "Address", "s", &health->gpu);
     g_variant_lookup(properties, "Healthy", "b", &health->healthy);
     g_variant_lookup(properties, "HealthReasons", "^as", &reasons);
@@ -85,6 +107,7 @@ static AgentOwned *owned_of(GVariant *slice, GHashTable *since)
     owned = g_new0(AgentOwned, 1);
     owned->owner = g_steal_pointer(&owner);
     owned->since = *when;
+    g_variant_lookup(slice, "Uuid", "s", &owned->uuid);
     g_variant_lookup(slice, "Gpu", "s", &owned->gpu);
     g_variant_lookup(slice, "VramUsed", "t", &owned->used);
     g_variant_lookup(slice, "Class", "s", &class);

@@ -11,21 +11,27 @@
 /**
  * AgentHealth
  * @gpu: address
+ * @broken: the card itself, so its jobs should leave it; else it may pass, or jobs' own engines died
  * @why: sentences about a card that is not healthy; "": it is
+ * @offenders: UUIDs of slices whose own engines die repeatedly
  */
 typedef struct {
     char *gpu;
     gboolean healthy;
+    gboolean broken;
     char *why;
+    GStrv offenders;
 } AgentHealth;
 
 /**
  * AgentOwned - a slice that has an owner
+ * @uuid: its own
  * @gpu: address
  * @since: when the owner got its first slice, seconds since 1970
  * @used: VRAM, bytes now
  */
 typedef struct {
+    char *uuid;
     char *owner;
     char *gpu;
     gint64 since;

@@ -119,6 +119,14 @@ static gboolean is_up(const Fences *fences, const FenceCard *card)
     return FALSE;
 }
 
+static gboolean is_offender(const FenceCard *card, guint32 id)
+{
+    for (guint i = 0; i < card->offenders->len; i++)
+        if (g_array_index(card->offenders, guint32, i) == id)
+            return TRUE;
+    return FALSE;
+}
+
 /* The card's jobs go back to the queue. */
 static gboolean clear_card(const char *node, const FenceCard *card)
 {
@@ -128,12 +136,17 @@ static gboolean clear_card(const char *node, const FenceCard *card)
         return FALSE;
     for (guint i = 0; i < jobs->record_count; i++) {
         const job_info_t *job = &jobs->job_array[i];
+        gboolean hold;
 
         if (!has_card(job, node, card->index) || is_fence(job, card->address))
             continue;
-        node_say(LOG_WARNING, "job %u has card %s, which is not healthy, and is started again",
-                 slurm_id_of(job), card->address);
-        node_job_put_back(slurm_id_of(job), FALSE);
+        hold = is_offender(card, slurm_id_of(job));
+        node_say(LOG_WARNING, "job %u has card %s, which is not healthy, and %s", slurm_id_of(job),
+                 card->address,
+                 hold ? "is held: its own engine has died there repeatedly; \"scontrol release\" "
+                        "starts it again"
+                      : "is started again");
+        node_job_put_back(slurm_id_of(job), hold);
     }
     slurm_free_job_info_msg(jobs);
     return TRUE;

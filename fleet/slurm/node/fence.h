@@ -15,11 +15,14 @@
  * @address: of the card; the fence is known by it
  * @requeue: the card's jobs go back to the queue, those that cannot are cancelled; else they end by
  * themselves
+ * @offenders: jobs (guint32) that wait in the queue until somebody releases them, instead of
+ * starting elsewhere at once
  */
 typedef struct {
     guint index;
     const char *address;
     gboolean requeue;
+    const GArray *offenders;
 } FenceCard;
 
 /* The fences that a node has now. */

@@ -18,6 +18,7 @@ void agent_health_free(void *data)
 
     g_free(health->gpu);
     g_free(health->why);
+    g_strfreev(health->offenders);
     g_free(health);
 }
 
@@ -25,21 +26,68 @@ void agent_owned_free(void *data)
 {
     AgentOwned *owned = data;
 
+    g_free(owned->uuid);
     g_free(owned->owner);
     g_free(owned->gpu);
     g_free(owned);
 }
 
-/* NULL: it is healthy. */
-static const char *fault_of(const GPtrArray *cards, const char *address)
+/* NULL: it has gone, or it is no card of vgpud's. */
+static const AgentHealth *health_at(const GPtrArray *cards, const char *address)
 {
     for (guint i = 0; i < cards->len; i++) {
         const AgentHealth *card = cards->pdata[i];
 
         if (g_str_equal(card->gpu, address))
-            return card->healthy ? NULL : card->why;
+            return card;
     }
-    return "vgpud does not have it";
+    return NULL;
+}
+
+/* NULL: it is healthy. */
+static const char *fault_of(const GPtrArray *cards, const char *address)
+{
+    const AgentHealth *card = health_at(cards, address);
+
+    if (!card)
+        return "vgpud does not have it";
+    return card->healthy ? NULL : card->why;
+}
+
+/*
+ * Jobs leave a card that is broken or gone. One that may recover, or on which jobs have ended their
+ * own engines, gets no new job, and those that run on it stay.
+ */
+static gboolean must_leave(const AgentHealth *card)
+{
+    return !card || card->broken;
+}
+
+/*
+ * The jobs (guint32) whose engines died on the card by themselves: on the next card they would do
+ * the same. To be unreferenced.
+ */
+static GArray *offenders_of(const AgentHealth *card)
+{
+    GArray *jobs = g_array_new(FALSE, FALSE, sizeof(guint32));
+    g_autofree char *cluster = card && card->offenders[0] ? node_cluster() : NULL;
+    g_autofree char *why = NULL;
+    g_autoptr(GPtrArray) owned = NULL;
+
+    if (!cluster)
+        return jobs;
+    if (agent_list_owned(&owned, &why) != AGENT_OK)
+        node_say(LOG_WARNING, "cannot list owners of slices: %s", why);
+    for (guint i = 0; owned && i < owned->len; i++) {
+        const AgentOwned *slice = owned->pdata[i];
+        guint32 job = g_strv_contains((const char *const *)card->offenders, slice->uuid)
+                          ? node_job_of_owner(slice->owner, cluster)
+                          : 0;
+
+        if (job)
+            g_array_append_val(jobs, job);
+    }
+    return jobs;
 }
 
 /* FALSE: its fence is not up yet. */
@@ -74,10 +122,13 @@ static gboolean look_at_cards(const char *node, const GPtrArray *addresses, cons
     if (!faults && !fences_any(fences))
         return TRUE;
     for (guint i = 0; i < addresses->len; i++) {
-        FenceCard card = {i, addresses->pdata[i], requeue};
+        const char *address = addresses->pdata[i];
+        const AgentHealth *health = address ? health_at(cards, address) : NULL;
+        g_autoptr(GArray) offenders = offenders_of(health);
+        FenceCard card = {i, address, requeue && must_leave(health), offenders};
 
-        if (card.address)
-            all &= look_at(fences, &card, fault_of(cards, card.address));
+        if (address)
+            all &= look_at(fences, &card, fault_of(cards, address));
     }
     return !all || fence_open_node(node, error);
 }

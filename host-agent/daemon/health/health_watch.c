@@ -85,23 +85,63 @@ static Before remember(const Watched *watched)
     return before;
 }
 
+static void add_finding(GVariantBuilder *findings, const char *kind, HealthGrade grade,
+                        const char *slice, const char *reason)
+{
+    g_variant_builder_open(findings, G_VARIANT_TYPE_VARDICT);
+    g_variant_builder_add(findings, "{sv}", "Kind", g_variant_new_string(kind));
+    g_variant_builder_add(findings, "{sv}", "Grade",
+                          g_variant_new_string(health_grade_name(grade)));
+    g_variant_builder_add(findings, "{sv}", "Reason", g_variant_new_string(reason));
+    if (slice)
+        g_variant_builder_add(findings, "{sv}", "Slice", g_variant_new_string(slice));
+    g_variant_builder_close(findings);
+}
+
+/* vGPUs whose own engines are in trouble, whether or not the GPU is considered the cause. */
+static void add_offenders(const Health *health, const char *gpu, const Watched *watched,
+                          GVariantBuilder *findings)
+{
+    const GPtrArray *slices = slices_all(health->slices);
+
+    for (guint i = 0; gpu_health_has_suspect(watched->health) && i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        g_autofree char *loops = gpu_health_engine_loops(watched->health, slice->uuid);
+
+        if (loops && g_strcmp0(slice->gpu, gpu) == 0)
+            add_finding(findings, health_kind_name(HEALTH_ENGINE_CRASHES), HEALTH_NOTICE,
+                        slice->uuid, loops);
+    }
+}
+
 static void show(const Health *health, const char *gpu, const Watched *watched)
 {
     VgpuGpu *interface = host_gpu_interface(health->host, gpu);
     g_autoptr(GStrvBuilder) reasons = g_strv_builder_new();
+    GVariantBuilder findings;
     g_auto(GStrv) list = NULL;
+    HealthGrade worst = gpu_health_grade(watched->health);
 
     if (!interface)
         return;
+    g_variant_builder_init(&findings, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < HEALTH_KINDS; i++) {
         const char *reason = gpu_health_reason(watched->health, (HealthKind)i);
+        HealthGrade grade = gpu_health_grade_of(watched->health, (HealthKind)i);
 
-        if (reason)
+        if (!reason)
+            continue;
+        if (grade != HEALTH_NOTICE)
             g_strv_builder_add(reasons, reason);
+        add_finding(&findings, health_kind_name((HealthKind)i), grade, NULL, reason);
     }
+    add_offenders(health, gpu, watched, &findings);
     list = g_strv_builder_end(reasons);
-    vgpu_gpu_set_healthy(interface, gpu_health_is_good(watched->health));
+    vgpu_gpu_set_healthy(interface, worst == HEALTH_NOTICE);
     vgpu_gpu_set_health_reasons(interface, (const char *const *)list);
+    vgpu_gpu_set_health_grade(interface,
+                              worst == HEALTH_NOTICE ? "good" : health_grade_name(worst));
+    vgpu_gpu_set_health_findings(interface, g_variant_builder_end(&findings));
 }
 
 static gboolean has_changed(const Watched *watched, const Before *before)
@@ -112,11 +152,27 @@ static gboolean has_changed(const Watched *watched, const Before *before)
     return FALSE;
 }
 
+static void tell_of_finding(const Health *health, const char *gpu, const Watched *watched,
+                            HealthKind kind)
+{
+    const char *reason = gpu_health_reason(watched->health, kind);
+    gboolean good = host_gpu(health->host, gpu) && gpu_health_is_good(watched->health);
+
+    if (!reason)
+        host_event(health->host, "health", gpu, NULL, "GPU %s: no more \"%s\"%s", gpu,
+                   health_kind_name(kind), good ? "; it is healthy" : "");
+    else if (gpu_health_grade_of(watched->health, kind) == HEALTH_NOTICE)
+        host_event(health->host, "health", gpu, NULL, "GPU %s: %s; this is reported only", gpu,
+                   reason);
+    else
+        host_event(health->host, "health", gpu, NULL,
+                   "GPU %s is not healthy: %s; no new work is placed on it%s", gpu, reason,
+                   health_kind_is_held(kind) ? " until \"vgpuctl gpu clear\"" : "");
+}
+
 /* Reports what is new since then. */
 static void tell(Health *health, const char *gpu, const Watched *watched, const Before *before)
 {
-    gboolean is_there = host_gpu(health->host, gpu) != NULL;
-    gboolean good = gpu_health_is_good(watched->health);
     g_autofree char *state = NULL;
 
     if (!has_changed(watched, before)) {
@@ -130,13 +186,7 @@ static void tell(Health *health, const char *gpu, const Watched *watched, const 
         if (!reason == !before->found[i])
             continue;
         store(health, gpu, (HealthKind)i, reason);
-        if (reason)
-            host_event(health->host, "health", gpu, NULL,
-                       "GPU %s is not healthy: %s; no new work is placed on it%s", gpu, reason,
-                       health_kind_is_held((HealthKind)i) ? " until \"vgpuctl gpu clear\"" : "");
-        else
-            host_event(health->host, "health", gpu, NULL, "GPU %s: no more \"%s\"%s", gpu,
-                       health_kind_name((HealthKind)i), is_there && good ? "; it is healthy" : "");
+        tell_of_finding(health, gpu, watched, (HealthKind)i);
     }
     show(health, gpu, watched);
     audit_write_change(AUDIT_BY_HEALTH, AUDIT_DO_FIND, AUDIT_GPU, gpu, state, NULL);
@@ -148,6 +198,7 @@ static void look_at(Health *health, const Gpu *gpu, gint64 now)
     Watched *watched = watched_at(health, address);
     const Before before = remember(watched);
 
+    gpu_health_ignore(watched->health, gpu->health_ignore);
     gpu_readings_read(host_root(health->host), gpu->pci, &watched->readings);
     gpu_health_observe(watched->health, &watched->readings, now);
     tell(health, address, watched, &before);
@@ -237,8 +288,9 @@ static void tell_of_loop(Health *health, const Vgpu *vgpu)
     if (loop && !told && !gpu_health_reason(watched->health, HEALTH_ENGINE_CRASHES)) {
         g_hash_table_add(health->looping, g_strdup(vgpu->uuid));
         host_event(health->host, "health", vgpu->gpu, vgpu->uuid,
-                   "%s; others on GPU %s work, so the GPU is not considered the cause", loop,
-                   vgpu->gpu);
+                   "%s; GPU %s is not considered the cause, because others work on it or nobody "
+                   "else has tried",
+                   loop, vgpu->gpu);
     } else if (!loop) {
         g_hash_table_remove(health->looping, vgpu->uuid);
     }
@@ -263,16 +315,39 @@ static void judge_all_engines(Health *health)
         judge_engines(health, gpu, watched);
 }
 
-static void look_at_engines(Health *health)
+static void observe_engine(Health *health, const Vgpu *vgpu)
 {
-    const GPtrArray *vgpus = counters_look(host_counters(health->host));
-    gint64 now = g_get_monotonic_time();
+    const Slice *slice = slices_find(health->slices, vgpu->uuid);
 
-    for (guint i = 0; i < vgpus->len; i++) {
-        const Vgpu *vgpu = ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu;
+    gpu_health_observe_engine(watched_at(health, vgpu->gpu)->health, vgpu,
+                              slice ? slice->tenant : NULL, g_get_monotonic_time());
+}
 
-        gpu_health_observe_engine(watched_at(health, vgpu->gpu)->health, vgpu, now);
+/* Of containers and programs, as the arbiters say. */
+static void look_at_work(Health *health)
+{
+    const GPtrArray *slices = slices_all(health->slices);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        const SliceUse *use =
+            slice_is_vgpu(slice) ? NULL : counters_use(host_counters(health->host), slice->uuid);
+
+        if (use && slice->gpu)
+            gpu_health_observe_work(watched_at(health, slice->gpu)->health, slice->uuid,
+                                    use->submissions, g_get_monotonic_time());
     }
+}
+
+/* @ask: the arbiters, too, which is slower. */
+static void look_at_engines(Health *health, gboolean ask)
+{
+    Counters *counters = host_counters(health->host);
+    const GPtrArray *vgpus = ask ? counters_read(counters) : counters_look(counters);
+
+    for (guint i = 0; i < vgpus->len; i++)
+        observe_engine(health, ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu);
+    look_at_work(health);
     judge_all_engines(health);
     for (guint i = 0; i < vgpus->len; i++)
         tell_of_loop(health, ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu);
@@ -305,9 +380,9 @@ void health_vgpu_changed(Health *health, const char *uuid)
         return;
     }
     watched = watched_at(health, vgpu->vgpu->gpu);
-    gpu_health_observe_engine(watched->health, vgpu->vgpu, g_get_monotonic_time());
+    observe_engine(health, vgpu->vgpu);
     if (gpu_health_has_suspect(watched->health)) {
-        look_at_engines(health);
+        look_at_engines(health, TRUE);
         return;
     }
     judge_engines(health, vgpu->vgpu->gpu, watched);
@@ -341,7 +416,7 @@ static void host_changed(void *data)
 
     /* From then on the driver reports each vGPU that changes. */
     if (!health->engines_seen)
-        look_at_engines(health);
+        look_at_engines(health, FALSE);
     health->engines_seen = TRUE;
     look(health);
     arm(health);
@@ -453,6 +528,13 @@ void health_free(Health *health)
     g_hash_table_unref(health->looping);
     g_free(health->boot);
     g_free(health);
+}
+
+const GpuHealth *health_of_gpu(const Health *health, const char *gpu)
+{
+    const Watched *watched = g_hash_table_lookup(health->gpus, gpu);
+
+    return watched ? watched->health : NULL;
 }
 
 gboolean health_is_good(const Health *health, const char *gpu)

@@ -8,6 +8,7 @@
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/slices.h"
+#include "host-agent/model/gpu_health.h"
 #include "lib/readings.h"
 
 typedef struct Health Health;
@@ -23,6 +24,9 @@ void health_vgpu_changed(Health *health, const char *uuid);
 
 /* Some of those reports may be missing: at the next look all vGPUs are read. */
 void health_events_lost(Health *health);
+
+/* What is found about the GPU; NULL: it was never seen. */
+const GpuHealth *health_of_gpu(const Health *health, const char *gpu);
 
 /* New work may be placed on the GPU. An unknown GPU is healthy. */
 gboolean health_is_good(const Health *health, const char *gpu);

@@ -47,6 +47,8 @@ static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
 
     vgpu_gpu_set_healthy(interface, TRUE);
     vgpu_gpu_set_health_reasons(interface, none);
+    vgpu_gpu_set_health_grade(interface, "good");
+    vgpu_gpu_set_health_findings(interface, g_variant_new("aa{sv}", NULL));
     vgpu_gpu_set_partitions(interface, none);
     vgpu_gpu_set_switching(interface, "");
     vgpu_gpu_set_pool(interface, GPU_POOL_LOCAL);

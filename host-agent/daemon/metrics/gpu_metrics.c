@@ -181,6 +181,26 @@ static void add_energy(Exposition *exposition, const GArray *gpus, GPtrArray *la
     }
 }
 
+static void add_findings(Exposition *exposition, const GArray *gpus, GPtrArray *labels)
+{
+    exposition_family(exposition, "vgpu_gpu_health_finding", METRIC_GAUGE,
+                      "1 for each finding about the GPU; of grade notice nothing follows.");
+    for (guint i = 0; i < gpus->len; i++) {
+        const GpuHealth *health = g_array_index(gpus, GpuMetrics, i).health;
+
+        for (guint k = 0; health && k < HEALTH_KINDS; k++) {
+            g_autoptr(GString) text = g_string_new(g_ptr_array_index(labels, i));
+            HealthGrade grade = gpu_health_grade_of(health, (HealthKind)k);
+
+            if (!gpu_health_reason(health, (HealthKind)k))
+                continue;
+            exposition_label(text, "kind", health_kind_name((HealthKind)k));
+            exposition_label(text, "grade", health_grade_name(grade));
+            exposition_count(exposition, text->str, 1);
+        }
+    }
+}
+
 static void add_gpu_info(Exposition *exposition, const GArray *gpus, GPtrArray *labels)
 {
     exposition_family(exposition, "vgpu_gpu_info", METRIC_GAUGE, "Description of the GPU.");
@@ -207,6 +227,7 @@ void add_gpu_metrics(Exposition *exposition, const GArray *gpus, const VgpuTable
     }
     add_gpu_info(exposition, gpus, labels);
     add_gauges(exposition, gpus, vgpus, labels);
+    add_findings(exposition, gpus, labels);
     add_errors(exposition, gpus, labels);
     add_energy(exposition, gpus, labels);
 }

@@ -233,6 +233,7 @@ static GpuMetrics gpu_metrics(const Scrape *scrape, const Gpu *gpu, const GPtrAr
         gpu_vram_used(host_root(scrape->host), gpu->pci, vgpus, &metrics.vram_used);
     metrics.mark = pressure_watch_mark(scrape->pressure, gpu);
     metrics.healthy = health_is_good(scrape->health, gpu->pci->address);
+    metrics.health = health_of_gpu(scrape->health, gpu->pci->address);
     return metrics;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/gpu.h"
 #include "lib/readings.h"
 #include "host-agent/daemon/engines/counters.h"
+#include "host-agent/model/gpu_health.h"
 #include "host-agent/model/slice.h"
 
 /*
@@ -42,6 +43,7 @@ void exposition_label(GString *labels, const char *name, const char *value);
  * @capacity: bytes that may be promised, overcommitment included; 0: it is not shared
  * @vram_used_known, @vram_used: bytes in use now, by all users
  * @mark: free bytes that should be kept; 0: none
+ * @health: its findings; NULL: it was never looked at
  */
 typedef struct {
     const Gpu *gpu;
@@ -52,6 +54,7 @@ typedef struct {
     guint64 vram_used;
     guint64 mark;
     gboolean healthy;
+    const GpuHealth *health;
 } GpuMetrics;
 
 /**

@@ -38,6 +38,16 @@ static void assert_found(const GpuHealth *health, HealthKind kind, const char *w
     g_assert_false(gpu_health_is_good(health));
 }
 
+/* Reported, and it closes nothing. */
+static void assert_noticed(const GpuHealth *health, HealthKind kind, const char *words)
+{
+    const char *reason = gpu_health_reason(health, kind);
+
+    g_assert_nonnull(reason);
+    g_assert_nonnull(strstr(reason, words));
+    g_assert_true(gpu_health_is_good(health));
+}
+
 static void test_good(void)
 {
     g_autoptr(GpuHealth) health = gpu_health_new();
@@ -179,17 +189,56 @@ static void test_link(void)
 
     readings.link_width = 8;
     gpu_health_observe(health, &readings, 0);
-    assert_found(health, HEALTH_LINK, "8 lanes and could have 16");
+    assert_noticed(health, HEALTH_LINK, "8 lanes and could have 16");
     readings.link_width = 16;
     gpu_health_observe(health, &readings, MINUTE);
-    g_assert_true(gpu_health_is_good(health));
+    g_assert_null(gpu_health_reason(health, HEALTH_LINK));
     readings.link_width = 0; /* the link is down, or suspended */
     gpu_health_observe(health, &readings, 2 * MINUTE);
     g_assert_true(gpu_health_is_good(health));
 }
 
-static void see_engine_of(GpuHealth *health, const char *uuid, guint64 losses, const char *state,
-                          const char *failure, gint64 now)
+/* Any rule can be switched off for a GPU. */
+static void test_ignored(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+
+    readings.temperature = 105000;
+    readings.ecc_uncorrectable = 1;
+    gpu_health_observe(health, &readings, 0);
+    g_assert_cmpint(gpu_health_grade(health), ==, HEALTH_BROKEN);
+    gpu_health_ignore(health, 1u << HEALTH_ECC);
+    g_assert_cmpint(gpu_health_grade(health), ==, HEALTH_PASSING);
+    gpu_health_ignore(health, 1u << HEALTH_ECC | 1u << HEALTH_TEMPERATURE);
+    assert_noticed(health, HEALTH_TEMPERATURE, "105 degrees");
+    assert_noticed(health, HEALTH_ECC, "1 errors in its memory");
+    gpu_health_ignore(health, 0);
+    g_assert_false(gpu_health_is_good(health));
+}
+
+/* What follows differs by kind. */
+static void test_grades(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    static const HealthGrade grades[HEALTH_KINDS] = {
+        [HEALTH_GONE] = HEALTH_BROKEN,
+        [HEALTH_AER_FATAL] = HEALTH_BROKEN,
+        [HEALTH_AER_NONFATAL] = HEALTH_PASSING,
+        [HEALTH_AER_CORRECTED] = HEALTH_PASSING,
+        [HEALTH_LINK] = HEALTH_NOTICE,
+        [HEALTH_TEMPERATURE] = HEALTH_PASSING,
+        [HEALTH_ECC] = HEALTH_BROKEN,
+        [HEALTH_ENGINE_CRASHES] = HEALTH_ENGINES,
+        [HEALTH_ENGINE_FAILED] = HEALTH_ENGINES,
+    };
+
+    for (guint i = 0; i < HEALTH_KINDS; i++)
+        g_assert_cmpint(gpu_health_grade_of(health, (HealthKind)i), ==, grades[i]);
+}
+
+static void see_engine_of_tenant(GpuHealth *health, const char *uuid, const char *tenant,
+                                 guint64 losses, const char *state, const char *failure, gint64 now)
 {
     const Vgpu vgpu = {
         .uuid = (char *)uuid,
@@ -199,8 +248,14 @@ static void see_engine_of(GpuHealth *health, const char *uuid, guint64 losses, c
         .engine_losses = losses,
     };
 
-    gpu_health_observe_engine(health, &vgpu, now);
+    gpu_health_observe_engine(health, &vgpu, tenant, now);
     gpu_health_judge_engines(health, now);
+}
+
+static void see_engine_of(GpuHealth *health, const char *uuid, guint64 losses, const char *state,
+                          const char *failure, gint64 now)
+{
+    see_engine_of_tenant(health, uuid, "", losses, state, failure, now);
 }
 
 static void see_engine(GpuHealth *health, guint64 losses, const char *state, const char *failure,
@@ -209,10 +264,18 @@ static void see_engine(GpuHealth *health, guint64 losses, const char *state, con
     see_engine_of(health, UUID, losses, state, failure, now);
 }
 
+/* Of another tenant, whose engine dies, too: from here on it depends on one's own. */
+static void see_another_die(GpuHealth *health, gint64 now)
+{
+    see_engine_of(health, OTHER, 0, "ready", "", now);
+    see_engine_of(health, OTHER, 900, "none", "the engine died", now);
+}
+
 static void test_crashes(void)
 {
     g_autoptr(GpuHealth) health = gpu_health_new();
 
+    see_another_die(health, 0);
     see_engine(health, 7, "ready", "", 0); /* from before vgpud started */
     see_engine(health, 8, "ready", "", MINUTE);
     see_engine(health, 9, "ready", "", 6 * MINUTE);
@@ -221,15 +284,53 @@ static void test_crashes(void)
     see_engine(health, 11, "none", "the engine died", 12 * MINUTE + SECOND);
     see_engine(health, 12, "none", "the engine died", 12 * MINUTE + 2 * SECOND);
     assert_found(health, HEALTH_ENGINE_CRASHES, "dies repeatedly: the engine died");
+    g_assert_cmpint(gpu_health_grade(health), ==, HEALTH_ENGINES);
     see_engine(health, 12, "ready", "", 60 * MINUTE);
     g_assert_false(gpu_health_is_good(health));
     gpu_health_clear(health);
     see_engine(health, 12, "ready", "", 61 * MINUTE);
     g_assert_true(gpu_health_is_good(health));
     gpu_health_clear(health);
+    see_engine_of(health, OTHER, 1800, "none", "the engine died", 61 * MINUTE);
     see_engine(health, 13, "ready", "", 61 * MINUTE + SECOND); /* counts, although everything was
                                                                 * cleared */
     see_engine(health, 15, "ready", "", 61 * MINUTE + 2 * SECOND);
+    assert_found(health, HEALTH_ENGINE_CRASHES, "dies repeatedly");
+}
+
+/* Who ends all of his own engines, alone or beside idle neighbours, closes the GPU to nobody. */
+static void test_crashes_of_one(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    g_autofree char *loops = NULL;
+
+    see_engine_of_tenant(health, UUID, "red", 0, "ready", "", 0);
+    see_engine_of_tenant(health, UUID, "red", 9, "none", "the engine died", SECOND);
+    g_assert_true(gpu_health_is_good(health));
+    see_engine_of_tenant(health, OTHER, "red", 0, "ready", "", SECOND);
+    see_engine_of_tenant(health, OTHER, "red", 9, "failed", "too many starts", 2 * SECOND);
+    g_assert_true(gpu_health_is_good(health));
+    loops = gpu_health_engine_loops(health, UUID);
+    g_assert_nonnull(loops);
+    /* That of another tenant, too. */
+    see_engine_of_tenant(health, OTHER, "blue", 18, "none", "the engine died", 3 * SECOND);
+    g_assert_false(gpu_health_is_good(health));
+}
+
+/* A container that computes shows that the GPU works. */
+static void test_containers_are_witnesses(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+
+    gpu_health_observe_work(health, "web", 100, 0);
+    gpu_health_observe_work(health, "web", 101, SECOND);
+    see_another_die(health, SECOND);
+    see_engine(health, 0, "ready", "", SECOND);
+    see_engine(health, 900, "none", "the engine died", 2 * SECOND);
+    g_assert_true(gpu_health_is_good(health));
+    /* One that has been idle since then, or does not come on, is none. */
+    gpu_health_observe_work(health, "web", 101, 4 * MINUTE);
+    gpu_health_judge_engines(health, 4 * MINUTE + 2 * SECOND);
     assert_found(health, HEALTH_ENGINE_CRASHES, "dies repeatedly");
 }
 
@@ -249,8 +350,11 @@ static void test_crashes_beside_another(void)
     see_engine(health, 9, "failed", "too many starts", 2 * SECOND);
     g_assert_true(gpu_health_is_good(health));
     see_engine_of(health, OTHER, 1, "ready", "", 3 * SECOND);
-    assert_found(health, HEALTH_ENGINE_CRASHES, UUID " dies repeatedly");
-    assert_found(health, HEALTH_ENGINE_FAILED, UUID " gave up: too many starts");
+    g_assert_true(gpu_health_is_good(health)); /* one is in trouble, whether or not others are idle */
+    see_engine_of(health, OTHER, 1, "failed", "too many starts", 3 * SECOND);
+    g_assert_false(gpu_health_is_good(health));
+    g_assert_nonnull(gpu_health_reason(health, HEALTH_ENGINE_CRASHES));
+    g_assert_nonnull(gpu_health_reason(health, HEALTH_ENGINE_FAILED));
 }
 
 static void test_failed(void)
@@ -258,6 +362,8 @@ static void test_failed(void)
     g_autoptr(GpuHealth) health = gpu_health_new();
 
     see_engine(health, 0, "failed", "no Vulkan device", 0);
+    g_assert_true(gpu_health_is_good(health));
+    see_engine_of(health, OTHER, 0, "failed", "no Vulkan device", 0);
     assert_found(health, HEALTH_ENGINE_FAILED, "gave up: no Vulkan device");
     see_engine(health, 0, "ready", "", MINUTE);
     g_assert_true(gpu_health_is_good(health));
@@ -546,7 +652,7 @@ static void test_witness_on_bus(void)
     agent_on_bus_close(&at);
 }
 
-/* The driver reports an engine; then the removal of a vGPU. */
+/* The driver reports engines; then the removal of a vGPU. */
 static void test_engine_on_bus(void)
 {
     AgentOnBus at;
@@ -557,15 +663,50 @@ static void test_engine_on_bus(void)
     assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
     file_tree_write(at.root, PLACE UUID "/vgpu/engine_losses", "4\n");
     agent_update_vgpu(at.agent, UUID);
-    assert_says("gpu show 02:00.0", 0, "dies repeatedly", "");
+    assert_says("gpu show 02:00.0", 0, "engine-crashes (notice): the engine of vGPU " UUID, "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    add_one(at.root, OTHER, "device=running engine=ready", "1");
+    agent_update_vgpu(at.agent, OTHER);
+    file_tree_write(at.root, PLACE OTHER "/vgpu/engine_losses", "4\n");
+    agent_update_vgpu(at.agent, OTHER);
+    assert_says("gpu show 02:00.0", 0, "no: the engine of vGPU ", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"HealthGrade\" : \"engines\"", "");
     assert_says("gpu clear 02:00.0", 0, "", "");
     file_tree_write(at.root, PLACE UUID "/vgpu/state", "device=open engine=failed\n");
     file_tree_write(at.root, PLACE UUID "/vgpu/failure", "no Vulkan device\n");
+    file_tree_write(at.root, PLACE OTHER "/vgpu/state", "device=open engine=failed\n");
+    file_tree_write(at.root, PLACE OTHER "/vgpu/failure", "no Vulkan device\n");
     agent_update_vgpu(at.agent, UUID);
+    agent_update_vgpu(at.agent, OTHER);
     assert_says("gpu show 02:00.0", 0, "gave up: no Vulkan device", "");
     recorded_host_remove_vgpu(at.root, UUID);
     agent_update_vgpu(at.agent, UUID);
     assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    agent_on_bus_close(&at);
+}
+
+/* A narrow link is reported; other rules can be switched off in gpus.conf, without a restart. */
+static void test_ignored_on_bus(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    file_tree_write(at.root, PLACE "current_link_width", "4\n");
+    write_sensors(at.root);
+    file_tree_write(at.root, PLACE "aer_dev_fatal", "TOTAL_ERR_FATAL 0\n");
+    agent_refresh(at.agent);
+    assert_says("gpu show 02:00.0", 0, "link (notice): its PCI Express link has 4 lanes", "");
+    assert_says("gpu show 02:00.0", 0, "no: 1 errors in its memory", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"HealthGrade\" : \"broken\"", "");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf",
+                    "[gpu " GPU "]\nmode=shared\nhealth-ignore=ecc, temperature\n");
+    assert_says("reload", 0, "", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"HealthGrade\" : \"good\"", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    assert_says("gpu show 02:00.0", 0, "ecc (notice): 1 errors in its memory", "");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf",
+                    "[gpu " GPU "]\nmode=shared\nhealth-ignore=cold\n");
+    assert_says("reload", 2, "", "aer-fatal");
     agent_on_bus_close(&at);
 }
 
@@ -625,6 +766,11 @@ int main(int argc, char **argv)
     g_test_add_func("/health/temperature", test_temperature);
     g_test_add_func("/health/link", test_link);
     g_test_add_func("/health/crashes", test_crashes);
+    g_test_add_func("/health/crashes-of-one", test_crashes_of_one);
+    g_test_add_func("/health/containers-are-witnesses", test_containers_are_witnesses);
+    g_test_add_func("/health/ignored", test_ignored);
+    g_test_add_func("/health/grades", test_grades);
+    g_test_add_func("/health/ignored-on-bus", test_ignored_on_bus);
     g_test_add_func("/health/crashes-beside-another", test_crashes_beside_another);
     g_test_add_func("/health/failed", test_failed);
     g_test_add_func("/health/gone", test_gone);
