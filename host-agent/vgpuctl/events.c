@@ -321,6 +321,8 @@ static GPtrArray *journalctl_line(void)
     g_ptr_array_add(argv, g_strdup("--quiet"));
     g_ptr_array_add(argv, g_strdup("--output=json"));
     g_ptr_array_add(argv, g_strdup("MESSAGE_ID=" AUDIT_MESSAGE_ID));
+    /* Anybody may send the journal such an entry; journald itself adds whose it is. */
+    g_ptr_array_add(argv, g_strdup("_SYSTEMD_UNIT=vgpud.service"));
     if (since)
         g_ptr_array_add(argv, g_strconcat("--since=", since, NULL));
     if (until)

@@ -27,6 +27,7 @@
  * @declared: nobody asked for it; the configuration has it, and keeps it if it fails
  * @deadline: of the waiting; 0: none
  * @begun: steps may have been done already
+ * @asker: its unique name on the bus; NULL: nobody
  * @waits_for: the users that were last reported
  * @steps: of char *: the reported ones
  * @source: of the next look
@@ -43,6 +44,7 @@ typedef struct {
     gboolean dry_run;
     gint64 deadline;
     gboolean begun;
+    char *asker;
     char *waits_for;
     GPtrArray *steps;
     guint source;
@@ -56,6 +58,7 @@ static void switch_free(void *data)
 
     g_clear_handle_id(&change->source, g_source_remove);
     g_free(change->gpu);
+    g_free(change->asker);
     g_free(change->waits_for);
     g_ptr_array_unref(change->steps);
     g_free(change);
@@ -203,6 +206,30 @@ static GStrv with_containers(const ModeSwitch *change, const GStrv users)
                                              : host_with_users(host_of(change), change->gpu, users);
 }
 
+/*
+ * To the asker alone: it names tenants, VMs and containers. All others learn only that it waits, and
+ * root has the event.
+ */
+static void tell_asker(const ModeSwitch *change, const char *sentence)
+{
+    VgpuGpu *interface = host_gpu_interface(host_of(change), change->gpu);
+    GDBusInterfaceSkeleton *skeleton = G_DBUS_INTERFACE_SKELETON(interface);
+    g_autofree char *to_all = NULL;
+
+    if (!interface)
+        return;
+    if (change->asker) {
+        g_dbus_connection_emit_signal(g_dbus_interface_skeleton_get_connection(skeleton),
+                                      change->asker,
+                                      g_dbus_interface_skeleton_get_object_path(skeleton),
+                                      VGPU_BUS_NAME ".Gpu", "Progress",
+                                      g_variant_new("(s)", sentence), NULL);
+        return;
+    }
+    to_all = g_strdup_printf("GPU %s waits until it is no longer in use", change->gpu);
+    vgpu_gpu_emit_progress(interface, to_all);
+}
+
 /* Reported once for each list of users, not each second. */
 static void say_who(ModeSwitch *change, GStrv users)
 {
@@ -214,7 +241,9 @@ static void say_who(ModeSwitch *change, GStrv users)
     g_free(change->waits_for);
     change->waits_for = g_strdup(list);
     step = g_strdup_printf("GPU %s waits until it is no longer in use: %s", change->gpu, list);
-    add_step(step, change);
+    g_ptr_array_add(change->steps, g_strdup(step));
+    g_message("%s", step);
+    tell_asker(change, step);
     host_event(host_of(change), "drain", change->gpu, NULL, "%s", step);
 }
 
@@ -612,6 +641,7 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
     change->declared = request->declared;
     change->drain = request->drain;
     change->dry_run = request->dry_run;
+    change->asker = g_strdup(request->asker);
     change->done = func;
     change->data = data;
     if (request->timeout)

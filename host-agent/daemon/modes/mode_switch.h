@@ -32,6 +32,7 @@ extern const OperationKind *const mode_switch_kinds[];
  * @timeout: seconds to wait at most; 0: for ever
  * @dry_run: only report the steps
  * @source: as of OperationRequest
+ * @asker: who asked for it on the bus, and is told by name who uses the GPU; NULL: nobody
  */
 typedef struct {
     const char *address;
@@ -42,6 +43,7 @@ typedef struct {
     guint timeout;
     gboolean dry_run;
     const char *source;
+    const char *asker;
 } SwitchRequest;
 
 /* The end. @steps: that were, or would be, done. @error: NULL: the GPU has the mode. */

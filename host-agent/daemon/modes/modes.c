@@ -174,6 +174,7 @@ static void set_mode_allowed(GDBusMethodInvocation *invocation, const Caller *ca
     if (!gpu)
         return;
     request.address = gpu->pci->address;
+    request.asker = g_dbus_method_invocation_get_sender(invocation);
     if (read_request(g_dbus_method_invocation_get_parameters(invocation), &request, &error)) {
         if (!request.dry_run)
             g_message("%s wants GPU %s to be %s", caller->user, gpu->pci->address,

@@ -369,7 +369,7 @@ static void test_audit_command(void)
     assert_says("audit -o json --user alice --since -2h -n 5", 0,
                 "\"After\" : \"Weight=7; Cap=100\"", "");
     asked = text_of(&at, "/journalctl-asked");
-    g_assert_nonnull(strstr(asked, "MESSAGE_ID=" AUDIT_MESSAGE_ID "\n"));
+    g_assert_nonnull(strstr(asked, "MESSAGE_ID=" AUDIT_MESSAGE_ID " _SYSTEMD_UNIT=vgpud.service\n"));
     g_assert_nonnull(strstr(asked, "--since=-2h " AUDIT_USER "=alice --lines=5\n"));
     file_tree_write(at.root, "/journalctl-fails", "");
     assert_says("audit", 1, "", "cannot read the journal: No journal files");

@@ -191,12 +191,31 @@ static void waits(GDBusConnection *bus, const char *sender, const char *path, co
     let_go(root);
 }
 
+/* A bystander on the bus. */
+static void overhear(GDBusConnection *bus, const char *sender, const char *path,
+                     const char *interface, const char *name, GVariant *parameters, void *heard)
+{
+    const char *step;
+
+    (void)bus;
+    (void)sender;
+    (void)path;
+    (void)interface;
+    (void)name;
+    g_variant_get(parameters, "(&s)", &step);
+    g_string_append_printf(heard, "%s\n", step);
+}
+
 static void test_drain(void)
 {
+    g_autoptr(GString) heard = g_string_new(NULL);
     AgentOnBus at;
-    guint subscription;
+    guint subscription, bystander;
 
     mode_host_open(&at, "shared");
+    bystander = g_dbus_connection_signal_subscribe(at.bus, NULL, "org.mdev_vgpu.Host1.Gpu",
+                                                   "Progress", NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
+                                                   overhear, heard, NULL);
     mode_host_add_vgpu(at.root, "running");
     file_tree_write(at.root, DEFINITION, "{}");
     subscription = g_dbus_connection_signal_subscribe(
@@ -205,6 +224,9 @@ static void test_drain(void)
                 "GPU " GPU " waits until it is no longer in use: " VGPU_IN_USE "\nvGPU " UUID
                 " is stopped",
                 "");
+    iterate_until_said(heard, "is stopped");
+    g_assert_null(strstr(heard->str, VGPU_IN_USE));
+    g_dbus_connection_signal_unsubscribe(at.bus, bystander);
     g_dbus_connection_signal_unsubscribe(at.bus, subscription);
     assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
     agent_on_bus_close(&at);
