@@ -28,7 +28,7 @@
 #include "host-agent/daemon/sync/limits.h"
 #include "host-agent/daemon/sync/node_access.h"
 #include "host-agent/daemon/sync/transport_sync.h"
-#include "host-agent/daemon/vgpud_conf.h"
+#include "lib/vgpud_conf.h"
 #include "host-agent/model/request.h"
 
 /* Compares /etc/vgpu with the settings of commands. */

@@ -12,40 +12,6 @@
 #include "lib/host_root.h"
 #include "host-agent/doctor/findings.h"
 
-/* Whether vgpud keeps running. Without systemd this cannot be checked. */
-
-#define UNIT "vgpud.service"
-
-/* Deaths since somebody last started the unit, or since the last boot. */
-static gboolean deaths(guint *count)
-{
-    const char *argv[] = {"systemctl", "show", "--property=NRestarts", "--value", UNIT, NULL};
-    const Program program = {.argv = argv, .seconds = CHECK_SECONDS};
-    g_autofree char *out = NULL;
-
-    if (!program_run(&program, &out, NULL) || !g_ascii_isdigit(out[0]))
-        return FALSE;
-    *count = (guint)strtoul(out, NULL, 10);
-    return TRUE;
-}
-
-static void check_agent(Examination *exam)
-{
-    guint count;
-
-    if (!deaths(&count))
-        return;
-    if (count == 0)
-        finding_ok(exam, "vgpud", "it has not died since it was started");
-    else
-        finding_add(exam, FINDING_WARNING, "vgpud",
-                    g_strdup_printf("vgpud has died %u times since its last manual start; systemd "
-                                    "starts it again, after 10 s at most",
-                                    count),
-                    g_strdup("\"journalctl -u vgpud\" says why; \"systemctl restart vgpud\" resets "
-                             "the count"));
-}
-
 /* The state of the existing vGPUs. */
 
 static void check_engine(Examination *exam, const char *uuid)
@@ -69,48 +35,6 @@ static void check_engines(Examination *exam)
 
     for (guint i = 0; uuids[i]; i++)
         check_engine(exam, uuids[i]);
-}
-
-/* Whether arbiters enforce the vGPUs' shares. */
-
-#define GOVERNOR "/run/vgpu/governor/"
-#define LAYER    "share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
-
-static void check_arbiter(Examination *exam, const char *gpu)
-{
-    g_autofree char *socket = g_strconcat(GOVERNOR, gpu, "/status.sock", NULL);
-
-    if (host_has(exam, socket))
-        finding_ok(exam, "arbiter", "the shares of GPU %s have an arbiter", gpu);
-    else
-        finding_add(exam, FINDING_WARNING, "arbiter",
-                    g_strdup_printf("GPU %s is shared and has no arbiter: its vGPUs' memory and "
-                                    "shares are not enforced",
-                                    gpu),
-                    g_strdup_printf("systemctl start vgpud, which starts vgpu-arbiter@%s; if it "
-                                    "does not, that unit's journal has the reason",
-                                    gpu));
-}
-
-static void check_arbiters(Examination *exam)
-{
-    g_autoptr(Inventory) inventory = inventory_new(exam->root);
-    g_autoptr(GPtrArray) gpus = inventory_read(inventory);
-    gboolean any = FALSE;
-
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-
-        if (gpu->mode != GPU_MODE_SHARED)
-            continue;
-        check_arbiter(exam, gpu->pci->address);
-        any = TRUE;
-    }
-    if (any && !host_has(exam, "/usr/" LAYER) && !host_has(exam, "/usr/local/" LAYER))
-        finding_add(exam, FINDING_WARNING, "arbiter",
-                    g_strdup("the governor's Vulkan layer is not installed: engines do not follow "
-                             "the arbiter"),
-                    g_strdup("reinstall mdev-vgpu's governor (/usr/" LAYER ")"));
 }
 
 /* Whether systemd understands the times in schedule.conf. vgpud ignores a file with an error. */
@@ -386,10 +310,10 @@ static gboolean is_for_vms(const Examination *exam)
 GPtrArray *doctor_examine(HostRoot *root)
 {
     static Check *const checks[] = {
-        check_module, check_agent,      check_engines,    check_arbiters, check_schedule,
-        check_vulkan, check_cuda,       check_udmabuf,    check_lsm,      check_kvm,
-        check_iommu,  check_groups,     check_kvm_window, check_cgroups,  check_programs,
-        check_vms,    check_kubernetes, check_limits,
+        check_module,   check_agent,    check_conf,   check_disk,       check_engines,
+        check_arbiters, check_schedule, check_vulkan, check_cuda,       check_udmabuf,
+        check_lsm,      check_kvm,      check_iommu,  check_groups,     check_kvm_window,
+        check_cgroups,  check_programs, check_vms,    check_kubernetes, check_limits,
     };
     Examination exam = {
         .root = root,

@@ -43,6 +43,10 @@ GStrv host_list(const Examination *exam, const char *path);
 
 /* One check each. */
 typedef void Check(Examination *exam);
+Check check_agent;
+Check check_conf;
+Check check_disk;
+Check check_arbiters;
 Check check_iommu;
 Check check_groups;
 Check check_kvm;

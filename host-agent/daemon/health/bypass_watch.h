@@ -13,12 +13,7 @@
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/sync/arbiter_sync.h"
-
-typedef enum {
-    ON_BYPASS_REPORT,
-    ON_BYPASS_KILL,
-    ON_BYPASS_IGNORE,
-} OnBypass;
+#include "lib/vgpud_conf.h"
 
 typedef struct BypassWatch BypassWatch;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-agent/daemon/vgpud_conf.h"
+#include "lib/vgpud_conf.h"
 #include "lib/vgpu.h"
 #include "lib/gpus.h"
 #include "lib/schedule_conf.h"

@@ -2,10 +2,12 @@
 /* The doctor's findings on hosts in good and in bad order. */
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "host-agent/doctor/doctor.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/recorded_host.h"
 
 #define SECURE_BOOT "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -22,6 +24,23 @@ static void add_program(HostRoot *root, const char *name, const char *version)
     file_tree_write(root, path, script);
     g_assert_cmpint(g_chmod(full, 0755), ==, 0);
 }
+
+/* A program in the tree's /bin that fails. */
+static void add_failure(HostRoot *root, const char *name, const char *message)
+{
+    g_autofree char *path = g_strconcat("/bin/", name, NULL);
+    g_autofree char *full = root_path(root, path, NULL);
+    g_autofree char *script = g_strdup_printf("#!/bin/sh\necho '%s' >&2\nexit 4\n", message);
+
+    file_tree_write(root, path, script);
+    g_assert_cmpint(g_chmod(full, 0755), ==, 0);
+}
+
+/* What systemctl says of a vgpud that runs. */
+#define ACTIVE "LoadState=loaded\nActiveState=active\nNRestarts=0"
+
+static FakeArbiter arbiter;
+static gboolean has_arbiter;
 
 /* A host in good order, made from a recorded one. */
 static HostRoot *good_host(const char *name)
@@ -42,7 +61,6 @@ static HostRoot *good_host(const char *name)
         {"/sys/module/kvm_amd/parameters/nested", "1\n"},
         {"/usr/share/vulkan/icd.d/radeon_icd.json", "{}\n"},
         {"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", "{}\n"},
-        {"/run/vgpu/governor/0000:02:00.0/status.sock", ""},
     };
     HostRoot *root = recorded_host_new(name);
     g_autofree char *path = root_path(root, "/bin", NULL);
@@ -52,9 +70,25 @@ static HostRoot *good_host(const char *name)
     add_program(root, "mdevctl", "mdevctl 1.4.0");
     add_program(root, "qemu-system-x86_64", "QEMU emulator version 10.0.13 (Debian 1:10.0.13)");
     add_program(root, "virsh", "11.3.0");
-    add_program(root, "systemctl", "0");
+    add_program(root, "systemctl", ACTIVE);
+    add_program(root, "busctl", "s \"" VGPU_VERSION "\"");
     g_assert_true(g_setenv("PATH", path, TRUE));
+    fake_arbiter_open(&arbiter, root);
+    has_arbiter = TRUE;
     return root;
+}
+
+static void end_arbiter(void)
+{
+    if (has_arbiter)
+        fake_arbiter_close(&arbiter);
+    has_arbiter = FALSE;
+}
+
+static void close_host(HostRoot *root)
+{
+    end_arbiter();
+    file_tree_free(root);
 }
 
 static void remove_file(HostRoot *root, const char *path)
@@ -112,7 +146,7 @@ static void test_good(void)
 
     g_assert_cmpuint(complaints(findings), ==, 0);
     g_assert_cmpuint(findings->len, >=, 11);
-    file_tree_free(root);
+    close_host(root);
 }
 
 /* One thing is missing at a time. */
@@ -141,7 +175,7 @@ static void test_missing(void)
 
         remove_file(root, cases[i].file);
         assert_one(root, cases[i].severity, cases[i].subject, cases[i].words);
-        file_tree_free(root);
+        close_host(root);
     }
 }
 
@@ -150,9 +184,70 @@ static void test_agent_dies(void)
 {
     HostRoot *root = good_host("shared");
 
-    add_program(root, "systemctl", "3");
+    add_program(root, "systemctl", "LoadState=loaded\nActiveState=active\nNRestarts=3");
     assert_one(root, FINDING_WARNING, "vgpud", "vgpud has died 3 times");
-    file_tree_free(root);
+    close_host(root);
+}
+
+/* Dead, masked, hung, and an arbiter that hangs or has left its socket behind. */
+static void test_dead_and_hung(void)
+{
+    HostRoot *root = good_host("shared");
+    int hung;
+
+    add_program(root, "systemctl", "LoadState=loaded\nActiveState=failed\nNRestarts=0");
+    assert_one(root, FINDING_PROBLEM, "vgpud", "does not run (failed)");
+    add_program(root, "systemctl", "LoadState=masked\nActiveState=inactive\nNRestarts=0");
+    assert_one(root, FINDING_PROBLEM, "vgpud", "systemctl unmask");
+    add_program(root, "systemctl", ACTIVE);
+    add_failure(root, "busctl", "Failed to get property Version: Connection timed out");
+    assert_one(root, FINDING_PROBLEM, "vgpud", "does not answer");
+    remove_file(root, "/bin/busctl");
+    end_arbiter();
+    assert_one(root, FINDING_WARNING, "arbiter", "has no arbiter");
+    hung = fake_arbiter_listen(root);
+    assert_one(root, FINDING_PROBLEM, "arbiter", "does not answer");
+    close(hung);
+    close_host(root);
+}
+
+/* Files that vgpud refuses, one at a time. */
+static void test_misconfigured(void)
+{
+    static const char *const files[][3] = {
+        {"/etc/vgpu/types.d/90-mine.conf", "[type x]\nvram=much\n", "much"},
+        {"/etc/vgpu/gpus.conf", "[gpu 0000:02:00.0]\nmode=cut\n", "cut"},
+        {"/etc/vgpu/tenants.d/red.conf", "[tenant red]\nvramm=1G\n", "vramm"},
+        {"/etc/vgpu/vgpud.conf", "[metrics]\nlisten=localhost:9835\n", "localhost:9835"},
+    };
+
+    /* The inventory warns of a wrong gpus.conf, too. */
+    GLogLevelFlags fatal = g_log_set_always_fatal(G_LOG_FATAL_MASK);
+
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        HostRoot *root = good_host("shared");
+
+        g_test_message("%s", files[i][0]);
+        file_tree_write(root, files[i][0], files[i][1]);
+        assert_one(root, FINDING_PROBLEM, "configuration", files[i][2]);
+        close_host(root);
+    }
+    g_log_set_always_fatal(fatal);
+}
+
+static void test_disk(void)
+{
+    HostRoot *root = good_host("shared");
+    g_autofree char *dir = root_path(root, "/var/lib/vgpu", NULL);
+
+    g_assert_cmpint(g_mkdir_with_parents(dir, 0700), ==, 0);
+    if (mount("tmpfs", dir, "tmpfs", 0, "size=512k") == 0) {
+        assert_one(root, FINDING_PROBLEM, "disk", "/var/lib/vgpu has 0 MiB free");
+        umount2(dir, MNT_DETACH);
+    } else {
+        g_test_skip("only root can mount a small file system");
+    }
+    close_host(root);
 }
 
 /* A virsh with one VM, whose root ports have such prefetchable windows; bus 2 has a device. */
@@ -207,18 +302,7 @@ static void test_schedule(void)
     assert_one(root, FINDING_WARNING, "schedule", "calendar -- day\" failed: no");
     remove_file(root, "/bin/systemd-analyze");
     assert_one(root, FINDING_WARNING, "schedule", "systemd-analyze, of the package systemd");
-    file_tree_free(root);
-}
-
-/* A program in the tree's /bin that fails. */
-static void add_failure(HostRoot *root, const char *name, const char *message)
-{
-    g_autofree char *path = g_strconcat("/bin/", name, NULL);
-    g_autofree char *full = root_path(root, path, NULL);
-    g_autofree char *script = g_strdup_printf("#!/bin/sh\necho '%s' >&2\nexit 4\n", message);
-
-    file_tree_write(root, path, script);
-    g_assert_cmpint(g_chmod(full, 0755), ==, 0);
+    close_host(root);
 }
 
 static const Finding *about_kubernetes(HostRoot *root, GPtrArray **findings)
@@ -247,7 +331,7 @@ static void test_kubernetes(void)
     g_assert_nonnull(strstr(finding->text, "not running"));
     add_program(root, "systemctl", "0");
     g_assert_null(about_kubernetes(root, &good));
-    file_tree_free(root);
+    close_host(root);
 }
 
 static void test_vms(void)
@@ -260,7 +344,7 @@ static void test_vms(void)
     add_vm(root, "0x380000000000, 0x3807ffffffff", "0xfff00000, 0x000fffff");
     findings = doctor_examine(root);
     g_assert_cmpuint(complaints(findings), ==, 0);
-    file_tree_free(root);
+    close_host(root);
 }
 
 /* A driver that cannot export memory is reported, once it has been queried. */
@@ -271,7 +355,7 @@ static void test_vulkan(void)
     file_tree_write(root, "/run/vgpu/vulkan/0000:02:00.0",
                     "[vulkan]\ndevice=Old\nexports-memory=false\n");
     assert_one(root, FINDING_WARNING, "Vulkan", "0000:02:00.0 (Old)");
-    file_tree_free(root);
+    close_host(root);
 }
 
 static void test_module(void)
@@ -284,7 +368,7 @@ static void test_module(void)
     remove_file(root, "/sys/module/mdev_vgpu/version");
     g_assert_cmpint(rmdir(dir), ==, 0);
     assert_one(root, FINDING_PROBLEM, "driver", "dkms status");
-    file_tree_free(root);
+    close_host(root);
 }
 
 static void test_secure_boot(void)
@@ -301,7 +385,7 @@ static void test_secure_boot(void)
     remove_file(root, "/sys/module/mdev_vgpu/version");
     g_assert_cmpint(rmdir(dir), ==, 0);
     assert_one(root, FINDING_PROBLEM, "driver", "mokutil --import");
-    file_tree_free(root);
+    close_host(root);
 }
 
 static void test_versions(void)
@@ -316,7 +400,7 @@ static void test_versions(void)
     add_program(root, "mdevctl", "mdevctl 1.10.0");
     g_autoptr(GPtrArray) findings = doctor_examine(root);
     g_assert_cmpuint(complaints(findings), ==, 0);
-    file_tree_free(root);
+    close_host(root);
 }
 
 static void test_groups(void)
@@ -324,10 +408,10 @@ static void test_groups(void)
     HostRoot *root = good_host("laptop");
 
     assert_one(root, FINDING_WARNING, "IOMMU group", "0000:01:00.1, which the host uses");
-    file_tree_free(root);
+    close_host(root);
     root = good_host("empty");
     assert_one(root, FINDING_WARNING, "GPU", "no GPU");
-    file_tree_free(root);
+    close_host(root);
 }
 
 /* Limits of KVM before 6.13: pages of a driver's blocks, and revoking from nested guests. */
@@ -339,7 +423,7 @@ static void test_old_kernel(void)
     file_tree_write(root, "/sys/module/kvm_amd/parameters/nested", "0\n");
     assert_one(root, FINDING_PROBLEM, "host kernel", "GPU 0000:02:00.0");
     assert_one(root, FINDING_PROBLEM, "host kernel", "trixie-backports");
-    file_tree_free(root);
+    close_host(root);
 
     root = good_host("empty");
     remove_file(root, "/sys/module/kvm_amd/parameters/nested");
@@ -350,7 +434,7 @@ static void test_old_kernel(void)
     g_assert_cmpuint(complaints(findings), ==, 2);
     g_assert_nonnull(
         strstr(complaint(findings, "host kernel")->advice, "options kvm_intel nested=0"));
-    file_tree_free(root);
+    close_host(root);
 }
 
 static guint count_of(const GPtrArray *findings, Severity severity)
@@ -365,13 +449,10 @@ static guint count_of(const GPtrArray *findings, Severity severity)
 /* Missing requirements of VMs are no fault of a host for containers. */
 static void test_containers_only(void)
 {
-    static const char *const missing[] = {"/sys/module/mdev_vgpu/version",
-                                          MODULES_LOAD,
-                                          "/sys/class/misc/kvm",
-                                          "/sys/class/misc/udmabuf",
-                                          "/bin/mdevctl",
-                                          "/bin/virsh",
-                                          "/bin/qemu-system-x86_64"};
+    static const char *const missing[] = {
+        "/sys/module/mdev_vgpu/version", MODULES_LOAD,   "/sys/class/misc/kvm",
+        "/sys/class/misc/udmabuf",       "/bin/mdevctl", "/bin/virsh",
+        "/bin/qemu-system-x86_64"};
     HostRoot *root = good_host("containers");
     g_autofree char *dir = root_path(root, "/sys/module/mdev_vgpu", NULL);
 
@@ -387,7 +468,7 @@ static void test_containers_only(void)
     g_autoptr(GPtrArray) again = doctor_examine(root);
     g_assert_cmpuint(count_of(again, FINDING_INFO), ==, 0);
     g_assert_cmpint(complaint(again, "driver")->severity, ==, FINDING_PROBLEM);
-    file_tree_free(root);
+    close_host(root);
 }
 
 static void test_engine(void)
@@ -397,12 +478,15 @@ static void test_engine(void)
     file_tree_write(root, "/sys/bus/mdev/devices/aa/vgpu/failure", "\n");
     file_tree_write(root, "/sys/bus/mdev/devices/bb/vgpu/failure", "no Vulkan device\n");
     assert_one(root, FINDING_PROBLEM, "engine", "vGPU bb gave up: no Vulkan device");
-    file_tree_free(root);
+    close_host(root);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/doctor/dead-and-hung", test_dead_and_hung);
+    g_test_add_func("/doctor/misconfigured", test_misconfigured);
+    g_test_add_func("/doctor/disk", test_disk);
     g_test_add_func("/doctor/good", test_good);
     g_test_add_func("/doctor/missing", test_missing);
     g_test_add_func("/doctor/agent-dies", test_agent_dies);

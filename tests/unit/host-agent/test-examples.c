@@ -2,7 +2,7 @@
 /* The files in the operator's guide are accepted without changes. */
 #include <string.h>
 
-#include "host-agent/daemon/vgpud_conf.h"
+#include "lib/vgpud_conf.h"
 #include "lib/gpus.h"
 #include "lib/schedule_conf.h"
 #include "lib/tenants_conf.h"

@@ -4,7 +4,7 @@
 
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/health/pressure_watch.h"
-#include "host-agent/daemon/vgpud_conf.h"
+#include "lib/vgpud_conf.h"
 #include "host-agent/model/gpu_health.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"

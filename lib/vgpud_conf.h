@@ -3,21 +3,27 @@
  * /etc/vgpu/vgpud.conf: the operator's settings of vgpud. Without it the defaults of vgpud(8)
  * apply.
  */
-#ifndef VGPUD_VGPUD_CONF_H
-#define VGPUD_VGPUD_CONF_H
+#ifndef LIB_VGPUD_CONF_H
+#define LIB_VGPUD_CONF_H
 
 #include <glib.h>
 
-#include "host-agent/daemon/health/bypass_watch.h"
 #include "lib/host_root.h"
 
 #define VGPUD_CONF "/etc/vgpu/vgpud.conf"
+
+/* What happens to a process that uses a slice's GPU past its governor. */
+typedef enum {
+    ON_BYPASS_REPORT,
+    ON_BYPASS_KILL,
+    ON_BYPASS_IGNORE,
+} OnBypass;
 
 /**
  * VgpudConf
  * @metrics_listen: "ADDRESS:PORT" or "unix:PATH"; NULL: nowhere
  * @pressure_grace: seconds between the steps when memory is short
- * @on_bypass: what happens to a process that uses a slice's GPU past its governor
+ * @on_bypass: what happens to processes past their governor
  * @has_on_bypass: the file says so
  */
 typedef struct {

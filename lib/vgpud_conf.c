@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/vgpud_conf.h"
+#include "lib/vgpud_conf.h"
 
 #include <gio/gio.h>
 #include <string.h>
@@ -17,16 +17,29 @@
 /* Sets a value of @conf from its text; FALSE: it is not @allowed, and @conf is unchanged. */
 typedef gboolean SetFunc(VgpudConf *conf, const char *text);
 
-static gboolean set_listen(VgpudConf *conf, const char *text)
+/* "127.0.0.1:9835", "[::1]:9835": names are not resolved. */
+static gboolean is_inet_address(const char *text)
 {
     const char *port = strrchr(text, ':');
+    g_autofree char *host = port ? g_strndup(text, (gsize)(port - text)) : NULL;
+    gsize length = host ? strlen(host) : 0;
+    gboolean bracketed = length > 2 && host[0] == '[' && host[length - 1] == ']';
+    g_autoptr(GInetAddress) address = NULL;
     guint64 number;
+
+    if (!port || !g_ascii_string_to_unsigned(port + 1, 10, 1, G_MAXUINT16, &number, NULL))
+        return FALSE;
+    if (bracketed)
+        host[length - 1] = '\0';
+    address = g_inet_address_new_from_string(bracketed ? host + 1 : host);
+    return address && (g_inet_address_get_family(address) == G_SOCKET_FAMILY_IPV6) == bracketed;
+}
+
+static gboolean set_listen(VgpudConf *conf, const char *text)
+{
     gboolean off = g_str_equal(text, "off");
     gboolean good =
-        g_str_has_prefix(text, "unix:")
-            ? text[strlen("unix:")] == '/'
-            : port && port != text &&
-                  g_ascii_string_to_unsigned(port + 1, 10, 1, G_MAXUINT16, &number, NULL);
+        g_str_has_prefix(text, "unix:") ? text[strlen("unix:")] == '/' : is_inet_address(text);
 
     if (!off && !good)
         return FALSE;
@@ -66,7 +79,8 @@ static const struct {
     const char *allowed;
 } keys[] = {
     {"metrics", "listen", set_listen,
-     "ADDRESS:PORT such as 127.0.0.1:9835, unix:PATH such as unix:/run/vgpu/metrics, or off"},
+     "ADDRESS:PORT such as 127.0.0.1:9835 or [::1]:9835, unix:PATH such as unix:/run/vgpu/metrics, "
+     "or off"},
     {"pressure", "grace", set_grace, "a whole number of seconds from 1 to 3600"},
     {"slices", "on-bypass", set_on_bypass, "report, kill or ignore"},
 };
