@@ -8,9 +8,9 @@
 #define OVERCOMMIT_RULE "a number from 1 to 16, such as 1.5"
 #define MAX_PARTITIONS  256
 
-static const char *const conf_keys[] = {"mode",   "vram",       "overcommit",       "partitions",
-                                        "policy", "water-mark", "pressure-command", "pool",
-                                        "health-ignore", NULL};
+static const char *const conf_keys[] = {
+    "mode", "vram",          "overcommit", "partitions", "policy", "water-mark", "pressure-command",
+    "pool", "health-ignore", NULL};
 static const char *const state_keys[] = {"mode", "partitions", NULL};
 static const char *const mode_names[] = {
     [GPU_MODE_HOST] = "host",

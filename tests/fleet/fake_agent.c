@@ -3,8 +3,8 @@
  * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
  * "away", "unhealthy", "full", "slow", or "stop": it then stops itself after the first slice, to be
  * killed. FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4
- * times. FAKE/bad: addresses of cards that are broken; FAKE/passing: of such as may recover. FAKE/offenders: names of
- * slices whose own engines die.
+ * times. FAKE/bad: addresses of cards that are broken; FAKE/passing: of such as may recover.
+ * FAKE/offenders: names of slices whose own engines die.
  */
 #include <fcntl.h>
 #include <glib/gstdio.h>

@@ -207,8 +207,8 @@ static GStrv with_containers(const ModeSwitch *change, const GStrv users)
 }
 
 /*
- * To the asker alone: it names tenants, VMs and containers. All others learn only that it waits, and
- * root has the event.
+ * To the asker alone: it names tenants, VMs and containers. All others learn only that it waits,
+ * and root has the event.
  */
 static void tell_asker(const ModeSwitch *change, const char *sentence)
 {
@@ -219,11 +219,10 @@ static void tell_asker(const ModeSwitch *change, const char *sentence)
     if (!interface)
         return;
     if (change->asker) {
-        g_dbus_connection_emit_signal(g_dbus_interface_skeleton_get_connection(skeleton),
-                                      change->asker,
-                                      g_dbus_interface_skeleton_get_object_path(skeleton),
-                                      VGPU_BUS_NAME ".Gpu", "Progress",
-                                      g_variant_new("(s)", sentence), NULL);
+        g_dbus_connection_emit_signal(
+            g_dbus_interface_skeleton_get_connection(skeleton), change->asker,
+            g_dbus_interface_skeleton_get_object_path(skeleton), VGPU_BUS_NAME ".Gpu", "Progress",
+            g_variant_new("(s)", sentence), NULL);
         return;
     }
     to_all = g_strdup_printf("GPU %s waits until it is no longer in use", change->gpu);

@@ -38,6 +38,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice_set_text(&slice->tenant, request->tenant);
     slice->class = request->class_given ? request->class : offer->class;
     slice->vram = request->vram ? request->vram : offer->desc->vram_bytes;
+    slice->start_vram = slice_is_vgpu(slice) ? offer->desc->vram_bytes : 0;
     slice->weight = or_default(request->weight, offer->desc->weight);
     slice->cap = or_default(request->cap, offer->desc->cap);
     slice->priority = request->priority_given ? request->priority : offer->desc->priority;
@@ -143,7 +144,7 @@ static void add_others(Room *room, const GPtrArray *others)
         const Slice *slice = g_ptr_array_index(others, i);
 
         if (g_str_equal(slice->gpu, room->gpu))
-            room_add(room, slice);
+            room_add_made(room, slice);
     }
 }
 
@@ -392,7 +393,8 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
                        AdmissionWay way, const Slice *before, const Slice *wanted, GError **error)
 {
     const Gpu *gpu = host_gpu(host, wanted->gpu);
-    AdmissionRequest request = {.way = way, .before = before, .wanted = wanted};
+    g_autoptr(Slice) started = slice_copy(wanted);
+    AdmissionRequest request = {.way = way, .before = before, .wanted = started};
     g_autoptr(Room) room = NULL;
 
     if (!gpu) {
@@ -402,7 +404,11 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
     }
     if (!find_tenant(tenants, before, wanted, &request.tenant, error))
         return FALSE;
+    /* It exists already, or the driver has to make it now. */
+    started->start_vram = (before && before->present) ? 0 : slices_start_vram(slices, gpu, wanted);
     room = slices_room(slices, gpu);
+    if (before && before->reserved && !before->present && slice_is_vgpu(before))
+        room->driver_vram -= before->vram;
     room->evicted = is_evicted(host, room->gpu, wanted);
     request.room = room;
     if (request.tenant)

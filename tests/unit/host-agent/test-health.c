@@ -350,7 +350,8 @@ static void test_crashes_beside_another(void)
     see_engine(health, 9, "failed", "too many starts", 2 * SECOND);
     g_assert_true(gpu_health_is_good(health));
     see_engine_of(health, OTHER, 1, "ready", "", 3 * SECOND);
-    g_assert_true(gpu_health_is_good(health)); /* one is in trouble, whether or not others are idle */
+    g_assert_true(
+        gpu_health_is_good(health)); /* one is in trouble, whether or not others are idle */
     see_engine_of(health, OTHER, 1, "failed", "too many starts", 3 * SECOND);
     g_assert_false(gpu_health_is_good(health));
     g_assert_nonnull(gpu_health_reason(health, HEALTH_ENGINE_CRASHES));

@@ -49,6 +49,25 @@ static void test_create(void)
     agent_on_bus_close(&at);
 }
 
+/*
+ * The driver makes a vGPU with its type's memory: what it would refuse is no offer, although there
+ * is room for what the vGPU has afterwards.
+ */
+static void test_smaller_than_type(void)
+{
+    AgentOnBus at;
+
+    vgpus_open(&at);
+    assert_says("vgpu create half -n 4 --vram 3G --dry-run", 7, "", "there is room for 3 of 4");
+    assert_says("vgpu create half -n 2 --vram 3G", 0, "3.0 GiB", "");
+    assert_says("vgpu create half --vram 3G --uuid " UUID2, 0, "3.0 GiB", "");
+    assert_says("vgpu create half --vram 3G --uuid " UUID, 7, "",
+                "needs 7.992 GiB free when it is made, and its vGPUs leave 6.984 GiB");
+    assert_says("vgpu remove " UUID2, 0, "", "");
+    assert_says("vgpu create half --vram 3G --uuid " UUID, 0, "3.0 GiB", "");
+    agent_on_bus_close(&at);
+}
+
 static void test_dry_run(void)
 {
     AgentOnBus at;
@@ -628,6 +647,7 @@ static void test_member_of_gone_gpu(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/vgpus/smaller-than-type", test_smaller_than_type);
     g_test_add_func("/vgpus/create", test_create);
     g_test_add_func("/vgpus/dry-run", test_dry_run);
     g_test_add_func("/vgpus/bad-requests", test_bad_requests);
