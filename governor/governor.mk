@@ -9,6 +9,7 @@ GOVERNOR_TESTS_OUT ?= build/unit/governor
 # What a card does with its time, for the simulation and for the fake CUDA driver.
 CARD_MODEL_SRC := tests/lib/card
 GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter)
+GOVERNOR_TEST_INCLUDES := $(GOVERNOR_INCLUDES) -I$(GOVERNOR_SRC)/lane
 GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -fno-omit-frame-pointer
 comma := ,
@@ -28,6 +29,8 @@ GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
 GOVERNOR_ARBITER := $(wildcard $(GOVERNOR_SRC)/arbiter/*.c)
 # Linked into other programs: only the parts of the core without GLib.
 GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR_SRC)/core/,backlog.c budget.c coverage.c silence.c)
+# Linked into each door.
+GOVERNOR_LANE := $(wildcard $(GOVERNOR_SRC)/lane/*.c)
 GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
 # The same for doors. A process loads it once, however many doors it uses, and so is one member.
 GOVERNOR_MEMBER_SHARED := $(GOVERNOR_OUT)/libvgpu-member.so.1
@@ -52,7 +55,7 @@ $(GOVERNOR_OUT)/pic/%.o: %.c
 
 $(GOVERNOR_OUT)/test/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) -O1 $(GOVERNOR_SANITIZE) $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) -I$(GOVERNOR_TESTS_SRC) -I$(CARD_MODEL_SRC) \
+	$(CC) -O1 $(GOVERNOR_SANITIZE) $(GOVERNOR_WARN) $(GOVERNOR_TEST_INCLUDES) -I$(GOVERNOR_TESTS_SRC) -I$(CARD_MODEL_SRC) \
 		$(GOVERNOR_PKG_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter-test"' \
 		-MMD -MP -c -o $@ $<
 
@@ -71,7 +74,7 @@ $(GOVERNOR_MEMBER_SHARED): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 # sanitized arbiter.
 GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/%.c,$(GOVERNOR_TESTS_OUT)/%,\
 	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
-GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) \
+GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) $(GOVERNOR_LANE) \
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c)) $(CARD_MODEL_SRC)/card_model.c))
 UNIT_TESTS += $(GOVERNOR_TESTS)

@@ -15,21 +15,28 @@
 /* Markers on their way. */
 #define BACKLOG_MARKERS 64u
 
+/*
+ * Behind @count submissions, of which the last one had @number of all. @of_queue: only of its own
+ * queue, which has no order with others
+ */
 struct backlog_marker {
     uint64_t number;
+    uint64_t count;
+    bool of_queue;
     uint64_t placed_at;
-    bool passed;
 };
 
 /**
  * struct backlog
- * @done: number of the last submission that is known to have ended; @done_at: since when
+ * @placed: the number of the last marker; @done: without what markers wait for; @done_at: since
+ * when
  * @mean_ns: of a submission, @recent_ns by @recent_count of the last ones; 0: not known
  * @due: the number at which the next marker is to be placed, after @every submissions or about
  * @apart_ns
- * @markers: from @head to @tail; those of several queues may pass in another order
+ * @markers: as they were placed; those of several queues may pass in another order
  */
 struct backlog {
+    uint64_t placed;
     uint64_t done;
     uint64_t done_at;
     uint64_t mean_ns;
@@ -39,7 +46,7 @@ struct backlog {
     uint64_t due;
     uint32_t every;
     struct backlog_marker markers[BACKLOG_MARKERS];
-    uint32_t head, tail;
+    uint32_t marker_count;
 };
 
 void backlog_init(struct backlog *backlog);
@@ -52,13 +59,24 @@ bool backlog_is_full(const struct backlog *backlog, uint64_t number, uint64_t mo
                      uint64_t now);
 
 /*
- * A marker is placed behind submission @number, while @most_ns may be queued. False: too many are
- * on their way, place none.
+ * A marker is placed behind submission @number, while @most_ns may be queued. @count: so many of
+ * its queue are not behind another one; 0: all that came since the last one. False: too many are on
+ * their way, place none.
  */
-bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t most_ns, uint64_t now);
+bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t count, uint64_t most_ns,
+                   uint64_t now);
 
-/* The marker behind @number has passed, or was not placed after all. */
-void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t now);
+/* The marker behind @number has passed at @at, or was not placed after all. */
+void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t at);
+
+/* How long to wait for a marker, if none passes: twice what is queued, in bounds. */
+uint64_t backlog_patience_ns(const struct backlog *backlog, uint64_t number, uint64_t now);
+
+/*
+ * Nothing has moved for so long: what the markers are behind waits for something else than the GPU.
+ * It does not count any more.
+ */
+void backlog_give_up(struct backlog *backlog, uint64_t now);
 
 /* Whether a marker is on its way: more will become known by itself. */
 bool backlog_waits(const struct backlog *backlog);

@@ -11,11 +11,11 @@ CUDA_DIR = $(PREFIX)/lib/mdev-vgpu/cuda
 # On a host the first is a link to this, where vgpud makes links to the driver that it finds.
 CUDA_REAL_LINKS := /run/vgpu/nvidia
 CUDA_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory time nvml) -Igovernor/member -Igovernor/protocol
+CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory time nvml) $(addprefix -Igovernor/,lane member protocol core)
 # These libraries print nothing, and none of their code runs when they are loaded.
 CUDA_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer
 CUDA_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-as-needed
-CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c $(CUDA_SRC)/time/*.c)
+CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c $(CUDA_SRC)/time/*.c) $(GOVERNOR_LANE)
 CUDA_SRCS := $(filter-out %/gen-stubs.c,$(CUDA_SRCS))
 CUDA_NVML_SRCS := $(wildcard $(CUDA_SRC)/nvml/*.c) $(addprefix $(CUDA_SRC)/,entries.c real.c slices.c view.c)
 CUDA_NAMES := $(addprefix tests/cuda/names/,cudarc.txt hipify.txt nvcuda.txt)

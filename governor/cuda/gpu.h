@@ -23,7 +23,7 @@ struct meter;
  * @seen_ns: when what the driver has for itself was last asked for; 0: never
  * @charged: bytes that were charged, by all threads
  * @changes: how often @charged has changed
- * @owed: nanoseconds of the GPU's work that were not charged yet, by class (time/work.h)
+ * @owed: nanoseconds of the GPU's work that were not charged yet, by class (meter_owe())
  *
  * @primary_lock: held while the driver may begin or end the primary context, so that what it says
  *                afterwards is still so; before @own_lock and the meter's

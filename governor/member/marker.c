@@ -7,12 +7,9 @@
 
 /* A marker carries its number, and above it how often the numbers have begun again. */
 #define EPOCH_SHIFT 48
-/*
- * What is queued may wait for the very thread that waits here: for a semaphore that it signals
- * later.
- */
-#define PATIENCE_NS NS_PER_S
+/* How often to look again: if a thread of the door's sees markers, and if nobody does. */
 #define LOOK_NS     (20 * NS_PER_MS)
+#define OWN_LOOK_NS (100 * NS_PER_US)
 /* When to look again if there is no arbiter that would want to know. */
 #define UNBOUND_DUE 4096u
 
@@ -75,75 +72,78 @@ static uint64_t allowed(const struct lane *lane)
     return atomic_load_explicit(&lane->grant->backlog_ns, memory_order_relaxed);
 }
 
-uint64_t governor_member_backlog_ns(const GovernorMember *member, enum governor_class class)
-{
-    fork_check(member);
-    return allowed(&member->lanes[class]);
-}
-
-static bool has_to_wait(const struct lane *lane, uint64_t number, uint64_t since, uint64_t now)
+static bool has_to_wait(const struct lane *lane, uint64_t number, uint64_t now)
 {
     uint64_t most = allowed(lane);
 
     return most && atomic_load(&lane->grant->mode) == GOVERNOR_MODE_FREE &&
-           now < since + PATIENCE_NS && number >= lane->backlog.due &&
-           backlog_is_full(&lane->backlog, number, most, now);
+           number >= lane->backlog.due && backlog_is_full(&lane->backlog, number, most, now);
 }
 
-uint64_t governor_member_mark(GovernorMember *member, enum governor_class class)
+/* Until there is room behind submission @number. Returns the time. Under lock. */
+static uint64_t wait_for_room(GovernorMember *member, struct lane *lane, uint64_t number,
+                              void (*look)(void *data), void *data)
 {
-    struct lane *lane = &member->lanes[class];
-    uint64_t number, since, now, marker = 0;
+    uint64_t since = member_now(member), now = since, moved_at = since, done;
 
-    fork_check(member);
-    pthread_mutex_lock(&member->lock);
-    /* Without the submission that the marker goes before. */
-    number = atomic_load(&lane->usage->free_submissions) - 1;
-    since = now = member_now(member);
-    while (has_to_wait(lane, number, since, now)) {
-        turn_sleep(member, LOOK_NS);
+    while (has_to_wait(lane, number, now)) {
+        if (now >= moved_at + backlog_patience_ns(&lane->backlog, number, now)) {
+            backlog_give_up(&lane->backlog, now);
+            break;
+        }
+        done = lane->backlog.done;
+        turn_sleep(member, look ? OWN_LOOK_NS : LOOK_NS);
+        if (look) {
+            pthread_mutex_unlock(&member->lock);
+            look(data);
+            pthread_mutex_lock(&member->lock);
+        }
         now = member_now(member);
+        if (lane->backlog.done != done)
+            moved_at = now;
     }
     lane->waited_ns += now - since;
     atomic_store_explicit(&lane->usage->waited_ns, lane->waited_ns, memory_order_release);
+    return now;
+}
+
+uint64_t governor_member_mark(GovernorMember *member, enum governor_class class, uint64_t count,
+                              void (*look)(void *data), void *data)
+{
+    struct lane *lane = &member->lanes[class];
+    uint64_t number, now, marker = 0;
+
+    fork_check(member);
+    if (look)
+        look(data);
+    pthread_mutex_lock(&member->lock);
+    /* Without the submission that the marker goes before. */
+    number = atomic_load(&lane->usage->free_submissions) - 1;
+    now = wait_for_room(member, lane, number, look, data);
     /* Otherwise another thread has placed one meanwhile. */
     if (!allowed(lane))
         lane->backlog.due = number + UNBOUND_DUE;
     else if (number >= lane->backlog.due &&
-             backlog_place(&lane->backlog, number, allowed(lane), now))
+             backlog_place(&lane->backlog, number, count, allowed(lane), now))
         marker = number | lane->epoch << EPOCH_SHIFT;
     publish(lane);
     pthread_mutex_unlock(&member->lock);
     return marker;
 }
 
-void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker)
+void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker,
+                            uint64_t at_ns)
 {
     struct lane *lane = &member->lanes[class];
+    uint64_t at;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     if (marker >> EPOCH_SHIFT == (lane->epoch & UINT16_MAX)) {
-        backlog_pass(&lane->backlog, marker & ((1ull << EPOCH_SHIFT) - 1), member_now(member));
+        at = at_ns ? at_ns + (uint64_t)atomic_load(&member->clock_offset) : member_now(member);
+        backlog_pass(&lane->backlog, marker & ((1ull << EPOCH_SHIFT) - 1), at);
         publish(lane);
         turn_progress(member);
     }
-    pthread_mutex_unlock(&member->lock);
-}
-
-void governor_member_queued(GovernorMember *member, enum governor_class class, uint64_t count,
-                            uint64_t mean_ns)
-{
-    struct lane *lane = &member->lanes[class];
-    struct governor_class_usage *usage = lane->usage;
-    uint64_t all, now;
-
-    fork_check(member);
-    pthread_mutex_lock(&member->lock);
-    now = member_now(member);
-    all = atomic_load_explicit(&usage->free_submissions, memory_order_relaxed);
-    atomic_store_explicit(&usage->free_mean_ns, mean_ns, memory_order_relaxed);
-    atomic_store_explicit(&usage->free_since_ns, now, memory_order_relaxed);
-    atomic_store_explicit(&usage->free_done, count < all ? all - count : 0, memory_order_release);
     pthread_mutex_unlock(&member->lock);
 }

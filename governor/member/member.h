@@ -68,23 +68,19 @@ enum governor_pass {
 enum governor_pass governor_member_pass(GovernorMember *member, enum governor_class class);
 
 /*
- * Before a marker is placed behind what was submitted so far. Waits, 1 s at most, while the member
- * has more queued on the GPU than a free one may; the class may be metered afterwards. 0: place
- * none. Otherwise governor_member_marked() is to be called when the GPU has come to the marker, or
- * if it could not be placed.
+ * Before a marker is placed behind what was submitted so far. Waits while the member has more
+ * queued on the GPU than a free one may, 1 s at most without a marker that passes; the class may be
+ * metered afterwards. 0: place none. Otherwise governor_member_marked() is to be called when the
+ * GPU has come to the marker, or if it could not be placed. @count: so many submissions of the
+ * queue are not behind another marker; 0: the door has one queue, or does not know. @look, which
+ * may be NULL, is called with @data before all that, and again and again meanwhile, by a door
+ * without a thread that sees markers.
  */
-uint64_t governor_member_mark(GovernorMember *member, enum governor_class class);
-void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker);
-
-/*
- * In place of these two, by a door that tracks its free submissions by itself and bounds them:
- * @count of them have not ended, as far as it knows, and one takes about @mean_ns; 0: unknown.
- */
-void governor_member_queued(GovernorMember *member, enum governor_class class, uint64_t count,
-                            uint64_t mean_ns);
-
-/* For how long such a door may let work be queued; 0: there is no arbiter that says it. */
-uint64_t governor_member_backlog_ns(const GovernorMember *member, enum governor_class class);
+uint64_t governor_member_mark(GovernorMember *member, enum governor_class class, uint64_t count,
+                              void (*look)(void *data), void *data);
+/* @at_ns: when, by this process's CLOCK_MONOTONIC; 0: now. */
+void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker,
+                            uint64_t at_ns);
 
 /**
  * struct governor_work - one submission
@@ -132,6 +128,15 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
  */
 uint32_t governor_member_passes(const GovernorMember *member, enum governor_class class);
 
+/* For how long submissions have waited for the slice's hard cap. */
+uint64_t governor_member_throttled_ns(const GovernorMember *member, enum governor_class class);
+
+/*
+ * How much work may be one submission: little while others wait, or if little is left of the lease,
+ * so that its end is kept. Between 0.5 and 2 ms.
+ */
+uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_class class);
+
 /*
  * For how many more ns the GPU may run others' work that was submitted before a submission made
  * now, although it is this member's turn.
@@ -144,10 +149,19 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
 /*
  * The same if it is known from when until when the GPU worked for it, by this process's
  * CLOCK_MONOTONIC. Time that overlaps with others' is divided among them, and what overlaps on
- * queues of this process counts once.
+ * queues of this process counts once. Returns what counts.
  */
-void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
-                         uint64_t end_at_ns);
+uint64_t governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
+                             uint64_t end_at_ns);
+
+/* Work that had no debit took so long, it is not known when. */
+void governor_member_also(GovernorMember *member, enum governor_class class, uint64_t ns);
+
+/*
+ * The work of a debit will take @estimate_ns, which was not known when it was debited. Returns the
+ * debit that replaces it.
+ */
+uint64_t governor_member_revise(GovernorMember *member, uint64_t debit, uint64_t estimate_ns);
 
 void governor_member_cancel(GovernorMember *member, uint64_t debit);
 

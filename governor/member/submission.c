@@ -15,6 +15,10 @@
 #define NS_SHIFT     15
 /* More is not believed. */
 #define MOST_NS (3600 * NS_PER_S)
+/* A batch is this part of what is left of the lease, within bounds. */
+#define BATCH_PART     64
+#define BATCH_LEAST_NS (500 * NS_PER_US)
+#define BATCH_MOST_NS  (2 * NS_PER_MS)
 /* Spans with a smaller gap are one. */
 #define SAME_SPAN_NS NS_PER_US
 
@@ -239,6 +243,24 @@ uint32_t governor_member_passes(const GovernorMember *member, enum governor_clas
     return atomic_load_explicit(&member->lanes[class].passes, memory_order_relaxed);
 }
 
+uint64_t governor_member_throttled_ns(const GovernorMember *member, enum governor_class class)
+{
+    return atomic_load_explicit(&member->usage->classes[class].throttled_ns, memory_order_relaxed);
+}
+
+uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_class class)
+{
+    const struct governor_class_grant *grant = &member->grant->classes[class];
+    uint64_t limit = atomic_load_explicit(&grant->limit_ns, memory_order_relaxed);
+    uint64_t spent =
+        atomic_load_explicit(&member->usage->classes[class].gpu_ns, memory_order_relaxed);
+    uint64_t left = limit > spent ? limit - spent : 0;
+    uint64_t most =
+        least(left / BATCH_PART, atomic_load_explicit(&grant->depth_ns, memory_order_relaxed));
+
+    return most < BATCH_LEAST_NS ? BATCH_LEAST_NS : least(most, BATCH_MOST_NS);
+}
+
 uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class)
 {
     uint64_t until =
@@ -255,18 +277,23 @@ static bool comes_back(struct lane *lane)
            silence_keep(&lane->silence);
 }
 
+/* Under lock. */
+static void count_gpu(struct lane *lane, uint64_t ns)
+{
+    lane->gpu_ns += ns;
+    budget_spend(&lane->budget, (double)ns);
+    store(&lane->usage->gpu_ns, lane->gpu_ns);
+}
+
 /* Under lock. What others are to be told of. */
 static enum rest end(GovernorMember *member, struct lane *lane, uint64_t debit, uint64_t measured)
 {
-    struct governor_class_usage *usage = lane->usage;
     enum rest rest;
 
-    lane->gpu_ns += measured;
     lane->ended_at_ns = queue_of(lane, debit)->ended_at_ns = member_now(member);
-    budget_spend(&lane->budget, (double)measured);
     /* Stored before it is no longer in flight: a look in between sees it twice, not never. */
-    store(&usage->gpu_ns, lane->gpu_ns);
-    store(&usage->ended_at_ns, lane->ended_at_ns);
+    count_gpu(lane, measured);
+    store(&lane->usage->ended_at_ns, lane->ended_at_ns);
     rest = take_in_flight(lane, debit);
     if (rest == REST_NONE && comes_back(lane))
         rest = REST_RUNS;
@@ -303,8 +330,8 @@ static void write_span(struct lane *lane, uint64_t begin_at, uint64_t end_at)
     store(&usage->span_count, ++lane->spans);
 }
 
-void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
-                         uint64_t end_at_ns)
+uint64_t governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
+                             uint64_t end_at_ns)
 {
     struct lane *lane = lane_of(member, debit);
     uint64_t offset, measured;
@@ -319,6 +346,47 @@ void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_
     rest = end(member, lane, debit, least(measured, MOST_NS));
     pthread_mutex_unlock(&member->lock);
     tell_rest(member, lane, rest);
+    return measured;
+}
+
+void governor_member_also(GovernorMember *member, enum governor_class class, uint64_t ns)
+{
+    struct lane *lane = &member->lanes[class];
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    count_gpu(lane, least(ns, MOST_NS));
+    pthread_mutex_unlock(&member->lock);
+}
+
+static void change_ns(uint64_t *sum, uint64_t from, uint64_t to)
+{
+    *sum -= least(from, *sum);
+    *sum += to;
+}
+
+uint64_t governor_member_revise(GovernorMember *member, uint64_t debit, uint64_t estimate_ns)
+{
+    struct lane *lane = lane_of(member, debit);
+    struct lane_queue *queue = queue_of(lane, debit);
+    uint64_t from = ns_of(debit), to = least(estimate_ns ? estimate_ns : 1, MOST_NS);
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    if (debit & DEFERRED) {
+        if (lane->deferred)
+            change_ns(&lane->deferred_ns, from, to);
+    } else if (queue->in_flight) {
+        if (queue->stalled && from_before_stall(lane, debit))
+            change_ns(&queue->stalled_ns, from, to);
+        change_ns(&queue->in_flight_ns, from, to);
+        change_ns(&lane->in_flight_ns, from, to);
+        publish_in_flight(lane);
+    }
+    if (to < from)
+        turn_progress(member);
+    pthread_mutex_unlock(&member->lock);
+    return (debit & ((1ull << NS_SHIFT) - 1)) | to << NS_SHIFT;
 }
 
 void governor_member_cancel(GovernorMember *member, uint64_t debit)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate.h"
 
-#include "meter.h"
+#include "clock.h"
 
 /* Clocks drift by some parts in a million. */
 #define AGAIN_NS     1000000000u
@@ -73,7 +73,7 @@ static bool read_clocks(struct layer_queue *queue, uint64_t now)
 
 bool calibrate_time(struct layer_queue *queue, uint64_t tick, uint64_t *at_ns)
 {
-    uint64_t now = meter_now_ns();
+    uint64_t now = clock_now();
 
     if (!queue->device->calibrated)
         return false;

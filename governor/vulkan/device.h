@@ -4,8 +4,8 @@
 #define GOVERNOR_VULKAN_DEVICE_H
 
 #include "dispatch.h"
-#include "estimate.h"
 #include "handle_map.h"
+#include "learn.h"
 #include "process.h"
 #include "ticks.h"
 
@@ -41,7 +41,7 @@ struct layer_queue {
     pthread_cond_t drained;
     struct ticks ticks; /* 0 bits: the host's clock times the work */
     struct queue_clock clock;
-    struct estimates estimates;
+    struct learned learned;
     struct meter_slot *first, *last; /* in flight, oldest first */
     struct meter_slot *idle;         /* kept for reuse */
     uint32_t slots;

@@ -2,8 +2,8 @@
 #include "driver_memory.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "memory.h"
 
 #define LOOK_EVERY_NS (100 * 1000 * 1000ull)
@@ -23,11 +23,8 @@ bool driver_memory_is_told(const struct layer_instance *instance, VkPhysicalDevi
 /* One caller of all that come within this time. */
 static bool is_time(struct layer_slice *slice)
 {
-    uint64_t due = atomic_load(&slice->next_look_ns), now;
-    struct timespec time;
+    uint64_t due = atomic_load(&slice->next_look_ns), now = clock_now();
 
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    now = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
     return now >= due &&
            atomic_compare_exchange_strong(&slice->next_look_ns, &due, now + LOOK_EVERY_NS);
 }

@@ -25,22 +25,22 @@ VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceQueueFamilyProperties(
 VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceQueueFamilyProperties2(
     VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties2 *families);
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateComputePipelines(
-    VkDevice device, VkPipelineCache cache, uint32_t count,
-    const VkComputePipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
-    VkPipeline *pipelines);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateGraphicsPipelines(
-    VkDevice device, VkPipelineCache cache, uint32_t count,
-    const VkGraphicsPipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
-    VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL
+layer_CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                             const VkComputePipelineCreateInfo *infos,
+                             const VkAllocationCallbacks *allocator, VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL
+layer_CreateGraphicsPipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                              const VkGraphicsPipelineCreateInfo *infos,
+                              const VkAllocationCallbacks *allocator, VkPipeline *pipelines);
 VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesKHR(
     VkDevice device, VkDeferredOperationKHR operation, VkPipelineCache cache, uint32_t count,
     const VkRayTracingPipelineCreateInfoKHR *infos, const VkAllocationCallbacks *allocator,
     VkPipeline *pipelines);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesNV(
-    VkDevice device, VkPipelineCache cache, uint32_t count,
-    const VkRayTracingPipelineCreateInfoNV *infos, const VkAllocationCallbacks *allocator,
-    VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL
+layer_CreateRayTracingPipelinesNV(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                  const VkRayTracingPipelineCreateInfoNV *infos,
+                                  const VkAllocationCallbacks *allocator, VkPipeline *pipelines);
 VKAPI_ATTR VkResult VKAPI_CALL layer_CreateCuFunctionNVX(VkDevice device,
                                                          const VkCuFunctionCreateInfoNVX *info,
                                                          const VkAllocationCallbacks *allocator,
@@ -52,8 +52,9 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateShadersEXT(VkDevice device, uint32_t 
                                                       const VkShaderCreateInfoEXT *infos,
                                                       const VkAllocationCallbacks *allocator,
                                                       VkShaderEXT *shaders);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateVideoSessionKHR(
-    VkDevice device, const VkVideoSessionCreateInfoKHR *info,
-    const VkAllocationCallbacks *allocator, VkVideoSessionKHR *session);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateVideoSessionKHR(VkDevice device,
+                                                           const VkVideoSessionCreateInfoKHR *info,
+                                                           const VkAllocationCallbacks *allocator,
+                                                           VkVideoSessionKHR *session);
 
 #endif /* GOVERNOR_VULKAN_ENGINES_H */

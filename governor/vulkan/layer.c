@@ -29,8 +29,14 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetInstanceProcAddr(VkInst
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetDeviceProcAddr(VkDevice device,
                                                                         const char *name);
 
-#define COMMAND(name, scope)       {"vk" #name, scope, (PFN_vkVoidFunction)layer_##name}
-#define ALIAS(name, suffix, scope) {"vk" #name #suffix, scope, (PFN_vkVoidFunction)layer_##name}
+#define COMMAND(name, scope)                                                                       \
+    {                                                                                              \
+        "vk" #name, scope, (PFN_vkVoidFunction)layer_##name                                        \
+    }
+#define ALIAS(name, suffix, scope)                                                                 \
+    {                                                                                              \
+        "vk" #name #suffix, scope, (PFN_vkVoidFunction)layer_##name                                \
+    }
 
 static const struct command commands[] = {
     COMMAND(GetInstanceProcAddr, SCOPE_GLOBAL),

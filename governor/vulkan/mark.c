@@ -17,7 +17,7 @@ enum governor_class submit_class(struct layer_device *device, VkQueue handle)
 static void place(struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
-    uint64_t marker = governor_member_mark(device->member, queue->class);
+    uint64_t marker = governor_member_mark(device->member, queue->class, 0, NULL, NULL);
     struct meter_slot *slot;
 
     pthread_mutex_lock(&queue->lock);
@@ -33,7 +33,7 @@ static void place(struct layer_queue *queue)
         pthread_mutex_unlock(&queue->lock);
     }
     if (marker)
-        governor_member_marked(device->member, queue->class, marker);
+        governor_member_marked(device->member, queue->class, marker, 0);
 }
 
 struct layer_queue *submit_not_free(struct layer_device *device, VkQueue handle, uint32_t count,

@@ -100,8 +100,7 @@ void memory_object_export(struct memory_object *object, struct charge *charge)
 {
     pthread_mutex_lock(&object->lock);
     if (!object->charge.bytes) {
-        governor_member_export(object->slice->member, &object->named, charge->bytes,
-                               charge->kind);
+        governor_member_export(object->slice->member, &object->named, charge->bytes, charge->kind);
         object->charge = *charge;
         *charge = (struct charge){0};
     }
@@ -115,11 +114,8 @@ bool memory_object_import(struct memory_object *object, uint64_t bytes, uint32_t
     pthread_mutex_lock(&object->lock);
     charged = object->charge.bytes > 0;
     if (!charged && governor_member_import(object->slice->member, &object->named, bytes)) {
-        object->charge =
-            (struct charge){.bytes = bytes,
-                            .slice = object->slice,
-                            .kind = GOVERNOR_MEMORY_DEVICE,
-                            .heap = heap};
+        object->charge = (struct charge){
+            .bytes = bytes, .slice = object->slice, .kind = GOVERNOR_MEMORY_DEVICE, .heap = heap};
         memory_count(&object->charge);
         charged = true;
     }

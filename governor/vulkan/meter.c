@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "meter.h"
 
-#include <time.h>
-
 #include "retire.h"
 #include "slot.h"
 #include "waiter.h"
-
-uint64_t meter_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t commands)
 {
     uint64_t ns;
 
     pthread_mutex_lock(&queue->lock);
-    ns = estimate_of(&queue->estimates, key, commands);
+    ns = learn_estimate(&queue->learned, key, commands);
     pthread_mutex_unlock(&queue->lock);
     return ns;
 }
@@ -31,7 +21,7 @@ static bool is_known(struct layer_queue *queue, const struct meter_slot *slot)
     bool stands_in;
 
     pthread_mutex_lock(&queue->lock);
-    stands_in = estimate_stands_in(&queue->estimates, slot->work.key);
+    stands_in = learn_stands_in(&queue->learned, slot->work.key);
     pthread_mutex_unlock(&queue->lock);
     return stands_in;
 }
@@ -50,7 +40,7 @@ static void choose_clock(struct layer_queue *queue, struct meter_slot *slot)
     work->wrap &= slot->begin != VK_NULL_HANDLE;
     if (!work->wrap || work->waits || work->deferred)
         return;
-    if (host && !slot->behind_ns) {
+    if (host && !slot->lane.behind_ns) {
         work->wrap = false;
         return;
     }
@@ -121,7 +111,7 @@ static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_
     pthread_mutex_lock(&queue->lock);
     wake = retire_unexpected(queue);
     slot = take_slot(queue);
-    asked->estimate_ns = estimate_of(&queue->estimates, work->key, work->commands);
+    asked->estimate_ns = learn_estimate(&queue->learned, work->key, work->commands);
     /*
      * This cannot begin behind work that cannot begin: the thread that would signal may be this
      * one.
@@ -138,31 +128,23 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
 {
     struct governor_work asked = {
         .class = queue->class, .queue = queue->number, .still_behind = is_behind, .data = queue};
-    GovernorMember *member = queue->device->member;
     struct meter_slot *slot;
-    uint64_t debit;
 
     expect_none(queue);
     slot = prepare(queue, work, &asked);
     if (!slot)
         return NULL;
-    debit = governor_member_submit(member, &asked);
+    lane_begin(queue->device->member, &slot->lane, &asked);
     slot->marker = 0;
     slot->work = *work;
     slot->work.deferred = asked.deferred;
-    slot->behind_ns = governor_member_class_behind_ns(member, queue->class);
-    slot->passes = governor_member_passes(member, queue->class);
     choose_clock(queue, slot);
     slot->ends_by = retire_may_borrow(queue, slot) ? work->fence : slot->fence;
     slot->ended = false;
     slot->seen_ns = 0;
-    slot->debit = debit;
-    slot->estimate_ns = asked.estimate_ns;
     /* Work that is only behind others' waits is not waited for once those have ended. */
-    slot->stuck = work->deferred;
-    slot->unbegun = slot->work.deferred;
-    slot->told_ns = 0;
-    slot->submitted_ns = meter_now_ns();
+    slot->lane.stuck = work->deferred;
+    slot->lane.submitted_at = clock_now();
     return slot;
 }
 
@@ -171,9 +153,9 @@ void meter_marker(struct layer_queue *queue, struct meter_slot *slot, uint64_t m
     slot->marker = marker;
     slot->work = (struct meter_work){0};
     slot->ends_by = slot->fence;
-    slot->ended = slot->stuck = slot->unbegun = false;
-    slot->seen_ns = slot->told_ns = slot->behind_ns = slot->estimate_ns = 0;
-    slot->submitted_ns = meter_now_ns();
+    slot->ended = false;
+    slot->seen_ns = 0;
+    slot->lane = (struct lane_work){.submitted_at = clock_now()};
     meter_submitted(queue, slot);
 }
 
@@ -183,9 +165,9 @@ static void give_up(struct layer_queue *queue, const struct meter_slot *slot)
     GovernorMember *member = queue->device->member;
 
     if (slot->marker)
-        governor_member_marked(member, queue->class, slot->marker);
+        governor_member_marked(member, queue->class, slot->marker, 0);
     else
-        governor_member_end(member, slot->debit, slot->estimate_ns);
+        lane_end(member, &slot->lane, slot->lane.estimate_ns, 0);
 }
 
 void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
@@ -203,7 +185,7 @@ void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
     else
         queue->first = slot;
     queue->last = slot;
-    queue->stuck += slot->stuck;
+    queue->stuck += slot->lane.stuck;
     wake = !queue->watched && !(queue->left && retire_is_expected(queue, queue->first));
     pthread_mutex_unlock(&queue->lock);
     /* Not earlier: if the waiter preempts the lock's holder, both have a turn for nothing. */
@@ -213,7 +195,7 @@ void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
 
 void meter_cancel(struct layer_queue *queue, struct meter_slot *slot)
 {
-    governor_member_cancel(queue->device->member, slot->debit);
+    lane_cancel(queue->device->member, &slot->lane);
     pthread_mutex_lock(&queue->lock);
     slot_give(queue, slot);
     pthread_mutex_unlock(&queue->lock);
@@ -235,7 +217,7 @@ void meter_queue_init(struct layer_queue *queue)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->lock, NULL);
-    queue->estimates.random = meter_now_ns() ^ (uintptr_t)queue;
+    queue->learned.random = clock_now() ^ (uintptr_t)queue;
     pthread_cond_init(&queue->submitted, &monotonic);
     pthread_cond_init(&queue->drained, NULL);
     pthread_condattr_destroy(&monotonic);

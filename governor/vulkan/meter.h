@@ -15,9 +15,10 @@
 #define GOVERNOR_VULKAN_METER_H
 
 #include "device.h"
+#include "lane.h"
 
 struct meter_work {
-    uint64_t key;      /* of its command buffers, see estimate.h */
+    uint64_t key;      /* of its command buffers, see learn.h */
     uint32_t commands; /* how many */
     bool waits;        /* for semaphores */
     bool deferred;     /* waits for something that is not signalled */
@@ -39,19 +40,11 @@ struct meter_slot {
 
     uint64_t marker; /* of free work, see mark.c; 0: it is metered work */
     struct meter_work work;
-    uint64_t debit;
-    uint64_t estimate_ns;
-    uint64_t behind_ns;    /* end of others' work, as far as known, at the submission */
-    uint32_t passes;       /* of the member then, see governor_member_passes() */
-    uint64_t submitted_ns; /* just before the submission, CLOCK_MONOTONIC */
+    struct lane_work lane; /* its debit, and how far it has come */
     uint64_t seen_ns;      /* its end, seen by a thread that was not to retire it; 0: by none */
-    bool stuck;            /* counted in the queue's stuck */
-    bool unbegun;          /* the member was told that it waits, and not yet that it has begun */
-    uint64_t told_ns;      /* time into its wait at which the member was last told that it is
-                            * stalled; 0: never */
 };
 
-/* The estimated cost of work that starts now; see estimate.h. */
+/* The estimated cost of work that starts now; see learn.h. */
 uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t commands);
 
 /*
@@ -76,7 +69,5 @@ void meter_queue_init(struct layer_queue *queue);
 
 /* Drains, ends the thread, destroys what was created. */
 void meter_queue_destroy(struct layer_queue *queue);
-
-uint64_t meter_now_ns(void);
 
 #endif /* GOVERNOR_VULKAN_METER_H */

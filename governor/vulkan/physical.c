@@ -94,8 +94,7 @@ static struct physical_place place_of(const struct layer_instance *instance,
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT,
         .pciDomain = UINT32_MAX};
     VkPhysicalDeviceDrmPropertiesEXT drm = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRM_PROPERTIES_EXT,
-        .hasRender = VK_TRUE};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRM_PROPERTIES_EXT, .hasRender = VK_TRUE};
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     struct physical_place place = {0};
@@ -162,7 +161,8 @@ static void say_refused(const struct layer_instance *instance, VkPhysicalDevice 
     VkPhysicalDeviceProperties properties;
 
     instance->next.GetPhysicalDeviceProperties(physical, &properties);
-    fprintf(stderr, "vgpu-governor: cannot create a device of \"%s\": %s\n", properties.deviceName, why);
+    fprintf(stderr, "vgpu-governor: cannot create a device of \"%s\": %s\n", properties.deviceName,
+            why);
 }
 
 struct layer_slice *physical_slice_of_device(struct layer_instance *instance,
@@ -174,9 +174,10 @@ struct layer_slice *physical_slice_of_device(struct layer_instance *instance,
     struct layer_slice *slice = physical_slice(instance, physical);
 
     if (!slice) {
-        say_refused(instance, physical,
-                    "this program has slices of other GPUs, but none of this GPU; a slice of it must be "
-                    "given to the container, too");
+        say_refused(
+            instance, physical,
+            "this program has slices of other GPUs, but none of this GPU; a slice of it must be "
+            "given to the container, too");
         return NULL;
     }
     for (uint32_t i = 0; group && i < group->physicalDeviceCount; i++) {

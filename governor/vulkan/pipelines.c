@@ -12,7 +12,8 @@ static bool may_use(const struct layer_device *device, uint32_t engine, const ch
     if ((governor_member_engines(device->member) & engine) == engine)
         return true;
     fprintf(stderr,
-            "vgpu-governor: cannot create a %s: the slice may not use its engine (\"vgpuctl slice set\" with "
+            "vgpu-governor: cannot create a %s: the slice may not use its engine (\"vgpuctl slice "
+            "set\" with "
             "--engines changes that)\n",
             what);
     return false;
@@ -24,10 +25,10 @@ static VkResult none(void *handles, size_t size)
     return VK_ERROR_INITIALIZATION_FAILED;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateComputePipelines(
-    VkDevice handle, VkPipelineCache cache, uint32_t count,
-    const VkComputePipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
-    VkPipeline *pipelines)
+VKAPI_ATTR VkResult VKAPI_CALL
+layer_CreateComputePipelines(VkDevice handle, VkPipelineCache cache, uint32_t count,
+                             const VkComputePipelineCreateInfo *infos,
+                             const VkAllocationCallbacks *allocator, VkPipeline *pipelines)
 {
     struct layer_device *device = device_of(handle);
 
@@ -36,10 +37,10 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateComputePipelines(
     return device->next.CreateComputePipelines(handle, cache, count, infos, allocator, pipelines);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateGraphicsPipelines(
-    VkDevice handle, VkPipelineCache cache, uint32_t count,
-    const VkGraphicsPipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
-    VkPipeline *pipelines)
+VKAPI_ATTR VkResult VKAPI_CALL
+layer_CreateGraphicsPipelines(VkDevice handle, VkPipelineCache cache, uint32_t count,
+                              const VkGraphicsPipelineCreateInfo *infos,
+                              const VkAllocationCallbacks *allocator, VkPipeline *pipelines)
 {
     struct layer_device *device = device_of(handle);
 
@@ -61,10 +62,10 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesKHR(
                                                      allocator, pipelines);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesNV(
-    VkDevice handle, VkPipelineCache cache, uint32_t count,
-    const VkRayTracingPipelineCreateInfoNV *infos, const VkAllocationCallbacks *allocator,
-    VkPipeline *pipelines)
+VKAPI_ATTR VkResult VKAPI_CALL
+layer_CreateRayTracingPipelinesNV(VkDevice handle, VkPipelineCache cache, uint32_t count,
+                                  const VkRayTracingPipelineCreateInfoNV *infos,
+                                  const VkAllocationCallbacks *allocator, VkPipeline *pipelines)
 {
     struct layer_device *device = device_of(handle);
 
@@ -120,9 +121,10 @@ static bool decodes(const VkVideoSessionCreateInfoKHR *info)
     return !(info->pVideoProfile->videoCodecOperation & ENGINES_ENCODERS);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateVideoSessionKHR(
-    VkDevice handle, const VkVideoSessionCreateInfoKHR *info,
-    const VkAllocationCallbacks *allocator, VkVideoSessionKHR *session)
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateVideoSessionKHR(VkDevice handle,
+                                                           const VkVideoSessionCreateInfoKHR *info,
+                                                           const VkAllocationCallbacks *allocator,
+                                                           VkVideoSessionKHR *session)
 {
     struct layer_device *device = device_of(handle);
 

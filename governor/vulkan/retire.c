@@ -15,23 +15,8 @@
 /* When it could begin, by the host's clock. */
 static uint64_t begin_of(const struct layer_queue *queue, const struct meter_slot *slot)
 {
-    return slot->submitted_ns > queue->host_end_ns ? slot->submitted_ns : queue->host_end_ns;
-}
-
-/*
- * From @begin to @end, part of the time was others': the charge is what is beyond theirs, but no
- * less than it took before. Work behind the slice's own work had to wait for others' only if that
- * ended before theirs.
- */
-static uint64_t without_others(const struct meter_slot *slot, uint64_t begin, uint64_t end)
-{
-    uint64_t others_end = slot->submitted_ns + slot->behind_ns;
-    uint64_t ns = end - begin;
-    uint64_t own = others_end > begin ? end - (others_end < end ? others_end : end) : ns;
-
-    if (own < slot->estimate_ns)
-        own = slot->estimate_ns;
-    return own < ns ? own : ns;
+    return slot->lane.submitted_at > queue->host_end_ns ? slot->lane.submitted_at
+                                                        : queue->host_end_ns;
 }
 
 /* How much later than the end it is usually seen. */
@@ -62,14 +47,14 @@ static void learn_notice(struct layer_queue *queue, uint64_t ns, uint64_t host_n
 static uint64_t by_estimate(const struct layer_queue *queue, const struct meter_slot *slot,
                             uint64_t elapsed_ns)
 {
-    if (elapsed_ns > slot->estimate_ns + notice_of(queue))
+    if (elapsed_ns > slot->lane.estimate_ns + notice_of(queue))
         return elapsed_ns;
-    return elapsed_ns < slot->estimate_ns ? elapsed_ns : slot->estimate_ns;
+    return elapsed_ns < slot->lane.estimate_ns ? elapsed_ns : slot->lane.estimate_ns;
 }
 
 static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot, uint64_t end)
 {
-    uint64_t host_ns = without_others(slot, begin_of(queue, slot), end), ns = host_ns;
+    uint64_t host_ns = lane_own(&slot->lane, end - begin_of(queue, slot), end), ns = host_ns;
 
     if (slot->work.wrap)
         ns = ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1]);
@@ -90,8 +75,8 @@ static bool make_reusable(struct layer_device *device, struct meter_slot *slot)
 
 void retire_unstick(struct layer_queue *queue, struct meter_slot *slot)
 {
-    queue->stuck -= slot->stuck;
-    slot->stuck = false;
+    queue->stuck -= slot->lane.stuck;
+    slot->lane.stuck = false;
 }
 
 static void take_oldest(struct layer_queue *queue)
@@ -107,22 +92,20 @@ static void take_oldest(struct layer_queue *queue)
 /* Work that was measured has ended. */
 static void settle(struct layer_queue *queue, struct meter_slot *slot)
 {
-    uint64_t seen = slot->seen_ns ? slot->seen_ns : meter_now_ns();
-    uint64_t ns = measure(queue, slot, seen), end;
-    bool alone = !slot->behind_ns;
-    bool passed = governor_member_passes(queue->device->member, queue->class) != slot->passes;
+    uint64_t seen = slot->seen_ns ? slot->seen_ns : clock_now();
+    uint64_t ns = measure(queue, slot, seen), end = 0;
+    bool alone = !slot->lane.behind_ns;
 
     if (slot->work.wrap && calibrate_time(queue, slot->ticks[1], &end)) {
         end = end < seen ? end : seen;
-        governor_member_ran(queue->device->member, slot->debit, end - ns, end);
         /* What others ran meanwhile is in it. */
-        alone |= end - ns >= slot->submitted_ns + slot->behind_ns;
+        alone |= end - ns >= slot->lane.submitted_at + slot->lane.behind_ns;
     } else {
-        governor_member_end(queue->device->member, slot->debit, ns);
         alone |= slot->work.wrap;
     }
-    if (alone && !slot->work.known && !passed)
-        estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
+    lane_end(queue->device->member, &slot->lane, ns, end);
+    if (alone && !slot->work.known && lane_teaches(queue->device->member, &slot->lane))
+        learn_add(&queue->learned, slot->work.key, slot->work.commands, ns);
 }
 
 void retire_oldest(struct layer_queue *queue, VkResult waited)
@@ -131,11 +114,11 @@ void retire_oldest(struct layer_queue *queue, VkResult waited)
     struct meter_slot *slot = queue->first;
 
     if (slot->marker)
-        governor_member_marked(device->member, queue->class, slot->marker);
+        governor_member_marked(device->member, queue->class, slot->marker, 0);
     else if (waited == VK_SUCCESS)
         settle(queue, slot);
     else
-        governor_member_cancel(device->member, slot->debit);
+        lane_cancel(device->member, &slot->lane);
     take_oldest(queue);
     if (waited == VK_SUCCESS && make_reusable(device, slot))
         slot_give(queue, slot);
@@ -166,7 +149,7 @@ static bool note_seen(struct meter_slot *slot)
 {
     if (slot->seen_ns)
         return false;
-    slot->seen_ns = meter_now_ns();
+    slot->seen_ns = clock_now();
     return true;
 }
 
@@ -248,5 +231,5 @@ bool retire_may_borrow(struct layer_queue *queue, const struct meter_slot *slot)
 
 uint64_t retire_due_ns(const struct layer_queue *queue)
 {
-    return begin_of(queue, queue->first) + queue->first->estimate_ns + LATE_NS;
+    return begin_of(queue, queue->first) + queue->first->lane.estimate_ns + LATE_NS;
 }

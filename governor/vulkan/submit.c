@@ -45,7 +45,7 @@ static uint64_t key_of(const VkSubmitInfo *batch)
     uint64_t key = 0;
 
     for (uint32_t i = 0; i < batch->commandBufferCount; i++)
-        key = estimate_key(key, batch->pCommandBuffers[i]);
+        key = learn_key(key, (uintptr_t)batch->pCommandBuffers[i]);
     return key;
 }
 

@@ -23,7 +23,7 @@ static uint64_t key_of(const VkSubmitInfo2 *batch)
     uint64_t key = 0;
 
     for (uint32_t i = 0; i < batch->commandBufferInfoCount; i++)
-        key = estimate_key(key, batch->pCommandBufferInfos[i].commandBuffer);
+        key = learn_key(key, (uintptr_t)batch->pCommandBufferInfos[i].commandBuffer);
     return key;
 }
 

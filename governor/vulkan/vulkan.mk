@@ -6,10 +6,10 @@ VK_LAYER_SRC := governor/vulkan
 VK_LAYER_OUT := build/governor/vulkan
 VK_LAYER_NAME := VkLayer_vgpu_governor.json
 VK_LAYER_DIR = $(GOVERNOR_LIBRARIES)
-VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
+VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c) $(GOVERNOR_LANE)
 # -fno-plt: calls of the member library need no extra jump.
 VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fno-plt -fvisibility=hidden -Wall -Wextra $(WERROR) \
-	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
+	-Wshadow -Wstrict-prototypes -Wmissing-prototypes $(addprefix -Igovernor/,lane member protocol core)
 # No symbol may be taken from the application, and none may be missing.
 VK_LAYER_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic '-Wl,-rpath,$$ORIGIN'
 
@@ -19,7 +19,7 @@ VK_LAYER_TESTS := $(patsubst $(VK_LAYER_TESTS_SRC)/test-%.c,$(VK_LAYER_TESTS_OUT
 	$(wildcard $(VK_LAYER_TESTS_SRC)/test-*.c))
 VK_LAYER_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
 VK_LAYER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g $(VK_LAYER_SANITIZE) -Wall -Wextra $(WERROR) \
-	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
+	-Wshadow -Wstrict-prototypes -Wmissing-prototypes $(addprefix -Igovernor/,lane member protocol core) -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
 	-I$(VK_LAYER_TESTS_SRC) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' \
 	-DLIVE_LAYER_DIR='"$(CURDIR)/$(VK_LAYER_OUT)"' -DLAYER_DIR='"$(CURDIR)/$(VK_LAYER_TESTS_OUT)/layer"' \
 	-DASAN_LIBRARY='"$(VK_LAYER_ASAN_LIBRARY)"' \
@@ -77,7 +77,7 @@ $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_TESTS_SRC)/gpu.o: $(VK_LAYER_TESTS_OUT)/spi
 # Parts without Vulkan are tested directly.
 VK_LAYER_TESTS_COMMON := $(addprefix $(VK_LAYER_TESTS_OUT)/obj/,$(VK_LAYER_TESTS_SRC)/gpu.o \
 	$(addprefix $(VK_LAYER_TESTS_SRC)/,gpu_work.o host.o mock_driver.o registry.o) \
-	$(addprefix $(VK_LAYER_SRC)/,estimate.o handle_map.o ticks.o))
+	$(addprefix $(VK_LAYER_SRC)/,handle_map.o ticks.o) governor/lane/learn.o)
 
 $(VK_LAYER_TESTS): $(VK_LAYER_TESTS_OUT)/test-%: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_TESTS_SRC)/test-%.o \
 		$(VK_LAYER_TESTS_COMMON) | $(VK_LAYER_TESTS_OUT)/layer/libvgpu_governor.so

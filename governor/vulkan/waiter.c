@@ -2,29 +2,13 @@
 #include "waiter.h"
 
 #include <signal.h>
-#include <time.h>
 
 #include "retire.h"
 
-#define MS       1000000u
-#define NS_PER_S 1000000000u
-
-/*
- * Work that is known to wait for a semaphore, or that is not, has stalled if it has not begun after
- * this time.
- */
-#define STALLED_DEFERRED_NS (1 * MS)
-#define STALLED_NS          (3 * MS)
-/*
- * After this time, work behind it must not be held up either, see meter_begin(). It is reported
- * again at the same interval, because what was submitted since may wait for the same.
- */
-#define STUCK_NS (20 * MS)
-/* How often to look at work that has not begun, and at work that has. */
-#define LOOK_NS    (1 * MS)
-#define PATIENT_NS (1000 * MS)
+/* How often to look at work that has begun. */
+#define PATIENT_NS (1 * NS_PER_S)
 /* How often to check whether the application comes for its work. */
-#define LEFT_NS (40 * MS)
+#define LEFT_NS (40 * NS_PER_MS)
 
 /* Whether @slot's work is executing, as far as can be seen. */
 static bool has_begun(struct layer_queue *queue, const struct meter_slot *slot)
@@ -36,42 +20,29 @@ static bool has_begun(struct layer_queue *queue, const struct meter_slot *slot)
     return device->next.GetEventStatus(device->handle, slot->begun) == VK_EVENT_SET;
 }
 
-/* Under the queue's lock: whoever ends the work ends the debit that replaced the first. */
-static void tell_begun(struct layer_queue *queue, struct meter_slot *slot)
-{
-    if (!slot->unbegun)
-        return;
-    slot->unbegun = false;
-    slot->debit = governor_member_begun(queue->device->member, slot->debit);
-}
-
 /* Looks at the oldest work, which has not ended @waited_ns after it became the oldest. */
 static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_t waited_ns)
 {
+    bool tell, was_stuck;
+
     if (has_begun(queue, slot)) {
         pthread_mutex_lock(&queue->lock);
         retire_unstick(queue, slot);
-        tell_begun(queue, slot);
+        /* Whoever ends the work ends the debit that replaces the first. */
+        lane_begun(queue->device->member, &slot->lane);
         pthread_mutex_unlock(&queue->lock);
         return PATIENT_NS;
     }
-    if (waited_ns >= slot->told_ns + (slot->told_ns         ? STUCK_NS
-                                      : slot->work.deferred ? STALLED_DEFERRED_NS
-                                                            : STALLED_NS)) {
-        slot->told_ns = waited_ns;
-        slot->unbegun = true;
-        governor_member_class_stalled(queue->device->member, queue->class);
-    }
-    if (waited_ns >= STUCK_NS) {
-        pthread_mutex_lock(&queue->lock);
-        /* The application may have seen its end meanwhile. */
-        if (!slot->stuck && !slot->seen_ns) {
-            slot->stuck = true;
-            queue->stuck++;
-        }
-        pthread_mutex_unlock(&queue->lock);
-    }
-    return LOOK_NS;
+    pthread_mutex_lock(&queue->lock);
+    was_stuck = slot->lane.stuck;
+    tell = lane_waits(&slot->lane, waited_ns);
+    /* The application may have seen its end meanwhile. */
+    slot->lane.stuck &= was_stuck || !slot->seen_ns;
+    queue->stuck += slot->lane.stuck && !was_stuck;
+    pthread_mutex_unlock(&queue->lock);
+    if (tell)
+        lane_stalled(queue->device->member, queue->class);
+    return LANE_LOOK_NS;
 }
 
 /* Until @ns, or until something was submitted that cannot be left. Under the queue's lock. */
@@ -90,7 +61,7 @@ static void look_at_borrowed(struct layer_queue *queue)
     VkResult status = retire_status(queue);
 
     if (status == VK_NOT_READY) {
-        sleep_until(queue, meter_now_ns() + LOOK_NS);
+        sleep_until(queue, clock_now() + LANE_LOOK_NS);
         return;
     }
     queue->unvisited++;
@@ -102,16 +73,16 @@ static void watch(struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
     struct meter_slot *slot = queue->first;
-    uint64_t since = meter_now_ns();
+    uint64_t since = clock_now();
     /* Not sooner than there may be something to report: each look takes a turn on a processor. */
-    uint64_t patience = slot->work.deferred ? LOOK_NS : STALLED_NS;
+    uint64_t patience = slot->work.deferred ? LANE_LOOK_NS : LANE_STALLED_NS;
     VkResult result;
 
     queue->watched = true;
     pthread_mutex_unlock(&queue->lock);
     while ((result = device->next.WaitForFences(device->handle, 1, &slot->fence, VK_TRUE,
                                                 patience)) == VK_TIMEOUT)
-        patience = look(queue, slot, meter_now_ns() - since);
+        patience = look(queue, slot, clock_now() - since);
     pthread_mutex_lock(&queue->lock);
     queue->watched = false;
     queue->unvisited += !slot->seen_ns && !slot->marker;
@@ -124,7 +95,7 @@ static void watch(struct layer_queue *queue)
  */
 static void leave(struct layer_queue *queue)
 {
-    uint64_t now = meter_now_ns();
+    uint64_t now = clock_now();
     bool none_since = queue->host_end_ns == queue->left_at_ns;
 
     queue->left_at_ns = queue->host_end_ns;

@@ -97,10 +97,10 @@ static void test_alone(void)
     uint64_t waited = run(flood_long);
 
     g_assert_cmpuint(waited, >, 100 * MS);
-    g_assert_cmpuint(waited, <, (200 + 30) * MS);
+    g_assert_cmpuint(waited, <, (200 + 34) * MS);
 }
 
-/* Short launches have a marker now and then. */
+/* Short launches have a marker now and then, each 192 to 256. */
 static void marks(void)
 {
     unsigned int before;
@@ -111,7 +111,7 @@ static void marks(void)
     before = kit_calls("cuEventRecord");
     for (unsigned int i = 0; i < 6400; i++)
         kit_launch(kit_kernel(1000), NULL);
-    g_assert_cmpuint(kit_calls("cuEventRecord") - before, >=, 90);
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, >=, 25);
     /* More when this program gets no processor for a while, which counts as the card's time. */
     g_assert_cmpuint(kit_calls("cuEventRecord") - before, <=, 800);
 }

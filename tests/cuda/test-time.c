@@ -273,6 +273,22 @@ static void learn(uint64_t ns)
     } while (kit_calls("cuEventRecord") > before + 2);
 }
 
+/* While the stream stays busy, a batch begins where the last one ends: one event for each. */
+static void busy(void)
+{
+    unsigned int before;
+
+    kit_enter_measured("a");
+    learn(100000);
+    before = kit_calls("cuEventRecord");
+    for (unsigned int i = 0; i < 80; i++)
+        kit_launch(kit_kernel(100000), NULL);
+    ok(cuStreamSynchronize(NULL));
+    /* Of 500 us: 16, and some more when this program gets no processor for a while. */
+    g_test_message("%u events", kit_calls("cuEventRecord") - before);
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, <=, 16 + 8);
+}
+
 #define OWN_NS     100000u
 #define OWN_ROUNDS 50
 
@@ -383,6 +399,11 @@ static void test_gathered(void)
     run_measured(gathered);
 }
 
+static void test_busy(void)
+{
+    run_measured(busy);
+}
+
 static void test_capturing(void)
 {
     run_measured(capturing);
@@ -413,6 +434,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/time/changes", test_changes);
     g_test_add_func("/time/gathered", test_gathered);
+    g_test_add_func("/time/busy", test_busy);
     g_test_add_func("/time/capturing", test_capturing);
     g_test_add_func("/time/captured-with-a-batch", test_captured_with_a_batch);
     g_test_add_func("/time/context-ends", test_context_ends);

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "clock.h"
 #include "graph.h"
 #include "later.h"
 #include "own.h"
@@ -12,14 +12,6 @@
 #include "spill.h"
 
 #define LOOK_EACH_NS 1000000000u
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static bool reserve(struct gpu *gpu, uint64_t bytes)
 {
@@ -58,7 +50,7 @@ static enum governor_memory reserve_somehow(struct gpu *gpu, uint64_t bytes, boo
  */
 static void look_now_and_then(struct gpu *gpu)
 {
-    uint64_t seen = atomic_load_explicit(&gpu->seen_ns, memory_order_relaxed), now = now_ns();
+    uint64_t seen = atomic_load_explicit(&gpu->seen_ns, memory_order_relaxed), now = clock_now();
 
     if ((!seen || now >= seen + LOOK_EACH_NS) &&
         atomic_compare_exchange_strong(&gpu->seen_ns, &seen, now))

@@ -3,14 +3,12 @@
 #ifndef GOVERNOR_CUDA_BATCH_H
 #define GOVERNOR_CUDA_BATCH_H
 
-#include "backlog.h"
-#include "costs.h"
 #include "event_clock.h"
+#include "lane.h"
+#include "learn.h"
 #include "meter.h"
 
-#include <time.h>
-
-/* A batch is as long as this by the estimates; a longer launch is one of its own. */
+/* What is debited for a batch that may be filled, and how much is owed at most. */
 #define BATCH_NS 500000u
 /* A batch that is not full after this time gets no more launches. */
 #define STALE_NS 2000000u
@@ -22,101 +20,127 @@
 #define QUIET_MORE_NS 200000u
 /* Launches may take this long beyond twice their work's time. */
 #define SPARSE_NS 50000u
+/* The first launches of a slice that was held back may keep the GPU waiting for so long. */
+#define RAMP_NS 500000u
 /* So much work may wait behind what is stuck, without a turn of its own. */
 #define DEFERRED_MOST_NS 32000000u
-/* A function that was not measured yet. */
-#define UNKNOWN_NS 100000u
+/*
+ * Only a thread can record an event on its own default stream. Once such a batch had to end without
+ * one, because the thread made no more calls, there is one after each launch for so long.
+ */
+#define UNSEEN_NS 1000000000u
 /* Events that are kept for later batches. */
 #define SPARES_MOST 64
+/* Markers of free work that are awaited at most. */
+#define MARKS_MOST 64
+/* Streams of a thread whose free launches are counted apart. */
+#define MARK_PLACES 8
+/* Contexts whose events are known by the host's clock at once. */
+#define CLOCKS 4
+
+/**
+ * struct stamp - an event that was recorded: the end of a batch, and the begin of the next one if
+ * its stream stays busy
+ * @context: batch_aside() while its context may be ending
+ * @event: NULL: it has ended with its context
+ * @uses: under the meter's lock
+ */
+struct stamp {
+    struct stamp *next;
+    CUcontext context;
+    CUevent event;
+    unsigned int uses;
+};
+
+/**
+ * struct place - a stream, as it can be told from others
+ * @context: batch_aside() while that may be ending
+ * @thread: whose own default stream it is; 0: any thread means the same stream
+ */
+struct place {
+    CUcontext context;
+    CUstream stream;
+    bool per_thread;
+    uint64_t thread;
+};
 
 /**
  * struct batch - launches of one stream with one debit
- * @context: its stream's; batch_aside() while that may be ending
- * @made_in: the same, for good
- * @thread: whose own default stream it is; 0: any thread means the same stream
- * @opened_ns, @launched_ns, @closed_ns: by the host's clock: before its begin was recorded, after
- * its last launch, before its end was recorded
- * @behind_ns: how long others' work was before it then
- * @passes: of the member then, see governor_member_passes()
- * @sum_ns, @launches: so far, by the estimates
- * @shares_ns: of the class's ends when it was opened
+ * @work: its estimate is that of what was launched so far
+ * @made_in: its context, for good
+ * @debited_ns: what @work's debit is
+ * @most_ns: it is full with so much
+ * @launched_ns: after its last launch, by the host's clock
+ * @gap_until: until then the GPU may have waited for the program, since it was submitted: until its
+ * end was recorded, or, if the stream had work then, for the last launch
+ * @launches: so far
+ * @shares_ns: what was charged of its class when it was opened
  * @key: of its launches; @mixed: they have several
  * @begin: before the first launch; NULL: the driver refused
- * @end: after the last launch; NULL: it is open, or the driver refused
+ * @end: after the last launch; NULL: it is open, or the driver refused. An open one has it only if
+ * the thread may not be seen again, see UNSEEN_NS
  * @was_busy: the stream had work when the end was recorded; only known if the program took long to
  * launch
  * @closing: a thread records its end, and is the one that frees it if it is @gone
- * @begun: the GPU was seen to have come to it
- * @unbegun: its debit waits for that
- * @stuck: it has not begun for so long that what comes after must not wait for it
- * @told_ns: how long it had waited when the arbiter was last told; 0: never
  */
 struct batch {
     struct batch *next;
     uint64_t id;
-    uint64_t debit;
-    enum governor_class class;
-    CUcontext context;
+    struct lane_work work;
+    struct place at;
     CUcontext made_in;
-    CUstream stream;
-    bool per_thread;
-    uint64_t thread;
-    uint64_t opened_ns;
+    uint64_t debited_ns;
+    uint64_t most_ns;
     uint64_t launched_ns;
-    uint64_t closed_ns;
-    uint64_t behind_ns;
-    uint32_t passes;
-    uint64_t sum_ns;
-    uint64_t shares_ns;
+    uint64_t gap_until;
     unsigned int launches;
+    uint64_t shares_ns;
     uint64_t key;
     bool mixed;
-    CUevent begin;
-    CUevent end;
+    struct stamp *begin;
+    struct stamp *end;
     bool was_busy;
     bool closing;
     bool gone;
-    bool begun;
-    bool unbegun;
-    bool stuck;
-    uint64_t told_ns;
-};
-
-struct spare {
-    CUcontext context;
-    CUevent event;
 };
 
 /**
- * struct ends - what was seen of a class of work; under @looks, except @shares_ns
- * @last: the latest end, from which the next one's time counts
- * @seen_ns: when it was seen, by the host's clock
- * @clock: of its context
- * @shares_ns: by how much each end came after the one before, or after its own begin if that was
- *             later; in all. Under @lock
+ * struct context_clock - of one context's events
+ * @last: the latest end; NULL: the place is free
+ * @seen_ns: when it was seen
  */
-struct ends {
-    struct spare last;
+struct context_clock {
+    struct stamp *last;
     uint64_t seen_ns;
     struct event_clock clock;
-    uint64_t shares_ns;
+};
+
+/* An event behind work that was not measured, and the member's number of it. */
+struct mark {
+    struct stamp *stamp;
+    enum governor_class class;
+    uint64_t number;
 };
 
 /**
  * struct meter - of a GPU's time
  * @looks: held by whoever looks at events of a context that may end meanwhile. A launch waits for
  *         it never, because the driver may make such a look wait for another launch.
- * @ends: of each class
+ * @clocks, @seen_ns: when the last end of each class was seen, by the host's clock; under @looks
  *
  * @lock: over what follows. Never held in a call of the driver's: one that records an event waits
  *        while the stream's queue is full, possibly for a launch of another thread.
  * @open, @ended: batches that take launches, and batches whose end is awaited, in their order.
  *                Only whoever holds @looks takes some out of @ended
+ * @shares_ns: what was charged, by class
+ * @unseen_until: see UNSEEN_NS
+ * @marks: in the order in which they were placed. Only whoever holds @looks takes some out
  */
 struct meter {
     struct gpu *gpu;
     pthread_mutex_t looks;
-    struct ends ends[GOVERNOR_CLASSES];
+    struct context_clock clocks[CLOCKS];
+    uint64_t seen_ns[GOVERNOR_CLASSES];
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -124,19 +148,14 @@ struct meter {
     struct batch *open;
     struct batch *ended;
     uint64_t batches;
-    struct spare spares[SPARES_MOST];
+    struct stamp *spares;
     unsigned int spare_count;
-    struct costs costs;
-    struct backlog backlogs[GOVERNOR_CLASSES];
+    uint64_t shares_ns[GOVERNOR_CLASSES];
+    uint64_t unseen_until;
+    struct learned learned;
+    struct mark marks[MARKS_MOST];
+    unsigned int mark_count;
 };
-
-static inline uint64_t batch_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /*
  * In place of a context that may be ending right now, for its batches, spares and markers: no
@@ -151,38 +170,58 @@ static inline CUcontext batch_aside(const struct meter *meter)
 struct meter *meter_of(struct gpu *gpu);
 
 /*
- * A number of the calling thread, if the stream is its own default one: another thread means
- * another stream by the same handle, and can record nothing there. Else 0.
+ * The stream of the calling thread. If it is its own default one, another thread means another
+ * stream by the same handle, and can record nothing there.
  */
-uint64_t meter_thread_of(CUstream stream, bool per_thread);
+struct place batch_place(CUcontext context, CUstream stream, bool per_thread);
 
-/* These call the driver: without the lock, and with the calling thread's capture mode relaxed. */
-
-/* An event that is recorded on the stream; NULL: the driver refused. */
-CUevent batch_record(struct meter *meter, CUcontext context, CUstream stream, bool per_thread);
-void batch_give_event(struct meter *meter, CUcontext context, CUevent event);
-/* Frees one that is in no list any more, and its events. */
-void batch_discard(struct meter *meter, struct batch *batch);
-/* Records the end of a batch that batch_take_out() has taken. */
-void batch_close(struct meter *meter, struct batch *batch);
-/* The same without an event of its end: it is charged by the estimates. */
-void batch_close_unseen(struct meter *meter, struct batch *batch);
-/* Its end was seen, or there is no event of it: measures, charges, learns and frees it. */
-void batch_retire(struct meter *meter, struct batch *batch, CUevent end);
-
-static inline bool batch_same_stream(const struct batch *a, const struct batch *b)
+static inline bool batch_same_place(const struct place *a, const struct place *b)
 {
     return a->context == b->context && a->stream == b->stream && a->per_thread == b->per_thread &&
            a->thread == b->thread;
 }
 
+/* These call the driver: without the lock, and with the calling thread's capture mode relaxed. */
+
+/* An event that is recorded there, in the thread's context; NULL: the driver refused. */
+struct stamp *stamp_record(struct meter *meter, CUcontext context, const struct place *at);
+/* One use less; NULL: nothing. */
+void stamp_put(struct meter *meter, struct stamp *stamp);
+
+/* When the stamp was, by the host's clock; it is seen @now. With @looks. */
+uint64_t stamp_time(struct meter *meter, struct stamp *stamp, uint64_t now);
+
+/* Frees one that is in no list any more. */
+void batch_discard(struct meter *meter, struct batch *batch);
+/* Records the end of a batch that batch_take_out() has taken. */
+void batch_close(struct meter *meter, struct batch *batch);
+/* The same with @end; NULL: there is none, and it is charged by the estimates. */
+void batch_close_with(struct meter *meter, struct batch *batch, struct stamp *end);
+/* The same without a new event, if its stream is another thread's, or captures. */
+void batch_close_unseen(struct meter *meter, struct batch *batch);
+/* Its end was seen, or there is no event of it: measures, charges, learns and frees it. */
+void batch_retire(struct meter *meter, struct batch *batch);
+/* It is charged with what is owed for small copies. As lane_end(). */
+uint64_t batch_charge(struct meter *meter, const struct lane_work *work, uint64_t ns,
+                      uint64_t end_at);
+
 /* These need the lock. */
 
 /* The one that takes launches of this stream; NULL: none does. */
-struct batch *batch_find_open(struct meter *meter, const struct launch *launch, CUcontext context);
+struct batch *batch_find_open(struct meter *meter, const struct place *at);
 /* Out of the open ones: its end is awaited, as soon as the caller has recorded it. */
 void batch_take_out(struct meter *meter, struct batch *batch);
 void batch_unlink(struct batch **list, const struct batch *batch);
+
+/*
+ * Behind what was launched so far and not measured: places a marker on the stream, for all but the
+ * last of its @count launches, which is the one to come. Waits while the GPU is further behind than
+ * it may be, as if CUDA's own queue were full.
+ */
+void mark_place(struct gpu *gpu, enum governor_class class, const struct place *at,
+                uint64_t *count);
+/* Takes out markers that the GPU has come to. With @looks. */
+void mark_look(struct meter *meter);
 
 /* The thread that sees ends; started with the first batch. False: there is none. */
 bool reaper_start(struct meter *meter);

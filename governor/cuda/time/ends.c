@@ -6,14 +6,13 @@
 #include "real.h"
 
 /* Under the lock: one in which something was launched, and that close_batches() is to close. */
-static struct batch *find_to_close(struct meter *meter, const struct launch *of, CUcontext context)
+static struct batch *find_to_close(struct meter *meter, const struct place *at, CUcontext context)
 {
     struct batch *batch = meter->open;
 
-    if (of)
-        batch = batch_find_open(meter, of, context);
-    while (batch && (!batch->launches || batch->context != context))
-        batch = of ? NULL : batch->next;
+    while (batch && (!batch->launches || batch->at.context != context ||
+                     (at && !batch_same_place(&batch->at, at))))
+        batch = batch->next;
     return batch;
 }
 
@@ -23,25 +22,27 @@ static struct batch *find_to_close(struct meter *meter, const struct launch *of,
  */
 static void close_one(struct meter *meter, struct batch *batch)
 {
-    if ((!batch->thread || batch->thread == meter_thread_of(batch->stream, batch->per_thread)) &&
-        !meter_is_capturing(batch->stream, batch->per_thread))
+    const struct place *at = &batch->at;
+    struct place own = batch_place(at->context, at->stream, at->per_thread);
+
+    if (own.thread == at->thread && !meter_is_capturing(at->stream, at->per_thread))
         batch_close(meter, batch);
     else
         batch_close_unseen(meter, batch);
 }
 
-/* @of: NULL: all of the context's streams. */
-static void close_batches(struct meter *meter, const struct launch *of, CUcontext context)
+/* @at: NULL: all of the context's streams. */
+static void close_batches(struct meter *meter, const struct place *at, CUcontext context)
 {
     CUstreamCaptureMode mode;
     struct batch *batch;
 
-    if (of && meter_is_capturing(of->stream, of->per_thread))
+    if (at && meter_is_capturing(at->stream, at->per_thread))
         return;
     meter_relax(&mode);
     for (;;) {
         pthread_mutex_lock(&meter->lock);
-        batch = find_to_close(meter, of, context);
+        batch = find_to_close(meter, at, context);
         if (batch)
             batch_take_out(meter, batch);
         pthread_mutex_unlock(&meter->lock);
@@ -69,39 +70,37 @@ static struct meter *meter_with_open(CUcontext *context)
 
 void meter_close(CUstream stream, bool per_thread)
 {
-    struct launch of = {.stream = stream, .per_thread = per_thread};
     CUcontext context = NULL;
     struct meter *meter = meter_with_open(&context);
+    struct place at;
 
-    if (meter)
-        close_batches(meter, &of, context);
+    if (!meter)
+        return;
+    at = batch_place(context, stream, per_thread);
+    close_batches(meter, &at, context);
 }
 
-static bool is_closing(const struct meter *meter, const struct launch *of, CUcontext context)
+static bool is_closing(const struct meter *meter, const struct place *at)
 {
-    const struct batch key = {.context = context,
-                              .stream = of->stream,
-                              .per_thread = of->per_thread,
-                              .thread = meter_thread_of(of->stream, of->per_thread)};
-
     for (const struct batch *batch = meter->ended; batch; batch = batch->next)
-        if (batch->closing && batch_same_stream(batch, &key))
+        if (batch->closing && batch_same_place(&batch->at, at))
             return true;
     return false;
 }
 
 void meter_leave(CUstream stream, bool per_thread)
 {
-    struct launch of = {.stream = stream, .per_thread = per_thread};
     struct gpu *gpu = gpu_current();
     struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
     CUcontext context;
+    struct place at;
 
     meter_close(stream, per_thread);
     if (!meter || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
         return;
+    at = batch_place(context, stream, per_thread);
     pthread_mutex_lock(&meter->lock);
-    while (is_closing(meter, &of, context))
+    while (is_closing(meter, &at))
         pthread_cond_wait(&meter->work, &meter->lock);
     pthread_mutex_unlock(&meter->lock);
 }
@@ -117,7 +116,7 @@ void meter_close_all(CUcontext context)
 static bool is_in_hands(const struct meter *meter, CUstream stream)
 {
     for (const struct batch *batch = meter->ended; batch; batch = batch->next)
-        if (batch->closing && batch->stream == stream)
+        if (batch->closing && batch->at.stream == stream)
             return true;
     return false;
 }
@@ -135,7 +134,7 @@ static void stream_ends_on(struct gpu *gpu, void *stream)
         pthread_cond_wait(&meter->work, &meter->lock);
     for (batch = meter->open; batch; batch = next) {
         next = batch->next;
-        if (batch->stream != stream)
+        if (batch->at.stream != stream)
             continue;
         batch_take_out(meter, batch);
         /* Without an end of its own, it is charged by the estimates. */
@@ -154,6 +153,13 @@ void meter_stream_ends(CUstream stream)
     gpu_each(stream_ends_on, stream);
 }
 
+/* It has ended with its context. */
+static void forget_event(struct stamp *stamp)
+{
+    if (stamp)
+        stamp->event = NULL;
+}
+
 /* Out of @list those of @context, into @taken, but for those that another thread has in its hands.
  */
 static void take_all(struct batch **list, CUcontext context, struct batch **taken)
@@ -162,10 +168,12 @@ static void take_all(struct batch **list, CUcontext context, struct batch **take
 
     for (batch = *list; batch; batch = next) {
         next = batch->next;
-        if (batch->context != context)
+        if (batch->at.context != context)
             continue;
         batch_unlink(list, batch);
         batch->gone = true;
+        forget_event(batch->begin);
+        forget_event(batch->end);
         if (batch->closing)
             continue;
         batch->next = *taken;
@@ -173,19 +181,40 @@ static void take_all(struct batch **list, CUcontext context, struct batch **take
     }
 }
 
-static void forget_events(struct meter *meter, CUcontext context)
+static void forget_spares(struct meter *meter, CUcontext context)
 {
-    unsigned int kept = 0;
+    struct stamp **at = &meter->spares;
 
-    for (unsigned int i = 0; i < meter->spare_count; i++)
-        if (meter->spares[i].context != context)
-            meter->spares[kept++] = meter->spares[i];
-    meter->spare_count = kept;
-    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++) {
-        if (meter->ends[i].last.context == context)
-            meter->ends[i].last = (struct spare){0};
-        backlog_forget(&meter->backlogs[i], context);
+    while (*at) {
+        struct stamp *stamp = *at;
+
+        if (stamp->context != context) {
+            at = &stamp->next;
+            continue;
+        }
+        *at = stamp->next;
+        meter->spare_count--;
+        free(stamp);
     }
+}
+
+/* The clock of its events is to be given to stamp_put(); NULL: there is none. */
+static struct stamp *forget_events(struct meter *meter, CUcontext context)
+{
+    struct stamp *last = NULL;
+
+    forget_spares(meter, context);
+    for (unsigned int i = 0; i < meter->mark_count; i++)
+        if (meter->marks[i].stamp->context == context)
+            forget_event(meter->marks[i].stamp);
+    for (unsigned int i = 0; i < CLOCKS; i++) {
+        if (!meter->clocks[i].last || meter->clocks[i].last->context != context)
+            continue;
+        last = meter->clocks[i].last;
+        forget_event(last);
+        meter->clocks[i] = (struct context_clock){0};
+    }
+    return last;
 }
 
 static struct meter *meter_if_any(struct gpu *gpu, CUcontext context)
@@ -197,6 +226,7 @@ void meter_context_ends(struct gpu *gpu, CUcontext context)
 {
     struct meter *meter = meter_if_any(gpu, context);
     struct batch *taken = NULL, *next;
+    struct stamp *last;
 
     if (!meter)
         return;
@@ -204,22 +234,31 @@ void meter_context_ends(struct gpu *gpu, CUcontext context)
     pthread_mutex_lock(&meter->lock);
     take_all(&meter->open, context, &taken);
     take_all(&meter->ended, context, &taken);
-    forget_events(meter, context);
+    last = forget_events(meter, context);
     pthread_mutex_unlock(&meter->lock);
-    /* Their events end with the context. */
+    stamp_put(meter, last);
     for (; taken; taken = next) {
         next = taken->next;
-        work_end(gpu, taken->class, taken->debit, taken->sum_ns);
-        free(taken);
+        batch_charge(meter, &taken->work, taken->work.estimate_ns, 0);
+        batch_discard(meter, taken);
     }
     pthread_mutex_unlock(&meter->looks);
 }
 
+static void rename_stamp(struct stamp *stamp, CUcontext from, CUcontext to)
+{
+    if (stamp && stamp->context == from)
+        stamp->context = to;
+}
+
 static void rename_batches(struct batch *list, CUcontext from, CUcontext to)
 {
-    for (struct batch *batch = list; batch; batch = batch->next)
-        if (batch->context == from)
-            batch->context = to;
+    for (struct batch *batch = list; batch; batch = batch->next) {
+        if (batch->at.context == from)
+            batch->at.context = to;
+        rename_stamp(batch->begin, from, to);
+        rename_stamp(batch->end, from, to);
+    }
 }
 
 static void rename_context(struct meter *meter, CUcontext from, CUcontext to)
@@ -228,14 +267,12 @@ static void rename_context(struct meter *meter, CUcontext from, CUcontext to)
     pthread_mutex_lock(&meter->lock);
     rename_batches(meter->open, from, to);
     rename_batches(meter->ended, from, to);
-    for (unsigned int i = 0; i < meter->spare_count; i++)
-        if (meter->spares[i].context == from)
-            meter->spares[i].context = to;
-    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++) {
-        if (meter->ends[i].last.context == from)
-            meter->ends[i].last.context = to;
-        backlog_rename(&meter->backlogs[i], from, to);
-    }
+    for (struct stamp *stamp = meter->spares; stamp; stamp = stamp->next)
+        rename_stamp(stamp, from, to);
+    for (unsigned int i = 0; i < CLOCKS; i++)
+        rename_stamp(meter->clocks[i].last, from, to);
+    for (unsigned int i = 0; i < meter->mark_count; i++)
+        rename_stamp(meter->marks[i].stamp, from, to);
     pthread_mutex_unlock(&meter->lock);
     pthread_mutex_unlock(&meter->looks);
 }

@@ -4,14 +4,13 @@
  * cuLaunchCooperativeKernelMultiDevice, which CUDA 13 dropped, has a list of GPUs and is not
  * measured.
  */
-#include "costs.h"
 #include "meter.h"
 #include "real.h"
 
 /* @call: the driver's function with its arguments. */
 #define MEASURED(on_stream, own_default, function, threads, name, ...)                             \
     struct launch launch = {                                                                       \
-        .key = costs_key(function, threads), .stream = on_stream, .per_thread = own_default};      \
+        .key = meter_key(function, threads), .stream = on_stream, .per_thread = own_default};      \
                                                                                                    \
     if (real_depth)                                                                                \
         return REAL(name)(__VA_ARGS__);                                                            \

@@ -48,17 +48,12 @@ struct meter *meter_of(struct gpu *gpu)
     return meter;
 }
 
-uint64_t meter_thread_of(CUstream stream, bool per_thread)
+/* By the power of two of the threads: a function is often launched for batches of many sizes. */
+uint64_t meter_key(const void *function, uint64_t threads)
 {
-    static _Atomic uint64_t threads;
-    static _Thread_local uint64_t number;
+    uint64_t size = threads ? 64 - (uint64_t)__builtin_clzll(threads) : 0;
 
-    if (stream != CU_STREAM_PER_THREAD && (stream || !per_thread))
-        return 0;
-    /* An address of the thread's would be another one's when it has ended. */
-    if (!number)
-        number = ++threads;
-    return number;
+    return learn_key(size << 56, (uintptr_t)function);
 }
 
 bool meter_is_capturing(CUstream stream, bool per_thread)
@@ -71,233 +66,248 @@ bool meter_is_capturing(CUstream stream, bool per_thread)
     return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/*
- * Under the lock: one that has room for the launch. A function without a measurement gets a batch
- * of its own. @full: one that has not, and that the caller must close; or NULL.
- */
-static struct batch *find_fitting(struct meter *meter, const struct launch *launch,
-                                  CUcontext context, struct batch **full)
+static uint64_t estimate_of(const struct launch *launch)
 {
-    struct batch *batch = batch_find_open(meter, launch, context);
+    uint64_t ns = launch->ns ? launch->ns : launch->guess_ns;
+
+    return ns ? ns : LEARN_UNKNOWN_NS;
+}
+
+/*
+ * Under the lock: true if the launch is part of an open batch now. A function without a measurement
+ * gets a batch of its own. @full: one that has no room for it, and that the caller must close; or
+ * NULL.
+ */
+static bool join_open(struct meter *meter, struct launch *launch, const struct place *at,
+                      struct batch **full)
+{
+    struct batch *batch = batch_find_open(meter, at);
 
     *full = NULL;
-    if (!batch ||
-        (launch->ns && batch->class == launch->class && batch_now() < batch->opened_ns + STALE_NS))
-        return batch;
+    if (!batch)
+        return false;
+    if (launch->ns && batch->work.class == launch->class &&
+        clock_now() < batch->work.submitted_at + STALE_NS) {
+        launch->meter = meter;
+        launch->batch = batch->id;
+        return true;
+    }
     if (batch->launches) {
         batch_take_out(meter, batch);
         *full = batch;
     }
-    return NULL;
-}
-
-static bool is_of(const struct batch *batch, const struct launch *launch, CUcontext context)
-{
-    return batch->context == context && batch->stream == launch->stream &&
-           batch->per_thread == launch->per_thread &&
-           batch->thread == meter_thread_of(launch->stream, launch->per_thread);
-}
-
-/*
- * The stream of the launch cannot go on. What is launched there does not wait for room on the GPU:
- * it is behind what is stuck. But that is not without a bound, and other streams' work is measured
- * as ever.
- */
-static bool is_stuck(const struct meter *meter, const struct launch *launch, CUcontext context)
-{
-    uint64_t deferred_ns = 0;
-    bool stuck = false;
-
-    for (const struct batch *batch = meter->ended; batch; batch = batch->next) {
-        deferred_ns += batch->unbegun ? batch->sum_ns : 0;
-        stuck |= batch->stuck && is_of(batch, launch, context);
-    }
-    return stuck && deferred_ns < DEFERRED_MOST_NS;
-}
-
-/* Whether the stream of the launch has work in flight. */
-static bool is_in_flight(const struct meter *meter, const struct launch *launch, CUcontext context)
-{
-    for (const struct batch *batch = meter->ended; batch; batch = batch->next)
-        if (is_of(batch, launch, context))
-            return true;
     return false;
 }
 
 /* A launch that waits for its turn. */
 struct pending {
     struct meter *meter;
-    const struct launch *launch;
-    CUcontext context;
+    struct place at;
 };
+
+/*
+ * Under the lock: whether the stream has work in flight. @stuck: it cannot go on. What is launched
+ * there does not wait for room on the GPU then: it is behind what is stuck. But that is not without
+ * a bound, and other streams' work is measured as ever.
+ */
+static bool is_in_flight(const struct pending *pending, bool *stuck)
+{
+    uint64_t deferred_ns = 0;
+    bool any = false;
+
+    *stuck = false;
+    for (const struct batch *batch = pending->meter->ended; batch; batch = batch->next) {
+        deferred_ns += batch->work.unbegun ? batch->work.estimate_ns : 0;
+        if (!batch_same_place(&batch->at, &pending->at))
+            continue;
+        any = true;
+        *stuck |= batch->work.stuck;
+    }
+    *stuck &= deferred_ns < DEFERRED_MOST_NS;
+    return any;
+}
 
 static bool is_behind(void *data)
 {
     const struct pending *pending = data;
-    bool behind;
+    bool stuck, behind;
 
     pthread_mutex_lock(&pending->meter->lock);
-    behind = is_in_flight(pending->meter, pending->launch, pending->context);
+    behind = is_in_flight(pending, &stuck);
     pthread_mutex_unlock(&pending->meter->lock);
     return behind;
 }
 
-static struct batch *batch_new(struct meter *meter, const struct launch *launch, CUcontext context)
+/*
+ * If the stream is still busy with its last batch, this one begins where that ends, without an
+ * event of its own.
+ */
+static void begin_batch(struct meter *meter, struct batch *batch)
+{
+    struct stamp *end = NULL;
+
+    pthread_mutex_lock(&meter->lock);
+    for (const struct batch *before = meter->ended; before; before = before->next)
+        if (batch_same_place(&before->at, &batch->at))
+            end = before->end;
+    if (end)
+        end->uses++;
+    pthread_mutex_unlock(&meter->lock);
+    if (end && DRIVER(cuEventQuery, end->event) == CUDA_ERROR_NOT_READY) {
+        batch->begin = end;
+        batch->work.waited_for_cap = false;
+        return;
+    }
+    stamp_put(meter, end);
+    batch->begin = stamp_record(meter, batch->made_in, &batch->at);
+}
+
+/*
+ * Waits for the turn of what is @asked, and opens a batch, without the lock. Another thread may
+ * open one on the same stream meanwhile: then each has its own.
+ */
+static void open_batch(struct meter *meter, struct launch *launch, const struct place *at,
+                       const struct governor_work *asked)
 {
     struct batch *batch = calloc(1, sizeof(*batch));
 
     if (!batch)
-        return NULL;
-    batch->class = launch->class;
-    batch->context = batch->made_in = context;
-    batch->stream = launch->stream;
-    batch->per_thread = launch->per_thread;
-    batch->thread = meter_thread_of(launch->stream, launch->per_thread);
-    batch->behind_ns = governor_member_class_behind_ns(meter->gpu->member, launch->class);
-    batch->passes = governor_member_passes(meter->gpu->member, launch->class);
-    batch->opened_ns = batch_now();
-    batch->begin = batch_record(meter, context, launch->stream, launch->per_thread);
-    return batch;
-}
-
-static void join_locked(struct meter *meter, struct launch *launch, const struct batch *batch)
-{
-    launch->meter = meter;
-    launch->batch = batch->id;
-}
-
-/* True if the launch is part of a batch now; @batch is linked then, unless another fits. */
-static bool open_batch(struct meter *meter, struct launch *launch, struct batch *batch,
-                       struct batch **full)
-{
-    struct batch *other;
-    bool is_open;
-
-    pthread_mutex_lock(&meter->lock);
-    other = find_fitting(meter, launch, batch->context, full);
-    is_open = !other && reaper_start(meter);
-    if (is_open) {
-        batch->id = ++meter->batches;
-        batch->shares_ns = meter->ends[batch->class].shares_ns;
-        batch->next = meter->open;
-        meter->open = batch;
-        pthread_cond_signal(&meter->work);
-    }
-    if (other || is_open)
-        join_locked(meter, launch, other ? other : batch);
-    pthread_mutex_unlock(&meter->lock);
-    return is_open;
-}
-
-static uint64_t estimate_of(const struct launch *launch)
-{
-    uint64_t ns = launch->ns ? launch->ns : launch->guess_ns;
-
-    return ns ? ns : UNKNOWN_NS;
-}
-
-/* Waits for the turn of @work, and opens a batch, without the lock. */
-static void begin(struct meter *meter, struct launch *launch, CUcontext context,
-                  const struct governor_work *work)
-{
-    uint64_t debit = work_begin(meter->gpu, work);
-    struct batch *batch = batch_new(meter, launch, context), *full = NULL;
-    bool is_open;
-
-    if (batch) {
-        batch->debit = debit;
-        batch->unbegun = work->deferred;
-    }
-    is_open = batch && open_batch(meter, launch, batch, &full);
-    if (full)
-        batch_close(meter, full);
-    if (is_open)
         return;
-    if (launch->meter)
-        work_cancel(meter->gpu, debit);
-    else
-        work_end(meter->gpu, launch->class, debit, estimate_of(launch));
-    if (batch)
-        batch_discard(meter, batch);
+    lane_begin(meter->gpu->member, &batch->work, asked);
+    batch->work.estimate_ns = 0;
+    batch->debited_ns = asked->estimate_ns;
+    batch->most_ns = governor_member_batch_ns(meter->gpu->member, launch->class);
+    batch->at = *at;
+    batch->made_in = at->context;
+    begin_batch(meter, batch);
+    pthread_mutex_lock(&meter->lock);
+    launch->meter = meter;
+    launch->batch = batch->id = ++meter->batches;
+    batch->shares_ns = meter->shares_ns[launch->class];
+    batch->next = meter->open;
+    meter->open = batch;
+    pthread_cond_signal(&meter->work);
+    pthread_mutex_unlock(&meter->lock);
 }
 
-static void join_batch(struct launch *launch, struct meter *meter)
+static void join_batch(struct meter *meter, struct launch *launch, const struct place *at)
 {
-    struct pending pending = {.meter = meter, .launch = launch};
+    struct pending pending = {.meter = meter, .at = *at};
     struct governor_work work = {
         .class = launch->class, .still_behind = is_behind, .data = &pending};
-    struct batch *batch, *full;
     CUstreamCaptureMode mode;
-    CUcontext context;
+    struct batch *full;
+    bool is_done;
 
-    if (DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
-        return;
-    pending.context = context;
     pthread_mutex_lock(&meter->lock);
-    launch->ns = costs_of(&meter->costs, launch->key);
-    batch = find_fitting(meter, launch, context, &full);
-    if (batch)
-        join_locked(meter, launch, batch);
-    if (!batch) {
-        work.estimate_ns = estimate_of(launch);
-        if (launch->ns && work.estimate_ns < BATCH_NS)
-            work.estimate_ns = BATCH_NS;
-        work.deferred = is_stuck(meter, launch, context);
-        work.behind = is_in_flight(meter, launch, context);
-    }
+    launch->ns = learn_known(&meter->learned, launch->key);
+    is_done = join_open(meter, launch, at, &full);
+    if (!is_done)
+        work.behind = is_in_flight(&pending, &work.deferred);
+    is_done |= !reaper_start(meter);
     pthread_mutex_unlock(&meter->lock);
-    if (batch)
+    if (is_done)
         return;
+    work.estimate_ns = estimate_of(launch);
+    if (launch->ns && work.estimate_ns < BATCH_NS)
+        work.estimate_ns = BATCH_NS;
+    work.estimate_ns +=
+        atomic_load_explicit(&meter->gpu->owed[launch->class], memory_order_relaxed);
     meter_relax(&mode);
     if (full)
         batch_close(meter, full);
-    begin(meter, launch, context, &work);
+    open_batch(meter, launch, at, &work);
     meter_unrelax(&mode);
+}
+
+/*
+ * How many launches of this thread were not measured since the last marker. Streams that share a
+ * place share those.
+ */
+static uint64_t *unmarked_on(const struct launch *launch)
+{
+    static _Thread_local uint64_t unmarked[GOVERNOR_CLASSES][MARK_PLACES];
+    uintptr_t stream = (uintptr_t)launch->stream;
+
+    return &unmarked[launch->class][(stream >> 4 ^ stream >> 9) % MARK_PLACES];
+}
+
+/* One that is measured, or behind which a marker is due. */
+static __attribute__((noinline)) void before_not_free(struct gpu *gpu, struct launch *launch,
+                                                      enum governor_pass pass)
+{
+    struct meter *meter;
+    CUcontext context;
+    struct place at;
+
+    if (meter_is_capturing(launch->stream, launch->per_thread) ||
+        DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
+        return;
+    at = batch_place(context, launch->stream, launch->per_thread);
+    if (pass == GOVERNOR_PASS_MARK) {
+        mark_place(gpu, launch->class, &at, unmarked_on(launch));
+        if (!governor_member_class_is_metered(gpu->member, launch->class))
+            return;
+    }
+    meter = meter_of(gpu);
+    if (meter)
+        join_batch(meter, launch, &at);
 }
 
 bool meter_before(struct launch *launch)
 {
     struct gpu *gpu = gpu_current();
-    struct meter *meter;
+    enum governor_pass pass;
 
     launch->meter = NULL;
-    launch->gpu = NULL;
     if (!gpu)
         return true;
     if (!gpu->member)
         return false;
-    /* backlog.c places markers of its own, without a thread that waits for them. */
-    if (governor_member_pass(gpu->member, launch->class) != GOVERNOR_PASS_METERED) {
-        launch->gpu = gpu;
-        return true;
-    }
-    meter = meter_is_capturing(launch->stream, launch->per_thread) ? NULL : meter_of(gpu);
-    if (!meter)
-        return true;
-    backlog_drop(meter, launch->class);
-    join_batch(launch, meter);
+    pass = governor_member_pass(gpu->member, launch->class);
+    if (pass != GOVERNOR_PASS_METERED)
+        ++*unmarked_on(launch);
+    if (pass != GOVERNOR_PASS_FREE)
+        before_not_free(gpu, launch, pass);
     return true;
 }
 
-bool meter_join(struct gpu *gpu, struct launch *launch)
+/* True if it is part of an open batch now, or of a graph. */
+static bool join_small(struct gpu *gpu, struct launch *launch)
 {
     struct meter *meter = atomic_load_explicit(&gpu->meter, memory_order_acquire);
     struct batch *batch;
     CUcontext context;
+    struct place at;
 
     if (!meter || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
         return false;
     if (meter_is_capturing(launch->stream, launch->per_thread))
         return true;
-    pthread_mutex_lock(&meter->lock);
-    batch = batch_find_open(meter, launch, context);
-    if (batch && batch_now() >= batch->opened_ns + STALE_NS)
-        batch = NULL;
-    if (batch)
-        join_locked(meter, launch, batch);
-    pthread_mutex_unlock(&meter->lock);
+    at = batch_place(context, launch->stream, launch->per_thread);
     launch->ns = launch->guess_ns;
+    pthread_mutex_lock(&meter->lock);
+    batch = batch_find_open(meter, &at);
+    if (batch && clock_now() >= batch->work.submitted_at + STALE_NS)
+        batch = NULL;
+    if (batch) {
+        launch->meter = meter;
+        launch->batch = batch->id;
+    }
+    pthread_mutex_unlock(&meter->lock);
     return batch;
+}
+
+bool meter_owe(struct gpu *gpu, struct launch *launch)
+{
+    _Atomic uint64_t *owed = &gpu->owed[launch->class];
+
+    if (join_small(gpu, launch))
+        return true;
+    if (atomic_load_explicit(owed, memory_order_relaxed) >= BATCH_NS)
+        return false;
+    atomic_fetch_add_explicit(owed, launch->guess_ns, memory_order_relaxed);
+    return true;
 }
 
 static struct batch *find_by_id(const struct meter *meter, uint64_t id)
@@ -315,9 +325,9 @@ static bool add(struct batch *batch, const struct launch *launch)
     batch->mixed |= batch->launches && batch->key != launch->key;
     batch->key = launch->key;
     batch->launches++;
-    batch->launched_ns = batch_now();
-    batch->sum_ns += estimate_of(launch);
-    return !launch->ns || batch->sum_ns >= BATCH_NS;
+    batch->launched_ns = clock_now();
+    batch->work.estimate_ns += estimate_of(launch);
+    return !launch->ns || batch->work.estimate_ns >= batch->most_ns;
 }
 
 /* It was launched for nothing: nobody launches in it any more. */
@@ -326,20 +336,42 @@ static void drop(struct meter *meter, struct batch *batch)
     CUstreamCaptureMode mode;
 
     meter_relax(&mode);
-    work_cancel(meter->gpu, batch->debit);
+    lane_cancel(meter->gpu->member, &batch->work);
     batch_discard(meter, batch);
     meter_unrelax(&mode);
+}
+
+/*
+ * Behind the last launch of an open batch, whose thread may make no more calls. Whoever closes the
+ * batch with an event of its own meanwhile needs none.
+ */
+static void record_early(struct meter *meter, uint64_t id, const struct place *at)
+{
+    struct stamp *stamp = stamp_record(meter, at->context, at), *before = stamp;
+    struct batch *batch;
+
+    pthread_mutex_lock(&meter->lock);
+    batch = find_by_id(meter, id);
+    if (batch && stamp) {
+        before = batch->end;
+        batch->end = stamp;
+    }
+    pthread_mutex_unlock(&meter->lock);
+    stamp_put(meter, before);
 }
 
 static void after_measured(struct meter *meter, const struct launch *launch, bool succeeded)
 {
     CUstreamCaptureMode mode;
     struct batch *batch;
-    bool is_full = false, is_empty = false;
+    bool is_full = false, is_empty = false, is_early;
+    struct place at = {0};
 
     pthread_mutex_lock(&meter->lock);
     /* Closed by another thread meanwhile, which uses the same stream: its end is after this. */
     batch = find_by_id(meter, launch->batch);
+    if (batch)
+        at = batch->at;
     if (batch && succeeded)
         is_full = add(batch, launch);
     else if (batch)
@@ -348,13 +380,17 @@ static void after_measured(struct meter *meter, const struct launch *launch, boo
         batch_take_out(meter, batch);
     if (is_empty)
         batch_unlink(&meter->open, batch);
+    is_early = at.thread && !is_full && !is_empty && batch->launched_ns < meter->unseen_until;
     pthread_mutex_unlock(&meter->lock);
     if (is_empty)
         drop(meter, batch);
-    if (!is_full)
+    if (!is_full && !is_early)
         return;
     meter_relax(&mode);
-    batch_close(meter, batch);
+    if (is_full)
+        batch_close(meter, batch);
+    else
+        record_early(meter, launch->batch, &at);
     meter_unrelax(&mode);
 }
 
@@ -362,7 +398,5 @@ CUresult meter_after(struct launch *launch, CUresult result)
 {
     if (launch->meter)
         after_measured(launch->meter, launch, result == CUDA_SUCCESS);
-    else if (launch->gpu && result == CUDA_SUCCESS)
-        backlog_after(launch->gpu, launch->class, launch->stream, launch->per_thread);
     return result;
 }

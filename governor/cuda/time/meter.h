@@ -4,19 +4,19 @@
  * A batch waits for its turn before its first launch, and ends by one event after its last. If
  * nothing more is launched, the thread that sees ends records that event.
  *
- * While the slice is not measured, a launch is counted, and backlog.c sees to it that the GPU does
- * not get far behind.
+ * While the slice is not measured, a launch is counted, and now and then a marker is placed, so
+ * that the GPU does not get far behind.
  *
  * A stream that captures is never touched; what was captured is charged when the graph is launched.
  */
 #ifndef GOVERNOR_CUDA_METER_H
 #define GOVERNOR_CUDA_METER_H
 
-#include "work.h"
+#include "gpu.h"
 
 /**
  * struct launch - one call
- * @key: of costs.h
+ * @key: of meter_key()
  * @class: of the work
  * @guess_ns: how long it takes, if it was not measured yet; 0: nothing is known
  * @stream, @per_thread: where; whether stream 0 is the thread's own
@@ -30,11 +30,13 @@ struct launch {
     CUstream stream;
     bool per_thread;
 
-    struct gpu *gpu;
     struct meter *meter;
     uint64_t batch;
     uint64_t ns;
 };
+
+/* What tells apart launches that take different times: what is launched, and about how much. */
+uint64_t meter_key(const void *function, uint64_t threads);
 
 /*
  * Before the driver's call, which must follow. May wait for the slice's turn. False: no call must
@@ -42,14 +44,15 @@ struct launch {
  */
 bool meter_before(struct launch *launch);
 
-/* After it: returns @result. May wait if the slice is not measured and the GPU is far behind. */
+/* After it: returns @result. */
 CUresult meter_after(struct launch *launch, CUresult result);
 
 /*
- * In place of meter_before(), for work that must not wait: true if it is part of what is measured
- * anyway, or of a graph. Else nothing measures it.
+ * In place of meter_before(), for small work that waits for nothing: it is a part of what is
+ * measured anyway, or of a graph, or is owed by its guess, and charged with the next work of its
+ * class. False: too much is owed.
  */
-bool meter_join(struct gpu *gpu, struct launch *launch);
+bool meter_owe(struct gpu *gpu, struct launch *launch);
 
 /*
  * The program waits for the stream, or may: what was launched there is all of its batch. @context:

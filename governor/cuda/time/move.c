@@ -4,9 +4,9 @@
  * small ones, which are many, wait for nothing: they are part of the stream's batch if there is
  * one, and else are owed by what they should take. The functions are made from the table.
  */
-#include "batch.h"
-#include "costs.h"
 #include "gpu.h"
+#include "learn.h"
+#include "meter.h"
 #include "places.h"
 #include "real.h"
 
@@ -27,7 +27,7 @@ enum mover {
 static const unsigned int speeds[] = {
     [MOVE_HOST] = 12, [MOVE_PAGES] = 12, [MOVE_INSIDE] = 500, [MOVE_FILL] = 1000};
 
-/* As keys of costs.h, which otherwise are of functions. */
+/* As keys of learn.h, which otherwise are of functions. */
 static const char keys[MOVE_FILL + 1];
 
 /* As argument_types.def has them. */
@@ -158,13 +158,8 @@ static bool owe(struct launch *launch, uint64_t bytes)
     gpu = gpu_current();
     if (gpu && !gpu->member)
         return false;
-    if (!gpu || !governor_member_class_is_metered(gpu->member, launch->class) ||
-        meter_join(gpu, launch))
-        return true;
-    if (work_owed(gpu, launch->class) >= BATCH_NS)
-        return false;
-    work_owe(gpu, launch->class, launch->guess_ns);
-    return true;
+    return !gpu || !governor_member_class_is_metered(gpu->member, launch->class) ||
+           meter_owe(gpu, launch);
 }
 
 /* False: it is refused. */
@@ -172,7 +167,7 @@ static bool before(struct launch *launch, enum mover mover, uint64_t bytes)
 {
     launch->class = mover == MOVE_HOST ? GOVERNOR_CLASS_COPY : GOVERNOR_CLASS_COMPUTE;
     launch->guess_ns = LEAST_NS + bytes / speeds[mover];
-    launch->key = costs_key(&keys[mover], bytes);
+    launch->key = meter_key(&keys[mover], bytes);
     return owe(launch, bytes) || meter_before(launch);
 }
 

@@ -11,23 +11,20 @@
 /* How often it asks at most, and at least. */
 #define SOON_NS 50000u
 #define LATE_NS 1000000u
-/*
- * The oldest work has stalled if it has not begun after the first time: its stream waits for
- * something that may come later. After the second it is told again, and work behind it must not be
- * held up either. As in the Vulkan layer.
- */
-#define STALLED_NS 3000000u
-#define STUCK_NS   20000000u
-
 /* So many are listed at once. */
 #define SEEN_MOST 64
 
 /* A batch whose end is awaited, and what was known of it when the lock was held. */
 struct seen {
     struct batch *batch;
-    CUevent end;
+    const struct stamp *end;
     bool is_closing;
 };
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 static uint64_t limited(uint64_t ns)
 {
@@ -48,64 +45,43 @@ static unsigned int list_ended(struct meter *meter, const struct batch *last,
     return count;
 }
 
-/* Launches look at it. */
-static void set_waiting(struct meter *meter, struct batch *batch, bool is_unbegun, bool is_stuck)
-{
-    if (batch->unbegun == is_unbegun && batch->stuck == is_stuck)
-        return;
-    pthread_mutex_lock(&meter->lock);
-    batch->unbegun = is_unbegun;
-    batch->stuck = is_stuck;
-    pthread_mutex_unlock(&meter->lock);
-}
-
-static void note_begun(struct meter *meter, struct batch *batch)
-{
-    batch->begun = true;
-    if (batch->unbegun)
-        batch->debit = governor_member_begun(meter->gpu->member, batch->debit);
-    set_waiting(meter, batch, false, false);
-}
-
-/* The oldest batch, whose end was not seen yet. */
+/* The oldest batch, whose end was not seen yet. Its debit is this thread's. */
 static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now)
 {
-    uint64_t seen_ns = meter->ends[batch->class].seen_ns;
-    uint64_t since = batch->opened_ns > seen_ns ? batch->opened_ns : seen_ns;
-    uint64_t waited = now > since ? now - since : 0;
+    uint64_t seen_ns = meter->seen_ns[batch->work.class], at = batch->work.submitted_at;
+    uint64_t waited = now - least(now, at > seen_ns ? at : seen_ns);
+    bool has_begun, tell = false;
 
-    if (batch->begun || !batch->begin)
+    if (batch->work.begun || !batch->begin)
         return;
-    if (DRIVER(cuEventQuery, batch->begin) != CUDA_ERROR_NOT_READY) {
-        note_begun(meter, batch);
-        return;
-    }
-    if (waited >= batch->told_ns + (batch->told_ns ? STUCK_NS : STALLED_NS)) {
-        batch->told_ns = waited;
-        set_waiting(meter, batch, true, batch->stuck);
-        governor_member_class_stalled(meter->gpu->member, batch->class);
-    }
-    if (waited >= STUCK_NS)
-        set_waiting(meter, batch, batch->unbegun, true);
+    has_begun = DRIVER(cuEventQuery, batch->begin->event) != CUDA_ERROR_NOT_READY;
+    pthread_mutex_lock(&meter->lock);
+    if (has_begun)
+        lane_begun(meter->gpu->member, &batch->work);
+    else
+        tell = lane_waits(&batch->work, waited);
+    pthread_mutex_unlock(&meter->lock);
+    if (tell)
+        lane_stalled(meter->gpu->member, batch->work.class);
 }
 
 /* False: it has ended, or its end is not known. */
 static bool is_awaited(const struct seen *seen)
 {
     return seen->is_closing ||
-           (seen->end && DRIVER(cuEventQuery, seen->end) == CUDA_ERROR_NOT_READY);
+           (seen->end && DRIVER(cuEventQuery, seen->end->event) == CUDA_ERROR_NOT_READY);
 }
 
 /* Its end comes after that of @other, which is awaited; NULL: of none. */
 static bool is_behind(const struct seen *seen, const struct batch *other)
 {
-    return seen->end && other && batch_same_stream(seen->batch, other);
+    return seen->end && other && batch_same_place(&seen->batch->at, &other->at);
 }
 
 /* How long until it may have ended, if that is less than @soon. */
 static uint64_t sooner(const struct batch *batch, uint64_t now, uint64_t soon)
 {
-    uint64_t due = batch->opened_ns + batch->sum_ns;
+    uint64_t due = batch->work.submitted_at + batch->work.estimate_ns;
 
     if (due >= now + soon)
         return soon;
@@ -126,16 +102,16 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
         for (unsigned int i = 0; i < count; i++) {
             struct batch *batch = seen[i].batch;
 
-            if (batch->context == batch_aside(meter)) {
+            if (batch->at.context == batch_aside(meter)) {
                 last = batch;
                 continue;
             }
-            DRIVER(cuCtxSetCurrent, batch->context);
+            DRIVER(cuCtxSetCurrent, batch->at.context);
             if (!is_behind(&seen[i], awaited) && !is_awaited(&seen[i])) {
-                batch_retire(meter, batch, seen[i].end);
+                batch_retire(meter, batch);
                 continue;
             }
-            if (!last)
+            if (!last && !seen[i].is_closing)
                 look_at_begin(meter, batch, now);
             last = batch;
             awaited = seen[i].is_closing ? awaited : batch;
@@ -154,9 +130,9 @@ static uint64_t quiet_at(const struct batch *batch)
 {
     uint64_t more = (batch->launched_ns * 0x9e3779b97f4a7c15ull >> 32) % QUIET_MORE_NS;
 
-    if (batch->thread)
-        return batch->opened_ns + STALE_NS + batch->sum_ns;
-    return batch->launched_ns + batch->sum_ns + QUIET_NS + more;
+    if (batch->at.thread && !batch->end)
+        return batch->work.submitted_at + STALE_NS + batch->work.estimate_ns;
+    return batch->launched_ns + batch->work.estimate_ns + QUIET_NS + more;
 }
 
 /* Nothing of its stream is awaited. So the stream's queue is not full, and takes an event at once.
@@ -164,7 +140,7 @@ static uint64_t quiet_at(const struct batch *batch)
 static bool is_next(const struct meter *meter, const struct batch *batch)
 {
     for (const struct batch *other = meter->ended; other; other = other->next)
-        if (batch_same_stream(other, batch))
+        if (batch_same_place(&other->at, &batch->at))
             return false;
     return true;
 }
@@ -178,7 +154,7 @@ static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soo
     for (batch = meter->open; batch && !taken; batch = batch->next) {
         uint64_t at = quiet_at(batch);
 
-        if (batch->context == batch_aside(meter) || !is_next(meter, batch))
+        if (batch->at.context == batch_aside(meter) || !is_next(meter, batch))
             continue;
         /* Its first launch is on its way. */
         if (!batch->launches)
@@ -190,13 +166,16 @@ static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soo
     }
     if (taken)
         batch_take_out(meter, taken);
+    if (taken && taken->at.thread)
+        meter->unseen_until = now + UNSEEN_NS;
     pthread_mutex_unlock(&meter->lock);
     return taken;
 }
 
 /*
  * A stream that ends, or captures, is left first (meter.h), so these have not. Only a thread can
- * record an event on its own stream: what is left over there is charged by the estimates.
+ * record an event on its own stream: what is left over there ends by the one after its last launch,
+ * or is charged by the estimates.
  */
 static uint64_t look_at_open(struct meter *meter, uint64_t now)
 {
@@ -204,8 +183,8 @@ static uint64_t look_at_open(struct meter *meter, uint64_t now)
     struct batch *batch;
 
     while ((batch = take_quiet(meter, now, &soon))) {
-        DRIVER(cuCtxSetCurrent, batch->context);
-        if (batch->thread)
+        DRIVER(cuCtxSetCurrent, batch->at.context);
+        if (batch->at.thread)
             batch_close_unseen(meter, batch);
         else
             batch_close(meter, batch);
@@ -215,20 +194,20 @@ static uint64_t look_at_open(struct meter *meter, uint64_t now)
 
 static uint64_t look(struct meter *meter)
 {
-    uint64_t now = batch_now(), soon, next;
+    uint64_t now = clock_now(), soon, next;
 
     pthread_mutex_lock(&meter->looks);
     soon = look_at_open(meter, now);
     next = look_at_ended(meter, now);
+    mark_look(meter);
     pthread_mutex_unlock(&meter->looks);
     return limited(next < soon ? next : soon);
 }
 
 static void sleep_for(struct meter *meter, uint64_t ns)
 {
-    uint64_t at = batch_now() + ns;
-    struct timespec until = {.tv_sec = (time_t)(at / 1000000000u),
-                             .tv_nsec = (long)(at % 1000000000u)};
+    uint64_t at = clock_now() + ns;
+    struct timespec until = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
 
     pthread_cond_timedwait(&meter->work, &meter->lock, &until);
 }

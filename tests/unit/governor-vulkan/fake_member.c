@@ -81,15 +81,21 @@ enum governor_pass governor_member_pass(GovernorMember *member, enum governor_cl
     return fake_member.marks ? GOVERNOR_PASS_MARK : GOVERNOR_PASS_FREE;
 }
 
-uint64_t governor_member_mark(GovernorMember *member, enum governor_class class)
+uint64_t governor_member_mark(GovernorMember *member, enum governor_class class, uint64_t count,
+                              void (*look)(void *data), void *data)
 {
+    (void)count;
+    (void)look;
+    (void)data;
     (void)member;
     (void)class;
     return ++fake_member.placed;
 }
 
-void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker)
+void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker,
+                            uint64_t at_ns)
 {
+    (void)at_ns;
     (void)member;
     (void)class;
     if (marker != ++fake_member.passed)
@@ -140,13 +146,21 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
     fake_member.ended++;
 }
 
-void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
-                         uint64_t end_at_ns)
+uint64_t governor_member_throttled_ns(const GovernorMember *member, enum governor_class class)
+{
+    (void)member;
+    (void)class;
+    return 0;
+}
+
+uint64_t governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
+                             uint64_t end_at_ns)
 {
     fake_member.last_begin_ns = begin_at_ns;
     fake_member.last_end_ns = end_at_ns;
     fake_member.ran++;
     governor_member_end(member, debit, end_at_ns - begin_at_ns);
+    return end_at_ns - begin_at_ns;
 }
 
 void governor_member_cancel(GovernorMember *member, uint64_t debit)

@@ -21,9 +21,8 @@ static struct {
 } card;
 static struct layer_slice slice;
 static struct layer_instance instance;
-static const VkQueueFlags card_flags[] = {GRAPHICS | COMPUTE | TRANSFER | SPARSE,
-                                          TRANSFER | SPARSE, DECODE | TRANSFER, ENCODE,
-                                          VK_QUEUE_OPTICAL_FLOW_BIT_NV};
+static const VkQueueFlags card_flags[] = {GRAPHICS | COMPUTE | TRANSFER | SPARSE, TRANSFER | SPARSE,
+                                          DECODE | TRANSFER, ENCODE, VK_QUEUE_OPTICAL_FLOW_BIT_NV};
 
 struct layer_slice *physical_slice(struct layer_instance *of, VkPhysicalDevice physical)
 {
@@ -209,12 +208,11 @@ static VkResult create_graphics(const struct gpu *gpu, VkPipeline *pipeline)
     VkGraphicsPipelineLibraryCreateInfoEXT part = {
         .sType = VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT,
         .flags = VK_GRAPHICS_PIPELINE_LIBRARY_VERTEX_INPUT_INTERFACE_BIT_EXT};
-    VkGraphicsPipelineCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_CREATE_INFO,
-        .pNext = &part,
-        .flags = VK_PIPELINE_CREATE_LIBRARY_BIT_KHR,
-        .pVertexInputState = &input,
-        .pInputAssemblyState = &assembly};
+    VkGraphicsPipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_CREATE_INFO,
+                                         .pNext = &part,
+                                         .flags = VK_PIPELINE_CREATE_LIBRARY_BIT_KHR,
+                                         .pVertexInputState = &input,
+                                         .pInputAssemblyState = &assembly};
 
     return vkCreateGraphicsPipelines(gpu->device, VK_NULL_HANDLE, 1, &info, NULL, pipeline);
 }
@@ -247,9 +245,8 @@ static void test_live_compute(void)
 
     gpu_open(&gpu, NULL);
     gpu_member()->engines = GOVERNOR_ENGINE_TRANSFER;
-    g_assert_cmpint(
-        vkCreateComputePipelines(gpu.device, VK_NULL_HANDLE, 2, infos, NULL, pipelines), ==,
-        VK_ERROR_INITIALIZATION_FAILED);
+    g_assert_cmpint(vkCreateComputePipelines(gpu.device, VK_NULL_HANDLE, 2, infos, NULL, pipelines),
+                    ==, VK_ERROR_INITIALIZATION_FAILED);
     g_assert_true(!pipelines[0] && !pipelines[1]);
     gpu_member()->engines = 0;
     gpu_close(&gpu);

@@ -2,8 +2,8 @@
 /* The layer's parts that know nothing of Vulkan. */
 #include <glib.h>
 
-#include "estimate.h"
 #include "handle_map.h"
+#include "learn.h"
 #include "ticks.h"
 
 static void test_ticks(void)
@@ -30,23 +30,23 @@ static void test_ticks_go_round(void)
 
 static void test_estimates(void)
 {
-    struct estimates estimates = {0};
-    uint64_t one = estimate_key(0, &estimates), two = estimate_key(one, &estimates);
+    struct learned learned = {0};
+    uint64_t one = learn_key(0, 77), two = learn_key(one, 77);
 
     g_assert_cmpuint(one, !=, two);
-    g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, ESTIMATE_UNKNOWN_NS);
-    estimate_learn(&estimates, one, 1, 4000);
-    g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, 4000);
+    g_assert_cmpuint(learn_estimate(&learned, one, 1), ==, LEARN_UNKNOWN_NS);
+    learn_add(&learned, one, 1, 4000);
+    g_assert_cmpuint(learn_estimate(&learned, one, 1), ==, 4000);
     /* Unknown, but as many; unknown, and more of them than ever. */
-    g_assert_cmpuint(estimate_of(&estimates, two, 1), ==, 4000);
-    g_assert_cmpuint(estimate_of(&estimates, two, 2), ==, ESTIMATE_UNKNOWN_NS);
-    estimate_learn(&estimates, one, 1, 8000);
-    g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, 5000);
-    estimate_learn(&estimates, one, 1, 1000);
-    g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, 4000);
-    g_assert_false(estimate_stands_in(&estimates, two));
-    estimate_learn(&estimates, two, 5000, 77);
-    g_assert_cmpuint(estimate_of(&estimates, 1, 9999), ==, 77);
+    g_assert_cmpuint(learn_estimate(&learned, two, 1), ==, 4000);
+    g_assert_cmpuint(learn_estimate(&learned, two, 2), ==, LEARN_UNKNOWN_NS);
+    learn_add(&learned, one, 1, 8000);
+    g_assert_cmpuint(learn_estimate(&learned, one, 1), ==, 5000);
+    learn_add(&learned, one, 1, 1000);
+    g_assert_cmpuint(learn_estimate(&learned, one, 1), ==, 4000);
+    g_assert_false(learn_stands_in(&learned, two));
+    learn_add(&learned, two, 5000, 77);
+    g_assert_cmpuint(learn_estimate(&learned, 1, 9999), ==, 77);
 }
 
 /*
@@ -55,21 +55,21 @@ static void test_estimates(void)
  */
 static void test_estimates_sample(void)
 {
-    struct estimates estimates = {.random = 4711};
-    uint64_t key = estimate_key(0, &estimates), charged = 0, took = 0;
+    struct learned learned = {.random = 4711};
+    uint64_t key = learn_key(0, 77), charged = 0, took = 0;
     unsigned measured = 0, rounds = 40000;
 
-    estimate_learn(&estimates, key, 1, 10000);
+    learn_add(&learned, key, 1, 10000);
     for (unsigned i = 0; i < rounds; i++) {
         uint64_t ns = i % 8 == 7 ? 10000 : 100000;
 
         took += ns;
-        if (estimate_stands_in(&estimates, key)) {
-            charged += estimate_of(&estimates, key, 1);
+        if (learn_stands_in(&learned, key)) {
+            charged += learn_estimate(&learned, key, 1);
             continue;
         }
         charged += ns;
-        estimate_learn(&estimates, key, 1, ns);
+        learn_add(&learned, key, 1, ns);
         measured++;
     }
     g_test_message("charged %.3f of what it took; measured %.3f", (double)charged / (double)took,
@@ -78,11 +78,11 @@ static void test_estimates_sample(void)
     g_assert_cmpfloat((double)charged / (double)took, <, 1.03);
     /* Work that is always as long costs few measurements. */
     for (unsigned i = measured = 0; i < 200; i++)
-        estimate_learn(&estimates, key, 1, 100000);
+        learn_add(&learned, key, 1, 100000);
     for (unsigned i = 0; i < rounds; i++) {
-        if (estimate_stands_in(&estimates, key))
+        if (learn_stands_in(&learned, key))
             continue;
-        estimate_learn(&estimates, key, 1, 100000 + 100 * (i % 10));
+        learn_add(&learned, key, 1, 100000 + 100 * (i % 10));
         measured++;
     }
     g_assert_cmpuint(measured, >, rounds / 8 - rounds / 80);

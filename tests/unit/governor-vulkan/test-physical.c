@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Which slice a physical device is of, and which sockets a process joins. The driver and the process are stand-ins. */
+/* Which slice a physical device is of, and which sockets a process joins. The driver and the
+ * process are stand-ins. */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
@@ -106,10 +107,9 @@ static void test_choice(void)
 
 static void open_instance(struct layer_instance *instance, struct layer_slice *slices)
 {
-    *instance = (struct layer_instance){
-        .slices = slices,
-        .next = {.GetPhysicalDeviceProperties = get_properties,
-                 .GetPhysicalDeviceProperties2 = get_properties2}};
+    *instance = (struct layer_instance){.slices = slices,
+                                        .next = {.GetPhysicalDeviceProperties = get_properties,
+                                                 .GetPhysicalDeviceProperties2 = get_properties2}};
     pthread_mutex_init(&instance->lock, NULL);
     memset(&host, 0, sizeof(host));
     host.has_render = true;
@@ -155,10 +155,10 @@ static void test_devices(void)
 {
     struct layer_instance instance;
     VkPhysicalDevice both[] = {handle(0), handle(1)};
-    VkDeviceGroupDeviceCreateInfo group = {
-        .sType = VK_STRUCTURE_TYPE_DEVICE_GROUP_DEVICE_CREATE_INFO,
-        .physicalDeviceCount = 2,
-        .pPhysicalDevices = both};
+    VkDeviceGroupDeviceCreateInfo group = {.sType =
+                                               VK_STRUCTURE_TYPE_DEVICE_GROUP_DEVICE_CREATE_INFO,
+                                           .physicalDeviceCount = 2,
+                                           .pPhysicalDevices = both};
     VkDeviceCreateInfo alone = {0};
     VkDeviceCreateInfo grouped = {.pNext = &group};
 
@@ -198,8 +198,8 @@ static void test_sockets(void)
 {
     g_autofree char *dir = g_dir_make_tmp("slices-XXXXXX", NULL);
     g_autoptr(GString) found = g_string_new(NULL);
-    static const char *const names[] = {"b/2/governor.sock", "b/1/governor.sock", "a/9/x",
-                                        "a/A/governor.sock", "c/1/x", "d/1/x"};
+    static const char *const names[] = {
+        "b/2/governor.sock", "b/1/governor.sock", "a/9/x", "a/A/governor.sock", "c/1/x", "d/1/x"};
     g_autofree char *remove = g_strdup_printf("rm -rf %s", dir);
 
     g_assert_false(governor_sockets_each(dir, note, found));
@@ -207,8 +207,7 @@ static void test_sockets(void)
     for (guint i = 0; i < G_N_ELEMENTS(names); i++)
         g_free(make(dir, names[i]));
     g_assert_false(governor_sockets_each(dir, note, found));
-    g_assert_cmpstr(found->str, ==,
-                    "a/A/governor.sock\nb/1/governor.sock\nc/1/governor.sock\n");
+    g_assert_cmpstr(found->str, ==, "a/A/governor.sock\nb/1/governor.sock\nc/1/governor.sock\n");
     g_assert_true(g_spawn_command_line_sync(remove, NULL, NULL, NULL, NULL));
     g_assert_false(governor_sockets_each(dir, note, found));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* A directory of slices, as containers have it, with the layer as it is installed and a real arbiter. */
+/* A directory of slices, as containers have it, with the layer as it is installed and a real
+ * arbiter. */
 #include <glib/gstdio.h>
 #include <unistd.h>
 
@@ -75,7 +76,8 @@ static void test_first(void)
     show_nothing();
 }
 
-/* Not of any GPU that there is a slice of: the processor is nobody's, and works, also in a child. */
+/* Not of any GPU that there is a slice of: the processor is nobody's, and works, also in a child.
+ */
 static void test_outside(void)
 {
     struct gpu gpu;

@@ -197,7 +197,7 @@ static uint64_t track(struct simulation *sim, struct sim_tenant *tenant)
     uint64_t number = ++tenant->usage.free_submissions;
 
     if (number < tenant->backlog.due ||
-        !backlog_place(&tenant->backlog, number, tenant->grant.backlog_ns, sim->now))
+        !backlog_place(&tenant->backlog, number, 0, tenant->grant.backlog_ns, sim->now))
         return 0;
     publish_backlog(tenant);
     return number;

@@ -130,31 +130,60 @@ static void test_after_pause(void)
     sim_free(sim);
 }
 
-/* Markers of several queues may pass in another order: nothing counts as done before all of it is.
- */
+/* Markers of several queues may pass in another order: each for what was before it on its own. */
 static void test_order(void)
 {
     struct backlog backlog;
 
     backlog_init(&backlog);
-    g_assert_true(backlog_place(&backlog, 4, 1000, 100));
-    g_assert_true(backlog_place(&backlog, 8, 1000, 200));
+    g_assert_true(backlog_place(&backlog, 4, 0, 1000, 100));
+    g_assert_true(backlog_place(&backlog, 8, 0, 1000, 200));
     backlog_pass(&backlog, 8, 300);
-    g_assert_cmpuint(backlog.done, ==, 0);
+    g_assert_cmpuint(backlog.done, ==, 4);
     backlog_pass(&backlog, 4, 500);
     g_assert_cmpuint(backlog.done, ==, 8);
     g_assert_false(backlog_waits(&backlog));
+    /* Of eight more submissions, one was on the queue of the marker. */
+    g_assert_true(backlog_place(&backlog, 16, 1, 1000, 550));
+    g_assert_cmpuint(backlog.done, ==, 8);
+    backlog_pass(&backlog, 16, 560);
+    g_assert_cmpuint(backlog.done, ==, 16);
     for (uint64_t i = 0; i < BACKLOG_MARKERS; i++)
-        g_assert_true(backlog_place(&backlog, 20 + i, 1000, 600));
-    g_assert_false(backlog_place(&backlog, 100, 1000, 600));
+        g_assert_true(backlog_place(&backlog, 20 + i, 0, 1000, 600));
+    g_assert_false(backlog_place(&backlog, 100, 0, 1000, 600));
     /* A stuck one is work that has been there for so long. */
     g_assert_cmpuint(backlog_ns(&backlog, 60, 600 + NS_PER_S), >=, NS_PER_S);
+}
+
+/* What does not move waits for something else: it is not waited for again. */
+static void test_give_up(void)
+{
+    struct backlog backlog;
+    uint64_t now = NS_PER_S;
+
+    backlog_init(&backlog);
+    g_assert_true(backlog_place(&backlog, 4, 0, 32 * NS_PER_MS, now));
+    g_assert_true(backlog_is_full(&backlog, 8, 32 * NS_PER_MS, now));
+    g_assert_cmpuint(backlog_patience_ns(&backlog, 8, now), ==, NS_PER_S);
+    backlog_pass(&backlog, 4, now += 4 * NS_PER_MS);
+    g_assert_true(backlog_place(&backlog, 40, 0, 32 * NS_PER_MS, now));
+    g_assert_true(backlog_is_full(&backlog, 44, 32 * NS_PER_MS, now));
+    g_assert_cmpuint(backlog_patience_ns(&backlog, 44, now), ==, 100 * NS_PER_MS);
+    now += 100 * NS_PER_MS;
+    backlog_give_up(&backlog, now);
+    g_assert_false(backlog_is_full(&backlog, 44, 32 * NS_PER_MS, now));
+    g_assert_cmpuint(backlog_ns(&backlog, 44, now), ==, 4 * NS_PER_MS);
+    /* It comes after all. */
+    backlog_pass(&backlog, 40, now + NS_PER_MS);
+    g_assert_cmpuint(backlog.done, ==, 40);
+    g_assert_cmpuint(backlog.mean_ns, ==, NS_PER_MS);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/backlog/order", test_order);
+    g_test_add_func("/governor/backlog/give-up", test_give_up);
     g_test_add_func("/governor/backlog/bound", test_bound);
     g_test_add_func("/governor/backlog/newcomer", test_newcomer);
     g_test_add_func("/governor/backlog/charged", test_charged);

@@ -25,7 +25,8 @@ static void *see_ends(void *data)
         while (markers->placed == i)
             g_usleep(200);
         line_await(markers->end_at[i % MOST]);
-        governor_member_marked(markers->member, GOVERNOR_CLASS_COMPUTE, markers->marker[i % MOST]);
+        governor_member_marked(markers->member, GOVERNOR_CLASS_COMPUTE, markers->marker[i % MOST],
+                               0);
     }
     return NULL;
 }
@@ -34,7 +35,8 @@ static void mark(struct markers *markers)
 {
     unsigned at = markers->placed % MOST;
 
-    markers->marker[at] = governor_member_mark(markers->member, GOVERNOR_CLASS_COMPUTE);
+    markers->marker[at] =
+        governor_member_mark(markers->member, GOVERNOR_CLASS_COMPUTE, 0, NULL, NULL);
     markers->end_at[at] = line_submit(line, 0);
     if (markers->marker[at])
         markers->placed++;
