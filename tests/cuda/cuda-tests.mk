@@ -21,15 +21,20 @@ $(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made $(CUDA_OUT)/nv
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CARD_MODEL_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -I$(CUDA_OUT) -MMD -MP -c -o $@ $<
 
+# It rounds as PTX says, by modes that it sets.
+CUDA_PTX_CFLAGS := -ffp-contract=off -frounding-math -O2
+$(CUDA_TEST)/fake/ptx/%.o: CUDA_FAKE_CFLAGS += $(CUDA_PTX_CFLAGS)
+
 $(CUDA_TEST)/fake/%.o: $(CARD_MODEL_SRC)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_FAKE_CFLAGS) -MMD -MP -c -o $@ $<
 
 # It calls its own functions, except where memory.c says otherwise.
 $(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
-		$(filter-out %/nvml.c %/nvml_calls.c,$(wildcard $(CUDA_FAKE_SRC)/*.c))) $(CUDA_TEST)/fake/card_model.o
+		$(filter-out %/nvml.c %/nvml_calls.c,$(wildcard $(CUDA_FAKE_SRC)/*.c $(CUDA_FAKE_SRC)/ptx/*.c))) \
+		$(CUDA_TEST)/fake/card_model.o
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $^ -lpthread
+	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $^ -lpthread -lm -ldl
 
 $(CUDA_TEST)/real/libnvidia-ml.so.1: $(addprefix $(CUDA_TEST)/fake/,nvml.o nvml_calls.o card.o)
 	@mkdir -p $(@D)
@@ -68,7 +73,7 @@ $(CUDA_TEST)/obj/%.o: %.c $(CUDA_TEST)/undeclared.inc
 	$(CC) $(CUDA_TEST_CFLAGS) -MMD -MP -c -o $@ $<
 
 CUDA_TESTS := $(patsubst $(CUDA_TEST_SRC)/%.c,$(CUDA_TEST)/%,$(wildcard $(CUDA_TEST_SRC)/test-*.c))
-CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi event-clock ranges)
+CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi event-clock ptx ranges)
 CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o \
 	$(GOVERNOR_TESTS_SRC)/refuse_option.o)
 
@@ -88,6 +93,12 @@ $(CUDA_TEST)/test-event-clock: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/te
 
 $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o abi_ours.o abi_theirs.o)
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
+
+# The interpreter of the fake card, without the files that join it to the driver.
+CUDA_PTX_SRCS := $(filter-out %/image.c %/content.c %/effects.c %/linker.c,$(wildcard $(CUDA_FAKE_SRC)/ptx/*.c))
+$(CUDA_TEST)/obj/$(CUDA_FAKE_SRC)/ptx/%.o: CUDA_TEST_CFLAGS += $(CUDA_PTX_CFLAGS)
+$(CUDA_TEST)/test-ptx: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ptx.o $(CUDA_PTX_SRCS:.c=.o))
+	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS) -lm -ldl
 
 # tests/cuda/real/check: programs of NVIDIA's toolkit.
 CUDA_REAL := build/cuda-real
