@@ -36,13 +36,14 @@ static void sh(const char *format, ...)
     g_assert_cmpint(system(line), ==, 0);
 }
 
-/* The program, and what its loader needs, from this system. */
+/* The program, and what its loader needs for it and the fake driver, from this system. */
 static void make_image(void)
 {
     sh("mkdir -p %s/usr/lib/" MULTIARCH " %s/usr/lib64 %s/etc && cd %s && "
        "ln -s usr/lib lib && ln -s usr/lib64 lib64 && cp " CLIENTS_DIR
        "/client-container program && "
-       "for f in $(ldd program | grep -o '/[^ ]*' | grep -v libcuda); do "
+       "for f in $(ldd program " REAL_DIR "/libcuda.so.1 | grep -o '/[^ :]*' | "
+       "grep -v libcuda); do "
        "cp -L $f .$f; done",
        image, image, image, image);
 }
