@@ -95,7 +95,8 @@ $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
 
 # The interpreter of the fake card, without the files that join it to the driver.
-CUDA_PTX_SRCS := $(filter-out %/image.c %/content.c %/effects.c %/linker.c,$(wildcard $(CUDA_FAKE_SRC)/ptx/*.c))
+CUDA_PTX_SRCS := $(filter-out $(addprefix %/,content.c effects.c host.c image.c linker.c tables.c),\
+	$(wildcard $(CUDA_FAKE_SRC)/ptx/*.c))
 $(CUDA_TEST)/obj/$(CUDA_FAKE_SRC)/ptx/%.o: CUDA_TEST_CFLAGS += $(CUDA_PTX_CFLAGS)
 $(CUDA_TEST)/test-ptx: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ptx.o $(CUDA_PTX_SRCS:.c=.o))
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS) -lm -ldl

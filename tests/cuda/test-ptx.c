@@ -68,12 +68,12 @@ static enum ptx_result launch(const char *text, uint32_t blocks, uint32_t thread
 /* Most kernels here have one parameter: where they read and write. */
 #define BEGIN                                                                                      \
     HEADER                                                                                         \
-        ".visible .entry k(.param .u64 at) {\n"                                                    \
-        " .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %rd<20>;\n"               \
-        " .reg .f32 %f<20>; .reg .f64 %d<20>;\n"                                                   \
-        " ld.param.u64 %rd1, [at]; cvta.to.global.u64 %rd1, %rd1;\n"                               \
-        " mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"                     \
-        " mad.lo.s32 %r4, %r2, %r3, %r1; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd2, %rd1, %rd2;\n"
+    ".visible .entry k(.param .u64 at) {\n"                                                        \
+    " .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %rd<20>;\n"                   \
+    " .reg .f32 %f<20>; .reg .f64 %d<20>;\n"                                                       \
+    " ld.param.u64 %rd1, [at]; cvta.to.global.u64 %rd1, %rd1;\n"                                   \
+    " mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"                         \
+    " mad.lo.s32 %r4, %r2, %r3, %r1; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd2, %rd1, %rd2;\n"
 #define END " ret;\n}\n"
 
 static enum ptx_result run(const char *text, uint32_t blocks, uint32_t threads)
@@ -188,15 +188,15 @@ static void test_bits(void)
     }
 }
 
-static void test_wide(void)
+static void compare_wide(uint64_t a, uint64_t b)
 {
-    const uint64_t a = 0xfedcba9876543210u, b = 0x0123456789abcdefu;
 
 #define R(code, wanted) g_assert_cmphex(compute_long(code, a, b), ==, (uint64_t)(wanted))
     R("add.s64 %rd12, %rd10, %rd11;", a + b);
     R("mul.hi.u64 %rd12, %rd10, %rd11;", (uint64_t)((unsigned __int128)a * b >> 64));
     R("mul.lo.s64 %rd12, %rd10, %rd11;", a * b);
     R("shr.s64 %rd12, %rd10, 60;", (int64_t)a >> 60);
+    R("mad.hi.u64 %rd12, %rd10, %rd11, 5;", (uint64_t)((unsigned __int128)a * b >> 64) + 5);
     R("mov.b64 {%r10, %r11}, %rd10; mov.b64 %rd12, {%r11, %r10};", a << 32 | a >> 32);
     /* In halves, with carries. */
     R("mov.b64 {%r10, %r11}, %rd10; mov.b64 {%r12, %r13}, %rd11; add.cc.u32 %r14, %r10, %r12;"
@@ -205,6 +205,24 @@ static void test_wide(void)
     R("mov.b64 {%r10, %r11}, %rd11; mov.b64 {%r12, %r13}, %rd10; sub.cc.u32 %r14, %r10, %r12;"
       " subc.u32 %r15, %r11, %r13; mov.b64 %rd12, {%r14, %r15};",
       b - a);
+    /* A product of 64 bits in quarters. */
+    R("mov.b64 {%r10, %r11}, %rd10; mov.b64 {%r12, %r13}, %rd11; mul.lo.u32 %r14, %r10, %r12;"
+      " mul.hi.u32 %r15, %r10, %r12; mad.lo.cc.u32 %r15, %r10, %r13, %r15;"
+      " mad.lo.cc.u32 %r15, %r11, %r12, %r15; mov.b64 %rd12, {%r14, %r15};",
+      a * b);
+#undef R
+}
+
+/* Halves whose sums carry, and whose differences borrow. */
+static void test_wide(void)
+{
+    const uint64_t a = 0xfedcba9876543210u, b = 0x0123456789abcdefu;
+
+    compare_wide(a, b);
+    compare_wide(b, a);
+    compare_wide(a, 0x1111111189abcdf0u);
+    compare_wide(0x00000000ffffffffu, 1);
+#define R(code, wanted) g_assert_cmphex(compute_long(code, a, b), ==, (uint64_t)(wanted))
     /* Narrow values are extended. */
     R("ld.global.s8 %r10, [%rd1+1]; cvt.s64.s32 %rd12, %r10;", 0x32);
     R("ld.global.s8 %r10, [%rd1+3]; cvt.s64.s32 %rd12, %r10;", 0x76);
@@ -253,6 +271,7 @@ static void test_conversions(void)
     R("mov.b32 %f1, %r10; cvt.rni.s32.f32 %r12, %f1;", bits_of(f), -2);
     R("mov.b32 %f1, %r10; cvt.rzi.s32.f32 %r12, %f1;", bits_of(f), -2);
     R("mov.b32 %f1, %r10; cvt.rmi.s32.f32 %r12, %f1;", bits_of(f), -3);
+    R("mov.b32 %f1, %r10; cvt.rpi.s32.f32 %r12, %f1;", bits_of(2.25f), 3);
     R("mov.b32 %f1, %r10; cvt.rzi.u32.f32 %r12, %f1;", bits_of(f), 0);
     R("mov.b32 %f1, %r10; cvt.rzi.s32.f32 %r12, %f1;", bits_of(1e20f), INT32_MAX);
     R("mov.b32 %f1, %r10; cvt.rzi.s32.f32 %r12, %f1;", bits_of(NAN), 0);
@@ -489,6 +508,7 @@ static void test_faults(void)
     } faults[] = {
         {" st.global.u32 [%rd1+1048576], 1;", PTX_BAD_ADDRESS},
         {" st.global.u64 [%rd1+1048572], 1;", PTX_MISALIGNED},
+        {" .shared .b8 s[48]; st.shared.v4.u64 [s+32], {1, 1, 1, 1};", PTX_BAD_ADDRESS},
         {" ld.global.u32 %r5, [0];", PTX_BAD_ADDRESS},
         {" ld.global.u32 %r5, [-4];", PTX_BAD_ADDRESS},
         {" ld.u32 %r5, [%rd1+-4];", PTX_BAD_ADDRESS},

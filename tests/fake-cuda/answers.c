@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "card.h"
+#include "ptx/content.h"
 
 int fake_concurrent_managed = 1;
 
@@ -217,11 +218,16 @@ static const struct {
     {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for the device"},
     {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {600, "CUDA_ERROR_NOT_READY", "device not ready"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {702, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
+    {710, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
+    {716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
+    {718, "CUDA_ERROR_INVALID_PC", "invalid program counter"},
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
@@ -252,12 +258,14 @@ CUresult cuGetErrorString(CUresult error, const char **text)
 }
 
 /* Of a function: threads of a block, registers, the versions it was made for. */
-static CUresult function_attribute(int *value, unsigned int attribute)
+static CUresult function_attribute(int *value, unsigned int attribute, const void *function)
 {
     static const int of_function[] = {[0] = 1024, [4] = 32, [8] = 49152};
 
     if (!value || attribute > 16)
         return CUDA_ERROR_INVALID_VALUE;
+    if (image_attribute(function, attribute, value))
+        return CUDA_SUCCESS;
     *value = attribute == 5 || attribute == 6                           ? capability()
              : attribute < sizeof(of_function) / sizeof(of_function[0]) ? of_function[attribute]
                                                                         : 0;
@@ -267,37 +275,27 @@ static CUresult function_attribute(int *value, unsigned int attribute)
 CUresult cuFuncGetAttribute(int *value, unsigned int attribute, CUfunction function)
 {
     ENTER();
-    (void)function;
-    return function_attribute(value, attribute);
+    return function_attribute(value, attribute, function);
 }
 
 CUresult cuKernelGetAttribute(int *value, unsigned int attribute, void *kernel, CUdevice device)
 {
     ENTER();
-    (void)kernel;
     (void)device;
-    return function_attribute(value, attribute);
+    return function_attribute(value, attribute, kernel);
 }
 
 /* Functions that are numbers have no parameters: a list of them ends at once. */
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
 {
     ENTER();
-    (void)function;
-    (void)index;
-    (void)offset;
-    (void)size;
-    return CUDA_ERROR_INVALID_VALUE;
+    return image_parameter(function, index, offset, size);
 }
 
 CUresult cuKernelGetParamInfo(void *kernel, size_t index, size_t *offset, size_t *size)
 {
     ENTER();
-    (void)kernel;
-    (void)index;
-    (void)offset;
-    (void)size;
-    return CUDA_ERROR_INVALID_VALUE;
+    return image_parameter(kernel, index, offset, size);
 }
 
 static CUresult blocks(int *count, int threads, size_t shared)

@@ -132,9 +132,13 @@ static CUresult create(CUcontext *made, CUdevice device)
     pthread_mutex_lock(&lock);
     result = make_context((struct context **)made, device);
     pthread_mutex_unlock(&lock);
-    if (result == CUDA_SUCCESS)
-        current = (struct context *)*made;
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    /* It is pushed. */
+    if (depth < sizeof(below) / sizeof(below[0]))
+        below[depth++] = current;
+    current = (struct context *)*made;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuCtxCreate(CUcontext *made, unsigned int flags, CUdevice device)
@@ -194,13 +198,17 @@ static bool is_primary(CUcontext context)
     return false;
 }
 
+/* One that was pushed is popped. */
 static CUresult destroy(CUcontext context)
 {
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    bool is_current = context == (CUcontext)current;
 
     pthread_mutex_lock(&lock);
     if (context && place_of(context) && !is_primary(context)) {
         end_context((struct context *)context);
+        if (is_current && depth && place_of(below[--depth]))
+            current = below[depth];
         result = CUDA_SUCCESS;
     }
     pthread_mutex_unlock(&lock);

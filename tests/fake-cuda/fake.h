@@ -3,7 +3,7 @@
  * A CUDA driver over the card in card.h: it exports every name of the table, and counts the calls
  * of each. Those of memory, contexts, pools, graphs and handles do what the driver's do to the
  * ledger of the card; the others say CUDA_SUCCESS and remember what they were given. Memory has
- * addresses and no content. Launches, copies, fills, graphs and events take time (timing.h).
+ * addresses, and content only if it is asked for (ptx/content.h). Launches, copies, fills, graphs and events take time (timing.h).
  *
  *   FAKE_CUDA_CAPABILITY   ten times the compute capability; 100
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
@@ -88,6 +88,8 @@ CUresult fake_free(CUdeviceptr dptr);
 CUresult fake_free_any(CUdeviceptr dptr);
 /* An address for what isn't the card's own; NULL-safe as those are. */
 CUresult fake_address(uint64_t bytes, int device, CUdeviceptr *dptr);
+/* It does not end with its context. */
+void fake_keep(CUdeviceptr dptr);
 /* Which the memory at @dptr is of. */
 int fake_device_at(CUdeviceptr dptr);
 CUresult fake_forget(CUdeviceptr dptr);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ptx/content.h"
+
 static int is_per_thread(const char *name)
 {
     size_t length = strlen(name);
@@ -124,12 +126,12 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     return CUDA_SUCCESS;
 }
 
-/* It has no tables, and says so as NVIDIA's does of one that it does not know. */
+/* Of one that it does not have it says so, as NVIDIA's does. */
 CUresult cuGetExportTable(const void **table, const void *id)
 {
     ENTER();
-    (void)id;
-    if (table)
-        *table = NULL;
-    return CUDA_ERROR_INVALID_VALUE;
+    if (!table)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = table_find(id);
+    return *table ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

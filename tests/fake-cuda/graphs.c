@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "card.h"
+#include "ptx/content.h"
 #include "timing.h"
 
 #define NODES_MOST 1024
@@ -31,7 +32,8 @@ enum {
 #define OPS_MOST 256
 
 /* @bytes: what it allocates, to be freed at its end. @function: of a kernel, which may take another
- * time each time. @event: that it records or waits for. @ops: what the card does for it. */
+ * time each time. @event: that it records or waits for. @ops: what the card does for it.
+ * @effect: what a kernel computes, which is never freed. */
 struct node {
     CUgraphNodeType type;
     uint64_t bytes;
@@ -40,6 +42,7 @@ struct node {
     CUevent event;
     struct model_op *ops;
     unsigned int count;
+    struct effect *effect;
 };
 
 struct graph {
@@ -54,6 +57,7 @@ struct step {
     unsigned int varying;
     CUevent event;
     bool waits;
+    struct effect *effect;
 };
 
 struct exec {
@@ -102,8 +106,8 @@ void graph_add(CUgraph graph, const struct model_op *op)
     if (kept.kind == TIMING_EVENT)
         kept.kind = TIMING_WORK;
     if (to->count < NODES_MOST)
-        to->nodes[to->count++] =
-            (struct node){.type = type_of(op), .ops = keep(&kept, 1), .count = 1};
+        to->nodes[to->count++] = (struct node){
+            .type = type_of(op), .ops = keep(&kept, 1), .count = 1, .effect = effect_take()};
 }
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
@@ -147,14 +151,37 @@ static CUresult add_ops(CUgraphNode *made, CUgraph graph, unsigned int type,
     return result;
 }
 
-/* Of a kernel's parameters, the function is the first. */
-static CUresult add_kernel(CUgraphNode *node, CUgraph graph, CUfunction const *parameters)
-{
-    struct model_op op = launch_operation(*parameters);
-    struct node kernel = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .function = *parameters, .count = 1};
+/* Of a kernel's parameters, these are the first. A number needs only the function. */
+struct kernel_parameters {
+    CUfunction function;
+    uint32_t grid[3], block[3];
+    uint32_t shared;
+    void **parameters, **extra;
+};
 
+static struct effect *effect_of_node(const struct kernel_parameters *of, CUresult *result)
+{
+    struct shape shape = {.shared = of->shared};
+
+    memcpy(shape.grid, of->grid, sizeof(shape.grid));
+    memcpy(shape.block, of->block, sizeof(shape.block));
+    return effect_of_launch(of->function, &shape, of->parameters, of->extra, result);
+}
+
+static CUresult add_kernel(CUgraphNode *node, CUgraph graph, const struct kernel_parameters *of)
+{
+    struct model_op op = launch_operation(of->function);
+    struct node kernel = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .function = of->function, .count = 1};
+    CUresult result = CUDA_SUCCESS;
+
+    if (content_is_on())
+        kernel.effect = effect_of_node(of, &result);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (kernel.effect)
+        op.length_ns = (double)effect_length_ns(kernel.effect);
     /* How long it takes is known when it is launched. */
-    if (*parameters == FAKE_VARIES)
+    if (of->function == FAKE_VARIES)
         op.length_ns = 0;
     kernel.ops = keep(&op, 1);
     return add(node, graph, kernel);
@@ -290,7 +317,7 @@ struct node_parameters {
     unsigned int reserved[3];
     union {
         char bytes[232];
-        CUfunction kernel;
+        struct kernel_parameters kernel;
         struct host_parameters host;
         struct batch_parameters batch;
         struct semaphore_parameters semaphores;
@@ -408,19 +435,21 @@ static struct step *new_step(struct exec *exec)
     return &exec->steps[exec->count++];
 }
 
-/* What one engine does next is the same step. */
-static void add_step(struct exec *exec, const struct model_op *op, bool varying)
+/* What one engine does next is the same step, if it computes nothing. */
+static void add_step(struct exec *exec, const struct model_op *op, bool varying,
+                     struct effect *effect)
 {
     struct step *last = exec->count ? &exec->steps[exec->count - 1] : NULL;
 
-    if (!last || last->event || last->op.kind != TIMING_WORK || op->kind != TIMING_WORK ||
-        last->op.engine != op->engine) {
+    if (!last || last->event || last->effect || effect || last->op.kind != TIMING_WORK ||
+        op->kind != TIMING_WORK || last->op.engine != op->engine) {
         last = new_step(exec);
         last->op = *op;
     } else {
         last->op.length_ns += op->length_ns;
     }
     last->varying += varying;
+    last->effect = effect;
 }
 
 static void flatten(struct exec *exec, const struct graph *graph)
@@ -431,7 +460,7 @@ static void flatten(struct exec *exec, const struct graph *graph)
         if (node->child)
             flatten(exec, (struct graph *)node->child);
         for (unsigned int k = 0; k < node->count; k++)
-            add_step(exec, &node->ops[k], node->function == FAKE_VARIES);
+            add_step(exec, &node->ops[k], node->function == FAKE_VARIES, node->effect);
         if (node->event)
             *new_step(exec) = (struct step){
                 .event = node->event, .waits = node->type == (CUgraphNodeType)NODE_WAIT_EVENT};
@@ -536,12 +565,15 @@ static CUresult upload(CUgraphExec exec)
 static CUresult do_step(const struct step *step, CUstream stream, bool per_thread)
 {
     struct model_op op = step->op;
+    CUresult result;
 
     if (step->event)
         return step->waits ? event_wait(stream, per_thread, step->event)
                            : event_record(step->event, stream, per_thread);
     op.length_ns += (double)(step->varying * fake_varying_ns);
-    return waits_submit(stream, per_thread, &op, 1);
+    result = waits_submit(stream, per_thread, &op, 1);
+    return result == CUDA_SUCCESS && step->effect ? effect_repeat(step->effect, stream, per_thread)
+                                                  : result;
 }
 
 /* One without work takes none, but its place. */

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "ptx/content.h"
+
 /* What is longer is an address that a test made up. */
 #define MOST_NS  1000000000u
 #define SHORT_NS 1000u
@@ -31,6 +33,23 @@ struct model_op launch_operation(CUfunction f)
     return op;
 }
 
+/* A kernel of PTX computes, a number only takes time. */
+static CUresult launch(CUfunction f, const struct shape *shape, CUstream stream, bool per_thread,
+                       void **parameters, void **extra)
+{
+    struct model_op op = launch_operation(f);
+    CUresult result;
+    struct effect *effect = effect_of_launch(f, shape, parameters, extra, &result);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (effect)
+        op.length_ns = (double)effect_length_ns(effect);
+    effect_begin(effect);
+    result = timing_submit(stream, per_thread, &op);
+    return effect_end(stream, per_thread, result);
+}
+
 CUresult fake_launch(CUfunction f, CUstream stream, bool per_thread)
 {
     const struct model_op op = launch_operation(f);
@@ -42,6 +61,8 @@ CUresult fake_launch(CUfunction f, CUstream stream, bool per_thread)
     unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,           \
         unsigned int bz, unsigned int shared, CUstream stream, void **parameters
 
+#define SHAPE(cooperative) (&(struct shape){{gx, gy, gz}, {bx, by, bz}, shared, cooperative})
+
 #define LAUNCH_KERNEL(name, per_thread)                                                            \
     CUresult name(CUfunction f, GRID, void **extra)                                                \
     {                                                                                              \
@@ -50,7 +71,7 @@ CUresult fake_launch(CUfunction f, CUstream stream, bool per_thread)
                                                                                                    \
         ENTER();                                                                                   \
         memcpy(fake_arguments, given, sizeof(given));                                              \
-        return fake_launch(f, stream, per_thread);                                                 \
+        return launch(f, SHAPE(false), stream, per_thread, parameters, extra);                     \
     }
 LAUNCH_KERNEL(cuLaunchKernel, false)
 LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
@@ -63,7 +84,7 @@ LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
                                                                                                    \
         ENTER();                                                                                   \
         memcpy(fake_arguments, given, sizeof(given));                                              \
-        return fake_launch(f, stream, per_thread);                                                 \
+        return launch(f, SHAPE(true), stream, per_thread, parameters, NULL);                       \
     }
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
@@ -71,10 +92,13 @@ LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
 #define LAUNCH_EX(name, per_thread)                                                                \
     CUresult name(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)     \
     {                                                                                              \
+        const struct shape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},        \
+                                    {config->blockDimX, config->blockDimY, config->blockDimZ},     \
+                                    config->sharedMemBytes,                                        \
+                                    false};                                                        \
+                                                                                                   \
         ENTER();                                                                                   \
-        (void)parameters;                                                                          \
-        (void)extra;                                                                               \
-        return fake_launch(f, config->hStream, per_thread);                                        \
+        return launch(f, &shape, config->hStream, per_thread, parameters, extra);                  \
     }
 LAUNCH_EX(cuLaunchKernelEx, false)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, true)

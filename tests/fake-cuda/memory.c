@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "card.h"
+#include "ptx/content.h"
 #include "timing.h"
 
 #define BASE   0x200000000000ull
@@ -48,7 +49,12 @@ static CUresult add(uint64_t bytes, uint64_t charged, int device, CUdeviceptr *d
             .size = bytes, .charged = charged, .device = device, .context = fake_current()};
     pthread_mutex_unlock(&lock);
     *dptr = BASE + i * STRIDE;
-    return i < SLOTS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (i == SLOTS)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (content_add(*dptr, bytes))
+        return CUDA_SUCCESS;
+    slots[i] = (struct slot){0};
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult allocate(uint64_t bytes, CUdeviceptr *dptr)
@@ -99,6 +105,7 @@ static CUresult release(CUdeviceptr dptr)
     /* No longer the program's, and not yet the card's. */
     if (charged)
         fake_give(charged);
+    content_remove(dptr);
     pthread_mutex_lock(&lock);
     *slot = (struct slot){0};
     pthread_mutex_unlock(&lock);
@@ -118,6 +125,12 @@ CUresult fake_free(CUdeviceptr dptr)
 CUresult fake_address(uint64_t bytes, int device, CUdeviceptr *dptr)
 {
     return add(bytes, 0, device, dptr);
+}
+
+void fake_keep(CUdeviceptr dptr)
+{
+    if (slot_of(dptr))
+        slot_of(dptr)->context = NULL;
 }
 
 int fake_device_at(CUdeviceptr dptr)
@@ -194,9 +207,13 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
     ENTER();
     (void)flags;
     result = allocate(bytes, dptr);
-    if (result == CUDA_SUCCESS)
-        slot_of(*dptr)->managed = true;
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    slot_of(*dptr)->managed = true;
+    if (content_share(*dptr))
+        return CUDA_SUCCESS;
+    release(*dptr);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Memory that prefers the host's leaves the card. */
@@ -271,6 +288,8 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags)
     (void)flags;
     locked_at = (uintptr_t)at;
     locked_bytes = bytes;
+    if (content_is_on())
+        content_lock(at, bytes);
     return CUDA_SUCCESS;
 }
 
@@ -300,7 +319,7 @@ static bool tell(void *data, CUpointer_attribute attribute, CUdeviceptr at)
         *(uint64_t *)data = is_device ? bytes : locked_bytes;
         return true;
     default:
-        return false;
+        return is_device && pointer_attribute(data, attribute, at);
     }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
  * Copies, fills and pages that move take time, by whichever function. calls.c exports them, and
- * remembers what they were given. Nothing is copied.
+ * remembers what they were given. ptx/effects.c copies, if memory has content.
  */
 #include "timing.h"
 
 #include <string.h>
+
+#include "ptx/content.h"
 
 enum mover { MOVE_HOST, MOVE_PAGES, MOVE_INSIDE, MOVE_FILL };
 
@@ -143,8 +145,7 @@ static const struct {
 typedef long any_function(long, long, long, long, long, long, long, long, long, long, long, long,
                           long, long, long, long);
 
-/* 0: also if it is none that moves anything. */
-long fake_move(const char *name, const long a[FAKE_ARGUMENTS])
+static long take_time(const char *name, const long a[FAKE_ARGUMENTS])
 {
     for (unsigned int i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
         if (!strcmp(moves[i].name, name))
@@ -152,4 +153,19 @@ long fake_move(const char *name, const long a[FAKE_ARGUMENTS])
                                                        a[7], a[8], a[9], a[10], a[11], a[12], a[13],
                                                        a[14], a[15]);
     return 0;
+}
+
+/* 0: also if it is none that moves anything. */
+long fake_move(const char *name, const long arguments[FAKE_ARGUMENTS])
+{
+    bool per_thread = false;
+    CUstream stream = NULL;
+    struct effect *effect = effect_of_move(name, arguments, &stream, &per_thread);
+    long result;
+
+    if (!effect)
+        return take_time(name, arguments);
+    effect_begin(effect);
+    result = take_time(name, arguments);
+    return (long)effect_end(stream, per_thread, (CUresult)result);
 }

@@ -217,11 +217,43 @@ static uint64_t compute_lanes(const struct instruction *at, enum operation what,
     return compute_one(type, at, what, low) | compute_one(type, at, what, high) << bits;
 }
 
+/* What most kernels do most. */
+static bool compute_plainly(struct thread *thread, const struct instruction *at,
+                            enum operation what)
+{
+    float a, b, value;
+
+    if (at->type != T_F32 || at->rounding != ROUND_NEAREST ||
+        (at->flags & (FLAG_FTZ | FLAG_SAT | FLAG_RELU)))
+        return false;
+    a = float_of(get(thread, &at->a[1]));
+    b = float_of(get(thread, &at->a[2]));
+    switch (what) {
+    case DO_ADD:
+        value = a + b;
+        break;
+    case DO_SUB:
+        value = a - b;
+        break;
+    case DO_MUL:
+        value = a * b;
+        break;
+    case DO_FMA:
+        value = fmaf(a, b, float_of(get(thread, &at->a[3])));
+        break;
+    default:
+        return false;
+    }
+    put(thread, &at->a[0], T_F32, bits_of_float(value));
+    return true;
+}
+
 static int compute(struct thread *thread, const struct instruction *at, enum operation what)
 {
     const uint64_t in[3] = {get(thread, &at->a[1]), get(thread, &at->a[2]), get(thread, &at->a[3])};
 
-    put(thread, &at->a[0], at->type, compute_lanes(at, what, in));
+    if (!compute_plainly(thread, at, what))
+        put(thread, &at->a[0], at->type, compute_lanes(at, what, in));
     return STEP_ON;
 }
 

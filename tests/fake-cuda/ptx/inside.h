@@ -16,10 +16,11 @@
 #define MOST_OPERANDS   64u
 #define MOST_THREADS    1024u
 #define MOST_DEPTH      2048u
-#define MOST_SPECIAL    64u
-#define MOST_DEEP       (1u << 17) /* registers of all functions that a thread is in */
-#define WARP            32u
-#define BARRIERS        16u
+/* An instruction has at least as many operands, of which some are none. */
+#define LEAST_OPERANDS 8u
+#define MOST_DEEP      (1u << 17) /* registers of all functions that a thread is in */
+#define WARP           32u
+#define BARRIERS       16u
 
 /* Where generic addresses of a thread's own memory begin; the card's lie above, a host's, too. */
 #define SHARED_WINDOW 0x010000000000ull
@@ -106,8 +107,7 @@ enum special {
     S_TIMER,
     S_DYNAMIC_BYTES,
     S_SHARED_BYTES,
-    S_ZERO,
-    S_ONE,
+    S_WARP_SIZE,
 };
 
 enum compare {
@@ -373,7 +373,6 @@ struct symbol *parser_add(struct parser *parser, const struct symbol *symbol);
 const struct symbol *parser_find(const struct parser *parser, const char *name, size_t length);
 bool token_is(const struct token *token, const char *text);
 uint64_t round_up(uint64_t value, uint64_t align);
-#define FIND_TYPE(word, length) type_by_name(word, length)
 enum type type_by_name(const char *word, size_t length);
 
 /* declare.c: variables, registers, formal parameters. */

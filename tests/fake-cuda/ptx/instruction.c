@@ -308,7 +308,7 @@ static const struct {
     {"%globaltimer_lo", S_TIMER, false},
     {"%dynamic_smem_size", S_DYNAMIC_BYTES, false},
     {"%total_smem_size", S_SHARED_BYTES, false},
-    {"WARP_SZ", S_ONE, false},
+    {"WARP_SZ", S_WARP_SIZE, false},
 };
 
 /* Clusters are of one block. */
@@ -335,7 +335,7 @@ static bool read_special(struct parser *parser, struct operand *operand)
         if (!token_is(&parser->token, specials[i].name))
             continue;
         *operand = (struct operand){.kind = OPERAND_SPECIAL, .value = specials[i].special};
-        if (specials[i].special == S_ONE)
+        if (specials[i].special == S_WARP_SIZE)
             *operand = (struct operand){.kind = OPERAND_VALUE, .value = WARP};
         parser_next(parser);
         if (!specials[i].has_parts)
@@ -524,7 +524,7 @@ static void read_operands(struct parser *parser, struct instruction *made)
         if (parser_is(parser, ';'))
             parser_fail(parser, "expected an operand", NULL, 0);
     }
-    copy = module_get(parser->module, (MOST_SPECIAL / 8 + operands.count) * sizeof(*copy));
+    copy = module_get(parser->module, (LEAST_OPERANDS + operands.count) * sizeof(*copy));
     if (!copy) {
         parser_fail(parser, "no memory", NULL, 0);
         return;

@@ -137,3 +137,8 @@ uint32_t ptx_registers(const struct ptx_function *function)
 {
     return function->registers < 255 ? function->registers : 255;
 }
+
+uint32_t ptx_length(const struct ptx_function *function)
+{
+    return function->length;
+}

@@ -92,6 +92,8 @@ uint32_t ptx_parameter_bytes(const struct ptx_function *function);
 uint32_t ptx_shared_bytes(const struct ptx_function *function);
 uint32_t ptx_local_bytes(const struct ptx_function *function);
 uint32_t ptx_registers(const struct ptx_function *function);
+/* Instructions that it has. */
+uint32_t ptx_length(const struct ptx_function *function);
 
 /* A part of the card's memory, and where the host has it. @bytes: 0: it is no memory. */
 struct ptx_range {
