@@ -160,7 +160,6 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
     if (start > scheduler->virtual_ns[priority] && !floor)
         scheduler->virtual_ns[priority] = start;
     slice->served_at = now;
-    slice->first = slice->next;
 }
 
 static bool grant_next(struct scheduler *scheduler, uint64_t now)

@@ -26,7 +26,7 @@ static void member_rest(struct sched_member *member)
 {
     struct governor_class_grant *grant = member->grant;
 
-    g_ptr_array_remove_fast(member->slice->members, member);
+    g_ptr_array_remove(member->slice->members, member);
     g_ptr_array_add(member->slice->resting, member);
     member->rests = true;
     /* Nobody tells it when that changes. */

@@ -40,7 +40,7 @@ struct sched_slice;
  * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
  * span of it begins earlier
  * @moved_at: when it was last seen to do something; @rests: see rest.c
- * @goes: it may use its slice's lease, see crowd.c
+ * @goes: it may use its slice's lease, see crowd.c; @goes_since: when its turn within that began
  * @silent: did not react within the grace time, and is ignored until it sends something
  * @missed_at: when it should have reacted; 0: it has, since. @missed_lease: by a submission. @soon:
  * how often in a row it did so not much later
@@ -61,6 +61,7 @@ struct sched_member {
     bool silent;
     bool goes;
     bool rests;
+    uint64_t goes_since;
     uint64_t moved_at;
     uint64_t spans;
     uint64_t covered_ns;
@@ -84,7 +85,8 @@ struct sched_member {
 
 /**
  * struct sched_slice
- * @members: of struct sched_member, those that looks come to; @resting: the others, of which
+ * @members: of struct sched_member, those that looks come to, in the order of their turns;
+ * @resting: the others, of which
  * @rest_looks were looked at
  * @virtual_ns: finish tag: GPU time by weight
  * @weight: by which its time is divided; @promised_part: of the GPU, if it is that for a promise,
@@ -109,8 +111,7 @@ struct sched_member {
  * member that had the last one
  * @asks_partners: it waits, and has partners on other GPUs. @partner_since: the caller's answer, on
  * which it calls scheduler_run(): since when work of theirs is in flight; 0: none is
- * @crowded: some member that waits may not go. @first: index of the member that goes first under
- * this lease; @next: under the next one
+ * @crowded: some member that waits may not go
  * @turns: when it had a lease, a pass or was free, and work from then; @alone: when its processes
  * ran without
  * @missed: leases in a row that ended before it reacted; @reaction_ns: how long that then took
@@ -154,8 +155,6 @@ struct sched_slice {
     unsigned missed;
     uint64_t reaction_ns;
     bool crowded;
-    guint first;
-    guint next;
     struct coverage turns;
     struct coverage alone;
 };

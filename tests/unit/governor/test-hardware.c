@@ -198,6 +198,39 @@ static void test_ranks_that_say_stalled(void)
     check_ranks(64, false, true);
 }
 
+/*
+ * Leases are long among slices that always have work. The processes of one take turns within them:
+ * none of 64 waits for a round of leases.
+ */
+static void test_crowd(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
+    struct sim_tenant *other = add(sim, 100, BATCH), *first = add(sim, 100, NS_PER_MS);
+    uint64_t worst = 0, least = UINT64_MAX, most = 0, ranks_ns = 0;
+
+    for (unsigned i = 1; i < 64; i++)
+        sim_join(sim, add(sim, 100, NS_PER_MS), first);
+    sim_run(sim, 4 * NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 2 * LENGTH);
+    for (unsigned i = 1; i < sim->count; i++) {
+        const struct sim_tenant *rank = &sim->tenants[i];
+
+        worst = MAX(worst, rank->worst_ns);
+        least = MIN(least, rank->done_ns);
+        most = MAX(most, rank->done_ns);
+        ranks_ns += rank->done_ns;
+    }
+    g_test_message("64 processes: 1 ms took %.0f ms at most, least and most %.3f and %.3f s; %.3f "
+                   "beside %.3f",
+                   (double)worst / 1e6, (double)least / 1e9, (double)most / 1e9,
+                   (double)ranks_ns / (2 * LENGTH), (double)other->done_ns / (2 * LENGTH));
+    g_assert_cmpuint(worst, <, 2500 * NS_PER_MS);
+    g_assert_cmpfloat((double)least, >, 0.7 * (double)most);
+    g_assert_cmpfloat((double)ranks_ns, >, 0.45 * 2 * LENGTH);
+    sim_free(sim);
+}
+
 /* Nor is a submission learnt to be longer than it is, because others ran in its time. */
 static void test_learnt(void)
 {
@@ -362,6 +395,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/hardware/charged-processes", test_charged_processes);
     g_test_add_func("/governor/hardware/ranks", test_ranks);
     g_test_add_func("/governor/hardware/ranks-that-say-stalled", test_ranks_that_say_stalled);
+    g_test_add_func("/governor/hardware/crowd", test_crowd);
     g_test_add_func("/governor/hardware/learnt", test_learnt);
     g_test_add_func("/governor/hardware/classes", test_classes);
     g_test_add_func("/governor/hardware/processes", test_processes);
