@@ -83,7 +83,7 @@ static int device_exchange(struct vgpu_transport *transport, struct vgpu_queue_e
 }
 
 static int device_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
-                       uint32_t token, const void *response, size_t size)
+                       uint32_t token, const void *response, size_t size, int connection)
 {
     struct vgpu_queue_answer answer = {
         .queue = queue,
@@ -92,9 +92,11 @@ static int device_push(struct vgpu_transport *transport, uint64_t epoch, uint32_
         .size = (uint32_t)size,
     };
     struct vgpu_queue_exchange exchange = {
+        .flags = connection >= 0 ? VGPU_EXCHANGE_CONNECTED : 0,
         .epoch = epoch,
         .answers = (uintptr_t)&answer,
         .nanswers = 1,
+        .wait_fd = connection,
     };
     int ret = device_exchange(transport, &exchange);
 

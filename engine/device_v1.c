@@ -143,10 +143,19 @@ static void sleep_until_more(const struct device_v1 *device, struct vgpu_queue_e
         exchange->state |= VGPU_EXCHANGE_WOKEN;
 }
 
+static bool has_hung_up(int connection)
+{
+    struct pollfd end = {.fd = connection};
+
+    return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR));
+}
+
 int device_v1_exchange(const struct device_v1 *device, struct vgpu_queue_exchange *exchange)
 {
     int ret = 0;
 
+    if (exchange->flags & VGPU_EXCHANGE_CONNECTED && has_hung_up(exchange->wait_fd))
+        return -EPIPE;
     exchange->state = 0;
     exchange->wanted = 0;
     exchange->event = (struct vgpu_engine_event){0};

@@ -44,10 +44,11 @@ void engine_clear(struct engine *engine)
 static void on_ring_fence(void *data, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
 {
     struct engine *engine = data;
+    int connection = lifelines_borrow(&engine->lifelines, ctx_id);
 
-    /* All fences of a dead worker are reported as done; watch_lost() handles it. */
-    if (!lifelines_is_cut(&engine->lifelines, ctx_id))
-        fence_signal_ring(&engine->fences, ctx_id, ring_idx, id);
+    if (connection >= 0)
+        fence_signal_ring(&engine->fences, ctx_id, ring_idx, id, connection);
+    lifelines_return(&engine->lifelines);
 }
 
 bool engine_start_renderer(struct engine *engine, GError **error)

@@ -3,7 +3,9 @@
 
 #include "request.h"
 #include "transport.h"
+#include "worker.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -99,7 +101,7 @@ void fence_flush(struct fence_table *table, uint64_t epoch)
 
     if (answer)
         transport->ops->push(transport, epoch, answer->queue, answer->token,
-                             table->kept_response->data, answer->size);
+                             table->kept_response->data, answer->size, -1);
     fence_kept_done(table);
 }
 
@@ -114,7 +116,7 @@ void fence_push(struct fence_table *table, const struct request *request,
     }
     /* ESTALE: the guest has reset the device; nobody waits for the answer. */
     transport->ops->push(transport, request->epoch, request->queue, request->token, response->data,
-                         answer_size(request, response));
+                         answer_size(request, response), -1);
 }
 
 static struct fence *fence_new(const struct request *request, const GByteArray *response,
@@ -173,22 +175,28 @@ static void drop(struct fence_table *table, GList *link)
 
 /*
  * Pushed under the lock, so that answers of a timeline cannot overtake each other. push() never
- * blocks on a thread that could wait for this one.
+ * blocks on a thread that could wait for this one. False: @connection has hung up.
  */
-static void complete(struct fence_table *table, GList *link)
+static bool complete(struct fence_table *table, GList *link, int connection)
 {
     struct vgpu_transport *transport = table->transport;
     struct fence *fence = link->data;
 
-    if (fence->queue != FENCE_OWN)
-        transport->ops->push(transport, fence->epoch, fence->queue, fence->token, fence->response,
-                             fence->size);
+    if (fence->queue == FENCE_OWN) {
+        if (worker_is_gone(connection))
+            return false;
+    } else if (transport->ops->push(transport, fence->epoch, fence->queue, fence->token,
+                                    fence->response, fence->size, connection) == -EPIPE) {
+        return false;
+    }
     if (fence->wake)
         fence_release(table);
     drop(table, link);
+    return true;
 }
 
-void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
+void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id,
+                       int connection)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     GList *last = find_last(table, ctx_id, ring_idx, id);
@@ -197,8 +205,11 @@ void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring
     while (link) {
         GList *next = link == last ? NULL : link->next;
 
-        if (same_timeline(link->data, ctx_id, ring_idx))
-            complete(table, link);
+        if (same_timeline(link->data, ctx_id, ring_idx)) {
+            if (!complete(table, link, connection))
+                return;
+            connection = -1; /* once is enough */
+        }
         link = next;
     }
 }
@@ -221,7 +232,7 @@ void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
         if (fence->ctx_id != ctx_id)
             continue;
         set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
-        complete(table, link);
+        complete(table, link, -1);
     }
 }
 
@@ -237,7 +248,7 @@ bool fence_withhold(struct fence_table *table, uint32_t ctx_id)
         if (fence->ctx_id != ctx_id)
             continue;
         if (fence->queue == FENCE_OWN) {
-            complete(table, link);
+            complete(table, link, -1);
             continue;
         }
         set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);

@@ -77,8 +77,13 @@ bool fence_take_back(struct fence_table *table, uint64_t id);
 bool fence_queue_behind(struct fence_table *table, const struct request *request,
                         const GByteArray *response);
 
-/* From virglrenderer, on any thread. Completes the fence and all earlier ones of its timeline. */
-void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);
+/*
+ * From virglrenderer, on any thread. Completes the fence and all earlier ones of its timeline; or
+ * none if @connection, the worker's, has hung up: all fences of a dead worker are reported as done,
+ * and watch_lost() handles that. -1: whatever has happened to the worker.
+ */
+void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id,
+                       int connection);
 
 /*
  * Completes what a context leaves behind, with an error: its work will never be done. To be called

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lifelines.h"
 
-#include "worker.h"
-
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -61,14 +59,20 @@ void lifelines_remove(struct lifelines *lines, uint32_t ctx_id)
     g_hash_table_remove(lines->connections, GUINT_TO_POINTER(ctx_id));
 }
 
-bool lifelines_is_cut(struct lifelines *lines, uint32_t ctx_id)
+int lifelines_borrow(struct lifelines *lines, uint32_t ctx_id)
 {
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);
     void *connection;
 
-    return !g_hash_table_lookup_extended(lines->connections, GUINT_TO_POINTER(ctx_id), NULL,
-                                         &connection) ||
-           worker_is_gone(GPOINTER_TO_INT(connection));
+    g_mutex_lock(&lines->lock);
+    return g_hash_table_lookup_extended(lines->connections, GUINT_TO_POINTER(ctx_id), NULL,
+                                        &connection)
+               ? GPOINTER_TO_INT(connection)
+               : -1;
+}
+
+void lifelines_return(struct lifelines *lines)
+{
+    g_mutex_unlock(&lines->lock);
 }
 
 uint32_t lifelines_next_cut(struct lifelines *lines)

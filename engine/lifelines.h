@@ -34,8 +34,12 @@ bool lifelines_wake_by(struct lifelines *lines, int eventfd);
 bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection);
 void lifelines_remove(struct lifelines *lines, uint32_t ctx_id);
 
-/* From any thread: the context has lost its worker, or does not exist any more. */
-bool lifelines_is_cut(struct lifelines *lines, uint32_t ctx_id);
+/*
+ * From any thread: the connection of a context, which stays open until lifelines_return(). -1: the
+ * context does not exist any more.
+ */
+int lifelines_borrow(struct lifelines *lines, uint32_t ctx_id);
+void lifelines_return(struct lifelines *lines);
 
 /* A context that has lost its worker and has not been removed; 0: there is none, or @fd still says
  * so. */

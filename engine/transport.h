@@ -22,9 +22,9 @@ struct vgpu_transport_ops {
     int (*reset_done)(struct vgpu_transport *transport, uint64_t epoch);
     /* exchange->argsz need not be set. */
     int (*exchange)(struct vgpu_transport *transport, struct vgpu_queue_exchange *exchange);
-    /* An exchange of one answer. */
+    /* An exchange of one answer. -EPIPE: @connection has hung up, and nothing is done; -1: none. */
     int (*push)(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue, uint32_t token,
-                const void *response, size_t size);
+                const void *response, size_t size, int connection);
     int (*pin)(struct vgpu_transport *transport, uint64_t epoch,
                const struct vgpu_mem_entry *entries, uint32_t nentries, uint64_t *size,
                uint64_t *offset);

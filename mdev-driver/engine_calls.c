@@ -194,7 +194,11 @@ static int vgpu_mem_pin_entries(struct file *file, struct vgpu_mem_pin *pin,
 		return PTR_ERR(object);
 	ret = vgpu_engine_enter(file);
 	if (!ret) {
-		ret = vgpu_epoch_over(vgpu, pin->epoch) ? -ESTALE : vgpu_mem_admit(vgpu, object);
+		/* A reset has taken all pins back, and until a driver is up again the memory is not the device's. */
+		if (vgpu_epoch_over(vgpu, pin->epoch) || vgpu->phase.engine != VGPU_ENGINE_IS_BUSY)
+			ret = -ESTALE;
+		else
+			ret = vgpu_mem_admit(vgpu, object);
 		vgpu_engine_leave(file);
 	}
 	if (!ret)

@@ -18,7 +18,7 @@
 
 /*
  * struct vgpu_exchange - a call
- * @other: the file that ends its sleep, too; or NULL
+ * @other: the file of @wait_fd, or NULL
  * @responses: of @answers; one that is kept until the VM goes on is taken from here
  */
 struct vgpu_exchange {
@@ -298,11 +298,13 @@ static long vgpu_exchange_call(struct vgpu_exchange *x, void __user *user)
 
 	if (ret)
 		return ret;
-	if (x->arg.wait_ms && x->arg.wait_fd >= 0) {
+	if ((x->arg.wait_ms && x->arg.wait_fd >= 0) || x->arg.flags & VGPU_EXCHANGE_CONNECTED) {
 		x->other = fget(x->arg.wait_fd);
 		if (!x->other)
 			return -EBADF;
 	}
+	if (x->arg.flags & VGPU_EXCHANGE_CONNECTED && vfs_poll(x->other, NULL) & (EPOLLHUP | EPOLLERR))
+		return -EPIPE;
 	/* A thread that only answers does not wait for one that looks for requests. */
 	if (takes && mutex_lock_killable(&vgpu->pop_lock))
 		return -EINTR;

@@ -41,7 +41,8 @@ void kept_clear(struct kept_table *table);
 /*
  * Takes ownership of @fd, a memfd (@shm) or a DMA buffer. False, and it is closed: there are too
  * many, @id is @owner's already, or: the memfd's seals would keep its content from being given
- * back; the slice has no room for the buffer, or the kernel does not report what is needed about it.
+ * back; the slice has no room for the buffer, or the kernel does not report what is needed about
+ * it.
  */
 bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd, bool shm);
 

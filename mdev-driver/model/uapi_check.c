@@ -187,7 +187,9 @@ int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pag
 int vgpu_check_exchange(const struct vgpu_queue_exchange *arg)
 {
 	if (arg->argsz < sizeof(*arg) || arg->reserved ||
-	    arg->flags & ~(VGPU_EXCHANGE_TRUNCATE | VGPU_EXCHANGE_EVENTS))
+	    arg->flags & ~(VGPU_EXCHANGE_TRUNCATE | VGPU_EXCHANGE_EVENTS | VGPU_EXCHANGE_CONNECTED))
+		return -EINVAL;
+	if (arg->flags & VGPU_EXCHANGE_CONNECTED && arg->wait_fd < 0)
 		return -EINVAL;
 	if (arg->nanswers > VGPU_EXCHANGE_MAX || arg->nrequests > VGPU_EXCHANGE_MAX ||
 	    arg->queues >> VGPU_NUM_QUEUES || arg->poll_us > VGPU_EXCHANGE_POLL_MAX)

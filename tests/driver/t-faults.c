@@ -494,6 +494,66 @@ static void test_requests(void)
     assert_round_trip(tb, 1);
 }
 
+/* Takes one of two requests with a fault on the way. There is always something, so it must not
+ * sleep. */
+static int call_exchange(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_queue_request request;
+    struct vgpu_queue_exchange x =
+        exchange_for_pop(VGPU_QUEUE_CONTROL, engine_epoch(ctx), ctx->request, PAGE_BYTES, &request);
+    struct vgpu_engine_event event;
+    int fd, ret;
+
+    x.wait_ms = VGPU_EXCHANGE_FOREVER;
+    x.wait_fd = -1;
+    /* A doorbell would wake it. */
+    while (read(ctx->fd, &event, sizeof(event)) > 0)
+        ;
+    fd = arm(*(unsigned *)arg);
+    ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
+    disarm(fd);
+    if (!ret && x.state & VGPU_EXCHANGE_BROKEN)
+        return -EPROTO;
+    if (!ret && x.nrequests)
+        assert_ok(push_ok(ctx, x.epoch, request.token));
+    engine_serve_queue(ctx, VGPU_QUEUE_CONTROL);
+    return 0;
+}
+
+/*
+ * An engine that gets no memory for a request looks again. The guest does not ring for what it has
+ * sent already.
+ */
+static void test_exchange(void)
+{
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    for (unsigned n = 1; n < 20; n++) {
+        uint32_t len;
+        void *resp;
+        int ret;
+
+        for (int i = 0; i < 2; i++)
+            assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req),
+                                   &resp));
+        ret = engine_peer_call(tb->engine, call_exchange, &n, sizeof(n));
+        if (ret == -EPROTO) {
+            guest_up(&tb->guest, GUEST_FEATURES);
+            continue;
+        }
+        assert_ok(ret);
+        for (int i = 0; i < 2; i++)
+            assert_ok(
+                guest_queue_wait(&tb->guest.queue[VGPU_QUEUE_CONTROL], &len, GUEST_TIMEOUT_MS));
+    }
+    atomic_store(&tb->engine->state->hold, 0);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
 /* A vGPU that is saved, and what was saved. */
 typedef struct {
     Testbed *tb;
@@ -584,6 +644,7 @@ int main(int argc, char **argv)
     driver_test_add_limit("/faults/touch", test_touch, 300);
     driver_test_add_limit("/faults/pin", test_pin, 300);
     driver_test_add_limit("/faults/requests", test_requests, 300);
+    driver_test_add_limit("/faults/exchange", test_exchange, 300);
     driver_test_add_limit("/faults/migration", test_migration, 300);
     return driver_test_run();
 }

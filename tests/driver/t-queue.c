@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -701,6 +702,62 @@ static void test_batch_lost(void)
     assert_round_trip(tb, 1);
 }
 
+/* Results of an answer with no connection, with one that has hung up, and with one that has not. */
+typedef struct {
+    int no_file;
+    int hung_up;
+    int connected;
+} ConnectedCall;
+
+static int call_connected(EngineCtx *ctx, void *arg)
+{
+    struct virtio_gpu_ctrl_hdr hdr, resp = {.type = VIRTIO_GPU_RESP_OK_NODATA};
+    uint64_t epoch = engine_epoch(ctx);
+    struct vgpu_queue_request request;
+    ConnectedCall *call = arg;
+    int gone[2], ends[2];
+    int ret = engine_pop(ctx, CONTROL, epoch, &hdr, sizeof(hdr), &request);
+
+    if (ret || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, gone) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends))
+        return ret ? ret : -errno;
+    close(gone[1]);
+    struct vgpu_queue_answer answer = {
+        .token = request.token, .buf = (uintptr_t)&resp, .size = sizeof(resp)};
+    struct vgpu_queue_exchange x = exchange_for_push(epoch, &answer);
+
+    x.flags = VGPU_EXCHANGE_CONNECTED;
+    x.wait_fd = gone[1];
+    call->no_file = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
+    x.wait_fd = gone[0];
+    call->hung_up = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
+    x.wait_fd = ends[0];
+    ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
+    call->connected = ret ? ret : answer.result;
+    close(gone[0]);
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}
+
+/* An answer that is true only if a process lives: without it the request stays in flight. */
+static void test_connected(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    ConnectedCall call = {0};
+    void *resp;
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    g_usleep(50000);
+    assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    assert_ok(engine_peer_call(tb->engine, call_connected, &call, sizeof(call)));
+    g_assert_cmpint(call.no_file, ==, -EBADF);
+    g_assert_cmpint(call.hung_up, ==, -EPIPE);
+    g_assert_cmpint(call.connected, ==, 0);
+    g_assert_cmpint(guest_queue_wait(&tb->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS), >=, 0);
+}
+
 /* Whether the last kick arrives: EVENT_IDX races lose exactly one of many. */
 static void test_many_small(void)
 {
@@ -795,6 +852,7 @@ int main(int argc, char **argv)
     driver_test_add("/queue/sleeps-until-request", test_sleeps_until_request);
     driver_test_add("/queue/batch", test_batch);
     driver_test_add("/queue/batch-lost", test_batch_lost);
+    driver_test_add("/queue/connected", test_connected);
     driver_test_add("/queue/many-small", test_many_small);
     driver_test_add("/queue/read-only-request", test_read_only_request);
     return driver_test_run();

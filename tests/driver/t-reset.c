@@ -351,6 +351,27 @@ static void test_engine_dies_meanwhile(void)
     assert_round_trip(tb, 1);
 }
 
+/* That one gets no guest memory before the guest's driver is up, ready or not. */
+static void test_next_engine_pins(void)
+{
+    const struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, PAGE_BYTES};
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, addr;
+    ResetThread reset;
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    start_reset(&reset, tb);
+    engine_peer_kill(tb->engine);
+    tb->engine = engine_peer_start(tb->uuid, ENGINE_NOT_READY);
+    g_assert_cmpint(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, &offset, &addr), ==, -ESTALE);
+    assert_ok(peer_ready(tb->engine, ENGINE_NUM_CAPSETS));
+    finish_reset(&reset);
+    g_assert_cmpint(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, &offset, &addr), ==, -ESTALE);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, &offset, &addr));
+    assert_round_trip(tb, 1);
+}
+
 /* ... but no longer than a reset lasts. */
 static void test_engine_stays_away(void)
 {
@@ -629,6 +650,7 @@ int main(int argc, char **argv)
     driver_test_add("/reset/in-flight", test_in_flight);
     driver_test_add("/reset/engine-never-answers", test_engine_never_answers);
     driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
+    driver_test_add("/reset/next-engine-pins", test_next_engine_pins);
     driver_test_add("/reset/engine-stays-away", test_engine_stays_away);
     driver_test_add("/reset/vmm-killed-meanwhile", test_vmm_killed_meanwhile);
     driver_test_add("/reset/close-never-answered", test_close_never_answered);

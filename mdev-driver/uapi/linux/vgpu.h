@@ -310,6 +310,7 @@ struct vgpu_queue_request {
 /* struct vgpu_queue_exchange.flags */
 #define VGPU_EXCHANGE_TRUNCATE	(1u << 0)	/* a request larger than the buffer is cut, not left */
 #define VGPU_EXCHANGE_EVENTS	(1u << 1)	/* returns what read() would, and looks at kicked queues */
+#define VGPU_EXCHANGE_CONNECTED	(1u << 2)	/* if @wait_fd has hung up, nothing is done: EPIPE */
 
 /* struct vgpu_queue_exchange.state */
 #define VGPU_EXCHANGE_STALE	(1u << 0)	/* the epoch is over */
@@ -332,7 +333,8 @@ struct vgpu_queue_request {
  *	guest need not ring meanwhile. VGPU_EXCHANGE_POLL_MAX at most
  * @wait_ms: in, then sleep until an event comes, for this long at most; a signal ends that, too. Needs
  *	VGPU_EXCHANGE_EVENTS and room for a request. 0: the call does not sleep
- * @wait_fd: in, with @wait_ms: another file that ends the sleep when poll() would call it readable; -1: none
+ * @wait_fd: in, with @wait_ms: another file that ends the sleep when poll() would call it readable; -1: none.
+ *	With VGPU_EXCHANGE_CONNECTED: a connection, without which the answers would not be true
  * @state: out, VGPU_EXCHANGE_*
  * @wanted: out, the size of a request that did not fit into what was left of the buffer; it stays; or 0
  * @event: out, as of read(); no @events: there is none
@@ -406,7 +408,7 @@ struct vgpu_mem_pin {
  * ENOMEM: the VMM's limit of locked memory, or the vGPU's limit of pinned memory (its VRAM).
  * EFAULT: a range is not in the VM's IOMMU mappings, or not writable if that was requested, or the
  * guest has disabled bus mastering. Disabling it also takes away pinned pages. ESTALE: epoch over,
- * perhaps while it was pinned.
+ * perhaps while it was pinned; or the guest's driver is not up yet.
  */
 #define VGPU_ENGINE_MEM_PIN	_IOWR(VGPU_IOC_MAGIC, 0x16, struct vgpu_mem_pin)
 

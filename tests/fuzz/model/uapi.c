@@ -171,16 +171,18 @@ static void check_scanout(struct input *in)
 static void check_exchange(struct input *in)
 {
     struct vgpu_queue_exchange x = {.argsz = sizeof(x) - (take8(in) == 0),
-                                    .flags = take8(in) % 8,
+                                    .flags = take8(in) % 16,
                                     .nanswers = take8(in) % 20,
                                     .nrequests = take8(in) % 20,
                                     .queues = take8(in) % 8,
                                     .poll_us = take16(in) % 1100,
-                                    .wait_ms = take8(in) % 2};
+                                    .wait_ms = take8(in) % 2,
+                                    .wait_fd = take8(in) % 2 - 1};
     struct vgpu_queue_answer answers[VGPU_EXCHANGE_MAX];
-    bool good = x.argsz == sizeof(x) && x.flags < 4 && x.queues < 4 && x.poll_us <= 1000 &&
+    bool good = x.argsz == sizeof(x) && x.flags < 8 && x.queues < 4 && x.poll_us <= 1000 &&
                 x.nanswers <= VGPU_EXCHANGE_MAX && x.nrequests <= VGPU_EXCHANGE_MAX &&
-                (!x.wait_ms || (x.nrequests && x.flags & VGPU_EXCHANGE_EVENTS));
+                (!x.wait_ms || (x.nrequests && x.flags & VGPU_EXCHANGE_EVENTS)) &&
+                (!(x.flags & VGPU_EXCHANGE_CONNECTED) || x.wait_fd >= 0);
     u32 n = x.nanswers % (VGPU_EXCHANGE_MAX + 1);
     u128 sum = 0;
 

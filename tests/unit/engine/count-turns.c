@@ -72,10 +72,10 @@ static int count_exchange(struct vgpu_transport *transport, struct vgpu_queue_ex
 }
 
 static int count_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
-                      uint32_t token, const void *response, size_t size)
+                      uint32_t token, const void *response, size_t size, int connection)
 {
     run.calls += !run.inside;
-    return run.fake.push(transport, epoch, queue, token, response, size);
+    return run.fake.push(transport, epoch, queue, token, response, size, connection);
 }
 
 static int read_doorbell(struct fake_driver *driver, struct vgpu_engine_event *event)

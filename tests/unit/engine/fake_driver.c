@@ -4,6 +4,7 @@
 #include "parking.h"
 #include "queue.h"
 #include "uapi_check.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -58,12 +59,14 @@ static int fake_reset_done(struct vgpu_transport *transport, uint64_t epoch)
 }
 
 static int fake_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue G_GNUC_UNUSED,
-                     uint32_t token, const void *response, size_t size)
+                     uint32_t token, const void *response, size_t size, int connection)
 {
     struct fake_driver *driver = fake(transport);
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&driver->lock);
     GByteArray *answer;
 
+    if (worker_is_gone(connection))
+        return -EPIPE;
     if (epoch != driver->info.epoch)
         return -ESTALE;
     g_assert_cmpuint(token, >, 0);
@@ -167,7 +170,7 @@ static int fake_exchange(struct vgpu_transport *transport, struct vgpu_queue_exc
     for (uint32_t i = 0; i < x->nanswers; i++)
         answers[i].result =
             transport->ops->push(transport, x->epoch, answers[i].queue, answers[i].token,
-                                 (void *)(uintptr_t)answers[i].buf, answers[i].size);
+                                 (void *)(uintptr_t)answers[i].buf, answers[i].size, -1);
     ret = take_requests(driver, x);
     if (ret == 0 && fake_driver_sleep(driver, x)) {
         x->nrequests = room;

@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
+#include <sys/eventfd.h>
 
 /* As that version's header had them. */
 struct pop {
@@ -142,6 +143,33 @@ static void test_turn(void)
     g_assert_cmpuint(x.nrequests + x.event.events, ==, 0);
 }
 
+/* An answer that is true only while a connection is there. */
+static void test_connected(void)
+{
+    struct vgpu_queue_answer answer = {.queue = 0, .token = 42};
+    struct vgpu_queue_exchange x = {
+        .flags = VGPU_EXCHANGE_CONNECTED,
+        .epoch = EPOCH,
+        .answers = (uintptr_t)&answer,
+        .nanswers = 1,
+    };
+    int ends[2];
+
+    begin();
+    g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+    x.wait_fd = ends[0];
+    close(ends[1]);
+    g_assert_cmpint(device_v1_exchange(&device, &x), ==, -EPIPE);
+    g_assert_cmpuint(driver.pushed[0], ==, 0);
+    close(ends[0]);
+    g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+    x.wait_fd = ends[0];
+    g_assert_cmpint(device_v1_exchange(&device, &x), ==, 0);
+    g_assert_cmpuint(driver.pushed[0], ==, 42);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* What does not fit stays, with its size; the last resort is to cut it. */
 static void test_room(void)
 {
@@ -225,6 +253,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/device-v1/turn", test_turn);
+    g_test_add_func("/device-v1/connected", test_connected);
     g_test_add_func("/device-v1/room", test_room);
     g_test_add_func("/device-v1/states", test_states);
     g_test_add_func("/device-v1/wait", test_wait);

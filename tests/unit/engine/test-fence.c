@@ -214,7 +214,7 @@ static void *signal_all(void *data)
     struct fixture *f = data;
 
     for (uint64_t id = 1; id <= 2000; id++)
-        fence_signal_ring(&f->engine.fences, 1, 1, id);
+        fence_signal_ring(&f->engine.fences, 1, 1, id, -1);
     return NULL;
 }
 

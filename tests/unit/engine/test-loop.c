@@ -407,10 +407,10 @@ static struct {
 } count;
 
 static int count_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
-                      uint32_t token, const void *response, size_t size)
+                      uint32_t token, const void *response, size_t size, int connection)
 {
     count.pushes += !count.inside;
-    return count.fake.push(transport, epoch, queue, token, response, size);
+    return count.fake.push(transport, epoch, queue, token, response, size, connection);
 }
 
 /* A guest that sends a request when the one before is answered. */
@@ -545,11 +545,11 @@ static uint32_t pushed[2];
 static unsigned int num_pushed;
 
 static int note_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
-                     uint32_t token, const void *response, size_t size)
+                     uint32_t token, const void *response, size_t size, int connection)
 {
     g_assert_cmpuint(num_pushed, <, G_N_ELEMENTS(pushed));
     pushed[num_pushed++] = token;
-    return count.fake.push(transport, epoch, queue, token, response, size);
+    return count.fake.push(transport, epoch, queue, token, response, size, connection);
 }
 
 static int exchange_nothing(struct vgpu_transport *transport G_GNUC_UNUSED,

@@ -379,7 +379,7 @@ static void test_late_fence(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fixture_create_context(f, 1);
     fixture_send_fence(f, 1, 1, 1);
     fixture_reset(f);
-    fence_signal_ring(&f->engine.fences, 1, 1, 1);
+    fence_signal_ring(&f->engine.fences, 1, 1, 1, -1);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 1);
 }
 

@@ -285,10 +285,13 @@ static void test_exchange(void)
     g_assert_cmpint(exchange(0, 0, 4, 0, 0), ==, -EINVAL);
     g_assert_cmpint(exchange(0, 0, 1u << 31, 0, 0), ==, -EINVAL);
     g_assert_cmpint(exchange(0, 0, 0, VGPU_EXCHANGE_POLL_MAX + 1, 0), ==, -EINVAL);
-    g_assert_cmpint(exchange(0, 0, 0, 0, 4), ==, -EINVAL);
+    g_assert_cmpint(exchange(1, 0, 0, 0, VGPU_EXCHANGE_CONNECTED), ==, 0);
+    g_assert_cmpint(exchange(0, 0, 0, 0, 8), ==, -EINVAL);
     g_assert_cmpint(waiting_exchange(1, VGPU_EXCHANGE_EVENTS), ==, 0);
     g_assert_cmpint(waiting_exchange(0, VGPU_EXCHANGE_EVENTS), ==, -EINVAL);
     g_assert_cmpint(waiting_exchange(1, VGPU_EXCHANGE_TRUNCATE), ==, -EINVAL);
+    g_assert_cmpint(waiting_exchange(1, VGPU_EXCHANGE_EVENTS | VGPU_EXCHANGE_CONNECTED), ==,
+                    -EINVAL);
     g_assert_cmpint(vgpu_check_exchange(&arg), ==, -EINVAL);
     arg = (struct vgpu_queue_exchange){.argsz = sizeof(arg) - 1};
     g_assert_cmpint(vgpu_check_exchange(&arg), ==, -EINVAL);
