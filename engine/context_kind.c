@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "context_kind.h"
 
-#include "mapping.h"
 #include "resource.h"
 #include "worker.h"
 
@@ -21,14 +20,14 @@ static void *venus_map(void *data, uint32_t resource, uint64_t *size)
 {
     const struct venus_access *access = data;
 
-    return mapping_get_shm(access->engine, access->context->serial, resource, size);
+    return resource_map_shm(access->engine, access->context->serial, resource, size);
 }
 
 static void venus_unmap(void *data, uint32_t resource)
 {
     const struct venus_access *access = data;
 
-    mapping_put_shm(access->engine, resource);
+    resource_unmap_shm(access->engine, resource);
 }
 
 /* A worker that has ended is noticed by its connection. One that has much to do is not asleep. */

@@ -243,34 +243,10 @@ static const struct vgpu_transport_ops device_ops = {
     .state_load = device_state_load,
 };
 
-/*
- * systemd can name the instance's node only for standard input and output, one open file for both.
- * It is moved away from there, because workers inherit 0 to 2, and libraries print to 1.
- */
-static int move_from_standard(int fd, GError **error)
-{
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    if (moved < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0) {
-        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
-                    "cannot move the vGPU from file descriptor %d: %s", fd, g_strerror(errno));
-        moved = -1;
-    }
-    if (null >= 0)
-        close(null);
-    return moved;
-}
-
 struct vgpu_transport *device_adopt(int fd, GError **error)
 {
     struct vgpu_transport *transport;
 
-    if (fd <= STDOUT_FILENO && fd >= 0) {
-        fd = move_from_standard(fd, error);
-        if (fd < 0)
-            return NULL;
-    }
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
                     "file descriptor %d is not usable: %s", fd, g_strerror(errno));

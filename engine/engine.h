@@ -45,7 +45,7 @@ struct engine {
     uint64_t epoch;
 
     pid_t render_server; /* the one child; 0: unknown, or there is none */
-    bool opaque;         /* the driver exports memory in no other form; see mapping.h */
+    bool opaque;         /* the driver exports memory in no other form; see resource_map() */
     struct engine_capset capsets[ENGINE_MAX_CAPSETS];
     uint32_t num_capsets;
 

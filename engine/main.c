@@ -18,30 +18,8 @@
 
 #include <locale.h>
 #include <stdio.h>
-#include <string.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
-
-#ifndef VGPU_VERSION
-#define VGPU_VERSION "unknown"
-#endif
-
-#define FD_NAME "vgpu"
-
-static struct vgpu_transport *open_inherited(GError **error)
-{
-    g_auto(GStrv) names = NULL;
-    int count = sd_listen_fds_with_names(1, &names);
-
-    for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], FD_NAME) == 0)
-            return device_adopt(SD_LISTEN_FDS_START + i, error);
-    }
-    g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE,
-                "no device: give --device or --fd, or pass a file named \"" FD_NAME
-                "\" as systemd's OpenFile= does");
-    return NULL;
-}
 
 static struct vgpu_transport *open_device(const struct options *options, GError **error)
 {
@@ -49,7 +27,8 @@ static struct vgpu_transport *open_device(const struct options *options, GError 
         return device_open(options->device, error);
     if (options->fd >= 0)
         return device_adopt(options->fd, error);
-    return open_inherited(error);
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "no device: give --device or --fd");
+    return NULL;
 }
 
 static bool device_error(GError **error, const char *what, int ret)

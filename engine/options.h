@@ -9,8 +9,8 @@
 /* The engine's, the guard's, and those of both. */
 struct options {
     char *describe; /* GPU to describe; NULL: serve a vGPU */
-    char *device;   /* NULL: @fd, or systemd's */
-    int fd;         /* -1: systemd's */
+    char *device;   /* NULL: @fd */
+    int fd;         /* -1: @device */
 
     char *config;
     char *gpu;    /* NULL: @config has it */

@@ -33,7 +33,7 @@ enum resource_kind {
  * @lost: it was in another host's memory, before the VM was moved
  * @restored: a saved state has given it its content
  * @backing: guest memory behind it
- * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see mapping.h
+ * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see resource_map()
  * @mapped: it is in the window at @window_offset
  */
 struct resource {
@@ -77,6 +77,28 @@ void resource_add(struct resource *resource);
 /* Makes virglrenderer's object of a blob, with guest memory or NULL: 0, or its error. */
 int resource_make_blob(const struct virtio_gpu_resource_create_blob *cmd,
                        const struct iovec *backing);
+
+/*
+ * Maps the host's memory of a blob into this process by virglrenderer, which does so once: for the
+ * window, for the picture, or for both. Fills in @map_addr and @map_size. False: it cannot be
+ * mapped. resource_unmap() once for each that returned true.
+ *
+ * Memory that a worker exports as an opaque descriptor can be mapped by Vulkan only. virglrenderer
+ * then makes an instance and a device in this process. A worker that is owned could request that
+ * on any GPU, so it is refused unless the driver exports nothing else.
+ */
+bool resource_map(struct resource *resource);
+void resource_unmap(struct resource *resource);
+
+/*
+ * Plain shared memory that the context with this serial has made, as Mesa makes its rings. NULL: it
+ * has not, or the resource is of another kind. What is written to a ring must not reach another
+ * program's memory, so it is not enough that the guest's kernel has attached it to the context.
+ *
+ * While the guest has it in its window, as it has its rings, this makes no system call.
+ */
+void *resource_map_shm(struct engine *engine, uint64_t maker, uint32_t id, uint64_t *size);
+void resource_unmap_shm(struct engine *engine, uint32_t id);
 
 /*
  * The destructor for engine->resources. It returns the guest's memory; virglrenderer must have

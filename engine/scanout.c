@@ -2,7 +2,6 @@
 #include "scanout.h"
 
 #include "engine.h"
-#include "mapping.h"
 #include "pixels.h"
 #include "resource.h"
 #include "stream.h"
@@ -186,7 +185,7 @@ static uint32_t tell_driver(struct engine *engine, uint32_t width, uint32_t heig
 static void let_go(struct scanout *scanout)
 {
     if (scanout->mapped)
-        mapping_put(scanout->source);
+        resource_unmap(scanout->source);
     scanout->source = NULL;
     scanout->pixels = NULL;
     scanout->mapped = false;
@@ -201,13 +200,13 @@ static uint32_t take_source(struct resource *resource, const struct surface *sur
     if (resource->lost)
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
     *mapped = resource->kind == RESOURCE_BLOB && !resource->backing.iov.iov_base;
-    if (*mapped && !mapping_get(resource))
+    if (*mapped && !resource_map(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
     *pixels = memory(resource, &size);
     if (*pixels && surface_fits(surface, size))
         return VIRTIO_GPU_RESP_OK_NODATA;
     if (*mapped)
-        mapping_put(resource);
+        resource_unmap(resource);
     return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 }
 
@@ -243,7 +242,7 @@ uint32_t scanout_show(struct engine *engine, struct resource *resource,
         if (resized)
             want(scanout, (struct area){0, 0, rect->width, rect->height});
     } else if (mapped) {
-        mapping_put(resource);
+        resource_unmap(resource);
     }
     painter_leave(&scanout->painter);
     return type;

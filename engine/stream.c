@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "stream.h"
 
+#include <smmintrin.h>
 #include <stdint.h>
 #include <string.h>
-
-#ifdef __x86_64__
-
-#include <emmintrin.h>
-#include <smmintrin.h>
 
 #define BLOCK 16u
 
@@ -41,12 +37,3 @@ void stream_copy(void *dest, const void *source, size_t size)
     copy_blocks(to + head, from + head, whole / BLOCK);
     memcpy(to + head + whole, from + head + whole, size - head - whole);
 }
-
-#else
-
-void stream_copy(void *dest, const void *source, size_t size)
-{
-    memcpy(dest, source, size);
-}
-
-#endif

@@ -208,7 +208,8 @@ bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64
            load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head != tail;
 }
 
-bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_t size)
+/* It has executed all of the ring's commands. */
+static bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_t size)
 {
     uint32_t head, tail, status;
 
@@ -216,22 +217,17 @@ bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_
            load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head == tail;
 }
 
-/* As virglrenderer compares them: they wrap. */
-bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
-                            uint64_t size)
-{
-    uint32_t head;
-
-    return load(memory, size, ring->head, &head) && head - seqno <= INT32_MAX;
-}
-
+/* Sequence numbers are compared as virglrenderer does: they wrap. */
 static bool venus_ring_comes_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
                                 uint64_t size)
 {
     gint64 until = g_get_monotonic_time() + LOOK_US;
+    uint32_t head;
 
     do {
-        if (venus_ring_has_come_to(ring, seqno, memory, size))
+        if (!load(memory, size, ring->head, &head))
+            return false;
+        if (head - seqno <= INT32_MAX)
             return true;
     } while (g_get_monotonic_time() < until);
     return false;

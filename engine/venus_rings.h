@@ -73,13 +73,6 @@ bool venus_rings_is_instant(const uint32_t *commands, size_t words);
  */
 bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size);
 
-/* Whether the worker sleeps and has executed all of @ring's commands. */
-bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_t size);
-
-/* Whether the worker has executed @ring's commands up to @seqno, as Venus counts them. */
-bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
-                            uint64_t size);
-
 struct venus_ring_access;
 
 /*

@@ -4,7 +4,6 @@
 #include "answer.h"
 #include "engine.h"
 #include "guest_log.h"
-#include "mapping.h"
 #include "resource.h"
 
 #include <errno.h>
@@ -69,7 +68,7 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
         return type;
-    if (!mapping_get(resource))
+    if (!resource_map(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
 
     /*
@@ -79,7 +78,7 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
     size = MIN(page_round_up(resource->map_size), page_round_up(resource->size));
     type = publish(engine, resource, request->epoch, cmd->offset, resource->map_addr, size);
     if (type != VIRTIO_GPU_RESP_OK_NODATA) {
-        mapping_put(resource);
+        resource_unmap(resource);
         return type;
     }
     resource->mapped = true;
@@ -101,7 +100,7 @@ void window_unmap(struct engine *engine, struct resource *resource)
 
     transport->ops->unpublish(transport, engine->epoch, resource->window_offset,
                               resource->window_size);
-    mapping_put(resource);
+    resource_unmap(resource);
     resource->mapped = false;
 }
 

@@ -59,7 +59,7 @@ void vgpu_device_tell_over(struct vgpu *vgpu)
 	mutex_unlock(&vgpu->tell_lock);
 }
 
-void vgpu_device_set_failure(struct vgpu *vgpu, const char *reason)
+static void vgpu_device_set_failure(struct vgpu *vgpu, const char *reason)
 {
 	spin_lock(&vgpu->state_lock);
 	strscpy(vgpu->failure, reason, sizeof(vgpu->failure));

@@ -592,7 +592,6 @@ void vgpu_device_revoke(struct vgpu *vgpu);
 void vgpu_device_tell(struct vgpu *vgpu);
 void vgpu_device_tell_work(struct work_struct *work);
 void vgpu_device_tell_over(struct vgpu *vgpu);
-void vgpu_device_set_failure(struct vgpu *vgpu, const char *reason);
 unsigned int vgpu_device_patience_ms(void);
 
 /* queue.c: requests between guest and engine. Under vgpu->lock; the first three also between vgpu_mem_begin() and _end(). */

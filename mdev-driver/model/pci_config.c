@@ -190,11 +190,6 @@ bool vgpu_pci_cfg_access(struct vgpu_pci *pci, u64 offset, size_t len, struct vg
 	return access->offset % access->len == 0;
 }
 
-bool vgpu_pci_memory_enabled(const struct vgpu_pci *pci)
-{
-	return vgpu_get_le16(pci->config + PCI_COMMAND) & PCI_COMMAND_MEMORY;
-}
-
 bool vgpu_pci_bus_master(const struct vgpu_pci *pci)
 {
 	return vgpu_get_le16(pci->config + PCI_COMMAND) & PCI_COMMAND_MASTER;

@@ -67,8 +67,7 @@ struct vgpu_pci_cfg_access {
  */
 bool vgpu_pci_cfg_access(struct vgpu_pci *pci, u64 offset, size_t len, struct vgpu_pci_cfg_access *access);
 
-/* PCI_COMMAND_MEMORY and PCI_COMMAND_MASTER, set by the guest. */
-bool vgpu_pci_memory_enabled(const struct vgpu_pci *pci);
+/* PCI_COMMAND_MASTER, set by the guest. */
 bool vgpu_pci_bus_master(const struct vgpu_pci *pci);
 
 #endif /* VGPU_MODEL_PCI_CONFIG_H */
