@@ -78,6 +78,16 @@ static void test_at_once(void)
     assert_well(second);
 }
 
+/* @b as a second device of @a's VM, with a driver that uses no queue. */
+static void open_in_same_vm(Testbed *a, const Testbed *b, VmmDevice *dev, Guest *guest)
+{
+    assert_ok(vmm_vgpu_open(&a->container, dev, b->uuid));
+    guest_probe(guest, dev, &a->ram);
+    guest_reset(guest);
+    g_assert_true(guest_negotiate(guest, GUEST_FEATURES));
+    guest_set_status(guest, guest_status(guest) | VIRTIO_CONFIG_S_DRIVER_OK);
+}
+
 /* In one VM: two devices in one container, with the same guest memory. */
 static void test_same_vm(void)
 {
@@ -85,11 +95,11 @@ static void test_same_vm(void)
     g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
     struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES};
     VmmDevice dev;
+    Guest guest;
     uint64_t in_a, in_b;
     uint32_t word;
 
-    assert_ok(vmm_vgpu_open(&a->container, &dev, b->uuid));
-    vmm_config_write(&dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+    open_in_same_vm(a, b, &dev, &guest);
     assert_ok(peer_pin(a->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_a));
     assert_ok(peer_pin(b->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_b));
     assert_ok(peer_poke(a->engine, in_a, "four", 4));
@@ -104,6 +114,7 @@ static void test_same_vm(void)
     assert_ok(vmm_dma_unmap(&a->container, a->ram.iova, a->ram.size));
     assert_ok(peer_peek(b->engine, in_b, &word, 4));
     g_assert_cmphex(word, ==, 0xffffffff);
+    guest_free(&guest);
     vmm_device_close(&dev);
 }
 
@@ -274,12 +285,12 @@ static void unmap_storm(bool files)
     uint8_t *mem = mmap(NULL, STORM_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     VmmDevice dev;
+    Guest guest;
     unsigned long most = 0, calls;
     g_autofree char *file_max = NULL;
     int ret;
 
-    assert_ok(vmm_vgpu_open(&a->container, &dev, b->uuid));
-    vmm_config_write(&dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+    open_in_same_vm(a, b, &dev, &guest);
     if (!probe_unmaps())
         driver_test_skip("this kernel has no kprobes");
     g_assert_true(g_file_get_contents("/proc/sys/fs/file-max", &file_max, NULL, NULL));
@@ -306,6 +317,7 @@ static void unmap_storm(bool files)
     assert_round_trip(a, 1);
     engine_peer_kill(b->engine);
     b->engine = NULL;
+    guest_free(&guest);
     vmm_device_close(&dev);
 }
 
