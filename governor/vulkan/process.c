@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sockets.h"
+
+/* Where a container has its slices, by mounts. */
+#define MOUNTED_SLICES "/run/vgpu/slices"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static struct layer_slice *slices;
 static unsigned int users;
+static _Atomic bool is_mounted; /* the slices were found without the environment */
 
 static void before_fork(void)
 {
@@ -37,7 +43,7 @@ bool process_slices_are_required(void)
 {
     const char *required = getenv("VGPU_GOVERNOR_REQUIRED");
 
-    return required && !strcmp(required, "1");
+    return is_mounted || (required && !strcmp(required, "1"));
 }
 
 static void free_slices(struct layer_slice *list)
@@ -110,6 +116,23 @@ static struct layer_slice *join_of_gpus(const char *dir)
     return NULL;
 }
 
+/*
+ * A program that a runtime starts in a container later ("docker exec", a health check) has none of
+ * the container's variables, but its mounts. On the host the directory has slices' names; in a
+ * container it has GPUs'.
+ */
+static bool find_mounted(void)
+{
+    DIR *dir = opendir(MOUNTED_SLICES);
+    bool found = false;
+
+    for (struct dirent *entry = dir ? readdir(dir) : NULL; entry && !found; entry = readdir(dir))
+        found = strchr(entry->d_name, ':') != NULL;
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
 static struct layer_slice *join_all(void)
 {
     const char *dir = getenv("VGPU_GOVERNOR_SLICES");
@@ -118,6 +141,9 @@ static struct layer_slice *join_all(void)
 
     if (dir && *dir)
         return join_of_gpus(dir);
+    is_mounted = !(path && *path) && access(GOVERNOR_DEFAULT_SOCKET, F_OK) && find_mounted();
+    if (is_mounted)
+        return join_of_gpus(MOUNTED_SLICES);
     join(&list, NULL, path && *path ? path : GOVERNOR_DEFAULT_SOCKET);
     return list;
 }

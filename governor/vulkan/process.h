@@ -2,10 +2,13 @@
 /*
  * The slices that this process is a member of, shared by its instances.
  *
- *   VGPU_GOVERNOR_SLICES     a directory with GPU/SLICE/governor.sock for each: a slice for each
- * GPU VGPU_GOVERNOR_SOCKET     otherwise: one slice's socket, for any GPU; GOVERNOR_DEFAULT_SOCKET
- * if it is not set VGPU_GOVERNOR_REQUIRED   1: without membership there is no instance, and no
- * device of a GPU without a slice
+ *   VGPU_GOVERNOR_SLICES     a directory with GPU/SLICE/governor.sock for each: a slice for each GPU
+ *   VGPU_GOVERNOR_SOCKET     otherwise: one slice's socket, for any GPU;
+ *                            GOVERNOR_DEFAULT_SOCKET if it is not set
+ *   /run/vgpu/slices         such a directory, without any of these: a container's mounts;
+ *                            membership is required
+ *   VGPU_GOVERNOR_REQUIRED   1: without membership there is no instance, and no device of a GPU
+ *                            without a slice
  */
 #ifndef GOVERNOR_VULKAN_PROCESS_H
 #define GOVERNOR_VULKAN_PROCESS_H

@@ -68,6 +68,19 @@ point('it sees its slice as its GPU, and of the host\'s nodes the one that was g
     return $said;
 });
 
+# podman and docker give such programs the container's own variables, and none of CDI's.
+point('podman exec: a program without the variables has the slice, or nothing', sub {
+    host(VGPU::Podman::words("exec-$$", 'web') . "-d --rm --rootfs $image:O sleep 600", timeout => 240);
+    my $env = host("podman exec exec-$$ env", timeout => 120);
+    my $seen = VGPU::Slice::heap(host("podman exec exec-$$ $VGPU::Slice::vulkaninfo", timeout => 240));
+    my $bare = VGPU::Slice::heap(host("podman exec exec-$$ env -u VGPU_GOVERNOR -u VGPU_GOVERNOR_REQUIRED "
+        . "-u VGPU_GOVERNOR_SLICES sh -c '$VGPU::Slice::vulkaninfo'", timeout => 240));
+    die "$env\n$seen, $bare\n" if $seen != 32 * $mib || $bare != 32 * $mib;
+    host("podman rm -f -t 0 exec-$$", timeout => 120);
+    given_back($web);
+    return $env;
+});
+
 # 40 MiB in five buffers.
 point('it cannot have more than its slice; without the governor it could', sub {
     die "it got it\n" if VGPU::Podman::has_memory_for('web', 2 * $mib);

@@ -65,6 +65,10 @@ static void add_nodes(JsonBuilder *json, const Door *door)
         add_text(json, "path", door->nodes[i]);
         /* Not m: no other node is created there. */
         add_text(json, "permissions", "rw");
+        /* A container's user need not be in the host's group of the node, and crun makes one
+         * without any rights in a user namespace. The device cgroup says who may open it. */
+        json_builder_set_member_name(json, "fileMode");
+        json_builder_add_int_value(json, 0666);
         json_builder_end_object(json);
     }
     json_builder_end_array(json);

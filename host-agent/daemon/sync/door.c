@@ -8,6 +8,8 @@
 #include "host-agent/daemon/containers/owner_dirs.h"
 
 #define MANIFEST "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
+/* For containers. */
+#define CONTAINER_MANIFEST "/run/vgpu/VkLayer_vgpu_governor.json"
 /* In the container. */
 #define SLICES_DIR "/run/vgpu/slices"
 #define VTEST_DIR  "/run/vgpu/vtest"
@@ -48,12 +50,38 @@ void cdi_layer_free(CdiLayer *layer)
     g_free(layer);
 }
 
+/*
+ * The layer's manifest as a container gets it: without the variable that enables it, which programs
+ * of "docker exec" do not have. The host's own file if that cannot be written.
+ */
+static char *write_container_manifest(HostRoot *root, const CdiLayer *layer)
+{
+    g_autofree char *text = root_read(root, layer->manifest, NULL);
+    g_autofree char *before = root_read(root, CONTAINER_MANIFEST, NULL);
+    g_autofree char *after = NULL;
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_autoptr(GError) error = NULL;
+    JsonObject *object;
+
+    if (!text || !json_parser_load_from_data(parser, text, -1, NULL))
+        return g_strdup(layer->manifest);
+    object = json_node_get_object(json_parser_get_root(parser));
+    json_object_remove_member(json_object_get_object_member(object, "layer"), "enable_environment");
+    after = json_to_string(json_parser_get_root(parser), TRUE);
+    if (g_strcmp0(before, after) == 0 || root_write(root, CONTAINER_MANIFEST, after, 0644, &error))
+        return g_strdup(CONTAINER_MANIFEST);
+    g_warning("%s; programs of \"docker exec\" do not find a container's slice", error->message);
+    return g_strdup(layer->manifest);
+}
+
 DoorHost *door_host_new(Host *host)
 {
     DoorHost *of = g_new0(DoorHost, 1);
 
     of->host = host;
     of->layer = cdi_layer_find(host_root(host));
+    if (of->layer)
+        of->manifest = write_container_manifest(host_root(host), of->layer);
     of->cuda = cuda_door_find(host_root(host));
     return of;
 }
@@ -61,6 +89,7 @@ DoorHost *door_host_new(Host *host)
 void door_host_free(DoorHost *host)
 {
     g_clear_pointer(&host->layer, cdi_layer_free);
+    g_free(host->manifest);
     g_clear_pointer(&host->cuda, cuda_door_free);
     g_free(host);
 }
@@ -178,7 +207,7 @@ static void add_native(const DoorHost *of, const Slice *slice, Door *door, Lists
     add_mount(door, dir, inside);
     add_mount(door, of->layer->library, of->layer->library);
     add_mount(door, member, member);
-    add_mount(door, of->layer->manifest, MANIFEST);
+    add_mount(door, of->manifest, MANIFEST);
     if (door->cuda)
         add_cuda(of, slice, door, lists);
 }

@@ -31,11 +31,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiLayer, cdi_layer_free)
 /**
  * DoorHost - what the host has for all slices
  * @layer: NULL: slices with transport native have no door
+ * @manifest: of the layer, for containers
  * @cuda: NULL: none has CUDA
  */
 typedef struct {
     Host *host;
     CdiLayer *layer;
+    char *manifest;
     CudaDoor *cuda;
 } DoorHost;
 

@@ -2,6 +2,8 @@
 /* A directory of slices, as containers have it, with the layer as it is installed and a real
  * arbiter. */
 #include <glib/gstdio.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "gpu.h"
@@ -14,6 +16,7 @@ static const char *const slices[] = {"one", "[slice]\nvram=67108864\n", "two",
 
 static struct host host;
 static char *dir;
+static bool has_mounts;
 
 /* As a container's mount: the slice's directory. */
 static void show(const char *gpu, const char *as, const char *slice)
@@ -126,10 +129,54 @@ static void test_engines(void)
     show_nothing();
 }
 
+/* "docker exec": the container's mounts, and none of its variables. */
+static void test_mounted(void)
+{
+    static const char *const names[] = {"VGPU_GOVERNOR_SLICES", "VGPU_GOVERNOR_SOCKET",
+                                        "VGPU_GOVERNOR_REQUIRED"};
+    VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+    g_autofree char *kept[G_N_ELEMENTS(names)] = {NULL};
+    VkInstance instance;
+    struct gpu gpu;
+
+    if (!has_mounts || mount(dir, "/run/vgpu/slices", NULL, MS_BIND, NULL)) {
+        g_test_skip("only root can mount");
+        return;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        kept[i] = g_strdup(g_getenv(names[i]));
+        g_unsetenv(names[i]);
+    }
+    show("soft:a", "b", "two");
+    gpu_open(&gpu, NULL);
+    g_assert_cmpuint(heap(&gpu), ==, 32 * MIB);
+    gpu_close(&gpu);
+    show_nothing();
+    /* Its arbiter is away: no GPU, rather than all of it. */
+    show("soft:a", "a", "three");
+    g_assert_cmpint(vkCreateInstance(&info, NULL, &instance), !=, VK_SUCCESS);
+    show_nothing();
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (kept[i])
+            g_setenv(names[i], kept[i], TRUE);
+        g_clear_pointer(&kept[i], g_free);
+    }
+    g_assert_cmpint(umount2("/run/vgpu/slices", MNT_DETACH), ==, 0);
+}
+
+/* Mounts of its own, before there are threads. */
+static bool unshare_mounts(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", "/run", "tmpfs", 0, NULL) == 0 &&
+           g_mkdir_with_parents("/run/vgpu/slices", 0755) == 0;
+}
+
 int main(int argc, char **argv)
 {
     int failed;
 
+    has_mounts = unshare_mounts();
     g_test_init(&argc, &argv, NULL);
     gpu_environment();
     alarm(120);
@@ -142,6 +189,7 @@ int main(int argc, char **argv)
     g_test_add_func("/several/outside", test_outside);
     g_test_add_func("/several/none", test_none);
     g_test_add_func("/several/engines", test_engines);
+    g_test_add_func("/several/mounted", test_mounted);
     failed = g_test_run();
     host_down(&host);
     g_free(dir);

@@ -31,7 +31,8 @@ void complete_tree(HostRoot *root)
 {
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", slices_types);
     file_tree_write(root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json",
-                    "{\"layer\": {\"library_path\": \"" LIBRARY "\"}}");
+                    "{\"layer\": {\"library_path\": \"" LIBRARY "\", "
+                    "\"enable_environment\": {\"VGPU_GOVERNOR\": \"1\"}}}");
     add_user_program(root);
 }
 

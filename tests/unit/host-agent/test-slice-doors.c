@@ -23,7 +23,8 @@ static const char native[] = "{\n"
                              "        \"deviceNodes\" : [\n"
                              "          {\n"
                              "            \"path\" : \"/dev/dri/renderD128\",\n"
-                             "            \"permissions\" : \"rw\"\n"
+                             "            \"permissions\" : \"rw\",\n"
+                             "            \"fileMode\" : 438\n"
                              "          }\n"
                              "        ],\n"
                              "        \"env\" : [\n"
@@ -64,7 +65,7 @@ static const char native[] = "{\n"
                              "          },\n"
                              "          {\n"
                              "            \"hostPath\" : "
-                             "\"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json\",\n"
+                             "\"/run/vgpu/VkLayer_vgpu_governor.json\",\n"
                              "            \"containerPath\" : "
                              "\"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json\",\n"
                              "            \"options\" : [\n"
@@ -116,6 +117,9 @@ static void test_cdi(void)
     assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
     text = text_of(&at, CDI_PATH);
     g_assert_cmpstr(text, ==, native);
+    /* It is enabled without a variable, which programs of "docker exec" do not have. */
+    assert_in_file(&at, "/run/vgpu/VkLayer_vgpu_governor.json", LIBRARY);
+    assert_not_in_file(&at, "/run/vgpu/VkLayer_vgpu_governor.json", "enable_environment");
     assert_says("cdi generate", 0, native, "");
     path = root_path(at.root, "/copy.json", NULL);
     copy = g_strconcat("cdi generate --file ", path, NULL);
