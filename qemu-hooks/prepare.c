@@ -37,19 +37,66 @@ static AgentClient *reach(Preparation *preparation, const char *what, GError **e
     return preparation->link;
 }
 
+/* For an answer about a vGPU that exists. */
+#define LIST_MS 10000
+
+/* The domain that the vGPU was made for; "": none, or vgpud does not say. To be freed. */
+static char *domain_of(Preparation *preparation, const char *uuid)
+{
+    g_autoptr(GError) error = NULL;
+    AgentClient *link = reach(preparation, "", &error);
+    g_autoptr(GVariant) all =
+        link ? agent_client_get(link, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, "ListVgpus", NULL,
+                                LIST_MS, &error)
+             : NULL;
+
+    for (gsize i = 0; all && i < g_variant_n_children(all); i++) {
+        g_autoptr(GVariant) vgpu = g_variant_get_child_value(all, i);
+        const char *its = "", *domain = "";
+
+        g_variant_lookup(vgpu, "Uuid", "&s", &its);
+        g_variant_lookup(vgpu, "Domain", "&s", &domain);
+        if (g_str_equal(its, uuid))
+            return g_strdup(domain);
+    }
+    return g_strdup("");
+}
+
+/*
+ * virt-clone copies a domain's requests with their UUIDs. Two domains must not have one vGPU: the
+ * end, or a failed start, of the first would take it from the second.
+ */
+static gboolean check_domain(Preparation *preparation, const char *uuid, GError **error)
+{
+    g_autofree char *other = domain_of(preparation, uuid);
+
+    if (!*other || g_str_equal(other, preparation->name))
+        return TRUE;
+    g_set_error(
+        error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+        "vGPU %s, which the domain's metadata requests, is domain %s's: a clone has its "
+        "original's UUIDs; run \"vgpuctl domain prepare %s --replace\" with the type that it "
+        "should have",
+        uuid, other, preparation->name);
+    return FALSE;
+}
+
 static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
 {
     g_autofree char *what =
         g_strdup_printf("cannot make vGPU %s, which the domain's metadata requests", request->uuid);
     AgentClient *link = reach(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
+    g_autoptr(GError) cause = NULL;
 
     if (!link)
         return FALSE;
     g_variant_dict_insert(&dict, "Domain", "s", preparation->name);
     if (!agent_client_call(link, "CreateVgpus",
-                           g_variant_new("(@a{sv})", g_variant_dict_end(&dict)), error)) {
-        g_prefix_error(error, "%s: ", what);
+                           g_variant_new("(@a{sv})", g_variant_dict_end(&dict)), &cause)) {
+        /* Made for another domain since it was looked for. */
+        if (check_domain(preparation, request->uuid, error))
+            g_propagate_prefixed_error(error, g_steal_pointer(&cause), "%s: ", what);
         return FALSE;
     }
     preparation->made = TRUE;
@@ -94,7 +141,8 @@ static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError 
     g_autoptr(Definition) definition = NULL;
 
     if (root_has(preparation->root, dir))
-        return check_closed(preparation, uuid, error);
+        return (!request || check_domain(preparation, uuid, error)) &&
+               check_closed(preparation, uuid, error);
     if (request)
         return make(preparation, request, error);
     definition = definition_find(preparation->root, uuid);

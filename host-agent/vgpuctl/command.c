@@ -51,7 +51,7 @@ const Command commands[] = {
     {"cdi", "generate", NULL, 0, "print the CDI specification of these devices",
      cdi_generate_command, cdi_generate_options},
     {"domain", "prepare", "DOMAIN", 0, "give a VM a vGPU at every start", domain_prepare_command,
-     vgpu_for_domain_options},
+     domain_prepare_options},
     {"attach", NULL, "DOMAIN", 0, "create a vGPU and attach it to a running VM", attach_command,
      vgpu_for_domain_options},
     {"detach", NULL, "DOMAIN [VGPU]", 0, "detach a vGPU from a running VM", detach_command,

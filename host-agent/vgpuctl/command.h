@@ -113,6 +113,7 @@ extern const GOptionEntry vgpu_create_options[];
 extern const GOptionEntry vgpu_set_options[];
 extern const GOptionEntry vgpu_remove_options[];
 extern const GOptionEntry vgpu_for_domain_options[];
+extern const GOptionEntry domain_prepare_options[];
 extern const GOptionEntry slice_list_options[];
 extern const GOptionEntry slice_create_options[];
 extern const GOptionEntry owner_release_options[];

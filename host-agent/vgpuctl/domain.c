@@ -102,6 +102,62 @@ static gboolean check_new(const char *xml, const char *uuid, GError **error)
     return FALSE;
 }
 
+/* The elements below @from that are requests, unlinked and freed. */
+static void drop_requests(xmlNode *from)
+{
+    xmlNode *next;
+
+    for (xmlNode *at = from ? from->children : NULL; at; at = next) {
+        next = at->next;
+        if (!xml_is(at, "request", DOMAIN_NAMESPACE) && !xml_is(at, "requests", DOMAIN_NAMESPACE))
+            continue;
+        xmlUnlinkNode(at);
+        xmlFreeNode(at);
+    }
+}
+
+static gboolean is_of_request(const Domain *domain, const xmlNode *hostdev)
+{
+    const xmlNode *source = xml_child(hostdev, "source");
+    const xmlNode *address = source ? xml_child(source, "address") : NULL;
+    xmlChar *uuid = address ? xmlGetProp(address, (const xmlChar *)"uuid") : NULL;
+    g_autofree char *lower = uuid ? g_ascii_strdown((const char *)uuid, -1) : NULL;
+
+    xmlFree(uuid);
+    return lower && domain_request(domain, lower);
+}
+
+/*
+ * @xml without the vGPUs that the domain's metadata requests, and without the requests; devices
+ * that nobody requests stay. NULL with an error if it cannot be read. To be freed by g_free().
+ */
+static char *domain_edit_drop(const char *xml, GError **error)
+{
+    g_autoptr(Domain) domain = domain_parse(xml, strlen(xml), error);
+    g_autofree char *why = NULL;
+    g_autoptr(xmlDoc) doc = domain ? xml_parse(xml, strlen(xml), &why) : NULL;
+    xmlNode *devices, *next;
+    xmlChar *text = NULL;
+    char *edited;
+    int length;
+
+    if (!doc)
+        return NULL;
+    devices = child_of(xmlDocGetRootElement(doc), "devices");
+    for (xmlNode *at = devices->children; at; at = next) {
+        next = at->next;
+        if (!xml_is(at, "hostdev", NULL) || !is_of_request(domain, at))
+            continue;
+        xmlUnlinkNode(at);
+        xmlFreeNode(at);
+    }
+    drop_requests(xml_child(xmlDocGetRootElement(doc), "metadata"));
+    xmlDocDumpMemory(doc, &text, &length);
+    edited = g_strdup((const char *)text);
+    xmlFree(text);
+    return edited;
+}
+
 /*
  * @xml of a domain with one more vGPU: its <hostdev>, and in <metadata> the request for the hook.
  * @request: of CreateVgpus, a{sv}. NULL with VGPUCTL_FAILED if the XML cannot be read or has
@@ -194,6 +250,13 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     xml = link ? vm_link_xml(link, flags, error) : NULL;
     if (!xml)
         return FALSE;
+    if (vgpu_options_replace()) {
+        g_autofree char *whole = g_steal_pointer(&xml);
+
+        xml = domain_edit_drop(whole, error);
+        if (!xml)
+            return FALSE;
+    }
     uuid = uuid_of(request);
     edited = domain_edit_add(xml, uuid, request, error);
     if (!edited || (!vgpu_options_dry_run() && !define(link, edited, error)))
@@ -218,7 +281,8 @@ static GVariant *find_vgpu(GVariant *vgpus, const char *uuid)
     return NULL;
 }
 
-/* UUIDs of the domain's mediated devices that are vGPUs, which @domain owns. @vgpus: of ListVgpus. */
+/* UUIDs of the domain's mediated devices that are vGPUs, which @domain owns. @vgpus: of ListVgpus.
+ */
 static GPtrArray *vgpus_of(const Domain *domain, GVariant *vgpus)
 {
     GPtrArray *found = g_ptr_array_new();

@@ -365,13 +365,22 @@ const GOptionEntry slice_create_options[] = {
     G_OPTION_ENTRY_NULL,
 };
 
+#define FOR_DOMAIN                                                                                 \
+    {"type", 0, 0, G_OPTION_ARG_STRING, &type, "As \"half\"; required", "TYPE"},                   \
+        {"uuid", 0, 0, G_OPTION_ARG_STRING, &uuid, "Its UUID", "UUID"}, PARAMETERS, DISPLAY,       \
+        PLACEMENT, CONNECT
+
 const GOptionEntry vgpu_for_domain_options[] = {
-    {"type", 0, 0, G_OPTION_ARG_STRING, &type, "As \"half\"; required", "TYPE"},
-    {"uuid", 0, 0, G_OPTION_ARG_STRING, &uuid, "Its UUID", "UUID"},
-    PARAMETERS,
-    DISPLAY,
-    PLACEMENT,
-    CONNECT,
+    FOR_DOMAIN,
+    G_OPTION_ENTRY_NULL,
+};
+
+static gboolean replace;
+
+const GOptionEntry domain_prepare_options[] = {
+    FOR_DOMAIN,
+    {"replace", 0, 0, G_OPTION_ARG_NONE, &replace,
+     "Instead of the vGPUs that the domain requests so far", NULL},
     G_OPTION_ENTRY_NULL,
 };
 
@@ -458,6 +467,11 @@ const char *vgpu_options_uri(void)
     if (uri)
         return uri;
     return preset && *preset ? preset : "qemu:///system";
+}
+
+gboolean vgpu_options_replace(void)
+{
+    return replace;
 }
 
 gboolean vgpu_options_dry_run(void)

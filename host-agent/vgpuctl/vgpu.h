@@ -30,6 +30,9 @@ const char *vgpu_options_uri(void);
 
 gboolean vgpu_options_dry_run(void);
 
+/* Of "domain prepare": the vGPUs that the domain requests so far are dropped. */
+gboolean vgpu_options_replace(void);
+
 /* The options of a command as a dictionary for vgpud. Options that are not given are not in it. */
 
 /* @value: NULL: not given. */

@@ -18,6 +18,8 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 #define PORT(index) "<controller type='pci' index='" index "' model='pcie-root-port'/>"
 
+#define UUID2 "c0ffee00-0000-4000-8000-000000000002"
+
 /* A mediated device of a domain. */
 #define HOSTDEV                                                                                    \
     "<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source>"                              \
@@ -75,6 +77,31 @@ static void test_prepare(void)
     assert_says("domain prepare red --type half --uuid " UUID, 0,
                 "Domain red will have vGPU " UUID " at every start", "");
     g_assert_false(made_anything(&at));
+    agent_on_bus_close(&at);
+}
+
+/* Domain "off" has a request and its device already, as a clone has. */
+static void test_prepare_instead(void)
+{
+    g_autoptr(GString) node = g_string_new(NODE(""));
+    AgentOnBus at;
+    Said said;
+    g_autoptr(Domain) domain = NULL;
+    g_autoptr(GError) error = NULL;
+
+    g_string_replace(node, "<devices/>", "<devices>" HOSTDEV "</devices>", 1);
+    open_shared(&at, node->str);
+    said = vgpuctl("domain prepare off --type half --replace --uuid " UUID2 " --dry-run");
+    g_test_message("%s%s", said.out, said.err);
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_nonnull(strstr(said.out, "kept</mine:note>"));
+    domain = domain_parse(said.out, strlen(said.out), &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(domain->requests->len, ==, 1);
+    g_assert_nonnull(domain_request(domain, UUID2));
+    g_assert_cmpuint(g_strv_length(domain->mdevs), ==, 1);
+    g_assert_cmpstr(domain->mdevs[0], ==, UUID2);
+    said_clear(&said);
     agent_on_bus_close(&at);
 }
 
@@ -264,6 +291,7 @@ static void test_domain_of_request(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/domain/prepare-instead", test_prepare_instead);
     g_test_add_func("/domain/prepare", test_prepare);
     g_test_add_func("/domain/prepare-display", test_prepare_display);
     g_test_add_func("/domain/prepare-all-options", test_prepare_all_options);

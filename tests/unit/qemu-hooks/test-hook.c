@@ -60,28 +60,29 @@ static void open_shared(AgentOnBus *at)
  * A file, not a pipe: an operation that is nothing to the hook ends with nothing read. libvirt
  * takes that (it ignores EPIPE), GSubprocess does not.
  */
-static Said run_hook(const char *operation, const char *sub, const char *xml)
+static Said run_hook(const char *domain, const char *operation, const char *sub, const char *xml)
 {
     g_autofree char *path = NULL;
-    const char *argv[] = {
-        "sh", "-c", "exec " HOOK " red \"$1\" \"$2\" - <\"$3\"", "sh", operation, sub, NULL, NULL};
+    const char *argv[] = {"sh", "-c",   "exec " HOOK " \"$1\" \"$2\" \"$3\" - <\"$4\"",
+                          "sh", domain, operation,
+                          sub,  NULL,   NULL};
     int fd = g_file_open_tmp("hook-XXXXXX", &path, NULL);
     Said said;
 
     g_assert_cmpint(fd, >=, 0);
     g_close(fd, NULL);
     g_assert_true(g_file_set_contents(path, xml, -1, NULL));
-    argv[6] = path;
+    argv[7] = path;
     said = run_program(argv);
     g_unlink(path);
     return said;
 }
 
 /* It ends so, prints nothing to standard output, and @err to standard error; "": nothing at all. */
-static void assert_hook(const char *operation, const char *sub, const char *xml, int status,
-                        const char *err)
+static void assert_hook_of(const char *domain, const char *operation, const char *sub,
+                           const char *xml, int status, const char *err)
 {
-    Said said = run_hook(operation, sub, xml);
+    Said said = run_hook(domain, operation, sub, xml);
 
     g_test_message("%s %s: %d\n%s", operation, sub, said.status, said.err);
     g_assert_cmpint(said.status, ==, status);
@@ -91,6 +92,12 @@ static void assert_hook(const char *operation, const char *sub, const char *xml,
     else
         g_assert_cmpstr(said.err, ==, "");
     said_clear(&said);
+}
+
+static void assert_hook(const char *operation, const char *sub, const char *xml, int status,
+                        const char *err)
+{
+    assert_hook_of("red", operation, sub, xml, status, err);
 }
 
 static gboolean exists(const AgentOnBus *at, const char *path)
@@ -178,6 +185,26 @@ static void test_open_stays(void)
     assert_hook("prepare", "begin", ASKED, 1, "vGPU " UUID " is open in another VM");
     set_state(&at, "device=closed engine=ready\n");
     assert_hook("prepare", "begin", ASKED, 0, "");
+    agent_on_bus_close(&at);
+}
+
+/* virt-clone keeps the UUIDs: the clone never takes its original's vGPU, open or just made. */
+static void test_clone(void)
+{
+    static const char clone[] = "<domain type='kvm'><name>two</name><metadata>" REQUEST(
+        "uuid='" UUID "' type='half'") "</metadata><devices>" MDEV(UUID) "</devices></domain>";
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    assert_hook_of("two", "prepare", "begin", clone, 1, "is domain red's");
+    set_state(&at, "device=running engine=ready\n");
+    assert_hook_of("two", "prepare", "begin", clone, 1, "vgpuctl domain prepare two --replace");
+    assert_hook_of("two", "release", "end", clone, 0, "");
+    g_assert_true(exists(&at, VGPU));
+    set_state(&at, "device=closed engine=ready\n");
+    assert_hook("release", "end", ASKED, 0, "");
+    assert_hook_of("two", "prepare", "begin", clone, 0, "");
     agent_on_bus_close(&at);
 }
 
@@ -589,6 +616,7 @@ static void test_bad_domain(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/hook/clone", test_clone);
     g_test_add_func("/qemu-hook/start-and-end", test_start_and_end);
     g_test_add_func("/qemu-hook/several", test_several);
     g_test_add_func("/qemu-hook/others-stay", test_others_stay);
