@@ -134,21 +134,48 @@ static gboolean answers(GDBusConnection *bus, gboolean start, gint64 end, GError
     return answer != NULL;
 }
 
-AgentClient *agent_client_open(gboolean start, GError **error)
+static gboolean is_on_bus(GDBusConnection *bus)
 {
-    gint64 end = g_get_monotonic_time() + AGENT_PATIENCE_MS * 1000;
+    g_autoptr(GVariant) answer = g_dbus_connection_call_sync(
+        bus, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+        "NameHasOwner", g_variant_new("(s)", VGPU_BUS_NAME), NULL, G_DBUS_CALL_FLAGS_NONE,
+        AGENT_PATIENCE_MS, NULL, NULL);
+    gboolean has = FALSE;
+
+    if (answer)
+        g_variant_get(answer, "(b)", &has);
+    return has;
+}
+
+/* @start_ms: to wait for an answer if vgpud has to be started first */
+static AgentClient *open_within(gboolean start, gint64 start_ms, GError **error)
+{
+    gint64 begin = g_get_monotonic_time();
+    gint64 end = begin + AGENT_PATIENCE_MS * 1000;
     g_autoptr(AgentClient) link = g_new0(AgentClient, 1);
     g_autoptr(GError) cause = NULL;
 
     link->bus = bus_until(end, &cause);
     if (link->bus)
         g_dbus_connection_set_exit_on_close(link->bus, FALSE);
+    if (link->bus && start_ms > AGENT_PATIENCE_MS && !is_on_bus(link->bus))
+        end = begin + start_ms * 1000;
     if (link->bus && answers(link->bus, start, end, &cause))
         return g_steal_pointer(&link);
     g_dbus_error_strip_remote_error(cause);
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_CONNECTED,
                 "vgpud can't be reached (%s); \"systemctl status vgpud\" says why", cause->message);
     return NULL;
+}
+
+AgentClient *agent_client_open(gboolean start, GError **error)
+{
+    return open_within(start, AGENT_PATIENCE_MS, error);
+}
+
+AgentClient *agent_client_open_at_start(GError **error)
+{
+    return open_within(TRUE, AGENT_START_PATIENCE_MS, error);
 }
 
 void agent_client_free(AgentClient *link)

@@ -47,6 +47,8 @@ typedef enum {
  * together.
  */
 #define AGENT_PATIENCE_MS 2000
+/* If vgpud is being started, as at boot or while its package is upgraded. */
+#define AGENT_START_PATIENCE_MS 20000
 
 typedef struct AgentClient AgentClient;
 
@@ -58,6 +60,12 @@ AgentClient *agent_client_open(gboolean start, GError **error);
 
 void agent_client_free(AgentClient *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AgentClient, agent_client_free)
+
+/*
+ * The same for those who can wait: AGENT_START_PATIENCE_MS while vgpud is being started. One that
+ * runs must answer as soon as others'.
+ */
+AgentClient *agent_client_open_at_start(GError **error);
 
 /* Calls a method of the Manager and waits for its end. @parameters: floating. vgpud's errors are
  * AGENT_ERROR. */

@@ -31,7 +31,7 @@ static AgentClient *reach(Preparation *preparation, const char *what, GError **e
     g_autoptr(GError) cause = NULL;
 
     if (!preparation->link)
-        preparation->link = agent_client_open(TRUE, &cause);
+        preparation->link = agent_client_open_at_start(&cause);
     if (!preparation->link)
         g_set_error(error, cause->domain, cause->code, "%s: %s", what, cause->message);
     return preparation->link;

@@ -53,6 +53,13 @@ longest=$(setting RestartMaxDelaySec)
 [ "${longest:-25}" -lt 25 ]
 point $? 'its longest wait is below the 25 s for which a caller on the bus waits' "RestartMaxDelaySec=$longest"
 
+for unit in podman-restart docker containerd libvirtd virtqemud libvirt-guests; do
+    setting Before | grep -qw "$unit.service"
+    point $? "vgpud is there before $unit" "$(setting Before)"
+done
+[ "$(setting ConfigurationDirectory)" = mdevctl.d ]
+point $? 'vgpud can write definitions, also if mdevctl is installed later'
+
 # Statements of the documents about it.
 for capability in $(setting CapabilityBoundingSet); do
     grep -q "$capability" docs/security.md
