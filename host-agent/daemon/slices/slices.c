@@ -386,6 +386,10 @@ static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *coun
     /* State that the kernel does not know. */
     if (known && !slice_is_vgpu(known))
         return;
+    /* mdevctl truncates a definition before it writes it: one that cannot be read is not gone. */
+    if (known && ready && !vgpu && !definition && !ours &&
+        definition_exists(host_root(slices->host), uuid))
+        return;
     if (known && ready && !vgpu && !definition)
         drop(slices, known, ours);
     else if (known)
@@ -503,6 +507,37 @@ static GHashTable *all_uuids(const Slices *slices, GHashTable *definitions)
     return uuids;
 }
 
+/*
+ * A directory that cannot be listed now (too many open files, an error of the disk, SELinux) is not
+ * empty: with the rows, names, tenants and promises would be lost. One that does not exist is.
+ */
+static gboolean can_list(HostRoot *root, const char *dir)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) names = root_list(root, dir, &error);
+
+    if (names || g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
+        return TRUE;
+    g_warning("%s; vGPUs stay as they are known until it can be read", error->message);
+    return FALSE;
+}
+
+static gboolean sources_can_be_read(HostRoot *root)
+{
+    g_auto(GStrv) parents = NULL;
+
+    if (!can_list(root, MDEV_DIR) || !can_list(root, DEFINITIONS_DIR))
+        return FALSE;
+    parents = sysfs_list(root, DEFINITIONS_DIR);
+    for (guint i = 0; parents[i]; i++) {
+        g_autofree char *dir = g_build_filename(DEFINITIONS_DIR, parents[i], NULL);
+
+        if (!can_list(root, dir))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 /* In one transaction: a thousand of them would take as long as a thousand writes to disk. */
 void slices_refresh(Slices *slices)
 {
@@ -512,9 +547,12 @@ void slices_refresh(Slices *slices)
     const GPtrArray *vgpus = counters_look(host_counters(slices->host));
     GHashTableIter iter;
     void *uuid;
-    gboolean begun = db_begin(host_db(slices->host), NULL);
     g_autoptr(GError) error = NULL;
+    gboolean begun;
 
+    if (!sources_can_be_read(host_root(slices->host)))
+        return;
+    begun = db_begin(host_db(slices->host), NULL);
     for (guint i = 0; i < definitions->len; i++) {
         Definition *definition = g_ptr_array_index(definitions, i);
 

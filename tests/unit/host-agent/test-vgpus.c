@@ -68,6 +68,37 @@ static void test_smaller_than_type(void)
     agent_on_bus_close(&at);
 }
 
+/* What cannot be read now is not gone: its name and its tenant stay. */
+static void test_unreadable(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *aside = NULL;
+    AgentOnBus at;
+
+    vgpus_open(&at);
+    assert_says("tenant set red --vram 10G", 0, "", "");
+    assert_says("vgpu create half --define --name web --tenant red --uuid " UUID, 0, UUID, "");
+    assert_says("vgpu stop " UUID, 0, "", "");
+    dir = root_path(at.root, "/etc/mdevctl.d", NULL);
+    aside = root_path(at.root, "/etc/aside", NULL);
+    /* Not a directory: any error but "there is none". */
+    g_assert_cmpint(g_rename(dir, aside), ==, 0);
+    file_tree_write(at.root, "/etc/mdevctl.d", "");
+    g_test_expect_message(NULL, G_LOG_LEVEL_WARNING, "*vGPUs stay as they are known*");
+    agent_refresh(at.agent);
+    g_test_assert_expected_messages();
+    g_assert_cmpint(g_remove(dir), ==, 0);
+    g_assert_cmpint(g_rename(aside, dir), ==, 0);
+    agent_refresh(at.agent);
+    assert_says("vgpu show web", 0, UUID, "");
+    /* mdevctl is about to write it. */
+    file_tree_write(at.root, "/etc/mdevctl.d/0000:02:00.0/" UUID, "");
+    agent_refresh(at.agent);
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("-o json vgpu show web", 0, "\"Tenant\" : \"red\"", "");
+    agent_on_bus_close(&at);
+}
+
 static void test_dry_run(void)
 {
     AgentOnBus at;
@@ -647,6 +678,7 @@ static void test_member_of_gone_gpu(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/vgpus/unreadable", test_unreadable);
     g_test_add_func("/vgpus/smaller-than-type", test_smaller_than_type);
     g_test_add_func("/vgpus/create", test_create);
     g_test_add_func("/vgpus/dry-run", test_dry_run);
