@@ -32,13 +32,31 @@ static void hold_up(const char *name)
     sem_wait(&may_go);
 }
 
+/* As another process would have made it of its memory. */
+static CUipcMemHandle handle_of(CUdeviceptr at, int device)
+{
+    CUipcMemHandle handle = {0};
+    struct {
+        int pid;
+        CUdeviceptr at;
+        uint64_t bytes;
+        int device;
+    } inside = {1, at, BYTES, device};
+
+    memcpy(handle.reserved, &inside, sizeof(inside));
+    return handle;
+}
+
 /* All that there is to do with memory of the device. */
 static void use(int device, CUdeviceptr at)
 {
     CUmemGenericAllocationHandle handle, again, imported;
     CUmemAllocationProp property = on(device);
+    CUdeviceptr opened;
     int fd;
 
+    ok(cuIpcOpenMemHandle_v2(&opened, handle_of(at, device), 1));
+    ok(cuIpcCloseMemHandle(opened));
     ok(cuMemCreate(&handle, BYTES, &property, 0));
     ok(cuMemMap(at, BYTES, 0, handle, 0));
     ok(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)at));
@@ -72,7 +90,9 @@ static void apart(void)
                                         "cuMemExportToShareableHandle",
                                         "cuMemImportFromShareableHandle",
                                         "cuMemRelease",
-                                        "cuMemUnmap"};
+                                        "cuMemUnmap",
+                                        "cuIpcOpenMemHandle_v2",
+                                        "cuIpcCloseMemHandle"};
     void (**hook)(const char *) = kit_driver("fake_in_mapping");
     pthread_t thread;
 
@@ -103,6 +123,68 @@ static void test_apart(void)
     kit_open_devices("[slice]\n", "[slice]\n");
     kit_run(apart);
     kit_close();
+}
+
+static CUdeviceptr opened_by_thread;
+
+static void *open_held_up(void *name)
+{
+    held_thread = pthread_self();
+    held_up = name;
+    ok(cuIpcOpenMemHandle_v2(&opened_by_thread, handle_of(7, 0), 1));
+    return NULL;
+}
+
+static void *close_held_up(void *name)
+{
+    held_thread = pthread_self();
+    held_up = name;
+    ok(cuIpcCloseMemHandle(opened_by_thread));
+    return NULL;
+}
+
+static void in_a_thread(void *(*program)(void *), const char *name, void (*meanwhile)(void))
+{
+    pthread_t thread;
+
+    alarm(20);
+    held_up = NULL;
+    g_assert_cmpint(pthread_create(&thread, NULL, program, (void *)name), ==, 0);
+    sem_wait(&is_in);
+    meanwhile();
+    sem_post(&may_go);
+    g_assert_cmpint(pthread_join(thread, NULL), ==, 0);
+    alarm(0);
+}
+
+static CUdeviceptr opened_here;
+
+static void open_too(void)
+{
+    ok(cuIpcOpenMemHandle_v2(&opened_here, handle_of(7, 0), 1));
+    kit_charged(BYTES);
+}
+
+/* Threads that open and close one memory at the same time count it right. */
+static void opened_at_once(void)
+{
+    void (**hook)(const char *) = kit_driver("fake_in_mapping");
+
+    kit_context();
+    sem_init(&is_in, 0, 0);
+    sem_init(&may_go, 0, 0);
+    *hook = hold_up;
+    in_a_thread(open_held_up, "opened", open_too);
+    g_assert_cmpuint(opened_here, ==, opened_by_thread);
+    kit_charged(BYTES);
+    ok(cuIpcCloseMemHandle(opened_here));
+    kit_charged(BYTES);
+    in_a_thread(close_held_up, "cuIpcCloseMemHandle", open_too);
+    kit_charged(BYTES);
+    ok(cuIpcCloseMemHandle(opened_here));
+    kit_charged(0);
+    g_assert_cmpint(cuIpcCloseMemHandle(opened_here), !=, CUDA_SUCCESS);
+    kit_charged(0);
 }
 
 /* What the driver refuses changes nothing. */
@@ -182,6 +264,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/mapping/apart", test_apart);
+    g_test_add_data_func("/mapping/opened-at-once", opened_at_once, run);
     g_test_add_data_func("/mapping/refused", refused, run);
     g_test_add_data_func("/mapping/named-twice", named_twice, run);
     return g_test_run();

@@ -70,7 +70,8 @@ extern void (*fake_before_query)(void);
 extern void (*fake_around_pooled)(CUstream stream, bool is_done);
 extern void (*fake_before_trim)(void);
 extern void (*fake_after_pool_destroy)(void);
-/* In each call that makes, maps or releases memory with a handle. */
+/* In each call that makes, maps or releases memory with a handle; and "opened", while what another
+ * process made has been opened and the caller does not know it. */
 extern void (*fake_in_mapping)(const char *name);
 
 /* 0: a GPU holds the managed memory that it uses. */

@@ -413,19 +413,21 @@ static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle)
     pthread_mutex_lock(&lock);
     result = open_once_more(dptr, &ipc);
     pthread_mutex_unlock(&lock);
+    if (fake_in_mapping)
+        fake_in_mapping("opened");
     return result;
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *dptr, CUipcMemHandle handle, unsigned int flags)
 {
-    ENTER();
+    ENTER_MAPPING();
     (void)flags;
     return open_handle(dptr, &handle);
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *dptr, CUipcMemHandle handle, unsigned int flags)
 {
-    ENTER();
+    ENTER_MAPPING();
     (void)flags;
     return open_handle(dptr, &handle);
 }
@@ -434,7 +436,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-    ENTER();
+    ENTER_MAPPING();
     pthread_mutex_lock(&lock);
     for (unsigned int i = 0; i < OPENED_MOST && result != CUDA_SUCCESS; i++)
         if (opened[i].times && opened[i].at == dptr)

@@ -14,8 +14,9 @@
 #define NAMED_BY_BYTES 0x4355444168616e64ull
 
 /*
- * Over the driver's calls that open and close handles, too: it counts how often the same memory is
- * opened, and so does the charge of its address.
+ * Over the counts of how often the same memory is opened, in the charge of its address. Never held
+ * over a call of the driver's: as for vmm.c, what a call closes is taken out before it, and what it
+ * opens is noted after it.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -69,23 +70,47 @@ static struct gpu *gpu_of_memory(CUdeviceptr dptr)
                : gpu_current();
 }
 
+static bool is_of(const struct charge *charge, uint64_t name)
+{
+    return charge->imported && charge->object->inode == name;
+}
+
 /* True: the driver has given an address once more, and it is charged. */
 static bool opened_again(CUdeviceptr dptr, const CUipcMemHandle *handle)
 {
     struct charge charge;
     bool is_same;
 
-    if (!ranges_take(&ranges_pointers, dptr, &charge))
-        return false;
-    is_same = charge.imported && charge.object->inode == hash_of(handle);
-    charge.again += is_same;
-    /* Otherwise what was there is gone: it was freed without us. */
-    if (!is_same || !ranges_put(&ranges_pointers, dptr, &charge))
-        charge_give(&charge);
+    pthread_mutex_lock(&lock);
+    is_same = ranges_take(&ranges_pointers, dptr, &charge);
+    if (is_same) {
+        is_same = is_of(&charge, hash_of(handle));
+        charge.again += is_same;
+        /* Otherwise what was there is gone: it was freed without us. */
+        if (!is_same || !ranges_put(&ranges_pointers, dptr, &charge))
+            charge_give(&charge);
+    }
+    pthread_mutex_unlock(&lock);
     return is_same;
 }
 
-/* The size is known only after the call. Under the lock. */
+/* Takes the charge. Another thread may have opened the same meanwhile. */
+static void note_opened(CUdeviceptr dptr, struct charge *charge)
+{
+    struct charge before;
+
+    pthread_mutex_lock(&lock);
+    if (ranges_take(&ranges_pointers, dptr, &before)) {
+        if (is_of(&before, charge->object->inode))
+            charge->again += before.again + 1;
+        charge_give(&before);
+    }
+    if (!ranges_put(&ranges_pointers, dptr, charge))
+        charge_give(charge);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The size is known only after the call. */
 static CUresult opened(CUresult result, const CUdeviceptr *pdptr, const CUipcMemHandle *handle)
 {
     struct gpu *gpu = result == CUDA_SUCCESS ? gpu_of_memory(*pdptr) : NULL;
@@ -101,59 +126,72 @@ static CUresult opened(CUresult result, const CUdeviceptr *pdptr, const CUipcMem
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     DRIVER(cuCtxGetCurrent, &charge.context);
-    ranges_put(&ranges_pointers, *pdptr, &charge);
-    charge_give(&charge);
+    note_opened(*pdptr, &charge);
     return result;
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
-    CUresult result;
-
     if (real_depth || !pdptr)
         return REAL(cuIpcOpenMemHandle_v2)(pdptr, handle, Flags);
-    pthread_mutex_lock(&lock);
-    result = opened(DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags), pdptr, &handle);
-    pthread_mutex_unlock(&lock);
-    return result;
+    return opened(DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags), pdptr, &handle);
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
-    CUresult result;
-
     if (real_depth || !pdptr)
         return REAL(cuIpcOpenMemHandle)(pdptr, handle, Flags);
-    pthread_mutex_lock(&lock);
-    result = opened(DRIVER(cuIpcOpenMemHandle, pdptr, handle, Flags), pdptr, &handle);
-    pthread_mutex_unlock(&lock);
-    return result;
+    return opened(DRIVER(cuIpcOpenMemHandle, pdptr, handle, Flags), pdptr, &handle);
 }
 
-/* Under the lock. */
-static CUresult close_handle(CUdeviceptr dptr)
+enum closing { NOT_OURS, ONE_LESS, LAST };
+
+/* LAST: @charge is taken out. */
+static enum closing begin_close(CUdeviceptr dptr, struct charge *charge)
+{
+    enum closing closing = NOT_OURS;
+
+    pthread_mutex_lock(&lock);
+    if (ranges_take(&ranges_pointers, dptr, charge)) {
+        closing = !charge->imported ? NOT_OURS : charge->again ? ONE_LESS : LAST;
+        charge->again -= closing == ONE_LESS;
+        if (closing != LAST && !ranges_put(&ranges_pointers, dptr, charge))
+            closing = LAST;
+    }
+    pthread_mutex_unlock(&lock);
+    return closing;
+}
+
+/* The driver has refused it. */
+static void open_once_more(CUdeviceptr dptr)
 {
     struct charge charge;
-    bool known = ranges_take(&ranges_pointers, dptr, &charge);
-    CUresult result = DRIVER(cuIpcCloseMemHandle, dptr);
-    bool ends = known && result == CUDA_SUCCESS && !charge.again;
 
-    if (known && result == CUDA_SUCCESS && !ends)
-        charge.again--;
-    if (known && (ends || !ranges_put(&ranges_pointers, dptr, &charge)))
-        charge_give(&charge);
-    return result;
+    pthread_mutex_lock(&lock);
+    if (ranges_take(&ranges_pointers, dptr, &charge)) {
+        charge.again++;
+        if (!ranges_put(&ranges_pointers, dptr, &charge))
+            charge_give(&charge);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
+    enum closing closing;
+    struct charge charge;
     CUresult result;
 
     if (real_depth)
         return REAL(cuIpcCloseMemHandle)(dptr);
-    pthread_mutex_lock(&lock);
-    result = close_handle(dptr);
-    pthread_mutex_unlock(&lock);
+    closing = begin_close(dptr, &charge);
+    result = DRIVER(cuIpcCloseMemHandle, dptr);
+    if (closing == LAST && result == CUDA_SUCCESS)
+        charge_give(&charge);
+    else if (closing == LAST)
+        note_opened(dptr, &charge);
+    else if (closing == ONE_LESS && result != CUDA_SUCCESS)
+        open_once_more(dptr);
     return result;
 }
 
