@@ -79,15 +79,15 @@ static void drop(struct ledger *ledger, struct ledger_object *object)
 }
 
 /* More than the object's size so far; members may know different parts of it. */
-static uint64_t growth(const struct ledger_object *object, uint64_t bytes)
+static uint64_t growth_of_object(const struct ledger_object *object, uint64_t bytes)
 {
     uint64_t so_far = object->device + object->spilled;
 
     return bytes > so_far ? bytes - so_far : 0;
 }
 
-static void grow(struct ledger *ledger, struct ledger_object *object, uint64_t device,
-                 uint64_t spilled)
+static void grow_object(struct ledger *ledger, struct ledger_object *object, uint64_t device,
+                        uint64_t spilled)
 {
     object->device += device;
     object->spilled += spilled;
@@ -109,9 +109,9 @@ int ledger_share(struct ledger *ledger, struct holding *holding,
         return EINVAL;
     if (!object)
         object = add(ledger, name);
-    more = growth(object, bytes);
+    more = growth_of_object(object, bytes);
     on_device = more < bytes - spilled ? more : bytes - spilled;
-    grow(ledger, object, on_device, more - on_device);
+    grow_object(ledger, object, on_device, more - on_device);
     hold(ledger, holding, object);
     return 0;
 }
@@ -120,7 +120,7 @@ int ledger_attach(struct ledger *ledger, struct holding *holding,
                   const struct governor_object_name *name, uint64_t bytes)
 {
     struct ledger_object *object = find(ledger, name);
-    uint64_t more = object ? growth(object, bytes) : bytes, spilled;
+    uint64_t more = object ? growth_of_object(object, bytes) : bytes, spilled;
     struct holding charge = {0};
     int error = 0;
 

@@ -18,9 +18,9 @@ struct range {
 };
 
 static _Thread_local struct range known[KNOWN];
-static _Thread_local unsigned int next;
+static _Thread_local unsigned int next_known;
 
-static const struct range *find(uint64_t at)
+static const struct range *find_range(uint64_t at)
 {
     uint64_t gone = charge_gone();
 
@@ -31,7 +31,7 @@ static const struct range *find(uint64_t at)
 }
 
 /* Pageable memory is no range, and is not remembered. */
-static int ask(CUdeviceptr at)
+static int ask_driver(CUdeviceptr at)
 {
     CUpointer_attribute attributes[] = {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
@@ -47,15 +47,15 @@ static int ask(CUdeviceptr at)
         return NOT_ON_A_GPU;
     if (type != CU_MEMORYTYPE_DEVICE || (is_managed & 1))
         range.device = NOT_ON_A_GPU;
-    known[next++ % KNOWN] = range;
+    known[next_known++ % KNOWN] = range;
     return range.device;
 }
 
 static int device_at(CUdeviceptr at)
 {
-    const struct range *range = find(at);
+    const struct range *range = find_range(at);
 
-    return range ? range->device : ask(at);
+    return range ? range->device : ask_driver(at);
 }
 
 static bool is_inside(CUdeviceptr to, CUdeviceptr from)

@@ -89,7 +89,7 @@ static struct physical *physical_new(struct gpu *gpu)
     return physical;
 }
 
-static void put(struct physical *physical)
+static void put_physical(struct physical *physical)
 {
     if (--physical->references)
         return;
@@ -97,15 +97,15 @@ static void put(struct physical *physical)
     free(physical);
 }
 
-static void put_unlocked(struct physical *physical)
+static void let_physical_go(struct physical *physical)
 {
     pthread_mutex_lock(&lock);
-    put(physical);
+    put_physical(physical);
     pthread_mutex_unlock(&lock);
 }
 
 /* It stays until it is put. NULL: the handle is not known. */
-static struct physical *hold(CUmemGenericAllocationHandle number)
+static struct physical *hold_physical(CUmemGenericAllocationHandle number)
 {
     struct physical *physical = NULL;
     struct handle *handle;
@@ -150,12 +150,12 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         result = DRIVER(cuMemCreate, handle, size, prop, flags);
     if (result == CUDA_SUCCESS)
         result = note_handle(*handle, physical);
-    put_unlocked(physical);
+    let_physical_go(physical);
     return result;
 }
 
 /* Under the lock: once less the program's. NULL: it still has the handle, or it is not known. */
-static struct handle *disown(CUmemGenericAllocationHandle number, struct physical **physical)
+static struct handle *disown_handle(CUmemGenericAllocationHandle number, struct physical **physical)
 {
     struct handle **at = place_of(number), *handle = *at;
 
@@ -167,7 +167,7 @@ static struct handle *disown(CUmemGenericAllocationHandle number, struct physica
 }
 
 /* The driver has refused to release it. */
-static void own_again(CUmemGenericAllocationHandle number, struct handle *handle)
+static void own_handle_again(CUmemGenericAllocationHandle number, struct handle *handle)
 {
     struct handle **at = place_of(number);
 
@@ -190,7 +190,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle number)
     if (real_depth)
         return REAL(cuMemRelease)(number);
     pthread_mutex_lock(&lock);
-    handle = disown(number, &physical);
+    handle = disown_handle(number, &physical);
     pthread_mutex_unlock(&lock);
     result = DRIVER(cuMemRelease, number);
     if (!physical)
@@ -198,9 +198,9 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle number)
     pthread_mutex_lock(&lock);
     if (result == CUDA_SUCCESS) {
         free(handle);
-        put(physical);
+        put_physical(physical);
     } else {
-        own_again(number, handle);
+        own_handle_again(number, handle);
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -279,7 +279,7 @@ static void end_mapping(const struct mapping *mapping, CUresult result)
     if (result == CUDA_SUCCESS)
         mappings_add(&mappings, mapping);
     else
-        put(mapping->physical);
+        put_physical(mapping->physical);
     pthread_mutex_unlock(&lock);
 }
 
@@ -291,11 +291,11 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 
     if (real_depth)
         return REAL(cuMemMap)(ptr, size, offset, number, flags);
-    mapping.physical = hold(number);
+    mapping.physical = hold_physical(number);
     if (!mapping.physical)
         return DRIVER(cuMemMap, ptr, size, offset, number, flags);
     if (!begin_mapping()) {
-        put_unlocked(mapping.physical);
+        let_physical_go(mapping.physical);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     result = mapping.physical->imported
@@ -331,7 +331,7 @@ static void end_unmap(CUdeviceptr ptr, size_t size, uint64_t change, CUresult re
         struct mapping *mapping = &mappings.list[index];
 
         if (mapping->change == change && result == CUDA_SUCCESS) {
-            put(mapping->physical);
+            put_physical(mapping->physical);
             mappings_remove(&mappings, index);
             continue;
         }
@@ -398,7 +398,7 @@ static void end_change(uint64_t change, CUresult result)
 
     pthread_mutex_lock(&lock);
     while ((physical = parts_take_changed(&parts, change, result == CUDA_SUCCESS)))
-        put(physical);
+        put_physical(physical);
     parts_settle(&parts, change);
     pthread_mutex_unlock(&lock);
 }
@@ -435,7 +435,7 @@ void vmm_array_ended(const void *array)
 
     pthread_mutex_lock(&lock);
     while ((physical = parts_take_of_array(&parts, array)))
-        put(physical);
+        put_physical(physical);
     pthread_mutex_unlock(&lock);
 }
 
@@ -445,7 +445,7 @@ void vmm_context_ended(CUcontext context)
 
     pthread_mutex_lock(&lock);
     while ((physical = parts_take_of_context(&parts, context)))
-        put(physical);
+        put_physical(physical);
     pthread_mutex_unlock(&lock);
 }
 
@@ -478,7 +478,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
         return result;
     if (result == CUDA_SUCCESS)
         result = note_handle(*handle, physical);
-    put_unlocked(physical);
+    let_physical_go(physical);
     return result;
 }
 
@@ -503,13 +503,13 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
 
     if (real_depth)
         return REAL(cuMemExportToShareableHandle)(shareableHandle, number, handleType, flags);
-    physical = hold(number);
+    physical = hold_physical(number);
     result = DRIVER(cuMemExportToShareableHandle, shareableHandle, number, handleType, flags);
     if (!physical)
         return result;
     if (result == CUDA_SUCCESS && handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         name_exported(physical, *(const int *)shareableHandle);
-    put_unlocked(physical);
+    let_physical_go(physical);
     return result;
 }
 
@@ -547,7 +547,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
         physical->gpu = gpu_of_handle(*handle);
         result = note_handle(*handle, physical);
     }
-    put_unlocked(physical);
+    let_physical_go(physical);
     return result;
 }
 
@@ -559,14 +559,14 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice de
 
     if (result != CUDA_SUCCESS || real_depth)
         return result;
-    physical = hold(mcHandle);
+    physical = hold_physical(mcHandle);
     if (!physical)
         return result;
     pthread_mutex_lock(&physical->growing);
     if (!physical->charge.bytes)
         physical->gpu = NULL;
     pthread_mutex_unlock(&physical->growing);
-    put_unlocked(physical);
+    let_physical_go(physical);
     return result;
 }
 
