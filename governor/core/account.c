@@ -97,13 +97,15 @@ static void on_span(void *data, uint32_t number, double ns)
     }
 }
 
+/* Of a time that is forgotten nobody knows with whom to divide it: it is charged whole. */
 static void on_turn(void *data, uint64_t begin_at, uint64_t end_at)
 {
     struct span_charge *charge = data;
+    uint64_t divided = timeline_add(&charge->scheduler->timeline, charge->member->slice->number,
+                                    begin_at, end_at, on_span, charge);
 
-    charge->member->covered_ns +=
-        timeline_add(&charge->scheduler->timeline, charge->member->slice->number, begin_at, end_at,
-                     on_span, charge);
+    charge->ns += (double)(end_at - begin_at - divided);
+    charge->member->covered_ns += end_at - begin_at;
 }
 
 static void on_charged_whole(void *data, uint64_t begin_at, uint64_t end_at)
@@ -121,7 +123,7 @@ static void on_no_turn(void *data, uint64_t begin_at, uint64_t end_at)
     struct span_charge *charge = data;
     struct coverage *alone = &charge->member->slice->alone;
 
-    coverage_add(alone, MAX(begin_at, alone->forgotten_until), end_at, on_charged_whole, charge);
+    coverage_add(alone, begin_at, end_at, on_charged_whole, charge);
     charge->member->covered_ns += end_at - begin_at;
 }
 
@@ -166,6 +168,17 @@ static void learn_handover(struct scheduler *scheduler, const struct sched_membe
                            begin_at - before->end_at);
 }
 
+/*
+ * The last span is read again, because it may have become longer. What was charged of it is not
+ * charged again, even if it is forgotten meanwhile.
+ */
+static uint64_t span_known_until(const struct sched_member *member, uint64_t begin_at)
+{
+    const struct coverage_span *last = &member->last_span;
+
+    return begin_at == last->begin_at ? MAX(begin_at, last->end_at) : begin_at;
+}
+
 /* What the member's new spans cost: less than they are long if others pay a part. */
 static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
@@ -178,8 +191,9 @@ static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *m
     while (spans_next(&reader, &begin_at, &end_at)) {
         note_turn(scheduler, member->slice, now);
         learn_handover(scheduler, member, begin_at);
-        coverage_add(&member->coverage, MAX(begin_at, member->coverage.forgotten_until), end_at,
-                     on_new_time, &charge);
+        coverage_add(&member->coverage, span_known_until(member, begin_at), end_at, on_new_time,
+                     &charge);
+        member->last_span = (struct coverage_span){begin_at, end_at};
     }
     return (uint64_t)charge.ns;
 }

@@ -36,7 +36,8 @@ struct sched_slice;
  * @charged_ns: in all; @advance_ns: the part that it has not used yet, see holder_settle()
  * @claim_ns: its work in flight when another's lease began; @claim_base: @charged_ns at that time
  * @behind_until: when others' work from before its last lease should have ended, or when it joined
- * @spans: how many of its spans were read; @coverage: when it ran, by those
+ * @spans: how many of its spans were read, @last_span: the last one; @coverage: when it ran, by
+ * those
  * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
  * span of it begins earlier
  * @moved_at: when it was last seen to do something; @rests: see rest.c
@@ -81,6 +82,7 @@ struct sched_member {
     uint64_t claim_base;
     uint64_t behind_until;
     struct coverage coverage;
+    struct coverage_span last_span;
 };
 
 /**

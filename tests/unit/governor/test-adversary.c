@@ -484,6 +484,42 @@ static void test_tail_liars(void)
     sim_free(sim);
 }
 
+static void claim(struct sim_tenant *tenant, uint64_t begin_at, uint64_t ns)
+{
+    struct governor_span *span = &tenant->usage.spans[tenant->usage.span_count % GOVERNOR_SPANS];
+
+    span->begin_at_ns = begin_at;
+    span->end_at_ns = tenant->usage.ended_at_ns = begin_at + ns;
+    tenant->usage.gpu_ns += ns;
+    tenant->usage.span_count++;
+}
+
+/*
+ * Without a turn, it says of so many short times that it ran that what was before is forgotten. It
+ * pays for work that it says of then, too.
+ */
+static void test_forgotten(void)
+{
+    struct simulation *sim = new_helped(0, 0, true);
+    struct sim_tenant *liar = sim_add(sim, 100, BATCH);
+    uint64_t before;
+
+    liar->stopped = true;
+    sim_run(sim, NS_PER_S);
+    for (unsigned i = 0; i < 200; i++) {
+        claim(liar, sim->now - 10 * NS_PER_US, NS_PER_US);
+        scheduler_heard(&liar->member);
+        sim_run(sim, 100 * NS_PER_US);
+    }
+    before = liar->slice->gpu_ns;
+    claim(liar, sim->now - 500 * NS_PER_MS, 400 * NS_PER_MS);
+    scheduler_heard(&liar->member);
+    sim_run(sim, 100 * NS_PER_MS);
+    g_test_message("charged %.3f s for 0.4", (double)(liar->slice->gpu_ns - before) / 1e9);
+    g_assert_cmpuint(liar->slice->gpu_ns - before, >, 360 * NS_PER_MS);
+    sim_free(sim);
+}
+
 /* Nor has a slice more because it has 64 processes, each of which always has work on the card. */
 static void test_ranks(void)
 {
@@ -565,5 +601,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/adversary/spans/liars", test_span_liars);
     g_test_add_func("/governor/adversary/spans/turns", test_turn_liars);
     g_test_add_func("/governor/adversary/spans/tails", test_tail_liars);
+    g_test_add_func("/governor/adversary/spans/forgotten", test_forgotten);
     return g_test_run();
 }
