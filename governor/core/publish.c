@@ -156,11 +156,17 @@ void publish_grants(struct scheduler *scheduler, uint64_t now)
     call_when_idle(scheduler, now);
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
-        uint32_t share = share_ppm(scheduler, slice);
-        bool rivals = contend_has_rivals(scheduler, slice);
-        uint64_t depth = crowd_choose(scheduler, slice, now);
-        bool above = preempts(scheduler, slice);
+        uint64_t depth;
+        uint32_t share;
+        bool rivals, above;
 
+        /* Each comes to all slices again: there may be thousands without a process. */
+        if (!slice->members->len)
+            continue;
+        share = share_ppm(scheduler, slice);
+        rivals = contend_has_rivals(scheduler, slice);
+        depth = crowd_choose(scheduler, slice, now);
+        above = preempts(scheduler, slice);
         if (slice->wanting && slice->throttled)
             scheduler_call_at(scheduler, caps_when(slice, now));
         for (guint j = 0; j < slice->members->len; j++) {

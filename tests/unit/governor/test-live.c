@@ -53,14 +53,16 @@ static void test_shares(void)
     live_spawn(&live, "a", live_work);
     live_spawn(&live, "b", live_work);
     live_await(&live, "a", "pids", live.members[0]);
-    assert_share(&live, 2500, 0.2, SHARE_SLACK);
+    live_configure(&live, "a", "[slice]\nweight=5\n");
+    live_configure(&live, "b", "[slice]\nweight=95\n");
+    assert_share(&live, 2500, 0.05, SHARE_SLACK);
     /* Changed while they run. */
-    live_configure(&live, "a", "[slice]\nweight=80\n");
-    live_configure(&live, "b", "[slice]\nweight=20\n");
-    assert_share(&live, 2000, 0.8, SHARE_SLACK);
+    live_configure(&live, "a", "[slice]\nweight=95\n");
+    live_configure(&live, "b", "[slice]\nweight=5\n");
+    assert_share(&live, 2000, 0.95, SHARE_SLACK);
     /* The control: equal weights are far from both. */
-    live_configure(&live, "b", "[slice]\nweight=80\n");
-    assert_share(&live, 2000, 0.5, 0.3 - SHARE_SLACK);
+    live_configure(&live, "b", "[slice]\nweight=95\n");
+    assert_share(&live, 2000, 0.5, 0.45 - SHARE_SLACK);
     live_close(&live);
 }
 
