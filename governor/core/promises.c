@@ -2,7 +2,9 @@
 /*
  * The weight by which each slice's time is divided. A slice that was promised a part of the GPU has
  * at least that while it has work, whatever weights others have: weights divide what is left of the
- * promises. So the one that would have too little by its weight gets a higher one.
+ * promises. So the one that would have too little by its weight gets a higher one. If more was
+ * promised than there is, guaranteed promises come first, and what they leave is divided among the
+ * others in proportion to theirs.
  */
 #include "scheduler_parts.h"
 
@@ -33,15 +35,22 @@ static double unit_of(const struct scheduler *scheduler, unsigned priority)
     return weight > 0 ? left / weight : 0.01;
 }
 
-/* True if some slice's part of the GPU is now what it was promised, times @part. */
-static bool bound_by_promise(struct scheduler *scheduler, unsigned priority, double part)
+/* What counts of promises, by whether they are guaranteed. */
+struct promise_parts {
+    double of[2];
+};
+
+/* True if some slice's part of the GPU is now what it was promised, as far as that counts. */
+static bool bound_by_promise(struct scheduler *scheduler, unsigned priority,
+                             const struct promise_parts *parts)
 {
     double unit = unit_of(scheduler, priority);
     bool any = false;
 
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
-        double promised = part * slice->settings.share_ppm / 1e6;
+        const struct slice_settings *settings = &slice->settings;
+        double promised = parts->of[settings->guaranteed] * settings->share_ppm / 1e6;
 
         if (!takes_part(scheduler, slice, priority) || slice->promised_part > 0 ||
             promised <= slice->weight * unit)
@@ -54,13 +63,20 @@ static bool bound_by_promise(struct scheduler *scheduler, unsigned priority, dou
 
 static void divide(struct scheduler *scheduler, unsigned priority)
 {
-    double promised = 0, unit;
+    double promised[2] = {0}, left = PROMISED_MOST, unit;
+    struct promise_parts parts;
 
-    for (guint i = 0; i < scheduler->slices->len; i++)
-        promised += takes_part(scheduler, SLICE(scheduler, i), priority)
-                        ? SLICE(scheduler, i)->settings.share_ppm / 1e6
-                        : 0;
-    while (promised > 0 && bound_by_promise(scheduler, priority, MIN(PROMISED_MOST / promised, 1)))
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        if (takes_part(scheduler, slice, priority))
+            promised[slice->settings.guaranteed] += slice->settings.share_ppm / 1e6;
+    }
+    for (int guaranteed = 1; guaranteed >= 0; guaranteed--) {
+        parts.of[guaranteed] = promised[guaranteed] > left ? left / promised[guaranteed] : 1;
+        left -= MIN(left, promised[guaranteed]);
+    }
+    while (promised[0] + promised[1] > 0 && bound_by_promise(scheduler, priority, &parts))
         ;
     unit = unit_of(scheduler, priority);
     for (guint i = 0; i < scheduler->slices->len; i++) {

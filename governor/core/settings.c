@@ -160,7 +160,7 @@ bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize l
 bool slice_settings_parse(struct slice_settings *settings, const char *text, gsize length,
                           GError **error)
 {
-    struct slice_settings read = {.weight = 100, .owner = SETTINGS_OWNER_NONE};
+    struct slice_settings read = {.weight = 100, .guaranteed = true, .owner = SETTINGS_OWNER_NONE};
     g_autoptr(GKeyFile) file = load(text, length, "slice", error);
 
     if (!file || !read_number32(file, "weight", SETTINGS_WEIGHT_MAX, &read.weight, error) ||
@@ -170,6 +170,7 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
         !read_number(file, "slice", "vram", G_MAXINT64, &read.vram, error) ||
         !read_number(file, "slice", "spill", G_MAXINT64, &read.spill, error) ||
         !read_number32(file, "share", 1000000, &read.share_ppm, error) ||
+        !read_bool(file, "guaranteed", &read.guaranteed, error) ||
         !read_engines(file, &read.engines, error) ||
         !read_number32(file, "owner", SETTINGS_OWNER_NONE, &read.owner, error) ||
         !read_partners(file, read.partners, error))

@@ -35,7 +35,7 @@ struct gpu_settings {
  * @priority: 0 to 15, higher goes first
  * @vram, @spill: bytes; 0: no limit, no spilling
  * @share_ppm: promised to it of the GPU's time, 0: nothing; for POLICY_FIXED also the most that it
- * gets
+ * gets. @guaranteed: before the promises of those that are not
  * @engines: allowed ones, of enum governor_engine; 0: all
  * @owner: who may connect; SETTINGS_OWNER_NONE: everybody who sees the socket's directory
  * @partners: the same word for all slices of one program on this host's GPUs; "": it has one GPU
@@ -48,6 +48,7 @@ struct slice_settings {
     uint64_t vram;
     uint64_t spill;
     uint32_t share_ppm;
+    bool guaranteed;
     uint32_t engines;
     uint32_t owner;
     char partners[SETTINGS_PARTNERS_MAX + 1];

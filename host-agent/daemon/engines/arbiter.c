@@ -50,6 +50,7 @@ static char *slice_text(const Slice *slice)
         *slice->owner ? g_strdup_printf("partners=%s\n", slice->owner) : g_strdup("");
     g_autofree char *names = slice->engines ? engines_format(slice->engines) : NULL;
     g_autofree char *engines = names ? g_strdup_printf("engines=%s\n", names) : g_strdup("");
+    const char *guaranteed = slice->class == SLICE_GUARANTEED ? "" : "guaranteed=false\n";
 
     return g_strdup_printf("[slice]\n"
                            "weight=%u\n"
@@ -59,11 +60,11 @@ static char *slice_text(const Slice *slice)
                            "vram=%" G_GUINT64_FORMAT "\n"
                            "spill=%" G_GUINT64_FORMAT "\n"
                            "share=%u\n"
-                           "%s%s",
+                           "%s%s%s",
                            slice->weight, capped ? slice->cap : 0, capped ? "true" : "false",
                            slice->priority, slice->suspended ? NO_VRAM : slice->vram,
                            slice->suspended ? 0 : slice->oversubscribe,
-                           slice->compute * PPM_PER_PERCENT, engines, partners);
+                           slice->compute * PPM_PER_PERCENT, guaranteed, engines, partners);
 }
 
 static gboolean put_gpu(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,

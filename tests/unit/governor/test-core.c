@@ -285,17 +285,18 @@ static void test_settings(void)
 
     g_assert_true(parse_slice(&settings, "[slice]\n", &message));
     g_assert_cmpuint(settings.weight, ==, 100);
+    g_assert_true(settings.guaranteed);
     g_assert_cmpuint(settings.owner, ==, SETTINGS_OWNER_NONE);
     g_assert_cmpuint(settings.engines, ==, 0);
     g_assert_true(parse_slice(
         &settings, "[slice]\nengines=graphics,compute,transfer,decode,encode\n", &message));
     g_assert_cmpuint(settings.engines, ==, 0);
-    g_assert_true(
-        parse_slice(&settings,
-                    "[slice]\nweight=7\ncap=20\nhard=true\npriority=3\nvram=4096\n"
-                    "spill=1\nshare=250000\nowner=1000\nengines=encode,compute\npartners=slurm:7\n"
-                    "not-known=1\n",
-                    &message));
+    g_assert_true(parse_slice(&settings,
+                              "[slice]\nweight=7\ncap=20\nhard=true\npriority=3\nvram=4096\n"
+                              "spill=1\nshare=250000\nguaranteed=false\nowner=1000\nengines=encode,"
+                              "compute\npartners=slurm:7\n"
+                              "not-known=1\n",
+                              &message));
     g_assert_cmpuint(settings.weight, ==, 7);
     g_assert_cmpuint(settings.cap, ==, 20);
     g_assert_true(settings.hard);
@@ -303,6 +304,7 @@ static void test_settings(void)
     g_assert_cmpuint(settings.vram, ==, 4096);
     g_assert_cmpuint(settings.spill, ==, 1);
     g_assert_cmpuint(settings.share_ppm, ==, 250000);
+    g_assert_false(settings.guaranteed);
     g_assert_cmpuint(settings.owner, ==, 1000);
     g_assert_cmpstr(settings.partners, ==, "slurm:7");
     g_assert_cmpuint(settings.engines, ==, GOVERNOR_ENGINE_COMPUTE | GOVERNOR_ENGINE_ENCODE);

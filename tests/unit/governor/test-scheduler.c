@@ -207,6 +207,29 @@ static void test_promise_weight(void)
     sim_free(sim);
 }
 
+/*
+ * More was promised than there is: a guaranteed promise holds beside burstable ones, which have the
+ * rest in proportion.
+ */
+static void test_promise_first(void)
+{
+    static const double wanted[] = {0.5, 0.327, 0.173};
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_IN_ORDER);
+
+    for (unsigned i = 0; i < 3; i++)
+        sim_add(sim, 100, BATCH)->async = true;
+    sim->tenants[0].slice->settings.guaranteed = true;
+    sim->tenants[0].slice->settings.share_ppm = 500000;
+    sim->tenants[1].slice->settings.share_ppm = 800000;
+    sim->tenants[2].slice->settings.share_ppm = 400000;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_near(sim_share(sim, &sim->tenants[i]), wanted[i], 0.01);
+    sim_free(sim);
+}
+
 /* A cap that is not hard has no effect. */
 static void test_soft_cap(void)
 {
@@ -660,6 +683,7 @@ static void add_tests(void)
     g_test_add_func("/governor/scheduler/cap-beside", test_cap_beside);
     g_test_add_func("/governor/scheduler/promise", test_promise);
     g_test_add_func("/governor/scheduler/promise-weight", test_promise_weight);
+    g_test_add_func("/governor/scheduler/promise-first", test_promise_first);
     g_test_add_func("/governor/scheduler/soft-cap", test_soft_cap);
     g_test_add_func("/governor/scheduler/policies", test_policies);
     g_test_add_func("/governor/scheduler/priority", test_priority);

@@ -75,6 +75,13 @@ static void test_shares(void)
     assert_file(root, "slices/" UUID ".conf",
                 "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
                 "share=250000\npartners=slurm:7\n");
+    slice->class = SLICE_BURSTABLE;
+    g_assert_true(shares_put(root, slice, NULL));
+    assert_file(root, "slices/" UUID ".conf",
+                "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
+                "share=250000\nguaranteed=false\npartners=slurm:7\n");
+    slice->class = SLICE_GUARANTEED;
+    g_assert_true(shares_put(root, slice, NULL));
     /* A slice that the kernel does not have any more; and one that is not vgpud's. */
     file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/by-hand.conf", "[slice]\n");
     ((Slice *)g_ptr_array_index(slices, 1))->present = FALSE;
