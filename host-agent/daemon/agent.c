@@ -247,6 +247,7 @@ static void settings_take(Agent *agent, Settings *settings)
     slices_refresh(agent->slices);
     modes_reload(agent->modes);
     arbiter_sync_refresh(agent->arbiters);
+    arbiter_sync_start_again(agent->arbiters);
     limits_sync_refresh(agent->limits);
     cdi_sync_refresh(agent->cdi);
     pressure_watch_refresh(agent->pressure);
@@ -633,6 +634,7 @@ void agent_refresh(Agent *agent)
     slices_refresh(agent->slices);
     arbiter_sync_refresh(agent->arbiters);
     limits_sync_refresh(agent->limits);
+    slice_sweep(agent->vgpus);
     refresh_watches(agent);
 }
 

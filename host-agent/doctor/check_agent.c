@@ -232,8 +232,8 @@ static void check_arbiter(Examination *exam, const char *gpu)
                     g_strdup_printf("GPU %s is shared and has no arbiter: its vGPUs' memory and "
                                     "shares are not enforced",
                                     gpu),
-                    g_strdup_printf("systemctl restart vgpu-arbiter@%s; if it does not start, that "
-                                    "unit's journal has the reason",
+                    g_strdup_printf("\"vgpuctl reload\" starts vgpu-arbiter@%s; if it does not "
+                                    "start, that unit's journal has the reason",
                                     gpu));
 }
 

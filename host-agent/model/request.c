@@ -434,7 +434,8 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
         return FALSE;
     fill_defaults(request);
     return check_word("Job", request->job, error) &&
-           check_word("Replica", request->replica, error) && check_domain(request, error) &&
+           check_word("Replica", request->replica, error) &&
+           check_word("Domain", request->domain, error) && check_domain(request, error) &&
            check_uuids(request, error);
 }
 

@@ -11,30 +11,81 @@
 
 /* ClaimSlice, ReleaseSlice: a container begins and ends to use a slice. And ListSlices. */
 
+#define SWEEP_SECONDS 60
+
+/* A slice that is being given back. */
+typedef struct {
+    Vgpus *vgpus;
+    char *uuid;
+} GivenBack;
+
+static gboolean sweep_again(void *data)
+{
+    Vgpus *vgpus = data;
+
+    slice_sweep(vgpus);
+    return vgpus->sweep ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+}
+
 static void given_back(const GError *error, void *data)
 {
-    g_autofree char *uuid = data;
+    GivenBack *back = data;
+    Vgpus *vgpus = back->vgpus;
 
-    if (error)
-        g_warning("cannot remove slice %s, whose container has ended: %s; remove it with \"vgpuctl "
-                  "slice remove %s\"",
-                  uuid, error->message, uuid);
+    if (!error) {
+        g_hash_table_remove(vgpus->unreturned, back->uuid);
+    } else if (g_hash_table_add(vgpus->unreturned, g_strdup(back->uuid))) {
+        g_warning("cannot remove slice %s, whose container has ended: %s; vgpud tries again each "
+                  "minute, and \"vgpuctl slice remove %s\" at once",
+                  back->uuid, error->message, back->uuid);
+        if (!vgpus->sweep)
+            vgpus->sweep = g_timeout_add_seconds(SWEEP_SECONDS, sweep_again, vgpus);
+    }
+    g_free(back->uuid);
+    g_free(back);
 }
 
 /* After the operation on it, if there is one. */
-static void give_back(const Vgpus *vgpus, const char *uuid, const char *source)
+static void give_back(Vgpus *vgpus, const char *uuid, const char *source)
 {
-    const OperationRequest request = {.kind = &removal_kind,
-                                      .objects = (const char *[]){uuid, NULL},
-                                      .source = source,
-                                      .waits = TRUE,
-                                      .background = TRUE,
-                                      .done = given_back,
-                                      .data = g_strdup(uuid)};
+    GivenBack *back = g_new0(GivenBack, 1);
+    OperationRequest request = {.kind = &removal_kind,
+                                .objects = (const char *[]){uuid, NULL},
+                                .source = source,
+                                .waits = TRUE,
+                                .background = TRUE,
+                                .done = given_back,
+                                .data = back};
     g_autoptr(GError) error = NULL;
 
+    back->vgpus = vgpus;
+    back->uuid = g_strdup(uuid);
     if (!operations_start(vgpus->life->operations, &request, &error))
-        given_back(error, request.data);
+        given_back(error, back);
+}
+
+/* Nobody uses it again meanwhile: then its end removes it. */
+static gboolean is_to_be_returned(const Vgpus *vgpus, const char *uuid)
+{
+    const Slice *slice = slices_find(vgpus->slices, uuid);
+
+    return slice && slice->ephemeral && !claims_container(vgpus->claims, uuid);
+}
+
+void slice_sweep(Vgpus *vgpus)
+{
+    g_autoptr(GPtrArray) uuids = g_hash_table_get_keys_as_ptr_array(vgpus->unreturned);
+
+    for (guint i = 0; i < uuids->len; i++) {
+        g_autofree char *uuid = g_strdup(g_ptr_array_index(uuids, i));
+
+        if (!is_to_be_returned(vgpus, uuid))
+            g_hash_table_remove(vgpus->unreturned, uuid);
+        else if (!slices_find(vgpus->slices, uuid)->leaving)
+            give_back(vgpus, uuid, AUDIT_BY_RECOVERY);
+    }
+    if (!g_hash_table_size(vgpus->unreturned))
+        g_clear_handle_id(&vgpus->sweep, g_source_remove);
 }
 
 static const char *ended_by(const Claims *claims, const char *uuid)
@@ -246,6 +297,19 @@ static gboolean give(const Vgpus *vgpus, const Slice *slice, GError **error)
            link_driver(root, slice->gpu, error);
 }
 
+#define PROGRAM_MAX 128
+
+/* It is a user's text, in root's events and journal. */
+static gboolean check_program(const char *program, GError **error)
+{
+    if (request_is_printable(program) && strlen(program) <= PROGRAM_MAX)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                "the program's name can't have control characters or more than %d bytes",
+                PROGRAM_MAX);
+    return FALSE;
+}
+
 static const Slice *make(const Run *run, const Request *request, const char *program, guint pid,
                          GError **error)
 {
@@ -314,7 +378,8 @@ static void run_as(const Run *run, guint pid)
     g_variant_get(g_dbus_method_invocation_get_parameters(run->invocation), "(@a{sv}&s)", &asked,
                   &program);
     request = read_request(asked, &error);
-    if (request && check_layer(host_root(run->vgpus->host), &error))
+    if (request && check_program(program, &error) &&
+        check_layer(host_root(run->vgpus->host), &error))
         slice = make(run, request, program, pid, &error);
     if (slice)
         answer(run, slice);

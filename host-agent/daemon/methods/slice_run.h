@@ -11,4 +11,7 @@
  */
 void slice_claim_end(Vgpus *vgpus, const char *uuid, const char *container);
 
+/* Removes ephemeral slices whose removal has failed, as on a full disk. It is done each minute, too. */
+void slice_sweep(Vgpus *vgpus);
+
 #endif

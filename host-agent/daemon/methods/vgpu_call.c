@@ -469,6 +469,7 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     vgpus->claims = life->claims;
     vgpus->vms = vms_new(host_root(life->host));
     vgpus->freed = g_cancellable_new();
+    vgpus->unreturned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
         connect(vgpus, &methods[i]);
     authority_answer(manager, "handle-check-definition", ACTION_SEE, check, NULL, vgpus);
@@ -490,5 +491,7 @@ void vgpus_free(Vgpus *vgpus)
     g_cancellable_cancel(vgpus->freed);
     g_object_unref(vgpus->freed);
     vms_unref(vgpus->vms);
+    g_clear_handle_id(&vgpus->sweep, g_source_remove);
+    g_hash_table_unref(vgpus->unreturned);
     g_free(vgpus);
 }

@@ -81,6 +81,8 @@ struct Vgpus {
     Claims *claims;
     Vms *vms;
     GCancellable *freed;
+    GHashTable *unreturned; /* UUIDs of ephemeral slices whose removal has failed */
+    guint sweep;            /* tries again */
 };
 
 /**

@@ -162,6 +162,16 @@ void arbiter_sync_refresh(ArbiterSync *link)
     }
 }
 
+void arbiter_sync_start_again(ArbiterSync *link)
+{
+    GHashTableIter iter;
+    void *address;
+
+    g_hash_table_iter_init(&iter, link->served);
+    while (link->bus && g_hash_table_iter_next(&iter, &address, NULL))
+        ask_systemd(link, "StartUnit", address);
+}
+
 static void put(const ArbiterSync *link, const Slice *slice)
 {
     g_autoptr(Slice) share = share_group_share(link->slices, link->claims, slice);

@@ -24,6 +24,9 @@ void arbiter_sync_start(ArbiterSync *link, GDBusConnection *bus);
 /* GPUs, their settings, or slices have changed. */
 void arbiter_sync_refresh(ArbiterSync *link);
 
+/* Those that somebody has stopped, or that systemd has given up, are started again. */
+void arbiter_sync_start_again(ArbiterSync *link);
+
 /* One slice was added, changed or removed, or its container has changed. */
 void arbiter_sync_update(ArbiterSync *link, const char *uuid);
 
