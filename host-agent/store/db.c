@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <glib/gstdio.h>
 
 #include "lib/bus.h"
 #include "lib/database.h"
@@ -187,6 +188,13 @@ static gboolean is_full(const Db *db)
            sqlite3_system_errno(db->sqlite) == ENOSPC;
 }
 
+static gboolean is_damaged(const Db *db)
+{
+    int code = sqlite3_errcode(db->sqlite);
+
+    return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+}
+
 static gboolean fail(const Db *db, const char *what, GError **error)
 {
     if (is_full(db))
@@ -211,6 +219,23 @@ static void read_version(sqlite3_stmt *row, void *data)
     *(guint *)data = (guint)sqlite3_column_int(row, 0);
 }
 
+/* Before the first step to a newer version, for who goes back to the older vgpud. */
+static gboolean keep_copy(Db *db, guint version, GError **error)
+{
+    g_autofree char *copy = g_strdup_printf("%s.v%u", db->path, version);
+    g_autofree char *part = g_strconcat(copy, ".part", NULL);
+    char *sql;
+    gboolean done;
+
+    if (g_file_test(copy, G_FILE_TEST_EXISTS))
+        return TRUE;
+    g_remove(part);
+    sql = sqlite3_mprintf("VACUUM INTO %Q", part);
+    done = exec(db, sql, error);
+    sqlite3_free(sql);
+    return done && (g_rename(part, copy) == 0 || fail(db, "its copy can't be renamed", error));
+}
+
 static gboolean upgrade(Db *db, GError **error)
 {
     guint version = 0;
@@ -220,10 +245,13 @@ static gboolean upgrade(Db *db, GError **error)
     if (version > DATABASE_VERSION) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
                     "%s is of a newer vgpud (version %u, this one knows %d); install that one, or "
-                    "move the file away to start with an empty one",
-                    db->path, version, DATABASE_VERSION);
+                    "put the copy that it has made when it was installed, %s.v%d or older, in the "
+                    "file's place",
+                    db->path, version, DATABASE_VERSION, db->path, DATABASE_VERSION);
         return FALSE;
     }
+    if (version && version < DATABASE_VERSION && !keep_copy(db, version, error))
+        return FALSE;
     for (; version < DATABASE_VERSION; version++) {
         g_autofree char *sql =
             g_strdup_printf("BEGIN IMMEDIATE; %s PRAGMA user_version = %u; COMMIT",
@@ -257,8 +285,8 @@ Db *db_open(HostRoot *root, GError **error)
         return NULL;
     }
     if (!prepare(db, error)) {
-        /* On a full disk the file is not damaged. */
-        if (!is_full(db))
+        /* A full disk, a lock, or rights that are missing have damaged nothing. */
+        if (is_damaged(db))
             g_prefix_error(error,
                            "the agent's database is not usable (move it away to start with an "
                            "empty one; existing vGPUs will be adopted again): ");

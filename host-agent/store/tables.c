@@ -227,6 +227,12 @@ static gboolean add_row(Db *db, const UsageRow *row, GError **error)
                   row->gpu_ns, row->requests);
 }
 
+/*
+ * So much of the oldest rows goes at once, each day: a clock that is wrong for a day, as before NTP
+ * has set it, must not cost a year.
+ */
+#define PRUNED (2 * (gint64)24 * USAGE_HOUR)
+
 gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error)
 {
     gboolean good = db_begin(db, error);
@@ -243,7 +249,9 @@ gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error)
 
 gboolean usage_table_prune(Db *db, gint64 now, GError **error)
 {
-    return db_run(db, error, "DELETE FROM usage WHERE hour < ?", "x", now - KEPT);
+    return db_run(db, error,
+                  "DELETE FROM usage WHERE hour < ? AND hour < (SELECT min(hour) FROM usage) + ?",
+                  "xx", now - KEPT, PRUNED);
 }
 
 static void take_row(sqlite3_stmt *column, void *data)

@@ -566,6 +566,7 @@ static void test_upgrade(void)
 {
     g_autofree HostRoot *root = file_tree_new();
     g_autofree char *path = root_path(root, "/var/lib/vgpu/state.db", NULL);
+    g_autofree char *copy = g_strconcat(path, ".v6", NULL);
     g_autoptr(Db) db = NULL;
     g_autoptr(GPtrArray) list = NULL;
     sqlite3 *old;
@@ -592,6 +593,11 @@ static void test_upgrade(void)
     sqlite3_close(old);
     db = db_open(root, NULL);
     g_assert_nonnull(db);
+    /* What it was stays, for who goes back to the older vgpud. */
+    g_assert_cmpint(sqlite3_open(copy, &old), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_exec(old, "SELECT state FROM slice WHERE uuid = 'u4'", NULL, NULL, NULL),
+                    ==, SQLITE_OK);
+    sqlite3_close(old);
     list = operation_table_read(db, NULL);
     g_assert_cmpuint(list->len, ==, 5);
     assert_row(g_ptr_array_index(list, 0), "create", "u2", TRUE);

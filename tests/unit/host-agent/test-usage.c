@@ -254,6 +254,22 @@ static void add_minutes(Db *db, const char *tenant, gint64 from, guint minutes)
     }
 }
 
+/* A clock that is decades ahead for a day. */
+static void test_wrong_clock(void)
+{
+    HostRoot *root = file_tree_new();
+    g_autoptr(Db) db = db_open(root, NULL);
+    g_autoptr(GPtrArray) left = NULL;
+
+    add_minutes(db, "red", TEN, 10);
+    add_minutes(db, "red", TEN + 30 * 86400, 10);
+    g_assert_true(usage_table_prune(db, TEN + 20000 * (gint64)86400, NULL));
+    left = usage_table_sum(db, "", 0, TEN + 31 * 86400, NULL);
+    g_assert_cmpuint(left->len, ==, 1);
+    g_assert_cmpuint(((const ReportRow *)g_ptr_array_index(left, 0))->seconds, ==, 600);
+    file_tree_free(root);
+}
+
 static void test_table(void)
 {
     HostRoot *root = file_tree_new();
@@ -411,6 +427,7 @@ static void test_top(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/usage/wrong-clock", test_wrong_clock);
     g_test_add_func("/usage/busy", test_busy);
     g_test_add_func("/usage/alone", test_alone);
     g_test_add_func("/usage/peak", test_peak);
