@@ -164,6 +164,14 @@ static gboolean read_busy(HostRoot *root, const char *dir, guint *percent)
     return known;
 }
 
+/* Reading its sensors would wake it. */
+static gboolean is_suspended(HostRoot *root, const char *dir)
+{
+    g_autofree char *status = sysfs_read(root, dir, "power/runtime_status");
+
+    return g_strcmp0(status, "suspended") == 0;
+}
+
 void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readings)
 {
     gint64 at;
@@ -174,8 +182,10 @@ void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readin
     read_aer(root, pci->dir, "aer_dev_correctable", &readings->aer_correctable);
     readings->link_width = width(root, pci->dir, "current_link_width");
     readings->link_width_max = possible_width(root, pci->dir);
-    read_ras(root, pci->dir, readings);
-    read_hwmon(root, pci->dir, readings);
+    if (!is_suspended(root, pci->dir)) {
+        read_ras(root, pci->dir, readings);
+        read_hwmon(root, pci->dir, readings);
+    }
     if (is_nvidia(pci))
         nvidia_sensors(root, pci->address, readings);
     readings->has_busy = is_nvidia(pci) ? nvidia_busy(root, pci->address, &readings->busy)

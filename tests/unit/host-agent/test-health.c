@@ -444,6 +444,11 @@ static void test_readings(void)
     g_assert_cmpstr(readings.sensor, ==, "junction");
     g_assert_cmpint(readings.power, ==, 85000000);
     g_assert_true(gpu_readings_need_a_timer(&readings));
+    /* It is not woken to be asked. */
+    file_tree_write(root, PLACE "power/runtime_status", "suspended\n");
+    gpu_readings_read(root, pci, &readings);
+    g_assert_false(readings.has_temperature || readings.has_ecc || readings.has_power);
+    g_assert_true(readings.has_aer);
     file_tree_free(root);
 }
 
