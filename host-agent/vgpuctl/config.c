@@ -28,6 +28,7 @@ typedef struct {
     const char *key;
     char *value;
     char *mode;
+    guint partitions;
     gboolean declared;
     char *sentence;
 } ConfigGpu;
@@ -93,6 +94,7 @@ static void add_gpu(ConfigState *state, VgpuGpu *gpu, const char *key, const cha
     entry->key = key;
     entry->value = g_strdup(value);
     entry->mode = g_strdup(vgpu_gpu_get_wanted_mode(gpu));
+    entry->partitions = vgpu_gpu_get_wanted_partitions(gpu);
     entry->declared = !g_str_equal(source, BY_COMMAND);
     entry->sentence = g_strdup_printf("GPU %s: %s %s is set by command, and not declared",
                                       entry->address, key, value);
@@ -268,6 +270,8 @@ static void put_gpu(GKeyFile *file, const ConfigGpu *gpu)
     if (g_str_equal(gpu->key, "mode") &&
         !g_str_equal(gpu->value, gpu_mode_name(GPU_MODE_PARTITIONED)))
         g_key_file_remove_key(file, group, "partitions", NULL);
+    else if (g_str_equal(gpu->key, "mode") && gpu->partitions)
+        g_key_file_set_integer(file, group, "partitions", (int)gpu->partitions);
 }
 
 /*

@@ -40,6 +40,7 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, 
     if (!interface)
         return;
     vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(entry ? entry->mode : gpu->mode));
+    vgpu_gpu_set_wanted_partitions(interface, entry ? entry->partitions : 0);
     vgpu_gpu_set_mode_source(interface, source);
     vgpu_gpu_set_switching(interface, switching ? gpu_mode_name(target) : "");
     vgpu_gpu_set_draining(interface, switching || modes_held(modes, gpu->pci->address) ||

@@ -313,10 +313,20 @@ static void set_authorized(GDBusMethodInvocation *invocation, const Caller *call
     vgpu_manager_complete_set_tenant(host_manager(tenants->host), invocation);
 }
 
+/* Also those that are stopped or suspended: a later tenant of that name would inherit them. */
+static guint count_slices(const Tenants *tenants, const char *name)
+{
+    const GPtrArray *slices = slices_all(tenants->slices);
+    guint count = 0;
+
+    for (guint i = 0; i < slices->len; i++)
+        count += g_str_equal(((const Slice *)g_ptr_array_index(slices, i))->tenant, name);
+    return count;
+}
+
 static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error)
 {
-    TenantUse use = tenant_use(name, slices_all(tenants->slices));
-
+    guint count = count_slices(tenants, name);
     const TenantEntry *declared = tenants_conf_find(tenants->declared, name);
 
     if (!tenants_check(tenants, name, error))
@@ -328,10 +338,11 @@ static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error
                     name, declared->file);
         return FALSE;
     }
-    if (use.vgpus) {
+    if (count) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "tenant %s has %u vGPUs; remove them, or give them to another tenant, first",
-                    name, use.vgpus);
+                    "tenant %s has %u vGPUs and slices, those that are stopped or suspended "
+                    "included; remove them, or give them to another tenant, first",
+                    name, count);
         return FALSE;
     }
     return tenant_table_remove(host_db(tenants->host), name, error) && read_list(tenants, error);

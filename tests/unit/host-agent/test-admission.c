@@ -255,8 +255,8 @@ static void test_no_tenant(void)
 
     open_shared(&at);
     assert_says("tenant set red", 0, "", "");
-    define(&at);
     assert_says("tenant remove red", 0, "", "");
+    define(&at);
     said = libvirt_starts(&at);
     g_test_message("%s", said);
     g_assert_nonnull(strstr(said, "there is no tenant red"));

@@ -203,6 +203,24 @@ static void test_export(void)
     agent_on_bus_close(&at);
 }
 
+/* The number belongs to the mode: without it the GPU would be cut again, and otherwise. */
+static void test_export_partitions(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *line = NULL;
+    AgentOnBus at;
+
+    open_declared(&at);
+    dir = root_path(at.root, "", NULL);
+    file_tree_write(at.root, "/var/lib/vgpu/gpus.conf",
+                    "[gpu " GPU "]\nmode=partitioned\npartitions=4\n");
+    agent_refresh(at.agent);
+    line = g_strdup_printf("--root %s config export", dir);
+    assert_says(line, 0, "mode=partitioned\n", "");
+    assert_says(line, 0, "partitions=4\n", "");
+    agent_on_bus_close(&at);
+}
+
 /* The file that a new tenant gets by its name may declare others. */
 static void test_export_into(void)
 {
@@ -559,6 +577,7 @@ static void test_database(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/config/export-partitions", test_export_partitions);
     g_test_add_func("/config/declared", test_declared);
     g_test_add_func("/config/by-command", test_by_command);
     g_test_add_func("/config/apply-refused", test_apply_refused);

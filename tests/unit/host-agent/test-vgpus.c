@@ -79,6 +79,7 @@ static void test_unreadable(void)
     assert_says("tenant set red --vram 10G", 0, "", "");
     assert_says("vgpu create half --define --name web --tenant red --uuid " UUID, 0, UUID, "");
     assert_says("vgpu stop " UUID, 0, "", "");
+    assert_says("tenant remove red", 6, "", "tenant red has 1 vGPUs and slices");
     dir = root_path(at.root, "/etc/mdevctl.d", NULL);
     aside = root_path(at.root, "/etc/aside", NULL);
     /* Not a directory: any error but "there is none". */
