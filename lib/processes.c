@@ -113,15 +113,42 @@ static const char *uuid_of_file(HostRoot *root, const Wanted *wanted, const char
     return uuid;
 }
 
+/* Up to a comma; two commas stand for one in a value. *@end: behind it. To be freed. */
+static char *next_part(const char *text, const char **end)
+{
+    GString *part = g_string_new(NULL);
+
+    for (; *text && (*text != ',' || text[1] == ','); text++) {
+        g_string_append_c(part, *text);
+        text += *text == ',';
+    }
+    *end = *text ? text + 1 : text;
+    return g_string_free(part, FALSE);
+}
+
 /* The value of "-name": "guest=red,debug-threads=on", or "red". */
 static char *name_of_argument(const char *value)
 {
-    g_auto(GStrv) parts = g_strsplit(value, ",", -1);
+    const char *end = value;
+    g_autofree char *first = next_part(value, &end);
 
-    for (guint i = 0; parts[i]; i++)
-        if (g_str_has_prefix(parts[i], "guest="))
-            return g_strdup(parts[i] + strlen("guest="));
-    return parts[0] && !strchr(parts[0], '=') ? g_strdup(parts[0]) : NULL;
+    if (!strchr(first, '='))
+        return *first ? g_steal_pointer(&first) : NULL;
+    for (const char *at = value; *at; at = end) {
+        g_autofree char *part = next_part(at, &end);
+
+        if (g_str_has_prefix(part, "guest="))
+            return g_strdup(part + strlen("guest="));
+    }
+    return NULL;
+}
+
+/* By its own name: "find / -name red" is no VM. kvm is Proxmox' name for it. */
+static gboolean is_vmm(const char *program)
+{
+    g_autofree char *name = g_path_get_basename(program);
+
+    return g_str_has_prefix(name, "qemu") || g_str_equal(name, "kvm");
 }
 
 /* A VMM's own name for its VM. */
@@ -132,7 +159,7 @@ static char *name_by_command_line(HostRoot *root, const char *dir)
     g_autofree char *text = root_read_bytes(root, path, &length, NULL);
     gboolean next = FALSE;
 
-    if (!text)
+    if (!text || !is_vmm(text))
         return NULL;
     /* There is a NUL after the last one, too. */
     for (const char *word = text; word < text + length; word += strlen(word) + 1) {

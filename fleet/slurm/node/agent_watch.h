@@ -11,7 +11,8 @@
 /**
  * AgentHealth
  * @gpu: address
- * @broken: the card itself, so its jobs should leave it; else it may pass, or jobs' own engines died
+ * @broken: the card itself, so its jobs should leave it; else it may pass, or jobs' own engines
+ * died
  * @why: sentences about a card that is not healthy; "": it is
  * @offenders: UUIDs of slices whose own engines die repeatedly
  */

@@ -10,6 +10,7 @@
 #include "host-agent/store/db.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
+#include "lib/processes.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_kernel.h"
@@ -98,6 +99,21 @@ static void test_unreadable(void)
     agent_update_vgpu(at.agent, UUID);
     assert_says("-o json vgpu show web", 0, "\"Tenant\" : \"red\"", "");
     agent_on_bus_close(&at);
+}
+
+/* A VMM's own name for its VM; other programs have options called so, too. */
+static void test_names_of_vms(void)
+{
+    HostRoot *root = file_tree_new();
+
+    fake_process(root, FAKE_PID_MIN, "find", "red", NULL, "null");
+    g_assert_false(vm_is_running(root, "red"));
+    fake_process(root, FAKE_PID_MIN + 1, "/usr/bin/kvm", "a,,b", NULL, "null");
+    g_assert_true(vm_is_running(root, "a,b"));
+    g_assert_false(vm_is_running(root, "a"));
+    fake_process(root, FAKE_PID_MIN + 2, "/usr/bin/qemu-system-x86_64", "red", NULL, "null");
+    g_assert_true(vm_is_running(root, "red"));
+    file_tree_free(root);
 }
 
 static void test_dry_run(void)
@@ -679,6 +695,7 @@ static void test_member_of_gone_gpu(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/vgpus/names-of-vms", test_names_of_vms);
     g_test_add_func("/vgpus/unreadable", test_unreadable);
     g_test_add_func("/vgpus/smaller-than-type", test_smaller_than_type);
     g_test_add_func("/vgpus/create", test_create);
