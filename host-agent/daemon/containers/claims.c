@@ -379,6 +379,28 @@ static gboolean is_in_namespace_of(HostRoot *root, guint pid, guint32 user)
     return own;
 }
 
+gboolean claims_may_release(const Claims *claims, const char *uuid, const char *container,
+                            guint32 user, GError **error)
+{
+    HostRoot *root = host_root(claims->host);
+    const GPtrArray *entries = g_hash_table_lookup(claims->by_uuid, uuid);
+
+    for (guint i = 0; entries && i < entries->len; i++) {
+        const Claim *claim = ((const Entry *)g_ptr_array_index(entries, i))->claim;
+
+        if (!g_str_equal(claim->container, container) || !is_alive(claims, claim) ||
+            claim->user == user || claim->member == user || runs_as(root, claim->pid, user) ||
+            is_in_namespace_of(root, claim->pid, user))
+            continue;
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+                    "container %s runs, and is another user's: end it, or let an administrator "
+                    "release slice %s",
+                    container, uuid);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 /* A claim ends with its process: with another process it would outlive its container. */
 static gboolean check_process(const Claims *claims, const Claim *claim, const guint32 *user,
                               GError **error)

@@ -85,6 +85,13 @@ gboolean claims_are_past(const Claims *claims, const char *uuid);
 /* The container does not use the slice any more. */
 void claims_end(Claims *claims, const char *uuid, const char *container);
 
+/*
+ * Whether @user may say that the container does not use the slice any more: it has ended, or its
+ * process is that user's. AGENT_ERROR_NOT_AUTHORIZED.
+ */
+gboolean claims_may_release(const Claims *claims, const char *uuid, const char *container,
+                            guint32 user, GError **error);
+
 /* Nobody does. */
 void claims_forget(Claims *claims, const char *uuid);
 

@@ -157,22 +157,37 @@ void slice_claim_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
 }
 
 /* A slice that is gone, or used by another by now, is already released. */
-void slice_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static void release(GDBusMethodInvocation *invocation, Vgpus *vgpus, const guint32 *user)
 {
-    Vgpus *vgpus = data;
     const char *name;
     const char *container;
+    g_autoptr(GError) error = NULL;
     const Slice *slice;
 
-    (void)caller;
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &name, &container);
     slice = slices_find_called(vgpus->slices, name);
     if (slice && claims_is_of(vgpus->claims, slice->uuid, container)) {
         g_autofree char *uuid = g_strdup(slice->uuid);
 
+        if (user && !claims_may_release(vgpus->claims, uuid, container, *user, &error)) {
+            g_dbus_method_invocation_return_gerror(invocation, error);
+            return;
+        }
         slice_claim_end(vgpus, uuid, container);
     }
     g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+void slice_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    (void)caller;
+    release(invocation, data, NULL);
+}
+
+/* A member of the slice's tenant: of a container that has ended, or is its own. */
+void slice_release_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    release(invocation, data, &caller->uid);
 }
 
 void slice_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)

@@ -428,7 +428,7 @@ static const Method methods[] = {
     {"handle-resume-slice", slice_resume, slice_resume, NULL},
     {"handle-run-slice", slice_run, slice_run_own, NULL},
     {"handle-claim-slice", slice_claim, slice_claim_own, NULL},
-    {"handle-release-slice", slice_release, slice_release, NULL},
+    {"handle-release-slice", slice_release, slice_release_own, NULL},
 };
 
 /* Of all these signals, whose arguments the methods read from the invocation. */

@@ -145,7 +145,7 @@ AuthorizedFunc vgpu_set, vgpu_set_own;
 AuthorizedFunc vgpu_start, vgpu_stop, vgpu_remove;
 AuthorizedFunc slice_run, slice_run_own;
 AuthorizedFunc slice_suspend, slice_resume;
-AuthorizedFunc slice_claim, slice_claim_own, slice_release;
+AuthorizedFunc slice_claim, slice_claim_own, slice_release, slice_release_own;
 AuthorizedFunc domain_release;
 AuthorizedFunc owner_release, owner_list;
 ListFunc slice_list, type_list, name_list, vm_list;

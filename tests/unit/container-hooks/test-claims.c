@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -225,6 +226,32 @@ static void test_owner(void)
     agent_on_bus_close(&at);
 }
 
+/* A colleague cannot give back the slice of a container that runs. */
+static void test_release_of_another(void)
+{
+    AgentOnBus at;
+    guint32 user = 1000;
+    Slice slice = {
+        .uuid = (char *)UUID, .gpu = (char *)ADDRESS, .transport = SLICE_TRANSPORT_NATIVE};
+    g_autoptr(Claims) claims = NULL;
+    g_autoptr(GError) error = NULL;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    file_tree_write(at.root, "/proc/77/status", "Name:\tsh\nUid:\t1000\t0\t0\t0\n");
+    claims = claims_new(agent_host(at.agent), NULL);
+    g_assert_true(claims_take(claims, &slice, "web", 77, &user, NULL));
+    g_assert_true(claims_may_release(claims, UUID, "web", 1000, NULL));
+    g_assert_false(claims_may_release(claims, UUID, "web", 1001, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
+    g_assert_true(claims_may_release(claims, UUID, "db", 1001, NULL));
+    root_remove(at.root, "/proc/77/stat");
+    g_assert_true(claims_may_release(claims, UUID, "web", 1001, NULL));
+    claims_forget(claims, UUID);
+    g_clear_pointer(&claims, claims_free);
+    agent_on_bus_close(&at);
+}
+
 /* Names that go to terminals and logs must have no control characters. */
 static void test_bad_name(void)
 {
@@ -296,6 +323,7 @@ static void test_no_vgpud(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/slice-claims/release-of-another", test_release_of_another);
     g_test_add_func("/slice-claims/hook", test_hook);
     g_test_add_func("/slice-claims/states", test_states);
     g_test_add_func("/slice-claims/usage", test_usage);
