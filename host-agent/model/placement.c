@@ -14,30 +14,14 @@ static const char *of_what(const Slice *wanted)
     return *wanted->type ? "a vGPU of type " : "a slice of its size";
 }
 
-/* @promise: what of it follows from its promise; "": nothing. */
-static gboolean refuse(const Slice *wanted, const char *promise, const char *what, guint asked,
-                       guint most, GError **error)
+static gboolean refuse(const Slice *wanted, const char *what, guint asked, guint most,
+                       GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
-                "%s %u is at the cost of others: %s%s%s has %u, and only an administrator can give "
+                "%s %u is at the cost of others: %s%s has %u, and only an administrator can give "
                 "it more",
-                what, asked, of_what(wanted), wanted->type, promise, most);
+                what, asked, of_what(wanted), wanted->type, most);
     return FALSE;
-}
-
-guint weight_of_promise(guint compute)
-{
-    return MAX(compute * WHOLE_WEIGHT / 100, 1);
-}
-
-static gboolean refuse_weight(const Slice *wanted, guint most, GError **error)
-{
-    g_autofree char *promise =
-        most == weight_of_promise(wanted->compute)
-            ? g_strdup_printf(" that is promised %u %% of its GPU", wanted->compute)
-            : g_strdup("");
-
-    return refuse(wanted, promise, "weight", wanted->weight, most, error);
 }
 
 /* A cap of 0 is none. */
@@ -82,8 +66,7 @@ static gboolean refuse_unknown(const Slice *wanted, GError **error)
 gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer *offer,
                            GError **error)
 {
-    guint weight = MAX(MAX(offer ? offer->desc->weight : 0, before ? before->weight : 0),
-                       weight_of_promise(wanted->compute));
+    guint weight = MAX(offer ? offer->desc->weight : 0, before ? before->weight : 0);
     guint priority = MAX(offer ? offer->desc->priority : 0, before ? before->priority : 0);
     guint64 oversubscribe =
         MAX(offer ? offer->oversubscribe : 0, before ? before->oversubscribe : 0);
@@ -92,11 +75,11 @@ gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer
     if (!offer && !before)
         return refuse_unknown(wanted, error);
     if (wanted->weight > weight)
-        return refuse_weight(wanted, weight, error);
+        return refuse(wanted, "weight", wanted->weight, weight, error);
     if (wanted->priority > priority)
-        return refuse(wanted, "", "priority", wanted->priority, priority, error);
+        return refuse(wanted, "priority", wanted->priority, priority, error);
     if (looseness(wanted->cap) > cap)
-        return refuse(wanted, "", "cap", wanted->cap, cap, error);
+        return refuse(wanted, "cap", wanted->cap, cap, error);
     if (wanted->oversubscribe > oversubscribe)
         return refuse_oversubscription(wanted, oversubscribe, error);
     if (before && engines_join(wanted->engines, before->engines) != before->engines)

@@ -37,15 +37,8 @@ typedef struct {
 #define WHOLE_WEIGHT 800u
 
 /*
- * The weight of a slice that is promised @compute per cent of a GPU: beside slices whose promises
- * sum up to the whole GPU it gets at least that.
- */
-guint weight_of_promise(guint compute);
-
-/*
  * @wanted has at most its type's weight and priority and at least as tight a cap, or those of
- * @before; and no more engines of the GPU than @before. It may have the weight of its promise, too,
- * which the quota and the GPU's room bound.
+ * @before; and no more engines of the GPU than @before.
  * @before: the slice as it is; NULL: it is new. @offer: NULL: the type is unknown, and offers
  * nothing. AGENT_ERROR_NOT_AUTHORIZED names the value that is too high.
  */

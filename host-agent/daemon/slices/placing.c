@@ -60,10 +60,6 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     if (!*request->owner || !request->compute_given || request->compute)
         slice->compute = slices_compute(slices, gpu, slice,
                                         request->compute_given ? request->compute : offer->compute);
-    /* What was promised holds only if the arbiter divides by it. Best effort was promised nothing.
-     */
-    if (!request->weight && request->compute_given && slice->compute)
-        slice->weight = weight_of_promise(slice->compute);
     return slice;
 }
 
@@ -314,22 +310,6 @@ GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
     return g_steal_pointer(&chosen);
 }
 
-/*
- * The weight that @slice has only because time was promised to it by request ends with that
- * promise. A member could keep it otherwise, and give the promise back to the quota.
- */
-static void adapt_weight(const Slices *slices, const Gpu *gpu, const Slice *slice, Slice *wanted)
-{
-    Slice usual = *wanted;
-
-    if (wanted->compute >= slice->compute || slice->weight != weight_of_promise(slice->compute) ||
-        slice->compute <= slices_compute(slices, gpu, slice, 0))
-        return;
-    usual.class = SLICE_BURSTABLE;
-    wanted->weight = weight_of_promise(wanted->compute ? wanted->compute
-                                                       : slices_compute(slices, gpu, &usual, 0));
-}
-
 static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
                       const Change *change)
 {
@@ -368,12 +348,6 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
                                          change->compute_given ? change->compute
                                          : resized             ? 0
                                                                : wanted->compute);
-    if (change->weight_given)
-        return wanted;
-    if (change->compute_given && wanted->compute)
-        wanted->weight = weight_of_promise(wanted->compute);
-    else
-        adapt_weight(slices, gpu, slice, wanted);
     return wanted;
 }
 

@@ -328,26 +328,7 @@ static void test_entitlement(void)
     assert_entitled(501, 0, 9, before, FALSE);
 }
 
-/* The weight of a promise, whatever the type's. */
-static void test_entitlement_promise(void)
-{
-    const struct vgpu_type_desc desc = {.weight = 100, .cap = 100};
-    const Offer offer = {.id = "half", .desc = &desc};
-    g_autoptr(Slice) slice = make_slice(SLICE_BURSTABLE, 4, 30);
-    g_autoptr(GError) error = NULL;
-
-    slice->weight = 240;
-    g_assert_true(entitlement_check(slice, NULL, &offer, &error));
-    slice->weight = 241;
-    g_assert_false(entitlement_check(slice, NULL, &offer, &error));
-    g_assert_nonnull(strstr(error->message, "that is promised 30 % of its GPU has 240"));
-    g_clear_error(&error);
-    slice->compute = 10;
-    g_assert_false(entitlement_check(slice, NULL, &offer, &error));
-    g_assert_nonnull(strstr(error->message, "half has 100, and"));
-}
-
-/* The type's values are unknown: no more than the vGPU has, or is promised. */
+/* The type's values are unknown: no more than the vGPU has. */
 static void test_entitlement_unknown(void)
 {
     g_autoptr(Slice) slice = make_slice(SLICE_BURSTABLE, 4, 25);
@@ -355,7 +336,7 @@ static void test_entitlement_unknown(void)
     g_autoptr(GError) error = NULL;
 
     g_assert_true(entitlement_check(slice, before, NULL, &error));
-    slice->weight = weight_of_promise(25) + 1;
+    slice->weight = before->weight + 1;
     g_assert_false(entitlement_check(slice, before, NULL, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
     g_clear_error(&error);
@@ -415,7 +396,6 @@ int main(int argc, char **argv)
     g_test_add_func("/ledger/neighbours", test_neighbours);
     g_test_add_func("/ledger/requests", test_requests);
     g_test_add_func("/ledger/entitlement", test_entitlement);
-    g_test_add_func("/ledger/entitlement-promise", test_entitlement_promise);
     g_test_add_func("/ledger/entitlement-unknown", test_entitlement_unknown);
     g_test_add_func("/ledger/oversubscription", test_oversubscription);
     g_test_add_func("/ledger/engines", test_engines);

@@ -464,11 +464,10 @@ static void test_member(void)
     assert_refused("{'Vram': <uint64 1073741824>, 'Compute': <uint32 30>}", "may not do this");
     assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 60>}",
                    "tenant red would have 60 % of compute, and may have 50 %");
-    assert_refused(
-        "{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 30>, "
-        "'Weight': <uint32 241>}",
-        "weight 241 is at the cost of others: a slice of its size that is promised 30 % of "
-        "its GPU has 240, and only an administrator can give it more");
+    assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>, 'Compute': <uint32 30>, "
+                   "'Weight': <uint32 241>}",
+                   "weight 241 is at the cost of others: a slice of its size has 50, and only an "
+                   "administrator can give it more");
     assert_refused("{'Tenant': <'red'>, 'Vram': <uint64 1073741824>, 'Tenant': <'blue'>}",
                    "Tenant is there twice");
     assert_refused("{'Tenant': <'red'>, 'Vram': <uint64 1073741824>, 'Tenant': <''>}",
@@ -479,13 +478,13 @@ static void test_member(void)
     assert_says("slice create --vram 1G --compute 30 --door native --tenant red --uuid " UUID, 0,
                 UUID, "");
     assert_says("slice set " UUID " --compute 45", 0, "", "");
-    assert_in_file(&at, SHARE_OF(UUID), "weight=360\n");
+    assert_in_file(&at, SHARE_OF(UUID), "share=450000\n");
     assert_says("slice remove " UUID, 0, "", "");
     assert_says("vgpu create half --tenant red --compute 50 --uuid " UUID, 0, UUID, "");
     assert_says("vgpu set " UUID " --compute 20", 0, "", "");
-    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 160", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 400", "");
     assert_says("vgpu set " UUID " --compute 45", 0, "", "");
-    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 360", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 400", "");
     assert_says("vgpu set " UUID " --weight 401", 5, "", "vgpu-half has 400");
     assert_says("vgpu remove " UUID, 0, "", "");
     assert_no_late_call(&polkit);

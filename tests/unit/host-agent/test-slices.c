@@ -136,49 +136,25 @@ static void test_metrics(void)
     agent_on_bus_close(&at);
 }
 
-/* Promised time is what the arbiter divides by, whatever the memory. */
+/* A promise is the arbiter's, whatever the weight, which stays that of the size. */
 static void test_promised_time(void)
 {
     AgentOnBus at;
 
     open_shared(&at);
-    assert_says("slice create --door native --vram 1G --compute 60 --uuid " UUID, 0, UUID, "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=480\n");
+    assert_says("slice create --door native --vram 2G --compute 60 --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=100\n");
+    assert_in_file(&at, SHARE_OF(UUID), "share=600000\n");
     assert_says("slice set " UUID " --compute 30", 0, "", "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=240\n");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=100\n");
+    assert_in_file(&at, SHARE_OF(UUID), "share=300000\n");
     assert_says("slice set " UUID " --compute 40 --weight 7", 0, "", "");
     assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=7\n");
-    assert_says("slice remove " UUID, 0, "", "");
-    assert_says("slice create half --door native --compute 1 --weight 9 --uuid " UUID, 0, UUID, "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=9\n");
     assert_says("slice remove " UUID, 0, "", "");
     /* Nothing is promised to it. */
     assert_says("slice create half --door native --class best-effort --compute 90 --uuid " UUID, 0,
                 UUID, "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=400\n");
-    agent_on_bus_close(&at);
-}
-
-/* Which of the GPU's engines: stored, sent to the arbiter, changed. */
-/* The weight of a promise ends with the promise. */
-static void test_lost_promise(void)
-{
-    AgentOnBus at;
-
-    open_shared(&at);
-    assert_says("slice create --door native --vram 1G --compute 60 --uuid " UUID, 0, UUID, "");
-    assert_says("slice set " UUID " --cap 50", 0, "", "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=400\n");
-    assert_says("slice set " UUID " --vram 2G", 0, "", "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=96\n");
-    assert_says("slice set " UUID " --cap 100 --compute 60", 0, "", "");
-    assert_says("slice set " UUID " --class best-effort", 0, "", "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=96\n");
-    assert_says("slice remove " UUID, 0, "", "");
-    /* A weight that was given stays. */
-    assert_says("slice create half --door native --weight 9 --uuid " UUID, 0, UUID, "");
-    assert_says("slice set " UUID " --vram 1G", 0, "", "");
-    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=9\n");
+    assert_in_file(&at, SHARE_OF(UUID), "share=0\n");
     agent_on_bus_close(&at);
 }
 
@@ -307,7 +283,6 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/bad-requests", test_bad_requests);
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);
-    g_test_add_func("/slices/lost-promise", test_lost_promise);
     g_test_add_func("/slices/suspended-over-boot", test_suspended_over_boot);
     g_test_add_func("/slices/suspended-mark", test_suspended_mark);
     g_test_add_func("/slices/full-disk", test_full_disk);
