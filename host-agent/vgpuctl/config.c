@@ -505,7 +505,18 @@ static gboolean copy(Sqlite *from, const char *path, GError **error)
     return set_error("write", path, sqlite3_errmsg(to), error);
 }
 
-/* Copies the database @from to the file @part, which only root may read. */
+/* An empty file, which SQLite takes for a new database. */
+static gboolean make_private(const char *path, GError **error)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return set_error("write", path, g_strerror(errno), error);
+    close(fd);
+    return TRUE;
+}
+
+/* Copies the database @from to the file @part, which only root may read at any time. */
 static gboolean copy_to(const char *from, const char *part, GError **error)
 {
     g_autoptr(Sqlite) sqlite = open_database(from, SQLITE_OPEN_READWRITE, error);
@@ -513,8 +524,9 @@ static gboolean copy_to(const char *from, const char *part, GError **error)
     if (!sqlite || !check(sqlite, from, error))
         return FALSE;
     g_unlink(part);
-    if (copy(sqlite, part, error) &&
-        (g_chmod(part, 0600) == 0 || set_error("write", part, g_strerror(errno), error)))
+    if (!make_private(part, error))
+        return FALSE;
+    if (copy(sqlite, part, error))
         return TRUE;
     g_unlink(part);
     return FALSE;
@@ -572,6 +584,7 @@ gboolean database_restore_command(Client *client, const Options *options, char *
     g_autofree char *path = root_path(options->root, DATABASE, NULL);
     g_autofree char *part = g_strconcat(path, ".part", NULL);
     g_autofree char *log = g_strconcat(path, "-wal", NULL);
+    g_autofree char *aside = g_strconcat(log, ".old", NULL);
     g_autofree char *index = g_strconcat(path, "-shm", NULL);
     int lock = lock_out_vgpud(options->root, error);
     gboolean done;
@@ -581,10 +594,17 @@ gboolean database_restore_command(Client *client, const Options *options, char *
         return FALSE;
     done = copy_to(args[0], part, error);
     if (done) {
-        /* They are of the database that is there now: SQLite would apply them to the new one. */
-        g_unlink(log);
+        /*
+         * They are of the database that is there now: SQLite would apply them to the new one. If
+         * that one cannot be put there, the log still has what is not in the old one yet.
+         */
+        g_rename(log, aside);
         g_unlink(index);
         done = database_put(part, path, error);
+        if (done)
+            g_unlink(aside);
+        else
+            g_rename(aside, log);
     }
     if (done)
         output_line(options, "restored %s; start vgpud to use it: \"systemctl start vgpud\"", path);

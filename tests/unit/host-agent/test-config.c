@@ -4,6 +4,7 @@
  * does not answer, the audit of changes, and copies of the database.
  */
 #include <gio/gio.h>
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "host-agent/daemon/host/audit.h"
@@ -387,7 +388,8 @@ static void test_audit_command(void)
     assert_says("audit -o json --user alice --since -2h -n 5", 0,
                 "\"After\" : \"Weight=7; Cap=100\"", "");
     asked = text_of(&at, "/journalctl-asked");
-    g_assert_nonnull(strstr(asked, "MESSAGE_ID=" AUDIT_MESSAGE_ID " _SYSTEMD_UNIT=vgpud.service\n"));
+    g_assert_nonnull(
+        strstr(asked, "MESSAGE_ID=" AUDIT_MESSAGE_ID " _SYSTEMD_UNIT=vgpud.service\n"));
     g_assert_nonnull(strstr(asked, "--since=-2h " AUDIT_USER "=alice --lines=5\n"));
     file_tree_write(at.root, "/journalctl-fails", "");
     assert_says("audit", 1, "", "cannot read the journal: No journal files");
@@ -544,6 +546,26 @@ static void assert_keeps_version(const AgentOnBus *at)
     g_assert_false(root_has(at->root, "/var/lib/vgpu/state.db.part"));
 }
 
+/* The log of the database that stays is kept: it may have what the database has not. */
+static void assert_restore_fails(const AgentOnBus *at, const char *restore)
+{
+    g_autofree char *path = root_path(at->root, "/var/lib/vgpu/state.db", NULL);
+    g_autofree char *aside = root_path(at->root, "/var/lib/vgpu/aside", NULL);
+    g_autofree char *log = g_strconcat(path, "-wal", NULL);
+
+    g_assert_cmpint(g_rename(path, aside), ==, 0);
+    file_tree_write(at->root, "/var/lib/vgpu/state.db/in/the/way", "");
+    file_tree_write(at->root, "/var/lib/vgpu/state.db-wal", "log");
+    assert_says(restore, 1, "", "cannot write ");
+    g_assert_true(g_file_test(log, G_FILE_TEST_EXISTS));
+    g_unlink(log);
+    root_remove(at->root, "/var/lib/vgpu/state.db/in/the/way");
+    root_rmdir(at->root, "/var/lib/vgpu/state.db/in/the");
+    root_rmdir(at->root, "/var/lib/vgpu/state.db/in");
+    root_rmdir(at->root, "/var/lib/vgpu/state.db");
+    g_assert_cmpint(g_rename(aside, path), ==, 0);
+}
+
 /* A backup is made while vgpud runs; it is restored only while vgpud does not run. */
 static void test_database(void)
 {
@@ -568,6 +590,7 @@ static void test_database(void)
     assert_says(restore, 1, "", "copy.db: it is of a newer vgpud (version 1000, this one knows ");
     assert_keeps_version(&at);
     set_version(&at, "/copy.db", DATABASE_VERSION);
+    assert_restore_fails(&at, restore);
     assert_says(restore, 0, "restored ", "");
     agent_on_bus_start(&at);
     assert_says("tenant show green", 0, "carol", "");
