@@ -73,10 +73,10 @@ uint64_t lane_end(GovernorMember *member, const struct lane_work *work, uint64_t
 #define LANE_STALLED_NS (3 * NS_PER_MS)
 
 /*
- * @work is the oldest, and has not begun after @waited_ns. True: lane_stalled() is to be called,
- * best without the door's lock.
+ * @work is the oldest of its stream, and has not begun after @waited_ns. @beside: other work of the
+ * process runs. True: lane_stalled() is to be called, best without the door's lock.
  */
-bool lane_waits(struct lane_work *work, uint64_t waited_ns);
+bool lane_waits(struct lane_work *work, uint64_t waited_ns, bool beside);
 void lane_stalled(GovernorMember *member, enum governor_class class);
 
 /* It executes: what is behind it is not held up by it any more. */

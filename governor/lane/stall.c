@@ -9,10 +9,10 @@
  */
 #define STUCK_NS (20 * NS_PER_MS)
 
-bool lane_waits(struct lane_work *work, uint64_t waited_ns)
+bool lane_waits(struct lane_work *work, uint64_t waited_ns, bool beside)
 {
     uint64_t more = work->told_ns ? STUCK_NS : work->deferred ? DEFERRED_NS : LANE_STALLED_NS;
-    bool tell = waited_ns >= work->told_ns + more;
+    bool tell = !beside && waited_ns >= work->told_ns + more;
 
     if (tell) {
         work->told_ns = waited_ns;

@@ -35,7 +35,7 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
     }
     pthread_mutex_lock(&queue->lock);
     was_stuck = slot->lane.stuck;
-    tell = lane_waits(&slot->lane, waited_ns);
+    tell = lane_waits(&slot->lane, waited_ns, false);
     /* The application may have seen its end meanwhile. */
     slot->lane.stuck &= was_stuck || !slot->seen_ns;
     queue->stuck += slot->lane.stuck && !was_stuck;

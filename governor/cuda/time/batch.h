@@ -126,7 +126,8 @@ struct mark {
  * struct meter - of a GPU's time
  * @looks: held by whoever looks at events of a context that may end meanwhile. A launch waits for
  *         it never, because the driver may make such a look wait for another launch.
- * @clocks, @seen_ns: when the last end of each class was seen, by the host's clock; under @looks
+ * @clocks, @seen_ns: when the last end of each class was seen, by the host's clock; @runs: whether
+ * work of it ran at the last look; under @looks
  *
  * @lock: over what follows. Never held in a call of the driver's: one that records an event waits
  *        while the stream's queue is full, possibly for a launch of another thread.
@@ -141,6 +142,7 @@ struct meter {
     pthread_mutex_t looks;
     struct context_clock clocks[CLOCKS];
     uint64_t seen_ns[GOVERNOR_CLASSES];
+    bool runs[GOVERNOR_CLASSES];
 
     pthread_mutex_t lock;
     pthread_cond_t work;

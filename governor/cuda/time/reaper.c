@@ -45,24 +45,56 @@ static unsigned int list_ended(struct meter *meter, const struct batch *last,
     return count;
 }
 
-/* The oldest batch, whose end was not seen yet. Its debit is this thread's. */
-static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now)
+/* What was seen of the begins of a class in one look. */
+struct begins {
+    bool runs;
+    bool stalls;
+};
+
+/* Whether nothing of its stream is before it. Only this thread takes batches out. */
+static bool is_first(struct meter *meter, const struct batch *batch)
+{
+    const struct batch *other;
+
+    pthread_mutex_lock(&meter->lock);
+    other = meter->ended;
+    while (other != batch && !batch_same_place(&other->at, &batch->at))
+        other = other->next;
+    pthread_mutex_unlock(&meter->lock);
+    return other == batch;
+}
+
+/*
+ * A batch whose end was not seen yet. Its debit is this thread's. While work of another stream
+ * runs, the GPU is busy, and there is nothing to tell.
+ */
+static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now,
+                          struct begins *begins)
 {
     uint64_t seen_ns = meter->seen_ns[batch->work.class], at = batch->work.submitted_at;
     uint64_t waited = now - least(now, at > seen_ns ? at : seen_ns);
-    bool has_begun, tell = false;
+    bool has_begun = batch->work.begun || !batch->begin ||
+                     DRIVER(cuEventQuery, batch->begin->event) != CUDA_ERROR_NOT_READY;
 
-    if (batch->work.begun || !batch->begin)
+    begins += batch->work.class;
+    begins->runs |= has_begun;
+    if (batch->work.begun || !batch->begin || (!has_begun && !is_first(meter, batch)))
         return;
-    has_begun = DRIVER(cuEventQuery, batch->begin->event) != CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&meter->lock);
     if (has_begun)
         lane_begun(meter->gpu->member, &batch->work);
     else
-        tell = lane_waits(&batch->work, waited);
+        begins->stalls |= lane_waits(&batch->work, waited, meter->runs[batch->work.class]);
     pthread_mutex_unlock(&meter->lock);
-    if (tell)
-        lane_stalled(meter->gpu->member, batch->work.class);
+}
+
+static void note_begins(struct meter *meter, const struct begins begins[GOVERNOR_CLASSES])
+{
+    for (enum governor_class class = 0; class < GOVERNOR_CLASSES; class ++) {
+        meter->runs[class] = begins[class].runs;
+        if (begins[class].stalls && !begins[class].runs)
+            lane_stalled(meter->gpu->member, class);
+    }
 }
 
 /* False: it has ended, or its end is not known. */
@@ -93,6 +125,7 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
 {
     /* Nobody else takes them out of the list. */
     struct batch *last = NULL, *awaited = NULL;
+    struct begins begins[GOVERNOR_CLASSES] = {0};
     struct seen seen[SEEN_MOST];
     uint64_t soon = LATE_NS;
     unsigned int count;
@@ -111,14 +144,16 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
                 batch_retire(meter, batch);
                 continue;
             }
-            if (!last && !seen[i].is_closing)
-                look_at_begin(meter, batch, now);
+            /* What is behind it in its stream has not begun. */
+            if (!seen[i].is_closing && !is_behind(&seen[i], awaited))
+                look_at_begin(meter, batch, now, begins);
             last = batch;
             awaited = seen[i].is_closing ? awaited : batch;
             soon = sooner(batch, now, soon);
         }
     } while (count == SEEN_MOST);
     DRIVER(cuCtxSetCurrent, NULL);
+    note_begins(meter, begins);
     return soon;
 }
 

@@ -40,20 +40,25 @@ static void test_own(void)
 
 static void test_waits(void)
 {
-    struct lane_work work = {0}, deferred = {.deferred = true};
+    struct lane_work work = {0}, deferred = {.deferred = true}, beside = {0};
 
-    g_assert_false(lane_waits(&work, 3 * NS_PER_MS - 1));
+    g_assert_false(lane_waits(&work, 3 * NS_PER_MS - 1, false));
     g_assert_false(work.unbegun);
-    g_assert_true(lane_waits(&work, 3 * NS_PER_MS));
+    g_assert_true(lane_waits(&work, 3 * NS_PER_MS, false));
     g_assert_true(work.unbegun);
-    g_assert_false(lane_waits(&work, 19 * NS_PER_MS));
+    g_assert_false(lane_waits(&work, 19 * NS_PER_MS, false));
     g_assert_false(work.stuck);
-    g_assert_false(lane_waits(&work, 22 * NS_PER_MS));
+    g_assert_false(lane_waits(&work, 22 * NS_PER_MS, false));
     g_assert_true(work.stuck);
     /* Again: what was submitted since may wait for the same. */
-    g_assert_true(lane_waits(&work, 23 * NS_PER_MS));
-    g_assert_false(lane_waits(&work, 24 * NS_PER_MS));
-    g_assert_true(lane_waits(&deferred, NS_PER_MS));
+    g_assert_true(lane_waits(&work, 23 * NS_PER_MS, false));
+    g_assert_false(lane_waits(&work, 24 * NS_PER_MS, false));
+    g_assert_true(lane_waits(&deferred, NS_PER_MS, false));
+    /* The GPU works for another stream. What is behind this one does not wait for it all the same.
+     */
+    g_assert_false(lane_waits(&beside, 25 * NS_PER_MS, true));
+    g_assert_true(beside.stuck);
+    g_assert_false(beside.unbegun);
 }
 
 /* Work of one process that overlaps is charged once, whatever ends first. */
