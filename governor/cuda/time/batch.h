@@ -81,6 +81,7 @@ struct place {
  * the thread may not be seen again, see UNSEEN_NS
  * @was_busy: the stream had work when the end was recorded; only known if the program took long to
  * launch
+ * @is_apart: its stream may wait for something behind it, so the next batch begins later
  * @closing: a thread records its end, and is the one that frees it if it is @gone
  */
 struct batch {
@@ -100,6 +101,7 @@ struct batch {
     struct stamp *begin;
     struct stamp *end;
     bool was_busy;
+    bool is_apart;
     bool closing;
     bool gone;
 };

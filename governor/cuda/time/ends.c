@@ -53,31 +53,56 @@ static void close_batches(struct meter *meter, const struct place *at, CUcontext
     meter_unrelax(&mode);
 }
 
-/* Of the calling thread's GPU, if it has an open batch; else NULL. @context: as in meter.h. */
-static struct meter *meter_with_open(CUcontext *context)
+/*
+ * Of the calling thread's GPU; NULL: it has none yet, or no context. @context: as in meter.h; the
+ * thread's own in its place.
+ */
+static struct meter *meter_current(CUcontext *context)
 {
     struct gpu *gpu = gpu_current();
     struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
-    bool has_open;
 
     if (!meter || (!*context && DRIVER(cuCtxGetCurrent, context) != CUDA_SUCCESS))
         return NULL;
+    return meter;
+}
+
+/*
+ * What comes later on these streams may begin later than what was launched so far ends. @at: NULL:
+ * all of the context's. True: some batch is open.
+ */
+static bool set_apart(struct meter *meter, const struct place *at, CUcontext context)
+{
+    bool has_open;
+
     pthread_mutex_lock(&meter->lock);
+    for (struct batch *batch = meter->ended; batch; batch = batch->next)
+        batch->is_apart |=
+            batch->at.context == context && (!at || batch_same_place(&batch->at, at));
     has_open = meter->open != NULL;
     pthread_mutex_unlock(&meter->lock);
-    return has_open ? meter : NULL;
+    return has_open;
+}
+
+/* The same for those that are open, which end. */
+static void close_and_set_apart(struct meter *meter, const struct place *at, CUcontext context)
+{
+    if (!set_apart(meter, at, context))
+        return;
+    close_batches(meter, at, context);
+    set_apart(meter, at, context);
 }
 
 void meter_close(CUstream stream, bool per_thread)
 {
     CUcontext context = NULL;
-    struct meter *meter = meter_with_open(&context);
+    struct meter *meter = meter_current(&context);
     struct place at;
 
     if (!meter)
         return;
     at = batch_place(context, stream, per_thread);
-    close_batches(meter, &at, context);
+    close_and_set_apart(meter, &at, context);
 }
 
 static bool is_closing(const struct meter *meter, const struct place *at)
@@ -107,10 +132,10 @@ void meter_leave(CUstream stream, bool per_thread)
 
 void meter_close_all(CUcontext context)
 {
-    struct meter *meter = meter_with_open(&context);
+    struct meter *meter = meter_current(&context);
 
     if (meter)
-        close_batches(meter, NULL, context);
+        close_and_set_apart(meter, NULL, context);
 }
 
 static bool is_in_hands(const struct meter *meter, CUstream stream)

@@ -139,8 +139,8 @@ static bool is_behind(void *data)
 }
 
 /*
- * If the stream is still busy with its last batch, this one begins where that ends, without an
- * event of its own.
+ * If the stream is still busy with its last batch, and waits for nothing behind it, this one begins
+ * where that ends, without an event of its own.
  */
 static void begin_batch(struct meter *meter, struct batch *batch)
 {
@@ -149,7 +149,7 @@ static void begin_batch(struct meter *meter, struct batch *batch)
     pthread_mutex_lock(&meter->lock);
     for (const struct batch *before = meter->ended; before; before = before->next)
         if (batch_same_place(&before->at, &batch->at))
-            end = before->end;
+            end = before->is_apart ? NULL : before->end;
     if (end)
         end->uses++;
     pthread_mutex_unlock(&meter->lock);
