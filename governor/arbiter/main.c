@@ -69,6 +69,7 @@ static void raise_descriptors(void)
  * kernel kills the arbiter.
  */
 #define NO_PAUSE_US 1000000
+#define RAISED_US   1000000
 
 /* SIGXCPU is blocked, because it would end the arbiter as well. */
 static void limit_real_time(void)
@@ -78,6 +79,18 @@ static void limit_real_time(void)
     if (getrlimit(RLIMIT_RTTIME, &limit) < 0 || limit.rlim_cur <= NO_PAUSE_US)
         return;
     limit.rlim_cur = NO_PAUSE_US;
+    setrlimit(RLIMIT_RTTIME, &limit);
+}
+
+/* With each signal the kernel raises the soft limit by a second, in the end up to the hard one. */
+static void lower_real_time(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_RTTIME, &limit) < 0 || limit.rlim_cur <= RAISED_US ||
+        limit.rlim_cur == RLIM_INFINITY)
+        return;
+    limit.rlim_cur -= RAISED_US;
     setrlimit(RLIMIT_RTTIME, &limit);
 }
 
@@ -96,12 +109,14 @@ static int on_no_pause(sd_event_source *source, const struct signalfd_siginfo *i
     g_message(
         "busy without a pause: the members send more than it can handle, so decisions are late");
     nanosleep(&moment, NULL);
+    lower_real_time();
     return 0;
 }
 
 static int run(const struct options *options)
 {
     struct arbiter arbiter;
+    sd_event_source *no_pause = NULL;
     sd_event *event = NULL;
     sigset_t signals;
     int ret = -1;
@@ -117,8 +132,10 @@ static int run(const struct options *options)
     prctl(PR_SET_TIMERSLACK, 1);
     if (sd_event_default(&event) < 0 || sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL) < 0 ||
         sd_event_add_signal(event, NULL, SIGINT, NULL, NULL) < 0 ||
-        sd_event_add_signal(event, NULL, SIGXCPU, on_no_pause, NULL) < 0)
+        sd_event_add_signal(event, &no_pause, SIGXCPU, on_no_pause, NULL) < 0)
         return EXIT_FAILURE;
+    /* Before hundreds of sockets: the hard limit is near. */
+    sd_event_source_set_priority(no_pause, SD_EVENT_PRIORITY_IMPORTANT);
     /* If the unit asks for it. */
     sd_event_set_watchdog(event, true);
     arbiter_init(&arbiter, event, options->root ? options->root : "/", options->rest[0]);
@@ -128,6 +145,7 @@ static int run(const struct options *options)
         sd_notify(0, "STOPPING=1");
     }
     arbiter_clear(&arbiter);
+    sd_event_source_unref(no_pause);
     sd_event_unref(event);
     return ret < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

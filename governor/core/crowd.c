@@ -74,21 +74,23 @@ static void crowd_put_last(struct sched_slice *slice, guint number)
 {
     struct sched_member *member = g_ptr_array_steal_index(slice->members, number);
 
-    member->goes_since = 0;
+    member->goes_since = member->went_ns = 0;
     g_ptr_array_add(slice->members, member);
 }
 
-/* With the lease, all that went for long enough had their turn. */
+/* With the lease, all that went for long enough, in this one and others, had their turn. */
 static void crowd_end_turns(const struct scheduler *scheduler, struct sched_slice *slice,
                             uint64_t now)
 {
     for (guint i = slice->members->len; i--;) {
         struct sched_member *member = MEMBER(slice, i);
 
-        if (member->goes_since && now >= member->goes_since + turn_ns(scheduler) / 2)
+        if (!member->goes_since)
+            continue;
+        member->went_ns += now - member->goes_since;
+        member->goes_since = 0;
+        if (member->went_ns >= turn_ns(scheduler) / 2)
             crowd_put_last(slice, i);
-        else
-            member->goes_since = 0;
     }
 }
 

@@ -386,6 +386,7 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now)
     forget_next_look(scheduler);
     promises_update(scheduler);
     caps_update(scheduler, now);
+    stalls_prepare(scheduler);
     for (guint i = 0; i < scheduler->slices->len; i++)
         look_at_slice(scheduler, SLICE(scheduler, i), now);
     modes_update(scheduler, now);

@@ -41,7 +41,8 @@ struct sched_slice;
  * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
  * span of it begins earlier
  * @moved_at: when it was last seen to do something; @rests: see rest.c
- * @goes: it may use its slice's lease, see crowd.c; @goes_since: when its turn within that began
+ * @goes: it may use its slice's lease, see crowd.c; @goes_since: when its turn within that began;
+ * @went_ns: its turns in earlier leases, since it was behind all others
  * @silent: did not react within the grace time, and is ignored until it sends something
  * @missed_at: when it should have reacted; 0: it has, since. @missed_lease: by a submission. @soon:
  * how often in a row it did so not much later
@@ -63,6 +64,7 @@ struct sched_member {
     bool goes;
     bool rests;
     uint64_t goes_since;
+    uint64_t went_ns;
     uint64_t moved_at;
     uint64_t spans;
     uint64_t covered_ns;
@@ -212,6 +214,19 @@ struct lease {
 };
 
 /**
+ * struct stall_look - what all members had on the GPU at the last look, see stalls.c
+ * @on_card: how many had something there
+ * @until: when the last of them is done at the latest, which is that of @last; @until_beside_last:
+ * the same of all others
+ */
+struct stall_look {
+    guint on_card;
+    uint64_t until;
+    uint64_t until_beside_last;
+    const struct sched_member *last;
+};
+
+/**
  * struct scheduler
  * @slices: of struct sched_slice
  * @virtual_ns: start tag of the last lease, in each class
@@ -224,6 +239,7 @@ struct lease {
  * @deadline: when to be called again
  * @late_ns: how much later than that it was called this time
  * @looked: members that looks have come to, in all
+ * @stalls: for this look
  */
 struct scheduler {
     enum gpu_policy policy;
@@ -241,6 +257,7 @@ struct scheduler {
     uint64_t deadline;
     uint64_t late_ns;
     uint64_t looked;
+    struct stall_look stalls;
 };
 
 /* How many members it has. */

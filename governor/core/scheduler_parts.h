@@ -160,9 +160,11 @@ uint64_t account_look(struct scheduler *scheduler, struct sched_member *member, 
 void account_turn(struct sched_slice *slice, uint64_t from, uint64_t until);
 
 /*
- * stalls.c: whether the work of @member, which was looked at, has stalled. One that waits for its
+ * stalls.c: before the members are looked at: what all of them had on the GPU at the last look.
+ * Then: whether the work of @member, which was looked at, has stalled. One that waits for its
  * turn beside work that has comes to its lease as if it had not said so.
  */
+void stalls_prepare(struct scheduler *scheduler);
 void stalls_look(struct scheduler *scheduler, struct sched_member *member, uint64_t now);
 void stalls_forget_waiting(struct sched_member *member);
 

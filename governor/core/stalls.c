@@ -21,9 +21,11 @@ void scheduler_stalled(struct sched_member *member, uint64_t now)
     struct sample known = member->sample;
 
     sample_take(&known, member->usage, member->came_at, now);
-    /* It repeats that now and then. */
-    if (!member->says_stalled)
+    /* It repeats that now and then; but what began since has stalled only now. */
+    if (!member->says_stalled || known.began_at_ns > member->stalled_at) {
         member->stalled_at = now;
+        member->stalled = false;
+    }
     member->says_stalled = true;
     member->stalled_count = known.submissions;
     member->stalled_gpu_ns = known.gpu_ns;
@@ -42,51 +44,69 @@ static bool continues(const struct sched_member *member)
            sample->began_at_ns > member->stalled_at;
 }
 
-static guint count_on_card(const struct scheduler *scheduler)
+static bool is_on_card(const struct sched_member *member)
 {
-    guint count = 0;
-
-    for (guint i = 0; i < scheduler->slices->len; i++)
-        for (guint k = 0; k < SLICE(scheduler, i)->members->len; k++)
-            count += MEMBER(SLICE(scheduler, i), k)->sample.in_flight_ns > 0;
-    return count;
+    return member->sample.in_flight_ns && !member->says_stalled && !member->silent;
 }
 
-/*
- * Until when the GPU may run the work of another member than @member, whose time slices come in
- * turn with those of all that have work there.
- */
-static uint64_t others_run_until(const struct scheduler *scheduler,
-                                 const struct sched_member *member, guint on_card)
+/* Time slices come in turn to all that have work on the GPU. */
+static void note_work(struct stall_look *look, const struct sched_member *member)
 {
-    uint64_t until = scheduler->ended_at;
+    const struct sample *sample = &member->sample;
+    uint64_t until = MAX(sample->began_at_ns, sample->ended_at_ns);
+
+    until += look->on_card * sample->in_flight_ns;
+    if (until > look->until) {
+        look->until_beside_last = look->until;
+        look->until = until;
+        look->last = member;
+    } else {
+        look->until_beside_last = MAX(look->until_beside_last, until);
+    }
+}
+
+void stalls_prepare(struct scheduler *scheduler)
+{
+    struct stall_look look = {0};
+    bool any = false;
 
     for (guint i = 0; i < scheduler->slices->len; i++) {
-        for (guint k = 0; k < SLICE(scheduler, i)->members->len; k++) {
-            const struct sched_member *other = MEMBER(SLICE(scheduler, i), k);
-            const struct sample *sample = &other->sample;
+        const struct sched_slice *slice = SLICE(scheduler, i);
 
-            if (other == member || !sample->in_flight_ns || other->says_stalled || other->silent)
-                continue;
-            until = MAX(until, MAX(sample->began_at_ns, sample->ended_at_ns) +
-                                   on_card * sample->in_flight_ns);
+        for (guint k = 0; k < slice->members->len; k++) {
+            look.on_card += MEMBER(slice, k)->sample.in_flight_ns > 0;
+            any |= MEMBER(slice, k)->says_stalled;
         }
     }
-    return until;
+    for (guint i = 0; any && i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        for (guint k = 0; k < slice->members->len; k++)
+            if (is_on_card(MEMBER(slice, k)))
+                note_work(&look, MEMBER(slice, k));
+    }
+    scheduler->stalls = look;
+}
+
+/* Until when the GPU may run the work of another member than @member. */
+static uint64_t others_run_until(const struct scheduler *scheduler,
+                                 const struct sched_member *member)
+{
+    const struct stall_look *look = &scheduler->stalls;
+
+    return MAX(scheduler->ended_at, look->last == member ? look->until_beside_last : look->until);
 }
 
 void stalls_look(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
     uint64_t until;
-    guint on_card;
 
     if (member->says_stalled && continues(member))
         member->says_stalled = member->stalled = false;
     if (!member->says_stalled || member->stalled)
         return;
-    on_card = count_on_card(scheduler);
-    until = MIN(others_run_until(scheduler, member, on_card) + BEGINS_LATE_NS,
-                member->stalled_at + on_card * SLICE_MOST_NS);
+    until = MIN(others_run_until(scheduler, member) + BEGINS_LATE_NS,
+                member->stalled_at + scheduler->stalls.on_card * SLICE_MOST_NS);
     member->stalled = now >= until;
     if (!member->stalled)
         scheduler_call_at(scheduler, until);

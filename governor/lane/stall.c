@@ -11,8 +11,14 @@
 
 bool lane_waits(struct lane_work *work, uint64_t waited_ns, bool beside)
 {
-    uint64_t more = work->told_ns ? STUCK_NS : work->deferred ? DEFERRED_NS : LANE_STALLED_NS;
-    bool tell = !beside && waited_ns >= work->told_ns + more;
+    uint64_t more;
+    bool tell;
+
+    /* It waits from another's end on, which came since. */
+    if (waited_ns < work->told_ns)
+        work->told_ns = 0;
+    more = work->told_ns ? STUCK_NS : work->deferred ? DEFERRED_NS : LANE_STALLED_NS;
+    tell = !beside && waited_ns >= work->told_ns + more;
 
     if (tell) {
         work->told_ns = waited_ns;

@@ -87,6 +87,7 @@ static bool join_open(struct meter *meter, struct launch *launch, const struct p
     if (!batch)
         return false;
     if (launch->ns && batch->work.class == launch->class &&
+        (!batch->launches || batch->work.estimate_ns + launch->ns <= batch->most_ns) &&
         clock_now() < batch->work.submitted_at + STALE_NS) {
         launch->meter = meter;
         launch->batch = batch->id;
@@ -164,12 +165,12 @@ static void begin_batch(struct meter *meter, struct batch *batch)
 
 /*
  * Waits for the turn of what is @asked, and opens a batch, without the lock. Another thread may
- * open one on the same stream meanwhile: then each has its own.
+ * have opened one on the same stream meanwhile: that ends.
  */
 static void open_batch(struct meter *meter, struct launch *launch, const struct place *at,
                        const struct governor_work *asked)
 {
-    struct batch *batch = calloc(1, sizeof(*batch));
+    struct batch *batch = calloc(1, sizeof(*batch)), *other;
 
     if (!batch)
         return;
@@ -181,6 +182,11 @@ static void open_batch(struct meter *meter, struct launch *launch, const struct 
     batch->made_in = at->context;
     begin_batch(meter, batch);
     pthread_mutex_lock(&meter->lock);
+    other = batch_find_open(meter, at);
+    if (other && other->launches)
+        batch_take_out(meter, other);
+    else
+        other = NULL;
     launch->meter = meter;
     launch->batch = batch->id = ++meter->batches;
     batch->shares_ns = meter->shares_ns[launch->class];
@@ -188,6 +194,8 @@ static void open_batch(struct meter *meter, struct launch *launch, const struct 
     meter->open = batch;
     pthread_cond_signal(&meter->work);
     pthread_mutex_unlock(&meter->lock);
+    if (other)
+        batch_close(meter, other);
 }
 
 static void join_batch(struct meter *meter, struct launch *launch, const struct place *at)
