@@ -136,6 +136,7 @@ static AgentGpu *gpu_of(GDBusProxy *proxy)
     guint64 capacity = capacity_of(proxy);
     g_autoptr(GVariant) numa = property(proxy, "NumaNode", "i");
     g_autoptr(GVariant) features = property(proxy, "VulkanFeatures", "as");
+    g_autoptr(GVariant) grade = property(proxy, "HealthGrade", "s");
     AgentGpu *gpu;
 
     if (!capacity || !text_is(proxy, "Mode", "shared") || !text_is(proxy, "Pool", POOL))
@@ -150,7 +151,9 @@ static AgentGpu *gpu_of(GDBusProxy *proxy)
     gpu->capacity = capacity;
     gpu->numa = numa ? g_variant_get_int32(numa) : -1;
     gpu->problem = problem_of(proxy);
-    gpu->is_broken = text_is(proxy, "HealthGrade", "broken");
+    /* Before there were grades, an unhealthy GPU was a broken one. */
+    gpu->is_broken =
+        grade ? text_is(proxy, "HealthGrade", "broken") : !flag_of(proxy, "Healthy", TRUE);
     gpu->is_draining = flag_of(proxy, "Draining", FALSE) || !text_is(proxy, "Switching", "");
     return gpu;
 }

@@ -36,13 +36,14 @@ static AgentHealth *health_of(GVariant *properties)
 {
     AgentHealth *health = g_new0(AgentHealth, 1);
     g_auto(GStrv) reasons = NULL;
-    const char *grade = "";
+    const char *grade = NULL;
 
     g_variant_lookup(properties, "HealthGrade", "&s", &grade);
-    health->broken = g_str_equal(grade, "broken");
     health->offenders = offenders_of(properties);
     g_variant_lookup(properties, "Address", "s", &health->gpu);
     g_variant_lookup(properties, "Healthy", "b", &health->healthy);
+    /* Before there were grades, an unhealthy GPU was a broken one. */
+    health->broken = grade ? g_str_equal(grade, "broken") : !health->healthy;
     g_variant_lookup(properties, "HealthReasons", "^as", &reasons);
     health->why = reasons ? g_strjoinv("; ", reasons) : g_strdup("");
     return health;

@@ -531,7 +531,11 @@ static gboolean sources_can_be_read(HostRoot *root)
     parents = sysfs_list(root, DEFINITIONS_DIR);
     for (guint i = 0; parents[i]; i++) {
         g_autofree char *dir = g_build_filename(DEFINITIONS_DIR, parents[i], NULL);
+        g_autofree char *path = root_path(root, dir, NULL);
 
+        /* Somebody's README is no GPU. */
+        if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
+            continue;
         if (!can_list(root, dir))
             return FALSE;
     }

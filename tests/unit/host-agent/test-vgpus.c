@@ -98,6 +98,9 @@ static void test_unreadable(void)
     agent_refresh(at.agent);
     agent_update_vgpu(at.agent, UUID);
     assert_says("-o json vgpu show web", 0, "\"Tenant\" : \"red\"", "");
+    /* A file beside the GPUs' directories changes nothing. */
+    file_tree_write(at.root, "/etc/mdevctl.d/README", "ours");
+    agent_refresh(at.agent);
     agent_on_bus_close(&at);
 }
 
