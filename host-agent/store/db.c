@@ -227,8 +227,7 @@ static gboolean keep_copy(Db *db, guint version, GError **error)
     char *sql;
     gboolean done;
 
-    if (g_file_test(copy, G_FILE_TEST_EXISTS))
-        return TRUE;
+    /* There may be one of an earlier upgrade: it is older than what is in use now. */
     g_remove(part);
     sql = sqlite3_mprintf("VACUUM INTO %Q", part);
     done = exec(db, sql, error);

@@ -394,7 +394,7 @@ gboolean claims_may_release(const Claims *claims, const char *uuid, const char *
             continue;
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                     "container %s runs, and is another user's: end it, or let an administrator "
-                    "release slice %s",
+                    "take slice %s from it",
                     container, uuid);
         return FALSE;
     }
@@ -511,7 +511,9 @@ gboolean claims_take(Claims *claims, const Slice *slice, const char *container, 
     if (user)
         claim->member = *user;
     return check(claims, slice, container, error) && check_process(claims, claim, user, error) &&
-           (!user || check_count(claims, claim, *user, error)) &&
+           (!user || (check_count(claims, claim, *user, error) &&
+                      /* It would replace the claim of that name. */
+                      claims_may_release(claims, slice->uuid, container, *user, error))) &&
            keep(claims, g_steal_pointer(&claim), error);
 }
 

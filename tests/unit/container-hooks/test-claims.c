@@ -226,11 +226,11 @@ static void test_owner(void)
     agent_on_bus_close(&at);
 }
 
-/* A colleague cannot give back the slice of a container that runs. */
+/* A colleague cannot give back the slice of a container that runs, nor claim it in its name. */
 static void test_release_of_another(void)
 {
     AgentOnBus at;
-    guint32 user = 1000;
+    guint32 user = 1000, colleague = 1001;
     Slice slice = {
         .uuid = (char *)UUID, .gpu = (char *)ADDRESS, .transport = SLICE_TRANSPORT_NATIVE};
     g_autoptr(Claims) claims = NULL;
@@ -245,6 +245,11 @@ static void test_release_of_another(void)
     g_assert_false(claims_may_release(claims, UUID, "web", 1001, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
     g_assert_true(claims_may_release(claims, UUID, "db", 1001, NULL));
+    g_clear_error(&error);
+    process(&at, 78, 1001);
+    file_tree_write(at.root, "/proc/78/status", "Name:\tsleep\nUid:\t1001\t0\t0\t0\n");
+    g_assert_false(claims_take(claims, &slice, "web", 78, &colleague, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
     root_remove(at.root, "/proc/77/stat");
     g_assert_true(claims_may_release(claims, UUID, "web", 1001, NULL));
     claims_forget(claims, UUID);
