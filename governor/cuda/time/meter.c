@@ -87,7 +87,7 @@ static bool join_open(struct meter *meter, struct launch *launch, const struct p
     if (!batch)
         return false;
     if (launch->ns && batch->work.class == launch->class &&
-        (!batch->launches || batch->work.estimate_ns + launch->ns <= batch->most_ns) &&
+        (!batch->launches || batch->work.estimate_ns + launch->ns <= 2 * batch->most_ns) &&
         clock_now() < batch->work.submitted_at + STALE_NS) {
         launch->meter = meter;
         launch->batch = batch->id;
