@@ -362,9 +362,10 @@ void gpu_health_observe_work(GpuHealth *health, const char *uuid, guint64 done, 
     if (!work) {
         work = g_new0(Work, 1);
         g_hash_table_insert(health->work, g_strdup(uuid), work);
-    } else if (done > work->done) {
-        work->at = MAX(now_us, 1);
     }
+    /* At the first look it is not known when that was: for a while it is taken for recent. */
+    if (done > work->done)
+        work->at = MAX(now_us, 1);
     work->done = done;
 }
 

@@ -98,7 +98,10 @@ static void add_finding(GVariantBuilder *findings, const char *kind, HealthGrade
     g_variant_builder_close(findings);
 }
 
-/* vGPUs whose own engines are in trouble, whether or not the GPU is considered the cause. */
+/*
+ * vGPUs whose own engines are in trouble, whether or not the GPU is considered the cause. On a
+ * broken one all engines die, and nobody is to be held for that.
+ */
 static void add_offenders(const Health *health, const char *gpu, const Watched *watched,
                           GVariantBuilder *findings)
 {
@@ -135,7 +138,8 @@ static void show(const Health *health, const char *gpu, const Watched *watched)
             g_strv_builder_add(reasons, reason);
         add_finding(&findings, health_kind_name((HealthKind)i), grade, NULL, reason);
     }
-    add_offenders(health, gpu, watched, &findings);
+    if (worst != HEALTH_BROKEN)
+        add_offenders(health, gpu, watched, &findings);
     list = g_strv_builder_end(reasons);
     vgpu_gpu_set_healthy(interface, worst == HEALTH_NOTICE);
     vgpu_gpu_set_health_reasons(interface, (const char *const *)list);
