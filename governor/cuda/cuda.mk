@@ -16,7 +16,7 @@ CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory time nvml) $(addprefix 
 CUDA_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer
 CUDA_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-as-needed
 CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c $(CUDA_SRC)/time/*.c) $(GOVERNOR_LANE)
-CUDA_SRCS := $(filter-out %/gen-stubs.c,$(CUDA_SRCS))
+CUDA_SRCS := $(filter-out %/gen-stubs.c %/entry_table.c,$(CUDA_SRCS))
 CUDA_NVML_SRCS := $(wildcard $(CUDA_SRC)/nvml/*.c) $(addprefix $(CUDA_SRC)/,entries.c real.c slices.c view.c)
 CUDA_NAMES := $(addprefix tests/cuda/names/,cudarc.txt hipify.txt nvcuda.txt)
 CUDA_NVML_NAMES := tests/cuda/names/nvml.txt
@@ -26,9 +26,9 @@ governor: cuda-door
 install-governor: install-cuda-door
 cuda-door: $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1
 
-$(CUDA_OUT)/gen-stubs: $(CUDA_SRC)/gen-stubs.c
+$(CUDA_OUT)/gen-stubs: $(addprefix $(CUDA_SRC)/,gen-stubs.c entry_table.c entry_table.h)
 	@mkdir -p $(@D)
-	$(CC) $(CUDA_WARN) -O1 -o $@ $<
+	$(CC) $(CUDA_WARN) -O1 -o $@ $(filter %.c,$^)
 
 # All at once. A name that the table lacks is an error.
 $(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def $(CUDA_NAMES)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+# CUDA for programs that have no GPU's device node: the library that stands for libcuda.so.1 there, and
+# vgpu-cuda-worker, which carries out its calls. Included by the Makefile, after governor/cuda/cuda.mk.
+
+REMOTE_SRC := cuda-remote
+REMOTE_OUT := build/cuda-remote
+REMOTE_INCLUDES := -I$(REMOTE_SRC)/wire -I$(REMOTE_OUT)/made -I$(CUDA_SRC)/abi
+REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,lane.c signature.c)
+REMOTE_GUEST := $(wildcard $(REMOTE_SRC)/guest/*.c) $(REMOTE_WIRE)
+REMOTE_WORKER := $(wildcard $(REMOTE_SRC)/worker/*.c) $(REMOTE_WIRE)
+# The library runs in foreign programs, as the door does.
+REMOTE_GUEST_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden
+REMOTE_WORKER_CFLAGS := $(CUDA_WARN) -O2 $(HARDEN_CFLAGS) -pthread -DVGPU_VERSION='"$(VERSION)"' \
+	-DVGPU_CUDA_DOOR='"$(CUDA_DIR)/libcuda.so.1"'
+
+.PHONY: cuda-remote
+cuda-remote: $(REMOTE_OUT)/libcuda.so.1 $(REMOTE_OUT)/vgpu-cuda-worker
+
+$(REMOTE_OUT)/gen-remote: $(REMOTE_SRC)/wire/gen-remote.c $(addprefix $(CUDA_SRC)/,entry_table.c entry_table.h)
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_WARN) -O1 -I$(CUDA_SRC) -o $@ $(filter %.c,$^)
+
+# An entry point without a row in calls.def is an error.
+$(REMOTE_OUT)/made/made: $(REMOTE_OUT)/gen-remote $(addprefix $(CUDA_SRC)/,entry_points.def argument_types.def) \
+		$(addprefix $(REMOTE_SRC)/wire/,objects.def calls.def)
+	@mkdir -p $(@D)
+	$< $(filter %.def,$^) --numbers $(@D)/numbers.h --signatures $(@D)/signatures.inc --client $(@D)/client.inc \
+		--entries $(@D)/entries.inc --invoke $(@D)/invoke.inc
+	@touch $@
+
+$(REMOTE_OUT)/guest/%.o: %.c $(REMOTE_OUT)/made/made
+	@mkdir -p $(@D)
+	$(CC) $(REMOTE_GUEST_CFLAGS) $(REMOTE_INCLUDES) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(REMOTE_OUT)/worker/%.o: %.c $(REMOTE_OUT)/made/made
+	@mkdir -p $(@D)
+	$(CC) $(REMOTE_WORKER_CFLAGS) $(REMOTE_INCLUDES) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(REMOTE_OUT)/libcuda.so.1: $(addprefix $(REMOTE_OUT)/guest/,$(REMOTE_GUEST:.c=.o))
+	$(CC) $(REMOTE_GUEST_CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete \
+		-Wl,-soname,$(@F) $(LDFLAGS) -o $@ $^ -lpthread
+
+$(REMOTE_OUT)/vgpu-cuda-worker: $(addprefix $(REMOTE_OUT)/worker/,$(REMOTE_WORKER:.c=.o))
+	$(CC) $(REMOTE_WORKER_CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ -ldl -lpthread
+
+-include $(shell find $(REMOTE_OUT) -name '*.d' 2>/dev/null)

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+/* The calls of which the signature says all. */
+#include "remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t word_of_float(float value)
+{
+    uint64_t word = 0;
+
+    memcpy(&word, &value, sizeof(value));
+    return word;
+}
+
+struct bytes_64 {
+    uint8_t byte[64];
+};
+
+#include "client.inc"
+
+unsigned int remote_refuse(const char *name)
+{
+    const char *verbose = getenv("VGPU_CUDA_VERBOSE");
+
+    if (verbose && *verbose == '1')
+        fprintf(stderr, "vgpu-cuda: %s is not supported here\n", name);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* What is made for a call, and freed after it: arrays of objects, in the worker's numbers. */
+struct coded {
+    const struct signature *signature;
+    const uint64_t *given;
+    uint64_t words[SIGNATURE_ARGUMENTS];
+    uint64_t numbers[SIGNATURE_ARGUMENTS];
+    uint64_t *arrays[SIGNATURE_ARGUMENTS];
+    size_t bytes[SIGNATURE_ARGUMENTS];
+};
+
+/* What a pointer to a number points to. */
+static void read_numbers(struct coded *call)
+{
+    for (unsigned int i = 0; i < call->signature->count; i++) {
+        const struct argument *argument = &call->signature->arguments[i];
+
+        if (call->given[i] && argument_is_read(argument) && !argument->object &&
+            argument->count < 0 && argument->fixed == 1 &&
+            (argument->bytes == 4 || argument->bytes == 8))
+            memcpy(&call->numbers[i], (const void *)(uintptr_t)call->given[i], argument->bytes);
+    }
+}
+
+static bool is_pointer(const struct argument *argument)
+{
+    return argument_is_read(argument) || argument_is_written(argument);
+}
+
+static void code_word(struct coded *call, unsigned int i)
+{
+    const struct argument *argument = &call->signature->arguments[i];
+    const void *at = (const void *)(uintptr_t)call->given[i];
+
+    call->words[i] = call->given[i];
+    if (argument->kind == ARGUMENT_OBJECT) {
+        call->words[i] = object_to_number(call->given[i]);
+    } else if (is_pointer(argument)) {
+        call->bytes[i] = !at ? 0
+                         : argument->kind == ARGUMENT_TEXT
+                             ? strlen(at) + 1
+                             : signature_bytes(call->signature, i, call->given, call->numbers);
+        if (argument->kind == ARGUMENT_TEXT)
+            call->words[i] = call->bytes[i];
+        else if (at && !(argument->is_shareable && shared_contains(at, call->bytes[i])))
+            call->words[i] = 1;
+    }
+}
+
+/* An array of the worker's numbers in place of the program's objects. */
+static bool number_array(struct coded *call, unsigned int i)
+{
+    const uint64_t *objects = (const uint64_t *)(uintptr_t)call->given[i];
+    size_t count = call->bytes[i] / 8;
+
+    call->arrays[i] = calloc(count ? count : 1, sizeof(uint64_t));
+    for (size_t n = 0;
+         call->arrays[i] && argument_is_read(&call->signature->arguments[i]) && n < count; n++)
+        call->arrays[i][n] = object_to_number(objects[n]);
+    return call->arrays[i] != NULL;
+}
+
+static bool add_parts(struct coded *call, struct exchange *exchange)
+{
+    for (unsigned int pass = 0; pass < 2; pass++)
+        for (unsigned int i = 0; i < call->signature->count; i++) {
+            const struct argument *argument = &call->signature->arguments[i];
+            void *at = (void *)(uintptr_t)call->given[i];
+
+            if (argument->is_indirect != pass || !is_pointer(argument) || !at ||
+                (argument->is_shareable && call->words[i] > 1))
+                continue;
+            if (call->bytes[i] > SIZE_MAX / 4)
+                return false;
+            if (argument->object && !number_array(call, i))
+                return false;
+            if (argument->object)
+                at = call->arrays[i];
+            if (argument_is_read(argument))
+                exchange_in(exchange, at, call->bytes[i]);
+            if (argument_is_written(argument))
+                exchange_out(exchange, at, call->bytes[i]);
+        }
+    return true;
+}
+
+static void take_objects(struct coded *call, CUresult result)
+{
+    for (unsigned int i = 0; i < call->signature->count; i++) {
+        uint64_t *objects = (uint64_t *)(uintptr_t)call->given[i];
+
+        if (!call->arrays[i])
+            continue;
+        for (size_t n = 0; n < call->bytes[i] / 8 && result == CUDA_SUCCESS &&
+                           argument_is_written(&call->signature->arguments[i]);
+             n++)
+            objects[n] = object_of_number(call->arrays[i][n]);
+        free(call->arrays[i]);
+    }
+}
+
+unsigned int remote_call(unsigned int number, const uint64_t *words)
+{
+    struct coded call = {.signature = &signatures[number], .given = words};
+    struct exchange exchange_of = {.number = number, .head = call.words, .keeps_failed = true};
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+    exchange_of.head_bytes = call.signature->count * sizeof(uint64_t);
+    read_numbers(&call);
+    for (unsigned int i = 0; i < call.signature->count; i++)
+        code_word(&call, i);
+    if (add_parts(&call, &exchange_of))
+        result = exchange(&exchange_of);
+    take_objects(&call, result);
+    return result;
+}

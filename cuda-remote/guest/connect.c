@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+/* The program's worker: found, greeted, and asked for what is not a call. */
+#include "remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int worker = -1;
+static struct control_welcome welcome;
+static _Atomic CUresult state = CUDA_ERROR_NOT_INITIALIZED;
+static _Atomic bool is_dead;
+
+/* Of a child only its parent's worker knows, and it knows nothing of the child. */
+static void after_fork(void)
+{
+    state = CUDA_ERROR_NOT_INITIALIZED;
+    is_dead = true;
+    if (worker >= 0)
+        close(worker);
+    worker = -1;
+}
+
+static int open_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || strlen(path) >= sizeof(address.sun_path)) {
+        errno = fd < 0 ? errno : ENAMETOOLONG;
+        return fd;
+    }
+    strcpy(address.sun_path, path);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void add_settings(struct control_hello *hello)
+{
+    size_t used = 0;
+
+    for (char **at = environ; *at; at++) {
+        size_t bytes = strlen(*at) + 1;
+
+        if (strncmp(*at, "CUDA_", 5) && strncmp(*at, "NVIDIA_TF32", 11))
+            continue;
+        if (bytes > sizeof(hello->settings) - used - 1)
+            break;
+        memcpy(hello->settings + used, *at, bytes);
+        used += bytes;
+    }
+    hello->settings_bytes = (uint32_t)used;
+}
+
+/*
+ * Where programs have nothing: between their heap and the area of mmap(). 39 bits of addresses, or
+ * a limit on them, leave less.
+ */
+static const struct {
+    uint64_t address, bytes;
+} arenas[] = {
+    {0x110000000000, 4ull << 40}, {0x500000000000, 4ull << 40}, {0x3a0000000000, 1ull << 40},
+    {0x110000000000, 1ull << 38}, {0x2000000000, 64ull << 30},  {0x1000000000, 16ull << 30},
+};
+
+static bool reserve(uint64_t address, uint64_t bytes)
+{
+    void *at = mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+    if (at == MAP_FAILED)
+        return false;
+    if ((uint64_t)(uintptr_t)at == address)
+        return true;
+    munmap(at, bytes);
+    return false;
+}
+
+/* False: there is no worker, or it says nothing that we understand. */
+static bool greet_at(uint64_t address, uint64_t bytes)
+{
+    struct control_hello hello = {
+        .message = {CONTROL_MAGIC, CONTROL_HELLO, address, bytes},
+        .major = CONTROL_MAJOR,
+        .minor = CONTROL_MINOR,
+    };
+
+    add_settings(&hello);
+    return send(worker, &hello, sizeof(hello), MSG_NOSIGNAL) == (ssize_t)sizeof(hello) &&
+           recv(worker, &welcome, sizeof(welcome), 0) == (ssize_t)sizeof(welcome) &&
+           welcome.reply.magic == CONTROL_MAGIC;
+}
+
+static CUresult greet(void)
+{
+    for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++) {
+        if (!reserve(arenas[i].address, arenas[i].bytes))
+            continue;
+        if (!greet_at(arenas[i].address, arenas[i].bytes))
+            return CUDA_ERROR_NO_DEVICE;
+        if (welcome.reply.result == CONTROL_OK) {
+            shared_begin(arenas[i].address, arenas[i].bytes);
+            return CUDA_SUCCESS;
+        }
+        munmap((void *)(uintptr_t)arenas[i].address, arenas[i].bytes);
+        if (welcome.reply.result == CONTROL_NO_DRIVER)
+            return (CUresult)welcome.cuda_result;
+        if (welcome.reply.result != CONTROL_OCCUPIED)
+            return CUDA_ERROR_SYSTEM_NOT_READY;
+    }
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult start(void)
+{
+    const char *path = getenv("VGPU_CUDA_SOCKET");
+    CUresult result;
+
+    worker = open_socket(path && *path ? path : CONTROL_SOCKET);
+    if (worker < 0)
+        return CUDA_ERROR_NO_DEVICE;
+    result = greet();
+    if (result == CUDA_SUCCESS && !objects_begin())
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS && pthread_atfork(NULL, NULL, after_fork))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS)
+        return result;
+    close(worker);
+    worker = -1;
+    return result;
+}
+
+CUresult connect_worker(void)
+{
+    CUresult result;
+
+    pthread_mutex_lock(&lock);
+    result = state;
+    if (result == CUDA_ERROR_NOT_INITIALIZED && !is_dead)
+        state = result = start();
+    if (result != CUDA_SUCCESS)
+        state = CUDA_ERROR_NOT_INITIALIZED;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult connect_state(void)
+{
+    return state;
+}
+
+int connect_driver_version(void)
+{
+    return welcome.driver_version;
+}
+
+bool connect_has(unsigned int number)
+{
+    return number < CONTROL_CALLS && (welcome.has[number / 64] >> (number % 64)) & 1;
+}
+
+bool connect_is_dead_known(void)
+{
+    return is_dead;
+}
+
+bool connect_is_dead(void)
+{
+    struct pollfd poll_for = {.fd = worker, .events = POLLRDHUP};
+
+    if (!is_dead && poll(&poll_for, 1, 0) > 0 &&
+        poll_for.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL))
+        is_dead = true;
+    return is_dead;
+}
+
+static bool receive(struct control_reply *reply, int *fd)
+{
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = {.iov_base = reply, .iov_len = sizeof(*reply)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    struct cmsghdr *header;
+
+    if (recvmsg(worker, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))
+        return false;
+    header = CMSG_FIRSTHDR(&message);
+    if (fd && header && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(fd, CMSG_DATA(header), sizeof(int));
+    return reply->magic == CONTROL_MAGIC;
+}
+
+enum control_result connect_ask(const struct control_message *message, int *fd)
+{
+    struct control_reply reply = {.result = CONTROL_REFUSED};
+
+    if (fd)
+        *fd = -1;
+    pthread_mutex_lock(&lock);
+    if (is_dead ||
+        send(worker, message, sizeof(*message), MSG_NOSIGNAL) != (ssize_t)sizeof(*message) ||
+        !receive(&reply, fd)) {
+        is_dead = true;
+        reply.result = CONTROL_REFUSED;
+    }
+    pthread_mutex_unlock(&lock);
+    return reply.result;
+}

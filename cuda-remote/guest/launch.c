@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+/* Launches: the parameters are packed as they lie in the kernel's parameter space. Where each lies
+ * is asked once for each function. */
+#include "remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXTRA_END = 0, EXTRA_BUFFER = 1, EXTRA_SIZE = 2 };
+enum { ATTRIBUTE_EVENT = 7, ATTRIBUTE_COMPLETION_EVENT = 12 };
+
+static struct layout *ask_layout(uint64_t function)
+{
+    const struct hand_object head = {.object = function};
+    struct layout *layout =
+        calloc(1, sizeof(*layout) + HAND_PARAMETERS_MOST * sizeof(layout->parameters[0]));
+    struct exchange ask = {.number = HAND_LAYOUT, .head = &head, .head_bytes = sizeof(head)};
+
+    if (!layout)
+        return NULL;
+    /* An answer has as many parts as there are parameters. */
+    ask.out[0] = (struct part){layout->parameters, 0};
+    ask.out_count = 1;
+    ask.out[0].bytes = HAND_PARAMETERS_MOST * sizeof(layout->parameters[0]);
+    ask.is_short = true;
+    if (exchange(&ask) != CUDA_SUCCESS) {
+        free(layout);
+        return NULL;
+    }
+    layout->count = (uint32_t)ask.extra;
+    for (uint32_t i = 0; i < layout->count; i++) {
+        uint32_t end = layout->parameters[i].offset + layout->parameters[i].bytes;
+
+        layout->bytes = end > layout->bytes ? end : layout->bytes;
+    }
+    return realloc(layout, sizeof(*layout) + layout->count * sizeof(layout->parameters[0]));
+}
+
+static const struct layout *layout_of(CUfunction function)
+{
+    uint64_t number;
+    struct layout *layout = object_kept((uintptr_t)function, &number);
+
+    if (layout)
+        return layout;
+    layout = ask_layout(number);
+    return layout ? object_keep((uintptr_t)function, number, layout) : NULL;
+}
+
+/* What the program has packed itself. */
+static CUresult pack_extra(void **extra, const void **at, size_t *bytes)
+{
+    *at = NULL;
+    for (; extra && *extra != (void *)EXTRA_END; extra += 2) {
+        if (*extra == (void *)EXTRA_BUFFER)
+            *at = extra[1];
+        else if (*extra == (void *)EXTRA_SIZE)
+            *bytes = *(const size_t *)extra[1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return *at || !*bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult pack(CUfunction function, void **parameters, void **extra, uint8_t *buffer,
+                     const void **at, size_t *bytes)
+{
+    const struct layout *layout;
+
+    *bytes = 0;
+    *at = buffer;
+    if (extra)
+        return parameters ? CUDA_ERROR_INVALID_VALUE : pack_extra(extra, at, bytes);
+    layout = layout_of(function);
+    if (!layout)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (layout->bytes > HAND_PARAMETER_BYTES || (layout->count && !parameters))
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(buffer, 0, layout->bytes);
+    for (uint32_t i = 0; i < layout->count; i++)
+        memcpy(buffer + layout->parameters[i].offset, parameters[i], layout->parameters[i].bytes);
+    *bytes = layout->bytes;
+    return CUDA_SUCCESS;
+}
+
+/* With the program's arguments; @head has the shape. */
+static CUresult launch(unsigned int number, struct hand_launch *head, CUfunction function,
+                       CUstream stream, void **parameters, void **extra,
+                       const struct hand_attribute *attributes)
+{
+    uint8_t buffer[HAND_PARAMETER_BYTES];
+    struct exchange launch_of = {.number = number, .head = head, .head_bytes = sizeof(*head)};
+    const void *at;
+    size_t bytes;
+    CUresult result = connect_state();
+
+    if (result == CUDA_SUCCESS)
+        result = pack(function, parameters, extra, buffer, &at, &bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (bytes > HAND_PARAMETER_BYTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    head->function = object_to_number((uintptr_t)function);
+    head->stream = object_to_number((uintptr_t)stream);
+    head->bytes = (uint32_t)bytes;
+    exchange_in(&launch_of, attributes, head->attributes * sizeof(*attributes));
+    exchange_in(&launch_of, at, bytes);
+    return exchange(&launch_of);
+}
+
+#define SHAPE                                                                                      \
+    CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,              \
+        unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **parameters
+
+#define HEAD {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared}
+
+#define LAUNCH_KERNEL(name)                                                                        \
+    EXPORT CUresult name(SHAPE, void **extra);                                                     \
+    CUresult name(SHAPE, void **extra)                                                             \
+    {                                                                                              \
+        struct hand_launch head = HEAD;                                                            \
+                                                                                                   \
+        return launch(CALL_##name, &head, f, stream, parameters, extra, NULL);                     \
+    }
+LAUNCH_KERNEL(cuLaunchKernel)
+LAUNCH_KERNEL(cuLaunchKernel_ptsz)
+
+#define LAUNCH_COOPERATIVE(name)                                                                   \
+    EXPORT CUresult name(SHAPE);                                                                   \
+    CUresult name(SHAPE)                                                                           \
+    {                                                                                              \
+        struct hand_launch head = HEAD;                                                            \
+                                                                                                   \
+        return launch(CALL_##name, &head, f, stream, parameters, NULL, NULL);                      \
+    }
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel)
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz)
+
+static CUresult launch_by_config(unsigned int number, const CUlaunchConfig *config, CUfunction f,
+                                 void **parameters, void **extra)
+{
+    struct hand_attribute attributes[HAND_ATTRIBUTES_MOST];
+    struct hand_launch head = {0};
+
+    if (!config || config->numAttrs > HAND_ATTRIBUTES_MOST || (config->numAttrs && !config->attrs))
+        return CUDA_ERROR_INVALID_VALUE;
+    head = (struct hand_launch){
+        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+        .shared_bytes = config->sharedMemBytes,
+        .attributes = config->numAttrs,
+    };
+    if (head.attributes)
+        memcpy(attributes, config->attrs, head.attributes * sizeof(attributes[0]));
+    for (uint32_t i = 0; i < head.attributes; i++)
+        if (attributes[i].id == ATTRIBUTE_EVENT || attributes[i].id == ATTRIBUTE_COMPLETION_EVENT)
+            attributes[i].value[0] = object_to_number(attributes[i].value[0]);
+    return launch(number, &head, f, config->hStream, parameters, extra, attributes);
+}
+
+#define LAUNCH_EX(name)                                                                            \
+    EXPORT CUresult name(const CUlaunchConfig *config, CUfunction f, void **parameters,            \
+                         void **extra);                                                            \
+    CUresult name(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)     \
+    {                                                                                              \
+        return launch_by_config(CALL_##name, config, f, parameters, extra);                        \
+    }
+LAUNCH_EX(cuLaunchKernelEx)
+LAUNCH_EX(cuLaunchKernelEx_ptsz)

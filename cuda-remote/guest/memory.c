@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+/* Memory of the host that the GPU reaches, copies between any two addresses, and what the driver
+ * knows of an address. */
+#include "remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static CUresult register_memory(unsigned int number, void *at, size_t bytes)
+{
+    const struct hand_host_memory head = {(uintptr_t)at, bytes, 0};
+    struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
+
+    return exchange(&ask);
+}
+
+/* @flags: PORTABLE and DEVICEMAP are always so; WRITECOMBINED is a hint. */
+static CUresult allocate(void **to, size_t bytes)
+{
+    CUresult result = connect_state();
+    void *at;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!to || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    at = shared_new(bytes);
+    if (!at)
+        return connect_is_dead() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_OUT_OF_MEMORY;
+    result = register_memory(CALL_cuMemHostAlloc, at, bytes);
+    if (result == CUDA_SUCCESS)
+        *to = at;
+    else
+        shared_end(at);
+    return result;
+}
+
+EXPORT CUresult cuMemHostAlloc(void **to, size_t bytes, unsigned int flags);
+CUresult cuMemHostAlloc(void **to, size_t bytes, unsigned int flags)
+{
+    return flags & ~7u ? CUDA_ERROR_INVALID_VALUE : allocate(to, bytes);
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **to, size_t bytes);
+CUresult cuMemAllocHost_v2(void **to, size_t bytes)
+{
+    return allocate(to, bytes);
+}
+
+EXPORT CUresult cuMemAllocHost(void **to, unsigned int bytes);
+CUresult cuMemAllocHost(void **to, unsigned int bytes)
+{
+    return allocate(to, bytes);
+}
+
+EXPORT CUresult cuMemFreeHost(void *at);
+CUresult cuMemFreeHost(void *at)
+{
+    CUresult result;
+
+    if (!shared_contains(at, 1))
+        return connect_state() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : connect_state();
+    result = register_memory(CALL_cuMemFreeHost, at, 1);
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_LAUNCH_FAILED)
+        shared_end(at);
+    return result;
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *to, void *at, unsigned int flags);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *to, void *at, unsigned int flags)
+{
+    if (!to || flags || !shared_contains(at, 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    *to = (uintptr_t)at;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *to, void *at, unsigned int flags);
+CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *to, void *at, unsigned int flags)
+{
+    (void)to;
+    (void)at;
+    (void)flags;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *at);
+CUresult cuMemHostGetFlags(unsigned int *flags, void *at)
+{
+    if (!flags || !shared_contains(at, 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = 3;
+    return CUDA_SUCCESS;
+}
+
+/* Pages that both see: right, and over the bus. */
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *to, size_t bytes, unsigned int flags);
+CUresult cuMemAllocManaged(CUdeviceptr *to, size_t bytes, unsigned int flags)
+{
+    void *at;
+    CUresult result =
+        !to || (flags != 1 && flags != 2) ? CUDA_ERROR_INVALID_VALUE : allocate(&at, bytes);
+
+    if (result == CUDA_SUCCESS)
+        *to = (uintptr_t)at;
+    return result;
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2_ptsz(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
+
+#define ADDRESS(at) ((void *)(uintptr_t)(at))
+
+/* Between two places of the program it is the program's copy. */
+#define COPY(name, from_host, to_host)                                                             \
+    EXPORT CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes);                          \
+    CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes)                                  \
+    {                                                                                              \
+        const uint64_t words[SIGNATURE_ARGUMENTS] = {to, from, bytes};                             \
+        bool to_device = place_is_device(to), from_device = place_is_device(from);                 \
+                                                                                                   \
+        if (to_device && from_device)                                                              \
+            return remote_call(CALL_##name, words);                                                \
+        if (to_device)                                                                             \
+            return from_host(to, ADDRESS(from), bytes);                                            \
+        if (from_device)                                                                           \
+            return to_host(ADDRESS(to), from, bytes);                                              \
+        memmove(ADDRESS(to), ADDRESS(from), bytes);                                                \
+        return connect_state();                                                                    \
+    }
+COPY(cuMemcpy, cuMemcpyHtoD_v2, cuMemcpyDtoH_v2)
+COPY(cuMemcpy_ptds, cuMemcpyHtoD_v2_ptds, cuMemcpyDtoH_v2_ptds)
+
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamSynchronize_ptsz(CUstream stream);
+
+#define COPY_ASYNC(name, from_host, to_host, wait)                                                 \
+    EXPORT CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);         \
+    CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)                 \
+    {                                                                                              \
+        const uint64_t words[SIGNATURE_ARGUMENTS] = {to, from, bytes, (uintptr_t)stream};          \
+        bool to_device = place_is_device(to), from_device = place_is_device(from);                 \
+        CUresult result;                                                                           \
+                                                                                                   \
+        if (to_device && from_device)                                                              \
+            return remote_call(CALL_##name, words);                                                \
+        if (to_device)                                                                             \
+            return from_host(to, ADDRESS(from), bytes, stream);                                    \
+        if (from_device)                                                                           \
+            return to_host(ADDRESS(to), from, bytes, stream);                                      \
+        result = wait(stream);                                                                     \
+        if (result == CUDA_SUCCESS)                                                                \
+            memmove(ADDRESS(to), ADDRESS(from), bytes);                                            \
+        return result;                                                                             \
+    }
+COPY_ASYNC(cuMemcpyAsync, cuMemcpyHtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuStreamSynchronize)
+COPY_ASYNC(cuMemcpyAsync_ptsz, cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz,
+           cuStreamSynchronize_ptsz)
+
+enum { POINTER_CONTEXT = 1, POINTER_HOST_POINTER = 4, POINTER_POOL = 17 };
+
+/* As many bytes as the driver would have written. */
+static void put_value(void *to, unsigned int attribute, const struct hand_value *value)
+{
+    uint64_t is = value->value;
+
+    if (attribute == POINTER_CONTEXT || attribute == POINTER_POOL)
+        is = object_of_number(is);
+    for (unsigned int i = 0; i < 8; i++)
+        if (value->written & (1u << i))
+            ((uint8_t *)to)[i] = (uint8_t)(is >> (8 * i));
+}
+
+static CUresult get_attributes(unsigned int number, unsigned int count,
+                               const unsigned int *attributes, void **data, CUdeviceptr address)
+{
+    const struct hand_pointer head = {.address = address, .count = count};
+    struct hand_value values[HAND_ATTRIBUTES_MOST] = {{0}};
+    struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
+    CUresult result;
+
+    if (!count || count > HAND_ATTRIBUTES_MOST || !attributes || !data)
+        return CUDA_ERROR_INVALID_VALUE;
+    exchange_in(&ask, attributes, count * sizeof(*attributes));
+    exchange_out(&ask, values, count * sizeof(*values));
+    result = exchange(&ask);
+    for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)
+        if (data[i])
+            put_value(data[i], attributes[i], &values[i]);
+    return result;
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *data, unsigned int attribute, CUdeviceptr address);
+CUresult cuPointerGetAttribute(void *data, unsigned int attribute, CUdeviceptr address)
+{
+    return data ? get_attributes(CALL_cuPointerGetAttribute, 1, &attribute, &data, address)
+                : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuPointerGetAttributes(unsigned int count, unsigned int *attributes, void **data,
+                                       CUdeviceptr address);
+CUresult cuPointerGetAttributes(unsigned int count, unsigned int *attributes, void **data,
+                                CUdeviceptr address)
+{
+    return get_attributes(CALL_cuPointerGetAttributes, count, attributes, data, address);
+}
+
+EXPORT CUresult cuPointerSetAttribute(const void *value, unsigned int attribute,
+                                      CUdeviceptr address);
+CUresult cuPointerSetAttribute(const void *value, unsigned int attribute, CUdeviceptr address)
+{
+    struct hand_pointer head = {.address = address, .count = 1};
+    struct exchange set = {
+        .number = CALL_cuPointerSetAttribute, .head = &head, .head_bytes = sizeof(head)};
+
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
+    head.value = *(const unsigned int *)value;
+    exchange_in(&set, &attribute, sizeof(attribute));
+    return exchange(&set);
+}

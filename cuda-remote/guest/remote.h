@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libcuda.so.1 of a program whose GPU is elsewhere: each call becomes a request to the program's
+ * worker (worker/worker.h), over shared memory. Nothing happens when the library is loaded.
+ */
+#ifndef CUDA_REMOTE_GUEST_H
+#define CUDA_REMOTE_GUEST_H
+
+#include "control.h"
+#include "cuda_abi.h"
+#include "hand.h"
+#include "lane.h"
+#include "numbers.h"
+#include "signature.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+/* A worker that has ended is to the program what a fault of a kernel is: its contexts are lost. */
+#define CUDA_ERROR_LAUNCH_FAILED ((CUresult)719)
+
+/*
+ * The connection (connect.c). CUDA_SUCCESS after the first cuInit() that succeeds; before it
+ * CUDA_ERROR_NOT_INITIALIZED, and so in children of fork(), which have none.
+ */
+CUresult connect_worker(void);
+CUresult connect_state(void);
+int connect_driver_version(void);
+bool connect_has(unsigned int number);
+/* True: the worker is gone. */
+bool connect_is_dead(void);
+/* The same without looking. */
+bool connect_is_dead_known(void);
+
+/*
+ * What worker and program share (shared.c). Memory at the same address in both, in whole pages.
+ * NULL: there is no more.
+ */
+void *shared_new(size_t bytes);
+void shared_end(void *at);
+bool shared_contains(const void *at, size_t bytes);
+/* Where the arena lies, that connect_worker() has chosen. */
+void shared_begin(uint64_t address, uint64_t bytes);
+
+/* To the worker, and its reply (connect.c). @fd: NULL: without one. */
+enum control_result connect_ask(const struct control_message *message, int *fd);
+
+/* A request that is waited for (exchange.c). */
+struct part {
+    void *at;
+    size_t bytes;
+};
+
+#define PARTS_MOST 20
+
+struct exchange {
+    unsigned int number;
+    const void *head;
+    size_t head_bytes;
+    struct part in[PARTS_MOST], out[PARTS_MOST];
+    unsigned int in_count, out_count;
+    uint64_t extra;    /* of the answer */
+    size_t out_bytes;  /* that the answer has; parts are filled as far as these go */
+    bool keeps_failed; /* the parts stay as they are if the call failed */
+    bool is_short;     /* the last part may be shorter than its room */
+};
+
+CUresult exchange(struct exchange *exchange);
+static inline void exchange_in(struct exchange *exchange, const void *at, size_t bytes)
+{
+    exchange->in[exchange->in_count++] = (struct part){(void *)at, bytes};
+}
+static inline void exchange_out(struct exchange *exchange, void *at, size_t bytes)
+{
+    exchange->out[exchange->out_count++] = (struct part){at, bytes};
+}
+
+/* Any call whose signature says all (call.c). */
+unsigned int remote_call(unsigned int number, const uint64_t *words);
+/* One that is refused by name. */
+unsigned int remote_refuse(const char *name);
+
+/*
+ * The program's objects (objects.c): addresses that nobody can read, 64 bytes apart, each for a
+ * number of the worker's.
+ */
+uint64_t object_to_number(uint64_t value);
+uint64_t object_of_number(uint64_t number);
+bool objects_begin(void);
+
+/* How a kernel's parameters lie (launch.c forgets them when the object of that place is another).
+ */
+struct layout {
+    uint32_t count;
+    uint32_t bytes;
+    struct hand_parameter parameters[];
+};
+/* What is kept for an object; NULL: nothing. */
+void *object_kept(uint64_t value, uint64_t *number);
+/* Returns what is kept then: @kept, or what another thread was earlier with; @kept is freed then.
+ */
+void *object_keep(uint64_t value, uint64_t number, void *kept);
+
+/* True: @address is the driver's, and not one of the program's own. */
+bool place_is_device(uint64_t address);
+
+#endif

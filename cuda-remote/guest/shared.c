@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/* Which parts of the arena are in use. Its first part is for the program's objects, and nobody can
+ * read there. */
+#include "remote.h"
+
+#include "lanes.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STEP (64ull << 10)
+
+struct area {
+    struct area *next;
+    uint64_t address, bytes;
+};
+
+/* Sorted by address. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct area *areas;
+static uint64_t arena, arena_end;
+
+void shared_begin(uint64_t address, uint64_t bytes)
+{
+    arena = address + (1ull << 30);
+    arena_end = address + bytes;
+}
+
+/* The first gap. */
+static struct area **find_gap(uint64_t bytes, uint64_t *address)
+{
+    struct area **at = &areas;
+
+    *address = arena;
+    while (*at && (*at)->address - *address < bytes) {
+        *address = (*at)->address + (*at)->bytes;
+        at = &(*at)->next;
+    }
+    return *at || arena_end - *address >= bytes ? at : NULL;
+}
+
+static struct area *claim(uint64_t bytes)
+{
+    struct area *area = malloc(sizeof(*area)), **at;
+
+    if (!area)
+        return NULL;
+    pthread_rwlock_wrlock(&lock);
+    at = find_gap(bytes, &area->address);
+    if (at) {
+        area->bytes = bytes;
+        area->next = *at;
+        *at = area;
+    }
+    pthread_rwlock_unlock(&lock);
+    if (at)
+        return area;
+    free(area);
+    return NULL;
+}
+
+static void give_back(uint64_t address)
+{
+    struct area **at = &areas, *area;
+
+    pthread_rwlock_wrlock(&lock);
+    while (*at && (*at)->address != address)
+        at = &(*at)->next;
+    area = *at;
+    if (area)
+        *at = area->next;
+    pthread_rwlock_unlock(&lock);
+    if (area)
+        mmap((void *)(uintptr_t)area->address, area->bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    free(area);
+}
+
+/* A lane is asked for as such; see exchange.c. */
+static void *share(uint64_t bytes, enum control_kind kind)
+{
+    struct area *area = claim((bytes + STEP - 1) / STEP * STEP);
+    struct control_message message = {.magic = CONTROL_MAGIC, .kind = kind};
+    void *at = MAP_FAILED;
+    int fd = -1;
+
+    if (!area)
+        return NULL;
+    message.address = area->address;
+    message.bytes = area->bytes;
+    if (connect_ask(&message, &fd) == CONTROL_OK && fd >= 0)
+        at = mmap((void *)(uintptr_t)area->address, bytes, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_FIXED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (at == MAP_FAILED) {
+        give_back(area->address);
+        return NULL;
+    }
+    madvise(at, bytes, MADV_DONTFORK);
+    return at;
+}
+
+void *shared_new(size_t bytes)
+{
+    return share((bytes + STEP - 1) / STEP * STEP, CONTROL_SHARE_NEW);
+}
+
+struct lane_shared *shared_new_lane(void)
+{
+    return share(sizeof(struct lane_shared), CONTROL_LANE);
+}
+
+static void end(void *at, enum control_kind kind)
+{
+    const struct control_message message = {CONTROL_MAGIC, kind, (uintptr_t)at, 0};
+
+    connect_ask(&message, NULL);
+    give_back((uintptr_t)at);
+}
+
+void shared_end(void *at)
+{
+    end(at, CONTROL_SHARE_END);
+}
+
+void shared_end_lane(struct lane_shared *at)
+{
+    end(at, CONTROL_LANE_END);
+}
+
+bool shared_contains(const void *at, size_t bytes)
+{
+    uint64_t address = (uintptr_t)at;
+    bool is_in = false;
+
+    if (address < arena || address >= arena_end)
+        return false;
+    pthread_rwlock_rdlock(&lock);
+    for (struct area *area = areas; area && area->address <= address; area = area->next)
+        if (address - area->address < area->bytes)
+            is_in = bytes <= area->bytes - (address - area->address);
+    pthread_rwlock_unlock(&lock);
+    return is_in;
+}
+
+/*
+ * The program's own memory is where it has mapped it. The driver's addresses are of the card, or of
+ * the worker's mappings; they lie where the program has nothing.
+ */
+bool place_is_device(uint64_t address)
+{
+    unsigned char resident;
+    long page = sysconf(_SC_PAGESIZE);
+
+    if (shared_contains((const void *)(uintptr_t)address, 1))
+        return true;
+    return mincore((void *)(uintptr_t)(address / (uint64_t)page * (uint64_t)page), 1, &resident) !=
+           0;
+}

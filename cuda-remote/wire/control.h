@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The messages beside the lanes: over a socket of packets (SOCK_SEQPACKET) between a program and
+ * its worker. The program asks, the worker answers each with one reply, in order. Memory is made by
+ * the worker, so that its size cannot change under it, and comes as a descriptor with the reply.
+ *
+ * Both ends have the arena at the same addresses: what they share lies in it, so a pointer into
+ * shared memory means the same at both. The program chooses where it is.
+ */
+#ifndef CUDA_REMOTE_CONTROL_H
+#define CUDA_REMOTE_CONTROL_H
+
+#include <stdint.h>
+
+#define CONTROL_MAGIC 0x56475543u
+#define CONTROL_MAJOR 1u
+#define CONTROL_MINOR 0u
+
+#define CONTROL_SOCKET   "/run/vgpu/cuda.sock"
+#define CONTROL_CALLS    2048u /* numbers of calls that a worker can have */
+#define CONTROL_SHARE    (64ull << 30)
+#define CONTROL_SETTINGS 2048u
+
+enum control_kind {
+    CONTROL_HELLO = 1, /* struct control_hello; reply: struct control_welcome */
+    CONTROL_LANE,      /* @address: where the lane lies; reply with its descriptor */
+    CONTROL_LANE_END,
+    CONTROL_SHARE_NEW, /* @address, @bytes: memory for both; reply with its descriptor */
+    CONTROL_SHARE_END,
+};
+
+struct control_message {
+    uint32_t magic;
+    uint32_t kind;
+    uint64_t address;
+    uint64_t bytes;
+};
+
+/* @settings: NAME=VALUE texts, each with its 0: variables of the program that the driver reads. */
+struct control_hello {
+    struct control_message message; /* @address, @bytes: the arena */
+    uint16_t major, minor;
+    uint32_t settings_bytes;
+    char settings[CONTROL_SETTINGS];
+};
+
+enum control_result {
+    CONTROL_OK,
+    CONTROL_REFUSED,  /* the version differs, or a rule was broken */
+    CONTROL_OCCUPIED, /* the worker has something at these addresses: choose others */
+    CONTROL_NO_MEMORY,
+    CONTROL_NO_DRIVER, /* cuda_result says why */
+};
+
+struct control_reply {
+    uint32_t magic;
+    uint32_t result;
+    uint64_t value;
+};
+
+/* @has: a bit for each number of a call that the driver has. */
+struct control_welcome {
+    struct control_reply reply;
+    uint16_t major, minor;
+    uint32_t cuda_result;
+    int32_t driver_version;
+    uint32_t reserved;
+    uint64_t has[CONTROL_CALLS / 64];
+};
+
+#endif

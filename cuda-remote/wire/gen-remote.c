@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: MIT
+/*
+ * gen-remote TABLE TYPES OBJECTS CALLS [--numbers|--signatures|--client|--entries|--invoke FILE]...
+ *
+ * Reads the table of the driver's entry points and calls.def, and writes:
+ *   numbers     C: the number of each call
+ *   signatures  C: the table of signature.h
+ *   client      C: the functions of the guest's library that only send what they are given
+ *   entries     C: all functions of that library, for cuGetProcAddress
+ *   invoke      C: calls of the driver with arguments that came in words
+ * An entry without a row in calls.def is an error, so is a row that does not fit its signature.
+ */
+#include "entry_table.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECTS_MAX 64
+#define NUMBERS_MAX 2048
+
+struct call {
+    const struct entry *entry;
+    char *mode, *roles;
+};
+
+static char *objects[OBJECTS_MAX];
+static unsigned int objects_count;
+static struct call calls[NUMBERS_MAX];
+static unsigned int calls_end; /* the largest number, and 1 */
+
+static const char *const modes[] = {"local",    "post",   "sync",  "client", "hand",
+                                    "callback", "refuse", "later", NULL};
+
+static bool is_mode(const struct call *call, const char *mode)
+{
+    return call->entry && !strcmp(call->mode, mode);
+}
+
+static const struct entry *find_entry(const char *name)
+{
+    for (unsigned int i = 0; i < entries_count; i++)
+        if (!strcmp(entries[i].name, name))
+            return &entries[i];
+    fail("calls.def has %s, which the table of entry points lacks", name);
+}
+
+static void read_objects(const char *path)
+{
+    FILE *file = open_file(path, "r");
+    char line[512];
+
+    while (fgets(line, sizeof(line), file)) {
+        char *at = line + 2;
+
+        if (strncmp(line, "O(", 2))
+            continue;
+        if (objects_count == OBJECTS_MAX)
+            fail("more than %d types of objects", OBJECTS_MAX);
+        objects[objects_count++] = field(&at, ',');
+    }
+    fclose(file);
+}
+
+static void parse_call(char *line)
+{
+    unsigned int number = (unsigned int)strtoul(line + 2, &line, 10), i = 0;
+    struct call *call = &calls[number];
+    char *name;
+
+    if (!number || number >= NUMBERS_MAX)
+        fail("%u is no number of a call", number);
+    line++;
+    name = field(&line, ',');
+    if (call->entry)
+        fail("%s and %s have the number %u", call->entry->name, name, number);
+    call->entry = find_entry(name);
+    call->mode = field(&line, ',');
+    line = strchr(line, '"') + 1;
+    call->roles = field(&line, '"');
+    while (modes[i] && strcmp(modes[i], call->mode))
+        i++;
+    if (!modes[i])
+        fail("%s has the unknown mode %s", name, call->mode);
+    if (number >= calls_end)
+        calls_end = number + 1;
+    free(name);
+}
+
+static void read_calls(const char *path)
+{
+    FILE *file = open_file(path, "r");
+    char line[2048];
+    unsigned int lacking = 0;
+
+    while (fgets(line, sizeof(line), file))
+        if (!strncmp(line, "R(", 2))
+            parse_call(line);
+    fclose(file);
+    for (unsigned int i = 0; i < entries_count; i++) {
+        unsigned int n = 0;
+
+        while (n < calls_end && calls[n].entry != &entries[i])
+            n++;
+        if (n < calls_end || is_kind(&entries[i], "leave"))
+            continue;
+        fprintf(stderr, "gen-remote: calls.def lacks %s: say how it is carried out\n",
+                entries[i].name);
+        lacking++;
+    }
+    if (lacking)
+        exit(1);
+}
+
+static bool is_sent(const struct call *call)
+{
+    return is_mode(call, "post") || is_mode(call, "sync") || is_mode(call, "client");
+}
+
+static bool is_refused(const struct call *call)
+{
+    return is_mode(call, "refuse") || is_mode(call, "later") || is_mode(call, "callback");
+}
+
+static const char *plain(const struct argument *argument)
+{
+    return strncmp(argument->type, "const ", 6) ? argument->type : argument->type + 6;
+}
+
+static const char *object_of(const struct argument *argument)
+{
+    for (unsigned int i = 0; i < objects_count; i++)
+        if (!strcmp(objects[i], plain(argument)))
+            return objects[i];
+    return NULL;
+}
+
+static int index_of(const struct entry *entry, const char *name, size_t length)
+{
+    for (unsigned int i = 0; i < entry->count; i++)
+        if (strlen(entry->arguments[i].name) == length &&
+            !strncmp(entry->arguments[i].name, name, length))
+            return (int)i;
+    fail("%s has no argument %.*s", entry->name, (int)length, name);
+}
+
+/* What is behind "NAME=" in the roles; NULL: nothing. */
+static const char *role_of(const struct call *call, const struct argument *argument)
+{
+    size_t length = strlen(argument->name);
+
+    for (const char *at = call->roles; *at; at += strcspn(at, " "), at += *at == ' ')
+        if (!strncmp(at, argument->name, length) && at[length] == '=')
+            return at + length + 1;
+    return NULL;
+}
+
+static bool has_role(const struct call *call, const struct argument *argument, const char *role)
+{
+    const char *is = role_of(call, argument);
+
+    return is && !strncmp(is, role, strlen(role));
+}
+
+/* NUMBER, ARGUMENT or ARGUMENT*FACTOR, up to @end. */
+static void write_extent(FILE *file, const struct call *call, const char *from, const char *end)
+{
+    const char *star = memchr(from, '*', (size_t)(end - from));
+    const char *name_end = star ? star : end;
+
+    if (isdigit((unsigned char)*from))
+        fprintf(file, ".count = -1, .fixed = %lu", strtoul(from, NULL, 10));
+    else
+        fprintf(file, ".count = %d, .bytes = %lu",
+                index_of(call->entry, from, (size_t)(name_end - from)),
+                star ? strtoul(star + 1, NULL, 10) : 1);
+}
+
+/* dev[BYTES] or dev[BYTES,ROWS,PITCH] */
+static void write_device(FILE *file, const struct call *call, const char *role)
+{
+    const char *from = role + 4, *end = strchr(from, ']'), *comma, *second;
+
+    if (!end)
+        fail("%s: a role dev has no ]", call->entry->name);
+    comma = memchr(from, ',', (size_t)(end - from));
+    write_extent(file, call, from, comma ? comma : end);
+    if (!comma) {
+        fputs(", .rows = -1, .pitch = -1", file);
+        return;
+    }
+    second = memchr(comma + 1, ',', (size_t)(end - comma - 1));
+    if (!second)
+        fail("%s: a role dev has rows and no pitch", call->entry->name);
+    fprintf(file, ", .rows = %d, .pitch = %d",
+            index_of(call->entry, comma + 1, (size_t)(second - comma - 1)),
+            index_of(call->entry, second + 1, (size_t)(end - second - 1)));
+}
+
+static void write_count(FILE *file, const struct call *call, const struct argument *argument)
+{
+    const char *count = argument->count ? argument->count : "1";
+    const char *name = count + (*count == '*');
+    size_t length = strcspn(name, "-");
+
+    if (isdigit((unsigned char)*count)) {
+        fprintf(file, ".count = -1, .fixed = %s", count);
+        return;
+    }
+    fprintf(file, ".count = %d, .is_indirect = %d, .minus = %lu",
+            index_of(call->entry, name, length), *count == '*',
+            name[length] ? strtoul(name + length + 1, NULL, 10) : 0);
+}
+
+static void write_pointer(FILE *file, const struct call *call, const struct argument *argument)
+{
+    static const char *const kinds[][2] = {
+        {"in", "IN"}, {"out", "OUT"}, {"io", "IO"}, {"str", "TEXT"}};
+    const char *object = argument->stars == 1 ? object_of(argument) : NULL;
+    unsigned int i = 0;
+
+    while (i < 4 && strcmp(kinds[i][0], argument->direction))
+        i++;
+    if (i == 4 || argument->stars > 2)
+        fail("%s: %s is a pointer whose size does not follow, and has no role", call->entry->name,
+             argument->name);
+    fprintf(file, "ARGUMENT_%s, .object = OBJECT_%s, .is_shareable = %d, .bytes = %u, ",
+            kinds[i][1], object ? object : "NONE", has_role(call, argument, "host"),
+            argument->bytes);
+    write_count(file, call, argument);
+}
+
+static void write_argument(FILE *file, const struct call *call, const struct argument *argument)
+{
+    const char *object = object_of(argument);
+
+    fputs("{.kind = ", file);
+    if (has_role(call, argument, "none"))
+        fputs("ARGUMENT_NULL", file);
+    else if (has_role(call, argument, "dev["))
+        fputs("ARGUMENT_DEVICE, ", file), write_device(file, call, role_of(call, argument));
+    else if (has_role(call, argument, "raw"))
+        fputs("ARGUMENT_VALUE", file);
+    else if (argument->stars)
+        write_pointer(file, call, argument);
+    else if (object)
+        fprintf(file, "ARGUMENT_OBJECT, .object = OBJECT_%s, .ends = %d", object,
+                has_role(call, argument, "end"));
+    else if (argument->bytes > 8)
+        fprintf(file, "ARGUMENT_STRUCT, .count = -1, .fixed = 1, .bytes = %u", argument->bytes);
+    else
+        fputs("ARGUMENT_VALUE", file);
+    fputs("},", file);
+}
+
+static const char *mode_of(const struct call *call)
+{
+    static const char *const names[][2] = {
+        {"local", "LOCAL"}, {"post", "POST"},       {"sync", "SYNC"},     {"client", "CLIENT"},
+        {"hand", "HAND"},   {"callback", "REFUSE"}, {"refuse", "REFUSE"}, {"later", "REFUSE"}};
+    unsigned int i = 0;
+
+    while (strcmp(names[i][0], call->mode))
+        i++;
+    return names[i][1];
+}
+
+static void write_signatures(FILE *file)
+{
+    fprintf(file,
+            "const unsigned int signatures_count = %u;\nconst struct signature signatures[] = {\n",
+            calls_end);
+    for (unsigned int n = 0; n < calls_end; n++) {
+        const struct call *call = &calls[n];
+
+        if (!call->entry)
+            continue;
+        fprintf(file, "[%u] = {\"%s\", CALL_%s, ", n, call->entry->name, mode_of(call));
+        if (is_sent(call)) {
+            fprintf(file, "%u, {", call->entry->count);
+            for (unsigned int i = 0; i < call->entry->count; i++)
+                write_argument(file, call, &call->entry->arguments[i]);
+            fputs("}", file);
+        } else {
+            fputs("0, {}", file);
+        }
+        fputs("},\n", file);
+    }
+    fputs("};\n", file);
+}
+
+/* How the argument is passed, whatever its type is called. */
+static const char *passed_as(const struct argument *argument)
+{
+    if (argument->stars)
+        return "const void *";
+    if (!strcmp(argument->type, "float") || !strcmp(argument->type, "double"))
+        return argument->type;
+    switch (argument->bytes) {
+    case 1:
+        return "uint8_t ";
+    case 2:
+        return "uint16_t ";
+    case 4:
+        return "uint32_t ";
+    case 8:
+        return "uint64_t ";
+    case 64:
+        return "struct bytes_64 ";
+    }
+    fail("%s has %u bytes, and it is not known how that is passed", argument->type,
+         argument->bytes);
+}
+
+static void write_parameters(FILE *file, const struct entry *entry, bool are_named)
+{
+    for (unsigned int i = 0; i < entry->count; i++) {
+        fprintf(file, "%s%s", i ? ", " : "", passed_as(&entry->arguments[i]));
+        if (are_named)
+            fprintf(file, " a%u", i);
+    }
+    if (!entry->count)
+        fputs("void", file);
+}
+
+static void write_word(FILE *file, const struct argument *argument, unsigned int at)
+{
+    const char *as = passed_as(argument);
+
+    if (*as == 'f' || *as == 'd')
+        fprintf(file, "word_of_%s(a%u)", as, at);
+    else if (*as == 's')
+        fprintf(file, "(uintptr_t)&a%u", at);
+    else
+        fprintf(file, argument->stars ? "(uintptr_t)a%u" : "a%u", at);
+}
+
+/* Those of which all is in the signature, and those that are refused. */
+static void write_client(FILE *file)
+{
+    for (unsigned int n = 0; n < calls_end; n++) {
+        const struct call *call = &calls[n];
+        const struct entry *entry = call->entry;
+
+        if (!entry || (!is_refused(call) && !is_mode(call, "sync") && !is_mode(call, "post")))
+            continue;
+        if (is_refused(call)) {
+            fprintf(file,
+                    "EXPORT unsigned int %s(void);\nunsigned int %s(void) { return "
+                    "remote_refuse(\"%s\"); }\n",
+                    entry->name, entry->name, entry->name);
+            continue;
+        }
+        fprintf(file, "EXPORT unsigned int %s(", entry->name);
+        write_parameters(file, entry, false);
+        fprintf(file, ");\nunsigned int %s(", entry->name);
+        write_parameters(file, entry, true);
+        fputs(")\n{\n    const uint64_t words[SIGNATURE_ARGUMENTS] = {", file);
+        for (unsigned int i = 0; i < entry->count; i++) {
+            fputs(i ? ", " : "", file);
+            write_word(file, &entry->arguments[i], i);
+        }
+        fprintf(file, "};\n    return remote_call(%u, words);\n}\n", n);
+    }
+}
+
+static void write_entries(FILE *file)
+{
+    for (unsigned int n = 0; n < calls_end; n++)
+        if (calls[n].entry)
+            fprintf(file, "E(%u, %s, %s, %s)\n", n, calls[n].entry->name, calls[n].entry->base,
+                    calls[n].entry->since);
+}
+
+static void write_numbers(FILE *file)
+{
+    fputs("enum call_number {\n", file);
+    for (unsigned int n = 0; n < calls_end; n++)
+        if (calls[n].entry)
+            fprintf(file, "    CALL_%s = %u,\n", calls[n].entry->name, n);
+    fprintf(file, "    CALL_NUMBERS = %u,\n};\n", calls_end);
+}
+
+static void write_value(FILE *file, const struct argument *argument, unsigned int at)
+{
+    const char *as = passed_as(argument);
+
+    if (*as == 'f' || *as == 'd')
+        fprintf(file, "%s_of_word(words[%u])", as, at);
+    else if (*as == 's')
+        fprintf(file, "*(const struct bytes_64 *)(uintptr_t)words[%u]", at);
+    else if (argument->stars)
+        fprintf(file, "(const void *)(uintptr_t)words[%u]", at);
+    else
+        fprintf(file, "(%.*s)words[%u]", (int)strcspn(as, " "), as, at);
+}
+
+/* INVOKE_N functions, and a table of them. */
+static void write_invoke(FILE *file)
+{
+    for (unsigned int n = 0; n < calls_end; n++) {
+        if (!is_sent(&calls[n]))
+            continue;
+        fprintf(file,
+                "static unsigned int invoke_%s(void *function, const uint64_t *words)\n{\n"
+                "    (void)words;\n    return ((unsigned int (*)(",
+                calls[n].entry->name);
+        write_parameters(file, calls[n].entry, false);
+        fputs("))function)(", file);
+        for (unsigned int i = 0; i < calls[n].entry->count; i++) {
+            fputs(i ? ", " : "", file);
+            write_value(file, &calls[n].entry->arguments[i], i);
+        }
+        fputs(");\n}\n", file);
+    }
+    fputs("static unsigned int (*const invokes[])(void *, const uint64_t *) = {\n", file);
+    for (unsigned int n = 0; n < calls_end; n++)
+        if (is_sent(&calls[n]))
+            fprintf(file, "    [%u] = invoke_%s,\n", n, calls[n].entry->name);
+    fprintf(file, "    [%u] = NULL,\n};\n", calls_end);
+}
+
+static const struct {
+    const char *option;
+    void (*write)(FILE *file);
+} outputs[] = {
+    {"--numbers", write_numbers}, {"--signatures", write_signatures}, {"--client", write_client},
+    {"--entries", write_entries}, {"--invoke", write_invoke},
+};
+
+static void write_output(const char *option, const char *path)
+{
+    for (unsigned int i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+        FILE *file;
+
+        if (strcmp(outputs[i].option, option))
+            continue;
+        file = open_file(path, "w");
+        fputs("/* Made by gen-remote. */\n", file);
+        outputs[i].write(file);
+        if (fclose(file))
+            fail("cannot write %s", path);
+        return;
+    }
+    fail("%s is not known", option);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 5)
+        fail("usage: gen-remote TABLE TYPES OBJECTS CALLS "
+             "[--numbers|--signatures|--client|--entries|--invoke FILE]...");
+    entry_table_read(argv[1], argv[2]);
+    read_objects(argv[3]);
+    read_calls(argv[4]);
+    for (int i = 5; i + 1 < argc; i += 2)
+        write_output(argv[i], argv[i + 1]);
+    return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Heads of the requests whose arguments do not follow from a signature. Their parts follow in the
+ * order that is said here, each from a multiple of 8 bytes on.
+ */
+#ifndef CUDA_REMOTE_HAND_H
+#define CUDA_REMOTE_HAND_H
+
+#include <stdint.h>
+
+/* Requests that are no entry point's. */
+enum hand_number {
+    HAND_LAYOUT = 2000, /* hand_object, a function; answer's extra: the number of its parameters;
+                           part: hand_parameter of each */
+    HAND_LINKED,        /* hand_object, a link that is complete; answer's part: what was linked */
+};
+
+#define HAND_PARAMETERS_MOST 4000u
+#define HAND_PARAMETER_BYTES 32768u
+#define HAND_ATTRIBUTES_MOST 64u
+#define HAND_OPTIONS_MOST    64u
+#define HAND_LOG_MOST        16384u
+#define HAND_NAME_MOST       4096u
+
+struct hand_object {
+    uint64_t object;
+};
+
+struct hand_parameter {
+    uint32_t offset, bytes;
+};
+
+/* cuLaunch*Kernel*. Parts: @attributes hand_attribute, @bytes of parameters as they lie in the
+ * kernel's parameter space. */
+struct hand_launch {
+    uint64_t function;
+    uint64_t stream;
+    uint32_t grid[3], block[3];
+    uint32_t shared_bytes;
+    uint32_t bytes;
+    uint32_t attributes;
+    uint32_t reserved;
+};
+
+/* As CUlaunchAttribute is; of an event the number is in value[0]. */
+struct hand_attribute {
+    uint32_t id, pad;
+    uint64_t value[8];
+};
+
+struct hand_option {
+    uint32_t id, reserved;
+    uint64_t value; /* of a buffer: 0 */
+};
+
+/*
+ * cuModuleLoad*, cuLibraryLoad*, cuLinkCreate, cuLinkAddData. Parts: @bytes of the image, @options
+ * and @library_options hand_option, the name with its 0. The answer's extra is what was made; its
+ * parts: the options' values, 8 bytes each, and the logs.
+ */
+struct hand_image {
+    uint64_t link; /* to which it is added */
+    uint64_t bytes;
+    uint32_t type;
+    uint32_t name_bytes;
+    uint32_t options, library_options;
+    uint32_t info_log, error_log; /* bytes of the caller's buffers; 0: none */
+};
+
+/* cuMemHostAlloc: memory that is shared; cuMemFreeHost: the same. */
+struct hand_host_memory {
+    uint64_t address, bytes;
+    uint64_t flags;
+};
+
+/* cuPointerGetAttribute*. Part: @count numbers of attributes, 4 bytes each. Answer: hand_value of
+ * each. cuPointerSetAttribute: @value. */
+struct hand_pointer {
+    uint64_t address;
+    uint64_t value;
+    uint32_t count;
+    uint32_t reserved;
+};
+
+/* @written: a bit for each byte that the driver has written. */
+struct hand_value {
+    uint64_t value;
+    uint64_t written;
+};
+
+#endif

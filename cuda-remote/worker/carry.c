@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A request of which the signature says all: its arguments are taken apart, checked, the driver is
+ * called, and what it wrote becomes the answer. Everything is copied before it is looked at.
+ */
+#include "worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SCRATCH_MOST (1ull << 31)
+
+static float float_of_word(uint64_t word)
+{
+    float value;
+
+    memcpy(&value, &word, sizeof(value));
+    return value;
+}
+
+struct bytes_64 {
+    uint8_t byte[64];
+};
+
+#include "invoke.inc"
+#include "numbers.h"
+
+/* More than the lane keeps is a block of its own, until the next request. */
+void *scratch_take(struct scratch *scratch, size_t bytes)
+{
+    size_t aligned = signature_align(bytes);
+    struct scratch_block *block;
+
+    if (aligned < bytes || aligned > SCRATCH_MOST - scratch->used)
+        return NULL;
+    scratch->used += aligned;
+    if (aligned <= sizeof(scratch->kept) - scratch->kept_used) {
+        void *at = scratch->kept + scratch->kept_used;
+
+        scratch->kept_used += aligned;
+        return memset(at, 0, aligned);
+    }
+    block = calloc(1, sizeof(*block) + aligned);
+    if (!block)
+        return NULL;
+    block->next = scratch->blocks;
+    scratch->blocks = block;
+    return block->bytes;
+}
+
+void scratch_empty(struct scratch *scratch)
+{
+    while (scratch->blocks) {
+        struct scratch_block *block = scratch->blocks;
+
+        scratch->blocks = block->next;
+        free(block);
+    }
+    scratch->used = scratch->kept_used = 0;
+}
+
+/* Where the client has put the next part; NULL: it is not all there. */
+static const uint8_t *part_place(const struct request *request, size_t *at, size_t bytes)
+{
+    size_t from = *at, end = from + signature_align(bytes);
+
+    if (signature_align(bytes) < bytes || end < from)
+        return NULL;
+    *at = end;
+    if (request->flags & RECORD_BULK)
+        return shared_contains(request->bulk + from, bytes)
+                   ? (uint8_t *)(uintptr_t)request->bulk + from
+                   : NULL;
+    return end <= request->head_bytes ? request->head + from : NULL;
+}
+
+const void *request_part(struct request *request, size_t *at, size_t bytes)
+{
+    const uint8_t *from = part_place(request, at, bytes);
+    void *to = from ? scratch_take(request->scratch, bytes) : NULL;
+
+    if (to)
+        memcpy(to, from, bytes);
+    else
+        request->is_broken = true;
+    return to;
+}
+
+void *request_answer(struct request *request, size_t bytes)
+{
+    size_t aligned = signature_align(bytes);
+    uint8_t *to;
+
+    if (aligned < bytes || aligned > request->out_most - request->out_bytes) {
+        request->is_broken = true;
+        return NULL;
+    }
+    to = request->out + request->out_bytes;
+    request->out_bytes += aligned;
+    return to;
+}
+
+struct carried {
+    const struct signature *signature;
+    uint64_t words[SIGNATURE_ARGUMENTS]; /* as the client sent them, then as the driver gets them */
+    uint64_t numbers[SIGNATURE_ARGUMENTS]; /* what pointers to numbers point to */
+    size_t bytes[SIGNATURE_ARGUMENTS];
+    uint64_t ends; /* the object that does not exist afterwards */
+    uint64_t sent[SIGNATURE_ARGUMENTS];
+};
+
+static bool is_shared(const struct argument *argument, uint64_t word)
+{
+    return argument->is_shareable && word > 1;
+}
+
+static bool is_pointer(const struct argument *argument)
+{
+    return argument_is_read(argument) || argument_is_written(argument);
+}
+
+/* False: the bytes that a part has cannot be. */
+static bool measure(struct carried *call, unsigned int at)
+{
+    const struct argument *argument = &call->signature->arguments[at];
+
+    if (!call->sent[at])
+        call->bytes[at] = 0;
+    else if (argument->kind == ARGUMENT_TEXT)
+        call->bytes[at] = call->sent[at];
+    else
+        call->bytes[at] = signature_bytes(call->signature, at, call->sent, call->numbers);
+    return call->bytes[at] <= SCRATCH_MOST || is_shared(argument, call->sent[at]);
+}
+
+/* The program's numbers in place, the driver's objects afterwards. */
+static CUresult find_objects(unsigned int type, uint64_t *elements, size_t count)
+{
+    static const CUresult errors[] = {
+        [OBJECT_NONE] = CUDA_ERROR_INVALID_HANDLE,
+#define O(object, parent, error) [OBJECT_##object] = error,
+#include "objects.def"
+#undef O
+    };
+
+    for (size_t i = 0; i < count; i++) {
+        void *real;
+
+        if (!object_find(type, elements[i], &real))
+            return errors[type];
+        elements[i] = (uintptr_t)real;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Of the elements of an array that the call reads. */
+static CUresult take_part(struct request *request, struct carried *call, unsigned int i, size_t *at)
+{
+    const struct argument *argument = &call->signature->arguments[i];
+    const uint8_t *part;
+
+    if (is_shared(argument, call->sent[i]))
+        return shared_contains(call->sent[i], call->bytes[i]) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_VALUE;
+    if (!argument_is_read(argument)) {
+        call->words[i] =
+            call->sent[i] ? (uintptr_t)scratch_take(request->scratch, call->bytes[i]) : 0;
+        request->is_broken |= call->sent[i] && !call->words[i];
+        return CUDA_SUCCESS;
+    }
+    if (!call->sent[i])
+        return CUDA_SUCCESS;
+    part = request_part(request, at, call->bytes[i]);
+    if (!part)
+        return CUDA_ERROR_INVALID_VALUE;
+    call->words[i] = (uintptr_t)part;
+    if (argument->kind == ARGUMENT_TEXT && part[call->bytes[i] - 1])
+        request->is_broken = true;
+    if (argument->object && argument_is_read(argument))
+        return find_objects(argument->object, (uint64_t *)(uintptr_t)part, call->bytes[i] / 8);
+    if (!argument->object && call->bytes[i] >= 4 && (argument->bytes == 4 || argument->bytes == 8))
+        memcpy(&call->numbers[i], part, argument->bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult take_value(struct carried *call, unsigned int i)
+{
+    const struct argument *argument = &call->signature->arguments[i];
+
+    switch (argument->kind) {
+    case ARGUMENT_OBJECT:
+        if (argument->ends)
+            call->ends = call->sent[i];
+        return find_objects(argument->object, &call->words[i], 1);
+    case ARGUMENT_DEVICE:
+        return place_is_usable(call->sent[i], signature_extent(call->signature, i, call->sent))
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_INVALID_VALUE;
+    case ARGUMENT_NULL:
+        call->words[i] = 0;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_SUCCESS;
+    }
+}
+
+/* Parts whose length is the value of an argument come first, then those whose length was in one of
+ * these. The first error is the result; a client that broke the rules is found by the way. */
+static CUresult take_arguments(struct request *request, struct carried *call)
+{
+    size_t at = call->signature->count * sizeof(uint64_t);
+    CUresult result = CUDA_SUCCESS;
+
+    if (request->flags & RECORD_BULK)
+        at = 0;
+    for (unsigned int pass = 0; pass < 2; pass++)
+        for (unsigned int i = 0; i < call->signature->count; i++) {
+            const struct argument *argument = &call->signature->arguments[i];
+            CUresult here = CUDA_SUCCESS;
+
+            if (argument->is_indirect != pass)
+                continue;
+            if (!is_pointer(argument))
+                here = take_value(call, i);
+            else if (!measure(call, i))
+                request->is_broken = true;
+            else
+                here = take_part(request, call, i, &at);
+            if (request->is_broken)
+                return CUDA_ERROR_INVALID_VALUE;
+            if (result == CUDA_SUCCESS)
+                result = here;
+        }
+    return result;
+}
+
+/* With which an object ends that the call has made. */
+static uint64_t parent_of(const struct carried *call, unsigned int type)
+{
+    static const uint8_t parents[] = {
+        [OBJECT_NONE] = OBJECT_NONE,
+#define NOTHING                  OBJECT_NONE
+#define CONTEXT                  OBJECT_CUcontext
+#define MODULE                   OBJECT_CUmodule
+#define LIBRARY                  OBJECT_CUlibrary
+#define GRAPH                    OBJECT_CUgraph
+#define NODE                     OBJECT_CUgraphNode
+#define O(object, parent, error) [OBJECT_##object] = parent,
+#include "objects.def"
+#undef O
+    };
+    uint64_t first = 0;
+
+    if (parents[type] == OBJECT_NONE)
+        return 0;
+    if (parents[type] == OBJECT_CUcontext)
+        return current_context();
+    for (unsigned int i = 0; i < call->signature->count; i++) {
+        if (call->signature->arguments[i].kind != ARGUMENT_OBJECT)
+            continue;
+        if (call->signature->arguments[i].object == parents[type])
+            return call->sent[i];
+        if (!first && call->signature->arguments[i].object != OBJECT_CUgraph)
+            first = call->sent[i];
+    }
+    return object_parent(first);
+}
+
+static CUresult number_objects(const struct carried *call, unsigned int type, uint64_t *elements,
+                               size_t count)
+{
+    uint64_t parent = parent_of(call, type);
+
+    for (size_t i = 0; i < count; i++) {
+        void *real = (void *)(uintptr_t)elements[i];
+
+        elements[i] = object_number(type, real, parent);
+        if (real && !elements[i])
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* In the order of the parts of the request. */
+static void give_answer(struct request *request, const struct carried *call)
+{
+    for (unsigned int pass = 0; pass < 2; pass++)
+        for (unsigned int i = 0; i < call->signature->count; i++) {
+            const struct argument *argument = &call->signature->arguments[i];
+            void *to;
+
+            if (argument->is_indirect != pass || !argument_is_written(argument) ||
+                is_shared(argument, call->sent[i]) || !call->words[i])
+                continue;
+            if (argument->object && request->result == CUDA_SUCCESS)
+                request->result =
+                    number_objects(call, argument->object, (uint64_t *)(uintptr_t)call->words[i],
+                                   call->bytes[i] / 8);
+            to = request_answer(request, call->bytes[i]);
+            if (to)
+                memcpy(to, (const void *)(uintptr_t)call->words[i], call->bytes[i]);
+        }
+}
+
+/* Room for what the call writes. */
+static bool make_room(struct request *request, const struct carried *call)
+{
+    size_t sum = 0;
+
+    for (unsigned int i = 0; i < call->signature->count; i++)
+        if (argument_is_written(&call->signature->arguments[i]) &&
+            !is_shared(&call->signature->arguments[i], call->sent[i]))
+            sum += signature_align(call->bytes[i]);
+    if (request->flags & RECORD_BULK)
+        request->out_most = sum;
+    request->out = scratch_take(request->scratch, sum);
+    return request->out && sum <= request->out_most;
+}
+
+/* The primary contexts of devices, which are there before and after they are active. */
+#define DEVICES 64u
+static _Atomic uint64_t primary[DEVICES];
+
+static bool is_active(CUdevice device)
+{
+    CUresult (*state)(CUdevice, unsigned int *, int *) =
+        driver_function(CALL_cuDevicePrimaryCtxGetState);
+    unsigned int flags;
+    int active = 0;
+
+    return state && state(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+static void end_objects(unsigned int number, const struct carried *call)
+{
+    if (call->ends)
+        object_end(call->ends);
+    switch (number) {
+    case CALL_cuDevicePrimaryCtxRetain:
+        if (call->sent[1] < DEVICES && call->words[0])
+            primary[call->sent[1]] = *(const uint64_t *)(uintptr_t)call->words[0];
+        break;
+    case CALL_cuDevicePrimaryCtxRelease:
+    case CALL_cuDevicePrimaryCtxRelease_v2:
+    case CALL_cuDevicePrimaryCtxReset:
+    case CALL_cuDevicePrimaryCtxReset_v2:
+        if (call->sent[0] < DEVICES && !is_active((CUdevice)call->sent[0]))
+            object_end_children(primary[call->sent[0]]);
+        break;
+    }
+}
+
+static void carry_out(struct request *request, const struct signature *signature)
+{
+    struct carried call = {.signature = signature};
+    void *function = driver_function(request->number);
+
+    if (request->head_bytes < signature->count * sizeof(uint64_t)) {
+        request->is_broken = true;
+        return;
+    }
+    memcpy(call.sent, request->head, signature->count * sizeof(uint64_t));
+    memcpy(call.words, call.sent, sizeof(call.words));
+    request->result = take_arguments(request, &call);
+    if (request->is_broken)
+        return;
+    if (!make_room(request, &call)) {
+        request->result = CUDA_ERROR_OUT_OF_MEMORY;
+        return;
+    }
+    if (request->result == CUDA_SUCCESS)
+        request->result =
+            function ? invokes[request->number](function, call.words) : CUDA_ERROR_NOT_SUPPORTED;
+    give_answer(request, &call);
+    if (request->result == CUDA_SUCCESS)
+        end_objects(request->number, &call);
+}
+
+void request_carry_out(struct request *request)
+{
+    const struct signature *signature =
+        request->number < signatures_count ? &signatures[request->number] : NULL;
+
+    if (signature && signature->name &&
+        (signature->mode == CALL_POST || signature->mode == CALL_SYNC ||
+         signature->mode == CALL_CLIENT))
+        carry_out(request, signature);
+    else if (!hand_carry_out(request))
+        request->result = CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+/* The socket: what the program asks for beside its calls. When it is closed the program is gone,
+ * and nothing of it has to stay. */
+#include "worker.h"
+
+#include "control_loop.h"
+#include "numbers.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Names of variables that the driver reads, and that are the program's business. */
+static const char *const allowed[] = {
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_MODULE_LOADING",
+    "CUDA_MODULE_DATA_LOADING",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_CACHE_DISABLE",
+    "CUDA_FORCE_PTX_JIT",
+    "CUDA_DISABLE_PTX_JIT",
+    "NVIDIA_TF32_OVERRIDE",
+    NULL,
+};
+
+static void use_setting(char *text)
+{
+    char *value = strchr(text, '=');
+
+    for (unsigned int i = 0; value && allowed[i]; i++)
+        if (strlen(allowed[i]) == (size_t)(value - text) &&
+            !strncmp(allowed[i], text, (size_t)(value - text)))
+            setenv(allowed[i], value + 1, 1);
+}
+
+static void use_settings(const struct control_hello *hello, size_t bytes)
+{
+    char settings[CONTROL_SETTINGS + 1] = {0};
+
+    if (bytes > sizeof(hello->settings))
+        return;
+    memcpy(settings, hello->settings, bytes);
+    for (char *at = settings; *at; at += strlen(at) + 1)
+        use_setting(at);
+}
+
+static bool reply(int socket, const void *data, size_t bytes, int fd)
+{
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec part = {.iov_base = (void *)data, .iov_len = bytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (fd >= 0) {
+        struct cmsghdr *header;
+
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control.space);
+        header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+static CUresult start_driver(const char *library, struct control_welcome *welcome)
+{
+    CUresult (*init)(unsigned int), (*version)(int *);
+    CUresult result;
+
+    if (!driver_load(library))
+        return CUDA_ERROR_NO_DEVICE;
+    init = driver_function(CALL_cuInit);
+    version = driver_function(CALL_cuDriverGetVersion);
+    if (!init || !version)
+        return CUDA_ERROR_NOT_FOUND;
+    result = init(0);
+    if (result == CUDA_SUCCESS)
+        result = version(&welcome->driver_version);
+    driver_fill_has(welcome->has);
+    return result;
+}
+
+enum control_result control_welcome_program(int socket, const char *library)
+{
+    struct control_hello hello;
+    struct control_welcome welcome = {
+        .reply = {.magic = CONTROL_MAGIC}, .major = CONTROL_MAJOR, .minor = CONTROL_MINOR};
+    ssize_t got = recv(socket, &hello, sizeof(hello), 0);
+
+    if (got == 0)
+        return CONTROL_NO_DRIVER;
+    if (got != (ssize_t)sizeof(hello) || hello.message.magic != CONTROL_MAGIC ||
+        hello.message.kind != CONTROL_HELLO || hello.major != CONTROL_MAJOR)
+        welcome.reply.result = CONTROL_REFUSED;
+    else
+        welcome.reply.result = (uint32_t)shared_reserve(hello.message.address, hello.message.bytes);
+    if (welcome.reply.result == CONTROL_OK) {
+        use_settings(&hello, hello.settings_bytes);
+        welcome.cuda_result = start_driver(library, &welcome);
+        if (welcome.cuda_result != CUDA_SUCCESS)
+            welcome.reply.result = CONTROL_NO_DRIVER;
+    }
+    reply(socket, &welcome, sizeof(welcome), -1);
+    return welcome.reply.result;
+}
+
+static int carry_out(const struct control_message *message, int *fd)
+{
+    switch (message->kind) {
+    case CONTROL_LANE:
+        return lanes_add(message->address, fd);
+    case CONTROL_LANE_END:
+        return lanes_end(message->address);
+    case CONTROL_SHARE_NEW:
+        return message->bytes > CONTROL_SHARE ? CONTROL_NO_MEMORY
+                                              : shared_add(message->address, message->bytes, fd);
+    case CONTROL_SHARE_END:
+        return shared_end(message->address);
+    default:
+        return CONTROL_REFUSED;
+    }
+}
+
+bool control_serve(int socket)
+{
+    struct control_message message;
+    struct control_reply answer = {.magic = CONTROL_MAGIC};
+    ssize_t got = recv(socket, &message, sizeof(message), 0);
+    int fd = -1;
+    bool ok;
+
+    if (got != (ssize_t)sizeof(message) || message.magic != CONTROL_MAGIC)
+        return false;
+    answer.result = (uint32_t)carry_out(&message, &fd);
+    ok = reply(socket, &answer, sizeof(answer), fd);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+/* Which function carries out a request whose form is not in its signature; and texts, which the
+ * driver keeps and the program gets a copy of. */
+#include "hand.h"
+#include "worker.h"
+
+#include <string.h>
+
+#include "numbers.h"
+
+/* Of a function or kernel. */
+static CUresult name_of_object(struct request *request, unsigned int type)
+{
+    CUresult (*get)(const char **, void *) = driver_function(request->number);
+    const struct hand_object *head = (const void *)request->head;
+    const char *name = NULL;
+    CUresult result;
+    void *real, *to;
+
+    if (request->head_bytes < sizeof(*head) || !get)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!object_find(type, head->object, &real) || !real)
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = get(&name, real);
+    if (result != CUDA_SUCCESS || !name)
+        return result;
+    request->extra = strnlen(name, HAND_NAME_MOST - 1) + 1;
+    to = request_answer(request, request->extra);
+    if (to)
+        memcpy(to, name, request->extra - 1);
+    return result;
+}
+
+static CUresult name_of_error(struct request *request)
+{
+    CUresult (*get)(CUresult, const char **) = driver_function(request->number);
+    const struct hand_object *head = (const void *)request->head;
+    const char *name = NULL;
+    CUresult result;
+    void *to;
+
+    if (request->head_bytes < sizeof(*head) || !get)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    result = get((CUresult)head->object, &name);
+    if (result != CUDA_SUCCESS || !name)
+        return result;
+    request->extra = strnlen(name, HAND_NAME_MOST - 1) + 1;
+    to = request_answer(request, request->extra);
+    if (to)
+        memcpy(to, name, request->extra - 1);
+    return result;
+}
+
+static CUresult carry_out(struct request *request, bool *is_known)
+{
+    switch (request->number) {
+    case CALL_cuLaunchKernel:
+    case CALL_cuLaunchKernel_ptsz:
+    case CALL_cuLaunchKernelEx:
+    case CALL_cuLaunchKernelEx_ptsz:
+    case CALL_cuLaunchCooperativeKernel:
+    case CALL_cuLaunchCooperativeKernel_ptsz:
+        return hand_launch(request);
+    case HAND_LAYOUT:
+        return hand_layout(request);
+    case CALL_cuModuleLoadData:
+    case CALL_cuModuleLoadDataEx:
+    case CALL_cuModuleLoadFatBinary:
+    case CALL_cuLibraryLoadData:
+        return hand_load(request);
+    case CALL_cuLinkCreate_v2:
+    case CALL_cuLinkAddData_v2:
+    case CALL_cuLinkComplete:
+    case CALL_cuLinkDestroy:
+    case HAND_LINKED:
+        return hand_link(request);
+    case CALL_cuMemHostAlloc:
+    case CALL_cuMemFreeHost:
+        return hand_host_memory(request);
+    case CALL_cuPointerGetAttribute:
+    case CALL_cuPointerGetAttributes:
+    case CALL_cuPointerSetAttribute:
+        return hand_pointer(request);
+    case CALL_cuFuncGetName:
+        return name_of_object(request, OBJECT_CUfunction);
+    case CALL_cuKernelGetName:
+        return name_of_object(request, OBJECT_CUkernel);
+    case CALL_cuGetErrorName:
+    case CALL_cuGetErrorString:
+        return name_of_error(request);
+    default:
+        *is_known = false;
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+bool hand_carry_out(struct request *request)
+{
+    bool is_known = true;
+
+    request->out = scratch_take(request->scratch, request->out_most);
+    request->result = carry_out(request, &is_known);
+    return is_known;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/* Memory of the host that the GPU reaches, and what the driver knows of addresses. */
+#include "hand.h"
+#include "worker.h"
+
+#include <string.h>
+
+#include "numbers.h"
+
+enum { REGISTER_PORTABLE = 1, REGISTER_DEVICEMAP = 2 };
+enum { POINTER_CONTEXT = 1, POINTER_P2P_TOKENS = 5, POINTER_SYNC_MEMOPS = 6, POINTER_POOL = 17 };
+
+CUresult hand_host_memory(struct request *request)
+{
+    CUresult (*lock)(void *, size_t, unsigned int) = driver_function(CALL_cuMemHostRegister_v2);
+    CUresult (*unlock)(void *) = driver_function(CALL_cuMemHostUnregister);
+    const struct hand_host_memory *head = (const void *)request->head;
+    void *at;
+
+    if (request->head_bytes < sizeof(*head) || !shared_contains(head->address, head->bytes)) {
+        request->is_broken = true;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!lock || !unlock)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    at = (void *)(uintptr_t)head->address;
+    return request->number == CALL_cuMemFreeHost
+               ? unlock(at)
+               : lock(at, head->bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
+}
+
+/*
+ * The driver writes as many bytes as an attribute has, and a program has room for no more. How many
+ * these are is seen by asking twice, into different values.
+ */
+static CUresult get_value(unsigned int attribute, CUdeviceptr address, struct hand_value *value)
+{
+    CUresult (*get)(void *, unsigned int, CUdeviceptr) =
+        driver_function(CALL_cuPointerGetAttribute);
+    uint64_t first = 0, second = ~0ull;
+    CUresult result;
+
+    if (!get || attribute == POINTER_P2P_TOKENS)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    result = get(&first, attribute, address);
+    if (result == CUDA_SUCCESS)
+        result = get(&second, attribute, address);
+    for (unsigned int i = 0; i < 8; i++)
+        if (((first >> (8 * i)) & 0xff) == ((second >> (8 * i)) & 0xff))
+            value->written |= 1u << i;
+    value->value = first;
+    if (attribute == POINTER_CONTEXT)
+        value->value = object_number(OBJECT_CUcontext, (void *)(uintptr_t)first, 0);
+    else if (attribute == POINTER_POOL)
+        value->value = object_number(OBJECT_CUmemoryPool, (void *)(uintptr_t)first, 0);
+    return result;
+}
+
+static CUresult set_value(const struct hand_pointer *head, const uint32_t *attribute)
+{
+    CUresult (*set)(const void *, unsigned int, CUdeviceptr) =
+        driver_function(CALL_cuPointerSetAttribute);
+
+    if (!set || *attribute != POINTER_SYNC_MEMOPS)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return set(&head->value, *attribute, head->address);
+}
+
+/* Of several attributes, those that a pointer does not have are 0, and that is no error. */
+CUresult hand_pointer(struct request *request)
+{
+    const struct hand_pointer *head = (const void *)request->head;
+    size_t at = request->flags & RECORD_BULK ? 0 : sizeof(*head);
+    CUresult result = CUDA_SUCCESS;
+    const uint32_t *attributes;
+
+    if (request->head_bytes < sizeof(*head) || !head->count || head->count > HAND_ATTRIBUTES_MOST) {
+        request->is_broken = true;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    attributes = request_part(request, &at, head->count * sizeof(*attributes));
+    if (!attributes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (request->number == CALL_cuPointerSetAttribute)
+        return set_value(head, attributes);
+    for (uint32_t i = 0; i < head->count; i++) {
+        struct hand_value *value = request_answer(request, sizeof(*value));
+        CUresult one;
+
+        if (!value)
+            return CUDA_ERROR_INVALID_VALUE;
+        one = get_value(attributes[i], head->address, value);
+        if (request->number == CALL_cuPointerGetAttribute)
+            result = one;
+    }
+    return result;
+}

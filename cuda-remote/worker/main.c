@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+/* vgpu-cuda-worker --fd NUMBER | --listen PATH [--library PATH] */
+#include "worker.h"
+
+#include "control_loop.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+void worker_say(const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    fputs("vgpu-cuda-worker: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
+                                            {"listen", required_argument, NULL, 's'},
+                                            {"library", required_argument, NULL, 'l'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {0}};
+    const char *library = VGPU_CUDA_DOOR, *path = NULL;
+    enum control_result result;
+    int fd = -1, option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'f')
+            fd = atoi(optarg);
+        else if (option == 's')
+            path = optarg;
+        else if (option == 'l')
+            library = optarg;
+        else if (option == 'v')
+            return printf("vgpu-cuda-worker %s\n", VGPU_VERSION) < 0;
+        else
+            return 2;
+    }
+    if ((fd < 0) == !path || optind < argc) {
+        worker_say("usage: vgpu-cuda-worker --fd NUMBER | --listen PATH [--library PATH]");
+        return 2;
+    }
+    if (path)
+        return control_listen(path, library);
+    prctl(PR_SET_DUMPABLE, 0);
+    do
+        result = control_welcome_program(fd, library);
+    while (result == CONTROL_OCCUPIED);
+    while (result == CONTROL_OK && control_serve(fd))
+        ;
+    /* At once: the driver gives back what a process had when it ends, whatever its threads do. */
+    _exit(result == CONTROL_OK ? 0 : 1);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+/* Memory that the program and this process have at the same addresses, in a range that both keep
+ * free for it. */
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SHARED_MOST 65536u
+
+struct part {
+    uint64_t address, bytes;
+};
+
+/* Sorted by address. The lock is held for reading while a request uses them. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct part parts[SHARED_MOST];
+static unsigned int count;
+static uint64_t arena, arena_bytes;
+
+int shared_reserve(uint64_t address, uint64_t bytes)
+{
+    void *at;
+
+    if (!address || !bytes || address % 4096 || bytes % 4096 || address + bytes < address)
+        return CONTROL_REFUSED;
+    at = mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at == MAP_FAILED)
+        return errno == EEXIST ? CONTROL_OCCUPIED : CONTROL_NO_MEMORY;
+    if ((uint64_t)(uintptr_t)at != address) {
+        munmap(at, bytes);
+        return CONTROL_OCCUPIED;
+    }
+    arena = address;
+    arena_bytes = bytes;
+    return CONTROL_OK;
+}
+
+/* The first that ends behind @address. */
+static unsigned int find(uint64_t address)
+{
+    unsigned int low = 0, high = count;
+
+    while (low < high) {
+        unsigned int middle = (low + high) / 2;
+
+        if (parts[middle].address + parts[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_free(uint64_t address, uint64_t bytes)
+{
+    unsigned int at = find(address);
+
+    return address >= arena && bytes <= arena_bytes && address - arena <= arena_bytes - bytes &&
+           (at == count || parts[at].address >= address + bytes);
+}
+
+/* Its size is fixed: who cuts it off would end us. */
+static int make_memory(uint64_t bytes)
+{
+    int fd = memfd_create("vgpu-cuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return -1;
+    if (ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool map(uint64_t address, uint64_t bytes, int fd)
+{
+    return mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                fd, 0) != MAP_FAILED;
+}
+
+static void insert(uint64_t address, uint64_t bytes)
+{
+    unsigned int at = find(address);
+
+    memmove(&parts[at + 1], &parts[at], (count - at) * sizeof(*parts));
+    parts[at] = (struct part){address, bytes};
+    count++;
+}
+
+int shared_add(uint64_t address, uint64_t bytes, int *fd)
+{
+    int result = CONTROL_REFUSED;
+
+    pthread_rwlock_wrlock(&lock);
+    if (address % 4096 == 0 && bytes % 4096 == 0 && bytes && is_free(address, bytes)) {
+        *fd = count < SHARED_MOST ? make_memory(bytes) : -1;
+        result = *fd >= 0 && map(address, bytes, *fd) ? CONTROL_OK : CONTROL_NO_MEMORY;
+        if (result == CONTROL_OK)
+            insert(address, bytes);
+        else if (*fd >= 0)
+            close(*fd);
+    }
+    pthread_rwlock_unlock(&lock);
+    return result;
+}
+
+/* The place is kept. */
+int shared_end(uint64_t address)
+{
+    int result = CONTROL_REFUSED;
+    unsigned int at;
+
+    pthread_rwlock_wrlock(&lock);
+    at = find(address);
+    if (at < count && parts[at].address == address) {
+        mmap((void *)(uintptr_t)address, parts[at].bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        memmove(&parts[at], &parts[at + 1], (count - at - 1) * sizeof(*parts));
+        count--;
+        result = CONTROL_OK;
+    }
+    pthread_rwlock_unlock(&lock);
+    return result;
+}
+
+void shared_hold(void)
+{
+    pthread_rwlock_rdlock(&lock);
+}
+
+void shared_release(void)
+{
+    pthread_rwlock_unlock(&lock);
+}
+
+bool shared_contains(uint64_t address, uint64_t bytes)
+{
+    unsigned int at = find(address);
+
+    return at < count && address >= parts[at].address && bytes <= parts[at].bytes &&
+           address - parts[at].address <= parts[at].bytes - bytes;
+}

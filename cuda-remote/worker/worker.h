@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpu-cuda-worker: carries out the CUDA calls of one program on the host's driver. It is the
+ * program's own process on the host's side: what it does to itself ends it and nobody else. But it
+ * believes nothing: it holds the limits of a slice, and a place in the host.
+ */
+#ifndef CUDA_WORKER_H
+#define CUDA_WORKER_H
+
+#include "control.h"
+#include "cuda_abi.h"
+#include "lane.h"
+#include "signature.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The driver (driver.c): functions by their numbers; NULL: it lacks the call. */
+bool driver_load(const char *library);
+void *driver_function(unsigned int number);
+void driver_fill_has(uint64_t *has);
+/*
+ * Objects (objects.c). A number is index | type << 32 | generation << 40. The driver gets nothing
+ * that it has not handed out itself.
+ */
+/* False: there is none such; *real is unchanged then. 0 is NULL, and 1 and 2 are streams. */
+bool object_find(unsigned int type, uint64_t number, void **real);
+/* The number of what the driver handed out; it is the same for the same object. 0: no room. */
+uint64_t object_number(unsigned int type, void *real, uint64_t parent);
+/* It, and all that ends with it. */
+void object_end(uint64_t number);
+/* All that ends with it, but not itself. */
+void object_end_children(uint64_t number);
+uint64_t object_parent(uint64_t number);
+static inline unsigned int object_type(uint64_t number)
+{
+    return (number >> 32) & 0xff;
+}
+
+/* Memory that both ends have (shared.c). Results are of enum control_result. */
+int shared_reserve(uint64_t address, uint64_t bytes);
+int shared_add(uint64_t address, uint64_t bytes, int *fd);
+int shared_end(uint64_t address);
+/* Between these nothing that is shared goes away. */
+void shared_hold(void);
+void shared_release(void);
+/* While held. */
+bool shared_contains(uint64_t address, uint64_t bytes);
+
+/* Lanes (lanes.c). */
+struct worker_lane;
+int lanes_add(uint64_t address, int *fd);
+int lanes_end(uint64_t address);
+
+/* Memory of a lane for its requests, which is used again. */
+struct scratch_block {
+    struct scratch_block *next;
+    _Alignas(16) uint8_t bytes[];
+};
+
+struct scratch {
+    struct scratch_block *blocks;
+    size_t used, kept_used;
+    _Alignas(16) uint8_t kept[128u << 10];
+};
+
+/* A request of a lane, copied (carry.c). */
+struct request {
+    unsigned int number;
+    uint16_t flags;
+    const uint8_t *head; /* what is in the record, copied */
+    size_t head_bytes;
+    uint64_t bulk;
+    /* The answer: */
+    uint32_t result;
+    uint64_t extra;
+    uint8_t *out;
+    size_t out_most, out_bytes;
+    bool is_broken; /* the client broke the rules */
+    struct scratch *scratch;
+};
+
+/* NULL: there is no memory, or it is more than a request may have. Zeroed. */
+void *scratch_take(struct scratch *scratch, size_t bytes);
+void scratch_empty(struct scratch *scratch);
+void request_carry_out(struct request *request);
+/*
+ * The next part, of so many bytes, of what the client sent, copied; *at is where the parts before
+ * it end, at first the bytes of the head. NULL: it has sent less, or there is no memory.
+ */
+const void *request_part(struct request *request, size_t *at, size_t bytes);
+/* Room for a part of the answer; NULL as above. */
+void *request_answer(struct request *request, size_t bytes);
+
+/* Calls whose requests have a form of their own (hand_*.c); false: it is none of them. */
+bool hand_carry_out(struct request *request);
+CUresult hand_launch(struct request *request);
+CUresult hand_layout(struct request *request);
+CUresult hand_load(struct request *request);
+CUresult hand_link(struct request *request);
+CUresult hand_host_memory(struct request *request);
+CUresult hand_pointer(struct request *request);
+
+/* All @bytes there are memory that the driver gave out, or that is shared (places.c). */
+bool place_is_usable(uint64_t address, uint64_t bytes);
+/* The number of the current context; 0: there is none. */
+uint64_t current_context(void);
+
+/* One line on standard error. */
+void worker_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
