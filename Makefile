@@ -60,7 +60,6 @@ include cockpit/cockpit.mk
 include qemu-hooks/qemu-hooks.mk
 include container-hooks/container-hooks.mk
 include governor/governor.mk
-include cuda-remote/cuda-remote.mk
 include fleet/fleet.mk
 include fleet/kubernetes/kubernetes.mk
 include tests/unit/unit.mk

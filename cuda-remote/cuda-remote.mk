@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 # CUDA for programs that have no GPU's device node: the library that stands for libcuda.so.1 there, and
-# vgpu-cuda-worker, which carries out its calls. Included by the Makefile, after governor/cuda/cuda.mk.
+# vgpu-cuda-worker, which carries out its calls. Included by governor/cuda/cuda.mk.
 
 REMOTE_SRC := cuda-remote
 REMOTE_OUT := build/cuda-remote
 REMOTE_INCLUDES := -I$(REMOTE_SRC)/wire -I$(REMOTE_OUT)/made -I$(CUDA_SRC)/abi
-REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,lane.c signature.c)
+REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,channel.c signature.c)
 REMOTE_GUEST := $(wildcard $(REMOTE_SRC)/guest/*.c) $(REMOTE_WIRE)
 REMOTE_WORKER := $(wildcard $(REMOTE_SRC)/worker/*.c) $(REMOTE_WIRE)
 # The library runs in foreign programs, as the door does.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* A lane for each thread of the program, and requests that are waited for. */
+/* A channel for each thread of the program, and requests that are waited for. */
 #include "remote.h"
 
-#include "lanes.h"
+#include "channels.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,107 +14,107 @@
 #define BULK_LEAST (1u << 20)
 #define BULK_KEPT  (32u << 20)
 
-struct lane {
-    struct lane_shared *shared;
+struct channel {
+    struct channel_shared *shared;
     uint64_t asked;
     uint8_t *bulk;
     size_t bulk_bytes;
     pid_t pid;
 };
 
-static _Thread_local struct lane *own;
+static _Thread_local struct channel *own;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
-static void end_lane(void *data)
+static void end_channel(void *data)
 {
-    struct lane *lane = data;
+    struct channel *channel = data;
 
-    if (lane->pid == getpid()) {
-        if (lane->bulk)
-            shared_end(lane->bulk);
-        shared_end_lane(lane->shared);
+    if (channel->pid == getpid()) {
+        if (channel->bulk)
+            shared_end(channel->bulk);
+        shared_end_channel(channel->shared);
     }
-    free(lane);
+    free(channel);
 }
 
 static void make_key(void)
 {
-    pthread_key_create(&key, end_lane);
+    pthread_key_create(&key, end_channel);
 }
 
-static struct lane *new_lane(void)
+static struct channel *new_channel(void)
 {
-    struct lane *lane = calloc(1, sizeof(*lane));
+    struct channel *channel = calloc(1, sizeof(*channel));
 
     pthread_once(&once, make_key);
-    if (!lane)
+    if (!channel)
         return NULL;
-    lane->shared = shared_new_lane();
-    lane->pid = getpid();
-    if (lane->shared && pthread_setspecific(key, lane) == 0)
-        return lane;
-    if (lane->shared)
-        shared_end_lane(lane->shared);
-    free(lane);
+    channel->shared = shared_new_channel();
+    channel->pid = getpid();
+    if (channel->shared && pthread_setspecific(key, channel) == 0)
+        return channel;
+    if (channel->shared)
+        shared_end_channel(channel->shared);
+    free(channel);
     return NULL;
 }
 
-static struct lane *own_lane(void)
+static struct channel *own_channel(void)
 {
     if (!own)
-        own = new_lane();
+        own = new_channel();
     return own;
 }
 
-static bool has_answer(const struct lane *lane)
+static bool has_answer(const struct channel *channel)
 {
-    return atomic_load_explicit(&lane->shared->worker.done, memory_order_acquire) >= lane->asked;
+    return atomic_load_explicit(&channel->shared->worker.done, memory_order_acquire) >= channel->asked;
 }
 
 /* False: the worker is gone. */
-static bool await(struct lane *lane)
+static bool await(struct channel *channel)
 {
-    struct lane_shared *shared = lane->shared;
+    struct channel_shared *shared = channel->shared;
 
     for (int i = 0; i < SPINS; i++) {
-        if (has_answer(lane))
+        if (has_answer(channel))
             return true;
-        lane_pause();
+        channel_pause();
     }
-    while (!has_answer(lane)) {
-        atomic_exchange(&shared->client.state, LANE_ASLEEP);
-        if (!has_answer(lane))
-            lane_sleep(&shared->client.state, LANE_ASLEEP, LOOK_AFTER);
-        atomic_store(&shared->client.state, LANE_AWAKE);
-        if (!has_answer(lane) && connect_is_dead())
-            return has_answer(lane);
+    while (!has_answer(channel)) {
+        atomic_exchange(&shared->client.state, CHANNEL_ASLEEP);
+        if (!has_answer(channel))
+            channel_sleep(&shared->client.state, CHANNEL_ASLEEP, LOOK_AFTER);
+        atomic_store(&shared->client.state, CHANNEL_AWAKE);
+        if (!has_answer(channel) && connect_is_dead())
+            return has_answer(channel);
     }
     return true;
 }
 
-static bool grow_bulk(struct lane *lane, size_t bytes)
+static bool grow_bulk(struct channel *channel, size_t bytes)
 {
     size_t wanted = BULK_LEAST;
 
-    if (bytes <= lane->bulk_bytes)
+    if (bytes <= channel->bulk_bytes)
         return true;
     while (wanted < bytes)
         wanted *= 2;
-    if (lane->bulk)
-        shared_end(lane->bulk);
-    lane->bulk = shared_new(wanted);
-    lane->bulk_bytes = lane->bulk ? wanted : 0;
-    return lane->bulk != NULL;
+    if (channel->bulk)
+        shared_end(channel->bulk);
+    channel->bulk = shared_new(wanted);
+    channel->bulk_bytes = channel->bulk ? wanted : 0;
+    return channel->bulk != NULL;
 }
 
-static void shrink_bulk(struct lane *lane)
+static void shrink_bulk(struct channel *channel)
 {
-    if (lane->bulk_bytes <= BULK_KEPT)
+    if (channel->bulk_bytes <= BULK_KEPT)
         return;
-    shared_end(lane->bulk);
-    lane->bulk = NULL;
-    lane->bulk_bytes = 0;
+    shared_end(channel->bulk);
+    channel->bulk = NULL;
+    channel->bulk_bytes = 0;
 }
 
 static size_t sum_of(const struct part *parts, unsigned int count)
@@ -153,29 +153,29 @@ static void get_parts(const uint8_t *from, const struct exchange *exchange)
     }
 }
 
-/* There is always room: nothing is under way in this lane while a request is made. */
-static void send_request(struct lane *lane, const struct exchange *exchange, size_t in,
+/* There is always room: nothing is under way in this channel while a request is made. */
+static void send_request(struct channel *channel, const struct exchange *exchange, size_t in,
                          bool is_bulk)
 {
     size_t head = signature_align(exchange->head_bytes);
-    struct lane_record *record =
-        lane_reserve(lane->shared, sizeof(*record) + head + (is_bulk ? 0 : in));
+    struct channel_record *record =
+        channel_reserve(channel->shared, sizeof(*record) + head + (is_bulk ? 0 : in));
 
     record->number = (uint16_t)exchange->number;
     record->flags = RECORD_ANSWER | (is_bulk ? RECORD_BULK : 0);
-    record->bulk = is_bulk ? (uintptr_t)lane->bulk : 0;
+    record->bulk = is_bulk ? (uintptr_t)channel->bulk : 0;
     memcpy(record + 1, exchange->head, exchange->head_bytes);
-    put_parts(is_bulk ? lane->bulk : (uint8_t *)(record + 1) + head, exchange);
-    lane->asked++;
-    if (lane_publish(lane->shared, record))
-        lane_wake(&lane->shared->worker.state);
+    put_parts(is_bulk ? channel->bulk : (uint8_t *)(record + 1) + head, exchange);
+    channel->asked++;
+    if (channel_publish(channel->shared, record))
+        channel_wake(&channel->shared->worker.state);
 }
 
-static CUresult take_answer(struct lane *lane, struct exchange *exchange, bool is_bulk)
+static CUresult take_answer(struct channel *channel, struct exchange *exchange, bool is_bulk)
 {
-    const struct lane_answer *answer = (const struct lane_answer *)lane->shared->answer;
-    const uint8_t *parts = is_bulk ? lane->bulk : (const uint8_t *)(answer + 1);
-    size_t most = is_bulk ? lane->bulk_bytes : LANE_ANSWER_BYTES - sizeof(*answer);
+    const struct channel_answer *answer = (const struct channel_answer *)channel->shared->answer;
+    const uint8_t *parts = is_bulk ? channel->bulk : (const uint8_t *)(answer + 1);
+    size_t most = is_bulk ? channel->bulk_bytes : CHANNEL_ANSWER_BYTES - sizeof(*answer);
     uint32_t result = answer->result;
 
     exchange->extra = answer->extra;
@@ -189,24 +189,24 @@ CUresult exchange(struct exchange *exchange)
 {
     size_t in = sum_of(exchange->in, exchange->in_count);
     size_t out = sum_of(exchange->out, exchange->out_count);
-    size_t head = sizeof(struct lane_record) + signature_align(exchange->head_bytes);
-    bool is_bulk = head + in > LANE_RECORD_MOST - LANE_ALIGN ||
-                   out > LANE_ANSWER_BYTES - sizeof(struct lane_answer);
+    size_t head = sizeof(struct channel_record) + signature_align(exchange->head_bytes);
+    bool is_bulk = head + in > CHANNEL_RECORD_MOST - CHANNEL_ALIGN ||
+                   out > CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
     CUresult result = connect_state();
-    struct lane *lane;
+    struct channel *channel;
 
     if (result != CUDA_SUCCESS)
         return result;
     if (connect_is_dead_known())
         return CUDA_ERROR_LAUNCH_FAILED;
-    lane = own_lane();
-    if (!lane || (is_bulk && !grow_bulk(lane, in > out ? in : out)))
+    channel = own_channel();
+    if (!channel || (is_bulk && !grow_bulk(channel, in > out ? in : out)))
         return connect_is_dead() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_OUT_OF_MEMORY;
-    send_request(lane, exchange, in, is_bulk);
-    if (!await(lane))
+    send_request(channel, exchange, in, is_bulk);
+    if (!await(channel))
         return CUDA_ERROR_LAUNCH_FAILED;
-    result = take_answer(lane, exchange, is_bulk);
+    result = take_answer(channel, exchange, is_bulk);
     if (is_bulk)
-        shrink_bulk(lane);
+        shrink_bulk(channel);
     return result;
 }

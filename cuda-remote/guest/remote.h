@@ -9,7 +9,7 @@
 #include "control.h"
 #include "cuda_abi.h"
 #include "hand.h"
-#include "lane.h"
+#include "channel.h"
 #include "numbers.h"
 #include "signature.h"
 

@@ -3,7 +3,7 @@
  * read there. */
 #include "remote.h"
 
-#include "lanes.h"
+#include "channels.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static void give_back(uint64_t address)
     free(area);
 }
 
-/* A lane is asked for as such; see exchange.c. */
+/* A channel is asked for as such; see exchange.c. */
 static void *share(uint64_t bytes, enum control_kind kind)
 {
     struct area *area = claim((bytes + STEP - 1) / STEP * STEP);
@@ -109,9 +109,9 @@ void *shared_new(size_t bytes)
     return share((bytes + STEP - 1) / STEP * STEP, CONTROL_SHARE_NEW);
 }
 
-struct lane_shared *shared_new_lane(void)
+struct channel_shared *shared_new_channel(void)
 {
-    return share(sizeof(struct lane_shared), CONTROL_LANE);
+    return share(sizeof(struct channel_shared), CONTROL_CHANNEL);
 }
 
 static void end(void *at, enum control_kind kind)
@@ -127,9 +127,9 @@ void shared_end(void *at)
     end(at, CONTROL_SHARE_END);
 }
 
-void shared_end_lane(struct lane_shared *at)
+void shared_end_channel(struct channel_shared *at)
 {
-    end(at, CONTROL_LANE_END);
+    end(at, CONTROL_CHANNEL_END);
 }
 
 bool shared_contains(const void *at, size_t bytes)

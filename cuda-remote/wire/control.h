@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The messages beside the lanes: over a socket of packets (SOCK_SEQPACKET) between a program and
+ * The messages beside the channels: over a socket of packets (SOCK_SEQPACKET) between a program and
  * its worker. The program asks, the worker answers each with one reply, in order. Memory is made by
  * the worker, so that its size cannot change under it, and comes as a descriptor with the reply.
  *
@@ -23,8 +23,8 @@
 
 enum control_kind {
     CONTROL_HELLO = 1, /* struct control_hello; reply: struct control_welcome */
-    CONTROL_LANE,      /* @address: where the lane lies; reply with its descriptor */
-    CONTROL_LANE_END,
+    CONTROL_CHANNEL,      /* @address: where the channel lies; reply with its descriptor */
+    CONTROL_CHANNEL_END,
     CONTROL_SHARE_NEW, /* @address, @bytes: memory for both; reply with its descriptor */
     CONTROL_SHARE_END,
 };

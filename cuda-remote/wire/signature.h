@@ -45,6 +45,7 @@ struct argument {
     bool is_shareable;  /* it may be memory that both ends have */
     bool ends;          /* the object does not exist after it */
     bool is_indirect;   /* @count is a pointer to the number */
+    bool is_optional;   /* it may be NULL though it has elements */
     uint8_t minus;      /* from the number */
     int8_t count;       /* argument with the number of elements; -1: @fixed */
     int8_t rows, pitch; /* arguments; -1: none */

@@ -25,7 +25,7 @@ struct bytes_64 {
 #include "invoke.inc"
 #include "numbers.h"
 
-/* More than the lane keeps is a block of its own, until the next request. */
+/* More than the channel keeps is a block of its own, until the next request. */
 void *scratch_take(struct scratch *scratch, size_t bytes)
 {
     size_t aligned = signature_align(bytes);
@@ -153,12 +153,24 @@ static CUresult find_objects(unsigned int type, uint64_t *elements, size_t count
     return CUDA_SUCCESS;
 }
 
+/* What the driver would follow, though there is nothing. */
+static bool is_missing(const struct carried *call, unsigned int i)
+{
+    const struct argument *argument = &call->signature->arguments[i];
+
+    return !call->sent[i] && !argument->is_optional && !argument->is_indirect &&
+           (argument->kind == ARGUMENT_TEXT ||
+            signature_bytes(call->signature, i, call->sent, call->numbers));
+}
+
 /* Of the elements of an array that the call reads. */
 static CUresult take_part(struct request *request, struct carried *call, unsigned int i, size_t *at)
 {
     const struct argument *argument = &call->signature->arguments[i];
     const uint8_t *part;
 
+    if (is_missing(call, i))
+        return CUDA_ERROR_INVALID_VALUE;
     if (is_shared(argument, call->sent[i]))
         return shared_contains(call->sent[i], call->bytes[i]) ? CUDA_SUCCESS
                                                               : CUDA_ERROR_INVALID_VALUE;

@@ -115,10 +115,10 @@ enum control_result control_welcome_program(int socket, const char *library)
 static int carry_out(const struct control_message *message, int *fd)
 {
     switch (message->kind) {
-    case CONTROL_LANE:
-        return lanes_add(message->address, fd);
-    case CONTROL_LANE_END:
-        return lanes_end(message->address);
+    case CONTROL_CHANNEL:
+        return channels_add(message->address, fd);
+    case CONTROL_CHANNEL_END:
+        return channels_end(message->address);
     case CONTROL_SHARE_NEW:
         return message->bytes > CONTROL_SHARE ? CONTROL_NO_MEMORY
                                               : shared_add(message->address, message->bytes, fd);

@@ -9,7 +9,7 @@
 
 #include "control.h"
 #include "cuda_abi.h"
-#include "lane.h"
+#include "channel.h"
 #include "signature.h"
 
 #include <stdbool.h>
@@ -48,12 +48,12 @@ void shared_release(void);
 /* While held. */
 bool shared_contains(uint64_t address, uint64_t bytes);
 
-/* Lanes (lanes.c). */
-struct worker_lane;
-int lanes_add(uint64_t address, int *fd);
-int lanes_end(uint64_t address);
+/* Channels (channels.c). */
+struct worker_channel;
+int channels_add(uint64_t address, int *fd);
+int channels_end(uint64_t address);
 
-/* Memory of a lane for its requests, which is used again. */
+/* Memory of a channel for its requests, which is used again. */
 struct scratch_block {
     struct scratch_block *next;
     _Alignas(16) uint8_t bytes[];
@@ -65,7 +65,7 @@ struct scratch {
     _Alignas(16) uint8_t kept[128u << 10];
 };
 
-/* A request of a lane, copied (carry.c). */
+/* A request of a channel, copied (carry.c). */
 struct request {
     unsigned int number;
     uint16_t flags;

@@ -117,4 +117,5 @@ install-cuda-door: cuda-door
 
 -include $(shell find $(CUDA_OUT) -name '*.d' 2>/dev/null)
 
+include cuda-remote/cuda-remote.mk
 include tests/cuda/cuda-tests.mk

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lane: a ring in shared memory, through which one thread of a program gives records to one
+ * A channel: a ring in shared memory, through which one thread of a program gives records to one
  * thread of its worker. Each side writes only its own part. The client trusts nothing that the
  * worker writes to be in range, and the worker nothing of the client's.
  *
  * Offsets into the ring grow for ever; their place is taken modulo its size. A record never wraps:
  * what is left at the end is filled with one of number 0.
  */
-#ifndef CUDA_REMOTE_LANE_H
-#define CUDA_REMOTE_LANE_H
+#ifndef CUDA_REMOTE_CHANNEL_H
+#define CUDA_REMOTE_CHANNEL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANE_MAGIC        0x314c5543u
-#define LANE_RING_BYTES   (256u << 10)
-#define LANE_ANSWER_BYTES (64u << 10)
-#define LANE_ALIGN        32u
+#define CHANNEL_MAGIC        0x314c5543u
+#define CHANNEL_RING_BYTES   (256u << 10)
+#define CHANNEL_ANSWER_BYTES (64u << 10)
+#define CHANNEL_ALIGN        32u
 /* What does not fit goes into bulk memory (remote.h). */
-#define LANE_RECORD_MOST (16u << 10)
+#define CHANNEL_RECORD_MOST (16u << 10)
 
-enum lane_state { LANE_AWAKE, LANE_ASLEEP };
+enum channel_state { CHANNEL_AWAKE, CHANNEL_ASLEEP };
 
-struct lane_client {
+struct channel_client {
     _Atomic uint64_t tail;
     _Atomic uint32_t state; /* a futex: ASLEEP while it waits for an answer */
     uint32_t reserved[13];
 };
 
 /* @done: answers given. @is_gone: the worker will answer nothing any more. */
-struct lane_worker {
+struct channel_worker {
     _Atomic uint64_t head;
     _Atomic uint64_t done;
     _Atomic uint32_t state; /* a futex: ASLEEP while it waits for a record */
@@ -40,18 +40,18 @@ struct lane_worker {
     uint32_t reserved[9];
 };
 
-struct lane_shared {
+struct channel_shared {
     uint32_t magic;
     uint32_t reserved[31];
-    _Alignas(128) struct lane_client client;
-    _Alignas(128) struct lane_worker worker;
-    _Alignas(4096) uint8_t ring[LANE_RING_BYTES];
-    uint8_t answer[LANE_ANSWER_BYTES];
+    _Alignas(128) struct channel_client client;
+    _Alignas(128) struct channel_worker worker;
+    _Alignas(4096) uint8_t ring[CHANNEL_RING_BYTES];
+    uint8_t answer[CHANNEL_ANSWER_BYTES];
 };
 
-/* @flags: RECORD_*. @bulk: bytes of the lane's bulk memory that belong to it. */
-struct lane_record {
-    uint32_t bytes; /* with this header; a multiple of LANE_ALIGN */
+/* @flags: RECORD_*. @bulk: bytes of the channel's bulk memory that belong to it. */
+struct channel_record {
+    uint32_t bytes; /* with this header; a multiple of CHANNEL_ALIGN */
     uint16_t number;
     uint16_t flags;
     uint64_t ticket;
@@ -63,29 +63,29 @@ struct lane_record {
 #define RECORD_BULK   2u /* the parts are in bulk memory, and so is the answer */
 
 /* At the beginning of each answer; the parts that the call wrote follow. */
-struct lane_answer {
+struct channel_answer {
     uint32_t result;
     uint32_t bytes; /* of the parts */
     uint64_t extra;
 };
 
-/* Room for a record of so many bytes, at most LANE_RECORD_MOST; NULL: the ring is full. Nothing is
- * seen by the worker before lane_publish(). */
-struct lane_record *lane_reserve(struct lane_shared *lane, size_t bytes);
-/* @last: of what lane_reserve() returned. True: the worker sleeps and has to be woken. */
-bool lane_publish(struct lane_shared *lane, const struct lane_record *record);
+/* Room for a record of so many bytes, at most CHANNEL_RECORD_MOST; NULL: the ring is full. Nothing is
+ * seen by the worker before channel_publish(). */
+struct channel_record *channel_reserve(struct channel_shared *channel, size_t bytes);
+/* @last: of what channel_reserve() returned. True: the worker sleeps and has to be woken. */
+bool channel_publish(struct channel_shared *channel, const struct channel_record *record);
 
 /*
- * The worker's side: the next record, copied to @to, which has LANE_RECORD_MOST bytes. 0: there is
+ * The worker's side: the next record, copied to @to, which has CHANNEL_RECORD_MOST bytes. 0: there is
  * none; -1: the client has broken the rules, and is not to be served any more. @head is the
  * worker's own copy, which no other can write.
  */
-int lane_take(struct lane_shared *lane, uint64_t *head, void *to);
+int channel_take(struct channel_shared *channel, uint64_t *head, void *to);
 
 /* Futexes; they return at once if *@word is not @is. */
-void lane_sleep(_Atomic uint32_t *word, uint32_t is, unsigned int milliseconds);
-void lane_wake(_Atomic uint32_t *word);
-static inline void lane_pause(void)
+void channel_sleep(_Atomic uint32_t *word, uint32_t is, unsigned int milliseconds);
+void channel_wake(_Atomic uint32_t *word);
+static inline void channel_pause(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: MIT
+/*
+ * client CASE: a program of CUDA's that knows nothing of where its driver is. It checks what it
+ * computes, and says what is wrong.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda_abi.h"
+
+#define COUNT   4096u
+#define MIB     (1ull << 20)
+#define THREADS 16
+#define ROUNDS  100
+
+CUresult cuInit(unsigned int flags);
+CUresult cuDeviceGet(CUdevice *device, int ordinal);
+CUresult cuDeviceGetName(char *name, int bytes, CUdevice device);
+CUresult cuDriverGetVersion(int *version);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSynchronize(void);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
+CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuMemGetInfo_v2(size_t *left, size_t *total);
+CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned int flags);
+CUresult cuMemFreeHost(void *at);
+CUresult cuMemsetD8_v2(CUdeviceptr at, unsigned char value, size_t count);
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult cuPointerGetAttribute(void *data, unsigned int attribute, CUdeviceptr at);
+CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuEventCreate(CUevent *event, unsigned int flags);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventSynchronize(CUevent event);
+CUresult cuEventDestroy_v2(CUevent event);
+CUresult cuModuleLoadData(CUmodule *module, const void *image);
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
+                            unsigned int *options, void **values);
+CUresult cuModuleUnload(CUmodule module);
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name);
+CUresult cuFuncGetName(const char **name, CUfunction function);
+CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
+                        unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                        CUstream stream, void **parameters, void **extra);
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy,
+                                   unsigned int gz, unsigned int bx, unsigned int by,
+                                   unsigned int bz, unsigned int shared, CUstream stream,
+                                   void **parameters);
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                          void **extra);
+CUresult cuGetErrorName(CUresult error, const char **name);
+CUresult cuGetProcAddress_v2(const char *name, void **to, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status);
+CUresult cuStreamBeginCapture_v2(CUstream stream, unsigned int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
+CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphExecDestroy(CUgraphExec exec);
+CUresult cuGraphNodeGetType(CUgraphNode node, unsigned int *type);
+
+static const char text[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".visible .global .align 4 .u32 scale = 3;\n"
+    ".visible .entry axpy(.param .u64 z, .param .u64 x, .param .u32 n, .param .f32 a) {\n"
+    " .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>;\n"
+    " ld.param.u64 %rd1, [z]; ld.param.u64 %rd2, [x]; ld.param.u32 %r1, [n];\n"
+    " ld.param.f32 %f1, [a]; ld.global.u32 %r5, [scale]; cvt.rn.f32.u32 %f4, %r5;\n"
+    " mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+    " mad.lo.u32 %r2, %r2, %r3, %r4; setp.ge.u32 %p1, %r2, %r1; @%p1 ret;\n"
+    " mul.wide.u32 %rd3, %r2, 4; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;\n"
+    " ld.global.f32 %f2, [%rd2]; fma.rn.f32 %f3, %f2, %f1, %f4; st.global.f32 [%rd1], %f3; ret; }\n"
+    ".visible .entry count(.param .u64 at) { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
+    " ld.param.u64 %rd1, [at]; ld.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; st.u32 [%rd1], %r1; ret; "
+    "}\n";
+
+static void check(CUresult result, CUresult wanted, int line, const char *what)
+{
+    const char *name = NULL;
+
+    if (result == wanted)
+        return;
+    cuGetErrorName(result, &name);
+    fprintf(stderr, "line %d: %s: %d %s, not %d\n", line, what, (int)result, name ? name : "",
+            (int)wanted);
+    exit(1);
+}
+
+#define is(call, wanted) check(call, (CUresult)(wanted), __LINE__, #call)
+#define ok(call)         is(call, CUDA_SUCCESS)
+#define must(condition)  ((condition) ? (void)0 : check(1, 0, __LINE__, #condition))
+
+static CUcontext begin(void)
+{
+    CUcontext context;
+    CUdevice device;
+
+    ok(cuInit(0));
+    ok(cuDeviceGet(&device, 0));
+    ok(cuCtxCreate_v2(&context, 0, device));
+    return context;
+}
+
+static CUfunction load(CUmodule *module, const char *name)
+{
+    CUfunction function;
+
+    ok(cuModuleLoadData(module, text));
+    ok(cuModuleGetFunction(&function, *module, name));
+    return function;
+}
+
+static CUdeviceptr allocate(size_t bytes)
+{
+    CUdeviceptr at;
+
+    ok(cuMemAlloc_v2(&at, bytes));
+    return at;
+}
+
+static unsigned int read_word(CUdeviceptr at)
+{
+    unsigned int word;
+
+    ok(cuMemcpyDtoH_v2(&word, at, sizeof(word)));
+    return word;
+}
+
+/* A copy there, a kernel in each way that it can be launched, a copy back. */
+static void compute(void)
+{
+    static float x[COUNT], z[COUNT];
+    unsigned int n = COUNT - 3, seven = 7;
+    float a = 0.5f;
+    CUdeviceptr to, from, scale;
+    void *parameters[] = {&to, &from, &n, &a};
+    CUlaunchConfig config = {COUNT / 256, 1, 1, 256, 1, 1, 0, NULL, NULL, 0};
+    struct {
+        CUdeviceptr to, from;
+        unsigned int n;
+        float a;
+    } packed;
+    size_t bytes = sizeof(packed);
+    void *extra[] = {(void *)1, &packed, (void *)2, &bytes, NULL};
+    CUmodule module;
+    CUfunction axpy;
+
+    begin();
+    axpy = load(&module, "axpy");
+    to = packed.to = allocate(sizeof(z));
+    from = packed.from = allocate(sizeof(x));
+    packed.n = n;
+    packed.a = a;
+    for (unsigned int i = 0; i < COUNT; i++)
+        x[i] = (float)i;
+    ok(cuModuleGetGlobal_v2(&scale, &bytes, module, "scale"));
+    must(bytes == 4 && read_word(scale) == 3);
+    bytes = sizeof(packed);
+    ok(cuMemcpyHtoD_v2(scale, &seven, sizeof(seven)));
+    ok(cuMemcpyHtoD_v2(from, x, sizeof(x)));
+    for (unsigned int way = 0; way < 4; way++) {
+        ok(cuMemsetD8_v2(to, 0, sizeof(z)));
+        if (way == 0)
+            ok(cuLaunchKernel(axpy, COUNT / 256, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL));
+        else if (way == 1)
+            ok(cuLaunchKernel(axpy, COUNT / 256, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
+        else if (way == 2)
+            ok(cuLaunchKernelEx(&config, axpy, parameters, NULL));
+        else
+            ok(cuLaunchCooperativeKernel(axpy, COUNT / 256, 1, 1, 256, 1, 1, 0, NULL, parameters));
+        ok(cuMemcpyDtoH_v2(z, to, sizeof(z)));
+        for (unsigned int i = 0; i < COUNT; i++)
+            must(z[i] == (i < n ? x[i] * 0.5f + 7 : 0));
+    }
+    ok(cuModuleUnload(module));
+    is(cuLaunchKernel(axpy, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
+/* 64 MiB are the slice's. */
+static void limit(void)
+{
+    CUdeviceptr at, more;
+    size_t left, total;
+
+    begin();
+    ok(cuMemGetInfo_v2(&left, &total));
+    must(total == 64 * MIB && left <= total);
+    at = allocate(48 * MIB);
+    is(cuMemAlloc_v2(&more, 48 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+    ok(cuMemFree_v2(at));
+    ok(cuMemFree_v2(allocate(48 * MIB)));
+}
+
+/* Larger than any part of a channel, by each kind of copy. */
+static void large(void)
+{
+    const size_t bytes = 24 * MIB + 12345;
+    unsigned char *from = malloc(bytes), *to = calloc(1, bytes), *locked;
+    CUstream stream;
+    CUdeviceptr at;
+
+    begin();
+    ok(cuStreamCreate(&stream, 0));
+    at = allocate(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        from[i] = (unsigned char)(i * 7 + i / 4096);
+    ok(cuMemcpyHtoD_v2(at, from, bytes));
+    ok(cuMemcpyDtoH_v2(to, at, bytes));
+    must(!memcmp(from, to, bytes));
+    ok(cuMemHostAlloc((void **)&locked, bytes, 0));
+    ok(cuMemcpyDtoHAsync_v2(locked, at, bytes, stream));
+    ok(cuStreamSynchronize(stream));
+    must(!memcmp(from, locked, bytes));
+    memset(locked, 5, bytes);
+    ok(cuMemcpyHtoDAsync_v2(at, locked, bytes, stream));
+    ok(cuStreamSynchronize(stream));
+    ok(cuMemcpy((uintptr_t)to, at, bytes));
+    must(!memcmp(to, locked, bytes));
+    ok(cuMemcpy(at, (uintptr_t)from, bytes));
+    ok(cuMemcpy((uintptr_t)locked, at, bytes));
+    must(!memcmp(from, locked, bytes));
+    ok(cuMemFreeHost(locked));
+    is(cuMemFreeHost(locked), CUDA_ERROR_INVALID_VALUE);
+    for (unsigned int i = 0; i < 200; i++) {
+        ok(cuMemHostAlloc((void **)&locked, 100000 * (1 + i % 7), 0));
+        locked[i] = 1;
+        ok(cuMemFreeHost(locked));
+    }
+}
+
+static char text_of_many[8192];
+
+/* What does not exist any more, or never did, is an error and nothing else. */
+static void objects(void)
+{
+    CUcontext context = begin(), current;
+    CUstream stream, other;
+    CUevent event, late;
+    CUdevice device;
+    unsigned int type = 0;
+    CUdeviceptr at;
+
+    ok(cuCtxGetCurrent(&current));
+    must(current == context);
+    ok(cuStreamCreate(&stream, 0));
+    ok(cuEventCreate(&event, 0));
+    ok(cuEventRecord(event, stream));
+    ok(cuEventSynchronize(event));
+    is(cuEventRecord((CUevent)stream, stream), CUDA_ERROR_INVALID_HANDLE);
+    is(cuStreamSynchronize((CUstream)event), CUDA_ERROR_INVALID_HANDLE);
+    is(cuStreamSynchronize((CUstream)&device), CUDA_ERROR_INVALID_HANDLE);
+    ok(cuStreamDestroy_v2(stream));
+    is(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
+    ok(cuStreamCreate(&other, 0));
+    ok(cuStreamSynchronize(other));
+    /* What was the context's is gone with it. */
+    ok(cuEventCreate(&late, 0));
+    ok(cuCtxDestroy_v2(context));
+    is(cuEventDestroy_v2(late), CUDA_ERROR_INVALID_HANDLE);
+    is(cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+    ok(cuDeviceGet(&device, 0));
+    ok(cuDevicePrimaryCtxRetain(&context, device));
+    ok(cuCtxSetCurrent(context));
+    ok(cuEventCreate(&late, 0));
+    ok(cuDevicePrimaryCtxRelease_v2(device));
+    is(cuEventDestroy_v2(late), CUDA_ERROR_INVALID_HANDLE);
+    /* Addresses that are nobody's, or this process's own. */
+    begin();
+    at = allocate(4096);
+    ok(cuPointerGetAttribute(&type, 2, at));
+    must(type == 2);
+    is(cuMemcpyHtoD_v2(at, text_of_many, sizeof(text_of_many)), CUDA_ERROR_INVALID_VALUE);
+    is(cuMemcpyHtoD_v2((uintptr_t)&type, &device, 4), CUDA_ERROR_INVALID_VALUE);
+    is(cuMemsetD8_v2(0x7f0000000000, 0, 4096), CUDA_ERROR_INVALID_VALUE);
+    is(cuMemsetD8_v2(at, 0, SIZE_MAX), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void *count_in_thread(void *data)
+{
+    CUcontext current;
+    CUfunction count;
+    CUstream stream;
+    CUmodule module;
+    CUdeviceptr at;
+    void *parameters[] = {&at};
+
+    /* A thread begins without a context. */
+    ok(cuCtxGetCurrent(&current));
+    must(!current);
+    ok(cuCtxSetCurrent(data));
+    count = load(&module, "count");
+    ok(cuStreamCreate(&stream, 0));
+    at = allocate(4096);
+    ok(cuMemsetD8_v2(at, 0, 4096));
+    for (unsigned int i = 0; i < ROUNDS; i++)
+        ok(cuLaunchKernel(count, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    ok(cuStreamSynchronize(stream));
+    must(read_word(at) == ROUNDS);
+    ok(cuMemFree_v2(at));
+    ok(cuModuleUnload(module));
+    return NULL;
+}
+
+/* Twice, so that the second threads have channels that the first ones had. */
+static void threads(void)
+{
+    pthread_t running[THREADS];
+    CUcontext context = begin();
+
+    for (unsigned int round = 0; round < 2; round++) {
+        for (unsigned int i = 0; i < THREADS; i++)
+            must(!pthread_create(&running[i], NULL, count_in_thread, context));
+        for (unsigned int i = 0; i < THREADS; i++)
+            pthread_join(running[i], NULL);
+    }
+}
+
+/* A graph that was captured, and its nodes. */
+static void graphs(void)
+{
+    CUgraphNode nodes[4];
+    size_t count = 4;
+    unsigned int type;
+    CUmodule module;
+    CUfunction add;
+    CUstream stream;
+    CUgraphExec exec;
+    CUgraph graph;
+    CUdeviceptr at;
+    void *parameters[] = {&at};
+
+    begin();
+    add = load(&module, "count");
+    at = allocate(4096);
+    ok(cuMemsetD8_v2(at, 0, 4096));
+    ok(cuStreamCreate(&stream, 0));
+    ok(cuStreamBeginCapture_v2(stream, 2));
+    ok(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    ok(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    ok(cuStreamEndCapture(stream, &graph));
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (unsigned int i = 0; i < 5; i++)
+        ok(cuGraphLaunch(exec, stream));
+    ok(cuStreamSynchronize(stream));
+    must(read_word(at) == 10);
+    if (cuGraphGetNodes(graph, nodes, &count) == CUDA_SUCCESS && count == 2)
+        ok(cuGraphNodeGetType(nodes[0], &type));
+    ok(cuGraphExecDestroy(exec));
+    ok(cuGraphDestroy(graph));
+    is(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* What is asked before anything is computed. */
+static void facts(void)
+{
+    CUdriverProcAddressQueryResult status;
+    char name[64], log[4096] = "";
+    unsigned int options[] = {5, 6};
+    void *values[] = {log, (void *)sizeof(log)};
+    const char *is_called;
+    CUmodule module;
+    void *found;
+    int version;
+
+    ok(cuDriverGetVersion(&version));
+    must(version >= 12000);
+    begin();
+    ok(cuDeviceGetName(name, sizeof(name), 0));
+    must(*name);
+    ok(cuFuncGetName(&is_called, load(&module, "axpy")));
+    must(!strcmp(is_called, "axpy"));
+    ok(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &is_called));
+    must(!strcmp(is_called, "CUDA_ERROR_OUT_OF_MEMORY"));
+    ok(cuGetProcAddress_v2("cuMemAlloc", &found, 12000, 0, &status));
+    must(found == (void *)(uintptr_t)cuMemAlloc_v2 && status == CU_GET_PROC_ADDRESS_SUCCESS);
+    ok(cuGetProcAddress_v2("cuNothing", &found, 12000, 0, &status));
+    must(!found && status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    ok(cuGetProcAddress_v2("cuLibraryLoadData", &found, 11000, 0, &status));
+    must(!found && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    must(cuModuleLoadDataEx(&module, ".version 8.0\n.target sm_80\nnonsense", 2, options, values) !=
+         CUDA_SUCCESS);
+}
+
+/* A child has no driver, and its parent goes on. */
+static void forked(void)
+{
+    CUdeviceptr at;
+    pid_t child;
+    int status;
+
+    begin();
+    at = allocate(4096);
+    child = fork();
+    if (!child) {
+        if (cuMemAlloc_v2(&at, 4096) != CUDA_ERROR_NOT_INITIALIZED)
+            _exit(1);
+        _exit(0);
+    }
+    must(waitpid(child, &status, 0) == child && status == 0);
+    ok(cuMemFree_v2(at));
+    ok(cuMemFree_v2(allocate(4096)));
+}
+
+/* Holds memory until it is killed. */
+static void hold(void)
+{
+    begin();
+    allocate(32 * MIB);
+    puts("holding");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+
+/* Its worker ends under it: an error, soon, for this thread and the others. */
+static void *use_until_lost(void *data)
+{
+    CUdeviceptr at;
+    CUresult result;
+
+    (void)data;
+    do
+        result = cuMemAlloc_v2(&at, 4096);
+    while (result == CUDA_SUCCESS && (result = cuMemFree_v2(at)) == CUDA_SUCCESS);
+    return (void *)(uintptr_t)result;
+}
+
+static void lost(void)
+{
+    CUcontext context = begin();
+    pthread_t other;
+    void *result;
+
+    (void)context;
+    must(!pthread_create(&other, NULL, use_until_lost, NULL));
+    puts("holding");
+    fflush(stdout);
+    result = use_until_lost(NULL);
+    must((uintptr_t)result == 719);
+    pthread_join(other, &result);
+    must((uintptr_t)result == 719 || (uintptr_t)result == CUDA_ERROR_INVALID_CONTEXT);
+    is(cuCtxSynchronize(), 719);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"compute", compute}, {"limit", limit},   {"large", large}, {"objects", objects},
+    {"threads", threads}, {"graphs", graphs}, {"facts", facts}, {"forked", forked},
+    {"hold", hold},       {"lost", lost},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (!strcmp(cases[i].name, argv[1])) {
+            cases[i].run();
+            return 0;
+        }
+    return 2;
+}

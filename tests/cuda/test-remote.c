@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Programs that have no driver but a worker: in the slice "a", whose door the worker has before the
+ * fake card. What they compute is right, the slice's limits hold, and whatever they do ends at most
+ * their own worker.
+ */
+#include "kit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "channel.h"
+#include "signature.h"
+
+#define LIMIT (64 * MIB)
+#define ARENA 0x110000000000ull
+
+static GPid listener;
+static char *path;
+
+static GPid start_worker(const char *option, const char *value)
+{
+    char *argv[] = {(char *)REMOTE_WORKER,        (char *)option, (char *)value, (char *)"--library",
+                    (char *)PLAIN_DIR "/libcuda.so.1", NULL};
+    GError *error = NULL;
+    GPid pid;
+
+    g_spawn_async(NULL, argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_LEAVE_DESCRIPTORS_OPEN, NULL,
+                  NULL, &pid, &error);
+    g_assert_no_error(error);
+    return pid;
+}
+
+static void open_worker(void)
+{
+    g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    g_setenv("VGPU_GOVERNOR_REQUIRED", "1", TRUE);
+    kit_open(LIMIT);
+    path = g_build_filename(kit_live.root, "cuda.sock", NULL);
+    listener = start_worker("--listen", path);
+    while (access(path, F_OK))
+        g_usleep(10000);
+}
+
+static void close_worker(void)
+{
+    kill(listener, SIGTERM);
+    waitpid(listener, NULL, 0);
+    g_clear_pointer(&path, g_free);
+    kit_close();
+    g_unsetenv("FAKE_CUDA_CONTENT");
+}
+
+/* @output: a pipe from it; NULL: none. */
+static GPid start_client(const char *name, int *output)
+{
+    g_auto(GStrv) env = g_get_environ();
+    char *argv[] = {(char *)REMOTE_CLIENT, (char *)name, NULL};
+    GError *error = NULL;
+    GPid pid;
+
+    env = g_environ_setenv(env, "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
+    env = g_environ_setenv(env, "VGPU_CUDA_SOCKET", path, TRUE);
+    env = g_environ_unsetenv(env, "VGPU_GOVERNOR_SLICES");
+    g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL,
+                             output, NULL, &error);
+    g_assert_no_error(error);
+    return pid;
+}
+
+static void await_client(GPid pid, int wanted)
+{
+    int status;
+
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, wanted);
+}
+
+static void test_case(const void *name)
+{
+    open_worker();
+    await_client(start_client(name, NULL), 0);
+    kit_charged(0);
+    close_worker();
+}
+
+/* There is no library of the driver's behind the client's back. */
+static void test_no_worker(void)
+{
+    open_worker();
+    g_clear_pointer(&path, g_free);
+    path = g_strdup("/nonexistent/cuda.sock");
+    await_client(start_client("compute", NULL), 256);
+    close_worker();
+}
+
+static GPid start_holding(const char *name)
+{
+    char said[16] = "";
+    int output;
+    GPid pid = start_client(name, &output);
+
+    g_assert_cmpint(read(output, said, sizeof(said) - 1), >, 0);
+    g_assert_cmpstr(said, ==, "holding\n");
+    close(output);
+    return pid;
+}
+
+/* Its memory is the card's again. */
+static void test_killed(void)
+{
+    GPid pid;
+
+    open_worker();
+    pid = start_holding("hold");
+    g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
+    kill(pid, SIGKILL);
+    await_client(pid, SIGKILL);
+    kit_charged(0);
+    close_worker();
+}
+
+/* All workers of the listener: those whose parent it is. */
+static void kill_workers(void)
+{
+    g_autofree char *file = g_strdup_printf("/proc/%d/task/%d/children", listener, listener);
+    g_autofree char *children = NULL;
+
+    g_assert_true(g_file_get_contents(file, &children, NULL, NULL));
+    for (char *at = children; *at;) {
+        pid_t pid = (pid_t)strtol(at, &at, 10);
+
+        if (pid)
+            kill(pid, SIGKILL);
+        at += strspn(at, " ");
+    }
+}
+
+/* The program is told, and lives; the next one has a worker again. */
+static void test_lost(void)
+{
+    GPid pid;
+
+    open_worker();
+    pid = start_holding("lost");
+    kill_workers();
+    await_client(pid, 0);
+    kit_charged(0);
+    await_client(start_client("compute", NULL), 0);
+    close_worker();
+}
+
+/*
+ * A program that knows the protocol and keeps none of its rules.
+ */
+struct foe {
+    int socket;
+    GPid worker;
+    struct channel_shared *channel;
+};
+
+static struct control_welcome greet(struct foe *foe, uint64_t address, uint64_t bytes)
+{
+    struct control_hello hello = {.message = {CONTROL_MAGIC, CONTROL_HELLO, address, bytes},
+                                  .major = CONTROL_MAJOR};
+    struct control_welcome welcome = {.major = 0};
+
+    send(foe->socket, &hello, sizeof(hello), MSG_NOSIGNAL);
+    recv(foe->socket, &welcome, sizeof(welcome), 0);
+    return welcome;
+}
+
+static int receive_fd(int from)
+{
+    char space[CMSG_SPACE(sizeof(int))];
+    struct control_reply reply = {0};
+    struct iovec part = {&reply, sizeof(reply)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = space,
+                             .msg_controllen = sizeof(space)};
+    int fd = -1;
+
+    if (recvmsg(from, &message, 0) == (ssize_t)sizeof(reply) && CMSG_FIRSTHDR(&message))
+        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+    return fd;
+}
+
+static int ask(struct foe *foe, uint32_t kind, uint64_t address, uint64_t bytes)
+{
+    const struct control_message message = {CONTROL_MAGIC, kind, address, bytes};
+
+    send(foe->socket, &message, sizeof(message), MSG_NOSIGNAL);
+    return receive_fd(foe->socket);
+}
+
+static void begin_foe(struct foe *foe)
+{
+    g_autofree char *number = NULL;
+    int pair[2], fd;
+
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), ==, 0);
+    number = g_strdup_printf("%d", pair[1]);
+    foe->worker = start_worker("--fd", number);
+    close(pair[1]);
+    foe->socket = pair[0];
+    g_assert_cmpuint(greet(foe, ARENA, 1ull << 34).reply.result, ==, CONTROL_OK);
+    fd = ask(foe, CONTROL_CHANNEL, ARENA, 0);
+    g_assert_cmpint(fd, >=, 0);
+    foe->channel = mmap(NULL, sizeof(*foe->channel), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    g_assert_true(foe->channel != MAP_FAILED);
+    close(fd);
+}
+
+/* The worker has ended by its own decision, or goes on until we leave. */
+static void end_foe(struct foe *foe)
+{
+    int status;
+
+    munmap(foe->channel, sizeof(*foe->channel));
+    close(foe->socket);
+    g_assert_cmpint(waitpid(foe->worker, &status, 0), ==, foe->worker);
+    g_assert_true(WIFEXITED(status));
+    g_assert_cmpint(WEXITSTATUS(status), <=, 1);
+}
+
+static uint64_t wild(GRand *rand)
+{
+    static const uint64_t likely[] = {0,           1,          2,     3,          0x110000000000ull,
+                                      0x200000000000ull, 4096, ~0ull, 1ull << 63, 0x100000001ull,
+                                      0x200000001ull};
+
+    if (g_rand_int_range(rand, 0, 3))
+        return likely[g_rand_int_range(rand, 0, G_N_ELEMENTS(likely))];
+    return (uint64_t)g_rand_int(rand) << 32 | g_rand_int(rand);
+}
+
+static bool send_record(struct foe *foe, unsigned int number, const uint64_t *words, size_t count,
+                        uint16_t flags, uint64_t bulk)
+{
+    struct channel_record *record = channel_reserve(foe->channel, sizeof(*record) + count * 8);
+
+    if (!record)
+        return false;
+    record->number = (uint16_t)number;
+    record->flags = flags;
+    record->bulk = bulk;
+    memcpy(record + 1, words, count * 8);
+    channel_publish(foe->channel, record);
+    channel_wake(&foe->channel->worker.state);
+    return true;
+}
+
+static bool is_here(const struct foe *foe)
+{
+    int status;
+
+    return waitpid(foe->worker, &status, WNOHANG | WNOWAIT) == 0;
+}
+
+/* Calls that wait for ever, or end the process's own work, are not made. */
+static bool is_harmless(unsigned int number)
+{
+    return number >= 2048 || number >= signatures_count || !signatures[number].name ||
+           !strstr(signatures[number].name, "WaitValue");
+}
+
+static void send_wild(struct foe *foe, GRand *rand)
+{
+    uint64_t words[64];
+    unsigned int number = g_rand_int_range(rand, 0, 8) ? (unsigned int)g_rand_int_range(rand, 1, 740)
+                                                       : (unsigned int)g_rand_int_range(rand, 1995, 2010);
+    size_t count = (size_t)g_rand_int_range(rand, 0, 64);
+
+    if (!is_harmless(number))
+        return;
+    for (size_t i = 0; i < count; i++)
+        words[i] = wild(rand);
+    send_record(foe, number, words, count, g_rand_int_range(rand, 0, 6) ? RECORD_ANSWER : 3,
+                g_rand_int_range(rand, 0, 2) ? ARENA : wild(rand));
+}
+
+static void test_wild_records(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(41);
+
+    open_worker();
+    for (unsigned int life = 0; life < 40; life++) {
+        struct foe foe;
+
+        begin_foe(&foe);
+        send_record(&foe, 1, (const uint64_t[]){0}, 1, 0, 0);
+        for (unsigned int i = 0; i < 400 && is_here(&foe); i++)
+            send_wild(&foe, rand);
+        end_foe(&foe);
+    }
+    await_client(start_client("compute", NULL), 0);
+    kit_charged(0);
+    close_worker();
+}
+
+/* The ring itself is rubbish, and is changed while it is read. */
+static void test_wild_ring(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(42);
+
+    open_worker();
+    for (unsigned int life = 0; life < 20; life++) {
+        struct foe foe;
+
+        begin_foe(&foe);
+        for (unsigned int i = 0; i < 3000 && is_here(&foe); i++) {
+            uint32_t *at = (uint32_t *)(foe.channel->ring + g_rand_int_range(rand, 0, 64) * 32);
+
+            at[0] = g_rand_int_range(rand, 0, 3) ? 64 : g_rand_int(rand);
+            at[1] = (uint32_t)g_rand_int_range(rand, 0, 800) | (uint32_t)RECORD_ANSWER << 16;
+            if (is_harmless(at[1] & 0xffff))
+                atomic_fetch_add(&foe.channel->client.tail,
+                                 g_rand_int_range(rand, 0, 100) ? 64 : g_rand_int(rand));
+            channel_wake(&foe.channel->worker.state);
+        }
+        end_foe(&foe);
+    }
+    close_worker();
+}
+
+/* Messages beside the channels. */
+static void test_wild_control(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(43);
+
+    open_worker();
+    for (unsigned int life = 0; life < 20; life++) {
+        struct foe foe;
+
+        begin_foe(&foe);
+        for (unsigned int i = 0; i < 300 && is_here(&foe); i++) {
+            struct control_message message = {CONTROL_MAGIC,
+                                              (uint32_t)g_rand_int_range(rand, 0, 7), wild(rand),
+                                              wild(rand)};
+            int fd;
+
+            if (g_rand_int_range(rand, 0, 2))
+                message.address = ARENA + (uint64_t)g_rand_int_range(rand, 0, 64) * 65536;
+            if (g_rand_int_range(rand, 0, 2))
+                message.bytes = (uint64_t)g_rand_int_range(rand, 0, 1024) * 4096;
+            /* Our own channel ends with its thread. */
+            if (message.kind == CONTROL_CHANNEL_END && message.address == ARENA)
+                continue;
+            send(foe.socket, &message, g_rand_int_range(rand, 0, 50) ? sizeof(message) : 7,
+                 MSG_NOSIGNAL);
+            fd = receive_fd(foe.socket);
+            if (fd >= 0)
+                close(fd);
+        }
+        end_foe(&foe);
+    }
+    close_worker();
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const cases[] = {"compute", "limit",  "large", "objects",
+                                        "threads", "graphs", "facts", "forked"};
+
+    g_test_init(&argc, &argv, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *name = g_strconcat("/remote/", cases[i], NULL);
+
+        g_test_add_data_func(name, cases[i], test_case);
+    }
+    g_test_add_func("/remote/no-worker", test_no_worker);
+    g_test_add_func("/remote/killed", test_killed);
+    g_test_add_func("/remote/lost", test_lost);
+    g_test_add_func("/remote/wild-records", test_wild_records);
+    g_test_add_func("/remote/wild-ring", test_wild_ring);
+    g_test_add_func("/remote/wild-control", test_wild_control);
+    return g_test_run();
+}
