@@ -6,6 +6,7 @@
  */
 #include "kit.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,8 @@ static void begin_foe(struct foe *foe)
     int pair[2], fd;
 
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), ==, 0);
+    /* The worker has its own end alone. */
+    g_assert_cmpint(fcntl(pair[0], F_SETFD, FD_CLOEXEC), ==, 0);
     number = g_strdup_printf("%d", pair[1]);
     foe->worker = start_worker("--fd", number);
     close(pair[1]);
