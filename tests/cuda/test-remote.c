@@ -164,6 +164,7 @@ struct foe {
     int socket;
     GPid worker;
     struct channel_shared *channel;
+    uint64_t served;
 };
 
 static struct control_welcome greet(struct foe *foe, uint64_t address, uint64_t bytes)
@@ -221,14 +222,33 @@ static void begin_foe(struct foe *foe)
     close(fd);
 }
 
+static bool is_here(const struct foe *foe)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return waitid(P_PID, (id_t)foe->worker, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && !info.si_pid;
+}
+
+/* Until it has taken all records, or does something that takes long. */
+static void let_serve(struct foe *foe)
+{
+    for (unsigned int i = 0; i < 1000 && is_here(foe) &&
+                             foe->channel->worker.head != foe->channel->client.tail;
+         i++)
+        g_usleep(100);
+}
+
 /* The worker has ended by its own decision, or goes on until we leave. */
 static void end_foe(struct foe *foe)
 {
     int status;
 
+    let_serve(foe);
+    foe->served = foe->channel->worker.head;
     munmap(foe->channel, sizeof(*foe->channel));
     close(foe->socket);
     g_assert_cmpint(waitpid(foe->worker, &status, 0), ==, foe->worker);
+    g_test_message("the worker has ended: %d, %lu bytes of records", status, foe->served);
     g_assert_true(WIFEXITED(status));
     g_assert_cmpint(WEXITSTATUS(status), <=, 1);
 }
@@ -260,13 +280,6 @@ static bool send_record(struct foe *foe, unsigned int number, const uint64_t *wo
     return true;
 }
 
-static bool is_here(const struct foe *foe)
-{
-    int status;
-
-    return waitpid(foe->worker, &status, WNOHANG | WNOWAIT) == 0;
-}
-
 /* Calls that wait for ever, or end the process's own work, are not made. */
 static bool is_harmless(unsigned int number)
 {
@@ -274,7 +287,7 @@ static bool is_harmless(unsigned int number)
            !strstr(signatures[number].name, "WaitValue");
 }
 
-static void send_wild(struct foe *foe, GRand *rand)
+static bool send_wild(struct foe *foe, GRand *rand)
 {
     uint64_t words[64];
     unsigned int number = g_rand_int_range(rand, 0, 8) ? (unsigned int)g_rand_int_range(rand, 1, 740)
@@ -282,10 +295,10 @@ static void send_wild(struct foe *foe, GRand *rand)
     size_t count = (size_t)g_rand_int_range(rand, 0, 64);
 
     if (!is_harmless(number))
-        return;
+        return false;
     for (size_t i = 0; i < count; i++)
         words[i] = wild(rand);
-    send_record(foe, number, words, count, g_rand_int_range(rand, 0, 6) ? RECORD_ANSWER : 3,
+    return send_record(foe, number, words, count, g_rand_int_range(rand, 0, 6) ? RECORD_ANSWER : 3,
                 g_rand_int_range(rand, 0, 2) ? ARENA : wild(rand));
 }
 
@@ -300,7 +313,8 @@ static void test_wild_records(void)
         begin_foe(&foe);
         send_record(&foe, 1, (const uint64_t[]){0}, 1, 0, 0);
         for (unsigned int i = 0; i < 400 && is_here(&foe); i++)
-            send_wild(&foe, rand);
+            if (send_wild(&foe, rand) && i % 4 == 0)
+                let_serve(&foe);
         end_foe(&foe);
     }
     await_client(start_client("compute", NULL), 0);
@@ -327,6 +341,8 @@ static void test_wild_ring(void)
                 atomic_fetch_add(&foe.channel->client.tail,
                                  g_rand_int_range(rand, 0, 100) ? 64 : g_rand_int(rand));
             channel_wake(&foe.channel->worker.state);
+            if (i % 16 == 0)
+                let_serve(&foe);
         }
         end_foe(&foe);
     }
