@@ -37,6 +37,7 @@ struct coded {
     uint64_t numbers[SIGNATURE_ARGUMENTS];
     uint64_t *arrays[SIGNATURE_ARGUMENTS];
     size_t bytes[SIGNATURE_ARGUMENTS];
+    bool is_doubtful; /* an object is none of its type: the worker says what is wrong */
 };
 
 /* What a pointer to a number points to. */
@@ -65,6 +66,7 @@ static void code_word(struct coded *call, unsigned int i)
     call->words[i] = call->given[i];
     if (argument->kind == ARGUMENT_OBJECT) {
         call->words[i] = object_to_number(call->given[i]);
+        call->is_doubtful |= call->given[i] > 2 && object_type(call->words[i]) != argument->object;
     } else if (is_pointer(argument)) {
         call->bytes[i] = !at ? 0
                          : argument->kind == ARGUMENT_TEXT
@@ -139,8 +141,12 @@ unsigned int remote_call(unsigned int number, const uint64_t *words)
     read_numbers(&call);
     for (unsigned int i = 0; i < call.signature->count; i++)
         code_word(&call, i);
+    exchange_of.is_posted = call.signature->mode == CALL_POST && !call.is_doubtful;
     if (add_parts(&call, &exchange_of))
         result = exchange(&exchange_of);
     take_objects(&call, result);
+    for (unsigned int i = 0; i < call.signature->count && result == CUDA_SUCCESS; i++)
+        if (call.signature->arguments[i].ends)
+            object_forget(words[i], call.words[i]);
     return result;
 }

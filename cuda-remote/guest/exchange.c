@@ -5,6 +5,7 @@
 #include "channels.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,7 +70,8 @@ static struct channel *own_channel(void)
 
 static bool has_answer(const struct channel *channel)
 {
-    return atomic_load_explicit(&channel->shared->worker.done, memory_order_acquire) >= channel->asked;
+    return atomic_load_explicit(&channel->shared->worker.done, memory_order_acquire) >=
+           channel->asked;
 }
 
 /* False: the worker is gone. */
@@ -153,22 +155,49 @@ static void get_parts(const uint8_t *from, const struct exchange *exchange)
     }
 }
 
-/* There is always room: nothing is under way in this channel while a request is made. */
-static void send_request(struct channel *channel, const struct exchange *exchange, size_t in,
-                         bool is_bulk)
+/* Of the program: how many calls were posted. */
+static _Atomic uint64_t tickets;
+
+/* Room in the ring, which may be full of what was posted. NULL: the worker is gone. */
+static struct channel_record *await_room(struct channel *channel, size_t bytes)
+{
+    struct channel_record *record = channel_reserve(channel->shared, bytes);
+
+    for (unsigned int i = 1; !record; i++) {
+        if (i % SPINS)
+            channel_pause();
+        else if (connect_is_dead())
+            return NULL;
+        else
+            sched_yield();
+        record = channel_reserve(channel->shared, bytes);
+    }
+    return record;
+}
+
+static bool send_request(struct channel *channel, const struct exchange *exchange, size_t in,
+                         bool is_bulk, bool is_posted)
 {
     size_t head = signature_align(exchange->head_bytes);
+    uint64_t after = atomic_load(&tickets);
     struct channel_record *record =
-        channel_reserve(channel->shared, sizeof(*record) + head + (is_bulk ? 0 : in));
+        await_room(channel, sizeof(*record) + head + (is_bulk ? 0 : in));
 
+    if (!record)
+        return false;
     record->number = (uint16_t)exchange->number;
-    record->flags = RECORD_ANSWER | (is_bulk ? RECORD_BULK : 0);
+    record->flags = (is_posted ? 0 : RECORD_ANSWER) | (is_bulk ? RECORD_BULK : 0);
     record->bulk = is_bulk ? (uintptr_t)channel->bulk : 0;
+    record->after = after;
     memcpy(record + 1, exchange->head, exchange->head_bytes);
     put_parts(is_bulk ? channel->bulk : (uint8_t *)(record + 1) + head, exchange);
-    channel->asked++;
+    if (is_posted)
+        record->ticket = atomic_fetch_add(&tickets, 1) + 1;
+    else
+        channel->asked++;
     if (channel_publish(channel->shared, record))
         channel_wake(&channel->shared->worker.state);
+    return true;
 }
 
 static CUresult take_answer(struct channel *channel, struct exchange *exchange, bool is_bulk)
@@ -185,6 +214,19 @@ static CUresult take_answer(struct channel *channel, struct exchange *exchange, 
     return (CUresult)result;
 }
 
+/* The program wants to see each error at its call. */
+static bool is_blocking(void)
+{
+    static _Atomic int known;
+
+    if (!known) {
+        const char *set = getenv("CUDA_LAUNCH_BLOCKING");
+
+        known = set && *set == '1' ? 2 : 1;
+    }
+    return known == 2;
+}
+
 CUresult exchange(struct exchange *exchange)
 {
     size_t in = sum_of(exchange->in, exchange->in_count);
@@ -194,6 +236,7 @@ CUresult exchange(struct exchange *exchange)
                    out > CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
     CUresult result = connect_state();
     struct channel *channel;
+    bool is_posted;
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -202,7 +245,11 @@ CUresult exchange(struct exchange *exchange)
     channel = own_channel();
     if (!channel || (is_bulk && !grow_bulk(channel, in > out ? in : out)))
         return connect_is_dead() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_OUT_OF_MEMORY;
-    send_request(channel, exchange, in, is_bulk);
+    is_posted = exchange->is_posted && !exchange->out_count && !is_bulk && !is_blocking();
+    if (!send_request(channel, exchange, in, is_bulk, is_posted))
+        return CUDA_ERROR_LAUNCH_FAILED;
+    if (is_posted)
+        return CUDA_SUCCESS;
     if (!await(channel))
         return CUDA_ERROR_LAUNCH_FAILED;
     result = take_answer(channel, exchange, is_bulk);

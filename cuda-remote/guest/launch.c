@@ -36,7 +36,7 @@ static struct layout *ask_layout(uint64_t function)
     return realloc(layout, sizeof(*layout) + layout->count * sizeof(layout->parameters[0]));
 }
 
-static const struct layout *layout_of(CUfunction function)
+static struct layout *layout_of(CUfunction function)
 {
     uint64_t number;
     struct layout *layout = object_kept((uintptr_t)function, &number);
@@ -62,18 +62,14 @@ static CUresult pack_extra(void **extra, const void **at, size_t *bytes)
     return *at || !*bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult pack(CUfunction function, void **parameters, void **extra, uint8_t *buffer,
+/* In @buffer, or where the program has packed them. */
+static CUresult pack(const struct layout *layout, void **parameters, void **extra, uint8_t *buffer,
                      const void **at, size_t *bytes)
 {
-    const struct layout *layout;
-
     *bytes = 0;
     *at = buffer;
     if (extra)
         return parameters ? CUDA_ERROR_INVALID_VALUE : pack_extra(extra, at, bytes);
-    layout = layout_of(function);
-    if (!layout)
-        return CUDA_ERROR_INVALID_HANDLE;
     if (layout->bytes > HAND_PARAMETER_BYTES || (layout->count && !parameters))
         return CUDA_ERROR_INVALID_VALUE;
     memset(buffer, 0, layout->bytes);
@@ -83,19 +79,41 @@ static CUresult pack(CUfunction function, void **parameters, void **extra, uint8
     return CUDA_SUCCESS;
 }
 
-/* With the program's arguments; @head has the shape. */
+/* Of a launch: what the driver may refuse it for. Never 0. */
+static uint64_t shape_of(const struct hand_launch *head, size_t bytes)
+{
+    const uint32_t parts[] = {head->grid[0] == 0, head->grid[1],   head->grid[2],
+                              head->block[0],     head->block[1],  head->block[2],
+                              head->shared_bytes, (uint32_t)bytes, 1};
+    uint64_t shape = 0xcbf29ce484222325ull;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        shape = (shape ^ parts[i]) * 0x100000001b3ull;
+    return shape | 1;
+}
+
+/*
+ * With the program's arguments; @head has the shape. The first launch of each shape is waited for,
+ * so that an error of it is that call's; its like are posted.
+ */
 static CUresult launch(unsigned int number, struct hand_launch *head, CUfunction function,
                        CUstream stream, void **parameters, void **extra,
                        const struct hand_attribute *attributes)
 {
     uint8_t buffer[HAND_PARAMETER_BYTES];
     struct exchange launch_of = {.number = number, .head = head, .head_bytes = sizeof(*head)};
-    const void *at;
-    size_t bytes;
     CUresult result = connect_state();
+    struct layout *layout;
+    const void *at;
+    uint64_t shape;
+    size_t bytes;
 
-    if (result == CUDA_SUCCESS)
-        result = pack(function, parameters, extra, buffer, &at, &bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    layout = layout_of(function);
+    if (!layout)
+        return connect_is_dead_known() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_HANDLE;
+    result = pack(layout, parameters, extra, buffer, &at, &bytes);
     if (result != CUDA_SUCCESS)
         return result;
     if (bytes > HAND_PARAMETER_BYTES)
@@ -105,7 +123,13 @@ static CUresult launch(unsigned int number, struct hand_launch *head, CUfunction
     head->bytes = (uint32_t)bytes;
     exchange_in(&launch_of, attributes, head->attributes * sizeof(*attributes));
     exchange_in(&launch_of, at, bytes);
-    return exchange(&launch_of);
+    shape = shape_of(head, bytes);
+    launch_of.is_posted = !head->attributes && layout->shape == shape &&
+                          (head->stream <= 2 || object_type(head->stream) == OBJECT_CUstream);
+    result = exchange(&launch_of);
+    if (!launch_of.is_posted && !head->attributes)
+        layout->shape = result == CUDA_SUCCESS ? shape : 0;
+    return result;
 }
 
 #define SHAPE                                                                                      \

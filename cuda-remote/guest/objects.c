@@ -15,6 +15,9 @@ struct slot {
     uint64_t number_kept;
 };
 
+/* A number that no object has. */
+#define OBJECT_GONE (1ull << 63)
+
 static struct slot *slots;
 static uint64_t base;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -59,6 +62,15 @@ uint64_t object_of_number(uint64_t number)
         return number <= 2 ? number : 0;
     atomic_store_explicit(&slots[index].number, number, memory_order_relaxed);
     return base + (uint64_t)index * STRIDE;
+}
+
+/* Another thread may have a new object in this place already. */
+void object_forget(uint64_t value, uint64_t number)
+{
+    struct slot *slot = slot_of(value);
+
+    if (slot)
+        atomic_compare_exchange_strong(&slot->number, &number, OBJECT_GONE);
 }
 
 void *object_kept(uint64_t value, uint64_t *number)

@@ -65,6 +65,7 @@ struct exchange {
     size_t out_bytes;  /* that the answer has; parts are filled as far as these go */
     bool keeps_failed; /* the parts stay as they are if the call failed */
     bool is_short;     /* the last part may be shorter than its room */
+    bool is_posted; /* it need not be waited for, if it has no answer and is small */
 };
 
 CUresult exchange(struct exchange *exchange);
@@ -88,6 +89,12 @@ unsigned int remote_refuse(const char *name);
  */
 uint64_t object_to_number(uint64_t value);
 uint64_t object_of_number(uint64_t number);
+/* The object that had this number there does not exist any more. */
+void object_forget(uint64_t value, uint64_t number);
+static inline unsigned int object_type(uint64_t number)
+{
+    return (number >> 32) & 0xff;
+}
 bool objects_begin(void);
 
 /* How a kernel's parameters lie (launch.c forgets them when the object of that place is another).
@@ -95,6 +102,7 @@ bool objects_begin(void);
 struct layout {
     uint32_t count;
     uint32_t bytes;
+    _Atomic uint64_t shape; /* of the last launch that was waited for, and succeeded */
     struct hand_parameter parameters[];
 };
 /* What is kept for an object; NULL: nothing. */

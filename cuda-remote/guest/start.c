@@ -37,16 +37,6 @@ CUresult cuProfilerStop(void)
     return connect_state();
 }
 
-/* NVIDIA's own tables of functions. There are none here. */
-EXPORT CUresult cuGetExportTable(const void **table, const void *id);
-CUresult cuGetExportTable(const void **table, const void *id)
-{
-    (void)id;
-    if (table)
-        *table = NULL;
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
 /* Texts of the driver, which stay: for each name of a function there is one, and few errors are
  * asked for. */
 struct text {

@@ -36,8 +36,7 @@ struct channel_worker {
     _Atomic uint64_t done;
     _Atomic uint32_t state; /* a futex: ASLEEP while it waits for a record */
     _Atomic uint32_t is_gone;
-    _Atomic uint32_t posted_error; /* of the first posted call that failed since it was taken */
-    uint32_t reserved[9];
+    uint32_t reserved[10];
 };
 
 struct channel_shared {
@@ -49,14 +48,19 @@ struct channel_shared {
     uint8_t answer[CHANNEL_ANSWER_BYTES];
 };
 
-/* @flags: RECORD_*. @bulk: bytes of the channel's bulk memory that belong to it. */
+/*
+ * Calls that are posted return before they are carried out. So that one thread's call comes after
+ * what another thread had posted before, each posted record has a ticket, from one counter of the
+ * program; and each record says how far the counter was when it was made. It is carried out when no
+ * record with an earlier ticket is left in another channel.
+ */
 struct channel_record {
     uint32_t bytes; /* with this header; a multiple of CHANNEL_ALIGN */
     uint16_t number;
-    uint16_t flags;
-    uint64_t ticket;
+    uint16_t flags;  /* RECORD_* */
+    uint64_t ticket; /* 0: the client waits for its answer, and nothing is behind it */
     uint64_t after;
-    uint64_t bulk;
+    uint64_t bulk; /* where the parts lie, if they are not in the record */
 };
 
 #define RECORD_ANSWER 1u /* the client waits for one */
@@ -69,15 +73,15 @@ struct channel_answer {
     uint64_t extra;
 };
 
-/* Room for a record of so many bytes, at most CHANNEL_RECORD_MOST; NULL: the ring is full. Nothing is
- * seen by the worker before channel_publish(). */
+/* Room for a record of so many bytes, at most CHANNEL_RECORD_MOST; NULL: the ring is full. Nothing
+ * is seen by the worker before channel_publish(). */
 struct channel_record *channel_reserve(struct channel_shared *channel, size_t bytes);
 /* @last: of what channel_reserve() returned. True: the worker sleeps and has to be woken. */
 bool channel_publish(struct channel_shared *channel, const struct channel_record *record);
 
 /*
- * The worker's side: the next record, copied to @to, which has CHANNEL_RECORD_MOST bytes. 0: there is
- * none; -1: the client has broken the rules, and is not to be served any more. @head is the
+ * The worker's side: the next record, copied to @to, which has CHANNEL_RECORD_MOST bytes. 0: there
+ * is none; -1: the client has broken the rules, and is not to be served any more. @head is the
  * worker's own copy, which no other can write.
  */
 int channel_take(struct channel_shared *channel, uint64_t *head, void *to);

@@ -23,7 +23,7 @@
 
 enum control_kind {
     CONTROL_HELLO = 1, /* struct control_hello; reply: struct control_welcome */
-    CONTROL_CHANNEL,      /* @address: where the channel lies; reply with its descriptor */
+    CONTROL_CHANNEL,   /* @address: where the channel lies; reply with its descriptor */
     CONTROL_CHANNEL_END,
     CONTROL_SHARE_NEW, /* @address, @bytes: memory for both; reply with its descriptor */
     CONTROL_SHARE_END,

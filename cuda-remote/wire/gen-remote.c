@@ -224,10 +224,11 @@ static void write_pointer(FILE *file, const struct call *call, const struct argu
     if (i == 4 || argument->stars > 2)
         fail("%s: %s is a pointer whose size does not follow, and has no role", call->entry->name,
              argument->name);
-    fprintf(file,
-            "ARGUMENT_%s, .object = OBJECT_%s, .is_shareable = %d, .is_optional = %d, .bytes = %u, ",
-            kinds[i][1], object ? object : "NONE", has_role(call, argument, "host"),
-            has_role(call, argument, "opt"), argument->bytes);
+    fprintf(
+        file,
+        "ARGUMENT_%s, .object = OBJECT_%s, .is_shareable = %d, .is_optional = %d, .bytes = %u, ",
+        kinds[i][1], object ? object : "NONE", has_role(call, argument, "host"),
+        has_role(call, argument, "opt"), argument->bytes);
     write_count(file, call, argument);
 }
 

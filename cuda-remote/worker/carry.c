@@ -304,6 +304,7 @@ static void give_answer(struct request *request, const struct carried *call)
             if (argument->is_indirect != pass || !argument_is_written(argument) ||
                 is_shared(argument, call->sent[i]) || !call->words[i])
                 continue;
+            request->makes_objects |= argument->object || argument->bytes == sizeof(CUdeviceptr);
             if (argument->object && request->result == CUDA_SUCCESS)
                 request->result =
                     number_objects(call, argument->object, (uint64_t *)(uintptr_t)call->words[i],

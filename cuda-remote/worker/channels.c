@@ -5,25 +5,33 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define CHANNELS_MOST 1024u
-#define SPIN_NS    50000ull /* after the last record, before it sleeps */
+#define SPIN_NS       50000ull    /* after the last record, before it sleeps */
+#define BLOCKED_NS    10000000ull /* in the driver, before others go on */
 
 struct worker_channel {
     struct worker_channel *next;
     struct channel_shared *shared;
     _Atomic bool is_ending;
     pthread_t thread;
-    uint64_t head, done;
+    _Atomic uint64_t head;   /* others look at the ticket there */
+    _Atomic uint64_t ticket; /* of the posted record that is carried out; 0: none */
+    _Atomic uint64_t since;  /* ns: when that began */
+    uint64_t seen;           /* all earlier tickets of others were carried out */
+    uint64_t done;
+    uint32_t posted_error; /* of the first posted call that failed, until it is told */
     struct scratch scratch;
     _Alignas(8) uint8_t record[CHANNEL_RECORD_MOST];
 };
 
-/* Of the thread that serves the socket alone. */
+/* Changed by the thread that serves the socket alone. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct worker_channel *channels;
 static unsigned int channels_count;
 
@@ -49,6 +57,62 @@ static void answer(struct worker_channel *channel, const struct request *request
         channel_wake(&channel->shared->client.state);
 }
 
+/* The earliest ticket that is left in another's channel; 0: none. Behind a record that is waited
+ * for there is nothing, so the one that is carried out and the next one tell all. */
+static uint64_t earliest_of(struct worker_channel *other)
+{
+    uint64_t ticket = atomic_load(&other->ticket), head = atomic_load(&other->head);
+    uint64_t tail = atomic_load(&other->shared->client.tail);
+    const struct channel_record *record;
+
+    if (ticket || head == tail)
+        return ticket;
+    record = (const struct channel_record *)(other->shared->ring + head % CHANNEL_RING_BYTES);
+    if (!record->number && head % CHANNEL_RING_BYTES)
+        record = (const struct channel_record *)other->shared->ring;
+    ticket = *(const volatile uint64_t *)&record->ticket;
+    /* It was taken meanwhile: what is there now may be another's. */
+    return atomic_load(&other->head) == head ? ticket : atomic_load(&other->ticket);
+}
+
+/*
+ * A call that blocks in the driver may wait for what comes behind it in another channel: natively
+ * the thread would still be in it, and nobody could have come after it. After a while it holds up
+ * nobody.
+ */
+static bool is_in_the_way(struct worker_channel *other, uint64_t after)
+{
+    uint64_t earliest = earliest_of(other);
+    uint64_t since = atomic_load(&other->since);
+
+    return earliest && earliest <= after && !(since && now_ns() > since + BLOCKED_NS);
+}
+
+static void await_others(struct worker_channel *own, uint64_t after)
+{
+    bool is_waiting = after > own->seen;
+
+    while (is_waiting) {
+        is_waiting = false;
+        pthread_rwlock_rdlock(&lock);
+        for (struct worker_channel *at = channels; at && !is_waiting; at = at->next)
+            is_waiting = at != own && is_in_the_way(at, after);
+        pthread_rwlock_unlock(&lock);
+        if (is_waiting)
+            sched_yield();
+    }
+    own->seen = after > own->seen ? after : own->seen;
+}
+
+/* Of an earlier call: as with the driver, the next one that can says it. */
+static void tell_posted_error(struct worker_channel *channel, struct request *request)
+{
+    if (!channel->posted_error || request->result || request->makes_objects)
+        return;
+    request->result = channel->posted_error;
+    channel->posted_error = 0;
+}
+
 /* False: the client broke the rules. */
 static bool serve(struct worker_channel *channel)
 {
@@ -59,22 +123,24 @@ static bool serve(struct worker_channel *channel)
                               .head_bytes = record->bytes - sizeof(*record),
                               .bulk = record->bulk,
                               .scratch = &channel->scratch};
-    bool is_bulk = record->flags & RECORD_BULK;
+    bool is_bulk = record->flags & RECORD_BULK, is_waited = record->flags & RECORD_ANSWER;
 
     scratch_empty(&channel->scratch);
+    await_others(channel, record->after);
     shared_hold();
     request.out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
+    atomic_store(&channel->since, record->ticket ? now_ns() : 0);
     request_carry_out(&request);
+    atomic_store(&channel->since, 0);
     if (is_bulk && !shared_contains(request.bulk, request.out_bytes))
         request.is_broken = true;
-    if (!request.is_broken && (record->flags & RECORD_ANSWER))
+    if (is_waited)
+        tell_posted_error(channel, &request);
+    else if (request.result && !channel->posted_error)
+        channel->posted_error = request.result;
+    if (!request.is_broken && is_waited)
         answer(channel, &request, is_bulk);
     shared_release();
-    if (!(record->flags & RECORD_ANSWER) && request.result) {
-        uint32_t none = 0;
-
-        atomic_compare_exchange_strong(&channel->shared->worker.posted_error, &none, request.result);
-    }
     return !request.is_broken;
 }
 
@@ -96,22 +162,30 @@ static void wait_for_record(struct worker_channel *channel)
     atomic_store(&shared->worker.state, CHANNEL_AWAKE);
 }
 
+/* What was posted is carried out, though the thread that did it has ended. */
 static void *run(void *data)
 {
     struct worker_channel *channel = data;
+    uint64_t head = 0;
 
-    while (!channel->is_ending) {
-        int taken = channel_take(channel->shared, &channel->head, channel->record);
+    for (;;) {
+        int taken = channel_take(channel->shared, &head, channel->record);
 
+        if (!taken && channel->is_ending)
+            break;
         if (!taken) {
             wait_for_record(channel);
             continue;
         }
-        atomic_store_explicit(&channel->shared->worker.head, channel->head, memory_order_release);
+        /* Before its place in the ring is another's. */
+        atomic_store(&channel->ticket, ((struct channel_record *)channel->record)->ticket);
+        atomic_store(&channel->head, head);
+        atomic_store_explicit(&channel->shared->worker.head, head, memory_order_release);
         if (taken < 0 || !serve(channel)) {
             worker_say("the program broke the rules of the protocol: it is dropped");
             _exit(1);
         }
+        atomic_store(&channel->ticket, 0);
     }
     scratch_empty(&channel->scratch);
     return NULL;
@@ -133,8 +207,10 @@ int channels_add(uint64_t address, int *fd)
         channel->shared = (struct channel_shared *)(uintptr_t)address;
         channel->shared->magic = CHANNEL_MAGIC;
         if (pthread_create(&channel->thread, NULL, run, channel) == 0) {
+            pthread_rwlock_wrlock(&lock);
             channel->next = channels;
             channels = channel;
+            pthread_rwlock_unlock(&lock);
             channels_count++;
             return CONTROL_OK;
         }
@@ -155,11 +231,13 @@ int channels_end(uint64_t address)
     channel = *at;
     if (!channel)
         return CONTROL_REFUSED;
-    *at = channel->next;
-    channels_count--;
     channel->is_ending = true;
     channel_wake(&channel->shared->worker.state);
     pthread_join(channel->thread, NULL);
+    pthread_rwlock_wrlock(&lock);
+    *at = channel->next;
+    pthread_rwlock_unlock(&lock);
+    channels_count--;
     free(channel);
     return shared_end(address);
 }

@@ -77,7 +77,8 @@ struct request {
     uint64_t extra;
     uint8_t *out;
     size_t out_most, out_bytes;
-    bool is_broken; /* the client broke the rules */
+    bool is_broken;     /* the client broke the rules */
+    bool makes_objects; /* or something else that would be lost with an error */
     struct scratch *scratch;
 };
 

@@ -104,7 +104,8 @@ $(CUDA_TEST)/test-ptx: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ptx.o
 # tests/cuda/real/check: programs of NVIDIA's toolkit.
 CUDA_REAL := build/cuda-real
 $(CUDA_REAL)/programs: CUDA_TEST_CFLAGS += -DREAL_PROGRAMS='"$(CURDIR)/$(CUDA_REAL)"'
-$(CUDA_REAL)/programs: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/real/programs.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) $(GOVERNOR_OUT)/vgpu-arbiter
+$(CUDA_REAL)/programs: | $(CUDA_TEST)/vgpu-cuda-worker $(REMOTE_OUT)/libcuda.so.1
+$(CUDA_REAL)/programs: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,real/programs.o remote/server.o) $(CUDA_TESTS_COMMON) $(CUDA_DOORS) $(GOVERNOR_OUT)/vgpu-arbiter
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SANITIZE) -o $@ $(filter %.o,$^) -L$(CUDA_TEST)/san -Wl,--no-as-needed -l:libcuda.so.1 \
 		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
@@ -128,10 +129,12 @@ $(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(REMOTE_OUT)/made/made
 	$(CC) $(filter-out -O2 -fPIE -D_FORTIFY_SOURCE=2,$(REMOTE_WORKER_CFLAGS)) -O1 $(CUDA_SANITIZE) $(REMOTE_INCLUDES) -o $@ \
 		$(REMOTE_WORKER) -ldl -lpthread
 
-$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-remote.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \
+$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-remote.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire
+$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/server.o): CUDA_TEST_CFLAGS += \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"'
-$(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/,channel.o signature.o)
+$(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC)/wire/,channel.o signature.o) \
+		$(CUDA_TEST_SRC)/remote/server.o)
 $(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: CUDA_TEST_CFLAGS += -I$(REMOTE_OUT)/made
 

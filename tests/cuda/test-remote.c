@@ -16,44 +16,23 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "remote/server.h"
 #include "channel.h"
 #include "signature.h"
 
 #define LIMIT (64 * MIB)
 #define ARENA 0x110000000000ull
 
-static GPid listener;
-static char *path;
-
-static GPid start_worker(const char *option, const char *value)
-{
-    char *argv[] = {(char *)REMOTE_WORKER,        (char *)option, (char *)value, (char *)"--library",
-                    (char *)PLAIN_DIR "/libcuda.so.1", NULL};
-    GError *error = NULL;
-    GPid pid;
-
-    g_spawn_async(NULL, argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_LEAVE_DESCRIPTORS_OPEN, NULL,
-                  NULL, &pid, &error);
-    g_assert_no_error(error);
-    return pid;
-}
-
 static void open_worker(void)
 {
     g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
-    g_setenv("VGPU_GOVERNOR_REQUIRED", "1", TRUE);
     kit_open(LIMIT);
-    path = g_build_filename(kit_live.root, "cuda.sock", NULL);
-    listener = start_worker("--listen", path);
-    while (access(path, F_OK))
-        g_usleep(10000);
+    server_open();
 }
 
 static void close_worker(void)
 {
-    kill(listener, SIGTERM);
-    waitpid(listener, NULL, 0);
-    g_clear_pointer(&path, g_free);
+    server_close();
     kit_close();
     g_unsetenv("FAKE_CUDA_CONTENT");
 }
@@ -61,14 +40,11 @@ static void close_worker(void)
 /* @output: a pipe from it; NULL: none. */
 static GPid start_client(const char *name, int *output)
 {
-    g_auto(GStrv) env = g_get_environ();
+    g_auto(GStrv) env = server_environment(g_get_environ());
     char *argv[] = {(char *)REMOTE_CLIENT, (char *)name, NULL};
     GError *error = NULL;
     GPid pid;
 
-    env = g_environ_setenv(env, "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
-    env = g_environ_setenv(env, "VGPU_CUDA_SOCKET", path, TRUE);
-    env = g_environ_unsetenv(env, "VGPU_GOVERNOR_SLICES");
     g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL,
                              output, NULL, &error);
     g_assert_no_error(error);
@@ -94,11 +70,15 @@ static void test_case(const void *name)
 /* There is no library of the driver's behind the client's back. */
 static void test_no_worker(void)
 {
-    open_worker();
-    g_clear_pointer(&path, g_free);
-    path = g_strdup("/nonexistent/cuda.sock");
-    await_client(start_client("compute", NULL), 256);
-    close_worker();
+    g_auto(GStrv) env = g_environ_setenv(g_get_environ(), "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
+    char *argv[] = {(char *)REMOTE_CLIENT, (char *)"compute", NULL};
+    g_autofree char *said = NULL;
+    int status;
+
+    env = g_environ_setenv(env, "VGPU_CUDA_SOCKET", "/nonexistent/cuda.sock", TRUE);
+    g_assert_true(g_spawn_sync(NULL, argv, env, 0, NULL, NULL, NULL, &said, &status, NULL));
+    g_assert_cmpint(status, ==, 256);
+    g_assert_nonnull(strstr(said, "cuInit(0): 100"));
 }
 
 static GPid start_holding(const char *name)
@@ -127,22 +107,6 @@ static void test_killed(void)
     close_worker();
 }
 
-/* All workers of the listener: those whose parent it is. */
-static void kill_workers(void)
-{
-    g_autofree char *file = g_strdup_printf("/proc/%d/task/%d/children", listener, listener);
-    g_autofree char *children = NULL;
-
-    g_assert_true(g_file_get_contents(file, &children, NULL, NULL));
-    for (char *at = children; *at;) {
-        pid_t pid = (pid_t)strtol(at, &at, 10);
-
-        if (pid)
-            kill(pid, SIGKILL);
-        at += strspn(at, " ");
-    }
-}
-
 /* The program is told, and lives; the next one has a worker again. */
 static void test_lost(void)
 {
@@ -150,7 +114,7 @@ static void test_lost(void)
 
     open_worker();
     pid = start_holding("lost");
-    kill_workers();
+    server_kill_workers();
     await_client(pid, 0);
     kit_charged(0);
     await_client(start_client("compute", NULL), 0);
@@ -183,10 +147,8 @@ static int receive_fd(int from)
     char space[CMSG_SPACE(sizeof(int))];
     struct control_reply reply = {0};
     struct iovec part = {&reply, sizeof(reply)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = space,
-                             .msg_controllen = sizeof(space)};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space)};
     int fd = -1;
 
     if (recvmsg(from, &message, 0) == (ssize_t)sizeof(reply) && CMSG_FIRSTHDR(&message))
@@ -211,7 +173,7 @@ static void begin_foe(struct foe *foe)
     /* The worker has its own end alone. */
     g_assert_cmpint(fcntl(pair[0], F_SETFD, FD_CLOEXEC), ==, 0);
     number = g_strdup_printf("%d", pair[1]);
-    foe->worker = start_worker("--fd", number);
+    foe->worker = server_start_worker("--fd", number);
     close(pair[1]);
     foe->socket = pair[0];
     g_assert_cmpuint(greet(foe, ARENA, 1ull << 34).reply.result, ==, CONTROL_OK);
@@ -226,15 +188,15 @@ static bool is_here(const struct foe *foe)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return waitid(P_PID, (id_t)foe->worker, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && !info.si_pid;
+    return waitid(P_PID, (id_t)foe->worker, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           !info.si_pid;
 }
 
 /* Until it has taken all records, or does something that takes long. */
 static void let_serve(struct foe *foe)
 {
-    for (unsigned int i = 0; i < 1000 && is_here(foe) &&
-                             foe->channel->worker.head != foe->channel->client.tail;
-         i++)
+    for (unsigned int i = 0;
+         i < 1000 && is_here(foe) && foe->channel->worker.head != foe->channel->client.tail; i++)
         g_usleep(100);
 }
 
@@ -255,8 +217,16 @@ static void end_foe(struct foe *foe)
 
 static uint64_t wild(GRand *rand)
 {
-    static const uint64_t likely[] = {0,           1,          2,     3,          0x110000000000ull,
-                                      0x200000000000ull, 4096, ~0ull, 1ull << 63, 0x100000001ull,
+    static const uint64_t likely[] = {0,
+                                      1,
+                                      2,
+                                      3,
+                                      0x110000000000ull,
+                                      0x200000000000ull,
+                                      4096,
+                                      ~0ull,
+                                      1ull << 63,
+                                      0x100000001ull,
                                       0x200000001ull};
 
     if (g_rand_int_range(rand, 0, 3))
@@ -290,8 +260,9 @@ static bool is_harmless(unsigned int number)
 static bool send_wild(struct foe *foe, GRand *rand)
 {
     uint64_t words[64];
-    unsigned int number = g_rand_int_range(rand, 0, 8) ? (unsigned int)g_rand_int_range(rand, 1, 740)
-                                                       : (unsigned int)g_rand_int_range(rand, 1995, 2010);
+    unsigned int number = g_rand_int_range(rand, 0, 8)
+                              ? (unsigned int)g_rand_int_range(rand, 1, 740)
+                              : (unsigned int)g_rand_int_range(rand, 1995, 2010);
     size_t count = (size_t)g_rand_int_range(rand, 0, 64);
 
     if (!is_harmless(number))
@@ -299,7 +270,7 @@ static bool send_wild(struct foe *foe, GRand *rand)
     for (size_t i = 0; i < count; i++)
         words[i] = wild(rand);
     return send_record(foe, number, words, count, g_rand_int_range(rand, 0, 6) ? RECORD_ANSWER : 3,
-                g_rand_int_range(rand, 0, 2) ? ARENA : wild(rand));
+                       g_rand_int_range(rand, 0, 2) ? ARENA : wild(rand));
 }
 
 static void test_wild_records(void)
@@ -360,9 +331,8 @@ static void test_wild_control(void)
 
         begin_foe(&foe);
         for (unsigned int i = 0; i < 300 && is_here(&foe); i++) {
-            struct control_message message = {CONTROL_MAGIC,
-                                              (uint32_t)g_rand_int_range(rand, 0, 7), wild(rand),
-                                              wild(rand)};
+            struct control_message message = {CONTROL_MAGIC, (uint32_t)g_rand_int_range(rand, 0, 7),
+                                              wild(rand), wild(rand)};
             int fd;
 
             if (g_rand_int_range(rand, 0, 2))

@@ -6,8 +6,10 @@
  * get are skipped, and it says why.
  */
 #include "kit.h"
+#include "remote/server.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define LIMIT_MIB "64"
@@ -16,6 +18,9 @@
 #define LIBRARIES ROOT "/usr/lib/x86_64-linux-gnu"
 /* Where Debian has no link to the library. */
 #define DEEPER LIBRARIES "/blas:" LIBRARIES "/lapack:" ROOT "/usr/lib/llvm-19/lib"
+
+/* The same programs, whose driver is a worker's. */
+static gboolean is_remote;
 
 /* @needs: what must be there, below REAL_PROGRAMS, too. */
 struct client {
@@ -33,7 +38,9 @@ static char **make_environment(void)
     env = g_environ_setenv(env, "CUDA_HOME", REAL_PROGRAMS "/home", TRUE);
     env = g_environ_setenv(env, "NUMBA_CACHE_DIR", "/tmp", TRUE);
     env = g_environ_setenv(env, "PYTHONWARNINGS", "ignore", TRUE);
-    return g_environ_setenv(env, "FAKE_CUDA_VERBOSE", "1", TRUE);
+    env = g_environ_setenv(env, "FAKE_CUDA_VERBOSE", "1", TRUE);
+    env = g_environ_setenv(env, "VGPU_CUDA_VERBOSE", "1", TRUE);
+    return is_remote ? server_environment(env) : env;
 }
 
 /* With all files that it is given. */
@@ -72,6 +79,8 @@ static void open_slice_of(const char *vram)
     shown = g_build_filename(kit_live.root, "only-a", NULL);
     g_setenv("VGPU_GOVERNOR_SLICES", shown, TRUE);
     g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    if (is_remote)
+        server_open();
 }
 
 static void open_slice(void)
@@ -81,6 +90,8 @@ static void open_slice(void)
 
 static void close_slice(void)
 {
+    if (is_remote)
+        server_close();
     kit_close();
     g_unsetenv("FAKE_CUDA_CAPABILITY");
     g_unsetenv("FAKE_CUDA_CONTENT");
@@ -156,8 +167,8 @@ static void test_crack(const void *data)
     g_autofree char *said = NULL;
     int status;
 
-    open_slice_of("805306368");
     g_setenv("FAKE_CUDA_CAPABILITY", "80", TRUE);
+    open_slice_of("805306368");
     said = run(data, &status);
     if (said) {
         g_assert_nonnull(strstr(said, HASH ":abc"));
@@ -223,8 +234,11 @@ static const struct client crack = {"/usr/share/hashcat",
                                      "?l?l?l"}};
 static const struct client smi = {"/", {ROOT "/usr/lib/nvidia/current/nvidia-smi"}};
 
+/* --remote: each program has a worker. */
 int main(int argc, char **argv)
 {
+    is_remote = argc > 1 && !strcmp(argv[argc - 1], "--remote");
+    argc -= is_remote;
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/real/nvcc/fatbin", &fatbin, test_client);
     g_test_add_data_func("/real/nvcc/ptx", &ptx, test_client);
@@ -236,6 +250,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/real/numba", &numba, test_client);
     g_test_add_data_func("/real/hashcat", &hashcat, test_hashcat);
     g_test_add_data_func("/real/hashcat-cracks", &crack, test_crack);
-    g_test_add_data_func("/real/nvidia-smi", &smi, test_smi);
+    if (!is_remote)
+        g_test_add_data_func("/real/nvidia-smi", &smi, test_smi);
     return g_test_run();
 }

@@ -191,7 +191,8 @@ static void compute(void)
             must(z[i] == (i < n ? x[i] * 0.5f + 7 : 0));
     }
     ok(cuModuleUnload(module));
-    is(cuLaunchKernel(axpy, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_HANDLE);
+    is(cuLaunchKernel(axpy, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL),
+       CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* 64 MiB are the slice's. */
