@@ -14,7 +14,7 @@ REMOTE_WORKER_CFLAGS := $(CUDA_WARN) -O2 $(HARDEN_CFLAGS) -pthread -DVGPU_VERSIO
 	-DVGPU_CUDA_DOOR='"$(CUDA_DIR)/libcuda.so.1"'
 
 .PHONY: cuda-remote
-cuda-remote: $(REMOTE_OUT)/libcuda.so.1 $(REMOTE_OUT)/vgpu-cuda-worker
+cuda-remote: $(REMOTE_OUT)/libcuda.so $(REMOTE_OUT)/vgpu-cuda-worker
 
 $(REMOTE_OUT)/gen-remote: $(REMOTE_SRC)/wire/gen-remote.c $(addprefix $(CUDA_SRC)/,entry_table.c entry_table.h)
 	@mkdir -p $(@D)
@@ -39,6 +39,9 @@ $(REMOTE_OUT)/worker/%.o: %.c $(REMOTE_OUT)/made/made
 $(REMOTE_OUT)/libcuda.so.1: $(addprefix $(REMOTE_OUT)/guest/,$(REMOTE_GUEST:.c=.o))
 	$(CC) $(REMOTE_GUEST_CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete \
 		-Wl,-soname,$(@F) $(LDFLAGS) -o $@ $^ -lpthread
+
+$(REMOTE_OUT)/libcuda.so: $(REMOTE_OUT)/libcuda.so.1
+	ln -sf libcuda.so.1 $@
 
 $(REMOTE_OUT)/vgpu-cuda-worker: $(addprefix $(REMOTE_OUT)/worker/,$(REMOTE_WORKER:.c=.o))
 	$(CC) $(REMOTE_WORKER_CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ -ldl -lpthread

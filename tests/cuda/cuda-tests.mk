@@ -104,7 +104,7 @@ $(CUDA_TEST)/test-ptx: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ptx.o
 # tests/cuda/real/check: programs of NVIDIA's toolkit.
 CUDA_REAL := build/cuda-real
 $(CUDA_REAL)/programs: CUDA_TEST_CFLAGS += -DREAL_PROGRAMS='"$(CURDIR)/$(CUDA_REAL)"'
-$(CUDA_REAL)/programs: | $(CUDA_TEST)/vgpu-cuda-worker $(REMOTE_OUT)/libcuda.so.1
+$(CUDA_REAL)/programs: | $(CUDA_TEST)/vgpu-cuda-worker $(REMOTE_OUT)/libcuda.so
 $(CUDA_REAL)/programs: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,real/programs.o remote/server.o) $(CUDA_TESTS_COMMON) $(CUDA_DOORS) $(GOVERNOR_OUT)/vgpu-arbiter
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SANITIZE) -o $@ $(filter %.o,$^) -L$(CUDA_TEST)/san -Wl,--no-as-needed -l:libcuda.so.1 \

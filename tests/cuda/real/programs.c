@@ -32,8 +32,11 @@ static char **make_environment(void)
 {
     char **env = g_get_environ();
 
+    /* The door is nowhere in a worker's program's way: Numba would find it. */
     env = g_environ_setenv(env, "LD_LIBRARY_PATH",
-                           PLAIN_DIR ":" REAL_PROGRAMS ":" LIBRARIES ":" DEEPER, TRUE);
+                           is_remote ? REAL_PROGRAMS ":" LIBRARIES ":" DEEPER
+                                     : PLAIN_DIR ":" REAL_PROGRAMS ":" LIBRARIES ":" DEEPER,
+                           TRUE);
     env = g_environ_setenv(env, "PYTHONPATH", ROOT "/usr/lib/python3/dist-packages", TRUE);
     env = g_environ_setenv(env, "CUDA_HOME", REAL_PROGRAMS "/home", TRUE);
     env = g_environ_setenv(env, "NUMBA_CACHE_DIR", "/tmp", TRUE);
