@@ -4,8 +4,8 @@
 CUresult cuCtxGetDevice(CUdevice *device);
 
 /*
- * Programs that take each name with _v2 if there is one (Numba does) call this with the arguments of
- * the form before it. What they give as a context is none: they mean the current one.
+ * Programs that take each name with _v2 if there is one (Numba does) call this with the arguments
+ * of the form before it. What they give as a context is none: they mean the current one.
  */
 EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)

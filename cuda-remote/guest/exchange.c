@@ -238,6 +238,8 @@ CUresult exchange(struct exchange *exchange)
     struct channel *channel;
     bool is_posted;
 
+    if (result == CUDA_SUCCESS)
+        result = callback_check();
     if (result != CUDA_SUCCESS)
         return result;
     if (connect_is_dead_known())

@@ -65,7 +65,7 @@ struct exchange {
     size_t out_bytes;  /* that the answer has; parts are filled as far as these go */
     bool keeps_failed; /* the parts stay as they are if the call failed */
     bool is_short;     /* the last part may be shorter than its room */
-    bool is_posted; /* it need not be waited for, if it has no answer and is small */
+    bool is_posted;    /* it need not be waited for, if it has no answer and is small */
 };
 
 CUresult exchange(struct exchange *exchange);
@@ -110,6 +110,9 @@ void *object_kept(uint64_t value, uint64_t *number);
 /* Returns what is kept then: @kept, or what another thread was earlier with; @kept is freed then.
  */
 void *object_keep(uint64_t value, uint64_t number, void *kept);
+
+/* In a function that the driver calls, nothing of CUDA's may be called: the error for it. */
+CUresult callback_check(void);
 
 /* True: @address is the driver's, and not one of the program's own. */
 bool place_is_device(uint64_t address);

@@ -29,8 +29,8 @@ static unsigned int objects_count;
 static struct call calls[NUMBERS_MAX];
 static unsigned int calls_end; /* the largest number, and 1 */
 
-static const char *const modes[] = {"local",    "post",   "sync",  "client", "hand",
-                                    "callback", "refuse", "later", NULL};
+static const char *const modes[] = {"local", "post",   "sync",  "client",
+                                    "hand",  "refuse", "later", NULL};
 
 static bool is_mode(const struct call *call, const char *mode)
 {
@@ -119,7 +119,7 @@ static bool is_sent(const struct call *call)
 
 static bool is_refused(const struct call *call)
 {
-    return is_mode(call, "refuse") || is_mode(call, "later") || is_mode(call, "callback");
+    return is_mode(call, "refuse") || is_mode(call, "later");
 }
 
 static const char *plain(const struct argument *argument)
@@ -258,8 +258,8 @@ static void write_argument(FILE *file, const struct call *call, const struct arg
 static const char *mode_of(const struct call *call)
 {
     static const char *const names[][2] = {
-        {"local", "LOCAL"}, {"post", "POST"},       {"sync", "SYNC"},     {"client", "CLIENT"},
-        {"hand", "HAND"},   {"callback", "REFUSE"}, {"refuse", "REFUSE"}, {"later", "REFUSE"}};
+        {"local", "LOCAL"}, {"post", "POST"}, {"sync", "SYNC"},     {"client", "CLIENT"},
+        {"hand", "HAND"},   {"REFUSE"},       {"refuse", "REFUSE"}, {"later", "REFUSE"}};
     unsigned int i = 0;
 
     while (strcmp(names[i][0], call->mode))

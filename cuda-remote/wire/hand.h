@@ -12,6 +12,8 @@
 enum hand_number {
     HAND_LAYOUT = 2000, /* hand_object, a function; answer's extra: the number of its parameters;
                            part: hand_parameter of each */
+    HAND_CALLED,        /* no head; waits until the driver calls back, and is asked again when that
+                           was done; answer's part: hand_called */
     HAND_LINKED,        /* hand_object, a link that is complete; answer's part: what was linked */
 };
 
@@ -80,6 +82,22 @@ struct hand_pointer {
     uint64_t value;
     uint32_t count;
     uint32_t reserved;
+};
+
+/* cuLaunchHostFunc*, cuStreamAddCallback*, cuUserObjectCreate. @function and @user mean something
+ * to the program alone. @flags: the last argument; @count: of references, of a user object. */
+struct hand_callback {
+    uint64_t stream;
+    uint64_t function, user;
+    uint32_t flags, count;
+};
+
+/* @is_stream_callback: it gets the stream and @result, too. */
+struct hand_called {
+    uint64_t function, user;
+    uint64_t stream;
+    uint32_t result;
+    uint32_t is_stream_callback;
 };
 
 /* @written: a bit for each byte that the driver has written. */

@@ -74,6 +74,16 @@ static CUresult carry_out(struct request *request, bool *is_known)
     case CALL_cuLinkDestroy:
     case HAND_LINKED:
         return hand_link(request);
+    case CALL_cuLaunchHostFunc:
+    case CALL_cuLaunchHostFunc_ptsz:
+    case CALL_cuLaunchHostFunc_v2:
+    case CALL_cuLaunchHostFunc_v2_ptsz:
+    case CALL_cuStreamAddCallback:
+    case CALL_cuStreamAddCallback_ptsz:
+    case CALL_cuUserObjectCreate:
+        return hand_callback(request);
+    case HAND_CALLED:
+        return hand_called(request);
     case CALL_cuMemHostAlloc:
     case CALL_cuMemFreeHost:
         return hand_host_memory(request);

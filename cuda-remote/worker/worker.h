@@ -100,6 +100,8 @@ CUresult hand_launch(struct request *request);
 CUresult hand_layout(struct request *request);
 CUresult hand_load(struct request *request);
 CUresult hand_link(struct request *request);
+CUresult hand_callback(struct request *request);
+CUresult hand_called(struct request *request);
 CUresult hand_host_memory(struct request *request);
 CUresult hand_pointer(struct request *request);
 

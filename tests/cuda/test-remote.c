@@ -355,8 +355,8 @@ static void test_wild_control(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const cases[] = {"compute", "limit",  "large", "objects",
-                                        "threads", "graphs", "facts", "forked"};
+    static const char *const cases[] = {"compute", "limit",     "large", "objects", "threads",
+                                        "graphs",  "callbacks", "facts", "forked"};
 
     g_test_init(&argc, &argv, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

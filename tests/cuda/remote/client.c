@@ -65,6 +65,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigne
                                    void **parameters);
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
                           void **extra);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data);
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data,
+                             unsigned int flags);
 CUresult cuGetErrorName(CUresult error, const char **name);
 CUresult cuGetProcAddress_v2(const char *name, void **to, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status);
@@ -91,6 +94,8 @@ static const char text[] =
     ".visible .entry count(.param .u64 at) { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
     " ld.param.u64 %rd1, [at]; ld.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; st.u32 [%rd1], %r1; ret; "
     "}\n";
+
+static char text_of_many[8192];
 
 static void check(CUresult result, CUresult wanted, int line, const char *what)
 {
@@ -247,8 +252,6 @@ static void large(void)
     }
 }
 
-static char text_of_many[8192];
-
 /* What does not exist any more, or never did, is an error and nothing else. */
 static void objects(void)
 {
@@ -369,6 +372,50 @@ static void graphs(void)
     is(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE);
 }
 
+static _Atomic unsigned int called;
+
+static void count_call(void *data)
+{
+    CUdeviceptr at;
+
+    is(cuMemAlloc_v2(&at, 4096), 800);
+    must(data == text_of_many);
+    called++;
+}
+
+static void count_stream_call(CUstream stream, CUresult result, void *data)
+{
+    must(stream && result == CUDA_SUCCESS && data == text_of_many);
+    called++;
+}
+
+/* The program's functions are called in the stream's order, by each launch of a graph, too. */
+static void callbacks(void)
+{
+    CUstream stream;
+    CUgraphExec exec;
+    CUgraph graph;
+
+    begin();
+    ok(cuStreamCreate(&stream, 0));
+    for (unsigned int i = 1; i <= 20; i++) {
+        ok(cuLaunchHostFunc(stream, count_call, text_of_many));
+        ok(cuStreamAddCallback(stream, count_stream_call, text_of_many, 0));
+        if (i % 5)
+            continue;
+        ok(cuStreamSynchronize(stream));
+        must(called == 2 * i);
+    }
+    ok(cuStreamBeginCapture_v2(stream, 2));
+    ok(cuLaunchHostFunc(stream, count_call, text_of_many));
+    ok(cuStreamEndCapture(stream, &graph));
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (unsigned int i = 0; i < 3; i++)
+        ok(cuGraphLaunch(exec, stream));
+    ok(cuStreamSynchronize(stream));
+    must(called == 43);
+}
+
 /* What is asked before anything is computed. */
 static void facts(void)
 {
@@ -465,9 +512,9 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"compute", compute}, {"limit", limit},   {"large", large}, {"objects", objects},
-    {"threads", threads}, {"graphs", graphs}, {"facts", facts}, {"forked", forked},
-    {"hold", hold},       {"lost", lost},
+    {"compute", compute}, {"limit", limit},   {"large", large},         {"objects", objects},
+    {"threads", threads}, {"graphs", graphs}, {"callbacks", callbacks}, {"facts", facts},
+    {"forked", forked},   {"hold", hold},     {"lost", lost},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+/* Functions of the program that the driver calls: a thread here asks the worker which, and calls
+ * it. */
+#include "remote.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define CUDA_ERROR_NOT_PERMITTED ((CUresult)800)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_running;
+static _Thread_local bool is_calling;
+
+CUresult callback_check(void)
+{
+    return is_calling ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
+
+static void call(const struct hand_called *what)
+{
+    is_calling = true;
+    if (what->is_stream_callback)
+        ((CUstreamCallback)(uintptr_t)what->function)(
+            (CUstream)(uintptr_t)object_of_number(what->stream), (CUresult)what->result,
+            (void *)(uintptr_t)what->user);
+    else
+        ((CUhostFn)(uintptr_t)what->function)((void *)(uintptr_t)what->user);
+    is_calling = false;
+}
+
+/* Without a worker nothing is called any more, as with a driver whose context is lost. */
+static void *call_what_is_due(void *data)
+{
+    for (;;) {
+        struct hand_called what = {.function = 0};
+        struct exchange ask = {.number = HAND_CALLED, .head = &what, .head_bytes = 8};
+
+        exchange_out(&ask, &what, sizeof(what));
+        if (exchange(&ask) != CUDA_SUCCESS)
+            return data;
+        call(&what);
+    }
+}
+
+/* The program's signals are not this thread's. */
+static bool start_thread(void)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pthread_t thread;
+    bool ok;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    ok = pthread_create(&thread, &attributes, call_what_is_due, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return ok;
+}
+
+static bool has_thread(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!is_running)
+        is_running = start_thread();
+    pthread_mutex_unlock(&lock);
+    return is_running;
+}
+
+static CUresult submit(unsigned int number, const struct hand_callback *head, uint64_t *made)
+{
+    struct exchange exchange_of = {.number = number, .head = head, .head_bytes = sizeof(*head)};
+    CUresult result = connect_state();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!head->function)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!has_thread())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = exchange(&exchange_of);
+    if (made)
+        *made = exchange_of.extra;
+    return result;
+}
+
+#define HOST_FUNCTION(name)                                                                        \
+    EXPORT CUresult name(CUstream stream, CUhostFn function, void *user);                          \
+    CUresult name(CUstream stream, CUhostFn function, void *user)                                  \
+    {                                                                                              \
+        const struct hand_callback head = {object_to_number((uintptr_t)stream),                    \
+                                           (uintptr_t)function, (uintptr_t)user, 0, 0};            \
+                                                                                                   \
+        return submit(CALL_##name, &head, NULL);                                                   \
+    }
+HOST_FUNCTION(cuLaunchHostFunc)
+HOST_FUNCTION(cuLaunchHostFunc_ptsz)
+
+#define WITH_FLAGS(name, type)                                                                     \
+    EXPORT CUresult name(CUstream stream, type function, void *user, unsigned int flags);          \
+    CUresult name(CUstream stream, type function, void *user, unsigned int flags)                  \
+    {                                                                                              \
+        const struct hand_callback head = {object_to_number((uintptr_t)stream),                    \
+                                           (uintptr_t)function, (uintptr_t)user, flags, 0};        \
+                                                                                                   \
+        return submit(CALL_##name, &head, NULL);                                                   \
+    }
+WITH_FLAGS(cuLaunchHostFunc_v2, CUhostFn)
+WITH_FLAGS(cuLaunchHostFunc_v2_ptsz, CUhostFn)
+WITH_FLAGS(cuStreamAddCallback, CUstreamCallback)
+WITH_FLAGS(cuStreamAddCallback_ptsz, CUstreamCallback)
+
+EXPORT CUresult cuUserObjectCreate(void **object, void *user, CUhostFn function, unsigned int count,
+                                   unsigned int flags);
+CUresult cuUserObjectCreate(void **object, void *user, CUhostFn function, unsigned int count,
+                            unsigned int flags)
+{
+    const struct hand_callback head = {0, (uintptr_t)function, (uintptr_t)user, flags, count};
+    uint64_t made = 0;
+    CUresult result =
+        object ? submit(CALL_cuUserObjectCreate, &head, &made) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS)
+        *object = (void *)(uintptr_t)object_of_number(made);
+    return result;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Functions of the program that the driver calls. Ours are called in their place: they put down
+ * what is to be called, and wait until a thread of the program, which asks for it by HAND_CALLED,
+ * has done so. Streams must not go on before.
+ */
+#include "hand.h"
+#include "worker.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "numbers.h"
+
+/* @is_kept: a graph may call it again. */
+struct callback {
+    struct hand_called what;
+    bool is_kept;
+};
+
+/* What the program is to call; its place is on the stack of the driver's thread. */
+struct due {
+    struct due *next;
+    struct hand_called what;
+    bool is_done;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct due *first, *called;
+
+static void call_program(struct callback *callback, uint32_t result)
+{
+    struct due due = {.what = callback->what}, **at = &first;
+
+    due.what.result = result;
+    pthread_mutex_lock(&lock);
+    while (*at)
+        at = &(*at)->next;
+    *at = &due;
+    pthread_cond_broadcast(&changed);
+    while (!due.is_done)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    if (!callback->is_kept)
+        free(callback);
+}
+
+static void call_function(void *data)
+{
+    call_program(data, CUDA_SUCCESS);
+}
+
+static void call_with_result(CUstream stream, CUresult result, void *data)
+{
+    (void)stream;
+    call_program(data, result);
+}
+
+/* The one before was done, if this is not the first. While it waits, shared memory may change. */
+CUresult hand_called(struct request *request)
+{
+    struct hand_called *to = request_answer(request, sizeof(*to));
+
+    if (!to)
+        return CUDA_ERROR_INVALID_VALUE;
+    shared_release();
+    pthread_mutex_lock(&lock);
+    if (called) {
+        called->is_done = true;
+        called = NULL;
+        pthread_cond_broadcast(&changed);
+    }
+    while (!first)
+        pthread_cond_wait(&changed, &lock);
+    called = first;
+    first = first->next;
+    *to = called->what;
+    pthread_mutex_unlock(&lock);
+    shared_hold();
+    return CUDA_SUCCESS;
+}
+
+static bool is_capturing(void *stream)
+{
+    CUresult (*ask)(void *, CUstreamCaptureStatus *) = driver_function(CALL_cuStreamIsCapturing);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    return ask && ask(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult make_user_object(struct request *request, const struct hand_callback *head,
+                                 struct callback *callback)
+{
+    CUresult (*make)(void **, void *, void (*)(void *), unsigned int, unsigned int) =
+        driver_function(request->number);
+    void *made = NULL;
+    CUresult result = make ? make(&made, callback, call_function, head->count, head->flags)
+                           : CUDA_ERROR_NOT_SUPPORTED;
+
+    if (result == CUDA_SUCCESS)
+        request->extra = object_number(OBJECT_CUuserObject, made, 0);
+    return result;
+}
+
+static CUresult submit(struct request *request, const struct hand_callback *head,
+                       struct callback *callback)
+{
+    void *function = driver_function(request->number), *stream;
+
+    if (!function)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (request->number == CALL_cuUserObjectCreate)
+        return make_user_object(request, head, callback);
+    if (!object_find(OBJECT_CUstream, head->stream, &stream))
+        return CUDA_ERROR_INVALID_HANDLE;
+    callback->is_kept = is_capturing(stream);
+    switch (request->number) {
+    case CALL_cuStreamAddCallback:
+    case CALL_cuStreamAddCallback_ptsz:
+        callback->what.is_stream_callback = true;
+        return ((CUresult(*)(void *, CUstreamCallback, void *, unsigned int))function)(
+            stream, call_with_result, callback, head->flags);
+    case CALL_cuLaunchHostFunc_v2:
+    case CALL_cuLaunchHostFunc_v2_ptsz:
+        return ((CUresult(*)(void *, CUhostFn, void *, unsigned int))function)(
+            stream, call_function, callback, head->flags);
+    default:
+        return ((CUresult(*)(void *, CUhostFn, void *))function)(stream, call_function, callback);
+    }
+}
+
+CUresult hand_callback(struct request *request)
+{
+    const struct hand_callback *head = (const void *)request->head;
+    struct callback *callback;
+    CUresult result;
+
+    if (request->head_bytes < sizeof(*head)) {
+        request->is_broken = true;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    callback = calloc(1, sizeof(*callback));
+    if (!callback)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    callback->what = (struct hand_called){
+        .function = head->function, .user = head->user, .stream = head->stream};
+    result = submit(request, head, callback);
+    if (result != CUDA_SUCCESS)
+        free(callback);
+    return result;
+}
