@@ -24,8 +24,8 @@ struct call {
     char *mode, *roles;
 };
 
-static char *objects[OBJECTS_MAX];
-static unsigned int objects_count;
+static char *objects[OBJECTS_MAX], *holders[OBJECTS_MAX];
+static unsigned int objects_count, holders_count;
 static struct call calls[NUMBERS_MAX];
 static unsigned int calls_end; /* the largest number, and 1 */
 
@@ -53,11 +53,12 @@ static void read_objects(const char *path)
     while (fgets(line, sizeof(line), file)) {
         char *at = line + 2;
 
-        if (strncmp(line, "O(", 2))
-            continue;
-        if (objects_count == OBJECTS_MAX)
-            fail("more than %d types of objects", OBJECTS_MAX);
-        objects[objects_count++] = field(&at, ',');
+        if (objects_count == OBJECTS_MAX || holders_count == OBJECTS_MAX)
+            fail("more than %d types of objects, or of what holds them", OBJECTS_MAX);
+        if (!strncmp(line, "O(", 2))
+            objects[objects_count++] = field(&at, ',');
+        else if (!strncmp(line, "H(", 2))
+            holders[holders_count++] = field(&at, ')');
     }
     fclose(file);
 }
@@ -232,10 +233,19 @@ static void write_pointer(FILE *file, const struct call *call, const struct argu
     write_count(file, call, argument);
 }
 
+static void check_structure(const struct call *call, const struct argument *argument)
+{
+    for (unsigned int i = 0; i < holders_count; i++)
+        if (!strcmp(holders[i], plain(argument)))
+            fail("%s: %s holds objects or addresses, which do not go as they are",
+                 call->entry->name, argument->name);
+}
+
 static void write_argument(FILE *file, const struct call *call, const struct argument *argument)
 {
     const char *object = object_of(argument);
 
+    check_structure(call, argument);
     fputs("{.kind = ", file);
     if (has_role(call, argument, "none"))
         fputs("ARGUMENT_NULL", file);

@@ -21,7 +21,9 @@
 enum object_type {
     OBJECT_NONE,
 #define O(type, parent, error) OBJECT_##type,
+#define H(type)
 #include "objects.def"
+#undef H
 #undef O
     OBJECT_TYPES,
 };

@@ -139,7 +139,9 @@ static CUresult find_objects(unsigned int type, uint64_t *elements, size_t count
     static const CUresult errors[] = {
         [OBJECT_NONE] = CUDA_ERROR_INVALID_HANDLE,
 #define O(object, parent, error) [OBJECT_##object] = error,
+#define H(type)
 #include "objects.def"
+#undef H
 #undef O
     };
 
@@ -258,7 +260,9 @@ static uint64_t parent_of(const struct carried *call, unsigned int type)
 #define GRAPH                    OBJECT_CUgraph
 #define NODE                     OBJECT_CUgraphNode
 #define O(object, parent, error) [OBJECT_##object] = parent,
+#define H(type)
 #include "objects.def"
+#undef H
 #undef O
     };
     uint64_t first = 0;
