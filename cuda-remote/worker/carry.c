@@ -60,18 +60,32 @@ void scratch_empty(struct scratch *scratch)
 }
 
 /* Where the client has put the next part; NULL: it is not all there. */
-static const uint8_t *part_place(const struct request *request, size_t *at, size_t bytes)
+static const uint8_t *part_place(struct request *request, size_t *at, size_t bytes)
 {
     size_t from = *at, end = from + signature_align(bytes);
 
     if (signature_align(bytes) < bytes || end < from)
         return NULL;
     *at = end;
-    if (request->flags & RECORD_BULK)
-        return shared_contains(request->bulk + from, bytes)
-                   ? (uint8_t *)(uintptr_t)request->bulk + from
-                   : NULL;
-    return end <= request->head_bytes ? request->head + from : NULL;
+    if (!(request->flags & RECORD_BULK))
+        return end <= request->head_bytes ? request->head + from : NULL;
+    /* For each part anew, for it may be larger than what was used before. */
+    return request_uses(request, request->bulk, end) ? (uint8_t *)(uintptr_t)request->bulk + from
+                                                     : NULL;
+}
+
+bool request_uses(struct request *request, uint64_t address, uint64_t bytes)
+{
+    if (request->used_count == REQUEST_USES || !shared_use(address, bytes))
+        return false;
+    request->used[request->used_count++] = address;
+    return true;
+}
+
+void request_end(struct request *request)
+{
+    while (request->used_count)
+        shared_leave(request->used[--request->used_count]);
 }
 
 const void *request_part(struct request *request, size_t *at, size_t bytes)
@@ -174,8 +188,8 @@ static CUresult take_part(struct request *request, struct carried *call, unsigne
     if (is_missing(call, i))
         return CUDA_ERROR_INVALID_VALUE;
     if (is_shared(argument, call->sent[i]))
-        return shared_contains(call->sent[i], call->bytes[i]) ? CUDA_SUCCESS
-                                                              : CUDA_ERROR_INVALID_VALUE;
+        return request_uses(request, call->sent[i], call->bytes[i]) ? CUDA_SUCCESS
+                                                                    : CUDA_ERROR_INVALID_VALUE;
     if (!argument_is_read(argument)) {
         call->words[i] =
             call->sent[i] ? (uintptr_t)scratch_take(request->scratch, call->bytes[i]) : 0;
@@ -197,7 +211,7 @@ static CUresult take_part(struct request *request, struct carried *call, unsigne
     return CUDA_SUCCESS;
 }
 
-static CUresult take_value(struct carried *call, unsigned int i)
+static CUresult take_value(struct request *request, struct carried *call, unsigned int i)
 {
     const struct argument *argument = &call->signature->arguments[i];
 
@@ -207,7 +221,8 @@ static CUresult take_value(struct carried *call, unsigned int i)
             call->ends = call->sent[i];
         return find_objects(argument->object, &call->words[i], 1);
     case ARGUMENT_DEVICE:
-        return place_is_usable(call->sent[i], signature_extent(call->signature, i, call->sent))
+        return place_is_usable(request, call->sent[i],
+                               signature_extent(call->signature, i, call->sent))
                    ? CUDA_SUCCESS
                    : CUDA_ERROR_INVALID_VALUE;
     case ARGUMENT_NULL:
@@ -235,7 +250,7 @@ static CUresult take_arguments(struct request *request, struct carried *call)
             if (argument->is_indirect != pass)
                 continue;
             if (!is_pointer(argument))
-                here = take_value(call, i);
+                here = take_value(request, call, i);
             else if (!measure(call, i))
                 request->is_broken = true;
             else

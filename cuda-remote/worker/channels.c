@@ -127,12 +127,11 @@ static bool serve(struct worker_channel *channel)
 
     scratch_empty(&channel->scratch);
     await_others(channel, record->after);
-    shared_hold();
     request.out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
     atomic_store(&channel->since, record->ticket ? now_ns() : 0);
     request_carry_out(&request);
     atomic_store(&channel->since, 0);
-    if (is_bulk && !shared_contains(request.bulk, request.out_bytes))
+    if (is_bulk && !request_uses(&request, request.bulk, request.out_bytes ? request.out_bytes : 1))
         request.is_broken = true;
     if (is_waited)
         tell_posted_error(channel, &request);
@@ -140,7 +139,7 @@ static bool serve(struct worker_channel *channel)
         channel->posted_error = request.result;
     if (!request.is_broken && is_waited)
         answer(channel, &request, is_bulk);
-    shared_release();
+    request_end(&request);
     return !request.is_broken;
 }
 

@@ -57,14 +57,13 @@ static void call_with_result(CUstream stream, CUresult result, void *data)
     call_program(data, result);
 }
 
-/* The one before was done, if this is not the first. While it waits, shared memory may change. */
+/* The one before was done, if this is not the first. */
 CUresult hand_called(struct request *request)
 {
     struct hand_called *to = request_answer(request, sizeof(*to));
 
     if (!to)
         return CUDA_ERROR_INVALID_VALUE;
-    shared_release();
     pthread_mutex_lock(&lock);
     if (called) {
         called->is_done = true;
@@ -77,7 +76,6 @@ CUresult hand_called(struct request *request)
     first = first->next;
     *to = called->what;
     pthread_mutex_unlock(&lock);
-    shared_hold();
     return CUDA_SUCCESS;
 }
 

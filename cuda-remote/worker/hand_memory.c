@@ -17,7 +17,7 @@ CUresult hand_host_memory(struct request *request)
     const struct hand_host_memory *head = (const void *)request->head;
     void *at;
 
-    if (request->head_bytes < sizeof(*head) || !shared_contains(head->address, head->bytes)) {
+    if (request->head_bytes < sizeof(*head) || !request_uses(request, head->address, head->bytes)) {
         request->is_broken = true;
         return CUDA_ERROR_INVALID_VALUE;
     }

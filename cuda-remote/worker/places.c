@@ -17,13 +17,13 @@ static bool ask(int attribute, uint64_t address, void *value)
     return get && get(value, attribute, address) == CUDA_SUCCESS;
 }
 
-bool place_is_usable(uint64_t address, uint64_t bytes)
+bool place_is_usable(struct request *request, uint64_t address, uint64_t bytes)
 {
     uint64_t start = 0;
     size_t size = 0;
     unsigned int type = 0;
 
-    if (!bytes || shared_contains(address, bytes))
+    if (!bytes || request_uses(request, address, bytes))
         return true;
     if (!ask(POINTER_MEMORY_TYPE, address, &type) || type != MEMORY_DEVICE ||
         !ask(POINTER_RANGE_START, address, &start) || !ask(POINTER_RANGE_SIZE, address, &size))

@@ -13,12 +13,15 @@
 
 #define SHARED_MOST 65536u
 
+/* @users: requests that have addresses in it. */
 struct part {
     uint64_t address, bytes;
+    unsigned int users;
 };
 
-/* Sorted by address. The lock is held for reading while a request uses them. */
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+/* Sorted by address. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t unused = PTHREAD_COND_INITIALIZER;
 static struct part parts[SHARED_MOST];
 static unsigned int count;
 static uint64_t arena, arena_bytes;
@@ -91,7 +94,7 @@ static void insert(uint64_t address, uint64_t bytes)
     unsigned int at = find(address);
 
     memmove(&parts[at + 1], &parts[at], (count - at) * sizeof(*parts));
-    parts[at] = (struct part){address, bytes};
+    parts[at] = (struct part){.address = address, .bytes = bytes};
     count++;
 }
 
@@ -99,7 +102,7 @@ int shared_add(uint64_t address, uint64_t bytes, int *fd)
 {
     int result = CONTROL_REFUSED;
 
-    pthread_rwlock_wrlock(&lock);
+    pthread_mutex_lock(&lock);
     if (address % 4096 == 0 && bytes % 4096 == 0 && bytes && is_free(address, bytes)) {
         *fd = count < SHARED_MOST ? make_memory(bytes) : -1;
         result = *fd >= 0 && map(address, bytes, *fd) ? CONTROL_OK : CONTROL_NO_MEMORY;
@@ -108,43 +111,60 @@ int shared_add(uint64_t address, uint64_t bytes, int *fd)
         else if (*fd >= 0)
             close(*fd);
     }
-    pthread_rwlock_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return result;
 }
 
-/* The place is kept. */
-int shared_end(uint64_t address)
-{
-    int result = CONTROL_REFUSED;
-    unsigned int at;
-
-    pthread_rwlock_wrlock(&lock);
-    at = find(address);
-    if (at < count && parts[at].address == address) {
-        mmap((void *)(uintptr_t)address, parts[at].bytes, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        memmove(&parts[at], &parts[at + 1], (count - at - 1) * sizeof(*parts));
-        count--;
-        result = CONTROL_OK;
-    }
-    pthread_rwlock_unlock(&lock);
-    return result;
-}
-
-void shared_hold(void)
-{
-    pthread_rwlock_rdlock(&lock);
-}
-
-void shared_release(void)
-{
-    pthread_rwlock_unlock(&lock);
-}
-
-bool shared_contains(uint64_t address, uint64_t bytes)
+/* The part that begins there, or that has all these bytes; NULL: there is none. */
+static struct part *part_at(uint64_t address, uint64_t bytes)
 {
     unsigned int at = find(address);
 
-    return at < count && address >= parts[at].address && bytes <= parts[at].bytes &&
-           address - parts[at].address <= parts[at].bytes - bytes;
+    if (at == count || address < parts[at].address || bytes > parts[at].bytes ||
+        address - parts[at].address > parts[at].bytes - bytes)
+        return NULL;
+    return &parts[at];
+}
+
+/* When no request uses it any more. The place is kept. */
+int shared_end(uint64_t address)
+{
+    int result = CONTROL_REFUSED;
+    struct part *part;
+
+    pthread_mutex_lock(&lock);
+    while ((part = part_at(address, 1)) && part->users)
+        pthread_cond_wait(&unused, &lock);
+    if (part && part->address == address) {
+        mmap((void *)(uintptr_t)address, part->bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        memmove(part, part + 1, (size_t)(&parts[count] - part - 1) * sizeof(*part));
+        count--;
+        result = CONTROL_OK;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+bool shared_use(uint64_t address, uint64_t bytes)
+{
+    struct part *part;
+
+    pthread_mutex_lock(&lock);
+    part = part_at(address, bytes);
+    if (part)
+        part->users++;
+    pthread_mutex_unlock(&lock);
+    return part != NULL;
+}
+
+void shared_leave(uint64_t address)
+{
+    struct part *part;
+
+    pthread_mutex_lock(&lock);
+    part = part_at(address, 1);
+    if (part && --part->users == 0)
+        pthread_cond_broadcast(&unused);
+    pthread_mutex_unlock(&lock);
 }

@@ -42,11 +42,9 @@ static inline unsigned int object_type(uint64_t number)
 int shared_reserve(uint64_t address, uint64_t bytes);
 int shared_add(uint64_t address, uint64_t bytes, int *fd);
 int shared_end(uint64_t address);
-/* Between these nothing that is shared goes away. */
-void shared_hold(void);
-void shared_release(void);
-/* While held. */
-bool shared_contains(uint64_t address, uint64_t bytes);
+/* Until shared_leave() all these bytes stay; false: they are not shared. */
+bool shared_use(uint64_t address, uint64_t bytes);
+void shared_leave(uint64_t address);
 
 /* Channels (channels.c). */
 struct worker_channel;
@@ -65,6 +63,8 @@ struct scratch {
     _Alignas(16) uint8_t kept[128u << 10];
 };
 
+#define REQUEST_USES 24
+
 /* A request of a channel, copied (carry.c). */
 struct request {
     unsigned int number;
@@ -80,12 +80,17 @@ struct request {
     bool is_broken;     /* the client broke the rules */
     bool makes_objects; /* or something else that would be lost with an error */
     struct scratch *scratch;
+    uint64_t used[REQUEST_USES]; /* addresses that stay until it has ended */
+    unsigned int used_count;
 };
 
 /* NULL: there is no memory, or it is more than a request may have. Zeroed. */
 void *scratch_take(struct scratch *scratch, size_t bytes);
 void scratch_empty(struct scratch *scratch);
 void request_carry_out(struct request *request);
+/* All these bytes are shared, and stay so until request_end(). */
+bool request_uses(struct request *request, uint64_t address, uint64_t bytes);
+void request_end(struct request *request);
 /*
  * The next part, of so many bytes, of what the client sent, copied; *at is where the parts before
  * it end, at first the bytes of the head. NULL: it has sent less, or there is no memory.
@@ -106,7 +111,7 @@ CUresult hand_host_memory(struct request *request);
 CUresult hand_pointer(struct request *request);
 
 /* All @bytes there are memory that the driver gave out, or that is shared (places.c). */
-bool place_is_usable(uint64_t address, uint64_t bytes);
+bool place_is_usable(struct request *request, uint64_t address, uint64_t bytes);
 /* The number of the current context; 0: there is none. */
 uint64_t current_context(void);
 

@@ -137,6 +137,7 @@ $(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC
 		$(CUDA_TEST_SRC)/remote/server.o)
 $(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: CUDA_TEST_CFLAGS += -I$(REMOTE_OUT)/made
+$(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: $(REMOTE_OUT)/made/made
 
 $(CUDA_TEST)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
 	@mkdir -p $(@D)

@@ -4,6 +4,7 @@
  * computes, and says what is wrong.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -416,6 +417,42 @@ static void callbacks(void)
     must(called == 43);
 }
 
+/* A thread that waits holds up no other: the driver's function waits here until memory that both
+ * have was made and given back. */
+static _Atomic bool has_memory;
+
+static void await_memory(void *data)
+{
+    (void)data;
+    while (!has_memory)
+        usleep(1000);
+}
+
+static void *await_stream(void *stream)
+{
+    ok(cuStreamSynchronize(stream));
+    return NULL;
+}
+
+static void waiting(void)
+{
+    CUstream stream;
+    pthread_t other;
+    void *at;
+
+    begin();
+    ok(cuStreamCreate(&stream, 0));
+    ok(cuLaunchHostFunc(stream, await_memory, NULL));
+    must(!pthread_create(&other, NULL, await_stream, stream));
+    usleep(100000);
+    for (unsigned int i = 0; i < 10; i++) {
+        ok(cuMemHostAlloc(&at, 100000, 0));
+        ok(cuMemFreeHost(at));
+    }
+    has_memory = true;
+    pthread_join(other, NULL);
+}
+
 /* What is asked before anything is computed. */
 static void facts(void)
 {
@@ -513,8 +550,8 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"compute", compute}, {"limit", limit},   {"large", large},         {"objects", objects},
-    {"threads", threads}, {"graphs", graphs}, {"callbacks", callbacks}, {"facts", facts},
-    {"forked", forked},   {"hold", hold},     {"lost", lost},
+    {"threads", threads}, {"graphs", graphs}, {"callbacks", callbacks}, {"waiting", waiting},
+    {"facts", facts},     {"forked", forked}, {"hold", hold},           {"lost", lost},
 };
 
 int main(int argc, char **argv)
