@@ -42,6 +42,20 @@ static void set_contested(struct scheduler *scheduler, bool contested, uint64_t 
 }
 
 /*
+ * While others wait, the GPU that is kept for work that was expected and has not come counts
+ * against a cap as if it were used: else a capped slice could keep it from lower classes for ever.
+ */
+static void charge_expected(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+
+    if (!lease->expected || lease->begun || !lease->holder->capped)
+        return;
+    budget_spend(&lease->holder->cap, (double)(now - lease->kept_from));
+    lease->kept_from = now;
+}
+
+/*
  * What a lower class had by others' choice counts against its minimum. Otherwise it could save that
  * up until a higher class comes. Only what it had by its minimum is owed.
  */
@@ -81,6 +95,8 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
     holder_settle(scheduler, now);
     if (lease->contested)
         charge_pauses(scheduler, now);
+    if (lease->contested)
+        charge_expected(scheduler, now);
     if (holder && contend_outranked(scheduler, holder))
         charge_floor(scheduler, now);
     *lease = (struct lease){.state = LEASE_NONE};
@@ -147,6 +163,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
         .told_at = again ? before.told_at : now,
         .due_at = again ? before.due_at : now - scheduler->late_ns,
         .others_until = holder_others_end(scheduler, slice, now),
+        .kept_from = now,
         .expected = !slice->sample.waiting && !slice->sample.in_flight_ns,
         .begun = slice->sample.in_flight_ns > 0,
         .floor = floor,
@@ -467,11 +484,14 @@ static bool is_stalled(const struct sched_slice *slice)
  */
 static bool is_expected(struct scheduler *scheduler, const struct sched_slice *other, uint64_t now)
 {
-    const struct sched_slice *holder = scheduler->lease.holder;
+    struct sched_slice *holder = scheduler->lease.holder;
 
     if (holder->sample.waiting || holder->sample.in_flight_ns || now >= holder->expected_until ||
         slice_priority(scheduler, other) >= slice_priority(scheduler, holder) ||
         choice_floor(scheduler, now))
+        return false;
+    charge_expected(scheduler, now);
+    if (holder->capped && budget_balance(&holder->cap, now) <= 0)
         return false;
     scheduler_call_at(scheduler, holder->expected_until);
     return true;

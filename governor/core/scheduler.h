@@ -178,7 +178,7 @@ enum lease_state {
  * @told_at: when the holder was told, which may be of the lease before; @due_at: when it should
  * have been, if the arbiter had run at once
  * @others_until: when others' work from before it should have ended; 0: there was none
- * @expected: it was given before the holder had work
+ * @expected: it was given before the holder had work; @kept_from: since when that was not charged
  * @begun: the holder has submitted under it; @seen: when the first of that began on the GPU is
  * known
  * @idle_at, @kept_until: LEASE_KEPT
@@ -198,6 +198,7 @@ struct lease {
     uint64_t told_at;
     uint64_t due_at;
     uint64_t others_until;
+    uint64_t kept_from;
     bool expected;
     bool begun;
     bool seen;

@@ -109,6 +109,25 @@ static void test_liar(void)
     sim_free(sim);
 }
 
+/* What the GPU is kept for counts against its hard cap, whether work comes or not. */
+static void test_capped(void)
+{
+    struct sim_tenant *lower, *higher;
+    struct simulation *sim = sim_of_two(&lower, &higher, 1);
+
+    higher->slice->settings.cap = 20;
+    higher->slice->settings.hard = true;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    for (unsigned i = 0; i < 4000; i++) {
+        say(sim, higher);
+        sim_run(sim, NS_PER_MS / 2);
+    }
+    g_test_message("the lower class has %.3f", (double)lower->done_ns / (2 * NS_PER_S));
+    g_assert_cmpfloat((double)lower->done_ns, >, 0.7 * 2 * NS_PER_S);
+    sim_free(sim);
+}
+
 /* Until it has a lease that it has not waited for. */
 static void expect_all_the_time(struct live *live, const char *socket_path,
                                 struct live_report *report)
@@ -199,6 +218,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/expect/comes", test_comes);
     g_test_add_func("/governor/expect/equal", test_equal);
     g_test_add_func("/governor/expect/liar", test_liar);
+    g_test_add_func("/governor/expect/capped", test_capped);
     g_test_add_func("/governor/expect/member", test_member);
     g_test_add_func("/governor/expect/live", test_live);
     return g_test_run();
