@@ -78,10 +78,9 @@ GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c)) $(CARD_MODEL_SRC)/card_model.c))
 UNIT_TESTS += $(GOVERNOR_TESTS)
-# Run with nothing beside. Some bounds are milliseconds until others continue after a death, parts of a processor for a
-# flood of messages, and the work of many threads that must each be woken beside that of one. The bounds of the other
-# tests are orders, counts, and fractions of a time in which all are late alike. The queue that test-markers bounds is
-# one of time, which another thread must see pass.
+# Run with nothing beside: some bounds are parts of a processor for a flood of messages, and the work of many threads
+# that must each be woken beside that of one. The bounds of the other tests are orders, counts, and what happens in one
+# run with something and without.
 UNIT_ALONE += $(addprefix $(GOVERNOR_TESTS_OUT)/test-,flood kills markers wakes)
 
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))

@@ -136,34 +136,47 @@ static uint64_t shortest_ns(struct loop *loop)
     return shortest;
 }
 
+/* What was measured of work that the layer takes for short, in parts of what was before it. */
+static double behind_one(struct loop *loop, VkCommandBuffer before)
+{
+    VkCommandBuffer lengthened = gpu_record(&loop->gpu, 1);
+    uint64_t others, sum, last;
+
+    loop->commands = lengthened;
+    shortest_ns(loop);
+    gpu_record_again(&loop->gpu, lengthened, 20 * ROUNDS);
+    loop->commands = before;
+    others = shortest_ns(loop) / 2;
+    sum = loop->member->measured_ns;
+    submit(loop, loop->fence);
+    loop->commands = lengthened;
+    loop->member->behind_ns = others;
+    submit(loop, VK_NULL_HANDLE);
+    /* If the host's clock times work, the end of the first is noticed when it comes. */
+    gpu_wait_fence(&loop->gpu, loop->fence);
+    await_ended(loop);
+    loop->member->behind_ns = 0;
+    last = loop->member->last_measured_ns;
+    sum = loop->member->measured_ns - sum;
+    g_test_message("%.3f ms behind %.3f ms", (double)last / 1e6, (double)(sum - last) / 1e6);
+    return (double)last / (double)(sum - last);
+}
+
 /*
  * Others' work is waited for once: work behind one's own work that took longer than theirs is
- * charged in full, though it was expected to be short.
+ * charged in full, though it was expected to be short. Both take the same, in most of the rounds.
  */
 static void test_behind_own(void)
 {
+    VkCommandBuffer before;
     struct loop loop;
-    VkCommandBuffer lengthened;
-    uint64_t ns;
+    unsigned full = 0;
 
     loop_open(&loop, NULL);
-    lengthened = gpu_record(&loop.gpu, 1);
-    loop.commands = lengthened;
-    shortest_ns(&loop);
-    loop.commands = gpu_record(&loop.gpu, 20 * ROUNDS);
-    ns = shortest_ns(&loop);
-    gpu_record_again(&loop.gpu, lengthened, 20 * ROUNDS);
-    submit(&loop, loop.fence);
-    loop.commands = lengthened;
-    loop.member->behind_ns = ns / 2;
-    submit(&loop, VK_NULL_HANDLE);
-    /* If the host's clock times work, the end of the first is noticed when it comes. */
-    gpu_wait_fence(&loop.gpu, loop.fence);
-    await_ended(&loop);
-    g_test_message("%.3f ms of %.3f ms", (double)loop.member->last_measured_ns / 1e6,
-                   (double)ns / 1e6);
-    g_assert_cmpuint(loop.member->last_measured_ns, >, ns * 3 / 4);
-    loop.member->behind_ns = 0;
+    before = gpu_record(&loop.gpu, 20 * ROUNDS);
+    for (unsigned i = 0; i < 9; i++)
+        full += behind_one(&loop, before) > 0.75;
+    g_assert_cmpuint(full, >, 4);
     /* Another test checks the sum: the number of rounds varies here. */
     VK(vkDeviceWaitIdle(loop.gpu.device));
     loop.gpu.expected = loop.gpu.numbers[0];

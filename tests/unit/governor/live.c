@@ -18,6 +18,9 @@
 #define GPU    "gpu0"
 #define SECOND "gpu1"
 
+/* What has not come after so long never comes. */
+#define NEVER_US (60 * G_USEC_PER_SEC)
+
 static struct {
     int option;
     int error;
@@ -27,6 +30,11 @@ void live_refuse_option(int option, int error)
 {
     refused.option = option;
     refused.error = error;
+}
+
+static gint64 never(void)
+{
+    return g_get_monotonic_time() + NEVER_US;
 }
 
 static char *conf_dir_of(const struct live *live, const char *gpu)
@@ -93,12 +101,11 @@ static GPid spawn_arbiter(const struct live *live, const char *gpu)
 void live_start_arbiter(struct live *live)
 {
     live->arbiter = spawn_arbiter(live, GPU);
-    for (int i = 0; i < 500; i++) {
+    for (gint64 until = never(); g_get_monotonic_time() < until; g_usleep(10000)) {
         g_autofree char *status = read_status(live);
 
         if (*status)
             return;
-        g_usleep(10000);
     }
     g_error("the arbiter does not come up");
 }
@@ -183,7 +190,8 @@ void live_add_gpu(struct live *live, const char *slice, const char *content)
     g_assert_cmpint(g_mkdir_with_parents(slices, 0755), ==, 0);
     g_assert_true(g_file_set_contents(path, content, -1, NULL));
     live->second = spawn_arbiter(live, SECOND);
-    for (int i = 0; i < 500 && !g_file_test(socket_path, G_FILE_TEST_EXISTS); i++)
+    for (gint64 until = never();
+         !g_file_test(socket_path, G_FILE_TEST_EXISTS) && g_get_monotonic_time() < until;)
         g_usleep(10000);
     g_assert_true(g_file_test(socket_path, G_FILE_TEST_EXISTS));
 }
@@ -266,11 +274,10 @@ char *live_status_text(const struct live *live, const char *slice, const char *k
 
 void live_await(const struct live *live, const char *slice, const char *key, gint64 value)
 {
-    gint64 seen = -2;
+    gint64 until = never(), seen = live_status(live, slice, key);
 
-    for (int i = 0; i < 400 && seen != value; i++) {
-        if (seen != -2)
-            g_usleep(5000);
+    while (seen != value && g_get_monotonic_time() < until) {
+        g_usleep(5000);
         seen = live_status(live, slice, key);
     }
     if (seen != value)
@@ -282,20 +289,33 @@ void live_await_log(const struct live *live, const char *text)
 {
     g_autofree char *log = NULL;
 
-    for (int i = 0; i < 400; i++) {
+    for (gint64 until = never(); g_get_monotonic_time() < until; g_usleep(5000)) {
         g_clear_pointer(&log, g_free);
         if (g_file_get_contents(live->log, &log, NULL, NULL) && strstr(log, text))
             return;
-        g_usleep(5000);
     }
     g_error("not in the log: %s\n%s", text, log);
 }
 
 void live_await_ready(const struct live *live, unsigned member)
 {
-    for (int i = 0; i < 1000 && !live->reports[member].ready; i++)
-        g_usleep(5000);
-    g_assert_cmpuint(live->reports[member].ready, ==, 1);
+    live_await_word(&live->reports[member].ready, 1);
+}
+
+void live_await_word(const _Atomic uint64_t *word, uint64_t value)
+{
+    gint64 until = never();
+    uint64_t seen = *word;
+
+    while (seen < value && g_get_monotonic_time() < until) {
+        uint64_t now = *word;
+
+        if (now != seen)
+            until = never();
+        seen = now;
+        g_usleep(1000);
+    }
+    g_assert_cmpuint(*word, >=, value);
 }
 
 static void report_done(struct live_report *report, uint64_t used, uint64_t now)
@@ -342,6 +362,51 @@ void live_reset(struct live *live)
         live->reports[i].last_at = 0;
         live->reports[i].longest_gap_ns = 0;
     }
+}
+
+void live_go_on(struct live *live, unsigned count)
+{
+    uint64_t before[LIVE_MAX];
+
+    for (unsigned i = 0; i < count; i++)
+        before[i] = live->reports[i].done;
+    for (unsigned i = 0; i < count; i++)
+        live_await_word(&live->reports[i].done, before[i] + 2);
+}
+
+#define WINDOWS 8
+/* Of 2 ms each. */
+#define WINDOW_SUBMISSIONS 100
+
+/* And waits until the arbiter has read it, for which the memory differs each time. */
+static void set_weight(struct live *live, const char *slice, unsigned weight, unsigned window)
+{
+    gint64 vram = 1000000 + window;
+    g_autofree char *content =
+        g_strdup_printf("[slice]\nweight=%u\nvram=%" G_GINT64_FORMAT "\n", weight, vram);
+
+    live_configure(live, slice, content);
+    live_await(live, slice, "vram_limit", vram);
+}
+
+double live_part_of_heavier(struct live *live, unsigned a, unsigned b)
+{
+    struct live_report *one = &live->reports[a], *other = &live->reports[b];
+    uint64_t heavier = 0, all = 0;
+    double part;
+
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        set_weight(live, "a", i % 2 ? 95 : 5, 1 + i);
+        set_weight(live, "b", i % 2 ? 5 : 95, 1 + i);
+        live_reset(live);
+        while (one->done + other->done < WINDOW_SUBMISSIONS)
+            g_usleep(1000);
+        heavier += i % 2 ? one->used_ns : other->used_ns;
+        all += one->used_ns + other->used_ns;
+    }
+    part = (double)heavier / (double)all;
+    g_test_message("the heavier one has %.3f", part);
+    return part;
 }
 
 void live_hold(struct live *live, const char *socket_path, struct live_report *report)

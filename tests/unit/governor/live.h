@@ -74,10 +74,14 @@ int live_connect_status(const struct live *live);
 gint64 live_status(const struct live *live, const char *slice, const char *key);
 /* The same for a text, to be freed; NULL: no such slice. */
 char *live_status_text(const struct live *live, const char *slice, const char *key);
-/* Waits for that value, 2 s at most. */
+/*
+ * These wait until it is so. A machine with much else to do takes long for it, so only what never
+ * comes is a failure.
+ */
 void live_await(const struct live *live, const char *slice, const char *key, gint64 value);
-/* Waits until a member reports it. */
 void live_await_ready(const struct live *live, unsigned member);
+/* @word, which grows meanwhile, is at least @value. */
+void live_await_word(const _Atomic uint64_t *word, uint64_t value);
 /* Waits for a line in the arbiter's log. */
 void live_await_log(const struct live *live, const char *text);
 
@@ -85,6 +89,16 @@ void live_await_log(const struct live *live, const char *text);
 void live_work(struct live *live, const char *socket_path, struct live_report *report);
 /* Discards the reports so far. */
 void live_reset(struct live *live);
+
+/* Each of the first @count members does two more submissions: one of them was begun after now. */
+void live_go_on(struct live *live, unsigned count);
+
+/*
+ * The part of the GPU's time that the slice with more weight has, of those of two members that work.
+ * The slices "a" and "b" have 95 and 5 in turns, so whatever else slows down one of them, for a
+ * while or always, is added to both sides: without weights it is a half.
+ */
+double live_part_of_heavier(struct live *live, unsigned a, unsigned b);
 
 /* For a process: joins, and allocates 1,000 bytes of its slice's memory. */
 void live_hold(struct live *live, const char *socket_path, struct live_report *report);

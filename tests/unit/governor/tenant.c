@@ -15,21 +15,6 @@ void tenant_close(struct live *live)
     line_free(line);
 }
 
-void tenant_await(const _Atomic uint64_t *word, uint64_t value, unsigned seconds)
-{
-    uint64_t seen = *word, changed_at = clock_now();
-
-    while (seen < value && clock_now() - changed_at < seconds * NS_PER_S) {
-        uint64_t now = *word;
-
-        if (now != seen)
-            changed_at = clock_now();
-        seen = now;
-        g_usleep(1000);
-    }
-    g_assert_cmpuint(*word, >=, value);
-}
-
 GovernorMember *tenant_join(const char *socket_path, struct live_report *report)
 {
     GovernorMember *member = governor_member_new(socket_path, true);

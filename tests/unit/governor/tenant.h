@@ -16,9 +16,6 @@ extern struct line *line;
 void tenant_open(struct live *live, const char *const *slices);
 void tenant_close(struct live *live);
 
-/* Waits until @word has reached @value; fails if it has not changed for this long. */
-void tenant_await(const _Atomic uint64_t *word, uint64_t value, unsigned seconds);
-
 /* In a process of its own, from here on. */
 GovernorMember *tenant_join(const char *socket_path, struct live_report *report);
 void tenant_done(struct live_report *report, uint64_t length);

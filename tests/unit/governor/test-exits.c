@@ -94,10 +94,10 @@ static void check(LiveFunc programs)
     tenant_open(&live, slices);
     live_spawn(&live, "a", programs);
     /* Until the savings are used up. */
-    tenant_await(&live.reports[0].done, 10, 10);
+    live_await_word(&live.reports[0].done, 10);
     live_reset(&live);
     began = clock_now();
-    tenant_await(&live.reports[0].used_ns, 400 * NS_PER_MS, 10);
+    live_await_word(&live.reports[0].used_ns, 400 * NS_PER_MS);
     use = (double)live.reports[0].used_ns / (double)(clock_now() - began);
     g_test_message("%.3f of the GPU's time, of 0.2", use);
     g_assert_cmpfloat(use, <, 0.2 + CAP_SLACK);

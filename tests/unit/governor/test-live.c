@@ -15,35 +15,13 @@
 #include <unistd.h>
 
 /*
- * For a machine with other work. test-scheduler.c shows in simulated time how exact shares are, and
- * `make bench-governor` measures the real ones. Here it is enough to tell shares from halves, and
- * progress from a hang.
+ * A half without weights, and 0.95 with them if nobody is ever late. How exact shares are is shown
+ * in simulated time by test-scheduler.c, and `make bench-governor` measures the real ones.
  */
-#define SHARE_SLACK    0.2
-#define PEERS_GO_ON_NS (1000 * NS_PER_MS)
+#define LEAST_OF_HEAVIER 0.6
 
 static const char *const two_slices[] = {"a", "[slice]\nweight=20\nvram=1000000\n", "b",
                                          "[slice]\nweight=80\n", NULL};
-
-static double used_share(const struct live *live, unsigned one, unsigned other)
-{
-    double sum = (double)(live->reports[one].used_ns + live->reports[other].used_ns);
-
-    return sum > 0 ? (double)live->reports[one].used_ns / sum : 0;
-}
-
-/* The first one's part of the next @ms. */
-static void assert_share(struct live *live, unsigned ms, double wanted, double slack)
-{
-    double share;
-
-    g_usleep(300000);
-    live_reset(live);
-    g_usleep(ms * 1000);
-    share = used_share(live, 0, 1);
-    g_test_message("%.4f of %.1f", share, wanted);
-    g_assert_cmpfloat(ABS(share - wanted), <, slack);
-}
 
 static void test_shares(void)
 {
@@ -53,49 +31,53 @@ static void test_shares(void)
     live_spawn(&live, "a", live_work);
     live_spawn(&live, "b", live_work);
     live_await(&live, "a", "pids", live.members[0]);
-    live_configure(&live, "a", "[slice]\nweight=5\n");
-    live_configure(&live, "b", "[slice]\nweight=95\n");
-    assert_share(&live, 2500, 0.05, SHARE_SLACK);
-    /* Changed while they run. */
-    live_configure(&live, "a", "[slice]\nweight=95\n");
-    live_configure(&live, "b", "[slice]\nweight=5\n");
-    assert_share(&live, 2000, 0.95, SHARE_SLACK);
-    /* The control: equal weights are far from both. */
-    live_configure(&live, "b", "[slice]\nweight=95\n");
-    assert_share(&live, 2000, 0.5, 0.45 - SHARE_SLACK);
+    live_await_ready(&live, 1);
+    g_assert_cmpfloat(live_part_of_heavier(&live, 0, 1), >, LEAST_OF_HEAVIER);
     live_close(&live);
 }
 
-/* The GPU's time that it uses in the next @seconds, of all. */
-static double use_of_next(struct live *live, unsigned seconds)
+#define SUBMISSIONS 150
+
+/*
+ * The part of the GPU's time that the first one uses for so many submissions of 2 ms. At most, so a
+ * clock that is read late makes it less.
+ */
+static double use_of_next(struct live *live)
 {
-    uint64_t began;
+    uint64_t began = clock_now();
     double use;
 
-    g_usleep(500000);
     live_reset(live);
-    began = clock_now();
-    g_usleep(seconds * G_USEC_PER_SEC);
+    live_await_word(&live->reports[0].done, SUBMISSIONS);
     use = (double)live->reports[0].used_ns / (double)(clock_now() - began);
     g_test_message("%.4f", use);
     return use;
 }
 
+/* It has used up what it had saved. */
+static void await_throttled(const struct live *live)
+{
+    gint64 before = live_status(live, "a", "throttled_ns");
+
+    while (live_status(live, "a", "throttled_ns") < before + (gint64)NS_PER_S / 2)
+        g_usleep(5000);
+}
+
 static void test_hard_cap(void)
 {
-    const char *const slices[] = {"a", "[slice]\ncap=20\nhard=true\n", NULL};
+    const char *const slices[] = {"a", "[slice]\ncap=20\nhard=true\nvram=1\n", NULL};
     struct live live;
-    double use;
+    double capped;
 
     live_open(&live, slices);
     live_spawn(&live, "a", live_work);
-    use = use_of_next(&live, 4);
-    g_assert_cmpfloat(use, <, 0.25);
-    g_assert_cmpfloat(use, >, 0.05);
-    g_assert_cmpint(live_status(&live, "a", "throttled_ns"), >, (gint64)NS_PER_S);
+    await_throttled(&live);
+    capped = use_of_next(&live);
+    g_assert_cmpfloat(capped, <, 0.25);
     /* The control: it would take more. */
-    live_configure(&live, "a", "[slice]\n");
-    g_assert_cmpfloat(use_of_next(&live, 1), >, 0.25);
+    live_configure(&live, "a", "[slice]\nvram=2\n");
+    live_await(&live, "a", "vram_limit", 2);
+    g_assert_cmpfloat(use_of_next(&live), >, capped);
     live_close(&live);
 }
 
@@ -115,24 +97,20 @@ static void test_killed_members(void)
     live_spawn(&live, "b", live_work);
     live_await_ready(&live, 0);
     live_await_ready(&live, 1);
-    live_reset(&live);
     for (unsigned i = 0; i < 40; i++) {
         unsigned victim = live_spawn(&live, "a", hold_and_work);
 
         live_await_ready(&live, victim);
         g_usleep((gulong)g_test_rand_int_range(0, 20000));
         live_kill(&live, victim, SIGKILL);
+        live_go_on(&live, 2);
     }
     live_await(&live, "a", "members", 1);
     live_await(&live, "a", "vram_used", 0);
-    for (unsigned i = 0; i < 2; i++) {
-        g_test_message("longest gap %.1f ms", (double)live.reports[i].longest_gap_ns / 1e6);
-        g_assert_cmpuint(live.reports[i].longest_gap_ns, <, PEERS_GO_ON_NS);
-    }
     live_close(&live);
 }
 
-/* One that is stopped, wherever it is, delays others a little. */
+/* One that is stopped, wherever it is, and dies, holds up nobody. */
 static void test_stopped_members(void)
 {
     struct live live;
@@ -140,7 +118,6 @@ static void test_stopped_members(void)
     live_open(&live, two_slices);
     live_spawn(&live, "a", live_work);
     live_await_ready(&live, 0);
-    live_reset(&live);
     for (unsigned i = 1; i < 15; i++) {
         unsigned victim = live_spawn(&live, "b", live_work);
 
@@ -150,9 +127,8 @@ static void test_stopped_members(void)
         /* A lock of the test's GPU may be held by it: real ones have none. */
         g_usleep(100000);
         live_kill(&live, victim, SIGKILL);
+        live_go_on(&live, 1);
     }
-    g_test_message("longest gap %.1f ms", (double)live.reports[0].longest_gap_ns / 1e6);
-    g_assert_cmpuint(live.reports[0].longest_gap_ns, <, PEERS_GO_ON_NS);
     live_close(&live);
 }
 
@@ -161,55 +137,51 @@ static void test_arbiter_restart(void)
 {
     static const int signals[] = {SIGKILL, SIGTERM, SIGKILL};
     struct live live;
-    double share;
 
     live_open(&live, two_slices);
-    live_spawn(&live, "a", live_hold);
     live_spawn(&live, "a", live_work);
     live_spawn(&live, "b", live_work);
+    live_spawn(&live, "a", live_hold);
     for (unsigned i = 0; i < 3; i++)
         live_await_ready(&live, i);
-    live_reset(&live);
     for (gsize i = 0; i < G_N_ELEMENTS(signals); i++) {
         live_kill_arbiter(&live, signals[i]);
-        g_usleep(300000);
+        live_go_on(&live, 2);
         live_start_arbiter(&live);
         live_await(&live, "a", "members", 2);
         live_await(&live, "b", "members", 1);
         live_await(&live, "a", "vram_used", 1000);
+        live_go_on(&live, 2);
     }
-    g_assert_cmpuint(live.reports[1].longest_gap_ns, <, PEERS_GO_ON_NS);
-    g_assert_cmpuint(live.reports[2].longest_gap_ns, <, PEERS_GO_ON_NS);
-    g_usleep(300000);
-    live_reset(&live);
-    g_usleep(2000000);
-    share = used_share(&live, 1, 2);
-    g_test_message("%.4f of 0.2", share);
-    g_assert_cmpfloat(ABS(share - 0.2), <, SHARE_SLACK);
+    g_assert_cmpfloat(live_part_of_heavier(&live, 0, 1), >, LEAST_OF_HEAVIER);
     live_close(&live);
 }
 
-/* No arbiter for long: shares hold. */
+/*
+ * No arbiter for long: shares hold. Each keeps to its own by its clock, so it never has more,
+ * however late it is.
+ */
 static void test_orphans(void)
 {
     struct live live;
-    double share;
+    double use;
 
     live_open(&live, two_slices);
     live_spawn(&live, "a", live_work);
     live_spawn(&live, "b", live_work);
     live_await_ready(&live, 0);
     live_await_ready(&live, 1);
-    g_usleep(500000);
+    live_go_on(&live, 2);
     live_kill_arbiter(&live, SIGKILL);
-    g_usleep(300000);
-    live_reset(&live);
-    g_usleep(2000000);
-    share = used_share(&live, 0, 1);
-    g_test_message("%.4f of 0.2", share);
-    g_assert_cmpfloat(ABS(share - 0.2), <, SHARE_SLACK);
+    live_go_on(&live, 2);
+    use = use_of_next(&live);
+    g_assert_cmpfloat(use, <, 0.3);
     live_start_arbiter(&live);
     live_await(&live, "a", "members", 1);
+    /* The control: alone, it takes more. */
+    live_kill(&live, 1, SIGKILL);
+    live_await(&live, "b", "members", 0);
+    g_assert_cmpfloat(use_of_next(&live), >, use);
     live_close(&live);
 }
 
@@ -248,11 +220,10 @@ static void test_memory_at_once(void)
     for (unsigned i = 0; i < 64; i++)
         live.reports[i].go = 1;
     for (unsigned i = 0; i < 64; i++) {
-        for (int wait = 0; wait < 2000 && !live.reports[i].done; wait++) {
+        while (!live.reports[i].done) {
             g_assert_cmpint(live_status(&live, "a", "vram_used"), <=, 600000);
             g_usleep(2000);
         }
-        g_assert_cmpuint(live.reports[i].done, ==, 1);
         sum += live.reports[i].granted;
     }
     g_assert_cmpuint(sum, <=, 600000);
@@ -264,8 +235,7 @@ static void test_memory_at_once(void)
     live_spawn(&live, "a", grab);
     live.reports[64].go = 1;
     live_await_ready(&live, 64);
-    for (int wait = 0; wait < 2000 && !live.reports[64].done; wait++)
-        g_usleep(2000);
+    live_await_word(&live.reports[64].done, 1);
     g_assert_cmpuint(live.reports[64].granted, ==, 0);
     live_close(&live);
 }
@@ -296,8 +266,8 @@ static void test_memory_alone(void)
     live_await_ready(&live, 1);
     live_kill_arbiter(&live, SIGKILL);
     live.reports[0].go = live.reports[1].go = 1;
-    for (int i = 0; i < 2000 && !(live.reports[0].done && live.reports[1].done); i++)
-        g_usleep(2000);
+    live_await_word(&live.reports[0].done, 1);
+    live_await_word(&live.reports[1].done, 1);
     g_assert_cmpuint(live.reports[0].granted, ==, 500000);
     g_assert_cmpuint(live.reports[1].granted, ==, 500000);
     live_start_arbiter(&live);
@@ -413,10 +383,8 @@ static void test_fork_without_threads(void)
     live_await_ready(&live, 0);
     live_kill_arbiter(&live, SIGKILL);
     live.reports[0].go = 1;
-    for (int i = 0; i < 10000 && !live.reports[0].done; i++)
-        g_usleep(2000);
+    live_await_word(&live.reports[0].done, 1);
     kill_child(&live);
-    g_assert_cmpuint(live.reports[0].done, ==, 1);
     live_kill(&live, 0, SIGKILL);
     live_close(&live);
 }
@@ -580,8 +548,7 @@ static void test_starts_between(void)
     live_await_ready(&live, 0);
     g_usleep(100000);
     live_start_arbiter(&live);
-    for (unsigned i = 0; i < 20000 && !live.reports[0].done; i++)
-        g_usleep(1000);
+    live_await_word(&live.reports[0].done, 1);
     g_assert_cmpuint(live.reports[0].granted, ==, (uint64_t)live_status(&live, "a", "vram_limit"));
     g_assert_cmpuint(live.reports[0].granted, >, 0);
     live_close(&live);
@@ -600,8 +567,7 @@ static void test_ends_while_joining(void)
     live_kill_arbiter(&live, SIGKILL);
     g_usleep(50000);
     live_start_arbiter(&live);
-    for (unsigned i = 0; i < 20000 && !live.reports[0].done; i++)
-        g_usleep(1000);
+    live_await_word(&live.reports[0].done, 1);
     g_assert_cmpuint(live.reports[0].granted, >, 0);
     live_close(&live);
 }
@@ -609,14 +575,11 @@ static void test_ends_while_joining(void)
 static void test_configuration(void)
 {
     struct live live;
-    uint64_t since;
 
     live_open(&live, two_slices);
     g_assert_cmpint(live_status(&live, "c", "members"), ==, -1);
-    since = clock_now();
     live_configure(&live, "c", "[slice]\nvram=5\n");
     live_await(&live, "c", "vram_limit", 5);
-    g_assert_cmpuint(clock_now() - since, <, PEERS_GO_ON_NS);
     live_configure(&live, "c", "[slice]\nvram=no\n");
     live_await_log(&live, "c.conf: vram=no: must be a number from 0 to");
     g_assert_cmpint(live_status(&live, "c", "vram_limit"), ==, 5);

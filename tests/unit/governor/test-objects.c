@@ -170,8 +170,7 @@ static void test_export_alone(void)
     live_await_ready(&live, exporter);
     live_kill_arbiter(&live, SIGKILL);
     live.reports[exporter].go = 1;
-    for (int i = 0; i < 1000 && !live.reports[exporter].done; i++)
-        g_usleep(5000);
+    live_await_word(&live.reports[exporter].done, 1);
     /* Exported without an arbiter is freed into the part that it was of; what others may have is
      * not. */
     g_assert_cmpuint(live.reports[exporter].granted, ==, 3);
@@ -221,7 +220,8 @@ static void test_export_many(void)
         live_spawn(&live, "a", share_many);
         live_await_ready(&live, i);
     }
-    g_assert_cmpint(live_status(&live, "a", "vram_used"), ==, 10 * (MANY + MANY - LEDGER_MEMBER_OBJECTS));
+    g_assert_cmpint(live_status(&live, "a", "vram_used"), ==,
+                    10 * (MANY + MANY - LEDGER_MEMBER_OBJECTS));
     live_kill_arbiter(&live, SIGKILL);
     live_start_arbiter(&live);
     live_await(&live, "a", "members", 2);
@@ -278,8 +278,7 @@ static void test_spill(void)
     g_assert_cmpint(live_status(&live, "a", "vram_used"), ==, 900);
     assert_spill_kind(&live, "a", "spill");
     live.reports[0].go = 1;
-    for (int i = 0; i < 400 && !live.reports[0].done; i++)
-        g_usleep(5000);
+    live_await_word(&live.reports[0].done, 1);
     assert_spill_kind(&live, "a", "driver");
     live_await(&live, "a", "vram_driver", 50);
     live_await(&live, "a", "vram_used", 950);

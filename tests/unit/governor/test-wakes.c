@@ -127,10 +127,10 @@ static void test_crowd(void)
     tenant_open(&live, slices);
     live_spawn(&live, "a", submit_by_many);
     live_spawn(&live, "b", tenant_batches);
-    tenant_await(&live.reports[0].granted, 2, 10);
-    tenant_await(&live.reports[1].done, 10, 10);
+    live_await_word(&live.reports[0].granted, 2);
+    live_await_word(&live.reports[1].done, 10);
     live_reset(&live);
-    tenant_await(&live.reports[0].granted, 20, 10);
+    live_await_word(&live.reports[0].granted, 20);
     part = (double)live.reports[0].used_ns /
            (double)(live.reports[0].used_ns + live.reports[1].used_ns);
     g_test_message("%.3f of what was done", part);
