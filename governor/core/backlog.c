@@ -93,7 +93,7 @@ static void learn_in_order(struct backlog *backlog, const struct backlog_marker 
 static void learn_of_queue(struct backlog *backlog, const struct backlog_marker *marker,
                            uint64_t at)
 {
-    uint64_t before = backlog->mean_ns ? marker->count * backlog->mean_ns : backlog->apart_ns;
+    uint64_t before = marker->count * backlog->mean_ns;
 
     backlog->recent_ns +=
         between(since(backlog->done_at, at), 0, since(marker->placed_at, at) + before);
@@ -125,18 +125,34 @@ static void count_done(struct backlog *backlog, uint64_t now)
     backlog->done_at = backlog->done_at > now ? backlog->done_at : now;
 }
 
-void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t at)
+static bool take_out(struct backlog *backlog, uint64_t number, struct backlog_marker *marker)
 {
-    struct backlog_marker marker;
     uint32_t i = 0;
 
     while (i < backlog->marker_count && backlog->markers[i].number != number)
         i++;
     if (i == backlog->marker_count)
-        return;
-    marker = backlog->markers[i];
+        return false;
+    *marker = backlog->markers[i];
     for (backlog->marker_count--; i < backlog->marker_count; i++)
         backlog->markers[i] = backlog->markers[i + 1];
+    return true;
+}
+
+void backlog_cancel(struct backlog *backlog, uint64_t number)
+{
+    struct backlog_marker marker;
+
+    if (take_out(backlog, number, &marker))
+        backlog->placed -= between(marker.count, 0, backlog->placed);
+}
+
+void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t at)
+{
+    struct backlog_marker marker;
+
+    if (!take_out(backlog, number, &marker))
+        return;
     if (marker.count)
         learn(backlog, &marker, at);
     count_done(backlog, at);

@@ -66,8 +66,11 @@ bool backlog_is_full(const struct backlog *backlog, uint64_t number, uint64_t mo
 bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t count, uint64_t most_ns,
                    uint64_t now);
 
-/* The marker behind @number has passed at @at, or was not placed after all. */
+/* The marker behind @number has passed at @at. */
 void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t at);
+
+/* It was not placed after all: what it was to be behind counts with the next one. */
+void backlog_cancel(struct backlog *backlog, uint64_t number);
 
 /* How long to wait for a marker, if none passes: twice what is queued, in bounds. */
 uint64_t backlog_patience_ns(const struct backlog *backlog, uint64_t number, uint64_t now);

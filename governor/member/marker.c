@@ -131,19 +131,35 @@ uint64_t governor_member_mark(GovernorMember *member, enum governor_class class,
     return marker;
 }
 
-void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker,
-                            uint64_t at_ns)
+/* @at: when it has passed; 0: it was not placed. */
+static void take_out(GovernorMember *member, enum governor_class class, uint64_t marker,
+                     uint64_t at)
 {
     struct lane *lane = &member->lanes[class];
-    uint64_t at;
+    uint64_t number = marker & ((1ull << EPOCH_SHIFT) - 1);
 
-    fork_check(member);
     pthread_mutex_lock(&member->lock);
     if (marker >> EPOCH_SHIFT == (lane->epoch & UINT16_MAX)) {
-        at = at_ns ? at_ns + (uint64_t)atomic_load(&member->clock_offset) : member_now(member);
-        backlog_pass(&lane->backlog, marker & ((1ull << EPOCH_SHIFT) - 1), at);
+        if (at)
+            backlog_pass(&lane->backlog, number, at);
+        else
+            backlog_cancel(&lane->backlog, number);
         publish(lane);
         turn_progress(member);
     }
     pthread_mutex_unlock(&member->lock);
+}
+
+void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker,
+                            uint64_t at_ns)
+{
+    fork_check(member);
+    take_out(member, class, marker,
+             at_ns ? at_ns + (uint64_t)atomic_load(&member->clock_offset) : member_now(member));
+}
+
+void governor_member_unmarked(GovernorMember *member, enum governor_class class, uint64_t marker)
+{
+    fork_check(member);
+    take_out(member, class, marker, 0);
 }

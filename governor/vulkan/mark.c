@@ -33,7 +33,7 @@ static void place(struct layer_queue *queue)
         pthread_mutex_unlock(&queue->lock);
     }
     if (marker)
-        governor_member_marked(device->member, queue->class, marker, 0);
+        governor_member_unmarked(device->member, queue->class, marker);
 }
 
 struct layer_queue *submit_not_free(struct layer_device *device, VkQueue handle, uint32_t count,

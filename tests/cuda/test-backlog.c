@@ -290,6 +290,42 @@ static void test_classes_apart(void)
     kit_close();
 }
 
+/*
+ * The program rests behind its first marker. That is no time of the card's, and not charged when
+ * the slice is measured later.
+ */
+static void rests_at_first(void)
+{
+    unsigned int before, ns = 20000;
+
+    kit_enter("a");
+    for (unsigned int i = 0; i < 6; i++)
+        kit_launch(kit_kernel(10000), NULL);
+    g_assert_cmpuint(kit_calls("cuEventRecord"), ==, 1);
+    g_usleep(400000);
+    for (unsigned int i = 0; i < 6; i++)
+        kit_launch(kit_kernel(10000), NULL);
+    live_configure(&kit_live, "a", "[slice]\ncap=50\nhard=true\n");
+    do {
+        before = kit_calls("cuEventRecord");
+        kit_launch(kit_kernel(ns++), NULL);
+        ok(cuStreamSynchronize(NULL));
+    } while (kit_calls("cuEventRecord") < before + 2);
+    g_usleep(20000);
+}
+
+static void test_rests_at_first(void)
+{
+    gint64 charged;
+
+    kit_open_two("[slice]\n", "[slice]\n");
+    kit_run(rests_at_first);
+    charged = live_status(&kit_live, "a", "gpu_ns");
+    g_test_message("charged %.1f ms", (double)charged / MS);
+    g_assert_cmpint(charged, <, 30 * MS);
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -303,5 +339,6 @@ int main(int argc, char **argv)
     g_test_add_func("/backlog/context-ends", test_context_ends);
     g_test_add_func("/backlog/charged", test_charged);
     g_test_add_func("/backlog/classes-apart", test_classes_apart);
+    g_test_add_func("/backlog/rests-at-first", test_rests_at_first);
     return g_test_run();
 }

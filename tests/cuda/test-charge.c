@@ -340,6 +340,130 @@ static void stuck(void)
     g_assert_cmpuint(most, <, 60);
 }
 
+static _Atomic bool is_on_its_way, may_go, refuses, is_refused;
+static _Thread_local bool is_other;
+static CUcontext context;
+
+/*
+ * The other thread's launch is held on its way to the driver; one may be refused meanwhile. They
+ * are together in a batch if no more than some 100 us pass between them, as in most rounds.
+ */
+static CUresult hold_launch(CUfunction function, CUstream stream)
+{
+    (void)function;
+    (void)stream;
+    if (!is_other && refuses) {
+        is_refused = true;
+        while (!is_on_its_way)
+            g_usleep(100);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    is_on_its_way |= is_other;
+    while (is_other && !may_go)
+        g_usleep(100);
+    return CUDA_SUCCESS;
+}
+
+static void *launch_other(void *data)
+{
+    ok(cuCtxSetCurrent(context));
+    if (data)
+        kit_launch(FAKE_VARIES, one);
+    is_other = true;
+    kit_launch(FAKE_VARIES, one);
+    return NULL;
+}
+
+/* Its batch ends meanwhile, because this thread waits for the stream. */
+static void close_meanwhile(void)
+{
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        GThread *thread;
+
+        is_on_its_way = may_go = false;
+        thread = g_thread_new("launches", launch_other, context);
+        while (!is_on_its_way)
+            g_usleep(100);
+        ok(cuStreamSynchronize(one));
+        set_varying(5 * MS);
+        may_go = true;
+        g_thread_join(thread);
+        ok(cuStreamSynchronize(one));
+        set_varying(10000);
+    }
+}
+
+static void enter_and_hold(void)
+{
+    CUresult (**before)(CUfunction, CUstream) = NULL;
+    unsigned int records;
+
+    kit_enter_measured("a");
+    learn_short();
+    /* Until two of them are a batch. */
+    do {
+        records = kit_calls("cuEventRecord");
+        kit_launch(FAKE_VARIES, NULL);
+        kit_launch(FAKE_VARIES, NULL);
+        ok(cuStreamSynchronize(NULL));
+    } while (kit_calls("cuEventRecord") > records + 2);
+    ok(cuCtxGetCurrent(&context));
+    before = kit_driver("fake_before_launch");
+    *before = hold_launch;
+}
+
+/* 10 kernels of 5 ms, each of which came to the driver behind the end of its batch. */
+static void closed_meanwhile(void)
+{
+    gint64 charge;
+
+    enter_and_hold();
+    charge = charge_of(close_meanwhile);
+    g_assert_cmpint(charge, >, 45 * (gint64)MS);
+    g_assert_cmpint(charge, <, 75 * (gint64)MS);
+}
+
+static void *refuse_one(void *data)
+{
+    (void)data;
+    ok(cuCtxSetCurrent(context));
+    g_assert_cmpint(cuLaunchKernel(FAKE_VARIES, 1, 1, 1, 32, 1, 1, 0, one, NULL, NULL), ==,
+                    CUDA_ERROR_INVALID_VALUE);
+    return NULL;
+}
+
+/* The first launch of a batch fails while another one is on its way. */
+static void fail_meanwhile(void)
+{
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        GThread *first, *second;
+
+        is_on_its_way = may_go = is_refused = false;
+        refuses = true;
+        first = g_thread_new("fails", refuse_one, NULL);
+        while (!is_refused)
+            g_usleep(100);
+        second = g_thread_new("launches", launch_other, NULL);
+        g_thread_join(first);
+        refuses = false;
+        set_varying(5 * MS);
+        may_go = true;
+        g_thread_join(second);
+        ok(cuStreamSynchronize(one));
+        set_varying(10000);
+    }
+}
+
+static void failed_meanwhile(void)
+{
+    gint64 charge;
+
+    enter_and_hold();
+    charge = charge_of(fail_meanwhile);
+    g_assert_cmpint(charge, >, 45 * (gint64)MS);
+    g_assert_cmpint(charge, <, 75 * (gint64)MS);
+}
+
 static void run(const void *program)
 {
     kit_open_two("[slice]\ncap=99\nhard=true\n", "[slice]\n");
@@ -360,5 +484,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/charge/polls", polls, run);
     g_test_add_data_func("/charge/waits", waits, run);
     g_test_add_data_func("/charge/stuck", stuck, run);
+    g_test_add_data_func("/charge/closed-meanwhile", closed_meanwhile, run);
+    g_test_add_data_func("/charge/failed-meanwhile", failed_meanwhile, run);
     return g_test_run();
 }

@@ -292,6 +292,58 @@ static void busy(void)
     g_assert_cmpuint(kit_calls("cuEventRecord") - before, <=, 20 + 14);
 }
 
+CUresult cuCtxSynchronize_v2(CUcontext context);
+
+/* As kit_enter_measured() does. */
+static void await_measured(void)
+{
+    unsigned int before, ns = 20000;
+
+    do {
+        before = kit_calls("cuEventRecord");
+        kit_launch(kit_kernel(ns++), NULL);
+        ok(cuStreamSynchronize(NULL));
+    } while (kit_calls("cuEventRecord") < before + 2);
+}
+
+/* A program waits for a context of another GPU, or of this one, that is not its thread's. */
+static void waits_elsewhere(void)
+{
+    void (**before_record)(CUstream) = NULL;
+    CUcontext own, other[2];
+
+    own = kit_context();
+    ok(cuCtxCreate_v2(&other[0], 0, 0));
+    ok(cuCtxCreate_v2(&other[1], 0, 1));
+    before_record = kit_driver("fake_before_record");
+    *before_record = count_record;
+    for (unsigned int i = 0; i < 2; i++) {
+        CUcontext now = NULL;
+
+        ok(cuCtxSetCurrent(other[i]));
+        await_measured();
+        learn(400000);
+        /* Unless the door's own thread was sooner. */
+        for (unsigned int k = 0; k < 100 && now != own; k++) {
+            ok(cuCtxSetCurrent(other[i]));
+            kit_launch(kit_kernel(400000), NULL);
+            ok(cuCtxSetCurrent(own));
+            records = 0;
+            ok(cuCtxSynchronize_v2(other[i]));
+            if (records == 1)
+                ok(cuCtxGetCurrent(&now));
+        }
+        g_assert_true(now == own);
+    }
+}
+
+static void test_waits_elsewhere(void)
+{
+    kit_open_devices("[slice]\ncap=50\nhard=true\n", "[slice]\ncap=50\nhard=true\n");
+    kit_run(waits_elsewhere);
+    kit_close();
+}
+
 #define OWN_NS     100000u
 #define OWN_ROUNDS 50
 
@@ -447,5 +499,6 @@ int main(int argc, char **argv)
     g_test_add_func("/time/own-streams", test_own_streams);
     g_test_add_func("/time/waits", test_waits);
     g_test_add_func("/time/many-wait", test_many_wait);
+    g_test_add_func("/time/waits-elsewhere", test_waits_elsewhere);
     return g_test_run();
 }

@@ -65,6 +65,8 @@ extern void (*fake_before_free)(void);
 extern void (*fake_before_map)(CUstream stream);
 extern void (*fake_before_record)(CUstream stream);
 extern void (*fake_before_query)(void);
+/* Called before a kernel is launched, which fails with what it returns. */
+extern CUresult (*fake_before_launch)(CUfunction function, CUstream stream);
 /* The same around what is allocated from a pool, before one is trimmed, and after one was
  * destroyed. */
 extern void (*fake_around_pooled)(CUstream stream, bool is_done);

@@ -13,6 +13,7 @@
 #define SHORT_NS 1000u
 
 uint64_t fake_varying_ns;
+CUresult (*fake_before_launch)(CUfunction function, CUstream stream);
 
 struct model_op launch_operation(CUfunction f)
 {
@@ -37,10 +38,14 @@ struct model_op launch_operation(CUfunction f)
 static CUresult launch(CUfunction f, const struct shape *shape, CUstream stream, bool per_thread,
                        void **parameters, void **extra)
 {
-    struct model_op op = launch_operation(f);
-    CUresult result;
-    struct effect *effect = effect_of_launch(f, shape, parameters, extra, &result);
+    CUresult result = fake_before_launch ? fake_before_launch(f, stream) : CUDA_SUCCESS;
+    struct effect *effect;
+    struct model_op op;
 
+    if (result != CUDA_SUCCESS)
+        return result;
+    op = launch_operation(f);
+    effect = effect_of_launch(f, shape, parameters, extra, &result);
     if (result != CUDA_SUCCESS)
         return result;
     if (effect)

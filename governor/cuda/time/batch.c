@@ -107,7 +107,7 @@ void batch_discard(struct meter *meter, struct batch *batch)
     free(batch);
 }
 
-void batch_take_out(struct meter *meter, struct batch *batch)
+bool batch_take_out(struct meter *meter, struct batch *batch)
 {
     struct batch **last = &meter->ended;
 
@@ -118,9 +118,11 @@ void batch_take_out(struct meter *meter, struct batch *batch)
     while (*last)
         last = &(*last)->next;
     *last = batch;
+    return !batch->pending;
 }
 
-void batch_close_with(struct meter *meter, struct batch *batch, struct stamp *end)
+/* @end: NULL: there is none. */
+static void close_with(struct meter *meter, struct batch *batch, struct stamp *end)
 {
     struct stamp *before;
     bool is_gone;
@@ -148,7 +150,7 @@ void batch_close_unseen(struct meter *meter, struct batch *batch)
 {
     /* It has none after its last launch, or one right behind that. */
     batch->gap_until = batch->launched_ns;
-    batch_close_with(meter, batch, batch->end);
+    close_with(meter, batch, batch->end);
 }
 
 /* Until @until, the program took much longer to launch it than the work should take. */
@@ -188,7 +190,7 @@ void batch_close(struct meter *meter, struct batch *batch)
     /* While it had work, it did not wait for the program. Else until here. */
     if (sparse)
         batch->gap_until = batch->was_busy ? batch->launched_ns : clock_now();
-    batch_close_with(meter, batch, end);
+    close_with(meter, batch, end);
 }
 
 /* Nanoseconds from @begin to @end, which may be before it. False: the driver does not say. */

@@ -35,6 +35,7 @@
 #define MARKS_MOST 64
 /* Streams of a thread whose free launches are counted apart. */
 #define MARK_PLACES 8
+#define MARK_GPUS   4
 /* Contexts whose events are known by the host's clock at once. */
 #define CLOCKS 4
 
@@ -82,11 +83,12 @@ struct place {
  * @was_busy: the stream had work when the end was recorded; only known if the program took long to
  * launch
  * @is_apart: its stream may wait for something behind it, so the next batch begins later
+ * @pending: launches of it whose calls of the driver have not returned. If it is closed meanwhile,
+ * the last of their threads records its end, behind them; with @unseen, none is recorded
  * @closing: a thread records its end, and is the one that frees it if it is @gone
  */
 struct batch {
     struct batch *next;
-    uint64_t id;
     struct lane_work work;
     struct place at;
     CUcontext made_in;
@@ -95,6 +97,7 @@ struct batch {
     uint64_t launched_ns;
     uint64_t gap_until;
     unsigned int launches;
+    unsigned int pending;
     uint64_t shares_ns;
     uint64_t key;
     bool mixed;
@@ -102,6 +105,7 @@ struct batch {
     struct stamp *end;
     bool was_busy;
     bool is_apart;
+    bool unseen;
     bool closing;
     bool gone;
 };
@@ -119,6 +123,7 @@ struct context_clock {
 
 /* An event behind work that was not measured, and the member's number of it. */
 struct mark {
+    uint64_t placed_ns;
     struct stamp *stamp;
     enum governor_class class;
     uint64_t number;
@@ -151,7 +156,6 @@ struct meter {
     bool has_reaper;
     struct batch *open;
     struct batch *ended;
-    uint64_t batches;
     struct stamp *spares;
     unsigned int spare_count;
     uint64_t shares_ns[GOVERNOR_CLASSES];
@@ -197,11 +201,12 @@ uint64_t stamp_time(struct meter *meter, struct stamp *stamp, uint64_t now);
 
 /* Frees one that is in no list any more. */
 void batch_discard(struct meter *meter, struct batch *batch);
-/* Records the end of a batch that batch_take_out() has taken. */
+/* Records the end of a batch that batch_take_out() has given to the caller. */
 void batch_close(struct meter *meter, struct batch *batch);
-/* The same with @end; NULL: there is none, and it is charged by the estimates. */
-void batch_close_with(struct meter *meter, struct batch *batch, struct stamp *end);
-/* The same without a new event, if its stream is another thread's, or captures. */
+/*
+ * The same without a new event, if its stream is another thread's, or captures, or has ended. If it
+ * has none so far, it is charged by the estimates.
+ */
 void batch_close_unseen(struct meter *meter, struct batch *batch);
 /* Its end was seen, or there is no event of it: measures, charges, learns and frees it. */
 void batch_retire(struct meter *meter, struct batch *batch);
@@ -213,8 +218,12 @@ uint64_t batch_charge(struct meter *meter, const struct lane_work *work, uint64_
 
 /* The one that takes launches of this stream; NULL: none does. */
 struct batch *batch_find_open(struct meter *meter, const struct place *at);
-/* Out of the open ones: its end is awaited, as soon as the caller has recorded it. */
-void batch_take_out(struct meter *meter, struct batch *batch);
+/*
+ * Out of the open ones: its end is awaited, as soon as it was recorded. True: the caller does that.
+ * Else a launch of another thread is on its way to the driver, and that thread does. To wait for it
+ * here could be for ever: the driver may hold it until this thread has launched something.
+ */
+bool batch_take_out(struct meter *meter, struct batch *batch);
 void batch_unlink(struct batch **list, const struct batch *batch);
 
 /*
@@ -223,9 +232,11 @@ void batch_unlink(struct batch **list, const struct batch *batch);
  * it may be, as if CUDA's own queue were full.
  */
 void mark_place(struct gpu *gpu, enum governor_class class, const struct place *at,
-                uint64_t *count);
+                uint32_t *count);
 /* Takes out markers that the GPU has come to. With @looks. */
 void mark_look(struct meter *meter);
+/* With the lock: when to look again for the first marker of a context; 0: none is awaited. */
+uint64_t mark_awaited_ns(const struct meter *meter, uint64_t now);
 
 /* The thread that sees ends; started with the first batch. False: there is none. */
 bool reaper_start(struct meter *meter);

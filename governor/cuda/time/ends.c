@@ -36,6 +36,7 @@ static void close_batches(struct meter *meter, const struct place *at, CUcontext
 {
     CUstreamCaptureMode mode;
     struct batch *batch;
+    bool is_own;
 
     if (at && meter_is_capturing(at->stream, at->per_thread))
         return;
@@ -43,12 +44,12 @@ static void close_batches(struct meter *meter, const struct place *at, CUcontext
     for (;;) {
         pthread_mutex_lock(&meter->lock);
         batch = find_to_close(meter, at, context);
-        if (batch)
-            batch_take_out(meter, batch);
+        is_own = batch && batch_take_out(meter, batch);
         pthread_mutex_unlock(&meter->lock);
-        if (!batch)
+        if (is_own)
+            close_one(meter, batch);
+        else if (!batch)
             break;
-        close_one(meter, batch);
     }
     meter_unrelax(&mode);
 }
@@ -130,12 +131,30 @@ void meter_leave(CUstream stream, bool per_thread)
     pthread_mutex_unlock(&meter->lock);
 }
 
-void meter_close_all(CUcontext context)
+static void close_all_on(struct gpu *gpu, void *context)
 {
-    struct meter *meter = meter_current(&context);
+    struct meter *meter = atomic_load_explicit(&gpu->meter, memory_order_acquire);
 
     if (meter)
         close_and_set_apart(meter, NULL, context);
+}
+
+void meter_close_all(CUcontext context)
+{
+    CUcontext own = NULL;
+    struct meter *meter = meter_current(&own);
+
+    if (!context || context == own) {
+        if (meter)
+            close_and_set_apart(meter, NULL, own);
+        return;
+    }
+    /* Of any GPU. Its streams' events are made and recorded in the context itself. */
+    if (DRIVER(cuCtxGetCurrent, &own) != CUDA_SUCCESS ||
+        DRIVER(cuCtxSetCurrent, context) != CUDA_SUCCESS)
+        return;
+    gpu_each(close_all_on, context);
+    DRIVER(cuCtxSetCurrent, own);
 }
 
 static bool is_in_hands(const struct meter *meter, CUstream stream)
@@ -161,9 +180,9 @@ static void stream_ends_on(struct gpu *gpu, void *stream)
         next = batch->next;
         if (batch->at.stream != stream)
             continue;
-        batch_take_out(meter, batch);
         /* Without an end of its own, it is charged by the estimates. */
-        batch->closing = false;
+        batch->unseen = true;
+        batch->closing = !batch_take_out(meter, batch);
     }
     pthread_cond_broadcast(&meter->work);
     pthread_mutex_unlock(&meter->lock);
@@ -185,7 +204,9 @@ static void forget_event(struct stamp *stamp)
         stamp->event = NULL;
 }
 
-/* Out of @list those of @context, into @taken, but for those that another thread has in its hands.
+/*
+ * Out of @list those of @context, into @taken, but for those that another thread has in its hands,
+ * or launches in: it frees them.
  */
 static void take_all(struct batch **list, CUcontext context, struct batch **taken)
 {
@@ -199,7 +220,7 @@ static void take_all(struct batch **list, CUcontext context, struct batch **take
         batch->gone = true;
         forget_event(batch->begin);
         forget_event(batch->end);
-        if (batch->closing)
+        if (batch->closing || batch->pending)
             continue;
         batch->next = *taken;
         *taken = batch;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
  * Markers of work that is not measured. No thread waits for them: whoever places one looks at those
- * before it.
+ * before it. But when the first one of a context was passed, only its look can tell.
  */
 #include "batch.h"
 #include "real.h"
+
+/* No more launches of a place are counted while there is no marker behind them. */
+#define UNMARKED_MOST 4096u
+/* So soon the first marker is looked at, and so little later than it is, in parts of its time. */
+#define MARK_SOON_NS 50000u
+#define MARK_LATE    8
 
 /* NULL: there are not so many. */
 static struct stamp *stamp_at(struct meter *meter, unsigned int at)
@@ -77,14 +83,16 @@ static bool push(struct meter *meter, const struct mark *mark)
     has_room = meter->mark_count < MARKS_MOST;
     if (has_room)
         meter->marks[meter->mark_count++] = *mark;
+    if (mark_awaited_ns(meter, mark->placed_ns) && reaper_start(meter))
+        pthread_cond_signal(&meter->work);
     pthread_mutex_unlock(&meter->lock);
     return has_room;
 }
 
-void mark_place(struct gpu *gpu, enum governor_class class, const struct place *at, uint64_t *count)
+void mark_place(struct gpu *gpu, enum governor_class class, const struct place *at, uint32_t *count)
 {
     struct meter *meter = meter_of(gpu);
-    struct mark mark = {.class = class};
+    struct mark mark = {.class = class, .placed_ns = clock_now()};
     CUstreamCaptureMode mode;
 
     /* The launch that comes behind the marker is counted already. */
@@ -94,11 +102,35 @@ void mark_place(struct gpu *gpu, enum governor_class class, const struct place *
     mark.number = governor_member_mark(gpu->member, class, *count - 1, look, meter);
     if (mark.number)
         mark.stamp = stamp_record(meter, at->context, at);
-    if (mark.number && (!mark.stamp || !push(meter, &mark))) {
-        governor_member_marked(gpu->member, class, mark.number, 0);
+    if (!mark.number) {
+        /* Another thread has placed one; or nobody wants to know, for as long as it may be. */
+        *count = *count < UNMARKED_MOST ? *count : UNMARKED_MOST;
+    } else if (mark.stamp && push(meter, &mark)) {
+        *count = 1;
+    } else {
+        governor_member_unmarked(gpu->member, class, mark.number);
         stamp_put(meter, mark.stamp);
     }
-    if (mark.number)
-        *count = 1;
     meter_unrelax(&mode);
+}
+
+/* Under the lock. */
+static bool has_clock(const struct meter *meter, CUcontext context)
+{
+    for (unsigned int i = 0; i < CLOCKS; i++)
+        if (meter->clocks[i].last && meter->clocks[i].last->context == context)
+            return true;
+    return false;
+}
+
+uint64_t mark_awaited_ns(const struct meter *meter, uint64_t now)
+{
+    for (unsigned int i = 0; i < meter->mark_count; i++) {
+        const struct mark *mark = &meter->marks[i];
+
+        if (mark->stamp->event && mark->stamp->context != batch_aside(meter) &&
+            !has_clock(meter, mark->stamp->context))
+            return (now - mark->placed_ns) / MARK_LATE + MARK_SOON_NS;
+    }
+    return 0;
 }

@@ -73,6 +73,14 @@ static uint64_t estimate_of(const struct launch *launch)
     return ns ? ns : LEARN_UNKNOWN_NS;
 }
 
+/* Under the lock: the launch is part of the batch, which stays until after_measured(). */
+static void hold_batch(struct meter *meter, struct launch *launch, struct batch *batch)
+{
+    launch->meter = meter;
+    launch->batch = batch;
+    batch->pending++;
+}
+
 /*
  * Under the lock: true if the launch is part of an open batch now. A function without a measurement
  * gets a batch of its own. @full: one that has no room for it, and that the caller must close; or
@@ -89,14 +97,11 @@ static bool join_open(struct meter *meter, struct launch *launch, const struct p
     if (launch->ns && batch->work.class == launch->class &&
         (!batch->launches || batch->work.estimate_ns + launch->ns <= 2 * batch->most_ns) &&
         clock_now() < batch->work.submitted_at + STALE_NS) {
-        launch->meter = meter;
-        launch->batch = batch->id;
+        hold_batch(meter, launch, batch);
         return true;
     }
-    if (batch->launches) {
-        batch_take_out(meter, batch);
+    if (batch->launches && batch_take_out(meter, batch))
         *full = batch;
-    }
     return false;
 }
 
@@ -183,12 +188,9 @@ static void open_batch(struct meter *meter, struct launch *launch, const struct 
     begin_batch(meter, batch);
     pthread_mutex_lock(&meter->lock);
     other = batch_find_open(meter, at);
-    if (other && other->launches)
-        batch_take_out(meter, other);
-    else
+    if (!other || !other->launches || !batch_take_out(meter, other))
         other = NULL;
-    launch->meter = meter;
-    launch->batch = batch->id = ++meter->batches;
+    hold_batch(meter, launch, batch);
     batch->shares_ns = meter->shares_ns[launch->class];
     batch->next = meter->open;
     meter->open = batch;
@@ -230,14 +232,15 @@ static void join_batch(struct meter *meter, struct launch *launch, const struct 
 
 /*
  * How many launches of this thread were not measured since the last marker. Streams that share a
- * place share those.
+ * place share those, and GPUs with the same rest.
  */
-static uint64_t *unmarked_on(const struct launch *launch)
+static uint32_t *unmarked_on(const struct gpu *gpu, const struct launch *launch)
 {
-    static _Thread_local uint64_t unmarked[GOVERNOR_CLASSES][MARK_PLACES];
+    static _Thread_local uint32_t unmarked[MARK_GPUS][GOVERNOR_CLASSES][MARK_PLACES];
     uintptr_t stream = (uintptr_t)launch->stream;
 
-    return &unmarked[launch->class][(stream >> 4 ^ stream >> 9) % MARK_PLACES];
+    return &unmarked[(unsigned int)gpu->device % MARK_GPUS][launch->class]
+                    [(stream >> 4 ^ stream >> 9) % MARK_PLACES];
 }
 
 /* One that is measured, or behind which a marker is due. */
@@ -253,7 +256,7 @@ static __attribute__((noinline)) void before_not_free(struct gpu *gpu, struct la
         return;
     at = batch_place(context, launch->stream, launch->per_thread);
     if (pass == GOVERNOR_PASS_MARK) {
-        mark_place(gpu, launch->class, &at, unmarked_on(launch));
+        mark_place(gpu, launch->class, &at, unmarked_on(gpu, launch));
         if (!governor_member_class_is_metered(gpu->member, launch->class))
             return;
     }
@@ -274,7 +277,7 @@ bool meter_before(struct launch *launch)
         return false;
     pass = governor_member_pass(gpu->member, launch->class);
     if (pass != GOVERNOR_PASS_METERED)
-        ++*unmarked_on(launch);
+        ++*unmarked_on(gpu, launch);
     if (pass != GOVERNOR_PASS_FREE)
         before_not_free(gpu, launch, pass);
     return true;
@@ -298,10 +301,8 @@ static bool join_small(struct gpu *gpu, struct launch *launch)
     batch = batch_find_open(meter, &at);
     if (batch && clock_now() >= batch->work.submitted_at + STALE_NS)
         batch = NULL;
-    if (batch) {
-        launch->meter = meter;
-        launch->batch = batch->id;
-    }
+    if (batch)
+        hold_batch(meter, launch, batch);
     pthread_mutex_unlock(&meter->lock);
     return batch;
 }
@@ -318,15 +319,6 @@ bool meter_owe(struct gpu *gpu, struct launch *launch)
     return true;
 }
 
-static struct batch *find_by_id(const struct meter *meter, uint64_t id)
-{
-    struct batch *batch = meter->open;
-
-    while (batch && batch->id != id)
-        batch = batch->next;
-    return batch;
-}
-
 /* True if it is full. */
 static bool add(struct batch *batch, const struct launch *launch)
 {
@@ -341,70 +333,90 @@ static bool add(struct batch *batch, const struct launch *launch)
 /* It was launched for nothing: nobody launches in it any more. */
 static void drop(struct meter *meter, struct batch *batch)
 {
-    CUstreamCaptureMode mode;
-
-    meter_relax(&mode);
     lane_cancel(meter->gpu->member, &batch->work);
     batch_discard(meter, batch);
-    meter_unrelax(&mode);
 }
 
 /*
- * Behind the last launch of an open batch, whose thread may make no more calls. Whoever closes the
- * batch with an event of its own meanwhile needs none.
+ * Under the lock, which is released meanwhile: an event behind the last launch of an open batch,
+ * whose thread may make no more calls. Whoever closes it with an event of its own needs none.
  */
-static void record_early(struct meter *meter, uint64_t id, const struct place *at)
+static struct stamp *record_early(struct meter *meter, struct batch *batch)
 {
-    struct stamp *stamp = stamp_record(meter, at->context, at), *before = stamp;
-    struct batch *batch;
+    const struct place at = batch->at;
+    CUcontext context = batch->made_in;
+    struct stamp *stamp, *before;
+    CUstreamCaptureMode mode;
 
-    pthread_mutex_lock(&meter->lock);
-    batch = find_by_id(meter, id);
-    if (batch && stamp) {
-        before = batch->end;
-        batch->end = stamp;
-    }
     pthread_mutex_unlock(&meter->lock);
-    stamp_put(meter, before);
+    meter_relax(&mode);
+    stamp = stamp_record(meter, context, &at);
+    meter_unrelax(&mode);
+    pthread_mutex_lock(&meter->lock);
+    /* It has ended with its context. */
+    if (stamp && batch->gone)
+        stamp->event = NULL;
+    if (!stamp || batch->gone)
+        return stamp;
+    before = batch->end;
+    batch->end = stamp;
+    return before;
 }
 
-static void after_measured(struct meter *meter, const struct launch *launch, bool succeeded)
+static bool is_open(const struct batch *batch)
 {
+    return !batch->closing && !batch->gone;
+}
+
+typedef void (*batch_rest)(struct meter *meter, struct batch *batch);
+
+/*
+ * Under the lock: what is left to do with the batch after one of its launches, without the lock.
+ * If it was closed meanwhile, its end comes behind the last launch that was on its way.
+ */
+static batch_rest settle(struct meter *meter, struct batch *batch, bool is_full)
+{
+    batch->pending--;
+    if (is_open(batch) && is_full)
+        return batch_take_out(meter, batch) ? batch_close : NULL;
+    if (is_open(batch)) {
+        if (batch->launches || batch->pending)
+            return NULL;
+        batch_unlink(&meter->open, batch);
+        return drop;
+    }
+    if (batch->pending)
+        return NULL;
+    return batch->gone || batch->unseen ? batch_close_unseen : batch_close;
+}
+
+static void after_measured(struct launch *launch, bool succeeded)
+{
+    struct meter *meter = launch->meter;
+    struct batch *batch = launch->batch;
+    struct stamp *before = NULL;
     CUstreamCaptureMode mode;
-    struct batch *batch;
-    bool is_full = false, is_empty = false, is_early;
-    struct place at = {0};
+    batch_rest rest;
+    bool is_full;
 
     pthread_mutex_lock(&meter->lock);
-    /* Closed by another thread meanwhile, which uses the same stream: its end is after this. */
-    batch = find_by_id(meter, launch->batch);
-    if (batch)
-        at = batch->at;
-    if (batch && succeeded)
-        is_full = add(batch, launch);
-    else if (batch)
-        is_empty = !batch->launches;
-    if (is_full)
-        batch_take_out(meter, batch);
-    if (is_empty)
-        batch_unlink(&meter->open, batch);
-    is_early = at.thread && !is_full && !is_empty && batch->launched_ns < meter->unseen_until;
+    is_full = succeeded && add(batch, launch);
+    if (batch->at.thread && !is_full && batch->launches && is_open(batch) &&
+        batch->launched_ns < meter->unseen_until)
+        before = record_early(meter, batch);
+    rest = settle(meter, batch, is_full);
     pthread_mutex_unlock(&meter->lock);
-    if (is_empty)
-        drop(meter, batch);
-    if (!is_full && !is_early)
+    stamp_put(meter, before);
+    if (!rest)
         return;
     meter_relax(&mode);
-    if (is_full)
-        batch_close(meter, batch);
-    else
-        record_early(meter, launch->batch, &at);
+    rest(meter, batch);
     meter_unrelax(&mode);
 }
 
 CUresult meter_after(struct launch *launch, CUresult result)
 {
     if (launch->meter)
-        after_measured(launch->meter, launch, result == CUDA_SUCCESS);
+        after_measured(launch, result == CUDA_SUCCESS);
     return result;
 }

@@ -23,6 +23,8 @@
  *
  * The rest is the meter's.
  */
+struct batch;
+
 struct launch {
     uint64_t key;
     enum governor_class class;
@@ -31,7 +33,7 @@ struct launch {
     bool per_thread;
 
     struct meter *meter;
-    uint64_t batch;
+    struct batch *batch;
     uint64_t ns;
 };
 

@@ -191,14 +191,15 @@ static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soo
 
         if (batch->at.context == batch_aside(meter) || !is_next(meter, batch))
             continue;
-        /* Its first launch is on its way. */
-        if (!batch->launches)
+        /* A launch is on its way. */
+        if (!batch->launches || batch->pending)
             at = now + QUIET_NS;
         if (now >= at)
             taken = batch;
         else
             *soon = at - now < *soon ? at - now : *soon;
     }
+    /* It has nothing pending. */
     if (taken)
         batch_take_out(meter, taken);
     if (taken && taken->at.thread)
@@ -257,12 +258,15 @@ static void *reaper_main(void *data)
     for (;;) {
         uint64_t soon;
 
-        while (!meter->open && !meter->ended)
+        while (!meter->open && !meter->ended && !mark_awaited_ns(meter, 0))
             pthread_cond_wait(&meter->work, &meter->lock);
         pthread_mutex_unlock(&meter->lock);
         soon = look(meter);
         pthread_mutex_lock(&meter->lock);
-        sleep_for(meter, soon);
+        if (!meter->open && !meter->ended)
+            soon = mark_awaited_ns(meter, clock_now());
+        if (soon)
+            sleep_for(meter, soon);
     }
     return NULL;
 }

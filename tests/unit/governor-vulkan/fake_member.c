@@ -102,6 +102,11 @@ void governor_member_marked(GovernorMember *member, enum governor_class class, u
         fake_member.wrong++;
 }
 
+void governor_member_unmarked(GovernorMember *member, enum governor_class class, uint64_t marker)
+{
+    governor_member_marked(member, class, marker, 0);
+}
+
 static void hold_until_beside(const struct governor_work *work)
 {
     if (!fake_member.holds_until_beside || !work->behind)

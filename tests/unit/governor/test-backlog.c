@@ -179,6 +179,25 @@ static void test_give_up(void)
     g_assert_cmpuint(backlog.mean_ns, ==, NS_PER_MS);
 }
 
+/* Behind what a marker was to be placed is behind the next one; nothing has ended by it. */
+static void test_cancelled(void)
+{
+    struct backlog backlog;
+
+    backlog_init(&backlog);
+    g_assert_true(backlog_place(&backlog, 10, 0, 200 * NS_PER_MS, NS_PER_S));
+    backlog_cancel(&backlog, 10);
+    g_assert_false(backlog_waits(&backlog));
+    g_assert_cmpuint(backlog.done, ==, 0);
+    g_assert_cmpuint(backlog.mean_ns, ==, 0);
+    g_assert_true(backlog_place(&backlog, 14, 0, 200 * NS_PER_MS, NS_PER_S));
+    g_assert_true(backlog_place(&backlog, 18, 0, 200 * NS_PER_MS, NS_PER_S));
+    backlog_cancel(&backlog, 18);
+    backlog_pass(&backlog, 14, NS_PER_S + 14 * NS_PER_MS);
+    g_assert_cmpuint(backlog.done, ==, 14);
+    g_assert_cmpuint(backlog.mean_ns, ==, NS_PER_MS);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -188,5 +207,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/backlog/newcomer", test_newcomer);
     g_test_add_func("/governor/backlog/charged", test_charged);
     g_test_add_func("/governor/backlog/after-pause", test_after_pause);
+    g_test_add_func("/governor/backlog/cancelled", test_cancelled);
     return g_test_run();
 }
