@@ -32,6 +32,8 @@ static __attribute__((noinline)) enum governor_pass pass_any(GovernorMember *mem
                                                              enum governor_class class)
 {
     fork_check(member);
+    if (class == GOVERNOR_CLASS_COPY)
+        governor_member_expect(member, GOVERNOR_CLASS_COMPUTE);
     return pass(member, class);
 }
 

@@ -108,10 +108,9 @@ struct governor_work {
 };
 
 /*
- * Work of the class will follow soon: a copy has begun after a pause, say. If it is of a higher
- * priority than others' work, that leaves the GPU meanwhile; otherwise nothing happens. What a door
- * submits to have the card change to this process early is empty, and needs no debit. Does not
- * wait.
+ * Work of the class will follow soon, after a pause. If it is of a higher priority than others'
+ * work, that leaves the GPU meanwhile; otherwise nothing happens. Does not wait. Whoever asks to
+ * copy says this of compute by that.
  */
 void governor_member_expect(GovernorMember *member, enum governor_class class);
 

@@ -207,6 +207,8 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
 
     work.estimate_ns = least(work.estimate_ns ? work.estimate_ns : 1, MOST_NS);
     fork_check(member);
+    if (work.class == GOVERNOR_CLASS_COPY)
+        governor_member_expect(member, GOVERNOR_CLASS_COMPUTE);
     pthread_mutex_lock(&member->lock);
     now = member_now(member);
     if (!work.deferred && !lane->in_flight)

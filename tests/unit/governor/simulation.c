@@ -290,19 +290,13 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned q
             START_NS + tenant->start_ns + tenant->burst_done / tenant->burst * tenant->period_ns;
 }
 
-/* As governor_member_expect(); and an empty kernel. */
+/* As governor_member_expect(). */
 static void expect(struct simulation *sim, struct sim_tenant *tenant)
 {
-    struct sim_job *job = &tenant->jobs[tenant->submitted++ % G_N_ELEMENTS(tenant->jobs)];
-    struct card_job on_card = {.owner = job, .length_ns = NS_PER_US};
-
     if (!tenant->hints || !tenant->preempts)
         return;
     tenant->expects_at = sim->now;
     speak(sim, tenant);
-    *job = (struct sim_job){.tenant = tenant, .life = tenant->life, .empty = true};
-    card_submit(&sim->card, (enum card_engine)tenant->class, (unsigned)(tenant - sim->tenants), 0,
-                &on_card);
 }
 
 static bool has_idle_queue(const struct sim_tenant *tenant)
@@ -445,8 +439,6 @@ static void end_job(void *data, struct card_job *on_card)
     const struct sim_job *job = on_card->owner;
     struct sim_tenant *tenant = job->tenant;
 
-    if (job->empty)
-        return;
     wake_at(tenant, 0);
     if (tenant->done < SIM_TOOK)
         tenant->took_us[tenant->done] = (uint32_t)((sim->now - job->since) / NS_PER_US);

@@ -30,7 +30,6 @@ struct sim_job {
     uint64_t debit_ns;
     uint64_t work_ns;
     bool ramps;
-    bool empty;
     uint64_t since;
 };
 
@@ -69,8 +68,8 @@ struct sim_queue {
  * @ramp_ns: the first submission after a wait for a turn takes so much longer without doing more:
  * its kernels come no faster than the card works. @charges_sum: the door charges the sum of their
  * estimates for it
- * @copy_ns: each job begins with a copy of that length, which is of another class; @hints: the door
- * says so, and submits nothing at once, which has the card change to this process meanwhile
+ * @copy_ns: each job begins with a copy of that length, which is of another class; @hints: the
+ * member says so
  *
  * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest time from the wish to
  * submit to the end

@@ -205,6 +205,14 @@ static void test_member(void)
     member->lanes[GOVERNOR_CLASS_COMPUTE].in_flight = 1;
     governor_member_expect(member, GOVERNOR_CLASS_COMPUTE);
     g_assert_cmpuint(told(arbiter), ==, 0);
+    /* A copy says so, too: after a pause, for soon after work it may be that of a result. */
+    member->lanes[GOVERNOR_CLASS_COMPUTE].in_flight = 0;
+    member->lanes[GOVERNOR_CLASS_COMPUTE].ended_at_ns = member_now(member) + NS_PER_S;
+    governor_member_pass(member, GOVERNOR_CLASS_COPY);
+    g_assert_cmpuint(told(arbiter), ==, 0);
+    member->lanes[GOVERNOR_CLASS_COMPUTE].ended_at_ns = 0;
+    governor_member_pass(member, GOVERNOR_CLASS_COPY);
+    g_assert_cmpuint(told(arbiter), ==, 1);
     close(member->fd);
     close(arbiter);
     state_clear(member);
