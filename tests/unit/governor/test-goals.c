@@ -138,10 +138,36 @@ static void check_cap(bool charges_sum, double least)
     sim_free(sim);
 }
 
+/* A program that waits for each of its kernels. */
+static void check_cap_sync(uint64_t batch_ns)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
+    struct sim_tenant *sync = sim_add(sim, 100, batch_ns);
+    double part[3];
+
+    sync->think_ns = 20 * NS_PER_US;
+    sync->think_jitter_ns = 20 * NS_PER_US;
+    sync->slice->settings.cap = 20;
+    sync->slice->settings.hard = true;
+    sim_run(sim, NS_PER_S);
+    for (gsize i = 0; i < G_N_ELEMENTS(part); i++) {
+        sim_reset_counts(sim);
+        sim_run(sim, LENGTH);
+        part[i] = (double)sync->done_ns / LENGTH;
+        g_assert_cmpfloat(part[i], >=, 0.198);
+        g_assert_cmpfloat(part[i], <=, 0.202);
+    }
+    g_test_message("kernels of %.1f ms, each waited for, cap 20 %%: %.2f, %.2f, %.2f %%",
+                   (double)batch_ns / 1e6, 100 * part[0], 100 * part[1], 100 * part[2]);
+    sim_free(sim);
+}
+
 static void test_cap(void)
 {
     check_cap(false, 0.194);
     check_cap(true, 0.198);
+    check_cap_sync(NS_PER_MS);
+    check_cap_sync(200 * NS_PER_US);
 }
 
 /* Alone, without a cap. */
