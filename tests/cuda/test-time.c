@@ -273,23 +273,37 @@ static void learn(uint64_t ns)
     } while (kit_calls("cuEventRecord") > before + 2);
 }
 
-/* While the stream stays busy, a batch begins where the last one ends: one event for each. */
+static _Atomic unsigned int busy_records;
+
+static void count_busy(CUstream stream)
+{
+    CUresult (*query)(CUstream) = NULL;
+
+    *(void **)&query = kit_driver("cuStreamQuery");
+    busy_records += query(stream) == CUDA_ERROR_NOT_READY;
+}
+
+/*
+ * While the stream stays busy, a batch begins where the last one ends: one event for each. Whenever
+ * the program is late, the stream is not busy.
+ */
 static void busy(void)
 {
-    unsigned int before;
+    void (**before_record)(CUstream) = NULL;
 
     kit_enter_measured("a");
     for (unsigned int i = 0; i < 4; i++) {
         kit_launch(kit_kernel(2 * MS), NULL);
         ok(cuStreamSynchronize(NULL));
     }
-    before = kit_calls("cuEventRecord");
+    before_record = kit_driver("fake_before_record");
+    *before_record = count_busy;
     for (unsigned int i = 0; i < 20; i++)
         kit_launch(kit_kernel(2 * MS), NULL);
     ok(cuStreamSynchronize(NULL));
-    /* Each is a batch. There are some more when this program gets no processor for 2 ms. */
-    g_test_message("%u events", kit_calls("cuEventRecord") - before);
-    g_assert_cmpuint(kit_calls("cuEventRecord") - before, <=, 20 + 14);
+    /* Each is a batch. */
+    g_test_message("%u events while it was busy", busy_records);
+    g_assert_cmpuint(busy_records, <=, 20);
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context);
@@ -358,9 +372,9 @@ static void *far_behind(void *context)
         pthread_barrier_wait(&barrier);
         records = 0;
         launch_own(OWN_NS);
-        /* It is of no batch of the other thread's. */
+        /* It is of no batch of the other thread's: there is one before it, at least. */
         if (!i)
-            g_assert_cmpuint(records, ==, 1);
+            g_assert_cmpuint(records, >=, 1);
         for (unsigned int k = 0; k < 3; k++)
             launch_own(OWN_NS);
         pthread_barrier_wait(&barrier);
