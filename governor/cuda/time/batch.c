@@ -113,6 +113,7 @@ bool batch_take_out(struct meter *meter, struct batch *batch)
 
     batch_unlink(&meter->open, batch);
     batch->next = NULL;
+    batch->taken = true;
     batch->closing = true;
     batch->gap_until = clock_now();
     while (*last)
@@ -125,13 +126,15 @@ bool batch_take_out(struct meter *meter, struct batch *batch)
 static void close_with(struct meter *meter, struct batch *batch, struct stamp *end)
 {
     struct stamp *before;
-    bool is_gone;
+    bool is_gone, is_pending;
 
     pthread_mutex_lock(&meter->lock);
     before = batch->end != end ? batch->end : NULL;
     batch->end = end;
     batch->closing = false;
     is_gone = batch->gone;
+    is_pending = is_gone && batch->pending;
+    batch->retired = is_pending;
     if (end)
         end->context = batch->at.context;
     /* Its events ended with its context. */
@@ -143,7 +146,8 @@ static void close_with(struct meter *meter, struct batch *batch, struct stamp *e
     if (!is_gone)
         return;
     batch_charge(meter, &batch->work, batch->work.estimate_ns, 0);
-    batch_discard(meter, batch);
+    if (!is_pending)
+        batch_discard(meter, batch);
 }
 
 void batch_close_unseen(struct meter *meter, struct batch *batch)
@@ -340,6 +344,7 @@ void batch_retire(struct meter *meter, struct batch *batch)
 {
     struct measure measured = {.own_ns = batch->work.estimate_ns, .is_guess = true};
     uint64_t charged;
+    bool is_pending;
 
     if (batch->end)
         measured = measure(meter, batch, clock_now());
@@ -347,6 +352,8 @@ void batch_retire(struct meter *meter, struct batch *batch)
     pthread_mutex_lock(&meter->lock);
     batch_unlink(&meter->ended, batch);
     learn(meter, batch, &measured, charged);
+    is_pending = batch->retired = batch->pending > 0;
     pthread_mutex_unlock(&meter->lock);
-    batch_discard(meter, batch);
+    if (!is_pending)
+        batch_discard(meter, batch);
 }

@@ -85,6 +85,9 @@ struct place {
  * @is_apart: its stream may wait for something behind it, so the next batch begins later
  * @pending: launches of it whose calls of the driver have not returned. If it is closed meanwhile,
  * the last of their threads records its end, behind them; with @unseen, none is recorded
+ * @taken: it takes no more launches
+ * @left: it has ended without those that were pending, which are owed; @retired: nothing else is
+ * left to do, and the last of them frees it
  * @closing: a thread records its end, and is the one that frees it if it is @gone
  */
 struct batch {
@@ -106,6 +109,9 @@ struct batch {
     bool was_busy;
     bool is_apart;
     bool unseen;
+    bool taken;
+    bool left;
+    bool retired;
     bool closing;
     bool gone;
 };

@@ -217,7 +217,7 @@ static void take_all(struct batch **list, CUcontext context, struct batch **take
         if (batch->at.context != context)
             continue;
         batch_unlink(list, batch);
-        batch->gone = true;
+        batch->taken = batch->gone = true;
         forget_event(batch->begin);
         forget_event(batch->end);
         if (batch->closing || batch->pending)

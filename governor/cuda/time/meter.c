@@ -363,11 +363,6 @@ static struct stamp *record_early(struct meter *meter, struct batch *batch)
     return before;
 }
 
-static bool is_open(const struct batch *batch)
-{
-    return !batch->closing && !batch->gone;
-}
-
 typedef void (*batch_rest)(struct meter *meter, struct batch *batch);
 
 /*
@@ -377,15 +372,18 @@ typedef void (*batch_rest)(struct meter *meter, struct batch *batch);
 static batch_rest settle(struct meter *meter, struct batch *batch, bool is_full)
 {
     batch->pending--;
-    if (is_open(batch) && is_full)
+    if (!batch->taken && is_full)
         return batch_take_out(meter, batch) ? batch_close : NULL;
-    if (is_open(batch)) {
-        if (batch->launches || batch->pending)
-            return NULL;
+    if (!batch->taken && !batch->launches && !batch->pending) {
         batch_unlink(&meter->open, batch);
         return drop;
     }
-    if (batch->pending)
+    if (!batch->taken || batch->pending)
+        return NULL;
+    if (batch->retired)
+        return batch_discard;
+    /* The thread that sees ends has it in its hands, or will have. */
+    if (batch->left && (batch->closing || !batch->gone))
         return NULL;
     return batch->gone || batch->unseen ? batch_close_unseen : batch_close;
 }
@@ -400,8 +398,11 @@ static void after_measured(struct launch *launch, bool succeeded)
     bool is_full;
 
     pthread_mutex_lock(&meter->lock);
-    is_full = succeeded && add(batch, launch);
-    if (batch->at.thread && !is_full && batch->launches && is_open(batch) &&
+    if (succeeded && batch->left)
+        atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], estimate_of(launch),
+                                  memory_order_relaxed);
+    is_full = succeeded && !batch->left && add(batch, launch);
+    if (batch->at.thread && !is_full && batch->launches && !batch->taken &&
         batch->launched_ns < meter->unseen_until)
         before = record_early(meter, batch);
     rest = settle(meter, batch, is_full);

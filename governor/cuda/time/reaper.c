@@ -191,17 +191,17 @@ static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soo
 
         if (batch->at.context == batch_aside(meter) || !is_next(meter, batch))
             continue;
-        /* A launch is on its way. */
-        if (!batch->launches || batch->pending)
+        /* Its first launch is on its way. */
+        if (!batch->launches)
             at = now + QUIET_NS;
         if (now >= at)
             taken = batch;
         else
             *soon = at - now < *soon ? at - now : *soon;
     }
-    /* It has nothing pending. */
+    /* What is on its way for so long may wait for the stream: then its call ends with the work. */
     if (taken)
-        batch_take_out(meter, taken);
+        taken->left = !batch_take_out(meter, taken);
     if (taken && taken->at.thread)
         meter->unseen_until = now + UNSEEN_NS;
     pthread_mutex_unlock(&meter->lock);
