@@ -153,6 +153,7 @@ void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t at)
 
     if (!take_out(backlog, number, &marker))
         return;
+    backlog->given_up = false;
     if (marker.count)
         learn(backlog, &marker, at);
     count_done(backlog, at);
@@ -199,12 +200,13 @@ void backlog_give_up(struct backlog *backlog, uint64_t now)
     if (!backlog_waits(backlog))
         return;
     backlog->marker_count = 0;
+    backlog->given_up = true;
     count_done(backlog, now);
 }
 
 bool backlog_is_full(const struct backlog *backlog, uint64_t number, uint64_t most_ns, uint64_t now)
 {
-    if (!backlog_waits(backlog))
+    if (!backlog_waits(backlog) || backlog->given_up)
         return false;
     return !backlog->mean_ns || backlog->marker_count == BACKLOG_MARKERS ||
            backlog_ns(backlog, number, now) > most_ns;

@@ -33,6 +33,7 @@ struct backlog_marker {
  * @mean_ns: of a submission, @recent_ns by @recent_count of the last ones; 0: not known
  * @due: the number at which the next marker is to be placed, after @every submissions or about
  * @apart_ns
+ * @given_up: nothing has moved since backlog_give_up()
  * @markers: as they were placed; those of several queues may pass in another order
  */
 struct backlog {
@@ -45,6 +46,7 @@ struct backlog {
     uint64_t apart_ns;
     uint64_t due;
     uint32_t every;
+    bool given_up;
     struct backlog_marker markers[BACKLOG_MARKERS];
     uint32_t marker_count;
 };
@@ -77,7 +79,7 @@ uint64_t backlog_patience_ns(const struct backlog *backlog, uint64_t number, uin
 
 /*
  * Nothing has moved for so long: what the markers are behind waits for something else than the GPU.
- * It does not count any more.
+ * It does not count any more, and nobody waits again before a marker has passed.
  */
 void backlog_give_up(struct backlog *backlog, uint64_t now);
 

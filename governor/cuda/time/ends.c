@@ -116,15 +116,14 @@ static bool is_closing(const struct meter *meter, const struct place *at)
 
 void meter_leave(CUstream stream, bool per_thread)
 {
-    struct gpu *gpu = gpu_current();
-    struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
-    CUcontext context;
+    CUcontext context = NULL;
+    struct meter *meter = meter_current(&context);
     struct place at;
 
-    meter_close(stream, per_thread);
-    if (!meter || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
+    if (!meter)
         return;
     at = batch_place(context, stream, per_thread);
+    close_and_set_apart(meter, &at, context);
     pthread_mutex_lock(&meter->lock);
     while (is_closing(meter, &at))
         pthread_cond_wait(&meter->work, &meter->lock);

@@ -198,6 +198,24 @@ static void test_cancelled(void)
     g_assert_cmpuint(backlog.mean_ns, ==, NS_PER_MS);
 }
 
+/* What waits for something else than the GPU is waited for once, not at each marker behind it. */
+static void test_given_up_once(void)
+{
+    struct backlog backlog;
+
+    backlog_init(&backlog);
+    g_assert_true(backlog_place(&backlog, 4, 0, 200 * NS_PER_MS, NS_PER_S));
+    g_assert_true(backlog_is_full(&backlog, 8, 200 * NS_PER_MS, NS_PER_S));
+    backlog_give_up(&backlog, 2 * NS_PER_S);
+    for (uint64_t number = 8; number < 100; number += 4) {
+        g_assert_true(backlog_place(&backlog, number, 0, 200 * NS_PER_MS, 2 * NS_PER_S));
+        g_assert_false(backlog_is_full(&backlog, number + 4, 200 * NS_PER_MS, 3 * NS_PER_S));
+    }
+    /* It has come. */
+    backlog_pass(&backlog, 8, 4 * NS_PER_S);
+    g_assert_true(backlog_is_full(&backlog, 100, 200 * NS_PER_MS, 4 * NS_PER_S));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -207,6 +225,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/backlog/newcomer", test_newcomer);
     g_test_add_func("/governor/backlog/charged", test_charged);
     g_test_add_func("/governor/backlog/after-pause", test_after_pause);
+    g_test_add_func("/governor/backlog/given-up-once", test_given_up_once);
     g_test_add_func("/governor/backlog/cancelled", test_cancelled);
     return g_test_run();
 }
