@@ -164,7 +164,8 @@ static double behind_one(struct loop *loop, VkCommandBuffer before)
 
 /*
  * Others' work is waited for once: work behind one's own work that took longer than theirs is
- * charged in full, though it was expected to be short. Both take the same, in most of the rounds.
+ * charged in full, though it was expected to be short. Both take the same, unless the end of the
+ * first is seen late; otherwise the second would never be charged more than half.
  */
 static void test_behind_own(void)
 {
@@ -176,7 +177,7 @@ static void test_behind_own(void)
     before = gpu_record(&loop.gpu, 20 * ROUNDS);
     for (unsigned i = 0; i < 9; i++)
         full += behind_one(&loop, before) > 0.75;
-    g_assert_cmpuint(full, >, 4);
+    g_assert_cmpuint(full, >, 1);
     /* Another test checks the sum: the number of rounds varies here. */
     VK(vkDeviceWaitIdle(loop.gpu.device));
     loop.gpu.expected = loop.gpu.numbers[0];
