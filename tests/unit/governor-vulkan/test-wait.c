@@ -146,7 +146,7 @@ static double behind_one(struct loop *loop, VkCommandBuffer before)
     shortest_ns(loop);
     gpu_record_again(&loop->gpu, lengthened, 20 * ROUNDS);
     loop->commands = before;
-    others = shortest_ns(loop) / 2;
+    others = shortest_ns(loop) * 9 / 10;
     sum = loop->member->measured_ns;
     submit(loop, loop->fence);
     loop->commands = lengthened;
@@ -165,7 +165,8 @@ static double behind_one(struct loop *loop, VkCommandBuffer before)
 /*
  * Others' work is waited for once: work behind one's own work that took longer than theirs is
  * charged in full, though it was expected to be short. Both take the same, unless the end of the
- * first is seen late; otherwise the second would never be charged more than half.
+ * first is seen late. If theirs were taken off twice, a tenth of the second would be left in four
+ * of the rounds; in the others the GPU's clock times it.
  */
 static void test_behind_own(void)
 {
@@ -176,8 +177,8 @@ static void test_behind_own(void)
     loop_open(&loop, NULL);
     before = gpu_record(&loop.gpu, 20 * ROUNDS);
     for (unsigned i = 0; i < 9; i++)
-        full += behind_one(&loop, before) > 0.75;
-    g_assert_cmpuint(full, >, 1);
+        full += behind_one(&loop, before) > 0.3;
+    g_assert_cmpuint(full, >=, 7);
     /* Another test checks the sum: the number of rounds varies here. */
     VK(vkDeviceWaitIdle(loop.gpu.device));
     loop.gpu.expected = loop.gpu.numbers[0];
