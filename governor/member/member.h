@@ -71,10 +71,10 @@ enum governor_pass governor_member_pass(GovernorMember *member, enum governor_cl
  * Before a marker is placed behind what was submitted so far. Waits while the member has more
  * queued on the GPU than a free one may, 1 s at most without a marker that passes; the class may be
  * metered afterwards. 0: place none. Otherwise governor_member_marked() is to be called when the
- * GPU has come to the marker, or governor_member_unmarked() if it could not be placed. @count: so many submissions of the
- * queue are not behind another marker; 0: the door has one queue, or does not know. @look, which
- * may be NULL, is called with @data before all that, and again and again meanwhile, by a door
- * without a thread that sees markers.
+ * GPU has come to the marker, or governor_member_unmarked() if it could not be placed. @count: so
+ * many submissions of the queue are not behind another marker; 0: the door has one queue, or does
+ * not know. @look, which may be NULL, is called with @data before all that, and again and again
+ * meanwhile, by a door without a thread that sees markers.
  */
 uint64_t governor_member_mark(GovernorMember *member, enum governor_class class, uint64_t count,
                               void (*look)(void *data), void *data);

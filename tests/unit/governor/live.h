@@ -94,9 +94,9 @@ void live_reset(struct live *live);
 void live_go_on(struct live *live, unsigned count);
 
 /*
- * The part of the GPU's time that the slice with more weight has, of those of two members that work.
- * The slices "a" and "b" have 95 and 5 in turns, so whatever else slows down one of them, for a
- * while or always, is added to both sides: without weights it is a half.
+ * The part of the GPU's time that the slice with more weight has, of those of two members that
+ * work. The slices "a" and "b" have 95 and 5 in turns, so whatever else slows down one of them, for
+ * a while or always, is added to both sides: without weights it is a half.
  */
 double live_part_of_heavier(struct live *live, unsigned a, unsigned b);
 
