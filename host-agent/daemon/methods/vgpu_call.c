@@ -301,6 +301,15 @@ static void answer_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const c
                                          list_vgpus(counters, vgpus->slices, vgpus->tenants, user));
 }
 
+/* mdevctl may have stopped it a moment ago, and udev's event be on its way. */
+static void look_again(const Vgpus *vgpus, const char *asked)
+{
+    g_autofree char *uuid = g_ascii_strdown(asked, -1);
+
+    if (slices_find(vgpus->slices, uuid))
+        slices_update(vgpus->slices, uuid);
+}
+
 static void check(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Vgpus *vgpus = data;
@@ -312,6 +321,7 @@ static void check(GDBusMethodInvocation *invocation, const Caller *caller, void 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s&s@a{sv})",
                   &asked.uuid, &asked.parent, &asked.type, &options);
     host_catch_up(vgpus->host);
+    look_again(vgpus, asked.uuid);
     if (definition_check_parse(options, &asked, &error) &&
         definition_check(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, &asked, &error))
         vgpu_manager_complete_check_definition(host_manager(vgpus->host), invocation);

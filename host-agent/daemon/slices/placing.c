@@ -546,8 +546,11 @@ static Slice *slice_wanted(const Slices *slices, const Gpu *gpu, const Offer *of
     take_ours(wanted, check);
     if (check->action == CHECK_START)
         wanted->present = TRUE;
-    if (check->action == CHECK_DEFINE || check->action == CHECK_MODIFY)
+    /* What a definition says is for the next start, whether or not the vGPU runs now. */
+    if (check->action == CHECK_DEFINE || check->action == CHECK_MODIFY) {
+        wanted->present = FALSE;
         wanted->autostart = check->autostart;
+    }
     if (before && (before->vram != wanted->vram || before->class != wanted->class))
         compute = 0;
     wanted->compute = slices_compute(slices, gpu, wanted, compute);

@@ -9,6 +9,7 @@
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #define HALF       "amdgpu-vgpu-half"
@@ -263,6 +264,53 @@ static void test_no_tenant(void)
     agent_on_bus_close(&at);
 }
 
+static char *check_definition(const char *action, const char *vram)
+{
+    g_autofree char *arguments = g_strdup_printf(
+        UUID " " ADDRESS " " HALF " \"{'Action': <'%s'>, 'Vram': <uint64 %s>}\"", action, vram);
+
+    return call("CheckDefinition", arguments);
+}
+
+/* As mdevctl writes it. */
+static void define_bigger(const AgentOnBus *at)
+{
+    file_tree_write(at->root, DEFINITION,
+                    "{\"mdev_type\":\"" HALF "\",\"start\":\"manual\",\"attrs\":["
+                    "{\"vgpu/vram_bytes\":\"4294967296\"},{\"vgpu/tenant\":\"red\"}]}");
+    agent_update_vgpu(at->agent, UUID);
+}
+
+/*
+ * A definition is for the next start: it may have more than the tenant may have now, also while the
+ * vGPU runs. And a vGPU that was just stopped is started with all checks, before udev has told
+ * vgpud of the stop.
+ */
+static void test_defined_while_running(void)
+{
+    AgentOnBus at;
+    g_autofree char *live = NULL, *modify = NULL, *again = NULL, *running = NULL, *stopped = NULL;
+
+    open_shared(&at);
+    assert_says("tenant set red --vram 2G", 0, "", "");
+    recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/" ADDRESS, UUID, HALF,
+                           "state=device=closed engine=ready|failure=|vram_bytes=1073741824|"
+                           "weight=10|cap=100|priority=0|tenant=red");
+    define_bigger(&at);
+    live = check_definition("live", "4294967296");
+    g_assert_nonnull(strstr(live, "tenant red would have"));
+    modify = check_definition("modify", "4294967296");
+    g_assert_cmpstr(modify, ==, "");
+    running = check_definition("start", "4294967296");
+    g_assert_cmpstr(running, ==, "");
+    recorded_host_remove_vgpu(at.root, UUID);
+    again = check_definition("modify", "4294967296");
+    g_assert_cmpstr(again, ==, "");
+    stopped = check_definition("start", "4294967296");
+    g_assert_nonnull(strstr(stopped, "tenant red would have"));
+    agent_on_bus_close(&at);
+}
+
 /* The rules themselves, without a host. */
 static gboolean admits(AdmissionWay way, const Room *room, const Slice *before, const Slice *wanted,
                        AgentError code)
@@ -321,6 +369,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/admission/rules", test_rules);
     g_test_add_func("/admission/no-tenant", test_no_tenant);
+    g_test_add_func("/admission/defined-while-running", test_defined_while_running);
     for (guint i = 0; i < G_N_ELEMENTS(ways); i++) {
         g_autofree char *path = g_strdup_printf("/admission/%s", ways[i].name);
 
