@@ -16,7 +16,8 @@ our @EXPORT = qw($dir $socket $small start output within ended finish client com
 our $dir = File::Temp->newdir;
 our $socket = "$dir/vtest.sock";
 our $small = '--size 65536';
-my @own = -e '/dev/udmabuf' ? () : ('--setenv=LD_PRELOAD=' . `pwd` =~ s/\n//r . '/build/guard/udmabuf-shim.so');
+my $shim = 'build/guard/udmabuf-shim.so';
+my @own = -e '/dev/udmabuf' ? () : ('--setenv=LD_PRELOAD=' . `pwd` =~ s/\n//r . "/$shim");
 
 # Starts a program with its output in a file; returns it.
 sub start {
@@ -147,6 +148,8 @@ sub worker {
 # With its options besides.
 sub start_guard {
     my (@options) = @_;
+    # Without it clients would fail, with an error that names something else.
+    die "$shim is missing, and this machine has no /dev/udmabuf; \"make check-guard\" builds it\n" if @own && !-e $shim;
     unlink $socket, "$dir/guard";
     mkdir "$dir/shaders";
     my $guard = start('guard', {}, 'build/engine/vgpu-guard', '--gpu=soft:live', "--socket=$socket", '--no-landlock',
