@@ -195,8 +195,8 @@ static bool is_here(const struct foe *foe)
 /* Until it has taken all records. False: it does something that waits. */
 static bool let_serve(struct foe *foe)
 {
-    for (unsigned int i = 0;
-         is_here(foe) && foe->channel->worker.head != foe->channel->client.tail; i++) {
+    for (unsigned int i = 0; is_here(foe) && foe->channel->worker.head != foe->channel->client.tail;
+         i++) {
         if (i == 1000)
             return false;
         g_usleep(100);
