@@ -17,7 +17,7 @@ CUresult callback_check(void)
     return is_calling ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
-static void call(const struct hand_called *what)
+static void call_function(const struct hand_called *what)
 {
     is_calling = true;
     if (what->is_stream_callback)
@@ -39,7 +39,7 @@ static void *call_what_is_due(void *data)
         exchange_out(&ask, &what, sizeof(what));
         if (exchange(&ask) != CUDA_SUCCESS)
             return data;
-        call(&what);
+        call_function(&what);
     }
 }
 
@@ -70,7 +70,8 @@ static bool has_thread(void)
     return is_running;
 }
 
-static CUresult submit(unsigned int number, const struct hand_callback *head, uint64_t *made)
+static CUresult submit_callback(unsigned int number, const struct hand_callback *head,
+                                uint64_t *made)
 {
     struct exchange exchange_of = {.number = number, .head = head, .head_bytes = sizeof(*head)};
     CUresult result = connect_state();
@@ -94,7 +95,7 @@ static CUresult submit(unsigned int number, const struct hand_callback *head, ui
         const struct hand_callback head = {object_to_number((uintptr_t)stream),                    \
                                            (uintptr_t)function, (uintptr_t)user, 0, 0};            \
                                                                                                    \
-        return submit(CALL_##name, &head, NULL);                                                   \
+        return submit_callback(CALL_##name, &head, NULL);                                          \
     }
 HOST_FUNCTION(cuLaunchHostFunc)
 HOST_FUNCTION(cuLaunchHostFunc_ptsz)
@@ -106,7 +107,7 @@ HOST_FUNCTION(cuLaunchHostFunc_ptsz)
         const struct hand_callback head = {object_to_number((uintptr_t)stream),                    \
                                            (uintptr_t)function, (uintptr_t)user, flags, 0};        \
                                                                                                    \
-        return submit(CALL_##name, &head, NULL);                                                   \
+        return submit_callback(CALL_##name, &head, NULL);                                          \
     }
 WITH_FLAGS(cuLaunchHostFunc_v2, CUhostFn)
 WITH_FLAGS(cuLaunchHostFunc_v2_ptsz, CUhostFn)
@@ -121,7 +122,7 @@ CUresult cuUserObjectCreate(void **object, void *user, CUhostFn function, unsign
     const struct hand_callback head = {0, (uintptr_t)function, (uintptr_t)user, flags, count};
     uint64_t made = 0;
     CUresult result =
-        object ? submit(CALL_cuUserObjectCreate, &head, &made) : CUDA_ERROR_INVALID_VALUE;
+        object ? submit_callback(CALL_cuUserObjectCreate, &head, &made) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         *object = (void *)(uintptr_t)object_of_number(made);

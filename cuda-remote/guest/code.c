@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Images of code. An image has no length among its arguments: it is in the image, by the formats of
- * ELF and of fat binaries (docs/cuda.md); what is neither is text.
+ * ELF and of fat binaries; what is neither is text.
  */
 #include "remote.h"
 

@@ -26,6 +26,8 @@ static void after_fork(void)
 {
     state = CUDA_ERROR_NOT_INITIALIZED;
     is_dead = true;
+    /* Another thread may have had it, which is not in the child. */
+    pthread_mutex_init(&lock, NULL);
     if (worker >= 0)
         close(worker);
     worker = -1;
@@ -75,7 +77,7 @@ static const struct {
     {0x110000000000, 1ull << 38}, {0x2000000000, 64ull << 30},  {0x1000000000, 16ull << 30},
 };
 
-static bool reserve(uint64_t address, uint64_t bytes)
+static bool reserve_arena(uint64_t address, uint64_t bytes)
 {
     void *at = mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -103,10 +105,10 @@ static bool greet_at(uint64_t address, uint64_t bytes)
            welcome.reply.magic == CONTROL_MAGIC;
 }
 
-static CUresult greet(void)
+static CUresult greet_worker(void)
 {
     for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++) {
-        if (!reserve(arenas[i].address, arenas[i].bytes))
+        if (!reserve_arena(arenas[i].address, arenas[i].bytes))
             continue;
         if (!greet_at(arenas[i].address, arenas[i].bytes))
             return CUDA_ERROR_NO_DEVICE;
@@ -123,7 +125,7 @@ static CUresult greet(void)
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult start(void)
+static CUresult start_connection(void)
 {
     const char *path = getenv("VGPU_CUDA_SOCKET");
     CUresult result;
@@ -131,7 +133,7 @@ static CUresult start(void)
     worker = open_socket(path && *path ? path : CONTROL_SOCKET);
     if (worker < 0)
         return CUDA_ERROR_NO_DEVICE;
-    result = greet();
+    result = greet_worker();
     if (result == CUDA_SUCCESS && !objects_begin())
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS && pthread_atfork(NULL, NULL, after_fork))
@@ -150,7 +152,7 @@ CUresult connect_worker(void)
     pthread_mutex_lock(&lock);
     result = state;
     if (result == CUDA_ERROR_NOT_INITIALIZED && !is_dead)
-        state = result = start();
+        state = result = start_connection();
     if (result != CUDA_SUCCESS)
         state = CUDA_ERROR_NOT_INITIALIZED;
     pthread_mutex_unlock(&lock);
@@ -187,7 +189,7 @@ bool connect_is_dead(void)
     return is_dead;
 }
 
-static bool receive(struct control_reply *reply, int *fd)
+static bool receive_reply(struct control_reply *reply, int *fd)
 {
     union {
         char space[CMSG_SPACE(sizeof(int))];
@@ -218,7 +220,7 @@ enum control_result connect_ask(const struct control_message *message, int *fd)
     pthread_mutex_lock(&lock);
     if (is_dead ||
         send(worker, message, sizeof(*message), MSG_NOSIGNAL) != (ssize_t)sizeof(*message) ||
-        !receive(&reply, fd)) {
+        !receive_reply(&reply, fd)) {
         is_dead = true;
         reply.result = CONTROL_REFUSED;
     }

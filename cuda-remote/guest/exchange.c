@@ -75,7 +75,7 @@ static bool has_answer(const struct channel *channel)
 }
 
 /* False: the worker is gone. */
-static bool await(struct channel *channel)
+static bool await_answer(struct channel *channel)
 {
     struct channel_shared *shared = channel->shared;
 
@@ -252,7 +252,7 @@ CUresult exchange(struct exchange *exchange)
         return CUDA_ERROR_LAUNCH_FAILED;
     if (is_posted)
         return CUDA_SUCCESS;
-    if (!await(channel))
+    if (!await_answer(channel))
         return CUDA_ERROR_LAUNCH_FAILED;
     result = take_answer(channel, exchange, is_bulk);
     if (is_bulk)

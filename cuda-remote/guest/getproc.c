@@ -23,7 +23,7 @@ static bool is_here(const struct entry *entry)
 
 /* The latest form that is not later than @version; one for per-thread streams if there is one and
  * it is wanted. */
-static const struct entry *find(const char *base, int version, bool per_thread, bool *is_later)
+static const struct entry *find_form(const char *base, int version, bool per_thread, bool *is_later)
 {
     const struct entry *best = NULL;
 
@@ -54,7 +54,8 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **to, int version, cuuint6
     if (!symbol || !to || flags > 3)
         return CUDA_ERROR_INVALID_VALUE;
     connect_worker();
-    entry = find(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &is_later);
+    entry = find_form(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+                      &is_later);
     *to = entry ? (void *)(uintptr_t)entry->function : NULL;
     if (status)
         *status = entry      ? CU_GET_PROC_ADDRESS_SUCCESS

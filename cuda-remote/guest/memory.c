@@ -93,6 +93,17 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *at)
     return CUDA_SUCCESS;
 }
 
+/* What is managed is such memory here. */
+EXPORT CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuMemFree_v2(CUdeviceptr at)
+{
+    const uint64_t words[SIGNATURE_ARGUMENTS] = {at};
+
+    if (shared_contains((const void *)(uintptr_t)at, 1))
+        return cuMemFreeHost((void *)(uintptr_t)at);
+    return (CUresult)remote_call(CALL_cuMemFree_v2, words);
+}
+
 /* Pages that both see: right, and over the bus. */
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *to, size_t bytes, unsigned int flags);
 CUresult cuMemAllocManaged(CUdeviceptr *to, size_t bytes, unsigned int flags)

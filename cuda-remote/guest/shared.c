@@ -62,6 +62,7 @@ static struct area *claim(uint64_t bytes)
     return NULL;
 }
 
+/* Nobody can have the place before nothing is mapped there. */
 static void give_back(uint64_t address)
 {
     struct area **at = &areas, *area;
@@ -70,34 +71,46 @@ static void give_back(uint64_t address)
     while (*at && (*at)->address != address)
         at = &(*at)->next;
     area = *at;
-    if (area)
-        *at = area->next;
-    pthread_rwlock_unlock(&lock);
-    if (area)
-        mmap((void *)(uintptr_t)area->address, area->bytes, PROT_NONE,
+    if (area) {
+        mmap((void *)(uintptr_t)address, area->bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        *at = area->next;
+    }
+    pthread_rwlock_unlock(&lock);
     free(area);
 }
 
-/* A channel is asked for as such; see exchange.c. */
-static void *share(uint64_t bytes, enum control_kind kind)
+static void end_share(void *at, enum control_kind kind)
+{
+    const struct control_message message = {CONTROL_MAGIC, kind, (uintptr_t)at, 0};
+
+    connect_ask(&message, NULL);
+    give_back((uintptr_t)at);
+}
+
+/* @end: what the worker is told if it has the memory and the program can't have it. */
+static void *begin_share(uint64_t bytes, enum control_kind begin, enum control_kind end)
 {
     struct area *area = claim((bytes + STEP - 1) / STEP * STEP);
-    struct control_message message = {.magic = CONTROL_MAGIC, .kind = kind};
-    void *at = MAP_FAILED;
-    int fd = -1;
+    struct control_message message = {.magic = CONTROL_MAGIC, .kind = begin};
+    void *place, *at = MAP_FAILED;
+    int fd;
 
     if (!area)
         return NULL;
     message.address = area->address;
     message.bytes = area->bytes;
-    if (connect_ask(&message, &fd) == CONTROL_OK && fd >= 0)
-        at = mmap((void *)(uintptr_t)area->address, bytes, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_FIXED, fd, 0);
-    if (fd >= 0)
+    place = (void *)(uintptr_t)area->address;
+    if (connect_ask(&message, &fd) != CONTROL_OK) {
+        give_back(message.address);
+        return NULL;
+    }
+    if (fd >= 0) {
+        at = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
         close(fd);
+    }
     if (at == MAP_FAILED) {
-        give_back(area->address);
+        end_share(place, end);
         return NULL;
     }
     madvise(at, bytes, MADV_DONTFORK);
@@ -106,30 +119,22 @@ static void *share(uint64_t bytes, enum control_kind kind)
 
 void *shared_new(size_t bytes)
 {
-    return share((bytes + STEP - 1) / STEP * STEP, CONTROL_SHARE_NEW);
-}
-
-struct channel_shared *shared_new_channel(void)
-{
-    return share(sizeof(struct channel_shared), CONTROL_CHANNEL);
-}
-
-static void end(void *at, enum control_kind kind)
-{
-    const struct control_message message = {CONTROL_MAGIC, kind, (uintptr_t)at, 0};
-
-    connect_ask(&message, NULL);
-    give_back((uintptr_t)at);
+    return begin_share((bytes + STEP - 1) / STEP * STEP, CONTROL_SHARE_NEW, CONTROL_SHARE_END);
 }
 
 void shared_end(void *at)
 {
-    end(at, CONTROL_SHARE_END);
+    end_share(at, CONTROL_SHARE_END);
+}
+
+struct channel_shared *shared_new_channel(void)
+{
+    return begin_share(sizeof(struct channel_shared), CONTROL_CHANNEL, CONTROL_CHANNEL_END);
 }
 
 void shared_end_channel(struct channel_shared *at)
 {
-    end(at, CONTROL_CHANNEL_END);
+    end_share(at, CONTROL_CHANNEL_END);
 }
 
 bool shared_contains(const void *at, size_t bytes)

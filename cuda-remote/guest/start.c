@@ -108,14 +108,40 @@ CUresult cuKernelGetName(const char **name, void *kernel)
     return get_text(CALL_cuKernelGetName, object_to_number((uintptr_t)kernel), name);
 }
 
+/* What this library itself returns while no worker can be asked. */
+static const struct {
+    CUresult error;
+    const char *name, *text;
+} own_errors[] = {
+    {CUDA_ERROR_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {CUDA_ERROR_SYSTEM_NOT_READY, "CUDA_ERROR_SYSTEM_NOT_READY",
+     "the worker on the host is of another version"},
+    {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "the worker on the host has ended"},
+};
+
+static CUresult get_error_text(unsigned int number, CUresult error, const char **to)
+{
+    CUresult result = get_text(number, error, to);
+    bool is_name = number == CALL_cuGetErrorName;
+
+    for (size_t i = 0;
+         result != CUDA_SUCCESS && to && i < sizeof(own_errors) / sizeof(own_errors[0]); i++)
+        if (own_errors[i].error == error) {
+            *to = is_name ? own_errors[i].name : own_errors[i].text;
+            return CUDA_SUCCESS;
+        }
+    return result;
+}
+
 EXPORT CUresult cuGetErrorName(CUresult error, const char **name);
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
-    return get_text(CALL_cuGetErrorName, error, name);
+    return get_error_text(CALL_cuGetErrorName, error, name);
 }
 
 EXPORT CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
-    return get_text(CALL_cuGetErrorString, error, text);
+    return get_error_text(CALL_cuGetErrorString, error, text);
 }

@@ -19,7 +19,7 @@
 #define CHANNEL_RING_BYTES   (256u << 10)
 #define CHANNEL_ANSWER_BYTES (64u << 10)
 #define CHANNEL_ALIGN        32u
-/* What does not fit goes into bulk memory (remote.h). */
+/* What does not fit goes into bulk memory, which the channel_record says. */
 #define CHANNEL_RECORD_MOST (16u << 10)
 
 enum channel_state { CHANNEL_AWAKE, CHANNEL_ASLEEP };

@@ -5,7 +5,7 @@
  *
  * A request is a word for each argument, then what the pointers among them point to, each part from
  * a multiple of 8 bytes on. A word of a pointer is 0 for NULL, else 1; the address itself says
- * nothing at the other end, except for memory that both have (shared.h). The length of each part
+ * nothing at the other end, except for memory that both have. The length of each part
  * follows from the other arguments, so a request cannot say one length and mean another. An answer
  * is the parts that the call writes, in the same order.
  */

@@ -43,7 +43,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void answer(struct worker_channel *channel, const struct request *request, bool is_bulk)
+static void give_answer(struct worker_channel *channel, const struct request *request, bool is_bulk)
 {
     struct channel_answer *answer = (struct channel_answer *)channel->shared->answer;
     void *parts = is_bulk ? (void *)(uintptr_t)request->bulk : (void *)(answer + 1);
@@ -114,7 +114,7 @@ static void tell_posted_error(struct worker_channel *channel, struct request *re
 }
 
 /* False: the client broke the rules. */
-static bool serve(struct worker_channel *channel)
+static bool serve_record(struct worker_channel *channel)
 {
     const struct channel_record *record = (const struct channel_record *)channel->record;
     struct request request = {.number = record->number,
@@ -138,7 +138,7 @@ static bool serve(struct worker_channel *channel)
     else if (request.result && !channel->posted_error)
         channel->posted_error = request.result;
     if (!request.is_broken && is_waited)
-        answer(channel, &request, is_bulk);
+        give_answer(channel, &request, is_bulk);
     request_end(&request);
     return !request.is_broken;
 }
@@ -162,7 +162,7 @@ static void wait_for_record(struct worker_channel *channel)
 }
 
 /* What was posted is carried out, though the thread that did it has ended. */
-static void *run(void *data)
+static void *serve_channel(void *data)
 {
     struct worker_channel *channel = data;
     uint64_t head = 0;
@@ -180,8 +180,9 @@ static void *run(void *data)
         atomic_store(&channel->ticket, ((struct channel_record *)channel->record)->ticket);
         atomic_store(&channel->head, head);
         atomic_store_explicit(&channel->shared->worker.head, head, memory_order_release);
-        if (taken < 0 || !serve(channel)) {
-            worker_say("the program broke the rules of the protocol: it is dropped");
+        if (taken < 0 || !serve_record(channel)) {
+            worker_say("the program is dropped: it broke the rules of the protocol. If it is no "
+                       "attack, its libcuda.so.1 is not of this version");
             _exit(1);
         }
         atomic_store(&channel->ticket, 0);
@@ -205,7 +206,7 @@ int channels_add(uint64_t address, int *fd)
         memset(channel, 0, sizeof(*channel));
         channel->shared = (struct channel_shared *)(uintptr_t)address;
         channel->shared->magic = CHANNEL_MAGIC;
-        if (pthread_create(&channel->thread, NULL, run, channel) == 0) {
+        if (pthread_create(&channel->thread, NULL, serve_channel, channel) == 0) {
             pthread_rwlock_wrlock(&lock);
             channel->next = channels;
             channels = channel;
@@ -216,6 +217,7 @@ int channels_add(uint64_t address, int *fd)
     }
     free(channel);
     close(*fd);
+    *fd = -1;
     shared_end(address);
     return CONTROL_NO_MEMORY;
 }

@@ -11,7 +11,7 @@ bool driver_load(const char *library)
     void *handle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
 
     if (!handle) {
-        worker_say("cannot load the CUDA driver: %s", dlerror());
+        worker_say("cannot load the CUDA driver: %s; --library says which it is", dlerror());
         return false;
     }
     for (unsigned int i = 0; i < signatures_count; i++)

@@ -8,6 +8,19 @@
 
 #include "numbers.h"
 
+static CUresult give_text(struct request *request, CUresult result, const char *text)
+{
+    char *to;
+
+    if (result != CUDA_SUCCESS || !text)
+        return result;
+    request->extra = strnlen(text, HAND_NAME_MOST - 1) + 1;
+    to = request_answer(request, request->extra);
+    if (to)
+        memcpy(to, text, request->extra - 1);
+    return result;
+}
+
 /* Of a function or kernel. */
 static CUresult name_of_object(struct request *request, unsigned int type)
 {
@@ -15,40 +28,27 @@ static CUresult name_of_object(struct request *request, unsigned int type)
     const struct hand_object *head = (const void *)request->head;
     const char *name = NULL;
     CUresult result;
-    void *real, *to;
+    void *real;
 
     if (request->head_bytes < sizeof(*head) || !get)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!object_find(type, head->object, &real) || !real)
         return CUDA_ERROR_INVALID_HANDLE;
     result = get(&name, real);
-    if (result != CUDA_SUCCESS || !name)
-        return result;
-    request->extra = strnlen(name, HAND_NAME_MOST - 1) + 1;
-    to = request_answer(request, request->extra);
-    if (to)
-        memcpy(to, name, request->extra - 1);
-    return result;
+    return give_text(request, result, name);
 }
 
-static CUresult name_of_error(struct request *request)
+static CUresult text_of_error(struct request *request)
 {
     CUresult (*get)(CUresult, const char **) = driver_function(request->number);
     const struct hand_object *head = (const void *)request->head;
-    const char *name = NULL;
+    const char *text = NULL;
     CUresult result;
-    void *to;
 
     if (request->head_bytes < sizeof(*head) || !get)
         return CUDA_ERROR_NOT_SUPPORTED;
-    result = get((CUresult)head->object, &name);
-    if (result != CUDA_SUCCESS || !name)
-        return result;
-    request->extra = strnlen(name, HAND_NAME_MOST - 1) + 1;
-    to = request_answer(request, request->extra);
-    if (to)
-        memcpy(to, name, request->extra - 1);
-    return result;
+    result = get((CUresult)head->object, &text);
+    return give_text(request, result, text);
 }
 
 static CUresult carry_out(struct request *request, bool *is_known)
@@ -97,7 +97,7 @@ static CUresult carry_out(struct request *request, bool *is_known)
         return name_of_object(request, OBJECT_CUkernel);
     case CALL_cuGetErrorName:
     case CALL_cuGetErrorString:
-        return name_of_error(request);
+        return text_of_error(request);
     default:
         *is_known = false;
         return CUDA_ERROR_NOT_SUPPORTED;

@@ -101,8 +101,8 @@ static CUresult make_user_object(struct request *request, const struct hand_call
     return result;
 }
 
-static CUresult submit(struct request *request, const struct hand_callback *head,
-                       struct callback *callback)
+static CUresult submit_callback(struct request *request, const struct hand_callback *head,
+                                struct callback *callback)
 {
     void *function = driver_function(request->number), *stream;
 
@@ -143,7 +143,7 @@ CUresult hand_callback(struct request *request)
         return CUDA_ERROR_OUT_OF_MEMORY;
     callback->what = (struct hand_called){
         .function = head->function, .user = head->user, .stream = head->stream};
-    result = submit(request, head, callback);
+    result = submit_callback(request, head, callback);
     if (result != CUDA_SUCCESS)
         free(callback);
     return result;

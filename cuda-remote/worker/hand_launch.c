@@ -84,7 +84,7 @@ static CUresult find_events(struct launch *launch)
     return CUDA_SUCCESS;
 }
 
-static CUresult take(struct request *request, struct launch *launch)
+static CUresult take_launch(struct request *request, struct launch *launch)
 {
     size_t at = request->flags & RECORD_BULK ? 0 : sizeof(*launch->head);
     const void *part;
@@ -159,7 +159,7 @@ CUresult hand_launch(struct request *request)
                      unsigned int, unsigned int, void *, void **, void **) =
         driver_function(request->number);
     struct launch launch = {0};
-    CUresult result = take(request, &launch);
+    CUresult result = take_launch(request, &launch);
     const struct hand_launch *head = launch.head;
     void *extra[] = {(void *)EXTRA_BUFFER, launch.parameters, (void *)EXTRA_SIZE, &launch.bytes,
                      (void *)EXTRA_END};

@@ -89,7 +89,7 @@ static uint32_t take_slot(void)
     return used < SLOTS ? used++ : 0;
 }
 
-static uint64_t add(unsigned int type, void *real, uint64_t parent)
+static uint64_t add_object(unsigned int type, void *real, uint64_t parent)
 {
     uint32_t *bucket = bucket_of(type, real);
     uint32_t index = take_slot();
@@ -115,7 +115,7 @@ uint64_t object_number(unsigned int type, void *real, uint64_t parent)
         if (slots[at].real == real && slots[at].type == type)
             number = number_of(at);
     if (!number)
-        number = add(type, real, parent);
+        number = add_object(type, real, parent);
     pthread_mutex_unlock(&lock);
     return number;
 }

@@ -46,7 +46,7 @@ int shared_reserve(uint64_t address, uint64_t bytes)
 }
 
 /* The first that ends behind @address. */
-static unsigned int find(uint64_t address)
+static unsigned int part_behind(uint64_t address)
 {
     unsigned int low = 0, high = count;
 
@@ -63,7 +63,7 @@ static unsigned int find(uint64_t address)
 
 static bool is_free(uint64_t address, uint64_t bytes)
 {
-    unsigned int at = find(address);
+    unsigned int at = part_behind(address);
 
     return address >= arena && bytes <= arena_bytes && address - arena <= arena_bytes - bytes &&
            (at == count || parts[at].address >= address + bytes);
@@ -83,15 +83,15 @@ static int make_memory(uint64_t bytes)
     return -1;
 }
 
-static bool map(uint64_t address, uint64_t bytes, int fd)
+static bool map_part(uint64_t address, uint64_t bytes, int fd)
 {
     return mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                 fd, 0) != MAP_FAILED;
 }
 
-static void insert(uint64_t address, uint64_t bytes)
+static void insert_part(uint64_t address, uint64_t bytes)
 {
-    unsigned int at = find(address);
+    unsigned int at = part_behind(address);
 
     memmove(&parts[at + 1], &parts[at], (count - at) * sizeof(*parts));
     parts[at] = (struct part){.address = address, .bytes = bytes};
@@ -105,11 +105,13 @@ int shared_add(uint64_t address, uint64_t bytes, int *fd)
     pthread_mutex_lock(&lock);
     if (address % 4096 == 0 && bytes % 4096 == 0 && bytes && is_free(address, bytes)) {
         *fd = count < SHARED_MOST ? make_memory(bytes) : -1;
-        result = *fd >= 0 && map(address, bytes, *fd) ? CONTROL_OK : CONTROL_NO_MEMORY;
-        if (result == CONTROL_OK)
-            insert(address, bytes);
-        else if (*fd >= 0)
+        result = *fd >= 0 && map_part(address, bytes, *fd) ? CONTROL_OK : CONTROL_NO_MEMORY;
+        if (result == CONTROL_OK) {
+            insert_part(address, bytes);
+        } else if (*fd >= 0) {
             close(*fd);
+            *fd = -1;
+        }
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -118,7 +120,7 @@ int shared_add(uint64_t address, uint64_t bytes, int *fd)
 /* The part that begins there, or that has all these bytes; NULL: there is none. */
 static struct part *part_at(uint64_t address, uint64_t bytes)
 {
-    unsigned int at = find(address);
+    unsigned int at = part_behind(address);
 
     if (at == count || address < parts[at].address || bytes > parts[at].bytes ||
         address - parts[at].address > parts[at].bytes - bytes)

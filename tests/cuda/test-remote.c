@@ -78,7 +78,7 @@ static void test_no_worker(void)
     env = g_environ_setenv(env, "VGPU_CUDA_SOCKET", "/nonexistent/cuda.sock", TRUE);
     g_assert_true(g_spawn_sync(NULL, argv, env, 0, NULL, NULL, NULL, &said, &status, NULL));
     g_assert_cmpint(status, ==, 256);
-    g_assert_nonnull(strstr(said, "cuInit(0): 100"));
+    g_assert_nonnull(strstr(said, "cuInit(0): 100 CUDA_ERROR_NO_DEVICE"));
 }
 
 static GPid start_holding(const char *name)
@@ -482,8 +482,9 @@ static void test_wild_control(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const cases[] = {"compute", "limit",     "large",   "objects", "threads",
-                                        "graphs",  "callbacks", "waiting", "facts",   "forked"};
+    static const char *const cases[] = {"compute",  "limit",     "large",   "objects", "threads",
+                                        "graphs",   "callbacks", "waiting", "order",   "posted",
+                                        "blocking", "managed",   "facts",   "forked"};
 
     g_test_init(&argc, &argv, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -4,6 +4,7 @@
  * computes, and says what is wrong.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <signal.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../compute_ptx.h"
 #include "cuda_abi.h"
 
 #define COUNT   4096u
@@ -37,6 +39,8 @@ CUresult cuMemGetInfo_v2(size_t *left, size_t *total);
 CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void *at);
 CUresult cuMemsetD8_v2(CUdeviceptr at, unsigned char value, size_t count);
+CUresult cuMemsetD32Async(CUdeviceptr at, unsigned int value, size_t count, CUstream stream);
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned int flags);
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
@@ -81,21 +85,6 @@ CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuGraphExecDestroy(CUgraphExec exec);
 CUresult cuGraphNodeGetType(CUgraphNode node, unsigned int *type);
 
-static const char text[] =
-    ".version 8.0\n.target sm_80\n.address_size 64\n"
-    ".visible .global .align 4 .u32 scale = 3;\n"
-    ".visible .entry axpy(.param .u64 z, .param .u64 x, .param .u32 n, .param .f32 a) {\n"
-    " .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>;\n"
-    " ld.param.u64 %rd1, [z]; ld.param.u64 %rd2, [x]; ld.param.u32 %r1, [n];\n"
-    " ld.param.f32 %f1, [a]; ld.global.u32 %r5, [scale]; cvt.rn.f32.u32 %f4, %r5;\n"
-    " mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
-    " mad.lo.u32 %r2, %r2, %r3, %r4; setp.ge.u32 %p1, %r2, %r1; @%p1 ret;\n"
-    " mul.wide.u32 %rd3, %r2, 4; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;\n"
-    " ld.global.f32 %f2, [%rd2]; fma.rn.f32 %f3, %f2, %f1, %f4; st.global.f32 [%rd1], %f3; ret; }\n"
-    ".visible .entry count(.param .u64 at) { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
-    " ld.param.u64 %rd1, [at]; ld.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; st.u32 [%rd1], %r1; ret; "
-    "}\n";
-
 static char text_of_many[8192];
 
 static void check(CUresult result, CUresult wanted, int line, const char *what)
@@ -129,7 +118,7 @@ static CUfunction load(CUmodule *module, const char *name)
 {
     CUfunction function;
 
-    ok(cuModuleLoadData(module, text));
+    ok(cuModuleLoadData(module, compute_ptx));
     ok(cuModuleGetFunction(&function, *module, name));
     return function;
 }
@@ -453,6 +442,88 @@ static void waiting(void)
     pthread_join(other, NULL);
 }
 
+/* What one thread has posted comes before what another does, which knows of it. */
+#define TURNS 300
+
+static CUdeviceptr shared_word;
+static _Atomic unsigned int written, checked;
+
+static void *check_words(void *context)
+{
+    ok(cuCtxSetCurrent(context));
+    for (unsigned int turn = 1; turn <= TURNS; turn++) {
+        while (written < turn)
+            sched_yield();
+        must(read_word(shared_word) == turn);
+        checked = turn;
+    }
+    return NULL;
+}
+
+static void order(void)
+{
+    CUcontext context = begin();
+    CUstream stream;
+    pthread_t other;
+
+    ok(cuStreamCreate(&stream, 0));
+    shared_word = allocate(MIB);
+    must(!pthread_create(&other, NULL, check_words, context));
+    for (unsigned int turn = 1; turn <= TURNS; turn++) {
+        /* So that the last one is not yet carried out when the other thread hears of it. */
+        for (unsigned int i = 0; i < 4; i++)
+            ok(cuMemsetD32Async(shared_word + 4096, i, 100000, stream));
+        ok(cuMemsetD32Async(shared_word, turn, 1, stream));
+        written = turn;
+        while (checked < turn)
+            sched_yield();
+    }
+    pthread_join(other, NULL);
+}
+
+/* An error of a call that was posted is the next one's, once. */
+static void posted(void)
+{
+    CUstream stream;
+
+    begin();
+    ok(cuStreamCreate(&stream, 0));
+    ok(cuMemsetD32Async(0x7f0000000000, 0, 4, stream));
+    is(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_VALUE);
+    ok(cuStreamSynchronize(stream));
+}
+
+/* Unless the program wants to have it at once. */
+static void blocking(void)
+{
+    CUstream stream;
+
+    setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+    begin();
+    ok(cuStreamCreate(&stream, 0));
+    is(cuMemsetD32Async(0x7f0000000000, 0, 4, stream), CUDA_ERROR_INVALID_VALUE);
+    ok(cuStreamSynchronize(stream));
+}
+
+/* Memory that the program and a kernel use by one address. */
+static void managed(void)
+{
+    CUdeviceptr at;
+    void *parameters[] = {&at};
+    CUfunction count;
+    CUmodule module;
+
+    begin();
+    count = load(&module, "count");
+    ok(cuMemAllocManaged(&at, 4096, 1));
+    *(unsigned int *)(uintptr_t)at = 41;
+    ok(cuLaunchKernel(count, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    ok(cuCtxSynchronize());
+    must(*(unsigned int *)(uintptr_t)at == 42);
+    ok(cuMemFree_v2(at));
+    is(cuMemFree_v2(at), CUDA_ERROR_INVALID_VALUE);
+}
+
 /* What is asked before anything is computed. */
 static void facts(void)
 {
@@ -551,6 +622,7 @@ static const struct {
 } cases[] = {
     {"compute", compute}, {"limit", limit},   {"large", large},         {"objects", objects},
     {"threads", threads}, {"graphs", graphs}, {"callbacks", callbacks}, {"waiting", waiting},
+    {"order", order},     {"posted", posted}, {"blocking", blocking},   {"managed", managed},
     {"facts", facts},     {"forked", forked}, {"hold", hold},           {"lost", lost},
 };
 
