@@ -374,16 +374,23 @@ static void *launch_other(void *data)
     return NULL;
 }
 
+/* Returns when a launch of another thread is on its way to the driver, which holds it. */
+static GThread *begin_launch(GThreadFunc launch, void *data)
+{
+    GThread *thread;
+
+    is_on_its_way = may_go = false;
+    thread = g_thread_new("launches", launch, data);
+    while (!is_on_its_way)
+        g_usleep(100);
+    return thread;
+}
+
 /* Its batch ends meanwhile, because this thread waits for the stream. */
 static void close_meanwhile(void)
 {
     for (unsigned int i = 0; i < ROUNDS; i++) {
-        GThread *thread;
-
-        is_on_its_way = may_go = false;
-        thread = g_thread_new("launches", launch_other, context);
-        while (!is_on_its_way)
-            g_usleep(100);
+        GThread *thread = begin_launch(launch_other, context);
         ok(cuStreamSynchronize(one));
         set_varying(5 * MS);
         may_go = true;
@@ -436,12 +443,7 @@ static void *refuse_one(void *data)
 static void end_meanwhile(void)
 {
     for (unsigned int i = 0; i < ROUNDS; i++) {
-        GThread *thread;
-
-        is_on_its_way = may_go = false;
-        thread = g_thread_new("launches", launch_other, context);
-        while (!is_on_its_way)
-            g_usleep(100);
+        GThread *thread = begin_launch(launch_other, context);
         g_usleep(20000);
         may_go = true;
         g_thread_join(thread);
