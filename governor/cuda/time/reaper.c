@@ -18,6 +18,7 @@
 struct seen {
     struct batch *batch;
     const struct stamp *end;
+    uint64_t due_at; /* launches that are pending may still be added */
     bool is_closing;
 };
 
@@ -40,7 +41,12 @@ static unsigned int list_ended(struct meter *meter, const struct batch *last,
     pthread_mutex_lock(&meter->lock);
     for (struct batch *batch = last ? last->next : meter->ended; batch && count < SEEN_MOST;
          batch = batch->next)
-        seen[count++] = (struct seen){batch, batch->end, batch->closing};
+        seen[count++] = (struct seen){
+            .batch = batch,
+            .end = batch->end,
+            .due_at = batch->work.submitted_at + batch->work.estimate_ns,
+            .is_closing = batch->closing,
+        };
     pthread_mutex_unlock(&meter->lock);
     return count;
 }
@@ -111,13 +117,11 @@ static bool is_behind(const struct seen *seen, const struct batch *other)
 }
 
 /* How long until it may have ended, if that is less than @soon. */
-static uint64_t sooner(const struct batch *batch, uint64_t now, uint64_t soon)
+static uint64_t sooner(const struct seen *seen, uint64_t now, uint64_t soon)
 {
-    uint64_t due = batch->work.submitted_at + batch->work.estimate_ns;
-
-    if (due >= now + soon)
+    if (seen->due_at >= now + soon)
         return soon;
-    return due > now ? (due - now) / 2 : 0;
+    return seen->due_at > now ? (seen->due_at - now) / 2 : 0;
 }
 
 /* Returns how long until there may be something. */
@@ -149,7 +153,7 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
                 look_at_begin(meter, batch, now, begins);
             last = batch;
             awaited = seen[i].is_closing ? awaited : batch;
-            soon = sooner(batch, now, soon);
+            soon = sooner(&seen[i], now, soon);
         }
     } while (count == SEEN_MOST);
     DRIVER(cuCtxSetCurrent, NULL);
