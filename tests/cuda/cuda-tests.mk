@@ -219,7 +219,7 @@ check-cuda: cuda
 	tests/prove --timer -e '' $(CUDA_ALONE)
 
 # Races between threads. The fake driver is not instrumented.
-CUDA_TSAN := $(addprefix build/tsan/cuda/test-,threads mapping)
+CUDA_TSAN := $(addprefix build/tsan/cuda/test-,threads mapping charge)
 .PHONY: unit-tsan tsan-cuda
 unit-tsan: tsan-cuda
 tsan-cuda:
