@@ -131,7 +131,7 @@ static void take_objects(struct coded *call, CUresult result)
     }
 }
 
-unsigned int remote_call(unsigned int number, const uint64_t *words)
+static CUresult send_call(unsigned int number, const uint64_t *words, bool may_be_posted)
 {
     struct coded call = {.signature = &signatures[number], .given = words};
     struct exchange exchange_of = {.number = number, .head = call.words, .keeps_failed = true};
@@ -141,7 +141,7 @@ unsigned int remote_call(unsigned int number, const uint64_t *words)
     read_numbers(&call);
     for (unsigned int i = 0; i < call.signature->count; i++)
         code_word(&call, i);
-    exchange_of.is_posted = call.signature->mode == CALL_POST && !call.is_doubtful;
+    exchange_of.is_posted = may_be_posted && !call.is_doubtful;
     if (add_parts(&call, &exchange_of))
         result = exchange(&exchange_of);
     take_objects(&call, result);
@@ -149,4 +149,14 @@ unsigned int remote_call(unsigned int number, const uint64_t *words)
         if (call.signature->arguments[i].ends)
             object_forget(words[i], call.words[i]);
     return result;
+}
+
+unsigned int remote_call(unsigned int number, const uint64_t *words)
+{
+    return (unsigned int)send_call(number, words, signatures[number].mode == CALL_POST);
+}
+
+unsigned int remote_post(unsigned int number, const uint64_t *words)
+{
+    return (unsigned int)send_call(number, words, true);
 }

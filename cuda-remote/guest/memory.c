@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Memory of the host that the GPU reaches, copies between any two addresses, and what the driver
- * knows of an address. */
+/* Memory of the host that the GPU reaches, and what the driver knows of an address. */
 #include "remote.h"
 
 #include <stdlib.h>
@@ -116,63 +115,6 @@ CUresult cuMemAllocManaged(CUdeviceptr *to, size_t bytes, unsigned int flags)
         *to = (uintptr_t)at;
     return result;
 }
-
-CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
-CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t bytes);
-CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoHAsync_v2_ptsz(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
-
-#define ADDRESS(at) ((void *)(uintptr_t)(at))
-
-/* Between two places of the program it is the program's copy. */
-#define COPY(name, from_host, to_host)                                                             \
-    EXPORT CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes);                          \
-    CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes)                                  \
-    {                                                                                              \
-        const uint64_t words[SIGNATURE_ARGUMENTS] = {to, from, bytes};                             \
-        bool to_device = place_is_device(to), from_device = place_is_device(from);                 \
-                                                                                                   \
-        if (to_device && from_device)                                                              \
-            return remote_call(CALL_##name, words);                                                \
-        if (to_device)                                                                             \
-            return from_host(to, ADDRESS(from), bytes);                                            \
-        if (from_device)                                                                           \
-            return to_host(ADDRESS(to), from, bytes);                                              \
-        memmove(ADDRESS(to), ADDRESS(from), bytes);                                                \
-        return connect_state();                                                                    \
-    }
-COPY(cuMemcpy, cuMemcpyHtoD_v2, cuMemcpyDtoH_v2)
-COPY(cuMemcpy_ptds, cuMemcpyHtoD_v2_ptds, cuMemcpyDtoH_v2_ptds)
-
-CUresult cuStreamSynchronize(CUstream stream);
-CUresult cuStreamSynchronize_ptsz(CUstream stream);
-
-#define COPY_ASYNC(name, from_host, to_host, wait)                                                 \
-    EXPORT CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);         \
-    CUresult name(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)                 \
-    {                                                                                              \
-        const uint64_t words[SIGNATURE_ARGUMENTS] = {to, from, bytes, (uintptr_t)stream};          \
-        bool to_device = place_is_device(to), from_device = place_is_device(from);                 \
-        CUresult result;                                                                           \
-                                                                                                   \
-        if (to_device && from_device)                                                              \
-            return remote_call(CALL_##name, words);                                                \
-        if (to_device)                                                                             \
-            return from_host(to, ADDRESS(from), bytes, stream);                                    \
-        if (from_device)                                                                           \
-            return to_host(ADDRESS(to), from, bytes, stream);                                      \
-        result = wait(stream);                                                                     \
-        if (result == CUDA_SUCCESS)                                                                \
-            memmove(ADDRESS(to), ADDRESS(from), bytes);                                            \
-        return result;                                                                             \
-    }
-COPY_ASYNC(cuMemcpyAsync, cuMemcpyHtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuStreamSynchronize)
-COPY_ASYNC(cuMemcpyAsync_ptsz, cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz,
-           cuStreamSynchronize_ptsz)
 
 enum { POINTER_CONTEXT = 1, POINTER_HOST_POINTER = 4, POINTER_POOL = 17 };
 

@@ -80,6 +80,8 @@ static inline void exchange_out(struct exchange *exchange, void *at, size_t byte
 
 /* Any call whose signature says all (call.c). */
 unsigned int remote_call(unsigned int number, const uint64_t *words);
+/* The same, posted if it has no answer, though calls.def does not say so. */
+unsigned int remote_post(unsigned int number, const uint64_t *words);
 /* One that is refused by name. */
 unsigned int remote_refuse(const char *name);
 

@@ -75,6 +75,32 @@ struct hand_host_memory {
     uint64_t flags;
 };
 
+/*
+ * An end of a copy of rows. An address is that of the first row's first byte; of an array there are
+ * coordinates, x in bytes. @pitch: bytes from row to row; @height: rows from slice to slice.
+ */
+enum hand_place_kind {
+    HAND_PLACE_SENT = 1, /* memory of the program alone: its rows go as a part, without gaps */
+    HAND_PLACE_SHARED,
+    HAND_PLACE_DEVICE,
+    HAND_PLACE_ARRAY,
+};
+
+struct hand_place {
+    uint32_t kind, reserved;
+    uint64_t where; /* an address, or an array's number */
+    uint64_t x, y, z, lod;
+    uint64_t pitch, height;
+    uint64_t context;
+};
+
+/* cuMemcpy2D*, cuMemcpy3D*. Part: what @from sends. The answer's part: what @to is sent. */
+struct hand_copy {
+    struct hand_place from, to;
+    uint64_t width, height, depth; /* bytes, rows, slices */
+    uint64_t stream;
+};
+
 /* cuPointerGetAttribute*. Part: @count numbers of attributes, 4 bytes each. Answer: hand_value of
  * each. cuPointerSetAttribute: @value. */
 struct hand_pointer {

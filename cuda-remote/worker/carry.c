@@ -382,6 +382,24 @@ static void end_objects(unsigned int number, const struct carried *call)
     }
 }
 
+/* A copy from or to memory that is not shared, and that is gone when a graph would make it. */
+static bool is_lost_in_a_graph(const struct request *request, const struct carried *call)
+{
+    bool has_part = false, has_stream = false;
+    void *stream = NULL;
+
+    for (unsigned int i = 0; i < call->signature->count; i++) {
+        const struct argument *argument = &call->signature->arguments[i];
+
+        has_part |= argument->is_shareable && call->sent[i] && !is_shared(argument, call->sent[i]);
+        if (argument->kind == ARGUMENT_OBJECT && argument->object == OBJECT_CUstream) {
+            has_stream = true;
+            stream = (void *)(uintptr_t)call->words[i];
+        }
+    }
+    return has_part && has_stream && stream_is_capturing(request->number, stream);
+}
+
 static void carry_out(struct request *request, const struct signature *signature)
 {
     struct carried call = {.signature = signature};
@@ -400,6 +418,8 @@ static void carry_out(struct request *request, const struct signature *signature
         request->result = CUDA_ERROR_OUT_OF_MEMORY;
         return;
     }
+    if (request->result == CUDA_SUCCESS && is_lost_in_a_graph(request, &call))
+        request->result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (request->result == CUDA_SUCCESS)
         request->result =
             function ? invokes[request->number](function, call.words) : CUDA_ERROR_NOT_SUPPORTED;

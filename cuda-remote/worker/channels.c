@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #define CHANNELS_MOST 1024u
-#define SPIN_NS       50000ull    /* after the last record, before it sleeps */
-#define BLOCKED_NS    10000000ull /* in the driver, before others go on */
+#define SPIN_NS       50000ull /* after the last record, before it sleeps */
+#define BLOCKED_S     30       /* in the driver, before others go on */
 
 struct worker_channel {
     struct worker_channel *next;
@@ -22,7 +22,7 @@ struct worker_channel {
     pthread_t thread;
     _Atomic uint64_t head;   /* others look at the ticket there */
     _Atomic uint64_t ticket; /* of the posted record that is carried out; 0: none */
-    _Atomic uint64_t since;  /* ns: when that began */
+    _Atomic time_t since;    /* seconds of a clock: when that began; 0: it has not */
     uint64_t seen;           /* all earlier tickets of others were carried out */
     uint64_t done;
     uint32_t posted_error; /* of the first posted call that failed, until it is told */
@@ -41,6 +41,15 @@ static uint64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A look at it costs next to nothing. */
+static time_t now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec;
 }
 
 static void give_answer(struct worker_channel *channel, const struct request *request, bool is_bulk)
@@ -76,16 +85,17 @@ static uint64_t earliest_of(struct worker_channel *other)
 }
 
 /*
- * A call that blocks in the driver may wait for what comes behind it in another channel: natively
- * the thread would still be in it, and nobody could have come after it. After a while it holds up
- * nobody.
+ * A posted call may wait in the door for its slice's turn, however long that takes, and what comes
+ * after it must not overtake it. But one that waits in the driver, for room, may wait for what
+ * another channel has behind it: natively its thread would still be in it, and nobody could have
+ * come after it. The two cannot be told apart, so a program of that kind goes on very slowly.
  */
 static bool is_in_the_way(struct worker_channel *other, uint64_t after)
 {
     uint64_t earliest = earliest_of(other);
-    uint64_t since = atomic_load(&other->since);
+    time_t since = atomic_load(&other->since);
 
-    return earliest && earliest <= after && !(since && now_ns() > since + BLOCKED_NS);
+    return earliest && earliest <= after && !(since && now_s() > since + BLOCKED_S);
 }
 
 static void await_others(struct worker_channel *own, uint64_t after)
@@ -128,7 +138,7 @@ static bool serve_record(struct worker_channel *channel)
     scratch_empty(&channel->scratch);
     await_others(channel, record->after);
     request.out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
-    atomic_store(&channel->since, record->ticket ? now_ns() : 0);
+    atomic_store(&channel->since, record->ticket ? now_s() : 0);
     request_carry_out(&request);
     atomic_store(&channel->since, 0);
     if (is_bulk && !request_uses(&request, request.bulk, request.out_bytes ? request.out_bytes : 1))
@@ -222,14 +232,26 @@ int channels_add(uint64_t address, int *fd)
     return CONTROL_NO_MEMORY;
 }
 
-/* What it does now ends first. */
-int channels_end(uint64_t address)
+/* Where it is in the list; behind the last one: there is none. */
+static struct worker_channel **find_channel(uint64_t address)
 {
-    struct worker_channel **at = &channels, *channel;
+    struct worker_channel **at = &channels;
 
     while (*at && (uint64_t)(uintptr_t)(*at)->shared != address)
         at = &(*at)->next;
-    channel = *at;
+    return at;
+}
+
+bool channels_has(uint64_t address)
+{
+    return *find_channel(address) != NULL;
+}
+
+/* What it does now ends first. */
+int channels_end(uint64_t address)
+{
+    struct worker_channel **at = find_channel(address), *channel = *at;
+
     if (!channel)
         return CONTROL_REFUSED;
     channel->is_ending = true;

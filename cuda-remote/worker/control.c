@@ -123,7 +123,7 @@ static int carry_out(const struct control_message *message, int *fd)
         return message->bytes > CONTROL_SHARE ? CONTROL_NO_MEMORY
                                               : shared_add(message->address, message->bytes, fd);
     case CONTROL_SHARE_END:
-        return shared_end(message->address);
+        return channels_has(message->address) ? CONTROL_REFUSED : shared_end(message->address);
     default:
         return CONTROL_REFUSED;
     }

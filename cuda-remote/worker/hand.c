@@ -87,6 +87,21 @@ static CUresult carry_out(struct request *request, bool *is_known)
     case CALL_cuMemHostAlloc:
     case CALL_cuMemFreeHost:
         return hand_host_memory(request);
+    case CALL_cuMemcpy2D_v2:
+    case CALL_cuMemcpy2D_v2_ptds:
+    case CALL_cuMemcpy2DUnaligned_v2:
+    case CALL_cuMemcpy2DUnaligned_v2_ptds:
+    case CALL_cuMemcpy2DAsync_v2:
+    case CALL_cuMemcpy2DAsync_v2_ptsz:
+    case CALL_cuMemcpy3D_v2:
+    case CALL_cuMemcpy3D_v2_ptds:
+    case CALL_cuMemcpy3DAsync_v2:
+    case CALL_cuMemcpy3DAsync_v2_ptsz:
+    case CALL_cuMemcpy3DPeer:
+    case CALL_cuMemcpy3DPeer_ptds:
+    case CALL_cuMemcpy3DPeerAsync:
+    case CALL_cuMemcpy3DPeerAsync_ptsz:
+        return hand_copy(request);
     case CALL_cuPointerGetAttribute:
     case CALL_cuPointerGetAttributes:
     case CALL_cuPointerSetAttribute:

@@ -79,14 +79,6 @@ CUresult hand_called(struct request *request)
     return CUDA_SUCCESS;
 }
 
-static bool is_capturing(void *stream)
-{
-    CUresult (*ask)(void *, CUstreamCaptureStatus *) = driver_function(CALL_cuStreamIsCapturing);
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-    return ask && ask(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 static CUresult make_user_object(struct request *request, const struct hand_callback *head,
                                  struct callback *callback)
 {
@@ -112,7 +104,7 @@ static CUresult submit_callback(struct request *request, const struct hand_callb
         return make_user_object(request, head, callback);
     if (!object_find(OBJECT_CUstream, head->stream, &stream))
         return CUDA_ERROR_INVALID_HANDLE;
-    callback->is_kept = is_capturing(stream);
+    callback->is_kept = stream_is_capturing(request->number, stream);
     switch (request->number) {
     case CALL_cuStreamAddCallback:
     case CALL_cuStreamAddCallback_ptsz:

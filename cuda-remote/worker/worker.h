@@ -50,6 +50,8 @@ void shared_leave(uint64_t address);
 struct worker_channel;
 int channels_add(uint64_t address, int *fd);
 int channels_end(uint64_t address);
+/* The memory there is a channel's. */
+bool channels_has(uint64_t address);
 
 /* Memory of a channel for its requests, which is used again. */
 struct scratch_block {
@@ -109,9 +111,16 @@ CUresult hand_callback(struct request *request);
 CUresult hand_called(struct request *request);
 CUresult hand_host_memory(struct request *request);
 CUresult hand_pointer(struct request *request);
+CUresult hand_copy(struct request *request);
 
 /* All @bytes there are memory that the driver gave out, or that is shared (places.c). */
 bool place_is_usable(struct request *request, uint64_t address, uint64_t bytes);
+/* What work is put into @stream by a call of this number becomes a graph's, and is done later, or
+ * never (streams.c). */
+bool stream_is_capturing(unsigned int number, void *stream);
+/* Until all of it that was put into it before is done. */
+CUresult stream_await(unsigned int number, void *stream);
+#define CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ((CUresult)900)
 /* The number of the current context; 0: there is none. */
 uint64_t current_context(void);
 

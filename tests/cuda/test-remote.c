@@ -480,13 +480,25 @@ static void test_wild_control(void)
     close_worker();
 }
 
+/* A worker that a sanitizer ends is not one that has ended by its own decision. */
+static void tell_sanitizer_from_worker(void)
+{
+    const char *options = g_getenv("ASAN_OPTIONS");
+    g_autofree char *with =
+        g_strconcat(options ? options : "", options ? ":" : "", "exitcode=99", NULL);
+
+    g_setenv("ASAN_OPTIONS", with, TRUE);
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const cases[] = {"compute",  "limit",     "large",   "objects", "threads",
-                                        "graphs",   "callbacks", "waiting", "order",   "posted",
-                                        "blocking", "managed",   "facts",   "forked"};
+    static const char *const cases[] = {"compute", "limit",  "large",     "objects",
+                                        "threads", "graphs", "callbacks", "waiting",
+                                        "order",   "posted", "blocking",  "managed",
+                                        "facts",   "forked", "rows",      "captured-copies"};
 
     g_test_init(&argc, &argv, NULL);
+    tell_sanitizer_from_worker();
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *name = g_strconcat("/remote/", cases[i], NULL);
 
