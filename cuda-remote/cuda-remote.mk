@@ -5,7 +5,7 @@
 REMOTE_SRC := cuda-remote
 REMOTE_OUT := build/cuda-remote
 REMOTE_INCLUDES := -I$(REMOTE_SRC)/wire -I$(REMOTE_OUT)/made -I$(CUDA_SRC)/abi
-REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,channel.c signature.c)
+REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,channel.c signature.c structure.c)
 REMOTE_GUEST := $(wildcard $(REMOTE_SRC)/guest/*.c) $(REMOTE_WIRE)
 REMOTE_WORKER := $(wildcard $(REMOTE_SRC)/worker/*.c) $(REMOTE_WIRE)
 # The library runs in foreign programs, as the door does.
@@ -22,7 +22,7 @@ $(REMOTE_OUT)/gen-remote: $(REMOTE_SRC)/wire/gen-remote.c $(addprefix $(CUDA_SRC
 
 # An entry point without a row in calls.def is an error.
 $(REMOTE_OUT)/made/made: $(REMOTE_OUT)/gen-remote $(addprefix $(CUDA_SRC)/,entry_points.def argument_types.def) \
-		$(addprefix $(REMOTE_SRC)/wire/,objects.def calls.def)
+		$(addprefix $(REMOTE_SRC)/wire/,objects.def structures.def calls.def)
 	@mkdir -p $(@D)
 	$< $(filter %.def,$^) --numbers $(@D)/numbers.h --signatures $(@D)/signatures.inc --client $(@D)/client.inc \
 		--entries $(@D)/entries.inc --invoke $(@D)/invoke.inc

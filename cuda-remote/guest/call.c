@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The calls of which the signature says all. */
 #include "remote.h"
+#include "structure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +30,14 @@ unsigned int remote_refuse(const char *name)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* What is made for a call, and freed after it: arrays of objects, in the worker's numbers. */
+/* What is made for a call, and freed after it: arrays of objects or of what holds them, in the
+ * worker's numbers. */
 struct coded {
     const struct signature *signature;
     const uint64_t *given;
     uint64_t words[SIGNATURE_ARGUMENTS];
     uint64_t numbers[SIGNATURE_ARGUMENTS];
-    uint64_t *arrays[SIGNATURE_ARGUMENTS];
+    uint8_t *arrays[SIGNATURE_ARGUMENTS];
     size_t bytes[SIGNATURE_ARGUMENTS];
     bool is_doubtful; /* an object is none of its type: the worker says what is wrong */
 };
@@ -79,16 +81,46 @@ static void code_word(struct coded *call, unsigned int i)
     }
 }
 
-/* An array of the worker's numbers in place of the program's objects. */
+static uint64_t number_of(const struct structure_field *field, uint64_t value)
+{
+    return field && field->is_written ? 0 : object_to_number(value);
+}
+
+static uint64_t object_of(const struct structure_field *field, uint64_t number)
+{
+    (void)field;
+    return object_of_number(number);
+}
+
+/* Of all objects in an array of them, or of structures. */
+static void change_objects(const struct argument *argument, uint8_t *array, size_t bytes,
+                           uint64_t (*change)(const struct structure_field *, uint64_t))
+{
+    uint64_t *objects = (uint64_t *)array;
+
+    for (size_t n = 0; argument->object && n < bytes / sizeof(*objects); n++)
+        objects[n] = change(NULL, objects[n]);
+    for (size_t from = 0; argument->structure && from < bytes; from += argument->bytes)
+        for (unsigned int i = 0; i < structure_fields_count; i++) {
+            const struct structure_field *field = &structure_fields[i];
+
+            if (field->structure == argument->structure && field->object &&
+                structure_has(field, array + from))
+                structure_put(field, array + from,
+                              change(field, structure_value(field, array + from)));
+        }
+}
+
+/* A copy, with the worker's numbers in place of the program's objects. */
 static bool number_array(struct coded *call, unsigned int i)
 {
-    const uint64_t *objects = (const uint64_t *)(uintptr_t)call->given[i];
-    size_t count = call->bytes[i] / 8;
+    const struct argument *argument = &call->signature->arguments[i];
 
-    call->arrays[i] = calloc(count ? count : 1, sizeof(uint64_t));
-    for (size_t n = 0;
-         call->arrays[i] && argument_is_read(&call->signature->arguments[i]) && n < count; n++)
-        call->arrays[i][n] = object_to_number(objects[n]);
+    call->arrays[i] = calloc(1, call->bytes[i] ? call->bytes[i] : 1);
+    if (call->arrays[i] && argument_is_read(argument)) {
+        memcpy(call->arrays[i], (const void *)(uintptr_t)call->given[i], call->bytes[i]);
+        change_objects(argument, call->arrays[i], call->bytes[i], number_of);
+    }
     return call->arrays[i] != NULL;
 }
 
@@ -104,9 +136,9 @@ static bool add_parts(struct coded *call, struct exchange *exchange)
                 continue;
             if (call->bytes[i] > SIZE_MAX / 4)
                 return false;
-            if (argument->object && !number_array(call, i))
+            if ((argument->object || argument->structure) && !number_array(call, i))
                 return false;
-            if (argument->object)
+            if (call->arrays[i])
                 at = call->arrays[i];
             if (argument_is_read(argument))
                 exchange_in(exchange, at, call->bytes[i]);
@@ -116,28 +148,38 @@ static bool add_parts(struct coded *call, struct exchange *exchange)
     return true;
 }
 
+/* What a failed call wrote stays where it is, unless it tells why. */
 static void take_objects(struct coded *call, CUresult result)
 {
     for (unsigned int i = 0; i < call->signature->count; i++) {
-        uint64_t *objects = (uint64_t *)(uintptr_t)call->given[i];
+        const struct argument *argument = &call->signature->arguments[i];
 
         if (!call->arrays[i])
             continue;
-        for (size_t n = 0; n < call->bytes[i] / 8 && result == CUDA_SUCCESS &&
-                           argument_is_written(&call->signature->arguments[i]);
-             n++)
-            objects[n] = object_of_number(call->arrays[i][n]);
+        if (argument_is_written(argument) && (result == CUDA_SUCCESS || argument->is_told)) {
+            change_objects(argument, call->arrays[i], call->bytes[i], object_of);
+            memcpy((void *)(uintptr_t)call->given[i], call->arrays[i], call->bytes[i]);
+        }
         free(call->arrays[i]);
     }
+}
+
+static bool tells_why(const struct signature *signature)
+{
+    for (unsigned int i = 0; i < signature->count; i++)
+        if (signature->arguments[i].is_told)
+            return true;
+    return false;
 }
 
 static CUresult send_call(unsigned int number, const uint64_t *words, bool may_be_posted)
 {
     struct coded call = {.signature = &signatures[number], .given = words};
-    struct exchange exchange_of = {.number = number, .head = call.words, .keeps_failed = true};
+    struct exchange exchange_of = {.number = number, .head = call.words};
     CUresult result = CUDA_ERROR_INVALID_VALUE;
 
     exchange_of.head_bytes = call.signature->count * sizeof(uint64_t);
+    exchange_of.keeps_failed = !tells_why(call.signature);
     read_numbers(&call);
     for (unsigned int i = 0; i < call.signature->count; i++)
         code_word(&call, i);

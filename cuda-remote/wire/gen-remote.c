@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * gen-remote TABLE TYPES OBJECTS CALLS [--numbers|--signatures|--client|--entries|--invoke FILE]...
+ * gen-remote TABLE TYPES OBJECTS STRUCTURES CALLS
+ * [--numbers|--signatures|--client|--entries|--invoke FILE]...
  *
  * Reads the table of the driver's entry points and calls.def, and writes:
  *   numbers     C: the number of each call
@@ -25,6 +26,7 @@ struct call {
 };
 
 static char *objects[OBJECTS_MAX], *holders[OBJECTS_MAX];
+static bool is_coded[OBJECTS_MAX]; /* what a holder holds is known */
 static unsigned int objects_count, holders_count;
 static struct call calls[NUMBERS_MAX];
 static unsigned int calls_end; /* the largest number, and 1 */
@@ -59,6 +61,38 @@ static void read_objects(const char *path)
             objects[objects_count++] = field(&at, ',');
         else if (!strncmp(line, "H(", 2))
             holders[holders_count++] = field(&at, ')');
+    }
+    fclose(file);
+}
+
+static unsigned int find_holder(const char *type)
+{
+    unsigned int i = 0;
+
+    while (i < holders_count && strcmp(holders[i], type))
+        i++;
+    return i;
+}
+
+static void read_structures(const char *path)
+{
+    FILE *file = open_file(path, "r");
+    char line[512];
+
+    while (fgets(line, sizeof(line), file)) {
+        char *at = strchr(line, '('), *type;
+        unsigned int holder;
+
+        if (!at || (strncmp(line, "OBJECT_AT", 9) && strncmp(line, "WRITTEN_AT", 10) &&
+                    strncmp(line, "ADDRESS_AT", 10)))
+            continue;
+        at++;
+        type = field(&at, ',');
+        holder = find_holder(type);
+        if (holder == holders_count)
+            fail("structures.def has %s, which objects.def lacks", type);
+        is_coded[holder] = true;
+        free(type);
     }
     fclose(file);
 }
@@ -213,6 +247,14 @@ static void write_count(FILE *file, const struct call *call, const struct argume
             name[length] ? strtoul(name + length + 1, NULL, 10) : 0);
 }
 
+/* NONE, or the structure that it points to, which holds objects or addresses. */
+static const char *structure_of(const struct argument *argument)
+{
+    unsigned int holder = argument->stars == 1 ? find_holder(plain(argument)) : holders_count;
+
+    return holder < holders_count ? holders[holder] : "NONE";
+}
+
 static void write_pointer(FILE *file, const struct call *call, const struct argument *argument)
 {
     static const char *const kinds[][2] = {
@@ -225,20 +267,22 @@ static void write_pointer(FILE *file, const struct call *call, const struct argu
     if (i == 4 || argument->stars > 2)
         fail("%s: %s is a pointer whose size does not follow, and has no role", call->entry->name,
              argument->name);
-    fprintf(
-        file,
-        "ARGUMENT_%s, .object = OBJECT_%s, .is_shareable = %d, .is_optional = %d, .bytes = %u, ",
-        kinds[i][1], object ? object : "NONE", has_role(call, argument, "host"),
-        has_role(call, argument, "opt"), argument->bytes);
+    fprintf(file,
+            "ARGUMENT_%s, .object = OBJECT_%s, .structure = STRUCTURE_%s, .is_shareable = %d, "
+            ".is_optional = %d, .is_told = %d, .bytes = %u, ",
+            kinds[i][1], object ? object : "NONE", structure_of(argument),
+            has_role(call, argument, "host"), has_role(call, argument, "opt"),
+            has_role(call, argument, "told"), argument->bytes);
     write_count(file, call, argument);
 }
 
 static void check_structure(const struct call *call, const struct argument *argument)
 {
-    for (unsigned int i = 0; i < holders_count; i++)
-        if (!strcmp(holders[i], plain(argument)))
-            fail("%s: %s holds objects or addresses, which do not go as they are",
-                 call->entry->name, argument->name);
+    unsigned int holder = find_holder(plain(argument));
+
+    if (holder < holders_count && !is_coded[holder])
+        fail("%s: %s holds objects or addresses, which do not go as they are", call->entry->name,
+             argument->name);
 }
 
 static void write_argument(FILE *file, const struct call *call, const struct argument *argument)
@@ -459,13 +503,14 @@ static void write_output(const char *option, const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc < 5)
-        fail("usage: gen-remote TABLE TYPES OBJECTS CALLS "
+    if (argc < 6)
+        fail("usage: gen-remote TABLE TYPES OBJECTS STRUCTURES CALLS "
              "[--numbers|--signatures|--client|--entries|--invoke FILE]...");
     entry_table_read(argv[1], argv[2]);
     read_objects(argv[3]);
-    read_calls(argv[4]);
-    for (int i = 5; i + 1 < argc; i += 2)
+    read_structures(argv[4]);
+    read_calls(argv[5]);
+    for (int i = 6; i + 1 < argc; i += 2)
         write_output(argv[i], argv[i + 1]);
     return 0;
 }

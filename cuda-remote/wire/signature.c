@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "signature.h"
+#include "structure.h"
 
 #include "signatures.inc"
 

@@ -44,10 +44,12 @@ enum argument_kind {
 struct argument {
     uint8_t kind;
     uint8_t object;     /* elements are objects of this type; OBJECT_NONE: bytes */
+    uint8_t structure;  /* elements are such structures (structure.h) */
     bool is_shareable;  /* it may be memory that both ends have */
     bool ends;          /* the object does not exist after it */
     bool is_indirect;   /* @count is a pointer to the number */
     bool is_optional;   /* it may be NULL though it has elements */
+    bool is_told;       /* what the call writes there tells why it failed */
     uint8_t minus;      /* from the number */
     int8_t count;       /* argument with the number of elements; -1: @fixed */
     int8_t rows, pitch; /* arguments; -1: none */

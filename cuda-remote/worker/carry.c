@@ -3,6 +3,7 @@
  * A request of which the signature says all: its arguments are taken apart, checked, the driver is
  * called, and what it wrote becomes the answer. Everything is copied before it is looked at.
  */
+#include "structure.h"
 #include "worker.h"
 
 #include <stdlib.h>
@@ -119,7 +120,8 @@ struct carried {
     uint64_t words[SIGNATURE_ARGUMENTS]; /* as the client sent them, then as the driver gets them */
     uint64_t numbers[SIGNATURE_ARGUMENTS]; /* what pointers to numbers point to */
     size_t bytes[SIGNATURE_ARGUMENTS];
-    uint64_t ends; /* the object that does not exist afterwards */
+    uint64_t ends;  /* the object that does not exist afterwards */
+    bool is_called; /* the driver was, so what is to be answered is its */
     uint64_t sent[SIGNATURE_ARGUMENTS];
 };
 
@@ -169,6 +171,31 @@ static CUresult find_objects(unsigned int type, uint64_t *elements, size_t count
     return CUDA_SUCCESS;
 }
 
+/* The driver's objects in the structures of a part, and addresses that are its own. */
+static CUresult find_in_structures(struct request *request, const struct argument *argument,
+                                   uint8_t *part, size_t bytes)
+{
+    for (size_t from = 0; from < bytes; from += argument->bytes)
+        for (unsigned int i = 0; i < structure_fields_count; i++) {
+            const struct structure_field *field = &structure_fields[i];
+            uint64_t value = structure_value(field, part + from);
+            CUresult result = CUDA_SUCCESS;
+
+            if (field->structure != argument->structure || !structure_has(field, part + from))
+                continue;
+            if (field->is_written)
+                value = 0;
+            else if (field->object)
+                result = find_objects(field->object, &value, 1);
+            else if (!place_is_usable(request, value, structure_extent(field, part + from)))
+                result = CUDA_ERROR_INVALID_VALUE;
+            if (result != CUDA_SUCCESS)
+                return result;
+            structure_put(field, part + from, value);
+        }
+    return CUDA_SUCCESS;
+}
+
 /* What the driver would follow, though there is nothing. */
 static bool is_missing(const struct carried *call, unsigned int i)
 {
@@ -206,6 +233,8 @@ static CUresult take_part(struct request *request, struct carried *call, unsigne
         request->is_broken = true;
     if (argument->object && argument_is_read(argument))
         return find_objects(argument->object, (uint64_t *)(uintptr_t)part, call->bytes[i] / 8);
+    if (argument->structure)
+        return find_in_structures(request, argument, (uint8_t *)(uintptr_t)part, call->bytes[i]);
     if (!argument->object && call->bytes[i] >= 4 && (argument->bytes == 4 || argument->bytes == 8))
         memcpy(&call->numbers[i], part, argument->bytes);
     return CUDA_SUCCESS;
@@ -312,22 +341,59 @@ static CUresult number_objects(const struct carried *call, unsigned int type, ui
     return CUDA_SUCCESS;
 }
 
+static CUresult number_in_structures(const struct carried *call, const struct argument *argument,
+                                     uint8_t *part, size_t bytes)
+{
+    for (size_t from = 0; from < bytes; from += argument->bytes)
+        for (unsigned int i = 0; i < structure_fields_count; i++) {
+            const struct structure_field *field = &structure_fields[i];
+            uint64_t value = structure_value(field, part + from);
+            CUresult result;
+
+            if (field->structure != argument->structure || !field->object ||
+                !structure_has(field, part + from))
+                continue;
+            result = number_objects(call, field->object, &value, 1);
+            if (result != CUDA_SUCCESS)
+                return result;
+            structure_put(field, part + from, value);
+        }
+    return CUDA_SUCCESS;
+}
+
+/* What the driver wrote, in the program's numbers. Nothing else of it goes to the program. */
+static CUresult code_answer(struct request *request, const struct carried *call, unsigned int i)
+{
+    const struct argument *argument = &call->signature->arguments[i];
+    uint8_t *part = (uint8_t *)(uintptr_t)call->words[i];
+
+    if (!call->is_called || (request->result != CUDA_SUCCESS && !argument->is_told)) {
+        memset(part, 0, call->bytes[i]);
+        return CUDA_SUCCESS;
+    }
+    if (argument->structure)
+        return number_in_structures(call, argument, part, call->bytes[i]);
+    return argument->object
+               ? number_objects(call, argument->object, (uint64_t *)part, call->bytes[i] / 8)
+               : CUDA_SUCCESS;
+}
+
 /* In the order of the parts of the request. */
 static void give_answer(struct request *request, const struct carried *call)
 {
     for (unsigned int pass = 0; pass < 2; pass++)
         for (unsigned int i = 0; i < call->signature->count; i++) {
             const struct argument *argument = &call->signature->arguments[i];
+            CUresult result;
             void *to;
 
             if (argument->is_indirect != pass || !argument_is_written(argument) ||
                 is_shared(argument, call->sent[i]) || !call->words[i])
                 continue;
             request->makes_objects |= argument->object || argument->bytes == sizeof(CUdeviceptr);
-            if (argument->object && request->result == CUDA_SUCCESS)
-                request->result =
-                    number_objects(call, argument->object, (uint64_t *)(uintptr_t)call->words[i],
-                                   call->bytes[i] / 8);
+            result = code_answer(request, call, i);
+            if (request->result == CUDA_SUCCESS)
+                request->result = result;
             to = request_answer(request, call->bytes[i]);
             if (to)
                 memcpy(to, (const void *)(uintptr_t)call->words[i], call->bytes[i]);
@@ -420,9 +486,12 @@ static void carry_out(struct request *request, const struct signature *signature
     }
     if (request->result == CUDA_SUCCESS && is_lost_in_a_graph(request, &call))
         request->result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (request->result == CUDA_SUCCESS)
-        request->result =
-            function ? invokes[request->number](function, call.words) : CUDA_ERROR_NOT_SUPPORTED;
+    if (request->result == CUDA_SUCCESS && !function)
+        request->result = CUDA_ERROR_NOT_SUPPORTED;
+    if (request->result == CUDA_SUCCESS) {
+        request->result = invokes[request->number](function, call.words);
+        call.is_called = true;
+    }
     give_answer(request, &call);
     if (request->result == CUDA_SUCCESS)
         end_objects(request->number, &call);

@@ -3,7 +3,8 @@
  * A CUDA driver over the card in card.h: it exports every name of the table, and counts the calls
  * of each. Those of memory, contexts, pools, graphs and handles do what the driver's do to the
  * ledger of the card; the others say CUDA_SUCCESS and remember what they were given. Memory has
- * addresses, and content only if it is asked for (ptx/content.h). Launches, copies, fills, graphs and events take time (timing.h).
+ * addresses, and content only if it is asked for (ptx/content.h). Launches, copies, fills, graphs
+ * and events take time (timing.h).
  *
  *   FAKE_CUDA_CAPABILITY   ten times the compute capability; 100
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
@@ -36,11 +37,12 @@ extern uint64_t fake_varying_ns;
 #define FAKE_FILLS  1000
 
 /* Results that the door does not know. */
-#define FAKE_ILLEGAL_ADDRESS     ((CUresult)700)
-#define FAKE_LAUNCH_FAILED       ((CUresult)719)
-#define FAKE_CAPTURE_UNSUPPORTED ((CUresult)900)
-#define FAKE_CAPTURE_INVALIDATED ((CUresult)901)
-#define FAKE_CAPTURE_IMPLICIT    ((CUresult)906)
+#define FAKE_ILLEGAL_ADDRESS           ((CUresult)700)
+#define FAKE_LAUNCH_FAILED             ((CUresult)719)
+#define FAKE_CAPTURE_UNSUPPORTED       ((CUresult)900)
+#define FAKE_GRAPH_EXEC_UPDATE_FAILURE ((CUresult)910)
+#define FAKE_CAPTURE_INVALIDATED       ((CUresult)901)
+#define FAKE_CAPTURE_IMPLICIT          ((CUresult)906)
 
 #define FAKE_CAPTURE_STATUS_INVALIDATED ((CUstreamCaptureStatus)2)
 

@@ -60,8 +60,11 @@ struct step {
     struct effect *effect;
 };
 
+/* @types: of the @nodes of the graph that it was made of. */
 struct exec {
     uint64_t bytes;
+    CUgraphNodeType types[NODES_MOST];
+    unsigned int nodes;
     struct step *steps;
     unsigned int count;
 };
@@ -475,6 +478,8 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
         return CUDA_ERROR_INVALID_VALUE;
     made = calloc(1, sizeof(*made));
     made->bytes = needs((struct graph *)graph);
+    for (const struct graph *of = (struct graph *)graph; made->nodes < of->count; made->nodes++)
+        made->types[made->nodes] = of->nodes[made->nodes].type;
     flatten(made, (struct graph *)graph);
     *exec = (CUgraphExec)made;
     return CUDA_SUCCESS;
@@ -521,19 +526,38 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, voi
     return instantiate(exec, graph);
 }
 
-/* Its next launches are of the other graph's nodes. */
-#define UPDATE(name)                                                                               \
-    CUresult name(CUgraphExec exec, CUgraph graph, void *info)                                     \
-    {                                                                                              \
-        ENTER();                                                                                   \
-        (void)info;                                                                                \
-        if (!exec || !graph)                                                                       \
-            return CUDA_ERROR_INVALID_VALUE;                                                       \
-        ((struct exec *)exec)->count = 0;                                                          \
-        flatten((struct exec *)exec, (struct graph *)graph);                                       \
-        return CUDA_SUCCESS;                                                                       \
-    }
-UPDATE(cuGraphExecUpdate_v2)
+/* CUgraphExecUpdateResultInfo. */
+struct update {
+    unsigned int result;
+    CUgraphNode node, from;
+};
+
+enum { UPDATE_TOPOLOGY_CHANGED = 2, UPDATE_NODE_TYPE_CHANGED = 3 };
+
+/* Its next launches are of the other graph's nodes, which are of the same types. */
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, void *info)
+{
+    struct update *told = info;
+    struct exec *to = (struct exec *)exec;
+    struct graph *of = (struct graph *)graph;
+
+    ENTER();
+    if (!exec || !graph)
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(told, 0, sizeof(*told));
+    if (to->nodes != of->count)
+        told->result = UPDATE_TOPOLOGY_CHANGED;
+    for (unsigned int i = 0; i < of->count && !told->result; i++)
+        if (to->types[i] != of->nodes[i].type) {
+            told->result = UPDATE_NODE_TYPE_CHANGED;
+            told->node = (CUgraphNode)&of->nodes[i];
+        }
+    if (told->result)
+        return FAKE_GRAPH_EXEC_UPDATE_FAILURE;
+    to->count = 0;
+    flatten(to, of);
+    return CUDA_SUCCESS;
+}
 
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {

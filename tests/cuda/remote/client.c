@@ -49,6 +49,18 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *parameters);
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, void *result);
+CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
+CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
+                             size_t count);
+CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
+                              size_t count, const void *parameters, CUcontext context);
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, void *operations,
+                               unsigned int flags);
+CUresult cuTexObjectCreate(unsigned long long *texture, const void *resource,
+                           const void *texture_of, const void *view);
+CUresult cuTexObjectDestroy(unsigned long long texture);
 CUresult cuPointerGetAttribute(void *data, unsigned int attribute, CUdeviceptr at);
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
 CUresult cuStreamSynchronize(CUstream stream);
@@ -661,6 +673,105 @@ static void captured_copies(void)
     must(value == 7);
 }
 
+/* Structures that hold objects and addresses, laid out as the driver's. */
+struct instantiation {
+    uint64_t flags;
+    CUstream stream;
+    CUgraphNode node;
+    unsigned int result;
+};
+
+struct update {
+    unsigned int result;
+    CUgraphNode node, from;
+};
+
+struct fill_node {
+    CUdeviceptr to;
+    size_t pitch;
+    unsigned int value, element;
+    size_t width, rows;
+};
+
+struct memory_operation {
+    unsigned int operation;
+    CUdeviceptr at;
+    uint64_t value;
+    unsigned int flags;
+    uint64_t rest[2];
+};
+
+struct resource {
+    unsigned int type;
+    CUdeviceptr at;
+    unsigned int format, channels;
+    size_t bytes;
+    uint64_t rest[13];
+};
+
+static void write_by_operation(CUstream stream)
+{
+    struct memory_operation operation = {.operation = 2, .value = 4711};
+    void *pinned;
+
+    ok(cuMemHostAlloc(&pinned, 4096, 0));
+    operation.at = (uintptr_t)pinned + 8;
+    ok(cuStreamBatchMemOp_v2(stream, 1, &operation, 0));
+    ok(cuStreamSynchronize(stream));
+    must(((unsigned int *)pinned)[2] == 4711);
+    operation.at = 0x7f0000000000;
+    is(cuStreamBatchMemOp_v2(stream, 1, &operation, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void update_graph(CUstream stream)
+{
+    CUdeviceptr at = allocate(4096);
+    struct fill_node fill = {
+        .to = at, .pitch = 128, .value = 7, .element = 4, .width = 16, .rows = 4096 / 128};
+    struct instantiation way = {.stream = stream, .node = (CUgraphNode)0x1234};
+    struct update update = {.node = (CUgraphNode)0x1234};
+    CUgraph graph, other;
+    CUgraphNode node;
+    CUgraphExec exec;
+
+    ok(cuGraphCreate(&graph, 0));
+    ok(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL));
+    fill.rows++;
+    is(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL), CUDA_ERROR_INVALID_VALUE);
+    ok(cuGraphInstantiateWithParams(&exec, graph, &way));
+    must(way.stream == stream && !way.node);
+    ok(cuGraphExecUpdate_v2(exec, graph, &update));
+    must(!update.result && !update.node);
+    ok(cuGraphLaunch(exec, stream));
+    ok(cuGraphCreate(&other, 0));
+    is(cuGraphExecUpdate_v2(exec, other, &update), 910);
+    must(update.result == 2 && !update.node);
+    ok(cuGraphAddEmptyNode(&node, other, NULL, 0));
+    is(cuGraphExecUpdate_v2(exec, other, &update), 910);
+    must(update.result == 3 && update.node == node);
+    ok(cuStreamSynchronize(stream));
+}
+
+static void structures(void)
+{
+    struct resource resource = {.type = 2, .format = 32, .channels = 1, .bytes = 4096};
+    uint64_t settings[13] = {0};
+    unsigned long long texture;
+    CUstream stream;
+
+    begin();
+    ok(cuStreamCreate(&stream, 0));
+    write_by_operation(stream);
+    update_graph(stream);
+    resource.at = allocate(4096);
+    ok(cuTexObjectCreate(&texture, &resource, settings, NULL));
+    ok(cuTexObjectDestroy(texture));
+    resource.bytes++;
+    is(cuTexObjectCreate(&texture, &resource, settings, NULL), CUDA_ERROR_INVALID_VALUE);
+    resource.type = 0;
+    is(cuTexObjectCreate(&texture, &resource, settings, NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
 /* What is asked before anything is computed. */
 static void facts(void)
 {
@@ -757,15 +868,25 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"compute", compute},     {"limit", limit},
-    {"large", large},         {"objects", objects},
-    {"threads", threads},     {"graphs", graphs},
-    {"callbacks", callbacks}, {"waiting", waiting},
-    {"order", order},         {"posted", posted},
-    {"blocking", blocking},   {"managed", managed},
-    {"rows", rows},           {"captured-copies", captured_copies},
-    {"facts", facts},         {"forked", forked},
-    {"hold", hold},           {"lost", lost},
+    {"compute", compute},
+    {"limit", limit},
+    {"large", large},
+    {"objects", objects},
+    {"threads", threads},
+    {"graphs", graphs},
+    {"callbacks", callbacks},
+    {"waiting", waiting},
+    {"order", order},
+    {"posted", posted},
+    {"blocking", blocking},
+    {"managed", managed},
+    {"structures", structures},
+    {"rows", rows},
+    {"captured-copies", captured_copies},
+    {"facts", facts},
+    {"forked", forked},
+    {"hold", hold},
+    {"lost", lost},
 };
 
 int main(int argc, char **argv)
