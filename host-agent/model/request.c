@@ -324,7 +324,7 @@ static gboolean has_size(const Request *request, GError **error)
 }
 
 /* Keys of vGPUs only. */
-static gboolean check_no_vgpu(const Request *request, GError **error)
+static gboolean check_no_vgpu(const Request *request, const char *door, GError **error)
 {
     if (!request->window && !request->define && !request->autostart && !request->domain &&
         !request->display_given)
@@ -333,7 +333,7 @@ static gboolean check_no_vgpu(const Request *request, GError **error)
                 "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s "
                 "stays until "
                 "it is removed, and has no window",
-                slice_transport_name(request->transport));
+                door);
     return FALSE;
 }
 
@@ -384,19 +384,29 @@ static gboolean check_owner(const Request *request, GError **error)
     return TRUE;
 }
 
-/* Keys of a container's slice. One with transport vfio is restored at boot like the others. */
+#define DOOR_AUTO "auto"
+
+/*
+ * Keys of a container's slice; @door: NULL: not said. One with transport vfio is restored at boot
+ * like the others.
+ */
 static gboolean finish_slice(Request *request, const char *door, GError **error)
 {
-    if (!door || !slice_transport_parse(door, &request->transport) ||
-        (request->transport == SLICE_TRANSPORT_VM && !request->owner))
-        return invalid(error, "Door must be native, guarded or vfio", door ? door : "");
+    const char *word = door ? door : DOOR_AUTO;
+
+    request->transport_auto = g_str_equal(word, DOOR_AUTO);
+    if (request->transport_auto)
+        request->transport = SLICE_TRANSPORT_GUARDED;
+    else if (!slice_transport_parse(word, &request->transport) ||
+             (request->transport == SLICE_TRANSPORT_VM && !request->owner))
+        return invalid(error, "Door must be auto, native, guarded or vfio", word);
     if (request->count != 1)
         return invalid(error, "Count must be 1 for a slice", "more");
     if (!check_owner(request, error))
         return FALSE;
     if (request->transport == SLICE_TRANSPORT_NATIVE ||
         request->transport == SLICE_TRANSPORT_GUARDED)
-        return check_no_vgpu(request, error);
+        return check_no_vgpu(request, word, error);
     if (!request->ephemeral && !request->owner)
         request->autostart = TRUE;
     return TRUE;

@@ -65,6 +65,8 @@ gboolean request_is_printable(const char *text);
  * @type: as "half", or its full name in sysfs; "": none, for a container's slice of @vram
  * @uuids: @count of them
  * @class_given: @class is the caller's and not the type's; 0 in the numbers below means the same
+ * @transport_auto: the transport is chosen for the GPU; then @transport is the one of a GPU without
+ * CUDA
  * @engines: of Engine, allowed ones; 0: all
  * @numa_node: -1: any
  * @domain: libvirt's name of the VM that they are made for; "": none
@@ -77,6 +79,7 @@ gboolean request_is_printable(const char *text);
 typedef struct {
     char *type;
     SliceTransport transport;
+    gboolean transport_auto;
     char *name;
     gboolean ephemeral;
     guint count;

@@ -116,7 +116,7 @@ const WordKind word_kinds[] = {
     {"FORMAT", "table wide name yaml json", NULL},
     {"CLASS", "guaranteed burstable best-effort", NULL},
     {"POLICY", "binpack spread", NULL},
-    {"DOOR", "native guarded vfio", NULL},
+    {"DOOR", "auto native guarded vfio", NULL},
     {"on|off", "on off", NULL},
     {"SHELL", "bash zsh fish", NULL},
 };

@@ -356,7 +356,8 @@ const GOptionEntry vgpu_set_options[] = {
 };
 
 const GOptionEntry slice_create_options[] = {
-    {"door", 0, 0, G_OPTION_ARG_STRING, &door, "native, guarded or vfio; required", "DOOR"},
+    {"door", 0, 0, G_OPTION_ARG_STRING, &door, "auto (the default), native, guarded or vfio",
+     "DOOR"},
     NAME("By which containers can ask for it, too"),
     {"ephemeral", 0, 0, G_OPTION_ARG_NONE, &ephemeral, "Remove it when its container ends", NULL},
     {"uuid", 0, 0, G_OPTION_ARG_STRING_ARRAY, &uuids, "Its UUID", "UUID"},
@@ -429,12 +430,7 @@ static gboolean vgpu_options_placement(GVariantDict *dict, GError **error)
 
 gboolean vgpu_options_for_slice(GVariantDict *dict, GError **error)
 {
-    if (!door) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-                    "--door is required: native, guarded or vfio; see vgpuctl(1)");
-        return FALSE;
-    }
-    call_dict_add_text(dict, "Door", door);
+    call_dict_add_text(dict, "Door", door ? door : "auto");
     call_dict_add_flag(dict, "Ephemeral", ephemeral);
     return vgpu_options_parameters(dict, error) && vgpu_options_placement(dict, error);
 }

@@ -12,7 +12,6 @@
 #include "lib/host_root.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
-#include "host-agent/model/slice.h"
 
 #define SLICES_DIR "/run/vgpu/slices"
 /* Short, because the socket's path is limited. */
@@ -415,6 +414,14 @@ GStrv cuda_door_nodes(HostRoot *root, const char *gpu)
             g_strv_builder_add(nodes, common[i]);
     }
     return g_strv_builder_end(nodes);
+}
+
+SliceTransport slice_transport_of_gpu(HostRoot *root, const char *gpu)
+{
+    g_auto(GStrv) nodes = cuda_door_nodes(root, gpu);
+    g_autoptr(CudaDoor) cuda = nodes[0] ? cuda_door_find(root) : NULL;
+
+    return cuda ? SLICE_TRANSPORT_NATIVE : SLICE_TRANSPORT_GUARDED;
 }
 
 /* Its library is for slices with all engines. */

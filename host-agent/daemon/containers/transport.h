@@ -12,6 +12,7 @@
 
 #include "lib/host_root.h"
 #include "lib/nvidia_driver.h"
+#include "host-agent/model/slice.h"
 
 #define CONTAINERS_DIR "/run/vgpu/containers"
 #define GUARD_DIR      "/run/vgpu/guard"
@@ -114,6 +115,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CudaDoor, cuda_door_free)
  * no GPU of NVIDIA's driver.
  */
 GStrv cuda_door_nodes(HostRoot *root, const char *gpu);
+
+/*
+ * The door that a slice of the GPU gets if its request says "auto": one by which programs have CUDA
+ * if the GPU has it, else the one whose limits bind all programs.
+ */
+SliceTransport slice_transport_of_gpu(HostRoot *root, const char *gpu);
 
 /*
  * For a slice with these engines (0: all): of CudaMount. Without the driver's libraries for what

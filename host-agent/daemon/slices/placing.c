@@ -7,6 +7,7 @@
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
+#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"
@@ -24,12 +25,14 @@ static int display_of(const Slice *slice, const Offer *offer, const Request *req
 }
 
 /* The request's slice on a GPU that has the type. */
-static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
+static Slice *slice_of(const Host *host, const Slices *slices, const Gpu *gpu, const Offer *offer,
                        const Request *request)
 {
     Slice *slice = slice_new(NULL, gpu->pci->address, offer->id);
 
-    slice->transport = request->transport;
+    slice->transport = request->transport_auto
+                           ? slice_transport_of_gpu(host_root(host), gpu->pci->address)
+                           : request->transport;
     slice_set_text(&slice->name, request->name);
     slice->ephemeral = request->ephemeral;
     slice->reserved = slice_is_vgpu(slice);
@@ -97,7 +100,7 @@ static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *s
     Offer offer;
 
     if (find_offer(offers, gpu, request, &desc, &offer))
-        candidate->slice = slice_of(slices, gpu, &offer, request);
+        candidate->slice = slice_of(host, slices, gpu, &offer, request);
     candidate->room->evicted =
         candidate->slice && is_evicted(host, gpu->pci->address, candidate->slice);
     return candidate;

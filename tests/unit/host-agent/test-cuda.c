@@ -171,6 +171,22 @@ static void test_cdi(void)
     agent_on_bus_close(&at);
 }
 
+/* Who asks for no door gets CUDA if the GPU has it, and the guarded one if the CUDA door is
+ * missing. */
+static void test_auto_door(void)
+{
+    AgentOnBus at;
+    HostRoot *root = nvidia_tree();
+    g_autofree char *door = root_path(root, DOOR, NULL);
+
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --uuid " UUID, 0, "native", "");
+    assert_in_file(&at, CDI_PATH, "\"/dev/nvidia3\"");
+    g_assert_cmpint(g_unlink(door), ==, 0);
+    assert_says("slice create half --door auto --uuid " UUID2, 0, "guarded", "");
+    agent_on_bus_close(&at);
+}
+
 /* A card for computing alone has no node of DRM. */
 static void test_cdi_without_display(void)
 {
@@ -513,6 +529,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/ungoverned", test_ungoverned);
     g_test_add_func("/cuda/incomplete", test_incomplete);
     g_test_add_func("/cuda/cdi", test_cdi);
+    g_test_add_func("/cuda/auto-door", test_auto_door);
     g_test_add_func("/cuda/cdi-without-display", test_cdi_without_display);
     g_test_add_func("/cuda/links", test_links);
     g_test_add_func("/cuda/run", test_run);

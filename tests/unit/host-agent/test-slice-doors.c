@@ -141,6 +141,20 @@ static void test_cdi(void)
     agent_on_bus_close(&at);
 }
 
+/* A GPU without CUDA gives a slice that says no door, or "auto", the door that binds all programs.
+ */
+static void test_auto(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create half --uuid " UUID, 0, "guarded", "");
+    assert_says("slice create half --door auto --uuid " UUID2, 0, "guarded", "");
+    agent_on_bus_restart(&at);
+    assert_says("-o json slice show " UUID2, 0, "\"Door\" : \"guarded\"", "");
+    agent_on_bus_close(&at);
+}
+
 /* Without the governor's layer nobody gets the GPU's own node. */
 static void test_no_layer(void)
 {
@@ -259,8 +273,8 @@ static void test_guard_fails(void)
 
 #define NO_LIMIT "<uint64 18446744073709551615>"
 #define GUARD(uuid, cpu, weight, memory)                                                           \
-    "('vgpu-guard@" uuid ".service', true, [('CPUQuotaPerSecUSec', " cpu "), ('CPUWeight', " weight \
-    "), ('MemoryMax', " memory ")])\n"
+    "('vgpu-guard@" uuid ".service', true, [('CPUQuotaPerSecUSec', " cpu                           \
+    "), ('CPUWeight', " weight "), ('MemoryMax', " memory ")])\n"
 #define CONTROL "/run/systemd/system.control/vgpu-guard@" UUID ".service.d/50-MemoryMax.conf"
 
 /* Waits for a call, and forgets it. */
@@ -323,8 +337,7 @@ static void test_guards_and_tenants(void)
     assert_says("slice set " UUID " --tenant blue", 0, "", "");
     iterate_until_said(systemd.stopped, "vgpu-guard@" UUID ".service\n");
     iterate_until_said(systemd.started, "vgpu-guard@" UUID ".service\n");
-    assert_in_file(&at, "/run/vgpu/guard/" UUID ".conf",
-                   "[slice]\ngpu=" ADDRESS "\ntenant=blue\n");
+    assert_in_file(&at, "/run/vgpu/guard/" UUID ".conf", "[slice]\ngpu=" ADDRESS "\ntenant=blue\n");
     /* A vgpud that was killed before it had ended the guard. */
     file_tree_write(at.root, "/run/vgpu/guard/" UUID ".conf",
                     "[slice]\ngpu=" ADDRESS "\ntenant=red\n");
@@ -476,6 +489,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/slice-doors/cdi", test_cdi);
+    g_test_add_func("/slice-doors/auto", test_auto);
     g_test_add_func("/slice-doors/no-layer", test_no_layer);
     g_test_add_func("/slice-doors/users", test_users);
     g_test_add_func("/slice-doors/directory-server", test_directory_server);

@@ -49,14 +49,15 @@ static void test_bad_requests(void)
     AgentOnBus at;
 
     open_shared(&at);
-    assert_says("slice create half", 2, "", "--door is required");
-    assert_says("slice create half --door back", 2, "", "Door must be native, guarded or vfio");
-    assert_says("slice create half --door vm", 2, "", "Door must be native, guarded or vfio");
+    assert_says("slice create half --door back", 2, "",
+                "Door must be auto, native, guarded or vfio");
+    assert_says("slice create half --door vm", 2, "", "Door must be auto, native, guarded or vfio");
     assert_says("slice create --door native", 2, "", "Type, or Vram, is missing");
     assert_says("slice create --door vfio", 2, "", "Type, or Vram, is missing");
     assert_says("slice create half --door native --name a/b", 2, "", "Name must be");
     assert_says("slice create half --door native --name " UUID, 2, "", "Name must be");
     assert_says("slice create half --door native --window 256M", 2, "", "are for vGPUs");
+    assert_says("slice create half --window 256M", 2, "", "a slice of door auto");
     assert_says("slice create third --door native", 3, "", "has a type \"third\"");
     assert_says("slice create half --door native --name web", 0, "web", "");
     assert_says("slice create half --door native --name web", 6, "", "the name web is taken");
