@@ -40,8 +40,8 @@ $(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,kee
 	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
-GUARD_LIVE := build/guard/t-hostile build/guard/t-lingering build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/guard/chain.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits build/guest/vk-threads
-UNIT_TESTS += tests/guard/live.t tests/guard/kills.t
+GUARD_LIVE := build/guard/t-hostile build/guard/t-lingering build/guard/t-hoard build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/guard/chain.so build/guard/layer/VkLayer_vgpu_guarded.json build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits build/guest/vk-threads
+UNIT_TESTS += tests/guard/live.t tests/guard/kills.t tests/guard/layer.t
 UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
 
@@ -50,7 +50,7 @@ UNIT_NEEDS += $(GUARD_LIVE)
 guard-programs: build/guard/t-hostile build/guard/t-hoard
 
 check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
-	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t tests/guard/kills.t
+	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t tests/guard/kills.t tests/guard/layer.t
 
 # What takes longer; make check-all runs it.
 .PHONY: guard-rings
@@ -80,5 +80,12 @@ build/guard/udmabuf-shim.so: tests/rig/lib/udmabuf-shim.c
 build/guard/chain.so: tests/guard/chain.c
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) -shared -fPIC -O1 -o $@ $<
+
+# The layer of containers, which looks for sockets in the build's folder.
+build/guard/layer/VkLayer_vgpu_guarded.json: $(addprefix governor/vulkan/guarded/,guarded.c VkLayer_vgpu_guarded.json.in)
+	@mkdir -p $(@D)
+	$(CC) $(VK_LAYER_CFLAGS) -DVTEST_DIR='"$(CURDIR)/build/guard/vtest"' $(GOVERNOR_OLD_LIBC) $(VK_LAYER_LDFLAGS) \
+		-o $(@D)/libvgpu_guarded.so $<
+	sed 's|@LIBRARY@|./libvgpu_guarded.so|' $(lastword $^) > $@
 
 -include $(GUARD_OBJS:.o=.d) $(GUARD_TESTS_COMMON:.o=.d) $(wildcard $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/*.d)

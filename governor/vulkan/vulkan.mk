@@ -34,7 +34,7 @@ UNIT_ALONE += $(VK_LAYER_TESTS_OUT)/test-hard
 .PHONY: vulkan-layer check-vulkan-layer install-vulkan-layer
 governor: vulkan-layer
 install-governor: install-vulkan-layer
-vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/$(VK_LAYER_NAME)
+vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/$(VK_LAYER_NAME) $(VK_LAYER_OUT)/libvgpu_guarded.so
 
 $(VK_LAYER_OUT)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -51,8 +51,18 @@ $(VK_LAYER_OUT)/$(VK_LAYER_NAME): $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in
 	@mkdir -p $(@D)
 	sed 's|@LIBRARY@|./libvgpu_governor.so|' $< > $@
 
-install-vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so
-	install -D -m 0644 -t $(DESTDIR)$(VK_LAYER_DIR) $<
+# For containers with a guarded slice.
+VK_GUARDED := $(VK_LAYER_SRC)/guarded
+VK_GUARDED_NAME := VkLayer_vgpu_guarded.json
+
+$(VK_LAYER_OUT)/libvgpu_guarded.so: $(VK_LAYER_OUT)/obj/$(VK_GUARDED)/guarded.o
+	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(GOVERNOR_OLD_LIBRARIES) $(LDFLAGS) -o $@ $^
+
+install-vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/libvgpu_guarded.so
+	install -D -m 0644 -t $(DESTDIR)$(VK_LAYER_DIR) $^
+	install -d $(DESTDIR)$(PREFIX)/lib/mdev-vgpu
+	sed 's|@LIBRARY@|$(VK_LAYER_DIR)/libvgpu_guarded.so|' $(VK_GUARDED)/$(VK_GUARDED_NAME).in > \
+		$(DESTDIR)$(PREFIX)/lib/mdev-vgpu/$(VK_GUARDED_NAME)
 	install -d $(DESTDIR)$(PREFIX)/share/vulkan/implicit_layer.d
 	sed 's|@LIBRARY@|$(VK_LAYER_DIR)/libvgpu_governor.so|' $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in > \
 		$(DESTDIR)$(PREFIX)/share/vulkan/implicit_layer.d/$(VK_LAYER_NAME)

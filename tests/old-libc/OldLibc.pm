@@ -10,10 +10,11 @@ use File::Temp;
 use POSIX ();
 use Time::HiRes 'sleep';
 
-our @EXPORT = qw($build $layer $member start_slice in_slice);
+our @EXPORT = qw($build $layer $guarded $member start_slice in_slice);
 
 our $build = getcwd() . '/build';
 our $layer = "$build/governor/vulkan/libvgpu_governor.so";
+our $guarded = "$build/governor/vulkan/libvgpu_guarded.so";
 our $member = "$build/governor/libvgpu-member.so.1";
 my $root = File::Temp->newdir;
 my $socket = "$root/run/vgpu/slices/one/governor.sock";

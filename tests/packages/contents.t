@@ -17,7 +17,7 @@ my $places = qr{^(?:
     usr/s?bin/vgpu[a-z-]* |
     usr/lib/mdevctl/scripts\.d/callouts/mdev-vgpu |
     usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
-    usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/(?:libvgpu_governor\.so|libvgpu-member\.so\.1) |
+    usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/(?:libvgpu_governor\.so|libvgpu_guarded\.so|libvgpu-member\.so\.1) |
     usr/lib/mdev-vgpu/slurm/[^/]+ |
     usr/lib/mdev-vgpu/cuda/lib(?:cuda|nvidia-ml)\.so(?:\.1)? |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
@@ -80,7 +80,11 @@ my ($layer) = grep { /libvgpu_governor\.so$/ } keys %package_of;
 my ($library) = slurp('usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json') =~ /"library_path": "\/([^"]+)"/;
 is($library, $layer, 'the Vulkan layer names the library where it is');
 
-for my $elf ($layer, grep { m{^usr/s?bin/|/callouts/|/slurm/\w+\.so$|/lib(?:vgpu-member|cuda|nvidia-ml)\.so\.1$} } sort keys %package_of) {
+my ($guarded) = grep { /libvgpu_guarded\.so$/ } keys %package_of;
+($library) = slurp('usr/lib/mdev-vgpu/VkLayer_vgpu_guarded.json') =~ /"library_path": "\/([^"]+)"/;
+is($library, $guarded, 'and so does that of guarded slices');
+
+for my $elf ($layer, $guarded, grep { m{^usr/s?bin/|/callouts/|/slurm/\w+\.so$|/lib(?:vgpu-member|cuda|nvidia-ml)\.so\.1$} } sort keys %package_of) {
     my $seen = `readelf -W -hld build/deb/unpacked/$elf`;
     ok($seen =~ /Type:\s+DYN/ && $seen =~ /GNU_RELRO/ && $seen =~ /BIND_NOW|Flags: NOW/, "$elf: position independent, relro, bind now");
     unlike($seen, qr/RPATH|RUNPATH(?!\).*\[(?:\$ORIGIN|\/usr\/lib\/[a-z0-9_]+-linux-gnu\/mdev-vgpu)\])/, "$elf: no path of the build in it");

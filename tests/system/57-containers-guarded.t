@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::Compute;
 use VGPU::Host;
 use VGPU::Podman;
 use VGPU::Remains;
@@ -60,6 +61,20 @@ point('no node, and the same limits from outside', sub {
     my $verdict = VGPU::Podman::computes('safe');
     # 40 MiB in five buffers; the client has nothing that it could leave out.
     die "it got 40 MiB\n" if VGPU::Podman::has_memory_for('safe', 2 * $mib, 'env VGPU_GOVERNOR_DISABLE=1');
+    given_back($safe);
+    return $verdict;
+});
+
+# podman and docker give such programs the container's own variables, and none of CDI's.
+point('podman exec: a program without the variables finds the slice', sub {
+    host(VGPU::Podman::words("exec-$$", 'safe') . "-d --rm --rootfs $VGPU::Slice::image:O sleep 600", timeout => 240);
+    my $bare = "podman exec exec-$$ env -u VN_DEBUG -u VTEST_SOCKET_NAME";
+    my $heap = VGPU::Slice::heap(host("$bare sh -c '$VGPU::Slice::vulkaninfo'", timeout => 240));
+    my $without = host("$bare VGPU_GUARDED_DISABLE=1 sh -c '$VGPU::Slice::vulkaninfo'", fail => 1, timeout => 240);
+    my $verdict = VGPU::Compute::verdict(host("$bare $VGPU::Slice::compute 2>&1", timeout => 240));
+    host("podman rm -f -t 0 exec-$$", timeout => 120);
+    die "a heap of $heap\n" if $heap != 32 * $mib;
+    die "the same without the layer:\n$without" if $without =~ /Virtio-GPU Venus/;
     given_back($safe);
     return $verdict;
 });

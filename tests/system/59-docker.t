@@ -85,6 +85,26 @@ point('by the door guarded, without a node', sub {
     return $verdict;
 });
 
+# Such programs have the variables of the image and of docker's command line, and none of CDI's.
+point('docker exec and health checks: by either door their programs have the slice', sub {
+    my %size = (web => 64, safe => 32);
+    # Two of them fit into a slice.
+    my $small = "$compute --size 65536 --rounds 1";
+    my $seen = '';
+    for my $slice (qw(web safe)) {
+        run(docker($slice, "-d --name exec1 --health-cmd '$small' --health-interval 5s --health-timeout 120s --health-retries 1", 'sleep 600'));
+        my $env = run('docker exec exec1 env');
+        die "it has the variables:\n$env" if $env =~ /^(?:VGPU|VN|VTEST)_/m;
+        my $heap = VGPU::Slice::heap(run("docker exec exec1 $info"));
+        die "$slice: a heap of $heap\n" if $heap != $size{$slice} * $mib;
+        $seen .= VGPU::Compute::verdict(run("docker exec exec1 $small"));
+        soon(sub { run(q(docker inspect -f '{{.State.Health.Status}}' exec1)) =~ /^healthy/ }, "$slice: its health check does not compute");
+        run('docker rm -f exec1');
+        given_back($slice eq 'web' ? $web : $safe);
+    }
+    return $seen;
+});
+
 point('a slice is one container\'s, and docker says so; one that is killed gives everything back', sub {
     run(docker('web', '-d --name web1', "$compute --forever"));
     soon(sub { members($web) }, 'it does not compute');

@@ -7,7 +7,9 @@
 #include "lib/pci.h"
 #include "host-agent/daemon/containers/owner_dirs.h"
 
-#define MANIFEST "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
+#define MANIFESTS        "/usr/share/vulkan/implicit_layer.d/"
+#define MANIFEST         MANIFESTS "VkLayer_vgpu_governor.json"
+#define GUARDED_MANIFEST "VkLayer_vgpu_guarded.json"
 /* For containers. */
 #define CONTAINER_MANIFEST "/run/vgpu/VkLayer_vgpu_governor.json"
 /* In the container. */
@@ -16,12 +18,10 @@
 
 const char *const door_mount_options[] = {"ro", "nosuid", "nodev", "bind", NULL};
 
-CdiLayer *cdi_layer_find(HostRoot *root)
+/* @places: up to NULL. */
+static CdiLayer *layer_find(HostRoot *root, const char *const *places)
 {
-    static const char *const places[] = {MANIFEST, "/usr/local/share/vulkan/implicit_layer.d/"
-                                                   "VkLayer_vgpu_governor.json"};
-
-    for (guint i = 0; i < G_N_ELEMENTS(places); i++) {
+    for (guint i = 0; places[i]; i++) {
         g_autofree char *text = root_read(root, places[i], NULL);
         g_autoptr(JsonParser) parser = json_parser_new();
         g_autoptr(JsonNode) found = NULL;
@@ -41,6 +41,23 @@ CdiLayer *cdi_layer_find(HostRoot *root)
         return layer;
     }
     return NULL;
+}
+
+CdiLayer *cdi_layer_find(HostRoot *root)
+{
+    static const char *const places[] = {
+        MANIFEST, "/usr/local/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", NULL};
+
+    return layer_find(root, places);
+}
+
+/* The layer by which programs of a container find its guarded slice. NULL: it is not installed. */
+static CdiLayer *guarded_layer_find(HostRoot *root)
+{
+    static const char *const places[] = {"/usr/lib/mdev-vgpu/" GUARDED_MANIFEST,
+                                         "/usr/local/lib/mdev-vgpu/" GUARDED_MANIFEST, NULL};
+
+    return layer_find(root, places);
 }
 
 void cdi_layer_free(CdiLayer *layer)
@@ -82,6 +99,7 @@ DoorHost *door_host_new(Host *host)
     of->layer = cdi_layer_find(host_root(host));
     if (of->layer)
         of->manifest = write_container_manifest(host_root(host), of->layer);
+    of->guarded = guarded_layer_find(host_root(host));
     of->cuda = cuda_door_find(host_root(host));
     return of;
 }
@@ -90,6 +108,7 @@ void door_host_free(DoorHost *host)
 {
     g_clear_pointer(&host->layer, cdi_layer_free);
     g_free(host->manifest);
+    g_clear_pointer(&host->guarded, cdi_layer_free);
     g_clear_pointer(&host->cuda, cuda_door_free);
     g_free(host);
 }
@@ -228,6 +247,11 @@ static void add_guarded(const DoorHost *of, const Slice *slice, Door *door, List
     add_path(lists->env, "VTEST_SOCKET_NAME=", program);
     add_path(lists->container_env, "VTEST_SOCKET_NAME=", inside);
     add_mount(door, socket, inside);
+    /* "docker exec" and health checks have no variables of CDI: this layer sets them. */
+    if (of->guarded) {
+        add_mount(door, of->guarded->library, of->guarded->library);
+        add_mount(door, of->guarded->manifest, MANIFESTS GUARDED_MANIFEST);
+    }
 }
 
 static void add_vgpu(const Slice *slice, Door *door, Lists *lists)

@@ -32,12 +32,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiLayer, cdi_layer_free)
  * DoorHost - what the host has for all slices
  * @layer: NULL: slices with transport native have no door
  * @manifest: of the layer, for containers
+ * @guarded: the layer for containers with a guarded slice; NULL: only programs with the variables
+ * of the slice have it
  * @cuda: NULL: none has CUDA
  */
 typedef struct {
     Host *host;
     CdiLayer *layer;
     char *manifest;
+    CdiLayer *guarded;
     CudaDoor *cuda;
 } DoorHost;
 

@@ -141,6 +141,30 @@ static void test_cdi(void)
     agent_on_bus_close(&at);
 }
 
+#define GUARDED_LAYER   "/usr/local/lib/mdev-vgpu/VkLayer_vgpu_guarded.json"
+#define GUARDED_LIBRARY "/usr/local/lib/x86_64-linux-gnu/mdev-vgpu/libvgpu_guarded.so"
+
+/* Programs of "docker exec" have no variables: a guarded slice is found by a mounted layer. */
+static void test_guarded_layer(void)
+{
+    AgentOnBus at;
+    HostRoot *root = shared_tree();
+
+    file_tree_write(root, GUARDED_LAYER,
+                    "{\"layer\": {\"library_path\": \"" GUARDED_LIBRARY "\"}}");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_not_in_file(&at, CDI_PATH, "guarded");
+    assert_says("slice create half --door guarded --uuid " UUID2, 0, UUID2, "");
+    assert_in_file(&at, CDI_PATH, "\"hostPath\" : \"" GUARDED_LIBRARY "\"");
+    assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"" GUARDED_LIBRARY "\"");
+    assert_in_file(&at, CDI_PATH, "\"hostPath\" : \"" GUARDED_LAYER "\"");
+    assert_in_file(&at, CDI_PATH,
+                   "\"containerPath\" : "
+                   "\"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_guarded.json\"");
+    agent_on_bus_close(&at);
+}
+
 /* A GPU without CUDA gives a slice that says no door, or "auto", the door that binds all programs.
  */
 static void test_auto(void)
@@ -490,6 +514,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/slice-doors/cdi", test_cdi);
     g_test_add_func("/slice-doors/auto", test_auto);
+    g_test_add_func("/slice-doors/guarded-layer", test_guarded_layer);
     g_test_add_func("/slice-doors/no-layer", test_no_layer);
     g_test_add_func("/slice-doors/users", test_users);
     g_test_add_func("/slice-doors/directory-server", test_directory_server);
