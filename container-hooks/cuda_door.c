@@ -29,11 +29,13 @@ static const struct name {
  * Put - one container
  * @root: descriptor of its root
  * @folder: where it has door and driver
+ * @linked: paths by which programs find door and driver now, for the loader's cache
  */
 typedef struct {
     const Bundle *bundle;
     int root;
     const char *folder;
+    GPtrArray *linked;
 } Put;
 
 static char *door_path(const Put *put, const char *part, const char *file)
@@ -252,6 +254,8 @@ static gboolean link_driver(const Put *put, const char *folder, GError **error)
         if (!link_one(put, folder, soname, target, error) ||
             !link_one(put, folder, file, target, error))
             return FALSE;
+        if (!door_of(soname))
+            g_ptr_array_add(put->linked, g_strconcat("/", folder, "/", soname, NULL));
     }
     return TRUE;
 }
@@ -263,6 +267,7 @@ static gboolean link_all(const Put *put, const char *folder, GError **error)
 
         if (!link_one(put, folder, names[i].name, target, error))
             return FALSE;
+        g_ptr_array_add(put->linked, g_strconcat("/", folder, "/", names[i].name, NULL));
     }
     return link_driver(put, folder, error);
 }
@@ -307,6 +312,18 @@ static gboolean put_into(const Put *put, GError **error)
     return cover_all(put, error) && link_everywhere(put, error);
 }
 
+/* Only programs that ask "ldconfig -p" need it, so a container without it starts. */
+static void add_to_cache(const Put *put)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!loader_cache_add(put->root, put->linked, &error))
+        g_warning(
+            "\"ldconfig -p\" will not list libcuda in the container, and programs that ask it, "
+            "such as Triton, do not find it: %s",
+            error->message);
+}
+
 gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error)
 {
     Put put = {.bundle = bundle, .folder = folder};
@@ -315,7 +332,11 @@ gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error)
     put.root = in_root_open(bundle->image, error);
     if (put.root < 0)
         return FALSE;
+    put.linked = g_ptr_array_new_with_free_func(g_free);
     done = put_into(&put, error);
+    if (done)
+        add_to_cache(&put);
+    g_ptr_array_unref(put.linked);
     close(put.root);
     return done;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define NEW_LINK ".vgpu-new-link"
+#define NEW_FILE ".vgpu-new-file"
 
 static int find(int root, const char *path, guint64 flags, guint64 resolve)
 {
@@ -161,28 +162,95 @@ static gboolean make_link(int dir, const char *name, const char *target)
     return symlinkat(target, dir, NEW_LINK) == 0 && renameat(dir, NEW_LINK, dir, name) == 0;
 }
 
-/* A container's root that shall be read-only may be so already, and only for the container. */
-static gboolean make_link_beside(int dir, const char *name, const char *target)
+/*
+ * The same directory to write to: a container's root that shall be read-only may be so already, and
+ * only for the container. -1 with errno.
+ */
+static int writable_copy(int dir)
 {
     struct mount_attr attributes = {.attr_clr = MOUNT_ATTR_RDONLY};
     int copy = copy_mount(dir, &attributes);
-    gboolean done;
-    int code;
 
-    if (copy < 0) {
+    if (copy < 0)
         errno = EROFS;
-        return FALSE;
-    }
-    done = make_link(copy, name, target);
-    code = errno;
-    close(copy);
+    return copy;
+}
+
+static void close_quietly(int fd)
+{
+    int code = errno;
+
+    close(fd);
     errno = code;
-    return done;
 }
 
 gboolean in_root_link(int dir, const char *name, const char *target, GError **error)
 {
-    if (make_link(dir, name, target) || (errno == EROFS && make_link_beside(dir, name, target)))
-        return TRUE;
-    return failed("cannot make a link in the image's folder for libraries:", name, error);
+    gboolean done = make_link(dir, name, target);
+    int copy = !done && errno == EROFS ? writable_copy(dir) : -1;
+
+    if (copy >= 0) {
+        done = make_link(copy, name, target);
+        close_quietly(copy);
+    }
+    return done || failed("cannot make a link in the image's folder for libraries:", name, error);
+}
+
+/* FALSE with errno. */
+static gboolean write_all(int fd, const guint8 *bytes, gsize size)
+{
+    while (size) {
+        ssize_t put = write(fd, bytes, size);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return FALSE;
+        bytes += put;
+        size -= (gsize)put;
+    }
+    return TRUE;
+}
+
+static gboolean make_file(int dir, const char *name, const void *bytes, gsize size)
+{
+    gboolean done;
+    int fd;
+
+    unlinkat(dir, NEW_FILE, 0);
+    fd = openat(dir, NEW_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return FALSE;
+    /* Whatever the umask is. */
+    done = fchmod(fd, 0644) == 0 && write_all(fd, bytes, size);
+    close_quietly(fd);
+    done = done && renameat(dir, NEW_FILE, dir, name) == 0;
+    if (!done) {
+        int code = errno;
+
+        unlinkat(dir, NEW_FILE, 0);
+        errno = code;
+    }
+    return done;
+}
+
+gboolean in_root_write(int root, const char *path, const char *name, const void *bytes, gsize size,
+                       GError **error)
+{
+    int dir = in_root_find_folder(root, path, error);
+    gboolean done;
+    int copy;
+
+    if (dir < 0 && !*error)
+        errno = ENOENT;
+    if (dir < 0)
+        return *error ? FALSE : failed("the image has no folder", path, error);
+    done = make_file(dir, name, bytes, size);
+    copy = !done && errno == EROFS ? writable_copy(dir) : -1;
+    if (copy >= 0) {
+        done = make_file(copy, name, bytes, size);
+        close_quietly(copy);
+    }
+    close_quietly(dir);
+    return done || failed("cannot write the image's file", name, error);
 }

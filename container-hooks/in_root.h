@@ -41,4 +41,12 @@ gboolean in_root_cover(int source, int target, const char *path, GError **error)
  */
 gboolean in_root_link(int dir, const char *name, const char *target, GError **error);
 
+/*
+ * Puts a file of those bytes, with mode 0644, in place of whatever is called @name in the folder at
+ * @path. All or nothing. A folder on a volume is not written to, which is an error; one that is
+ * mounted read-only is, as by in_root_link().
+ */
+gboolean in_root_write(int root, const char *path, const char *name, const void *bytes, gsize size,
+                       GError **error);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ldconfig is not run for an image. It follows the image's links, and a chroot does not stop those
- * through /proc (CVE-2025-23267 was that). The cache is only read, as texts: paths in it end with
- * the library's name.
+ * through /proc (CVE-2025-23267 was that). The cache is read here as texts: paths in it end with
+ * the library's name. loader_cache_add.c adds to it.
  */
 #include "container-hooks/loader_cache.h"
 

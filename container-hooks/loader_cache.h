@@ -15,6 +15,13 @@ GBytes *loader_cache_read(int root);
  */
 GPtrArray *loader_places(const Bundle *bundle, GBytes *cache, const char *name);
 
+/*
+ * Adds the libraries @paths, texts as "/usr/lib/libcuda.so.1", to the loader's cache of the image,
+ * so that "ldconfig -p" lists them. An image without a cache, or with one that is not glibc's,
+ * stays as it is. FALSE: it cannot be written.
+ */
+gboolean loader_cache_add(int root, const GPtrArray *paths, GError **error);
+
 /* Folders in which every loader of this machine's 64-bit programs looks; up to NULL. */
 extern const char *const loader_folders[];
 

@@ -122,6 +122,15 @@ point('podman: a stock Debian shows a program its slice, and gives it no more', 
     return prints($held, podman('', "$image:O $program"));
 });
 
+# Triton's search for libcuda (third_party/nvidia/backend/driver.py): in what ldconfig lists.
+point('podman: "ldconfig -p" lists libcuda, and ldconfig keeps it', sub {
+    my $list = '/sbin/ldconfig -p | grep -F libcuda.so.1';
+    my $said = host(podman('', "$image:O sh -c '$list && /sbin/ldconfig && $list'") . ' 2>&1', timeout => 240);
+    die $said if $said !~ m{\A(?:\tlibcuda\.so\.1 \(libc6,x86-64\) => (?:/usr)?/lib/x86_64-linux-gnu/libcuda\.so\.1\n){2}\z};
+    given_back();
+    return $said;
+});
+
 point('podman: in the smallest image, too', sub { return prints($held, podman('', "$small:O $program")) });
 
 point('podman: with --read-only', sub { return prints($held, podman('--read-only', "$small:O $program")) });
