@@ -260,6 +260,42 @@ static gboolean link_driver(const Put *put, const char *folder, GError **error)
     return TRUE;
 }
 
+#define ALLOCATOR "libnvidia-allocator.so.1"
+
+static gboolean has_driver(const Put *put, const char *soname)
+{
+    for (guint i = 0; i < put->bundle->mounts->len; i++) {
+        g_autofree char *name = driver_name(put, g_ptr_array_index(put->bundle->mounts, i));
+
+        if (g_strcmp0(name, soname) == 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* Mesa's libgbm opens the backend of a GPU's kernel driver by that driver's name. */
+static gboolean link_gbm(const Put *put, const char *folder, GError **error)
+{
+    g_autofree char *library = g_build_filename(folder, "libgbm.so.1", NULL);
+    g_autofree char *gbm = g_build_filename(folder, "gbm", NULL);
+    g_autofree char *target = door_path(put, "real", ALLOCATOR);
+    struct stat found;
+    int there = has_driver(put, ALLOCATOR) ? in_root_find(put->root, library, &found, error) : -1;
+    gboolean done;
+    int dir;
+
+    if (there < 0)
+        return !*error;
+    close(there);
+    dir = in_root_find_folder(put->root, folder, error);
+    if (dir < 0)
+        return !*error;
+    done = in_root_make_folder(dir, "gbm", error) &&
+           link_one(put, gbm, "nvidia-drm_gbm.so", target, error);
+    close(dir);
+    return done;
+}
+
 static gboolean link_all(const Put *put, const char *folder, GError **error)
 {
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -269,7 +305,7 @@ static gboolean link_all(const Put *put, const char *folder, GError **error)
             return FALSE;
         g_ptr_array_add(put->linked, g_strconcat("/", folder, "/", names[i].name, NULL));
     }
-    return link_driver(put, folder, error);
+    return link_driver(put, folder, error) && link_gbm(put, folder, error);
 }
 
 static gboolean has_folder(const Put *put, const char *folder, GError **error)

@@ -196,6 +196,18 @@ gboolean in_root_link(int dir, const char *name, const char *target, GError **er
     return done || failed("cannot make a link in the image's folder for libraries:", name, error);
 }
 
+gboolean in_root_make_folder(int dir, const char *name, GError **error)
+{
+    gboolean done = mkdirat(dir, name, 0755) == 0 || errno == EEXIST;
+    int copy = !done && errno == EROFS ? writable_copy(dir) : -1;
+
+    if (copy >= 0) {
+        done = mkdirat(copy, name, 0755) == 0 || errno == EEXIST;
+        close_quietly(copy);
+    }
+    return done || failed("cannot make a folder in the image's folder for libraries:", name, error);
+}
+
 /* FALSE with errno. */
 static gboolean write_all(int fd, const guint8 *bytes, gsize size)
 {

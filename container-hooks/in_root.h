@@ -41,6 +41,9 @@ gboolean in_root_cover(int source, int target, const char *path, GError **error)
  */
 gboolean in_root_link(int dir, const char *name, const char *target, GError **error);
 
+/* Makes a directory @name in the directory @dir, unless there is something of that name. */
+gboolean in_root_make_folder(int dir, const char *name, GError **error);
+
 /*
  * Puts a file of those bytes, with mode 0644, in place of whatever is called @name in the folder at
  * @path. All or nothing. A folder on a volume is not written to, which is an error; one that is

@@ -218,13 +218,23 @@ static void look_at(HostRoot *root, const char *folder, const char *name, Nvidia
     g_ptr_array_add(driver->libraries, library);
 }
 
+/* EGL's platforms have versions of their own. Links to them are not what is looked for. */
+static gboolean is_platform(HostRoot *root, const char *folder, const char *name)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+
+    return g_str_has_prefix(name, NVIDIA_EGL_PLATFORM) && strstr(name, ".so.") &&
+           !root_is(root, path, G_FILE_TEST_IS_SYMLINK);
+}
+
 static void look_in(HostRoot *root, const char *folder, NvidiaDriver *driver)
 {
     g_autofree char *end = g_strconcat(".so.", driver->version, NULL);
     g_auto(GStrv) names = sysfs_list(root, folder);
 
     for (guint i = 0; names[i]; i++)
-        if (g_str_has_prefix(names[i], "lib") && g_str_has_suffix(names[i], end))
+        if ((g_str_has_prefix(names[i], "lib") && g_str_has_suffix(names[i], end)) ||
+            is_platform(root, folder, names[i]))
             look_at(root, folder, names[i], driver);
 }
 

@@ -27,11 +27,13 @@ GHashTable *elf_file_exports(const ElfFile *file);
 
 /*
  * The user part of NVIDIA's driver on this host: its shared libraries, all of the kernel module's
- * own version.
+ * own version, and EGL's platforms (GBM, Wayland, X11).
  */
 
 #define NVIDIA_CUDA "libcuda.so.1"
 #define NVIDIA_ML   "libnvidia-ml.so.1"
+/* Begin of their names. */
+#define NVIDIA_EGL_PLATFORM "libnvidia-egl-"
 
 /**
  * NvidiaLibrary

@@ -347,10 +347,18 @@ void guard_units_free(GuardUnits *units)
 /* Of the door, in FOLDER/cuda. */
 static const char *const door_files[] = {NVIDIA_CUDA, "libcuda.so", NVIDIA_ML, "libnvidia-ml.so"};
 
-/* Of the driver, besides its libraries: for Vulkan, and for people. */
-static const char *const program_files[] = {"/usr/share/vulkan/icd.d/nvidia_icd.json",
-                                            "/etc/vulkan/icd.d/nvidia_icd.json",
-                                            "/usr/bin/nvidia-smi"};
+/* Of the driver, besides its libraries: for Vulkan, for OptiX, and for people. */
+static const char *const program_files[] = {
+    "/usr/share/vulkan/icd.d/nvidia_icd.json", "/usr/share/vulkan/icd.d/nvidia_icd.x86_64.json",
+    "/etc/vulkan/icd.d/nvidia_icd.json", "/usr/share/nvidia/nvoptix.bin", "/usr/bin/nvidia-smi"};
+
+/*
+ * Folders with files of the driver for EGL, and of others. Without them libglvnd takes Mesa for
+ * EGL, without a word. Their names have "nvidia" in them.
+ */
+static const char *const graphics_folders[] = {
+    "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d",
+    "/usr/share/egl/egl_external_platform.d", "/etc/egl/egl_external_platform.d"};
 
 static char *find_folder(HostRoot *root)
 {
@@ -375,6 +383,20 @@ static GStrv find_programs(HostRoot *root)
     return g_strv_builder_end(found);
 }
 
+static GStrv find_graphics(HostRoot *root)
+{
+    g_autoptr(GStrvBuilder) found = g_strv_builder_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(graphics_folders); i++) {
+        g_auto(GStrv) names = sysfs_list(root, graphics_folders[i]);
+
+        for (guint k = 0; names[k]; k++)
+            if (strstr(names[k], "nvidia") && g_str_has_suffix(names[k], ".json"))
+                g_strv_builder_take(found, g_build_filename(graphics_folders[i], names[k], NULL));
+    }
+    return g_strv_builder_end(found);
+}
+
 CudaDoor *cuda_door_find(HostRoot *root)
 {
     g_autofree char *folder = find_folder(root);
@@ -387,6 +409,7 @@ CudaDoor *cuda_door_find(HostRoot *root)
     door->folder = g_steal_pointer(&folder);
     door->driver = driver;
     door->programs = find_programs(root);
+    door->graphics = find_graphics(root);
     return door;
 }
 
@@ -395,6 +418,7 @@ void cuda_door_free(CudaDoor *door)
     g_free(door->folder);
     nvidia_driver_free(door->driver);
     g_strfreev(door->programs);
+    g_strfreev(door->graphics);
     g_free(door);
 }
 
@@ -436,9 +460,13 @@ static const struct {
     const char *library;
     guint engine;
 } past_the_door[] = {
-    {"libnvcuvid.so", ENGINE_DECODE},         {"libvdpau_nvidia.so", ENGINE_DECODE},
-    {"libnvidia-encode.so", ENGINE_ENCODE},   {"libGLESv1_CM_nvidia.so", ENGINE_GRAPHICS},
-    {"libGLESv2_nvidia.so", ENGINE_GRAPHICS}, {"libnvidia-opticalflow.so", UNNAMED_ENGINE},
+    {"libnvcuvid.so", ENGINE_DECODE},
+    {"libvdpau_nvidia.so", ENGINE_DECODE},
+    {"libnvidia-encode.so", ENGINE_ENCODE},
+    {"libGLESv1_CM_nvidia.so", ENGINE_GRAPHICS},
+    {"libGLESv2_nvidia.so", ENGINE_GRAPHICS},
+    {NVIDIA_EGL_PLATFORM, ENGINE_GRAPHICS},
+    {"libnvidia-opticalflow.so", UNNAMED_ENGINE},
 };
 
 static gboolean is_denied(const char *soname, guint engines)
@@ -485,6 +513,8 @@ GPtrArray *cuda_door_mounts(const CudaDoor *door, guint engines)
     }
     for (guint i = 0; door->programs[i]; i++)
         add_mount(mounts, g_strdup(door->programs[i]), g_strdup(door->programs[i]));
+    for (guint i = 0; (!engines || engines & ENGINE_GRAPHICS) && door->graphics[i]; i++)
+        add_mount(mounts, g_strdup(door->graphics[i]), g_strdup(door->graphics[i]));
     return mounts;
 }
 

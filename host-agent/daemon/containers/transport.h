@@ -87,11 +87,13 @@ void guard_units_stop(GuardUnits *units, const char *uuid);
  * CudaDoor
  * @folder: "/usr/lib/mdev-vgpu": cuda/ below it has the door, and real/ the driver's libraries
  * @programs: files of the driver that are no libraries; up to NULL
+ * @graphics: the same, for the engine graphics only
  */
 typedef struct {
     char *folder;
     NvidiaDriver *driver;
     GStrv programs;
+    GStrv graphics;
 } CudaDoor;
 
 /**

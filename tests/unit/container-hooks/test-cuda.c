@@ -217,6 +217,27 @@ static void test_plain(void)
     container_free(&c);
 }
 
+/* libgbm finds NVIDIA's backend by the kernel driver's name. */
+static void test_gbm(void)
+{
+    static const char mount[] =
+        "," MOUNT(LIBS "/libnvidia-allocator.so.570.1", DOOR "/real/libnvidia-allocator.so.1");
+    Container c = container_new();
+
+    put(&c, DOOR "/real/libnvidia-allocator.so.1", "allocator");
+    put_door(&c, PLAIN, mount);
+    assert_link(&c, LIBS "/libnvidia-allocator.so.1", DOOR "/real/libnvidia-allocator.so.1");
+    assert_link(&c, LIBS "/gbm/nvidia-drm_gbm.so", NULL);
+    put(&c, LIBS "/libgbm.so.1", "libgbm");
+    put_door(&c, PLAIN, PLAIN);
+    assert_link(&c, LIBS "/gbm/nvidia-drm_gbm.so", NULL);
+    for (guint i = 0; i < 2; i++) {
+        put_door(&c, PLAIN, mount);
+        assert_link(&c, LIBS "/gbm/nvidia-drm_gbm.so", DOOR "/real/libnvidia-allocator.so.1");
+    }
+    container_free(&c);
+}
+
 /* Fedora's folder; the one for 32-bit programs gets nothing. */
 static void test_other_folder(void)
 {
@@ -691,6 +712,7 @@ int main(int argc, char **argv)
     g_assert_cmpint(unshare(CLONE_NEWNS), ==, 0);
     g_assert_cmpint(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), ==, 0);
     g_test_add_func("/container-cuda/plain", test_plain);
+    g_test_add_func("/container-cuda/gbm", test_gbm);
     g_test_add_func("/container-cuda/other-folder", test_other_folder);
     g_test_add_func("/container-cuda/own-library", test_own_library);
     g_test_add_func("/container-cuda/cache", test_cache);

@@ -122,6 +122,45 @@ static void test_ungoverned(void)
     file_tree_free(root);
 }
 
+/* OptiX, EGL and GBM: without their files OptiX fails, and EGL is Mesa's without a word. */
+static void test_graphics(void)
+{
+    static const char *const files[] = {
+        "/usr/share/glvnd/egl_vendor.d/10_nvidia.json",
+        "/usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json",
+        "/etc/egl/egl_external_platform.d/10_nvidia_wayland.json",
+    };
+    HostRoot *root = nvidia_tree();
+    g_autoptr(CudaDoor) door = NULL;
+    g_autoptr(GPtrArray) all = NULL, drawing = NULL, compute = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++)
+        file_tree_write(root, files[i], "{}");
+    file_tree_write(root, "/usr/share/glvnd/egl_vendor.d/50_mesa.json", "{}");
+    file_tree_write(root, "/usr/share/nvidia/nvoptix.bin", "weights");
+    elf_kit_write(root, LIBS "/libnvidia-egl-gbm.so.1.1.2", "libnvidia-egl-gbm.so.1", KNOWN);
+    file_tree_link(root, LIBS "/libnvidia-egl-gbm.so.1", "libnvidia-egl-gbm.so.1.1.2");
+    elf_kit_write(root, LIBS "/libnvidia-allocator.so." VERSION, "libnvidia-allocator.so.1", KNOWN);
+    door = cuda_door_find(root);
+    all = cuda_door_mounts(door, 0);
+    drawing = cuda_door_mounts(door, ENGINE_GRAPHICS | ENGINE_COMPUTE);
+    compute = cuda_door_mounts(door, ENGINE_COMPUTE);
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_assert_cmpstr(mount_to(all, files[i])->from, ==, files[i]);
+        g_assert_nonnull(mount_to(drawing, files[i]));
+        g_assert_null(mount_to(compute, files[i]));
+    }
+    g_assert_null(mount_to(all, "/usr/share/glvnd/egl_vendor.d/50_mesa.json"));
+    g_assert_cmpstr(mount_to(all, REAL "libnvidia-egl-gbm.so.1")->from, ==,
+                    LIBS "/libnvidia-egl-gbm.so.1.1.2");
+    g_assert_nonnull(mount_to(drawing, REAL "libnvidia-egl-gbm.so.1"));
+    g_assert_null(mount_to(compute, REAL "libnvidia-egl-gbm.so.1"));
+    g_assert_nonnull(mount_to(all, REAL "libnvidia-allocator.so.1"));
+    /* OptiX computes. */
+    g_assert_nonnull(mount_to(compute, "/usr/share/nvidia/nvoptix.bin"));
+    file_tree_free(root);
+}
+
 /* Without any of these there is nothing to offer. */
 static void test_incomplete(void)
 {
@@ -527,6 +566,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cuda/mounts", test_mounts);
     g_test_add_func("/cuda/ungoverned", test_ungoverned);
+    g_test_add_func("/cuda/graphics", test_graphics);
     g_test_add_func("/cuda/incomplete", test_incomplete);
     g_test_add_func("/cuda/cdi", test_cdi);
     g_test_add_func("/cuda/auto-door", test_auto_door);
