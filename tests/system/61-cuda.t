@@ -82,6 +82,11 @@ mkdir -p $readings
 printf '[Service]\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592\n' >$readings/fake.conf
 systemctl daemon-reload
 insmod /run/nvidia.ko
+rm -f /dev/nvidia*
+uvm=\$(awk '\$2 == "nvidia-uvm" { print \$1 }' /proc/devices)
+mknod -m 666 /dev/nvidia0 c 195 0
+mknod -m 666 /dev/nvidiactl c 195 255
+mknod -m 666 /dev/nvidia-uvm c \$uvm 0
 echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
 echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
 echo $gpu >/sys/bus/pci/drivers_probe
@@ -120,6 +125,29 @@ point('a slice has nodes, driver, door and hook in CDI\'s file', sub {
 
 point('podman: a stock Debian shows a program its slice, and gives it no more', sub {
     return prints($held, podman('', "$image:O $program"));
+});
+
+# The runtimes have systemd make the containers' cgroups. It knows their devices by links in /dev/char, and with a
+# daemon-reload it takes away those that it does not know. NVIDIA's driver has none made.
+sub nodes_after_reload {
+    my $open = 'sh -c \'for n in nvidia0 nvidiactl nvidia-uvm; do : </dev/$n || exit 1; done; echo all\'';
+    host(podman('', "$image:O sleep 600") =~ s/ run / run -d /r, timeout => 240);
+    my $seen = host("podman exec cuda-$$ $open; systemctl daemon-reload; podman exec cuda-$$ $open 2>&1", fail => 1, timeout => 240);
+    host("podman rm -f -t 0 cuda-$$", timeout => 120);
+    given_back();
+    return $seen;
+}
+
+point('a daemon-reload of systemd does not take the nodes of a running container away', sub {
+    my $links = host('ls -l /dev/char/195:*');
+    my $seen = nodes_after_reload();
+    die $links . $seen if $seen ne "all\nall\n";
+    # The control.
+    host('rm /dev/char/195:*');
+    my $without = nodes_after_reload();
+    die "the same without the links:\n$without" if $without eq "all\nall\n";
+    host('vgpuctl reload && ls /dev/char/195:*');
+    return "$links$seen$without";
 });
 
 # Triton's search for libcuda (third_party/nvidia/backend/driver.py): in what ldconfig lists.
@@ -231,10 +259,12 @@ point('nothing is left', sub {
     host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
     host(<<"SH", timeout => 180);
 vgpuctl reload
+uvm=\$(awk '\$2 == "nvidia-uvm" { print \$1 }' /proc/devices)
 echo >/sys/bus/pci/devices/$gpu/driver_override
 echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
 set -e
 rmmod nvidia
+rm -f /dev/nvidia* /dev/char/195:* /dev/char/\$uvm:0
 echo $gpu >/sys/bus/pci/drivers_probe
 systemctl stop vgpu-nvidia-readings.service
 rm -r $readings /run/vgpu/readings

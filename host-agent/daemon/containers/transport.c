@@ -7,6 +7,7 @@
 #include <glib/gstdio.h>
 #include <sys/acl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "lib/pci.h"
 #include "lib/host_root.h"
@@ -518,12 +519,12 @@ GPtrArray *cuda_door_mounts(const CudaDoor *door, guint engines)
     return mounts;
 }
 
-static gboolean cuda_failed(const char *path, GError **error)
+static gboolean link_failed(const char *path, GError **error)
 {
     int code = errno;
 
-    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
-                "cannot link NVIDIA's driver for the CUDA door: %s: %s", path, g_strerror(code));
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code), "cannot make the link %s: %s",
+                path, g_strerror(code));
     return FALSE;
 }
 
@@ -538,7 +539,7 @@ static gboolean link_to(HostRoot *root, const char *path, const char *target, GE
         return TRUE;
     g_unlink(next);
     if (symlink(target, next) < 0 || g_rename(next, link) < 0)
-        return cuda_failed(link, error);
+        return link_failed(link, error);
     return TRUE;
 }
 
@@ -551,7 +552,7 @@ gboolean cuda_door_link(HostRoot *root, const CudaDoor *door, GError **error)
         return FALSE;
     /* Whatever the umask is. */
     if (g_chmod(dir, 0755) < 0)
-        return cuda_failed(dir, error);
+        return transport_failed(dir, "opened for all", error);
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
         const NvidiaLibrary *library = nvidia_driver_library(door->driver, names[i]);
         g_autofree char *path = g_build_filename(CUDA_REAL_LINKS, names[i], NULL);
@@ -560,6 +561,26 @@ gboolean cuda_door_link(HostRoot *root, const CudaDoor *door, GError **error)
             return FALSE;
     }
     return TRUE;
+}
+
+void cuda_door_name_nodes(HostRoot *root, const char *gpu)
+{
+    g_auto(GStrv) nodes = cuda_door_nodes(root, gpu);
+
+    for (guint i = 0; nodes[i]; i++) {
+        g_autofree char *node = g_strconcat("/dev/", nodes[i], NULL);
+        g_autofree char *target = g_strconcat("../", nodes[i], NULL);
+        g_autofree char *link = NULL;
+        g_autoptr(GError) error = NULL;
+        struct stat status;
+
+        if (!root_stat(root, node, &status) || !S_ISCHR(status.st_mode))
+            continue;
+        link = g_strdup_printf("/dev/char/%u:%u", major(status.st_rdev), minor(status.st_rdev));
+        if (!root_mkdir(root, "/dev/char", 0755, &error) || !link_to(root, link, target, &error))
+            g_warning("containers lose %s at systemd's next daemon-reload: %s", node,
+                      error->message);
+    }
 }
 
 char *cuda_door_libraries(const CudaDoor *door)

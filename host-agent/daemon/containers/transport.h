@@ -119,6 +119,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CudaDoor, cuda_door_free)
 GStrv cuda_door_nodes(HostRoot *root, const char *gpu);
 
 /*
+ * Makes the links /dev/char/MAJOR:MINOR to these nodes of the GPU, which udev does not make: the
+ * kernel does not tell it of them. systemd knows the devices that a container may open by such
+ * links: at its next daemon-reload, containers lose those without one.
+ */
+void cuda_door_name_nodes(HostRoot *root, const char *gpu);
+
+/*
  * The door that a slice of the GPU gets if its request says "auto": one by which programs have CUDA
  * if the GPU has it, else the one whose limits bind all programs.
  */

@@ -233,6 +233,19 @@ static char *spec(const CdiSync *link, const char *owner)
     return cdi_spec(slices, of);
 }
 
+/* Before a container is given them. */
+static void name_nodes(const Host *host)
+{
+    const GPtrArray *gpus = host_gpus(host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+
+        if (gpu->mode == GPU_MODE_SHARED)
+            cuda_door_name_nodes(host_root(host), gpu->pci->address);
+    }
+}
+
 static void put(HostRoot *root, const char *path, const char *text)
 {
     g_autofree char *dir = g_path_get_dirname(path);
@@ -250,6 +263,7 @@ static void write_now(CdiSync *link, gboolean always)
 {
     g_autofree char *text = spec(link, "");
 
+    name_nodes(link->host);
     if (!always && g_strcmp0(text, link->text) == 0)
         return;
     put(host_root(link->host), CDI_FILE, text);
@@ -267,6 +281,7 @@ static void write_owner(const CdiSync *link, const char *owner)
     g_autofree char *text = spec(link, owner);
     g_autofree char *path = path_of_owner(owner);
 
+    name_nodes(link->host);
     put(host_root(link->host), path, text);
 }
 

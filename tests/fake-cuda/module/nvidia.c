@@ -3,10 +3,10 @@
  * A kernel module that is called nvidia, for tests/system/61-cuda.t: what vgpud and container
  * runtimes see of NVIDIA's module, and nothing of what that does. It takes a PCI device by
  * driver_override only. It has a version in sysfs, /proc/driver/nvidia/gpus/ADDRESS/information,
- * and nodes that can be opened.
+ * and the numbers of devices that can be opened. Nodes are made by whoever wants them, as NVIDIA's
+ * are by nvidia-modprobe.
  */
 #include <linux/fs.h>
-#include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/proc_fs.h>
@@ -54,34 +54,45 @@ static const struct file_operations nvidia_fops = {
 	.open = nvidia_open,
 };
 
-#define NODE(node) \
-	{ .minor = MISC_DYNAMIC_MINOR, .name = node, .fops = &nvidia_fops, .mode = 0666 }
+/* As NVIDIA's: udev is not told of them, so it makes neither nodes nor links in /dev/char. */
+#define NVIDIA_MAJOR 195
 
-static struct miscdevice nodes[] = { NODE("nvidia0"), NODE("nvidiactl"), NODE("nvidia-uvm") };
+static int uvm_major;
 
-static void remove_nodes(int count)
+static int register_numbers(void)
 {
-	while (count--)
-		misc_deregister(&nodes[count]);
+	int ret = register_chrdev(NVIDIA_MAJOR, "nvidia", &nvidia_fops);
+
+	if (ret)
+		return ret;
+	uvm_major = register_chrdev(0, "nvidia-uvm", &nvidia_fops);
+	if (uvm_major > 0)
+		return 0;
+	unregister_chrdev(NVIDIA_MAJOR, "nvidia");
+	return uvm_major;
+}
+
+static void unregister_numbers(void)
+{
+	unregister_chrdev(uvm_major, "nvidia-uvm");
+	unregister_chrdev(NVIDIA_MAJOR, "nvidia");
 }
 
 static int __init nvidia_init(void)
 {
-	int i, ret;
+	int ret;
 
 	gpus = proc_mkdir("driver/nvidia", NULL) ? proc_mkdir("driver/nvidia/gpus", NULL) : NULL;
 	if (!gpus)
 		return -ENOMEM;
-	for (i = 0; i < ARRAY_SIZE(nodes); i++) {
-		ret = misc_register(&nodes[i]);
-		if (ret)
-			goto err;
-	}
+	ret = register_numbers();
+	if (ret)
+		goto err_proc;
 	ret = pci_register_driver(&nvidia_driver);
 	if (!ret)
 		return 0;
-err:
-	remove_nodes(i);
+	unregister_numbers();
+err_proc:
 	remove_proc_subtree("driver/nvidia", NULL);
 	return ret;
 }
@@ -90,7 +101,7 @@ module_init(nvidia_init);
 static void __exit nvidia_exit(void)
 {
 	pci_unregister_driver(&nvidia_driver);
-	remove_nodes(ARRAY_SIZE(nodes));
+	unregister_numbers();
 	remove_proc_subtree("driver/nvidia", NULL);
 }
 module_exit(nvidia_exit);

@@ -2,6 +2,8 @@
 /* NVIDIA's driver on a host, and what containers, programs and the doctor get of it. */
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/transport.h"
@@ -223,6 +225,48 @@ static void test_auto_door(void)
     assert_in_file(&at, CDI_PATH, "\"/dev/nvidia3\"");
     g_assert_cmpint(g_unlink(door), ==, 0);
     assert_says("slice create half --door auto --uuid " UUID2, 0, "guarded", "");
+    agent_on_bus_close(&at);
+}
+
+static void make_node(HostRoot *root, const char *path, guint major, guint minor)
+{
+    g_autofree char *node = root_path(root, path, NULL);
+
+    g_unlink(node);
+    g_assert_cmpint(mknod(node, S_IFCHR | 0666, makedev(major, minor)), ==, 0);
+}
+
+static void assert_target(HostRoot *root, const char *path, const char *expected)
+{
+    g_autofree char *link = root_path(root, path, NULL);
+    g_autofree char *target = g_file_read_link(link, NULL);
+
+    g_assert_cmpstr(target, ==, expected);
+}
+
+/*
+ * At a daemon-reload, systemd takes devices without a link in /dev/char from containers, and udev
+ * makes none for NVIDIA's.
+ */
+static void test_node_links(void)
+{
+    AgentOnBus at;
+    HostRoot *root = nvidia_tree();
+
+    make_node(root, "/dev/nvidia3", 195, 3);
+    make_node(root, "/dev/nvidiactl", 195, 255);
+    make_node(root, "/dev/nvidia-uvm", 511, 0);
+    /* Of an earlier loading of the module, when this number was another node's. */
+    file_tree_link(root, "/dev/char/511:0", "../nvidia-modeset");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_target(root, "/dev/char/195:3", "../nvidia3");
+    assert_target(root, "/dev/char/195:255", "../nvidiactl");
+    assert_target(root, "/dev/char/511:0", "../nvidia-uvm");
+    /* The module was loaded again. */
+    make_node(root, "/dev/nvidia-uvm", 510, 0);
+    assert_says("reload", 0, "", "");
+    assert_target(root, "/dev/char/510:0", "../nvidia-uvm");
     agent_on_bus_close(&at);
 }
 
@@ -570,6 +614,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/incomplete", test_incomplete);
     g_test_add_func("/cuda/cdi", test_cdi);
     g_test_add_func("/cuda/auto-door", test_auto_door);
+    g_test_add_func("/cuda/node-links", test_node_links);
     g_test_add_func("/cuda/cdi-without-display", test_cdi_without_display);
     g_test_add_func("/cuda/links", test_links);
     g_test_add_func("/cuda/run", test_run);
