@@ -17,12 +17,16 @@
 #define REGISTER_SECONDS 4
 #define RETRY_CHECKS     5
 
+/* A kubelet that has registered us asks for our seats at once, and for as long as it runs. */
+#define UNWATCHED_SECONDS 10
+
 /**
  * Plugin
  * @path: of its socket
  * @kubelet: the kubelet's socket, and @registered_at its state when it was registered there
  * @registering: under way
  * @watchers: of GrpcCall, kubelets that are told of changes
+ * @watched_at: monotonic time at which there was one, or it was registered
  * @cards: of Card, all that were ever seen: calls that are under way refer to them
  * @checks: since the last attempt to cut cards and give them back
  */
@@ -42,6 +46,7 @@ struct Plugin {
     GrpcService service;
     GrpcServer *server;
     GPtrArray *watchers;
+    gint64 watched_at;
     GPtrArray *cards;
     guint checks;
 };
@@ -88,9 +93,7 @@ static void tell(Plugin *plugin)
     for (guint i = plugin->watchers->len; i > 0; i--) {
         GrpcCall *call = plugin->watchers->pdata[i - 1];
 
-        if (grpc_call_is_over(call))
-            g_ptr_array_remove_index_fast(plugin->watchers, i - 1);
-        else
+        if (!grpc_call_is_over(call))
             send_seats(plugin, call);
     }
 }
@@ -307,6 +310,7 @@ static void on_registered(const GError *error, void *data)
     }
     plugin->is_registered = TRUE;
     plugin->registered_at = plugin->trying_at;
+    plugin->watched_at = g_get_monotonic_time();
     g_message("the kubelet has registered %s", plugin->resource);
 }
 
@@ -348,6 +352,26 @@ static gboolean listen_if_gone(Plugin *plugin)
     return plugin->server != NULL;
 }
 
+/*
+ * The kubelet may give up the stream of seats, and its socket stays the same. It then takes all
+ * seats for unhealthy until it or its plugin registers again.
+ */
+static void check_watchers(Plugin *plugin)
+{
+    gint64 now = g_get_monotonic_time();
+
+    for (guint i = plugin->watchers->len; i > 0; i--)
+        if (grpc_call_is_over(plugin->watchers->pdata[i - 1]))
+            g_ptr_array_remove_index_fast(plugin->watchers, i - 1);
+    if (plugin->watchers->len)
+        plugin->watched_at = now;
+    if (!plugin->is_registered || now - plugin->watched_at < UNWATCHED_SECONDS * G_USEC_PER_SEC)
+        return;
+    g_message("the kubelet no longer watches the seats of %s, which registers again",
+              plugin->resource);
+    plugin->is_registered = FALSE;
+}
+
 void plugin_check(Plugin *plugin)
 {
     struct stat now;
@@ -358,6 +382,7 @@ void plugin_check(Plugin *plugin)
         return;
     if (plugin->is_registered && !is_same_socket(&now, &plugin->registered_at))
         plugin->is_registered = FALSE;
+    check_watchers(plugin);
     if (!listen_if_gone(plugin) || plugin->is_registered)
         return;
     plugin->trying_at = now;
