@@ -17,9 +17,14 @@
 #define FORGOTTEN_AFTER 300
 #define MAX_FORGOTTEN   86400
 
+/* Kubernetes' own clients have watches of five to ten minutes. */
+#define WATCH_SECONDS     540
+#define MAX_WATCH_SECONDS 3600
+
 static const char *const kubelet_keys[] = {"node",   "folder",          "cdi",
                                            "tenant", "forgotten-after", NULL};
-static const char *const api_keys[] = {"url", "ca", "certificate", "key", "token-file", NULL};
+static const char *const api_keys[] = {"url",           "ca", "certificate", "key", "token-file",
+                                       "watch-seconds", NULL};
 static const char *const seats_keys[] = {"type", "count", "door", "class", "policy", NULL};
 
 static void seats_free(void *data)
@@ -169,6 +174,8 @@ static gboolean read_kubelet(GKeyFile *file, KubeConf *conf, GError **error)
 static gboolean read_api(GKeyFile *file, KubeConf *conf, GError **error)
 {
     const char *group = "api";
+    g_autofree char *watch = NULL;
+    guint64 seconds = WATCH_SECONDS;
 
     if (!g_key_file_has_group(file, group))
         return TRUE;
@@ -183,6 +190,11 @@ static gboolean read_api(GKeyFile *file, KubeConf *conf, GError **error)
         return wrong(error, "[%s] needs url=https://…", group);
     if (!conf->certificate && !conf->token)
         return wrong(error, "[%s] needs certificate= or token-file=", group);
+    watch = text_of(file, group, "watch-seconds");
+    if (watch && !g_ascii_string_to_unsigned(watch, 10, 1, MAX_WATCH_SECONDS, &seconds, NULL))
+        return wrong(error, "[%s] watch-seconds=%s: seconds, from 1 to %d", group, watch,
+                     MAX_WATCH_SECONDS);
+    conf->watch_seconds = (guint)seconds;
     while (g_str_has_suffix(conf->url, "/"))
         conf->url[strlen(conf->url) - 1] = '\0';
     return TRUE;

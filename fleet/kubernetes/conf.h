@@ -37,6 +37,7 @@ typedef struct {
  * @tenant_is_namespace: the claim's namespace is the tenant
  * @url: of the API; NULL: no DRA driver
  * @ca, @certificate, @key, @token: files; may be NULL
+ * @watch_seconds: after which a watch is begun again
  * @seats: of Seats
  */
 typedef struct {
@@ -52,6 +53,7 @@ typedef struct {
     char *certificate;
     char *key;
     char *token;
+    guint watch_seconds;
     GPtrArray *seats;
 } KubeConf;
 

@@ -6,6 +6,12 @@
 
 #define CALL_SECONDS 20
 
+/*
+ * By so much a watch may be longer than the server was asked for. A load balancer may keep the
+ * connection when it has lost the server, and then nobody else ends it.
+ */
+#define WATCH_GRACE_SECONDS 5
+
 /* Of what a server says is wrong. */
 #define MAX_PROBLEM 500
 
@@ -64,9 +70,14 @@ HttpCall *api_call(Api *api, const char *method, const char *path, const char *b
     return start(api, method, path, body, CALL_SECONDS, NULL, func, data);
 }
 
-HttpCall *api_watch(Api *api, const char *path, HttpPieceFunc piece, HttpFunc func, void *data)
+HttpCall *api_watch(Api *api, const char *path, const char *version, HttpPieceFunc piece,
+                    HttpFunc func, void *data)
 {
-    return start(api, "GET", path, NULL, 0, piece, func, data);
+    guint seconds = api->conf->watch_seconds;
+    g_autofree char *whole =
+        g_strdup_printf("%s&watch=1&timeoutSeconds=%u&resourceVersion=%s", path, seconds, version);
+
+    return start(api, "GET", whole, NULL, seconds + WATCH_GRACE_SECONDS, piece, func, data);
 }
 
 char *api_problem(const HttpAnswer *answer, const GError *error)

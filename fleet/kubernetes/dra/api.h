@@ -16,8 +16,12 @@ void api_free(Api *api);
 HttpCall *api_call(Api *api, const char *method, const char *path, const char *body, HttpFunc func,
                    void *data);
 
-/* A watch: lines of JSON, until the server ends it. */
-HttpCall *api_watch(Api *api, const char *path, HttpPieceFunc piece, HttpFunc func, void *data);
+/*
+ * A watch of the list at @path, which ends in a query, from @version on: lines of JSON, until the
+ * server ends it, or some seconds after the server should have.
+ */
+HttpCall *api_watch(Api *api, const char *path, const char *version, HttpPieceFunc piece,
+                    HttpFunc func, void *data);
 
 /*
  * Why a call failed: @error, or what the server says in its answer; NULL: it did not. To be freed.

@@ -13,9 +13,6 @@
 #define WRITE_SECONDS     3
 #define MAX_RETRY_SECONDS 8
 
-/* How long the server keeps a watch. */
-#define WATCH "&watch=1&timeoutSeconds=540&resourceVersion="
-
 /* Of one event. */
 #define MAX_LINE (4u << 20)
 
@@ -32,11 +29,11 @@ typedef struct {
 
 /**
  * Publisher
- * @node_uid: NULL: not asked for yet
+ * @node_uid: asked for before each write, because a node may be made again; NULL: not yet
  * @wanted: the devices; NULL: not known yet
  * @there: NULL: there is none
  * @is_listed: @there is what the API had at @version
- * @writing: what is being written
+ * @writing: what is being written, and @writing_over the version that it replaces; NULL: none
  * @written, @written_as: what was written last, and what the API made of it
  * @call: under way
  * @watch, @line: under way, and the event that is not whole yet
@@ -53,6 +50,7 @@ struct Publisher {
     gboolean is_listed;
     char *version;
     JsonNode *writing;
+    char *writing_over;
     JsonNode *written;
     JsonNode *written_as;
     HttpCall *call;
@@ -140,6 +138,11 @@ static JsonObject *parse(JsonParser *parser, const char *text, gsize length)
     return json_parser_load_from_data(parser, text, (gssize)length, NULL)
                ? object_of(json_parser_get_root(parser))
                : NULL;
+}
+
+static const char *version_there(const Publisher *publisher)
+{
+    return publisher->there ? publisher->there->version : NULL;
 }
 
 /* What the API says now of the one slice. */
@@ -318,6 +321,7 @@ static void on_written(const HttpAnswer *answer, const GError *error, void *data
     Published *published;
 
     publisher->call = NULL;
+    g_clear_pointer(&publisher->node_uid, g_free);
     publisher->next_write = g_get_monotonic_time() + WRITE_SECONDS * G_USEC_PER_SEC;
     if (problem) {
         retry(publisher, "write", problem, api_retry_after(answer));
@@ -327,6 +331,11 @@ static void on_written(const HttpAnswer *answer, const GError *error, void *data
     published = published_of(parse(parser, (const char *)answer->body->data, answer->body->len));
     if (!published) {
         publisher->is_listed = FALSE;
+    } else if (g_strcmp0(version_there(publisher), publisher->writing_over) &&
+               g_strcmp0(version_there(publisher), published->version)) {
+        /* The watch was faster than the answer, and which of both is newer is not known. */
+        publisher->is_listed = FALSE;
+        published_free(published);
     } else {
         g_clear_pointer(&publisher->written, json_node_unref);
         g_clear_pointer(&publisher->written_as, json_node_unref);
@@ -335,6 +344,15 @@ static void on_written(const HttpAnswer *answer, const GError *error, void *data
         set_there(publisher, published);
     }
     step(publisher);
+}
+
+static void on_node(const HttpAnswer *answer, const GError *error, void *data);
+
+static void ask_for_node(Publisher *publisher)
+{
+    g_autofree char *path = g_strconcat("/api/v1/nodes/", publisher->node, NULL);
+
+    publisher->call = api_call(publisher->api, "GET", path, NULL, on_node, publisher);
 }
 
 static void write_slice(Publisher *publisher)
@@ -347,6 +365,8 @@ static void write_slice(Publisher *publisher)
 
     g_clear_pointer(&publisher->writing, json_node_unref);
     publisher->writing = json_node_copy(publisher->wanted);
+    g_free(publisher->writing_over);
+    publisher->writing_over = g_strdup(version_there(publisher));
     g_info("writing the ResourceSlice of %s", publisher->node);
     publisher->call =
         api_call(publisher->api, there ? "PUT" : "POST", path, text, on_written, publisher);
@@ -375,16 +395,10 @@ static void on_node(const HttpAnswer *answer, const GError *error, void *data)
 static void step(Publisher *publisher)
 {
     gint64 wait = publisher->next_write - g_get_monotonic_time();
-    g_autofree char *path = NULL;
+    g_autofree char *path = selected(publisher);
 
     if (publisher->call || publisher->timer || !publisher->wanted)
         return;
-    if (!publisher->node_uid) {
-        path = g_strconcat("/api/v1/nodes/", publisher->node, NULL);
-        publisher->call = api_call(publisher->api, "GET", path, NULL, on_node, publisher);
-        return;
-    }
-    path = selected(publisher);
     if (!publisher->is_listed) {
         if (publisher->watch)
             http_cancel(g_steal_pointer(&publisher->watch));
@@ -392,15 +406,15 @@ static void step(Publisher *publisher)
         publisher->call = api_call(publisher->api, "GET", path, NULL, on_list, publisher);
         return;
     }
-    if (!publisher->watch) {
-        g_autofree char *watch = g_strconcat(path, WATCH, publisher->version, NULL);
-
-        publisher->watch = api_watch(publisher->api, watch, on_piece, on_watch_end, publisher);
-    }
+    if (!publisher->watch)
+        publisher->watch =
+            api_watch(publisher->api, path, publisher->version, on_piece, on_watch_end, publisher);
     if (is_right(publisher))
         publisher->retry = 0;
     else if (wait > 0)
         wait_ms(publisher, wait / 1000 + 1);
+    else if (!publisher->node_uid)
+        ask_for_node(publisher);
     else
         write_slice(publisher);
 }
@@ -430,6 +444,7 @@ void publisher_free(Publisher *publisher)
     g_clear_pointer(&publisher->written_as, json_node_unref);
     g_string_free(publisher->line, TRUE);
     g_free(publisher->version);
+    g_free(publisher->writing_over);
     g_free(publisher->node_uid);
     g_free(publisher->node);
     g_free(publisher);

@@ -10,6 +10,11 @@
 
 #define CONNECT_SECONDS 10L
 
+/* A connection keeps its certificate, and the kubelet replaces the file of it. */
+#define CONNECTION_SECONDS 3600L
+
+#define HTTP_UNAUTHORIZED 401
+
 /* TCP's own probes: a watch says nothing for minutes. */
 #define IDLE_SECONDS  30L
 #define PROBE_SECONDS 10L
@@ -18,18 +23,27 @@
 #define SILENCE_SECONDS 30
 
 /**
- * Http
+ * Connections - which calls share; they are closed when the last reference goes
  * @timer: libcurl's; 0: none
+ */
+typedef struct {
+    CURLM *multi;
+    guint timer;
+} Connections;
+
+/**
+ * Http
+ * @connections: for new calls
  * @calls: of HttpCall
  */
 struct Http {
-    CURLM *multi;
-    guint timer;
+    Connections *connections;
     GPtrArray *calls;
 };
 
 struct HttpCall {
     Http *http;
+    Connections *connections;
     CURL *easy;
     struct curl_slist *headers;
     GBytes *body;
@@ -46,12 +60,27 @@ const char *http_answer_header(const HttpAnswer *answer, const char *name)
     return g_hash_table_lookup(answer->headers, name);
 }
 
+static void connections_close(void *data)
+{
+    Connections *connections = data;
+
+    curl_multi_cleanup(connections->multi);
+    if (connections->timer)
+        g_source_remove(connections->timer);
+}
+
+static void connections_release(Connections *connections)
+{
+    g_rc_box_release_full(connections, connections_close);
+}
+
 static void call_free(void *data)
 {
     HttpCall *call = data;
 
-    curl_multi_remove_handle(call->http->multi, call->easy);
+    curl_multi_remove_handle(call->connections->multi, call->easy);
     curl_easy_cleanup(call->easy);
+    connections_release(call->connections);
     curl_slist_free_all(call->headers);
     g_clear_pointer(&call->body, g_bytes_unref);
     g_byte_array_unref(call->answer.body);
@@ -70,14 +99,27 @@ static GError *error_of(HttpCall *call, CURLcode code)
                        "%s", why);
 }
 
-static void finish(Http *http)
+static Connections *connections_new(void);
+
+/*
+ * Who is not known may have another certificate by now, and an open connection keeps the one that
+ * it was made with. Calls that are under way, such as a watch, stay where they are.
+ */
+static void leave_connections(Http *http)
+{
+    connections_release(http->connections);
+    http->connections = connections_new();
+}
+
+static void finish(Connections *connections)
 {
     CURLMsg *message;
     int left;
 
-    while ((message = curl_multi_info_read(http->multi, &left))) {
+    while ((message = curl_multi_info_read(connections->multi, &left))) {
         CURLcode code = message->data.result;
         g_autoptr(GError) error = NULL;
+        Http *http;
         HttpCall *call;
         long status = 0;
         guint place;
@@ -87,6 +129,9 @@ static void finish(Http *http)
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &call);
         curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &status);
         call->answer.status = (guint)status;
+        http = call->http;
+        if (status == HTTP_UNAUTHORIZED && connections == http->connections)
+            leave_connections(http);
         if (code != CURLE_OK)
             error = error_of(call, code);
         /* No longer to be cancelled. */
@@ -99,41 +144,44 @@ static void finish(Http *http)
 
 static gboolean on_timer(void *data)
 {
-    Http *http = data;
+    Connections *connections = g_rc_box_acquire(data);
     int running;
 
-    http->timer = 0;
-    curl_multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    finish(http);
+    connections->timer = 0;
+    curl_multi_socket_action(connections->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    finish(connections);
+    connections_release(connections);
     return G_SOURCE_REMOVE;
 }
 
 static int set_timer(CURLM *multi, long milliseconds, void *data)
 {
-    Http *http = data;
+    Connections *connections = data;
 
     (void)multi;
-    if (http->timer)
-        g_source_remove(http->timer);
-    http->timer = milliseconds < 0 ? 0 : g_timeout_add((guint)milliseconds, on_timer, http);
+    if (connections->timer)
+        g_source_remove(connections->timer);
+    connections->timer =
+        milliseconds < 0 ? 0 : g_timeout_add((guint)milliseconds, on_timer, connections);
     return 0;
 }
 
 static gboolean on_socket(int fd, GIOCondition condition, void *data)
 {
-    Http *http = data;
+    Connections *connections = g_rc_box_acquire(data);
     int running, events = (condition & G_IO_OUT ? CURL_CSELECT_OUT : 0) |
                           (condition & (G_IO_IN | G_IO_HUP) ? CURL_CSELECT_IN : 0) |
                           (condition & G_IO_ERR ? CURL_CSELECT_ERR : 0);
 
-    curl_multi_socket_action(http->multi, fd, events, &running);
-    finish(http);
+    curl_multi_socket_action(connections->multi, fd, events, &running);
+    finish(connections);
+    connections_release(connections);
     return G_SOURCE_CONTINUE;
 }
 
 static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *of_socket)
 {
-    Http *http = data;
+    Connections *connections = data;
     guint source = GPOINTER_TO_UINT(of_socket);
 
     (void)easy;
@@ -144,8 +192,8 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *
         source = g_unix_fd_add(fd,
                                (GIOCondition)((what & CURL_POLL_IN ? G_IO_IN : 0) |
                                               (what & CURL_POLL_OUT ? G_IO_OUT : 0)),
-                               on_socket, http);
-    curl_multi_assign(http->multi, fd, GUINT_TO_POINTER(source));
+                               on_socket, connections);
+    curl_multi_assign(connections->multi, fd, GUINT_TO_POINTER(source));
     return 0;
 }
 
@@ -181,26 +229,32 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *data)
     return size * count;
 }
 
+static Connections *connections_new(void)
+{
+    Connections *connections = g_rc_box_new0(Connections);
+    CURLM *multi = connections->multi = curl_multi_init();
+
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, set_socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, connections);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, connections);
+    return connections;
+}
+
 Http *http_new(void)
 {
     Http *http = g_new0(Http, 1);
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    http->multi = curl_multi_init();
+    http->connections = connections_new();
     http->calls = g_ptr_array_new_with_free_func(call_free);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
     return http;
 }
 
 void http_free(Http *http)
 {
     g_ptr_array_unref(http->calls);
-    curl_multi_cleanup(http->multi);
-    if (http->timer)
-        g_source_remove(http->timer);
+    connections_release(http->connections);
     g_free(http);
     curl_global_cleanup();
 }
@@ -236,6 +290,7 @@ static void set_peer(HttpCall *call, const HttpRequest *request)
         curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca);
     curl_easy_setopt(easy, CURLOPT_SSLCERT, request->certificate);
     curl_easy_setopt(easy, CURLOPT_SSLKEY, request->key);
+    curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_SECONDS);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, IDLE_SECONDS);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, PROBE_SECONDS);
@@ -272,6 +327,7 @@ HttpCall *http_start(Http *http, const HttpRequest *request, HttpPieceFunc piece
     CURL *easy = curl_easy_init();
 
     call->http = http;
+    call->connections = g_rc_box_acquire(http->connections);
     call->easy = easy;
     call->piece = piece;
     call->func = func;
@@ -288,7 +344,7 @@ HttpCall *http_start(Http *http, const HttpRequest *request, HttpPieceFunc piece
     set_peer(call, request);
     set_content(call, request);
     g_ptr_array_add(http->calls, call);
-    curl_multi_add_handle(http->multi, easy);
+    curl_multi_add_handle(call->connections->multi, easy);
     return call;
 }
 

@@ -2,6 +2,9 @@
 /*
  * HTTP requests by libcurl, in the thread's default main context: none of them blocks. Over TLS to
  * Kubernetes' API, over a UNIX socket to the kubelet.
+ *
+ * Connections are shared, and the API's are an hour old at most. After an answer 401 new calls have
+ * new ones, because the files of the certificate may have been replaced.
  */
 #ifndef KUBERNETES_HTTP_HTTP_H
 #define KUBERNETES_HTTP_HTTP_H

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Kubernetes' API over TLS, for as much of it as vgpu-kubelet uses: claims, ResourceSlices with watches, one node."""
+"""Kubernetes' API over TLS, for as much of it as vgpu-kubelet uses: claims, ResourceSlices with watches, one node.
+
+A watch begins behind the version that it names and ends at its time, and what is written must be a valid ResourceSlice.
+"""
 import copy
 import http.server
 import json
@@ -9,7 +12,11 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 import urllib.parse
+import uuid
+
+import resource_slice
 
 SLICES = '/apis/resource.k8s.io/v1/resourceslices'
 CLAIM = re.compile(r'/apis/resource\.k8s\.io/v1/namespaces/([^/]+)/resourceclaims/([^/]+)$')
@@ -44,7 +51,18 @@ class Api:
         self.claims = {}
         self.events = []
         self.watchers = []
-        self.reads = self.writes = self.lists = 0
+        # Events before this version are forgotten: a watch from there on is answered 410.
+        self.oldest = 0
+        # As a load balancer that keeps connections whose server is gone: watches have no end, and say nothing.
+        self.is_deaf = False
+        self.node_uid = 'node-uid'
+        # Connections that were made until now are of a certificate that is no longer valid.
+        self.expired = set()
+        # Somebody changes the next slice that is written, and a watch tells so before the writer has the answer.
+        self.interferes = False
+        # What was written and is no valid ResourceSlice.
+        self.problems = []
+        self.reads = self.writes = self.lists = self.watches = 0
         # What the next writes, lists or reads of claims are answered instead: (status, headers).
         self.refuse_writes, self.refuse_reads = [], []
         # Fields that this API does not know, as an older one or one without a feature.
@@ -107,8 +125,26 @@ class Api:
     # Objects.
 
     def tell(self, kind, obj):
+        event = {'type': kind, 'object': copy.deepcopy(obj)}
+        self.events.append((self.version, event))
         for watcher in self.watchers:
-            watcher.put({'type': kind, 'object': copy.deepcopy(obj)})
+            watcher.put(event)
+
+    def expire(self):
+        """The certificate with which all connections were made runs out; the client has another one in the file already."""
+        with self.lock:
+            self.expired |= set(self.connections)
+
+    def make_node_again(self, uid):
+        """The node is deleted and registered again, and what it owned is collected."""
+        with self.lock:
+            self.node_uid = uid
+            self.collect()
+
+    def collect(self):
+        for name, one in list(self.slices.items()):
+            if any(owner['uid'] != self.node_uid for owner in one['metadata'].get('ownerReferences', [])):
+                self.delete(name)
 
     def store(self, obj, kind):
         self.version += 1
@@ -118,6 +154,7 @@ class Api:
                 device.pop(field, None)
             for taint in device.get('taints', []):
                 taint.setdefault('timeAdded', '2026-11-25T00:00:00Z')
+        obj['metadata'].setdefault('uid', str(uuid.uuid4()))
         self.slices[obj['metadata']['name']] = obj
         self.tell(kind, obj)
         return obj
@@ -167,6 +204,9 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
 
     def is_known(self):
         subject = dict(field[0] for field in (self.connection.getpeercert() or {}).get('subject', ()))
+        if self.connection in self.api.expired:
+            self.refuse(401)
+            return False
         self.api.callers.add(subject.get('commonName') or self.headers.get('Authorization'))
         if self.headers.get('Authorization') == 'Bearer ' + TOKEN or subject.get('commonName') == 'system:node:node1':
             return True
@@ -198,7 +238,7 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
                     self.answer(200, obj)
                 return
             if url.path == '/api/v1/nodes/node1':
-                self.answer(200, {'metadata': {'name': 'node1', 'uid': 'node-uid'}})
+                self.answer(200, {'metadata': {'name': 'node1', 'uid': api.node_uid}})
                 return
             if url.path != SLICES or query.get('fieldSelector') != 'spec.nodeName=node1,spec.driver=gpu.mdev-vgpu.org':
                 self.refuse(404)
@@ -209,22 +249,39 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
                     one for one in api.slices.values() if one['spec']['driver'] == 'gpu.mdev-vgpu.org'
                     and one['spec']['nodeName'] == 'node1']})
                 return
+            version = int(query['resourceVersion'])
+            if version < api.oldest:
+                self.refuse(410)
+                return
+            api.watches += 1
             watcher = queue.Queue()
+            for at, event in api.events:
+                if at > version:
+                    watcher.put(event)
             api.watchers.append(watcher)
-        self.watch(watcher)
+        self.watch(watcher, time.monotonic() + int(query['timeoutSeconds']))
 
-    def watch(self, watcher):
+    def watch(self, watcher, end):
         self.send_response(200)
         self.send_header('Content-Type', 'application/json')
         self.send_header('Transfer-Encoding', 'chunked')
         self.end_headers()
         while True:
-            event = watcher.get()
+            try:
+                event = watcher.get(timeout=max(end - time.monotonic(), 0))
+            except queue.Empty:
+                event = 'end'
+            if self.api.is_deaf and event is not None:
+                end = time.monotonic() + 3600
+                continue
             if event is None:
                 self.close_connection = True
                 self.connection.close()
                 return
             if event == 'end':
+                with self.api.lock:
+                    if watcher in self.api.watchers:
+                        self.api.watchers.remove(watcher)
                 self.wfile.write(b'0\r\n\r\n')
                 return
             line = json.dumps(event).encode() + b'\n'
@@ -235,7 +292,7 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
 
     def do_write(self, name):
         api = self.api
-        body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
+        body, written = json.loads(self.rfile.read(int(self.headers['Content-Length']))), None
         if not self.is_known():
             return
         with api.lock:
@@ -244,15 +301,31 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
                 self.refuse(*api.refuse_writes.pop(0))
                 return
             metadata = body['metadata']
-            if name is None:
+            problems = resource_slice.problems_of(body, api.slices.get(name))
+            if problems:
+                api.problems += problems
+                self.answer(422, {'kind': 'Status', 'status': 'Failure', 'message': '; '.join(problems), 'code': 422})
+            elif name is None:
                 metadata['name'] = metadata.pop('generateName') + f'{api.version:x}'
-                self.answer(201, api.store(body, 'ADDED'))
+                written = api.store(body, 'ADDED')
+                api.collect()
             elif name not in api.slices:
                 self.refuse(404)
             elif api.slices[name]['metadata']['resourceVersion'] != metadata['resourceVersion']:
                 self.refuse(409)
             else:
-                self.answer(200, api.store(body, 'MODIFIED'))
+                written = api.store(body, 'MODIFIED')
+                api.collect()
+            if written:
+                written = copy.deepcopy(written)
+                interferes, api.interferes = api.interferes, False
+                if interferes:
+                    changed = copy.deepcopy(written)
+                    changed['spec']['devices'] = []
+                    api.store(changed, 'MODIFIED')
+        if written:
+            time.sleep(1 if interferes else 0)
+            self.answer(200 if name else 201, written)
 
     def do_POST(self):
         self.do_write(None)

@@ -67,6 +67,7 @@ static void test_all(void)
     g_assert_null(conf->tenant);
     g_assert_cmpuint(conf->forgotten_after, ==, 7);
     g_assert_cmpstr(conf->url, ==, "https://api:6443");
+    g_assert_cmpuint(conf->watch_seconds, ==, 540);
     g_assert_cmpstr(seats->type, ==, "quarter");
     g_assert_cmpuint(seats->count, ==, 4);
     g_assert_cmpstr(seats->door, ==, "native");
@@ -85,6 +86,7 @@ static void test_wrong(void)
     check_wrong("[kubelet]\ncdi=perhaps\n", "allowed are yes and no");
     check_wrong("[api]\nurl=http://x\ntoken-file=/t\n", "needs url=https");
     check_wrong("[api]\nurl=https://x\n", "needs certificate= or token-file=");
+    check_wrong("[api]\nurl=https://x\ntoken-file=/t\nwatch-seconds=0\n", "seconds, from 1 to");
     check_wrong("[seats m]\ntype=quarter\n", "needs count=");
     check_wrong("[seats m]\ntype=quarter\ncount=65\n", "needs count=");
     check_wrong("[seats m]\ncount=4\n", "needs the name of a model and type=");
