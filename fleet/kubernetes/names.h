@@ -5,6 +5,9 @@
 
 #include <glib.h>
 
+/* Before attributes that Kubernetes itself has named. */
+#define KUBE_STANDARD "resource.kubernetes.io/"
+
 #define KUBE_DRIVER "gpu.mdev-vgpu.org"
 #define KUBE_VENDOR "mdev-vgpu.org"
 

@@ -29,6 +29,7 @@ void claim_free(Claim *claim)
     g_ptr_array_unref(claim->slices);
     g_ptr_array_unref(claim->requests);
     g_ptr_array_unref(claim->devices);
+    g_ptr_array_unref(claim->shares);
     g_free(claim);
 }
 
@@ -209,6 +210,7 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
         return wrong(error, "the claim has more than %d devices", CLAIM_MAX_SLICES);
     for (guint i = 0; i < length_of(results); i++) {
         JsonObject *result = object_at(results, i);
+        const char *share = result ? text_of(result, "shareID") : NULL;
         AgentSlice *slice;
 
         /* A claim may have devices of several drivers. */
@@ -220,6 +222,7 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
         g_ptr_array_add(claim->slices, slice);
         g_ptr_array_add(claim->requests, g_strdup(text_of(result, "request")));
         g_ptr_array_add(claim->devices, g_strdup(text_of(result, "device")));
+        g_ptr_array_add(claim->shares, g_strdup(share ? share : ""));
     }
     return claim->slices->len || wrong(error, "the claim has no device of " KUBE_DRIVER);
 }
@@ -255,6 +258,7 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
     claim->slices = g_ptr_array_new_with_free_func((GDestroyNotify)agent_slice_free);
     claim->requests = g_ptr_array_new_with_free_func(g_free);
     claim->devices = g_ptr_array_new_with_free_func(g_free);
+    claim->shares = g_ptr_array_new_with_free_func(g_free);
     if (!json_parser_load_from_data(parser, text, (gssize)length, error))
         return NULL;
     top = top_of(parser);

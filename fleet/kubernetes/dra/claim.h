@@ -32,7 +32,8 @@ typedef struct {
  * @pod_claim: what the pod calls it if it was made from a template; else NULL
  * @owner: in vgpud
  * @slices: of AgentSlice, one for each device of ours
- * @requests, @devices: by the same places: the request's name, and the device's
+ * @requests, @devices, @shares: by the same places: the name of the request, with the alternative
+ * that was chosen ("gpu/large"), that of the device, and which share of it this is ("": not said)
  */
 typedef struct {
     char *uid;
@@ -43,6 +44,7 @@ typedef struct {
     GPtrArray *slices;
     GPtrArray *requests;
     GPtrArray *devices;
+    GPtrArray *shares;
 } Claim;
 
 /*

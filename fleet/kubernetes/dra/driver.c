@@ -4,15 +4,20 @@
 #include <string.h>
 
 #include "fleet/kubernetes/dra/claim.h"
+#include "fleet/kubernetes/dra/health.h"
 #include "fleet/kubernetes/dra/metadata.h"
 #include "fleet/kubernetes/dra/orphans.h"
 #include "fleet/kubernetes/dra/publisher.h"
 #include "fleet/kubernetes/grpc/server.h"
 #include "fleet/kubernetes/names.h"
 #include "dra.pb-c.h"
+#include "health.pb-c.h"
 #include "registration.pb-c.h"
 
 #define SERVICE "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
+
+/* Of each version of that service. */
+#define WATCH_HEALTH ".DRAResourceHealth/NodeWatchResources"
 
 /* Of one call. The kubelet asks for a pod's claims, of which there can be no more. */
 #define MAX_CLAIMS 64
@@ -42,6 +47,7 @@ struct Driver {
     Agent *agent;
     Api *api;
     Publisher *publisher;
+    Health *health;
     Orphans *orphans;
     GPtrArray *gpus;
     gboolean is_ready;
@@ -68,6 +74,7 @@ typedef struct {
  * Entry
  * @place: "NAMESPACE/NAME"
  * @claim: read from the API, for Prepare
+ * @requests: for each slice the name of its request, without the alternative, as pods name it
  * @error: NULL: done
  * @cdi: two for each slice: vgpud's, and that of the metadata; "": it has none
  */
@@ -76,6 +83,7 @@ typedef struct {
     char *uid;
     char *place;
     Claim *claim;
+    GStrv requests;
     char *error;
     GStrv cdi;
 } Entry;
@@ -87,6 +95,7 @@ static void entry_free(void *data)
     g_free(entry->uid);
     g_free(entry->place);
     g_clear_pointer(&entry->claim, claim_free);
+    g_strfreev(entry->requests);
     g_free(entry->error);
     g_strfreev(entry->cdi);
     g_free(entry);
@@ -135,11 +144,12 @@ static DraDevice **devices_of(const Entry *entry, const char *pool, GPtrArray *m
 
         k8s__io__kubelet__pkg__apis__dra__v1__device__init(device);
         device->n_request_names = 1;
-        device->request_names = (char **)&entry->claim->requests->pdata[i];
+        device->request_names = &entry->requests[i];
         device->pool_name = (char *)pool;
         device->device_name = entry->claim->devices->pdata[i];
         device->cdi_device_ids = &entry->cdi[2 * i];
         device->n_cdi_device_ids = *entry->cdi[2 * i + 1] ? 2 : 1;
+        device->share_id = entry->claim->shares->pdata[i];
     }
     return devices;
 }
@@ -248,9 +258,14 @@ static void on_claim(const HttpAnswer *answer, const GError *problem, void *data
         prepared(entry, g_strdup(error->message));
         return;
     }
-    for (guint i = 0; i < entry->claim->slices->len; i++)
+    entry->requests = g_new0(char *, entry->claim->slices->len + 1);
+    for (guint i = 0; i < entry->claim->slices->len; i++) {
+        const char *request = entry->claim->requests->pdata[i];
+
+        entry->requests[i] = g_strndup(request, strcspn(request, "/"));
         ((AgentSlice *)entry->claim->slices->pdata[i])->place =
             strlen(entry->place) <= MAX_PLACE ? g_strdup(entry->place) : NULL;
+    }
     agent_make(driver->agent, entry->claim->owner, entry->claim->slices, on_doors, entry);
 }
 
@@ -360,7 +375,18 @@ static void on_unprepare(GrpcCall *call, const ProtobufCMessage *message, void *
     }
 }
 
+static void on_watch_health(GrpcCall *call, const ProtobufCMessage *message, void *data)
+{
+    (void)message;
+    health_add_watcher(((Driver *)data)->health, call);
+}
+
 static const GrpcMethod methods[] = {
+    {"/v1" WATCH_HEALTH, &drahealth__node_watch_resources_request__descriptor, on_watch_health},
+    {"/v1beta1" WATCH_HEALTH, &drahealth__node_watch_resources_request__descriptor,
+     on_watch_health},
+    {"/v1alpha1" WATCH_HEALTH, &drahealth__node_watch_resources_request__descriptor,
+     on_watch_health},
     {SERVICE "NodePrepareResources",
      &k8s__io__kubelet__pkg__apis__dra__v1__node_prepare_resources_request__descriptor, on_prepare},
     {SERVICE "NodeUnprepareResources",
@@ -373,7 +399,8 @@ static const GrpcMethod methods[] = {
 
 static void on_info(GrpcCall *call, const ProtobufCMessage *message, void *data)
 {
-    static char *versions[] = {"v1.DRAPlugin"};
+    static char *versions[] = {"v1.DRAPlugin", "v1.DRAResourceHealth", "v1beta1.DRAResourceHealth",
+                               "v1alpha1.DRAResourceHealth"};
     Pluginregistration__PluginInfo info = PLUGINREGISTRATION__PLUGIN_INFO__INIT;
     Driver *driver = data;
 
@@ -435,6 +462,7 @@ Driver *driver_new(const KubeConf *conf, Agent *agent, Api *api)
     driver->api = api;
     driver->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
     driver->publisher = publisher_new(api, conf->node);
+    driver->health = health_new(conf->node, driver->gpus);
     driver->orphans = orphans_new(conf, agent, api);
     driver->service = (GrpcService){methods, driver};
     driver->registration = (GrpcService){registration_methods, driver};
@@ -450,6 +478,7 @@ void driver_free(Driver *driver)
     g_clear_pointer(&driver->server, grpc_server_free);
     orphans_free(driver->orphans);
     publisher_free(driver->publisher);
+    health_free(driver->health);
     g_ptr_array_unref(driver->gpus);
     g_free(driver->path);
     g_free(driver->registration_path);
@@ -462,6 +491,7 @@ void driver_check(Driver *driver)
 
     if (!driver->is_ready)
         return;
+    health_check(driver->health);
     if (driver->server && grpc_server_is_there(driver->server) && driver->registrar &&
         grpc_server_is_there(driver->registrar))
         return;
@@ -476,5 +506,6 @@ void driver_set_gpus(Driver *driver, const GPtrArray *gpus)
         g_ptr_array_add(driver->gpus, agent_gpu_copy(gpus->pdata[i]));
     driver->is_ready = TRUE;
     driver_check(driver);
+    health_tell(driver->health);
     publisher_set(driver->publisher, driver->gpus);
 }

@@ -84,6 +84,13 @@ static char *text_of(JsonBuilder *json)
     return json_to_string(root, TRUE);
 }
 
+static void add_mdev(JsonBuilder *json, const char *name, const char *uuid)
+{
+    begin_object(json, name);
+    add_text(json, "string", uuid);
+    json_builder_end_object(json);
+}
+
 static void add_device(JsonBuilder *json, const KubeConf *conf, const AgentSlice *slice,
                        const char *device, const GPtrArray *gpus, const char *mdev)
 {
@@ -97,22 +104,23 @@ static void add_device(JsonBuilder *json, const KubeConf *conf, const AgentSlice
     for (guint i = 0; i < gpus->len; i++)
         if (g_str_equal(((AgentGpu *)gpus->pdata[i])->address, slice->gpu))
             resource_slice_add_attributes(json, gpus->pdata[i]);
-    begin_object(json, "mdevUUID");
-    add_text(json, "string", uuid ? uuid + 1 : mdev);
-    json_builder_end_object(json);
+    add_mdev(json, "mdevUUID", uuid ? uuid + 1 : mdev);
+    add_mdev(json, KUBE_STANDARD "mdevUUID", uuid ? uuid + 1 : mdev);
     json_builder_end_object(json);
     json_builder_end_object(json);
 }
 
 /* DeviceMetadata. The protocol has the name with the alternative here. */
-static char *document(const KubeConf *conf, const Claim *claim, const Request *request,
-                      const GPtrArray *gpus, const char *const *mdevs, gint64 generation)
+static char *object_of_version(const char *version, const KubeConf *conf, const Claim *claim,
+                               const Request *request, const GPtrArray *gpus,
+                               const char *const *mdevs, gint64 generation)
 {
+    g_autofree char *full = g_strconcat("metadata.resource.k8s.io/", version, NULL);
     g_autoptr(JsonBuilder) json = json_builder_new();
     guint first = g_array_index(request->slices, guint, 0);
 
     begin_object(json, NULL);
-    add_text(json, "apiVersion", "metadata.resource.k8s.io/v1alpha1");
+    add_text(json, "apiVersion", full);
     add_text(json, "kind", "DeviceMetadata");
     begin_object(json, "metadata");
     add_text(json, "name", claim->name);
@@ -140,13 +148,30 @@ static char *document(const KubeConf *conf, const Claim *claim, const Request *r
     return text_of(json);
 }
 
+/*
+ * The same in each version of the protocol, the newest first: readers take the first that they know
+ * and skip those that they do not.
+ */
+static char *document(const KubeConf *conf, const Claim *claim, const Request *request,
+                      const GPtrArray *gpus, const char *const *mdevs, gint64 generation)
+{
+    g_autofree char *beta =
+        object_of_version("v1beta1", conf, claim, request, gpus, mdevs, generation);
+    g_autofree char *alpha =
+        object_of_version("v1alpha1", conf, claim, request, gpus, mdevs, generation);
+
+    return g_strconcat(beta, "\n", alpha, "\n", NULL);
+}
+
+/* Of the first object. */
 static gint64 generation_of(const char *text)
 {
     g_autoptr(JsonParser) parser = json_parser_new();
     g_autoptr(JsonNode) found = NULL;
+    const char *end = strstr(text, "\n}");
     JsonArray *list;
 
-    if (!json_parser_load_from_data(parser, text, -1, NULL))
+    if (!json_parser_load_from_data(parser, text, end ? end + strlen("\n}") - text : -1, NULL))
         return 0;
     found = json_path_query("$.metadata.generation", json_parser_get_root(parser), NULL);
     list = found && JSON_NODE_HOLDS_ARRAY(found) ? json_node_get_array(found) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a launcher of VMs, such as KubeVirt's, reads of a claim whose slices are vGPUs: "device
- * metadata" of Kubernetes 1.36 (KEP-5304, metadata.resource.k8s.io/v1alpha1).
+ * metadata" of Kubernetes 1.36 and newer (KEP-5304, metadata.resource.k8s.io).
  *
  * Each request of the claim has a file with the attributes of its devices, mdevUUID among them, in
  * the driver's folder below the kubelet's, and a CDI device that mounts it read-only into the

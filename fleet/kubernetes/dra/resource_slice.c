@@ -42,6 +42,21 @@ static gboolean is_version(const char *text)
                                 G_REGEX_DEFAULT, G_REGEX_MATCH_DEFAULT);
 }
 
+/* Not a GPU that is software, "soft:0". */
+static gboolean is_pci_address(const char *text)
+{
+    return g_regex_match_simple("^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]$", text,
+                                G_REGEX_DEFAULT, G_REGEX_MATCH_DEFAULT);
+}
+
+static void add_number(JsonBuilder *json, const char *name, gint64 number)
+{
+    begin(json, name);
+    json_builder_set_member_name(json, "int");
+    json_builder_add_int_value(json, number);
+    json_builder_end_object(json);
+}
+
 void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
 {
     add_attribute(json, "model", "string", gpu->model);
@@ -50,10 +65,8 @@ void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
     if (is_version(gpu->vulkan))
         add_attribute(json, "vulkan", "version", gpu->vulkan);
     if (gpu->numa >= 0) {
-        begin(json, "numaNode");
-        json_builder_set_member_name(json, "int");
-        json_builder_add_int_value(json, gpu->numa);
-        json_builder_end_object(json);
+        add_number(json, "numaNode", gpu->numa);
+        add_number(json, KUBE_STANDARD "numaNode", gpu->numa);
     }
     for (guint i = 0; gpu->features[i]; i++) {
         g_autofree char *name = g_strdelimit(g_strdup(gpu->features[i]), "-.", '_');
@@ -63,7 +76,10 @@ void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
         json_builder_add_boolean_value(json, TRUE);
         json_builder_end_object(json);
     }
-    add_attribute(json, "resource.kubernetes.io/pcieRoot", "string", gpu->pcie_root);
+    /* Names that all drivers have, so that claims can ask for devices of several that are near. */
+    if (is_pci_address(gpu->address))
+        add_attribute(json, KUBE_STANDARD "pciBusID", "string", gpu->address);
+    add_attribute(json, KUBE_STANDARD "pcieRoot", "string", gpu->pcie_root);
 }
 
 static void add_capacity(JsonBuilder *json, const char *name, const char *value, const char *normal,

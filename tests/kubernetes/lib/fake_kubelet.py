@@ -12,6 +12,7 @@ import host
 sys.path.insert(0, str(host.TOP / 'build/kubernetes/python'))
 import deviceplugin_pb2 as plugin      # noqa: E402
 import dra_pb2 as dra                  # noqa: E402
+import health_pb2 as health_           # noqa: E402
 import registration_pb2 as registration  # noqa: E402
 
 
@@ -82,6 +83,30 @@ class Watch:
     def close(self):
         self.stream.cancel()
         self.channel.close()
+
+
+class HealthWatch:
+    """NodeWatchResources of the driver, in a thread: of device to (health, message), and how often it was said."""
+
+    def __init__(self, channel, version='v1beta1'):
+        self.devices, self.said, self.error = None, 0, None
+        self.stream = channel.unary_stream(f'/{version}.DRAResourceHealth/NodeWatchResources',
+                                           health_.NodeWatchResourcesRequest.SerializeToString,
+                                           health_.NodeWatchResourcesResponse.FromString)(health_.NodeWatchResourcesRequest())
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        try:
+            for answer in self.stream:
+                self.devices = {(one.device.pool_name, one.device.device_name): (health_.HealthStatus.Name(one.health), one.message)
+                                for one in answer.devices}
+                self.times = [one.last_updated_time for one in answer.devices]
+                self.said += 1
+        except grpc.RpcError as error:
+            self.error = error
+
+    def close(self):
+        self.stream.cancel()
 
 
 def allocate(channel, *containers):
