@@ -17,12 +17,21 @@
 
 /* No kernel reports it. */
 #define LOOK_SECONDS 10
-#define KILL_SECONDS 10
+/* Between the parts of a look that would keep the main loop from others for too long. */
+#define PAUSE_SECONDS 1
+#define KILL_SECONDS  10
 /* Of a container: nobody keeps vgpud busy with more, which takes some 150 ms. */
 #define MOST_PROCESSES 1024
 #define MOST_CGROUPS   1024
 #define MOST_FILES     16384
 #define MOST_MAPS      (16u << 20)
+/*
+ * What is read is counted in processes: as much as the most of a container ends a part of a look.
+ * The part may end with a container that takes as much again.
+ */
+#define PART_COST      MOST_PROCESSES
+#define FILES_PER_COST (MOST_FILES / PART_COST)
+#define MAPS_PER_COST  (MOST_MAPS / PART_COST)
 
 /**
  * Seen - a process that uses the GPU and is no member
@@ -48,6 +57,8 @@ struct BypassWatch {
     OnBypass policy;
     Ungoverned *ungoverned;
     GHashTable *seen; /* pid to Seen */
+    GQueue rest;      /* of char *: UUIDs of slices that this look has still to come to */
+    guint cost;       /* of the part of a look that is under way */
     guint round;
     guint timer;
 };
@@ -236,7 +247,8 @@ static const GpuLook *gpu_look(const BypassWatch *watch, const char *gpu, GHashT
     return look;
 }
 
-static void read_members(HostRoot *root, const Slice *slice, Members *members)
+/* How many files were read. */
+static guint read_members(HostRoot *root, const Slice *slice, Members *members)
 {
     guint files = MOST_FILES;
 
@@ -247,6 +259,7 @@ static void read_members(HostRoot *root, const Slice *slice, Members *members)
         drm_process_add(root, pid, slice->gpu, members->clients, &files);
         g_array_append_val(members->stacks, stack);
     }
+    return MOST_FILES - files;
 }
 
 /* It, or a parent of both, was forked and has executed nothing since: its mappings are copies. */
@@ -372,6 +385,9 @@ static GArray *find_others(BypassWatch *watch, const Slice *slice, const char *c
         if (found)
             g_array_append_val(others, pid);
     }
+    watch->cost += pids->len + (MOST_CGROUPS - cgroups) +
+                   (MOST_FILES - rest.files) / FILES_PER_COST +
+                   (guint)((MOST_MAPS - rest.maps) / MAPS_PER_COST);
     return others;
 }
 
@@ -383,7 +399,8 @@ static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup, 
                                .stacks = g_array_new(FALSE, FALSE, sizeof(guint64))};
     g_autoptr(GArray) others = NULL;
 
-    read_members(host_root(watch->host), slice, &members);
+    watch->cost += members.known->pids->len +
+                   read_members(host_root(watch->host), slice, &members) / FILES_PER_COST;
     others = find_others(watch, slice, cgroup, look, &members);
     ungoverned_look(
         watch->ungoverned, slice,
@@ -418,22 +435,37 @@ static void look_at_slice(BypassWatch *watch, const Slice *slice, const char *cg
         ungoverned_keep(watch->ungoverned, slice);
 }
 
-void bypass_watch_look(BypassWatch *watch)
+static void begin_look(BypassWatch *watch)
 {
     const GPtrArray *slices = slices_all(watch->slices);
+
+    watch->round++;
+    for (guint i = 0; i < slices->len; i++)
+        g_queue_push_tail(&watch->rest,
+                          g_strdup(((const Slice *)g_ptr_array_index(slices, i))->uuid));
+}
+
+gboolean bypass_watch_look(BypassWatch *watch)
+{
     g_autoptr(GHashTable) looks =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, gpu_look_free);
 
-    watch->round++;
-    for (guint i = 0; i < slices->len; i++) {
-        const Slice *slice = g_ptr_array_index(slices, i);
-        g_autofree char *cgroup = cgroup_to_look_at(watch, slice);
+    if (g_queue_is_empty(&watch->rest))
+        begin_look(watch);
+    watch->cost = 0;
+    while (!g_queue_is_empty(&watch->rest) && watch->cost < PART_COST) {
+        g_autofree char *uuid = g_queue_pop_head(&watch->rest);
+        const Slice *slice = slices_find(watch->slices, uuid);
+        g_autofree char *cgroup = slice ? cgroup_to_look_at(watch, slice) : NULL;
 
         if (cgroup)
             look_at_slice(watch, slice, cgroup, looks);
     }
+    if (!g_queue_is_empty(&watch->rest))
+        return FALSE;
     ungoverned_end_round(watch->ungoverned);
     g_hash_table_foreach_remove(watch->seen, is_past, watch);
+    return TRUE;
 }
 
 guint bypass_watch_count(const BypassWatch *watch, const char *uuid)
@@ -450,8 +482,11 @@ guint bypass_watch_count(const BypassWatch *watch, const char *uuid)
 
 static gboolean tick(void *data)
 {
-    bypass_watch_look(data);
-    return G_SOURCE_CONTINUE;
+    BypassWatch *watch = data;
+
+    watch->timer =
+        g_timeout_add_seconds(bypass_watch_look(watch) ? LOOK_SECONDS : PAUSE_SECONDS, tick, watch);
+    return G_SOURCE_REMOVE;
 }
 
 static gboolean is_needed(const BypassWatch *watch)
@@ -477,6 +512,7 @@ void bypass_watch_refresh(BypassWatch *watch)
     if (needed)
         return;
     g_clear_handle_id(&watch->timer, g_source_remove);
+    g_queue_clear_full(&watch->rest, g_free);
     g_hash_table_remove_all(watch->seen);
     ungoverned_end_round(watch->ungoverned);
 }
@@ -505,6 +541,7 @@ BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *cl
 void bypass_watch_free(BypassWatch *watch)
 {
     g_clear_handle_id(&watch->timer, g_source_remove);
+    g_queue_clear_full(&watch->rest, g_free);
     g_hash_table_unref(watch->seen);
     ungoverned_free(watch->ungoverned);
     g_free(watch);

@@ -29,8 +29,11 @@ void bypass_watch_set_policy(BypassWatch *watch, OnBypass policy);
 /* Slices or their users may have changed: it looks while there is a slice with users. */
 void bypass_watch_refresh(BypassWatch *watch);
 
-/* Looks now; for tests, which do not wait. */
-void bypass_watch_look(BypassWatch *watch);
+/*
+ * Looks at as many slices as keep the main loop busy for some 150 ms. FALSE: there are more, with
+ * which the next call goes on. For tests, which do not wait.
+ */
+gboolean bypass_watch_look(BypassWatch *watch);
 
 /* How many processes of the slice the last look saw. */
 guint bypass_watch_count(const BypassWatch *watch, const char *uuid);

@@ -497,6 +497,30 @@ static void test_asks_once(void)
     close_container(&at, &arbiter);
 }
 
+/* A container with as many processes as are looked at keeps the main loop from others once. */
+static void test_in_parts(void)
+{
+    g_autoptr(GString) pids = g_string_new("79\n");
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    claim_second(&at);
+    for (guint pid = 1000000; pid < 1002000; pid++)
+        g_string_append_printf(pids, "%u\n", pid);
+    file_tree_write(at.root, SCOPE "/cgroup.procs", pids->str);
+    use_gpu(&at, 79);
+    for (guint i = 0; i < 2; i++) {
+        g_assert_false(bypass_watch_look(agent_bypass(at.agent)));
+        g_assert_true(bypass_watch_look(agent_bypass(at.agent)));
+    }
+    assert_ungoverned(&at, " 1");
+    /* The part of the next look that has not come to it forgets nobody. */
+    g_assert_false(bypass_watch_look(agent_bypass(at.agent)));
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
 /* The main loop waits for it once. From then on only a thread does, once a second. */
 static void test_hung(void)
 {
@@ -572,6 +596,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bypass/nvidia-many", test_nvidia_many);
     g_test_add_func("/bypass/many-processes", test_many_processes);
     g_test_add_func("/bypass/asks-once", test_asks_once);
+    g_test_add_func("/bypass/in-parts", test_in_parts);
     g_test_add_func("/bypass/hung", test_hung);
     g_test_add_func("/bypass/kill", test_kill);
     g_test_add_func("/bypass/ignore", test_ignore);
