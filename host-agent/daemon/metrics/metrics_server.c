@@ -19,10 +19,20 @@
 #define MAX_CONNECTIONS 16u
 #define IDLE_SECONDS    30u
 #define SOCKET_MODE     0660
+/* Any local user may ask, and thousand vGPUs take vgpud's main loop a tenth of a second. */
+#define KEPT_US G_USEC_PER_SEC
 
+/**
+ * MetricsServer
+ * @clock: of CLOCK_MONOTONIC, in us
+ * @kept: the last answer, until @kept_until; NULL: there was none
+ */
 struct MetricsServer {
     MetricsFunc *func;
     void *data;
+    MetricsClock *clock;
+    GBytes *kept;
+    gint64 kept_until;
     char *path; /* of its socket; NULL: none */
     struct MHD_Daemon *daemon;
     guint watch;
@@ -53,11 +63,27 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, guint status, c
     return server_answer(connection, status, g_strdup(why), strlen(why), "text/plain");
 }
 
+/* To be freed. */
+static char *server_text(MetricsServer *server, gsize *length)
+{
+    gint64 now = server->clock();
+    gconstpointer text;
+
+    if (!server->kept || now >= server->kept_until) {
+        char *made = server->func(server->data, length);
+
+        g_clear_pointer(&server->kept, g_bytes_unref);
+        server->kept = g_bytes_new_take(made, *length);
+        server->kept_until = now + KEPT_US;
+    }
+    text = g_bytes_get_data(server->kept, length);
+    return g_memdup2(text, *length);
+}
+
 static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **context)
 {
-    const MetricsServer *server = data;
     gsize length = 0;
     char *text;
 
@@ -69,7 +95,7 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
         return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is supported.\n");
     if (!g_str_equal(url, "/metrics"))
         return refuse(connection, MHD_HTTP_NOT_FOUND, "Only /metrics exists.\n");
-    text = server->func(server->data, &length);
+    text = server_text(data, &length);
     return server_answer(connection, MHD_HTTP_OK, text, length, CONTENT_TYPE);
 }
 
@@ -176,6 +202,7 @@ MetricsServer *metrics_server_new(HostRoot *root, const char *listen, MetricsFun
 
     server->func = func;
     server->data = data;
+    server->clock = g_get_monotonic_time;
     fd = listen_at(server, root, listen, error);
     if (fd < 0) {
         g_prefix_error(error, "cannot serve metrics at %s (listen= in vgpud.conf): ", listen);
@@ -189,6 +216,11 @@ MetricsServer *metrics_server_new(HostRoot *root, const char *listen, MetricsFun
     return g_steal_pointer(&server);
 }
 
+void metrics_server_set_clock(MetricsServer *server, MetricsClock *clock)
+{
+    server->clock = clock;
+}
+
 void metrics_server_free(MetricsServer *server)
 {
     g_clear_handle_id(&server->watch, g_source_remove);
@@ -196,6 +228,7 @@ void metrics_server_free(MetricsServer *server)
     g_clear_pointer(&server->daemon, MHD_stop_daemon);
     if (server->path)
         g_unlink(server->path);
+    g_clear_pointer(&server->kept, g_bytes_unref);
     g_free(server->path);
     g_free(server);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prometheus' text over HTTP, made anew for each scrape. */
+/* Prometheus' text over HTTP, made once a second at most. */
 #ifndef VGPUD_METRICS_METRICS_SERVER_H
 #define VGPUD_METRICS_METRICS_SERVER_H
 
@@ -23,6 +23,10 @@ typedef char *MetricsFunc(void *data, gsize *length);
  */
 MetricsServer *metrics_server_new(HostRoot *root, const char *listen, MetricsFunc *func, void *data,
                                   GError **error);
+
+/* For tests, which do not wait. In us. */
+typedef gint64 MetricsClock(void);
+void metrics_server_set_clock(MetricsServer *server, MetricsClock *clock);
 
 void metrics_server_free(MetricsServer *server);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MetricsServer, metrics_server_free)

@@ -388,6 +388,45 @@ static void assert_serves(GSocketAddress *address)
     }
 }
 
+/* @data: how often it was asked. */
+static char *counted(void *data, gsize *length)
+{
+    char *text = g_strdup_printf("vgpu_test_total %u\n", ++*(guint *)data);
+
+    *length = strlen(text);
+    return text;
+}
+
+static gint64 test_time;
+
+static gint64 test_clock(void)
+{
+    return test_time;
+}
+
+/* Who asks again within a second gets the same answer, and keeps vgpud busy with nothing. */
+static void test_kept(void)
+{
+    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    HostRoot *root = file_tree_new();
+    g_autofree char *path = root_path(root, "/run/vgpu/metrics", NULL);
+    g_autoptr(GSocketAddress) address = g_unix_socket_address_new(path);
+    guint asked = 0;
+    MetricsServer *server =
+        metrics_server_new(root, "unix:/run/vgpu/metrics", counted, &asked, NULL);
+
+    metrics_server_set_clock(server, test_clock);
+    for (guint i = 0; i < 3; i++) {
+        g_autofree char *answer = fetch(address, request);
+
+        g_assert_true(
+            g_str_has_suffix(answer, i < 2 ? "\nvgpu_test_total 1\n" : "\nvgpu_test_total 2\n"));
+        test_time += 600 * 1000;
+    }
+    metrics_server_free(server);
+    file_tree_free(root);
+}
+
 static void test_unix_server(void)
 {
     HostRoot *root = file_tree_new();
@@ -465,6 +504,7 @@ int main(int argc, char **argv)
     g_test_add_func("/metrics/exposition", test_exposition);
     g_test_add_func("/metrics/host", test_host);
     g_test_add_func("/metrics/unix-server", test_unix_server);
+    g_test_add_func("/metrics/kept", test_kept);
     g_test_add_func("/metrics/inet-server", test_inet_server);
     g_test_add_func("/metrics/many", test_many);
     return g_test_run();
