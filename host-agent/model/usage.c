@@ -233,6 +233,8 @@ void usage_give_back(Usage *usage, GPtrArray *rows)
 #define IDLE_SHARE 0.05
 /* A smaller type must exceed the peak by this factor. */
 #define ROOM_FACTOR 1.1
+/* It must save this part of the memory: a type's size may differ by a byte from a round number. */
+#define SAVING 0.25
 
 void report_row_free(void *data)
 {
@@ -245,7 +247,7 @@ void report_row_free(void *data)
     g_free(row);
 }
 
-/* The smallest type that would have been enough; NULL: none is smaller than the present one. */
+/* The smallest type that would have been enough; NULL: none is much smaller than the row's. */
 static const ReportSize *smaller(const ReportRow *row, const GArray *sizes)
 {
     double enough = (double)row->peak_vram * ROOM_FACTOR;
@@ -254,8 +256,9 @@ static const ReportSize *smaller(const ReportRow *row, const GArray *sizes)
     for (guint i = 0; row->peak_vram && i < sizes->len; i++) {
         const ReportSize *size = &g_array_index(sizes, ReportSize, i);
 
-        if ((double)size->vram >= enough && size->vram < row->vram &&
-            (!best || size->vram < best->vram))
+        if ((double)size->vram >= enough &&
+            (double)size->vram <= (double)row->vram * (1 - SAVING) &&
+            g_strcmp0(size->name, row->type) != 0 && (!best || size->vram < best->vram))
             best = size;
     }
     return best;

@@ -294,6 +294,19 @@ Db *db_open(HostRoot *root, GError **error)
     return g_steal_pointer(&db);
 }
 
+Db *db_open_reader(HostRoot *root, GError **error)
+{
+    g_autoptr(Db) db = g_new0(Db, 1);
+
+    db->path = root_path(root, STATE_DIR, STATE_FILE, NULL);
+    if (sqlite3_open_v2(db->path, &db->sqlite, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+        fail(db, "can't be opened", error);
+        return NULL;
+    }
+    sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
+    return g_steal_pointer(&db);
+}
+
 void db_free(Db *db)
 {
     sqlite3_close(db->sqlite);

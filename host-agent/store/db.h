@@ -22,6 +22,12 @@ typedef struct Db Db;
  */
 Db *db_open(HostRoot *root, GError **error);
 
+/*
+ * A second connection to the database of db_open(), which only reads, and has committed rows only:
+ * for a thread that may take seconds.
+ */
+Db *db_open_reader(HostRoot *root, GError **error);
+
 void db_free(Db *db);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Db, db_free)
 

@@ -27,6 +27,7 @@
  * @serial: of the counters, after it
  * @rest: seconds since then in which nobody used a GPU; @rest_until: their end, since 1970
  * @stored, @pruned: when, seconds since 1970
+ * @reads: a thread reads for a report
  */
 struct UsageSampler {
     Host *host;
@@ -44,6 +45,9 @@ struct UsageSampler {
     gint64 rest_until;
     gint64 stored;
     gint64 pruned;
+    GQueue reports; /* of Report: those that wait */
+    gboolean reads;
+    GCancellable *freed;
 };
 
 static gint64 now_s(void)
@@ -324,47 +328,125 @@ static GVariant *dictionary_of(const UsageSampler *sampler, const ReportRow *row
     return g_variant_builder_end(&dict);
 }
 
-static GVariant *report(UsageSampler *sampler, const char *tenant, const char *month,
-                        GError **error)
-{
-    g_autoptr(GPtrArray) rows = NULL;
-    GVariantBuilder list;
+/**
+ * Report - a call that is answered when a thread has read the month, which may take seconds
+ * @db: a connection of its own
+ * @invocation: its only reference
+ */
+typedef struct {
+    UsageSampler *sampler;
+    GDBusMethodInvocation *invocation;
+    char *tenant;
     gint64 begin;
     gint64 end;
+    Db *db;
+} Report;
 
-    if (!report_month(month, now_s(), &begin, &end)) {
+static void report_free(void *data)
+{
+    Report *report = data;
+
+    g_clear_object(&report->invocation);
+    g_clear_pointer(&report->db, db_free);
+    g_free(report->tenant);
+    g_free(report);
+}
+
+static void report_read(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    const Report *report = data;
+    GError *error = NULL;
+    GPtrArray *rows =
+        usage_table_sum(report->db, report->tenant, report->begin, report->end, &error);
+
+    (void)source;
+    (void)cancellable;
+    if (rows)
+        g_task_return_pointer(task, rows, (GDestroyNotify)g_ptr_array_unref);
+    else
+        g_task_return_error(task, error);
+}
+
+/* One after the other: the threads are also others'. */
+static void reports_next(UsageSampler *sampler);
+
+static void report_answer(GObject *source, GAsyncResult *result, void *data)
+{
+    Report *report = g_task_get_task_data(G_TASK(result));
+    GError *error = NULL;
+    g_autoptr(GPtrArray) rows = g_task_propagate_pointer(G_TASK(result), &error);
+    GVariantBuilder list;
+
+    (void)source;
+    (void)data;
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
+        /* vgpud ends. */
+        g_error_free(error);
+        return;
+    }
+    reports_next(report->sampler);
+    if (!rows) {
+        g_dbus_method_invocation_take_error(g_steal_pointer(&report->invocation), error);
+        return;
+    }
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < rows->len; i++)
+        g_variant_builder_add_value(&list,
+                                    dictionary_of(report->sampler, g_ptr_array_index(rows, i)));
+    vgpu_manager_complete_report(host_manager(report->sampler->host),
+                                 g_steal_pointer(&report->invocation),
+                                 g_variant_builder_end(&list));
+}
+
+static void reports_next(UsageSampler *sampler)
+{
+    g_autoptr(GTask) task = NULL;
+    Report *report = g_queue_pop_head(&sampler->reports);
+
+    sampler->reads = report != NULL;
+    if (!report)
+        return;
+    task = g_task_new(NULL, sampler->freed, report_answer, NULL);
+    g_task_set_task_data(task, report, report_free);
+    g_task_run_in_thread(task, report_read);
+}
+
+static gboolean report_begin(UsageSampler *sampler, Report *report, const char *month,
+                             GError **error)
+{
+    if (!report_month(month, now_s(), &report->begin, &report->end)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                     "\"%s\" is no month; write it as 2026-11", month);
-        return NULL;
+        return FALSE;
     }
     if (sampler->rests)
         rest(sampler, seconds_since_tick(sampler));
     add_rest(sampler);
     store(sampler);
-    rows = usage_table_sum(host_db(sampler->host), tenant, begin, end, error);
-    if (!rows)
-        return NULL;
-    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < rows->len; i++)
-        g_variant_builder_add_value(&list, dictionary_of(sampler, g_ptr_array_index(rows, i)));
-    return g_variant_builder_end(&list);
+    report->db = db_open_reader(host_root(sampler->host), error);
+    return report->db != NULL;
 }
 
 static void answer(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     UsageSampler *sampler = data;
-    const char *tenant;
+    Report *report = g_new0(Report, 1);
     const char *month;
     GError *error = NULL;
-    GVariant *slices;
 
     (void)caller;
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &tenant, &month);
-    slices = report(sampler, tenant, month, &error);
-    if (slices)
-        vgpu_manager_complete_report(host_manager(sampler->host), invocation, slices);
-    else
-        g_dbus_method_invocation_take_error(invocation, error);
+    report->sampler = sampler;
+    report->invocation = invocation;
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(s&s)", &report->tenant,
+                  &month);
+    if (!report_begin(sampler, report, month, &error)) {
+        g_dbus_method_invocation_take_error(g_steal_pointer(&report->invocation), error);
+        report_free(report);
+        return;
+    }
+    g_queue_push_tail(&sampler->reports, report);
+    if (!sampler->reads)
+        reports_next(sampler);
 }
 
 /* Everybody may read the report of their own tenant. */
@@ -391,6 +473,7 @@ UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices
     sampler->tenants = tenants;
     sampler->usage = usage_new();
     sampler->stored = now_s();
+    sampler->freed = g_cancellable_new();
     authority_answer(host_manager(host), "handle-report", ACTION_SEE, answer, answer_member,
                      sampler);
     return sampler;
@@ -399,6 +482,9 @@ UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices
 void usage_sampler_free(UsageSampler *sampler)
 {
     g_signal_handlers_disconnect_by_data(host_manager(sampler->host), sampler);
+    g_cancellable_cancel(sampler->freed);
+    g_object_unref(sampler->freed);
+    g_queue_clear_full(&sampler->reports, report_free);
     counters_await_change(host_counters(sampler->host), NULL, NULL);
     if (sampler->timer) {
         g_source_remove(sampler->timer);

@@ -254,6 +254,30 @@ static void add_minutes(Db *db, const char *tenant, gint64 from, guint minutes)
     }
 }
 
+/* Reports are summed in a thread, while the main loop writes. */
+static void test_reader(void)
+{
+    HostRoot *root = file_tree_new();
+    g_autoptr(Db) db = db_open(root, NULL);
+    g_autoptr(Db) reader = db_open_reader(root, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) red = NULL;
+    g_autoptr(GPtrArray) all = NULL;
+
+    add_minutes(db, "red", TEN, 10);
+    add_minutes(db, "blue", TEN, 10);
+    g_assert_true(db_begin(db, NULL));
+    g_assert_true(db_run(db, NULL, "DELETE FROM usage", ""));
+    red = usage_table_sum(reader, "red", TEN, TEN + USAGE_HOUR, NULL);
+    all = usage_table_sum(reader, "", TEN, TEN + USAGE_HOUR, NULL);
+    g_assert_cmpuint(red->len, ==, 1);
+    g_assert_cmpuint(all->len, ==, 2);
+    db_rollback(db);
+    g_assert_false(db_run(reader, &error, "DELETE FROM usage", ""));
+    g_assert_nonnull(error);
+    file_tree_free(root);
+}
+
 /* A clock that is decades ahead for a day. */
 static void test_wrong_clock(void)
 {
@@ -315,20 +339,29 @@ static void test_month(void)
     g_assert_false(report_month("2026-1", 0, &begin, &end));
 }
 
-static void assert_advice(guint64 hours, guint64 busy, guint64 peak, const char *expected)
+static void assert_advice_for(const char *type, guint64 vram, guint64 peak, guint64 hours,
+                              guint64 busy, const char *expected)
 {
     const ReportSize offered[] = {{"vgpu-full", 16 * GIB},
                                   {"vgpu-half", 8 * GIB},
                                   {"vgpu-quarter", 4 * GIB},
                                   {"vgpu-eighth", 2 * GIB}};
-    const ReportRow row = {
-        .seconds = hours * 3600, .busy_seconds = busy * 3600, .vram = 8 * GIB, .peak_vram = peak};
+    const ReportRow row = {.type = (char *)type,
+                           .seconds = hours * 3600,
+                           .busy_seconds = busy * 3600,
+                           .vram = vram,
+                           .peak_vram = peak};
     g_autoptr(GArray) sizes = g_array_new(FALSE, FALSE, sizeof(ReportSize));
     g_autofree char *advice = NULL;
 
     g_array_append_vals(sizes, offered, G_N_ELEMENTS(offered));
     advice = report_advice(&row, sizes);
     g_assert_cmpstr(advice, ==, expected);
+}
+
+static void assert_advice(guint64 hours, guint64 busy, guint64 peak, const char *expected)
+{
+    assert_advice_for("vgpu-half", 8 * GIB, peak, hours, busy, expected);
 }
 
 static void test_advice(void)
@@ -340,6 +373,9 @@ static void test_advice(void)
     assert_advice(100, 50, 4 * GIB, ""); /* too close */
     assert_advice(100, 50, 0, "");       /* not reported */
     assert_advice(20, 0, 0, "");         /* too short for advice */
+    /* 4G of a card whose quarter is a few MiB less, and a quarter that was made larger. */
+    assert_advice_for("vgpu-half", 4 * GIB + 1, 2 * GIB, 100, 50, "");
+    assert_advice_for("vgpu-quarter", 6 * GIB, 3 * GIB, 100, 50, "");
 }
 
 static void test_on_bus(void)
@@ -427,6 +463,7 @@ static void test_top(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/usage/reader", test_reader);
     g_test_add_func("/usage/wrong-clock", test_wrong_clock);
     g_test_add_func("/usage/busy", test_busy);
     g_test_add_func("/usage/alone", test_alone);
