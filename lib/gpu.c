@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/gpus.h"
+#include "lib/mdev.h"
 #include "lib/pci.h"
 #include "lib/host_root.h"
 
@@ -15,13 +16,6 @@ static GStrv drm_nodes(HostRoot *root, const char *dir)
     g_autofree char *drm = g_build_filename(dir, "drm", NULL);
 
     return sysfs_list(root, drm);
-}
-
-static GStrv types_of(HostRoot *root, const char *dir)
-{
-    g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
-
-    return sysfs_list(root, types);
 }
 
 /* Bridges stay in the group with their own driver: VFIO allows them. */
@@ -92,7 +86,7 @@ Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *e
     gpu->pci = pci;
     gpu->name = g_strdup(name);
     gpu->drm_nodes = drm_nodes(root, pci->dir);
-    gpu->types = types_of(root, pci->dir);
+    gpu->types = mdev_type_ids(root, pci->dir);
     gpu->mode = mode_of(root, gpu);
     gpu->health_ignore = entry ? entry->health_ignore : 0;
     gpu->containers_only = gpu->mode == GPU_MODE_SHARED && !gpu->types[0];
@@ -103,7 +97,7 @@ Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *e
 
 gboolean gpu_has_new_types(HostRoot *root, const Gpu *gpu)
 {
-    g_auto(GStrv) types = gpu->types[0] ? NULL : types_of(root, gpu->pci->dir);
+    g_auto(GStrv) types = gpu->types[0] ? NULL : mdev_type_ids(root, gpu->pci->dir);
 
     return types && types[0];
 }

@@ -36,6 +36,28 @@ char *mdev_node(HostRoot *root, const char *uuid)
     return group ? g_build_filename("/dev/vfio", group, NULL) : NULL;
 }
 
+/* As the driver describes it, behind the text of types.d. */
+static gboolean is_our_description(const char *text)
+{
+    return strstr(text, "vram=") && strstr(text, "window=");
+}
+
+GStrv mdev_type_ids(HostRoot *root, const char *dir)
+{
+    g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
+    g_auto(GStrv) ids = sysfs_list(root, types);
+    g_autoptr(GStrvBuilder) ours = g_strv_builder_new();
+
+    for (guint i = 0; ids[i]; i++) {
+        g_autofree char *type = g_build_filename(types, ids[i], NULL);
+        g_autofree char *text = sysfs_read(root, type, "description");
+
+        if (!text || is_our_description(text))
+            g_strv_builder_add(ours, ids[i]);
+    }
+    return g_strv_builder_end(ours);
+}
+
 void mdev_type_free(MdevType *type)
 {
     g_free(type->id);

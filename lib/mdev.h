@@ -22,6 +22,12 @@ char *mdev_group(HostRoot *root, const char *uuid);
 /* The VFIO node by which a VM opens it; NULL: none. To be freed. */
 char *mdev_node(HostRoot *root, const char *uuid);
 
+/*
+ * The types of the parent at @dir in sysfs, as MdevType's id, sorted; only our driver's: GPUs of
+ * GVT-g and NVIDIA's vGPU are mdev parents, too. To be freed.
+ */
+GStrv mdev_type_ids(HostRoot *root, const char *dir);
+
 /**
  * MdevType - a type of mediated devices that a GPU offers
  * @id: prefixed with the vendor driver's name, as mdevctl takes it

@@ -15,6 +15,7 @@
 /**
  * Preparation
  * @link: NULL until vgpud is needed
+ * @unreachable: why it could not be reached: it is waited for once, however many devices need it
  * @made: something was made for the domain
  */
 typedef struct {
@@ -22,23 +23,25 @@ typedef struct {
     const char *name;
     const Domain *domain;
     AgentClient *link;
+    GError *unreachable;
     gboolean made;
 } Preparation;
 
 /* vgpud, if it runs; an error begins with what cannot be done without it. */
 static AgentClient *reach(Preparation *preparation, const char *what, GError **error)
 {
-    g_autoptr(GError) cause = NULL;
-
+    if (!preparation->link && !preparation->unreachable)
+        preparation->link = agent_client_open_at_start(&preparation->unreachable);
     if (!preparation->link)
-        preparation->link = agent_client_open_at_start(&cause);
-    if (!preparation->link)
-        g_set_error(error, cause->domain, cause->code, "%s: %s", what, cause->message);
+        g_set_error(error, preparation->unreachable->domain, preparation->unreachable->code,
+                    "%s: %s", what, preparation->unreachable->message);
     return preparation->link;
 }
 
 /* For an answer about a vGPU that exists. */
 #define LIST_MS 10000
+
+#define MDEV_PARENTS "/sys/class/mdev_bus"
 
 /* The domain that the vGPU was made for; "": none, or vgpud does not say. To be freed. */
 static char *domain_of(Preparation *preparation, const char *uuid)
@@ -134,6 +137,37 @@ static gboolean check_closed(const Preparation *preparation, const char *uuid, G
     return FALSE;
 }
 
+/* There is a GPU of ours, and no other driver's, for which something else may yet make it. */
+static gboolean is_ours_alone(HostRoot *root)
+{
+    g_auto(GStrv) parents = sysfs_list(root, MDEV_PARENTS);
+
+    for (guint i = 0; parents[i]; i++) {
+        g_autofree char *dir = g_build_filename(MDEV_PARENTS, parents[i], NULL);
+        g_auto(GStrv) types = mdev_type_ids(root, dir);
+
+        if (!types[0])
+            return FALSE;
+    }
+    return parents[0] != NULL;
+}
+
+/*
+ * Without this libvirt would only say that it is not found. A domain is restored so after
+ * "managedsave" if "vgpuctl attach" had made its vGPU, which went with the VM.
+ */
+static gboolean check_unknown(const Preparation *preparation, const char *uuid, GError **error)
+{
+    if (!is_ours_alone(preparation->root))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                "there is no vGPU %s, and neither the domain's metadata nor a definition says how "
+                "to make it; run \"vgpuctl vgpu create TYPE --uuid %s\" first, with the type that "
+                "it had, or take its <hostdev> out of the domain",
+                uuid, uuid);
+    return FALSE;
+}
+
 static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError **error)
 {
     const DomainRequest *request = domain_request(preparation->domain, uuid);
@@ -146,7 +180,7 @@ static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError 
     if (request)
         return make(preparation, request, error);
     definition = definition_find(preparation->root, uuid);
-    return definition ? start(preparation, uuid, error) : TRUE;
+    return definition ? start(preparation, uuid, error) : check_unknown(preparation, uuid, error);
 }
 
 /*
@@ -157,14 +191,12 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 {
     g_autoptr(PciDevice) device = pci_device_read(preparation->root, address);
     g_auto(GStrv) types = NULL;
-    g_autofree char *dir =
-        device ? g_build_filename(device->dir, "mdev_supported_types", NULL) : NULL;
 
     if (!device || g_strcmp0(device->driver, "vfio-pci") == 0)
         return FALSE;
     if (device->driver && containers_only_is(preparation->root, address))
         return TRUE;
-    types = sysfs_list(preparation->root, dir);
+    types = mdev_type_ids(preparation->root, device->dir);
     return types[0] != NULL;
 }
 
@@ -301,5 +333,6 @@ gboolean prepare_domain(HostRoot *root, const char *name, const Domain *domain, 
     if (!ready && preparation.made)
         undo(&preparation);
     g_clear_pointer(&preparation.link, agent_client_free);
+    g_clear_error(&preparation.unreachable);
     return ready;
 }

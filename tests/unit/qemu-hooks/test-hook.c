@@ -333,6 +333,52 @@ static void test_none_of_ours(void)
     agent_on_bus_close(&at);
 }
 
+/* A driver of others' describes its types so. */
+static void describe_types(const AgentOnBus *at, const char *text)
+{
+    static const char *const ids[] = {"amdgpu-vgpu-full", "amdgpu-vgpu-half"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(ids); i++) {
+        g_autofree char *path = g_strdup_printf(
+            "/sys/devices/" GPU_PATH "/mdev_supported_types/%s/description", ids[i]);
+
+        file_tree_write(at->root, path, text);
+    }
+}
+
+/* As after "vgpuctl attach", "virsh managedsave" and "virsh start". */
+static void test_unknown(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_link(at.root, "/sys/class/mdev_bus/" GPU, "../../devices/" GPU_PATH);
+    assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID)), 1,
+                "run \"vgpuctl vgpu create TYPE --uuid " UUID "\" first");
+    /* With other drivers' GPUs on the host, a script may make it. */
+    file_tree_write(at.root,
+                    "/sys/class/mdev_bus/0000:00:02.0/mdev_supported_types/i915-GVTg_V5_4/"
+                    "description",
+                    "low_gm_size: 128MB\nweight: 4\n");
+    assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID)), 0, "");
+    agent_on_bus_close(&at);
+}
+
+/* An mdev parent of NVIDIA's or GVT-g is not shared by us. */
+static void test_others_parent(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    describe_types(&at, "Half of it; vram=12288M window=256M weight=400 cap=100% priority=0\n");
+    assert_hook("prepare", "begin", DOMAIN("", PCI("no")), 1, "it is shared");
+    describe_types(&at, "num_heads=4, frl_config=60, framebuffer=1024M, max_instance=16\n");
+    assert_hook("prepare", "begin", DOMAIN("", PCI("no")), 0, "");
+    agent_refresh(at.agent);
+    assert_says("gpu list", 0, GPU "  host", "");
+    agent_on_bus_close(&at);
+}
+
 static void test_wrong(void)
 {
     static const struct {
@@ -427,24 +473,56 @@ static void test_agent_down(void)
     file_tree_free(at.root);
 }
 
-/* A bus that accepts the connection and does not answer. */
+/* A bus that accepts connections and does not answer. To be freed. */
+static GSocket *hang_bus(const AgentOnBus *at)
+{
+    g_autofree char *path = root_path(at->root, "bus", NULL);
+    g_autofree char *address = g_strconcat("unix:path=", path, NULL);
+    g_autoptr(GSocketAddress) socket_address = g_unix_socket_address_new(path);
+    GSocket *socket =
+        g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, NULL);
+
+    g_assert_true(g_socket_bind(socket, socket_address, FALSE, NULL));
+    g_assert_true(g_socket_listen(socket, NULL));
+    g_socket_set_blocking(socket, FALSE);
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", address, TRUE);
+    return socket;
+}
+
 static void test_bus_hangs(void)
 {
     AgentOnBus at;
-    g_autofree char *path = NULL;
-    g_autofree char *address = NULL;
-    g_autoptr(GSocketAddress) socket_address = NULL;
-    g_autoptr(GSocket) socket =
-        g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, NULL);
+    g_autoptr(GSocket) socket = NULL;
 
     open_shared(&at);
-    path = root_path(at.root, "bus", NULL);
-    address = g_strconcat("unix:path=", path, NULL);
-    socket_address = g_unix_socket_address_new(path);
-    g_assert_true(g_socket_bind(socket, socket_address, FALSE, NULL));
-    g_assert_true(g_socket_listen(socket, NULL));
-    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", address, TRUE);
+    socket = hang_bus(&at);
     assert_without_agent(&at, "D-Bus does not answer");
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at.daemon), TRUE);
+    agent_on_bus_close(&at);
+}
+
+/* It is waited for once, however many vGPUs of the domain need it. */
+static void test_waits_once(void)
+{
+    static const char two[] = DOMAIN(
+        REQUESTS(REQUEST("uuid='" UUID "' type='half'") REQUEST("uuid='" UUID2 "' type='half'")),
+        MDEV(UUID) MDEV(UUID2));
+    AgentOnBus at;
+    g_autoptr(GSocket) socket = NULL;
+    g_autoptr(GSocket) first = NULL;
+    g_autoptr(GSocket) second = NULL;
+
+    open_shared(&at);
+    recorded_host_add_vgpu(at.root, GPU_PATH, UUID, "amdgpu-vgpu-half",
+                           "state=device=closed engine=ready|failure=");
+    recorded_host_add_vgpu(at.root, GPU_PATH, UUID2, "amdgpu-vgpu-half",
+                           "state=device=closed engine=ready|failure=");
+    socket = hang_bus(&at);
+    assert_hook("prepare", "begin", two, 0, "");
+    first = g_socket_accept(socket, NULL, NULL);
+    second = g_socket_accept(socket, NULL, NULL);
+    g_assert_nonnull(first);
+    g_assert_null(second);
     g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at.daemon), TRUE);
     agent_on_bus_close(&at);
 }
@@ -625,6 +703,9 @@ int main(int argc, char **argv)
     g_test_add_func("/qemu-hook/engine", test_engine);
     g_test_add_func("/qemu-hook/memory-in-file", test_memory_in_file);
     g_test_add_func("/qemu-hook/none-of-ours", test_none_of_ours);
+    g_test_add_func("/qemu-hook/unknown", test_unknown);
+    g_test_add_func("/qemu-hook/others-parent", test_others_parent);
+    g_test_add_func("/qemu-hook/waits-once", test_waits_once);
     g_test_add_func("/qemu-hook/wrong", test_wrong);
     g_test_add_func("/qemu-hook/document-type", test_bad_domain);
     g_test_add_func("/qemu-hook/other-operations", test_other_operations);
