@@ -345,12 +345,12 @@ gboolean gpu_table_load(Db *db, const char *boot, GpuFindingFunc finding, GpuCle
                    "SELECT gpu, aer_fatal, ecc FROM health_cleared WHERE boot = ?", "s", boot);
 }
 
-gboolean gpu_table_evict(Db *db, const char *gpu, const char *tenant, gint64 now, gint64 until,
-                         GError **error)
+gboolean gpu_table_evict(Db *db, const char *gpu, const char *tenant, gint64 now, GError **error)
 {
-    return db_run(db, error, "DELETE FROM eviction WHERE until <= ?", "x", now) &&
+    return db_run(db, error, "DELETE FROM eviction WHERE until <= ? OR until > ?", "xx", now,
+                  now + EVICTED_S) &&
            db_run(db, error, "INSERT OR REPLACE INTO eviction VALUES (?, ?, ?)", "ssx", gpu, tenant,
-                  until);
+                  now + EVICTED_S);
 }
 
 static void set_true(sqlite3_stmt *row, void *data)
@@ -365,8 +365,8 @@ gboolean gpu_table_is_evicted(Db *db, const char *gpu, const char *tenant, gint6
     gboolean found = FALSE;
 
     if (!db_each(db, &error, set_true, &found,
-                 "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ?", "ssx", gpu,
-                 tenant, now))
+                 "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ? AND until <= ?",
+                 "ssxx", gpu, tenant, now, now + EVICTED_S))
         g_warning("%s", error->message);
     return found;
 }

@@ -124,13 +124,18 @@ gboolean gpu_table_load(Db *db, const char *boot, GpuFindingFunc finding, GpuCle
                         void *data, GError **error);
 
 /*
- * None of the tenant's best-effort slices is placed on @gpu again before @until. Forgets those
- * before @now.
+ * None of the tenant's best-effort slices is placed on @gpu again for EVICTED_S. Forgets those that
+ * are over.
  */
-gboolean gpu_table_evict(Db *db, const char *gpu, const char *tenant, gint64 now, gint64 until,
-                         GError **error);
+gboolean gpu_table_evict(Db *db, const char *gpu, const char *tenant, gint64 now, GError **error);
 
-/* Errors are logged, and mean no. */
+/* For so long. */
+#define EVICTED_S (10 * 60)
+
+/*
+ * Errors are logged, and mean no. So does an end that is more than EVICTED_S away: the clock was
+ * ahead, as before NTP has set it.
+ */
 gboolean gpu_table_is_evicted(Db *db, const char *gpu, const char *tenant, gint64 now);
 
 /* When the last handled switch was due; 0: none, or it cannot be read, which is logged. */

@@ -16,8 +16,6 @@
 
 /* No driver reports when memory becomes scarce. */
 #define LOOK_SECONDS 2
-/* How long the tenant's best-effort vGPUs are not placed on the GPU again. */
-#define EVICTED_S (10 * 60)
 
 #define SYSTEMD_NAME    "org.freedesktop.systemd1"
 #define SYSTEMD_PATH    "/org/freedesktop/systemd1"
@@ -196,7 +194,7 @@ static void remember(const PressureWatch *watch, const char *gpu, const char *te
     gint64 now = g_get_real_time() / G_USEC_PER_SEC;
     g_autoptr(GError) error = NULL;
 
-    if (!gpu_table_evict(host_db(watch->host), gpu, tenant, now, now + EVICTED_S, &error))
+    if (!gpu_table_evict(host_db(watch->host), gpu, tenant, now, &error))
         g_message("%s", error->message);
 }
 

@@ -97,10 +97,13 @@ static void run_define(Operation *operation, guint item)
 /* The definition of a vGPU that could not be stopped stays, too. */
 static void undo_define(Operation *operation, guint item)
 {
-    if (is_there(operation_world(operation), operation_object(operation, item)))
+    const Lifecycle *life = operation_world(operation);
+    const char *uuid = operation_object(operation, item);
+
+    if (!slices_find(life->slices, uuid) || is_there(life, uuid))
         operation_step_done(operation, NULL);
     else
-        removal_undefine(operation, operation_object(operation, item));
+        removal_undefine(operation, uuid);
 }
 
 static void run_start(Operation *operation, guint item)
@@ -212,7 +215,7 @@ static gboolean creation_start(const Lifecycle *life, GPtrArray *list, guint64 w
 const OperationKind creation_kind = {.name = "create",
                                      .doing = "being made",
                                      .what = "the creation",
-                                     .replay = OPERATION_UNDO,
+                                     .replay = OPERATION_UNDO_ALL,
                                      .step_time = 60,
                                      .plan = plan,
                                      .accepted = accepted,

@@ -60,12 +60,17 @@ static void fail(Operation *operation, GError *error)
         operation->error = error;
 }
 
+static gboolean is_undone(const Operation *operation)
+{
+    return operation->kind->replay != OPERATION_FINISH;
+}
+
 /* Marks as finished, in the journal, an operation that would be undone. */
 static gboolean commit(Operation *operation)
 {
     GError *error = NULL;
 
-    if (operation->kind->replay == OPERATION_FINISH || operation->final)
+    if (!is_undone(operation) || operation->final)
         return TRUE;
     if (operation_table_end(operation->operations->db, operation->row->id, &error)) {
         operation->row->id = 0;
@@ -99,7 +104,7 @@ static void run_next(Operation *operation)
 
     if (!mark(operation, planned, &error)) {
         /* Steps of an operation that is finished anyway may run twice. */
-        if (operation->kind->replay == OPERATION_UNDO && !operation->final) {
+        if (is_undone(operation) && !operation->final) {
             fail(operation, error);
             return;
         }
@@ -238,7 +243,9 @@ void operation_replay(Operation *operation)
     guint begun = steps_begun(operation);
 
     operation->final = !operation->row->undoing && is_final(operation, begun);
-    if ((operation->kind->replay == OPERATION_UNDO && !operation->final) || operation->row->undoing)
+    if (operation->kind->replay == OPERATION_UNDO_ALL && !operation->row->undoing)
+        begun = operation->steps->len;
+    if ((is_undone(operation) && !operation->final) || operation->row->undoing)
         operation->error =
             g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "vgpud ended while %s was %s",
                         operation_object(operation, 0), operation->kind->doing);

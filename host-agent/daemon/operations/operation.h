@@ -37,8 +37,9 @@ typedef struct {
 
 /* What the next start of vgpud does with an interrupted operation. */
 typedef enum {
-    OPERATION_FINISH, /* continues from the step that was begun last */
-    OPERATION_UNDO,   /* rolls back from it; a final step, and those after it, are finished */
+    OPERATION_FINISH,   /* continues from the step that was begun last */
+    OPERATION_UNDO,     /* rolls back from it; a final step, and those after it, are finished */
+    OPERATION_UNDO_ALL, /* rolls all steps back: after a power loss the journal may lack the last */
 } OperationReplay;
 
 /**

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/slices.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+
 #include "host-agent/daemon/host/audit.h"
+#include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
@@ -375,6 +379,29 @@ static void drop(Slices *slices, const Slice *known, gboolean ours)
         write_found(uuid, by_mdevctl, before);
 }
 
+/* There is none; any other error says nothing of it. */
+static gboolean is_absent(HostRoot *root, const char *path)
+{
+    struct stat status;
+
+    return !root_stat(root, path, &status) && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/*
+ * The kernel has it, or its definition is there, and could not be read just now: too many files are
+ * open, or mdevctl, which truncates a definition first, is about to write it.
+ */
+static gboolean is_somewhere(HostRoot *root, const Slice *slice)
+{
+    g_autofree char *device = mdev_path(slice->uuid);
+    g_autofree char *state = g_build_filename(device, "vgpu/state", NULL);
+    g_autofree char *definition =
+        g_build_filename(DEFINITIONS_DIR, mdevctl_parent(slice->gpu), slice->uuid, NULL);
+
+    return !is_absent(root, state) || !is_absent(root, definition) ||
+           definition_exists(root, slice->uuid);
+}
+
 /* @ours: an operation has just ended, which the audit has. */
 static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *counters,
                       const Definition *definition, gboolean ours)
@@ -386,9 +413,8 @@ static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *coun
     /* State that the kernel does not know. */
     if (known && !slice_is_vgpu(known))
         return;
-    /* mdevctl truncates a definition before it writes it: one that cannot be read is not gone. */
     if (known && ready && !vgpu && !definition && !ours &&
-        definition_exists(host_root(slices->host), uuid))
+        is_somewhere(host_root(slices->host), known))
         return;
     if (known && ready && !vgpu && !definition)
         drop(slices, known, ours);

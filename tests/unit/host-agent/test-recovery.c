@@ -114,6 +114,24 @@ static void test_recovery_removes(void)
     agent_on_bus_close(&at);
 }
 
+/*
+ * The steps' marks do not wait for the disk, and mdevctl's definition may be there without its: it
+ * would be started at each boot, for nobody.
+ */
+static void test_power_loss(void)
+{
+    AgentOnBus at;
+
+    vgpus_open(&at);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    assert_says("vgpu stop " UUID, 0, "", "");
+    crash_with(&at, "create", "reserve", FALSE, "");
+    agent_on_bus_restart(&at);
+    iterate_until_told("vgpu list", "This host has no vGPU.");
+    g_assert_false(vgpus_have(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
+    agent_on_bus_close(&at);
+}
+
 /* An existing vGPU in the journal of 0.1.0: the slice has the desired state. */
 static void test_recovery_of_old(void)
 {
@@ -139,6 +157,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/vgpus/recovery", test_recovery);
     g_test_add_func("/vgpus/recovery-removes", test_recovery_removes);
+    g_test_add_func("/vgpus/power-loss", test_power_loss);
     g_test_add_func("/vgpus/recovery-of-old", test_recovery_of_old);
     return g_test_run();
 }

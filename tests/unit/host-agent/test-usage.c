@@ -290,6 +290,12 @@ static void test_wrong_clock(void)
     g_assert_true(usage_table_prune(db, TEN + 20000 * (gint64)86400, NULL));
     left = usage_table_sum(db, "", 0, TEN + 31 * 86400, NULL);
     g_assert_cmpuint(left->len, ==, 1);
+    /* Best effort that was stopped then is placed again now. */
+    g_assert_true(gpu_table_evict(db, "gpu", "red", TEN + 20000 * (gint64)86400, NULL));
+    g_assert_false(gpu_table_is_evicted(db, "gpu", "red", TEN));
+    g_assert_true(gpu_table_evict(db, "gpu", "red", TEN, NULL));
+    g_assert_true(gpu_table_is_evicted(db, "gpu", "red", TEN + EVICTED_S - 1));
+    g_assert_false(gpu_table_is_evicted(db, "gpu", "red", TEN + EVICTED_S));
     g_assert_cmpuint(((const ReportRow *)g_ptr_array_index(left, 0))->seconds, ==, 600);
     file_tree_free(root);
 }

@@ -74,6 +74,7 @@ static void test_unreadable(void)
 {
     g_autofree char *dir = NULL;
     g_autofree char *aside = NULL;
+    g_autofree char *state = NULL;
     AgentOnBus at;
 
     vgpus_open(&at);
@@ -98,6 +99,17 @@ static void test_unreadable(void)
     agent_refresh(at.agent);
     agent_update_vgpu(at.agent, UUID);
     assert_says("-o json vgpu show web", 0, "\"Tenant\" : \"red\"", "");
+    /* The kernel has it, and it cannot be read just now. */
+    assert_says("vgpu create half --name db --uuid " UUID2, 0, UUID2, "");
+    state = root_path(at.root, GPU "/" UUID2 "/vgpu/state", NULL);
+    g_assert_cmpint(g_remove(state), ==, 0);
+    g_assert_cmpint(g_mkdir(state, 0755), ==, 0);
+    agent_refresh(at.agent);
+    agent_update_vgpu(at.agent, UUID2);
+    g_assert_cmpint(g_rmdir(state), ==, 0);
+    file_tree_write(at.root, GPU "/" UUID2 "/vgpu/state", "device=closed engine=ready\n");
+    agent_refresh(at.agent);
+    assert_says("vgpu show db", 0, UUID2, "");
     /* A file beside the GPUs' directories changes nothing. */
     file_tree_write(at.root, "/etc/mdevctl.d/README", "ours");
     agent_refresh(at.agent);
