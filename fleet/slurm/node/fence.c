@@ -110,11 +110,17 @@ gboolean fences_any(const Fences *fences)
     return FALSE;
 }
 
+/* One that still has a time limit was left by a health check that was killed. */
+static gboolean is_fence_of(const Fences *fences, const job_info_t *job, const FenceCard *card)
+{
+    return is_fence(job, card->address) && has_card(job, fences->node, card->index) &&
+           job->time_limit == INFINITE;
+}
+
 static gboolean is_up(const Fences *fences, const FenceCard *card)
 {
     for (guint i = 0; i < fences->jobs->record_count; i++)
-        if (is_fence(&fences->jobs->job_array[i], card->address) &&
-            has_card(&fences->jobs->job_array[i], fences->node, card->index))
+        if (is_fence_of(fences, &fences->jobs->job_array[i], card))
             return TRUE;
     return FALSE;
 }
@@ -152,24 +158,50 @@ static gboolean clear_card(const char *node, const FenceCard *card)
     return TRUE;
 }
 
-/* A partition that has the node; to be freed. */
-static char *partition_of(const char *node)
+/**
+ * FencePlace - a partition that a fence may run in
+ * @minutes: the time limit that it is submitted with
+ */
+typedef struct {
+    char *partition;
+    guint32 minutes;
+} FencePlace;
+
+static void fence_place_free(void *data)
 {
+    FencePlace *place = data;
+
+    g_free(place->partition);
+    g_free(place);
+}
+
+/*
+ * The partitions that have the node, are up and run jobs of root's (FencePlace). In one with
+ * OverSubscribe=EXCLUSIVE a fence takes the whole node, so those come last.
+ */
+static GPtrArray *places_of(const char *node)
+{
+    GPtrArray *places = g_ptr_array_new_with_free_func(fence_place_free);
     partition_info_msg_t *partitions = NULL;
-    char *name = NULL;
+    guint shared = 0;
 
     if (slurm_load_partitions(0, &partitions, SHOW_ALL))
-        return NULL;
-    for (guint i = 0; i < partitions->record_count && !name; i++) {
+        return places;
+    for (guint i = 0; i < partitions->record_count; i++) {
         const partition_info_t *partition = &partitions->partition_array[i];
         hostlist_t *nodes = slurm_hostlist_create(partition->nodes ? partition->nodes : "");
+        gboolean has = slurm_hostlist_find(nodes, node) >= 0;
+        FencePlace *place;
 
-        if (partition->state_up == PARTITION_UP && slurm_hostlist_find(nodes, node) >= 0)
-            name = g_strdup(partition->name);
         slurm_hostlist_destroy(nodes);
+        if (!has || partition->state_up != PARTITION_UP || partition->flags & PART_FLAG_NO_ROOT)
+            continue;
+        place = g_new(FencePlace, 1);
+        *place = (FencePlace){g_strdup(partition->name), MIN(partition->max_time, CLOSED_MINUTES)};
+        g_ptr_array_insert(places, partition->max_share ? (int)shared++ : -1, place);
     }
     slurm_free_partition_info_msg(partitions);
-    return name;
+    return places;
 }
 
 static char *reservation_of(const char *node)
@@ -177,8 +209,8 @@ static char *reservation_of(const char *node)
     return g_strconcat(CLOSED_PREFIX, node, NULL);
 }
 
-/* A whole card, whichever is free within @seconds; the job's number, or 0. */
-static guint32 take_any_card(const char *node, const FenceCard *card, const char *partition,
+/* A whole card, whichever is free within @seconds; the job's number, or 0 with errno. */
+static guint32 take_any_card(const char *node, const FenceCard *card, const FencePlace *place,
                              int seconds)
 {
     g_autofree char *name = g_strconcat(FENCE_NAME, card->address, NULL);
@@ -194,12 +226,12 @@ static guint32 take_any_card(const char *node, const FenceCard *card, const char
     job.min_nodes = job.max_nodes = 1;
     job.num_tasks = 1;
     job.pn_min_memory = 1;
-    job.partition = (char *)partition;
+    job.partition = place->partition;
     job.req_nodes = (char *)node;
     job.reservation = reservation;
     job.tres_per_node = per_node;
     job.work_dir = dir;
-    job.time_limit = INFINITE;
+    job.time_limit = place->minutes;
     granted = slurm_allocate_or_wait(&job, seconds);
     if (!granted)
         return 0;
@@ -221,8 +253,11 @@ static gboolean job_has_card(guint32 id, const char *node, guint index)
     return has;
 }
 
-/* The reservation ends before the fence does, and would take it along. */
-static gboolean leave_reservation(guint32 id)
+/*
+ * The reservation ends before the fence does, and would take it along. Nor may the fence's own time
+ * limit, which no partition's, QOS' or account's limit forbids for so short, end it.
+ */
+static gboolean fence_make_lasting(guint32 id)
 {
     char none[] = "";
     job_desc_msg_t job;
@@ -230,39 +265,62 @@ static gboolean leave_reservation(guint32 id)
     slurm_init_job_desc_msg(&job);
     slurm_id_of(&job) = id;
     job.reservation = none;
+    job.time_limit = INFINITE;
     return !slurm_update_job(&job);
 }
 
-/* One card after the other, until it is the one. */
-static gboolean take_card(const Fences *fences, const FenceCard *card)
+/* One card after the other, until it is the one. @why gets a clause if it cannot be had. */
+static gboolean take_card_in(const Fences *fences, const FenceCard *card, const FencePlace *place,
+                             GString *why)
 {
     const char *node = fences->node;
-    g_autofree char *partition = partition_of(node);
     guint32 others[NODE_MAX_CARDS];
     gboolean ours = FALSE;
     guint count = 0;
 
-    while (partition && !ours && count < NODE_MAX_CARDS) {
+    while (count < NODE_MAX_CARDS) {
         gint64 left = (fences->until - g_get_monotonic_time()) / G_USEC_PER_SEC;
-        guint32 id =
-            left > 0 ? take_any_card(node, card, partition, (int)MIN(left, GRANT_SECONDS)) : 0;
+        guint32 id;
 
-        if (!id)
-            break;
-        ours = job_has_card(id, node, card->index) && leave_reservation(id);
-        if (!ours)
+        errno = ETIMEDOUT;
+        id = left > 0 ? take_any_card(node, card, place, (int)MIN(left, GRANT_SECONDS)) : 0;
+        if (id)
             others[count++] = id;
+        if (id && !job_has_card(id, node, card->index))
+            continue;
+        ours = id && fence_make_lasting(id);
+        if (ours)
+            count--;
+        else
+            g_string_append_printf(
+                why, "%sin partition %s: %s", why->len ? "; " : "", place->partition,
+                errno == ETIMEDOUT ? "jobs still have it, or the node has no free CPU"
+                                   : slurm_strerror(errno));
+        break;
     }
     while (count)
         slurm_kill_job(others[--count], SIGKILL, 0);
     return ours;
 }
 
+static gboolean take_card(const Fences *fences, const FenceCard *card, GString *why)
+{
+    g_autoptr(GPtrArray) places = places_of(fences->node);
+    gboolean taken = FALSE;
+
+    for (guint i = 0; i < places->len && !taken; i++)
+        taken = take_card_in(fences, card, places->pdata[i], why);
+    if (!places->len)
+        g_string_append(why, "no partition of the node is up and runs jobs of root's: remove "
+                             "DisableRootJobs= from one of them");
+    return taken;
+}
+
 gboolean fence_close_node(const char *node, GError **error)
 {
     g_autofree char *name = reservation_of(node);
     char users[] = "root", *made;
-    resv_desc_msg_t reservation;
+    resv_desc_msg_t reservation, later;
 
     slurm_init_resv_desc_msg(&reservation);
     reservation.name = name;
@@ -272,10 +330,16 @@ gboolean fence_close_node(const char *node, GError **error)
     reservation.duration = CLOSED_MINUTES;
     reservation.flags = RESERVE_FLAG_MAINT | RESERVE_FLAG_IGN_JOBS;
     made = slurm_create_reservation(&reservation);
-    if (!made)
-        return errno == ESLURM_RESERVATION_NAME_DUP || failed(error, "close node", node);
-    slurm_free_name(made);
-    return TRUE;
+    if (made) {
+        slurm_free_name(made);
+        return TRUE;
+    }
+    if (errno != ESLURM_RESERVATION_NAME_DUP)
+        return failed(error, "close node", node);
+    slurm_init_resv_desc_msg(&later);
+    later.name = name;
+    later.end_time = reservation.start_time + CLOSED_MINUTES * 60;
+    return !slurm_update_reservation(&later) || failed(error, "keep closed node", node);
 }
 
 gboolean fence_open_node(const char *node, GError **error)
@@ -287,19 +351,20 @@ gboolean fence_open_node(const char *node, GError **error)
            failed(error, "open node", node);
 }
 
-/* What a health check that was killed has left: jobs that wait, or have healthy cards. */
+/* What a health check that was killed has left: jobs that wait, or would not last. */
 static void drop_strays(const Fences *fences, const FenceCard *card)
 {
     for (guint i = 0; i < fences->jobs->record_count; i++) {
         const job_info_t *job = &fences->jobs->job_array[i];
 
-        if (is_here(fences, job, card->address) && !has_card(job, fences->node, card->index))
+        if (is_here(fences, job, card->address) && !is_fence_of(fences, job, card))
             slurm_kill_job(slurm_id_of(job), SIGKILL, 0);
     }
 }
 
 gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **error)
 {
+    g_autoptr(GString) why = g_string_new(NULL);
     const char *node = fences->node;
 
     drop_strays(fences, card);
@@ -307,12 +372,11 @@ gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **erro
         return TRUE;
     if (card->requeue && !clear_card(node, card))
         return failed(error, "look for jobs on", node);
-    if (take_card(fences, card))
+    if (take_card(fences, card, why))
         return TRUE;
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_BUSY,
-                "card %s cannot be fenced yet: jobs still have it, or the node has no free CPU; "
-                "no job starts on %s until then",
-                card->address, node);
+                "card %s cannot be fenced yet: %s; no job starts on %s until then", card->address,
+                why->str, node);
     return FALSE;
 }
 

@@ -37,15 +37,15 @@ gboolean fences_any(const Fences *fences);
 
 /*
  * Keeps the card from all jobs, on a node that is closed. The same again changes nothing. FALSE:
- * not yet, because jobs still have the card or the node has no free CPU. The node stays closed, and
- * a later call tries again.
+ * not yet, because jobs still have the card, the node has no free CPU, or no partition takes the
+ * fence. The node stays closed, and a later call tries again.
  */
 gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **error);
 
 /* No fence is no error. */
 void fence_take_down(const Fences *fences, const FenceCard *card);
 
-/* No new job starts on the node from now on, at most ten minutes. Twice is once. */
+/* No new job starts on the node for ten minutes from now on. The same again extends them. */
 gboolean fence_close_node(const char *node, GError **error);
 
 /* All fences are up. Twice is once. */

@@ -33,7 +33,7 @@ sub new {
     my ($class, %is) = @_;
     my %default = (
         nodes => 2, cards => 8, vram => 81920, cpus => 64, model => 'a100-80g', slurm_conf => '', parameters => '', select => '',
-        partitions => "PartitionName=all Nodes=ALL Default=YES DefaultTime=60 State=UP\n",
+        partitions => "PartitionName=all Nodes=ALL Default=YES DefaultTime=60 MaxTime=7-0 State=UP\n",
         plugins => -e "$plugin_dir/job_submit_vgpu.so", scripts => 1, witness => 'prolog', cred_expire => 5,
     );
     my $self = bless { %default, %is, pids => {} }, $class;
