@@ -75,9 +75,10 @@ static uint32_t least_shards(const FleetRequest *request, const FleetConf *conf)
 }
 
 bool detail_check(CardPromise *cards, unsigned count, const FleetRequest *request,
-                  uint32_t per_task, const FleetConf *conf, char *error)
+                  const DetailCount *counted, const FleetConf *conf, char *error)
 {
     bool full = request->kind == FLEET_SIZE_FULL;
+    uint32_t per_task = counted->per_task;
 
     if (!full && (!per_task || least_shards(request, conf) > per_task))
         return fleet_error(error, "its text asks for %u MiB, and Slurm counts %u for a task",
@@ -89,8 +90,8 @@ bool detail_check(CardPromise *cards, unsigned count, const FleetRequest *reques
             return fleet_error(error, "its text asks for %s, and on card %u it has %s",
                                full ? "whole cards" : "slices", card->index,
                                full ? "shards" : "the whole");
-        if (!full && card->shards % per_task)
-            return fleet_error(error, "%u shards of card %u are no multiple of the %u of a task",
+        if (!full && card->shards < per_task && !counted->whole_node)
+            return fleet_error(error, "%u shards of card %u are fewer than the %u of a task",
                                card->shards, card->index, per_task);
         card->tasks = full ? 1 : card->shards / per_task;
     }

@@ -11,7 +11,7 @@
  * CardPromise
  * @index: Slurm's, of the card on its node
  * @shards: MiB; 0: the whole card
- * @tasks: how many of the job's tasks these are for
+ * @tasks: how many of the job's tasks these are for; 0: none, and there is no slice
  */
 typedef struct {
     unsigned index;
@@ -25,12 +25,24 @@ typedef struct {
  */
 int detail_parse(const char *detail, CardPromise *cards);
 
+/**
+ * DetailCount - how slurmctld counts a job's slices
+ * @per_task: shards of a task; 0: the job has whole cards
+ * @whole_node: Slurm gave it all shards of the node, whatever it asked for: --exclusive, or a
+ * partition with OverSubscribe=EXCLUSIVE
+ */
+typedef struct {
+    uint32_t per_task;
+    bool whole_node;
+} DetailCount;
+
 /*
- * Fills @tasks in and checks that the text which travels with the job asks for no more than Slurm
- * counts. @per_task: shards of a task, by slurmctld; 0: the job has whole cards. false: @error
- * (FLEET_ERROR_MAX bytes) is a sentence.
+ * Fills @tasks of each card in and checks that the text which travels with the job asks for no more
+ * than Slurm counts. A job that has the node alone has place for as many tasks on each card as fit,
+ * because Slurm may run any of its steps there. false: @error (FLEET_ERROR_MAX bytes) is a
+ * sentence.
  */
 bool detail_check(CardPromise *cards, unsigned count, const FleetRequest *request,
-                  uint32_t per_task, const FleetConf *conf, char *error);
+                  const DetailCount *counted, const FleetConf *conf, char *error);
 
 #endif

@@ -156,7 +156,8 @@ static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *
         return FALSE;
     }
     grant->count = (guint)found;
-    grant->per_task = submit_shards(info->tres_per_task);
+    grant->counted.per_task = submit_shards(info->tres_per_task);
+    grant->counted.whole_node = info->shared == JOB_SHARED_NONE;
     g_strlcpy(grant->partition, info->partition ? info->partition : "", sizeof(grant->partition));
     g_strlcpy(grant->qos, info->qos ? info->qos : "", sizeof(grant->qos));
     grant->restarts = info->restart_cnt;

@@ -37,7 +37,7 @@ void node_job_clear(NodeJob *job);
 /**
  * NodeGrant - what slurmctld says that a job has on this node
  * @count: of @cards
- * @per_task: shards of a task; 0: whole cards
+ * @counted: what these are for
  * @partition, @qos: where it is now; "": none
  * @restarts: how often the job has gone back to the queue
  * @over: it was cancelled meanwhile, put back, or is not known; then it has no card
@@ -47,7 +47,7 @@ void node_job_clear(NodeJob *job);
 typedef struct {
     CardPromise cards[NODE_MAX_CARDS];
     guint count;
-    guint32 per_task;
+    DetailCount counted;
     char partition[64];
     char qos[64];
     guint restarts;

@@ -230,6 +230,17 @@ static int has_no_card(HostRoot *root, const NodeJob *job, const NodeGrant *gran
     return grant->restarts < MAX_RESTARTS ? put_back(root, job, why) : reject(root, job, why);
 }
 
+/* Cards of a job that has the node alone, and on which a task of it would not fit. */
+static void drop_unused(NodeGrant *grant)
+{
+    guint used = 0;
+
+    for (guint i = 0; i < grant->count; i++)
+        if (grant->cards[i].tasks)
+            grant->cards[used++] = grant->cards[i];
+    grant->count = used;
+}
+
 static int start(HostRoot *root, const NodeJob *job)
 {
     g_autofree FleetConf *conf = g_new0(FleetConf, 1);
@@ -253,9 +264,10 @@ static int start(HostRoot *root, const NodeJob *job)
                    : fail(root, job, error->message);
     if (!grant->count)
         return has_no_card(root, job, grant);
-    if (!detail_check(grant->cards, grant->count, &request, grant->per_task, conf, sentence) ||
+    if (!detail_check(grant->cards, grant->count, &request, &grant->counted, conf, sentence) ||
         !submit_allows(&request, conf, grant->partition, *grant->qos ? grant->qos : NULL, sentence))
         return reject(root, job, sentence);
+    drop_unused(grant);
     if (is_stale(root, job, grant->cards, grant->count)) {
         if (node_job_has_steps(job->id))
             return put_back(root, job, "it runs here still, since an earlier start");

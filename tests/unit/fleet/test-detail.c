@@ -43,6 +43,7 @@ static void test_bad(void)
 }
 
 static FleetConf conf;
+static DetailCount counted;
 
 static bool agrees(uint32_t first, uint32_t second, const char *text, uint32_t per_task,
                    CardPromise *cards)
@@ -54,7 +55,8 @@ static bool agrees(uint32_t first, uint32_t second, const char *text, uint32_t p
     g_assert_true(fleet_request_read(text, &request));
     cards[0] = (CardPromise){.index = 0, .shards = first};
     cards[1] = (CardPromise){.index = 3, .shards = second};
-    return detail_check(cards, 2, &request, per_task, &conf, error);
+    counted.per_task = per_task;
+    return detail_check(cards, 2, &request, &counted, &conf, error);
 }
 
 static void test_check(void)
@@ -74,13 +76,36 @@ static void test_check(void)
     g_assert_cmpuint(cards[1].tasks, ==, 1);
     g_assert_false(agrees(200, 100, "vgpu1;vram=101;class=guaranteed;door=guarded", 100, cards));
     g_assert_false(agrees(50, 25, "vgpu1;vram=101;class=best-effort;door=guarded", 25, cards));
-    g_assert_false(agrees(250, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(agrees(200, 99, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    /* No more than Slurm counts. */
+    g_assert_true(agrees(250, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_cmpuint(cards[0].tasks, ==, 2);
     g_assert_false(agrees(200, 0, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
     g_assert_false(agrees(200, 100, "vgpu1;full;class=guaranteed;door=guarded", 100, cards));
     g_assert_false(agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 0, cards));
     g_assert_true(fleet_request_read("vgpu1;vram=100;class=guaranteed;door=guarded", &request));
-    g_assert_true(detail_check(cards, 0, &request, 100, &conf, error));
-    g_assert_false(detail_check(cards, 0, &request, 0, &conf, error));
+    counted.per_task = 100;
+    g_assert_true(detail_check(cards, 0, &request, &counted, &conf, error));
+    counted.per_task = 0;
+    g_assert_false(detail_check(cards, 0, &request, &counted, &conf, error));
+}
+
+/* Slurm gives all shards of the node to a job that has it alone. */
+static void test_whole_node(void)
+{
+    static const char text[] = "vgpu1;vram=100;class=guaranteed;door=guarded";
+    CardPromise cards[2];
+
+    counted.whole_node = true;
+    g_assert_true(agrees(81559, 40000, text, 24468, cards));
+    g_assert_cmpuint(cards[0].tasks, ==, 3);
+    g_assert_cmpuint(cards[1].tasks, ==, 1);
+    /* A card of another model, which is too small for a task. */
+    g_assert_true(agrees(81559, 24467, text, 24468, cards));
+    g_assert_cmpuint(cards[1].tasks, ==, 0);
+    g_assert_true(agrees(0, 0, "vgpu1;full;class=guaranteed;door=native", 0, cards));
+    g_assert_cmpuint(cards[0].tasks, ==, 1);
+    counted.whole_node = false;
 }
 
 int main(int argc, char **argv)
@@ -89,5 +114,6 @@ int main(int argc, char **argv)
     g_test_add_func("/fleet/detail/parse", test_parse);
     g_test_add_func("/fleet/detail/bad", test_bad);
     g_test_add_func("/fleet/detail/check", test_check);
+    g_test_add_func("/fleet/detail/whole-node", test_whole_node);
     return g_test_run();
 }
