@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # CUDA for programs that have no GPU's device node: the library that stands for libcuda.so.1 there, and
-# vgpu-cuda-worker, which carries out its calls. Included by governor/cuda/cuda.mk.
+# vgpu-cuda-worker, which carries out its calls. They are installed with the door. Included by governor/cuda/cuda.mk.
 
 REMOTE_SRC := cuda-remote
 REMOTE_OUT := build/cuda-remote
@@ -12,9 +12,21 @@ REMOTE_WORKER := $(wildcard $(REMOTE_SRC)/worker/*.c) $(REMOTE_WIRE)
 REMOTE_GUEST_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden
 REMOTE_WORKER_CFLAGS := $(CUDA_WARN) -O2 $(HARDEN_CFLAGS) -pthread -DVGPU_VERSION='"$(VERSION)"' \
 	-DVGPU_CUDA_DOOR='"$(CUDA_DIR)/libcuda.so.1"'
+# host_memory.c has an ioctl() that the driver's calls go through.
+REMOTE_WORKER_LIBS := -Wl,--export-dynamic-symbol=ioctl -ldl -lpthread
+# Where they are installed: the worker for guards, the library for containers.
+CUDA_WORKER = $(PREFIX)/lib/mdev-vgpu/vgpu-cuda-worker
+CUDA_GUEST_DIR = $(PREFIX)/lib/mdev-vgpu/guest
 
-.PHONY: cuda-remote
+.PHONY: cuda-remote install-cuda-remote
+governor: cuda-remote
+install-governor: install-cuda-remote
 cuda-remote: $(REMOTE_OUT)/libcuda.so $(REMOTE_OUT)/vgpu-cuda-worker
+
+install-cuda-remote: cuda-remote
+	install -D -m 0755 $(REMOTE_OUT)/vgpu-cuda-worker $(DESTDIR)$(CUDA_WORKER)
+	install -D -m 0644 -t $(DESTDIR)$(CUDA_GUEST_DIR) $(REMOTE_OUT)/libcuda.so.1
+	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_GUEST_DIR)/libcuda.so
 
 $(REMOTE_OUT)/gen-remote: $(REMOTE_SRC)/wire/gen-remote.c $(addprefix $(CUDA_SRC)/,entry_table.c entry_table.h)
 	@mkdir -p $(@D)
@@ -44,6 +56,6 @@ $(REMOTE_OUT)/libcuda.so: $(REMOTE_OUT)/libcuda.so.1
 	ln -sf libcuda.so.1 $@
 
 $(REMOTE_OUT)/vgpu-cuda-worker: $(addprefix $(REMOTE_OUT)/worker/,$(REMOTE_WORKER:.c=.o))
-	$(CC) $(REMOTE_WORKER_CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ -ldl -lpthread
+	$(CC) $(REMOTE_WORKER_CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(REMOTE_WORKER_LIBS)
 
 -include $(shell find $(REMOTE_OUT) -name '*.d' 2>/dev/null)

@@ -175,6 +175,23 @@ struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error)
     return gpu;
 }
 
+struct gpu *gpu_lookup_cuda(const char *name, const char *sysroot, GError **error)
+{
+    struct gpu *gpu = g_new0(struct gpu, 1);
+    g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
+
+    gpu->name = g_strdup(name);
+    if (parse_address(name, gpu))
+        add_nvidia_nodes(gpu, sysroot, nodes);
+    gpu->nodes = g_strv_builder_end(nodes);
+    if (gpu->nodes[0])
+        return gpu;
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU, "GPU %s: NVIDIA's driver does not have it",
+                name);
+    gpu_free(gpu);
+    return NULL;
+}
+
 static bool has_node(const char *sysroot, const char *node)
 {
     g_autofree char *path = g_strconcat(sysroot, node, NULL);
@@ -212,11 +229,14 @@ static bool has_nodes(const struct gpu *gpu, const char *sysroot, GError **error
     return true;
 }
 
-struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GError **error)
+typedef struct gpu *(*gpu_finder)(const char *name, const char *sysroot, GError **error);
+
+static struct gpu *wait_for(gpu_finder find, const char *name, const char *sysroot, gint64 until,
+                            GError **error)
 {
     for (bool said = false;; said = true) {
         g_autoptr(GError) reason = NULL;
-        struct gpu *gpu = gpu_lookup(name, sysroot, &reason);
+        struct gpu *gpu = find(name, sysroot, &reason);
 
         if (gpu && has_nodes(gpu, sysroot, &reason))
             return gpu;
@@ -229,4 +249,14 @@ struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GE
             g_message("waiting: %s", reason->message);
         g_usleep(LOOK_INTERVAL);
     }
+}
+
+struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GError **error)
+{
+    return wait_for(gpu_lookup, name, sysroot, until, error);
+}
+
+struct gpu *gpu_wait_for_cuda(const char *name, const char *sysroot, gint64 until, GError **error)
+{
+    return wait_for(gpu_lookup_cuda, name, sysroot, until, error);
 }

@@ -46,6 +46,13 @@ struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error);
  */
 struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GError **error);
 
+/*
+ * The same for CUDA alone: a GPU of NVIDIA's driver, which needs no render node for that, and has
+ * none without nvidia-drm.
+ */
+struct gpu *gpu_lookup_cuda(const char *name, const char *sysroot, GError **error);
+struct gpu *gpu_wait_for_cuda(const char *name, const char *sysroot, gint64 until, GError **error);
+
 void gpu_free(struct gpu *gpu);
 
 #endif /* ENGINE_GPU_H */

@@ -76,6 +76,10 @@ bool options_parse_guard(struct options *options, int argc, char **argv, GError 
         {"gpu", 'g', 0, G_OPTION_ARG_STRING, &options->gpu, "The same, without a file", "ADDRESS"},
         {"socket", 's', 0, G_OPTION_ARG_FILENAME, &options->socket,
          "Listen on this path instead of systemd's socket", "PATH"},
+        {"cuda-socket", 0, 0, G_OPTION_ARG_FILENAME, &options->cuda_socket,
+         "The same for CUDA; needs --socket", "PATH"},
+        {"cuda-worker", 0, 0, G_OPTION_ARG_FILENAME, &options->cuda_worker,
+         "The program that serves CUDA, for any GPU (for tests)", "PATH"},
         G_OPTION_ENTRY_NULL,
     };
 
@@ -92,6 +96,8 @@ void options_clear(struct options *options)
     g_free(options->config);
     g_free(options->gpu);
     g_free(options->socket);
+    g_free(options->cuda_socket);
+    g_free(options->cuda_worker);
     g_free(options->icd);
     g_free(options->sysroot);
     g_free(options->shader_cache);

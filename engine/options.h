@@ -15,6 +15,8 @@ struct options {
     char *config;
     char *gpu;    /* NULL: @config has it */
     char *socket; /* NULL: systemd's */
+    char *cuda_socket;
+    char *cuda_worker; /* NULL: as installed */
 
     char *icd; /* NULL: find out */
     char *sysroot;

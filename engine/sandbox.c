@@ -61,6 +61,13 @@ static const struct sandbox_path system_paths[] = {
     {"/dev/urandom", LANDLOCK_ACCESS_FS_READ_FILE},
 };
 
+static const char *own_program; /* beside those; NULL: none */
+
+void sandbox_allow_program(const char *path)
+{
+    own_program = path;
+}
+
 /* What renderers, loaders and systemd's protocol use. */
 static const char *const kept_variables[] = {
     "PATH", "LANG", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", NULL,
@@ -168,6 +175,8 @@ static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes,
         if (!add_path(ruleset, system_paths[i].path, system_paths[i].access & handled, error))
             return false;
     }
+    if (own_program && !add_path(ruleset, own_program, ACCESS_PROGRAM & handled, error))
+        return false;
     for (; *nodes; nodes++) {
         if (!add_path(ruleset, *nodes, ACCESS_DEVICE & handled, error))
             return false;

@@ -12,6 +12,10 @@
 /* Keeps only what the renderer needs in the environment, and adds NAME=VALUE of @extra. */
 void sandbox_clean_environment(const char *const *extra);
 
+/* One more program that may be run, in the sandbox that is entered later. @path stays the caller's.
+ */
+void sandbox_allow_program(const char *path);
+
 /*
  * From here on only system libraries and configuration can be read, only @nodes (NULL terminated;
  * missing ones are skipped) be used, and only below the directory @shader_cache (NULL: none) can

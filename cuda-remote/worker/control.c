@@ -82,6 +82,8 @@ static CUresult start_driver(const char *library, struct control_welcome *welcom
     if (!init || !version)
         return CUDA_ERROR_NOT_FOUND;
     result = init(0);
+    if (result == CUDA_SUCCESS && !driver_keeps_out())
+        result = CUDA_ERROR_SYSTEM_NOT_READY;
     if (result == CUDA_SUCCESS)
         result = version(&welcome->driver_version);
     driver_fill_has(welcome->has);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* vgpu-cuda-worker --fd NUMBER | --listen PATH [--library PATH] */
+/* vgpu-cuda-worker --fd NUMBER [--confined] | --listen PATH [--library PATH] */
 #include "worker.h"
 
 #include "control_loop.h"
@@ -24,13 +24,13 @@ void worker_say(const char *format, ...)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
-                                            {"listen", required_argument, NULL, 's'},
-                                            {"library", required_argument, NULL, 'l'},
-                                            {"version", no_argument, NULL, 'v'},
-                                            {0}};
+    static const struct option options[] = {
+        {"fd", required_argument, NULL, 'f'},      {"listen", required_argument, NULL, 's'},
+        {"library", required_argument, NULL, 'l'}, {"confined", no_argument, NULL, 'c'},
+        {"version", no_argument, NULL, 'v'},       {0}};
     const char *library = VGPU_CUDA_DOOR, *path = NULL;
     enum control_result result;
+    bool is_confined = false;
     int fd = -1, option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -40,18 +40,23 @@ int main(int argc, char **argv)
             path = optarg;
         else if (option == 'l')
             library = optarg;
+        else if (option == 'c')
+            is_confined = true;
         else if (option == 'v')
             return printf("vgpu-cuda-worker %s\n", VGPU_VERSION) < 0;
         else
             return 2;
     }
     if ((fd < 0) == !path || optind < argc) {
-        worker_say("usage: vgpu-cuda-worker --fd NUMBER | --listen PATH [--library PATH]");
+        worker_say("usage: vgpu-cuda-worker --fd NUMBER [--confined] | --listen PATH "
+                   "[--library PATH]");
         return 2;
     }
     if (path)
         return control_listen(path, library);
     prctl(PR_SET_DUMPABLE, 0);
+    if (is_confined && !worker_confine())
+        return 1;
     do
         result = control_welcome_program(fd, library);
     while (result == CONTROL_OCCUPIED);

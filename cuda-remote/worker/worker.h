@@ -16,8 +16,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* For a worker of a slice's guard (confine.c). False, and said why: it must not go on. */
+bool worker_confine(void);
+
 /* The driver (driver.c): functions by their numbers; NULL: it lacks the call. */
 bool driver_load(const char *library);
+/* No GPU reaches this process's own memory (host_memory.c); after cuInit(). */
+bool driver_keeps_out(void);
 void *driver_function(unsigned int number);
 void driver_fill_has(uint64_t *has);
 /*
@@ -50,7 +55,7 @@ void shared_leave(uint64_t address);
 struct worker_channel;
 int channels_add(uint64_t address, int *fd);
 int channels_end(uint64_t address);
-/* The memory there is a channel's. */
+/* One lies there, whose thread uses the memory. */
 bool channels_has(uint64_t address);
 
 /* Memory of a channel for its requests, which is used again. */

@@ -24,7 +24,11 @@
 
 void clients_init(struct clients *clients, const struct session_calls *calls)
 {
-    *clients = (struct clients){.calls = *calls, .spare_at = g_get_monotonic_time()};
+    *clients = (struct clients){0};
+    if (calls) {
+        clients->calls = *calls;
+        clients->spare_at = g_get_monotonic_time();
+    }
     children_adopt();
 }
 
@@ -222,17 +226,26 @@ static bool hand_over(struct clients *clients, const struct spare_client *client
     return false;
 }
 
-void clients_add(struct clients *clients, int fd, int keeper)
+/* NULL: there is none, and the client is refused. */
+static struct client *find_place(struct clients *clients, int fd, const char *who)
 {
     struct client *place = find(clients, 0);
+
+    if (place)
+        return place;
+    g_message("client %s is refused: there are %u", who, GUARD_MAX_CLIENTS);
+    clients_refuse(clients, fd);
+    return NULL;
+}
+
+void clients_add(struct clients *clients, int fd, int keeper)
+{
     g_autofree char *who = describe(clients, fd);
+    struct client *place = find_place(clients, fd, who);
     struct spare_client client = {.fd = fd, .keeper = keeper};
 
-    if (!place) {
-        g_message("client %s is refused: there are %u", who, GUARD_MAX_CLIENTS);
-        clients_refuse(clients, fd);
+    if (!place)
         return;
-    }
     g_strlcpy(client.who, who, sizeof(client.who));
     if (!hand_over(clients, &client)) {
         g_message("client %s is refused: no process for it: %s", who, g_strerror(errno));
@@ -242,6 +255,56 @@ void clients_add(struct clients *clients, int fd, int keeper)
     *place = (struct client){.pid = clients->spare, .fd = fd, .who = g_steal_pointer(&who)};
     forget_spare(clients);
     clients->spare_at = g_get_monotonic_time() + SPARE_TIME;
+}
+
+#define WORKER_FD      3
+#define WORKER_FD_TEXT "3"
+
+/*
+ * It must be a member of the slice, or it has no GPU. Of the guard's environment it has the rest:
+ * what the guard was given, and nothing of systemd's protocol.
+ */
+G_NORETURN static void run_worker(const struct cuda_worker *worker, pid_t guard, int fd)
+{
+    static const char *const without[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
+                                          "VK_DRIVER_FILES"};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != guard)
+        _exit(EXIT_FAILURE);
+    set_signals();
+    signal(SIGPIPE, SIG_DFL);
+    for (size_t i = 0; i < G_N_ELEMENTS(without); i++)
+        g_unsetenv(without[i]);
+    if (g_strcmp0(g_getenv("VGPU_GOVERNOR"), "1") == 0)
+        g_setenv("VGPU_GOVERNOR_REQUIRED", "1", TRUE);
+    /* The driver would look for one in a home, which there is not. */
+    g_setenv("CUDA_CACHE_DISABLE", "1", FALSE);
+    if (fd == WORKER_FD ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, WORKER_FD) == WORKER_FD)
+        execl(worker->path, "vgpu-cuda-worker", "--fd", WORKER_FD_TEXT,
+              worker->is_confined ? "--confined" : (char *)NULL, (char *)NULL);
+    g_printerr("vgpu-guard: cannot run %s: %s\n", worker->path, g_strerror(errno));
+    _exit(EXIT_FAILURE);
+}
+
+void clients_add_cuda(struct clients *clients, int fd, const struct cuda_worker *worker)
+{
+    g_autofree char *who = describe(clients, fd);
+    struct client *place = find_place(clients, fd, who);
+    pid_t guard = getpid();
+    pid_t pid;
+
+    if (!place)
+        return;
+    pid = fork_apart(clients);
+    if (pid == 0)
+        run_worker(worker, guard, fd);
+    if (pid < 0) {
+        g_message("client %s of CUDA is refused: no process for it: %s", who, g_strerror(errno));
+        clients_refuse(clients, fd);
+        return;
+    }
+    *place = (struct client){.pid = pid, .fd = fd, .is_cuda = true, .who = g_steal_pointer(&who)};
 }
 
 nfds_t clients_poll(const struct clients *clients, struct pollfd *fds)
@@ -277,10 +340,11 @@ void clients_look(struct clients *clients, const struct pollfd *fds, nfds_t coun
         if (!client->pid)
             continue;
         if (!client->kill_at && has_gone(client, fds, count))
-            client->kill_at = now + GOING_TIME;
+            client->kill_at = client->is_cuda ? now : now + GOING_TIME;
         if (!client->kill_at || client->kill_at > now)
             continue;
-        g_message("client %s has disconnected, but its renderer hangs: killed", client->who);
+        if (!client->is_cuda)
+            g_message("client %s has disconnected, but its renderer hangs: killed", client->who);
         kill(client->pid, SIGKILL);
         client->kill_at = now + GOING_TIME;
     }
@@ -314,8 +378,8 @@ gint64 clients_next(const struct clients *clients)
 static void forget(struct clients *clients, struct client *client, int status)
 {
     if (WIFSIGNALED(status) && !client->kill_at)
-        g_message("client %s is dropped: its session was killed by signal %d", client->who,
-                  WTERMSIG(status));
+        g_message("client %s is dropped: its %s was killed by signal %d", client->who,
+                  client->is_cuda ? "CUDA worker" : "session", WTERMSIG(status));
     clients_refuse(clients, client->fd);
     g_free(client->who);
     *client = (struct client){0};

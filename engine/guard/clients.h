@@ -10,6 +10,9 @@
  * left when the session's process has ended, it becomes a child of the guard
  * (PR_SET_CHILD_SUBREAPER), and is killed.
  *
+ * A client of CUDA is served by a vgpu-cuda-worker instead, which is made when it comes. It has
+ * nothing to release: when its client goes it is killed, whatever it does.
+ *
  * Clients can send descriptors, and whoever has a file last waits for its end: for days, if it is a
  * TCP socket with SO_LINGER. A process that is killed does not. So the guard closes a connection
  * only while such a process has it, too.
@@ -30,12 +33,14 @@
  * @pid: of the process that serves it; 0: a free place
  * @fd: its connection, to notice its end; the session's process has it, too
  * @kill_at: deadline of that process after its client has disconnected (monotonic); 0: connected
+ * @is_cuda: by a vgpu-cuda-worker
  * @who: for messages
  */
 struct client {
     pid_t pid;
     int fd;
     gint64 kill_at;
+    bool is_cuda;
     char *who;
 };
 
@@ -47,6 +52,16 @@ struct client {
 struct session_calls {
     bool (*prepare)(void);
     int (*serve)(int fd, int keeper, const char *who);
+};
+
+/**
+ * struct cuda_worker - the program that serves clients of CUDA
+ * @path: NULL: there is no CUDA
+ * @is_confined: it restricts itself further, for which the kernel must have Landlock
+ */
+struct cuda_worker {
+    const char *path;
+    bool is_confined;
 };
 
 /**
@@ -69,7 +84,7 @@ struct clients {
     size_t num_left;
 };
 
-/* Makes this process the parent of what sessions leave behind. */
+/* Makes this process the parent of what sessions leave behind. @calls: NULL: there are none. */
 void clients_init(struct clients *clients, const struct session_calls *calls);
 
 /* Makes the process for the next client when it is time. */
@@ -90,6 +105,9 @@ bool clients_none(const struct clients *clients);
  * is closed.
  */
 void clients_add(struct clients *clients, int fd, int keeper);
+
+/* The same for a client of CUDA. */
+void clients_add_cuda(struct clients *clients, int fd, const struct cuda_worker *worker);
 
 /* Takes @fd, of a client that is not served. */
 void clients_refuse(struct clients *clients, int fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * vgpu-guard: the GPU side of a slice that a container uses through a socket. It is a program of
+ * vgpu-guard: the GPU side of a slice that a container uses through sockets. It is a program of
  * its own, and not an option of vgpu-engine: it needs no driver of ours, and profiles and units
  * tell the two apart by name.
  *
@@ -9,6 +9,7 @@
  * first time.
  */
 #include "exit_code.h"
+#include "icd.h"
 #include "options.h"
 #include "sandbox.h"
 #include "server.h"
@@ -26,6 +27,9 @@
 #include <unistd.h>
 
 #define GROUP "slice"
+
+/* For nodes that a program makes at boot. */
+#define PATIENCE (25 * G_TIME_SPAN_SECOND)
 
 static bool read_config(struct options *options, GError **error)
 {
@@ -48,10 +52,10 @@ static bool read_config(struct options *options, GError **error)
 }
 
 /* Everybody who can reach the path may connect; its directory decides who can. */
-static int listen_at(const char *path, GError **error)
+static int listen_at(const char *path, int type, GError **error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (strlen(path) >= sizeof(address.sun_path)) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "%s: too long for a socket's path", path);
@@ -67,28 +71,100 @@ static int listen_at(const char *path, GError **error)
     return -1;
 }
 
-static int open_socket(const struct options *options, GError **error)
+/* systemd's two sockets differ in their types. An older unit has the first alone. */
+static bool open_sockets(const struct options *options, struct server_doors *doors, GError **error)
 {
-    if (options->socket)
-        return listen_at(options->socket, error);
-    if (sd_listen_fds(1) == 1 &&
-        sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) > 0)
-        return SD_LISTEN_FDS_START;
+    int count;
+
+    if (options->socket) {
+        doors->vulkan = listen_at(options->socket, SOCK_STREAM, error);
+        if (doors->vulkan >= 0 && options->cuda_socket)
+            doors->cuda = listen_at(options->cuda_socket, SOCK_SEQPACKET, error);
+        return doors->vulkan >= 0 && (doors->cuda >= 0 || !options->cuda_socket);
+    }
+    count = sd_listen_fds(1);
+    for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + count; fd++) {
+        if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) > 0)
+            doors->vulkan = fd;
+        else if (sd_is_socket_unix(fd, SOCK_SEQPACKET, 1, NULL, 0) > 0)
+            doors->cuda = fd;
+    }
+    if (doors->vulkan >= 0)
+        return true;
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE,
                 "no socket: give --socket, or start it by systemd's socket unit");
-    return -1;
+    return false;
 }
 
-static bool serve(const struct options *options, int fd, GError **error)
+/* Why the GPU has CUDA and can't have Vulkan, however long one waits; to be freed. NULL: it can. */
+static char *find_no_vulkan(const struct options *options)
 {
-    struct vulkan_driver driver;
-    bool ok = vulkan_driver_enter(&driver, options->gpu, options, error);
+    g_autoptr(GError) reason = NULL;
+    struct gpu *gpu = gpu_lookup_cuda(options->gpu, options->sysroot, NULL);
+    g_autofree char *module = g_strconcat(options->sysroot, "/sys/module/nvidia_drm", NULL);
+    g_auto(GStrv) manifests = icd_list(options->sysroot, "nvidia");
+    g_autofree char *first = manifests[0] ? g_path_get_basename(manifests[0]) : NULL;
 
+    if (!gpu)
+        return NULL;
+    gpu_free(gpu);
+    gpu = gpu_lookup(options->gpu, options->sysroot, &reason);
+    if (!gpu)
+        return g_file_test(module, G_FILE_TEST_EXISTS) ? NULL : g_strdup(reason->message);
+    gpu_free(gpu);
+    if (options->icd || (first && strstr(first, "nvidia")))
+        return NULL;
+    return g_strdup_printf("GPU %s: NVIDIA's Vulkan driver is not installed", options->gpu);
+}
+
+static bool enter_for_cuda(const struct options *options, const char *why, GError **error)
+{
+    struct gpu *gpu =
+        gpu_wait_for_cuda(options->gpu, options->sysroot, g_get_monotonic_time() + PATIENCE, error);
+    bool ok = gpu &&
+              (options->no_landlock || sandbox_enter((const char *const *)gpu->nodes, NULL, error));
+
+    gpu_free(gpu);
     if (ok) {
-        g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
-        g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
-        sd_notifyf(0, "READY=1\nSTATUS=A slice of %s", driver.gpu->name);
-        ok = server_run(fd, error);
+        g_message("slice without Vulkan, with CUDA alone: %s", why);
+        sd_notifyf(0, "READY=1\nSTATUS=A slice of %s, with CUDA alone: %s", options->gpu, why);
+    }
+    return ok;
+}
+
+static bool enter_for_vulkan(const struct options *options, struct server_doors *doors,
+                             struct vulkan_driver *driver, GError **error)
+{
+    if (!vulkan_driver_enter(driver, options->gpu, options, error))
+        return false;
+    g_message("GPU %s: using Vulkan driver %s", driver->gpu->name, driver->manifest);
+    g_setenv("VK_DRIVER_FILES", driver->manifest, TRUE);
+    doors->has_vulkan = true;
+    if (!options->cuda_worker &&
+        !g_strv_contains((const char *const *)driver->gpu->nodes, "/dev/nvidiactl"))
+        doors->worker.path = NULL;
+    sd_notifyf(0, "READY=1\nSTATUS=A slice of %s%s", driver->gpu->name,
+               doors->worker.path ? ", with CUDA" : "");
+    return true;
+}
+
+static bool serve(const struct options *options, struct server_doors *doors, GError **error)
+{
+    const char *worker = options->cuda_worker ? options->cuda_worker : VGPU_CUDA_WORKER;
+    struct vulkan_driver driver = {0};
+    g_autofree char *no_vulkan = NULL;
+    bool ok;
+
+    doors->worker.is_confined = !options->no_landlock;
+    if (g_file_test(worker, G_FILE_TEST_IS_EXECUTABLE)) {
+        doors->worker.path = worker;
+        sandbox_allow_program(worker);
+        no_vulkan = find_no_vulkan(options);
+    }
+    ok = no_vulkan ? enter_for_cuda(options, no_vulkan, error)
+                   : enter_for_vulkan(options, doors, &driver, error);
+    if (ok) {
+        ok = server_run(doors, error);
         sd_notify(0, "STOPPING=1");
     }
     vulkan_driver_clear(&driver);
@@ -97,19 +173,18 @@ static bool serve(const struct options *options, int fd, GError **error)
 
 static bool run(struct options *options, GError **error)
 {
-    int fd;
+    struct server_doors doors = {.vulkan = -1, .cuda = -1};
     bool ok;
 
-    if (!read_config(options, error))
-        return false;
-    fd = open_socket(options, error);
-    if (fd < 0)
+    if (!read_config(options, error) || !open_sockets(options, &doors, error))
         return false;
     sandbox_clean_environment((const char *const *)options->environment);
     shader_cache_use(options->shader_cache);
     server_setup();
-    ok = serve(options, fd, error);
-    close(fd);
+    ok = serve(options, &doors, error);
+    close(doors.vulkan);
+    if (doors.cuda >= 0)
+        close(doors.cuda);
     return ok;
 }
 

@@ -25,7 +25,7 @@
 
 static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t child_died;
-static int listening = -1;
+static struct server_doors doors = {.vulkan = -1, .cuda = -1};
 static struct keeper keeper;
 static gint64 empty_cache_at; /* 0: there are clients, or it is empty */
 
@@ -61,7 +61,9 @@ static bool prepare(void)
 {
     g_autoptr(GError) error = NULL;
 
-    close(listening);
+    close(doors.vulkan);
+    if (doors.cuda >= 0)
+        close(doors.cuda);
     if (keeper.pid)
         close(keeper.control);
     if (renderer_start(session_fence_done, &session, &error))
@@ -87,11 +89,15 @@ static int serve(int fd, int keeper_connection, const char *who)
 
 static void take_client(struct clients *clients)
 {
-    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    int fd = accept4(doors.vulkan, NULL, NULL, SOCK_CLOEXEC);
     int connection = -1;
 
     if (fd < 0)
         return;
+    if (!doors.has_vulkan) {
+        clients_refuse(clients, fd);
+        return;
+    }
     if (keeper.pid)
         connection = keeper_connect(&keeper);
     if (keeper.pid && connection < 0) {
@@ -105,13 +111,25 @@ static void take_client(struct clients *clients)
         close(connection);
 }
 
+static void take_cuda_client(struct clients *clients)
+{
+    int fd = accept4(doors.cuda, NULL, NULL, SOCK_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (doors.worker.path)
+        clients_add_cuda(clients, fd, &doors.worker);
+    else
+        clients_refuse(clients, fd);
+}
+
 /* Only if memory is charged: the same condition as in the governor's layer. */
 static bool start_keeper(struct clients *clients, GError **error)
 {
     const char *governed = g_getenv("VGPU_GOVERNOR");
     const char *path = g_getenv("VGPU_GOVERNOR_SOCKET");
 
-    if (g_strcmp0(governed, "1") != 0)
+    if (g_strcmp0(governed, "1") != 0 || !doors.has_vulkan)
         return true;
     if (!keeper_start(&keeper, path && *path ? path : GOVERNOR_DEFAULT_SOCKET)) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "cannot start the keeper: %s",
@@ -155,27 +173,31 @@ static gint64 sleep_time(const struct clients *clients)
     return earlier(left, dog < 0 ? -1 : dog * 1000);
 }
 
+#define LISTENING 2
+
 static int wait_for_work(struct clients *clients, struct pollfd *fds, nfds_t *count)
 {
+    short events = clients_ready(clients) ? POLLIN : 0;
     gint64 time = sleep_time(clients);
     struct timespec limit = {.tv_sec = time / G_USEC_PER_SEC,
                              .tv_nsec = time % G_USEC_PER_SEC * 1000};
     sigset_t none;
 
     sigemptyset(&none);
-    fds[0] = (struct pollfd){.fd = listening, .events = clients_ready(clients) ? POLLIN : 0};
-    *count = 1 + clients_poll(clients, fds + 1);
+    fds[0] = (struct pollfd){.fd = doors.vulkan, .events = events};
+    fds[1] = (struct pollfd){.fd = doors.cuda, .events = events};
+    *count = LISTENING + clients_poll(clients, fds + LISTENING);
     return ppoll(fds, *count, time < 0 ? NULL : &limit, &none);
 }
 
-bool server_run(int fd, GError **error)
+bool server_run(const struct server_doors *offered, GError **error)
 {
-    struct pollfd fds[1 + GUARD_MAX_CLIENTS];
+    struct pollfd fds[LISTENING + GUARD_MAX_CLIENTS];
     const struct session_calls calls = {prepare, serve};
     struct clients clients;
 
-    listening = fd;
-    clients_init(&clients, &calls);
+    doors = *offered;
+    clients_init(&clients, doors.has_vulkan ? &calls : NULL);
     if (!start_keeper(&clients, error))
         return false;
     watchdog_setup();
@@ -191,7 +213,7 @@ bool server_run(int fd, GError **error)
             return false;
         }
         watchdog_alive(g_get_monotonic_time());
-        clients_look(&clients, fds + 1, ready > 0 ? count - 1 : 0);
+        clients_look(&clients, fds + LISTENING, ready > 0 ? count - LISTENING : 0);
         if (child_died) {
             child_died = 0;
             after_clients_ended(&clients);
@@ -205,6 +227,8 @@ bool server_run(int fd, GError **error)
         }
         if (ready > 0 && fds[0].revents)
             take_client(&clients);
+        if (ready > 0 && fds[1].revents && clients_ready(&clients))
+            take_cuda_client(&clients);
     }
     return true;
 }

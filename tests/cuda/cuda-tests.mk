@@ -127,7 +127,7 @@ $(CUDA_TEST)/remote-client: $(CUDA_TEST_SRC)/remote/client.c $(REMOTE_OUT)/libcu
 
 $(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(REMOTE_OUT)/made/made
 	$(CC) $(filter-out -O2 -fPIE -D_FORTIFY_SOURCE=2,$(REMOTE_WORKER_CFLAGS)) -O1 $(CUDA_SANITIZE) $(REMOTE_INCLUDES) -o $@ \
-		$(REMOTE_WORKER) -ldl -lpthread
+		$(REMOTE_WORKER) $(REMOTE_WORKER_LIBS)
 
 $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-remote.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire
 $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/server.o): CUDA_TEST_CFLAGS += \
@@ -136,6 +136,13 @@ $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/server.o): C
 $(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC)/wire/,channel.o signature.o) \
 		$(CUDA_TEST_SRC)/remote/server.o)
 $(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
+# The same by a slice's guard.
+CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-guard test-guard-shares)
+$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \
+	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
+	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DGUARD='"$(CURDIR)/build/engine/vgpu-guard"'
+$(CUDA_TESTS_GUARD): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/guard.o
+$(CUDA_TESTS_GUARD): | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker build/engine/vgpu-guard
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: CUDA_TEST_CFLAGS += -I$(REMOTE_OUT)/made
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: $(REMOTE_OUT)/made/made
 
@@ -202,9 +209,9 @@ $(CUDA_ON_CARD)/vgpu-suspend: $(CUDA_SUSPEND_SRCS)
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -ldl
 
-NEED_cuda := cc glslangValidator $(AGENT_PKGS) libxml-2.0 smartcols vulkan ffnvcodec
+NEED_cuda := cc glslangValidator $(AGENT_PKGS) $(ENGINE_PKGS) libxml-2.0 smartcols vulkan ffnvcodec
 NEED_check-cuda := $(NEED_cuda)
-CUDA_ALONE := $(CUDA_TEST)/test-shares
+CUDA_ALONE := $(addprefix $(CUDA_TEST)/,test-shares test-guard-shares)
 UNIT_ALONE += $(CUDA_ALONE)
 UNIT_NEEDS += $(CUDA_ALONE)
 

@@ -81,6 +81,21 @@ static void test_no_worker(void)
     g_assert_nonnull(strstr(said, "cuInit(0): 100 CUDA_ERROR_NO_DEVICE"));
 }
 
+/* A GPU that would let a program's kernels into the worker's own memory is kept out, or not used.
+ */
+static void test_host_memory(void)
+{
+    g_setenv("FAKE_CUDA_HOST_MEMORY", "1", TRUE);
+    open_worker();
+    await_client(start_client("compute", NULL), 0);
+    close_worker();
+    g_setenv("FAKE_CUDA_HOST_MEMORY", "2", TRUE);
+    open_worker();
+    await_client(start_client("unusable", NULL), 0);
+    close_worker();
+    g_unsetenv("FAKE_CUDA_HOST_MEMORY");
+}
+
 static GPid start_holding(const char *name)
 {
     char said[16] = "";
@@ -505,6 +520,7 @@ int main(int argc, char **argv)
         g_test_add_data_func(name, cases[i], test_case);
     }
     g_test_add_func("/remote/no-worker", test_no_worker);
+    g_test_add_func("/remote/host-memory", test_host_memory);
     g_test_add_func("/remote/killed", test_killed);
     g_test_add_func("/remote/lost", test_lost);
     g_test_add_func("/remote/formed-records", test_formed_records);

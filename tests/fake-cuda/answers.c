@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "card.h"
 #include "ptx/content.h"
@@ -134,6 +135,7 @@ enum {
     PCI_BUS = 33,
     MAJOR = 75,
     MINOR = 76,
+    PAGEABLE_MEMORY_ACCESS = 88,
     SHARED_OF_BLOCK = 8,
     MULTIPROCESSORS = 16,
     THREADS_OF_BLOCK = 1,
@@ -144,6 +146,23 @@ enum {
 static int capability(void)
 {
     return (int)card_setting("FAKE_CUDA_CAPABILITY", 100);
+}
+
+/*
+ * What the kernel's module says once the driver has begun with this process: flag 1 keeps a GPU out
+ * that would reach its memory by HMM, and nothing one that would by ATS.
+ */
+static int reaches_host_memory(void)
+{
+    struct {
+        uint64_t flags;
+        uint32_t status;
+    } begin = {0};
+    uint64_t way = card_setting("FAKE_CUDA_HOST_MEMORY", 0);
+
+    if (way == 1)
+        ioctl(-1, 0x30000001ul, &begin);
+    return way == 2 || (way == 1 && !(begin.flags & 1));
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
@@ -158,6 +177,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     *value = which == PCI_BUS                                             ? 0x3b + device
              : which == MAJOR                                             ? capability() / 10
              : which == MINOR                                             ? capability() % 10
+             : which == PAGEABLE_MEMORY_ACCESS                            ? reaches_host_memory()
              : attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS ? fake_concurrent_managed
                                                                           : attributes[which];
     return CUDA_SUCCESS;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,10 +61,14 @@ static void make(struct file *in)
 static void map(void)
 {
     const char *path = getenv("FAKE_CUDA_CARD");
+    struct stat status;
     int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
                   : memfd_create("fake-cuda", MFD_CLOEXEC);
 
-    if (fd < 0 || flock(fd, LOCK_EX) < 0 || ftruncate(fd, sizeof(*file)) < 0)
+    if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &status) < 0)
+        abort();
+    /* Who may only write to it finds it with its size. */
+    if (status.st_size != sizeof(*file) && ftruncate(fd, sizeof(*file)) < 0)
         abort();
     file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (file == MAP_FAILED)

@@ -20,6 +20,7 @@ my $places = qr{^(?:
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/(?:libvgpu_governor\.so|libvgpu_guarded\.so|libvgpu-member\.so\.1) |
     usr/lib/mdev-vgpu/slurm/[^/]+ |
     usr/lib/mdev-vgpu/cuda/lib(?:cuda|nvidia-ml)\.so(?:\.1)? |
+    usr/lib/mdev-vgpu/guest/libcuda\.so(?:\.1)? |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
     usr/share/cockpit/mdev-vgpu/[^/]+ |
@@ -84,7 +85,7 @@ my ($guarded) = grep { /libvgpu_guarded\.so$/ } keys %package_of;
 ($library) = slurp('usr/lib/mdev-vgpu/VkLayer_vgpu_guarded.json') =~ /"library_path": "\/([^"]+)"/;
 is($library, $guarded, 'and so does that of guarded slices');
 
-for my $elf ($layer, $guarded, grep { m{^usr/s?bin/|/callouts/|/slurm/\w+\.so$|/lib(?:vgpu-member|cuda|nvidia-ml)\.so\.1$} } sort keys %package_of) {
+for my $elf ($layer, $guarded, grep { m{^usr/s?bin/|/callouts/|/slurm/\w+\.so$|/lib(?:vgpu-member|cuda|nvidia-ml)\.so\.1$|/vgpu-cuda-worker$} } sort keys %package_of) {
     my $seen = `readelf -W -hld build/deb/unpacked/$elf`;
     ok($seen =~ /Type:\s+DYN/ && $seen =~ /GNU_RELRO/ && $seen =~ /BIND_NOW|Flags: NOW/, "$elf: position independent, relro, bind now");
     unlike($seen, qr/RPATH|RUNPATH(?!\).*\[(?:\$ORIGIN|\/usr\/lib\/[a-z0-9_]+-linux-gnu\/mdev-vgpu)\])/, "$elf: no path of the build in it");

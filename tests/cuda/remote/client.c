@@ -864,6 +864,71 @@ static void lost(void)
     is(cuCtxSynchronize(), 719);
 }
 
+/* Fills that take the fake card 2 ms each, until it is killed: a line for each. */
+static void fill(void)
+{
+    size_t bytes = 2000000000;
+    CUdeviceptr at;
+
+    begin();
+    at = allocate(bytes);
+    for (;;) {
+        ok(cuMemsetD8_v2(at, 0, bytes));
+        ok(cuCtxSynchronize());
+        puts("filled");
+        fflush(stdout);
+    }
+}
+
+/* Computes in rounds until it is told to end; what it has computed was right. */
+static volatile sig_atomic_t is_told;
+
+static void note(int number)
+{
+    (void)number;
+    is_told = 1;
+}
+
+static void goes_on(void)
+{
+    unsigned int word = 0;
+    CUdeviceptr at;
+
+    signal(SIGTERM, note);
+    begin();
+    at = allocate(4096);
+    puts("holding");
+    fflush(stdout);
+    do {
+        ok(cuMemsetD32Async(at, ++word, 1, NULL));
+        must(read_word(at) == word);
+        usleep(1000);
+    } while (!is_told);
+}
+
+/* A worker that is no member of its slice has no context, and so no memory. */
+static void no_arbiter(void)
+{
+    CUcontext context;
+    CUdevice device;
+
+    ok(cuInit(0));
+    ok(cuDeviceGet(&device, 0));
+    is(cuCtxCreate_v2(&context, 0, device), 802);
+}
+
+/* No CUDA for this program: there is no worker for it. */
+static void refused(void)
+{
+    is(cuInit(0), CUDA_ERROR_NO_DEVICE);
+}
+
+/* The host can't keep its GPU out of the worker's memory. */
+static void unusable(void)
+{
+    is(cuInit(0), 802);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -887,6 +952,11 @@ static const struct {
     {"forked", forked},
     {"hold", hold},
     {"lost", lost},
+    {"unusable", unusable},
+    {"fill", fill},
+    {"refused", refused},
+    {"goes-on", goes_on},
+    {"no-arbiter", no_arbiter},
 };
 
 int main(int argc, char **argv)

@@ -21,6 +21,8 @@ static bool look(const char *name, const char *value, void *data)
 
 static void check_promise(const char *detail, const char *text, uint32_t per_task)
 {
+    /* Any number is also that of a job with its node alone. */
+    const DetailCount counted = {.per_task = per_task, .whole_node = per_task % 2};
     char error[FLEET_ERROR_MAX] = "";
     CardPromise cards[NODE_MAX_CARDS];
     int count = detail_parse(detail, cards);
@@ -30,7 +32,7 @@ static void check_promise(const char *detail, const char *text, uint32_t per_tas
     assert(count <= NODE_MAX_CARDS);
     fleet_conf_init(conf);
     if (count >= 0 && fleet_request_read(text, &request) &&
-        detail_check(cards, (unsigned)count, &request, per_task, conf, error)) {
+        detail_check(cards, (unsigned)count, &request, &counted, conf, error)) {
         /* Never more than Slurm counts, if the class is promised all of it. */
         for (int i = 0; i < count && request.class == FLEET_CLASS_GUARANTEED; i++)
             assert(request.kind == FLEET_SIZE_FULL ||

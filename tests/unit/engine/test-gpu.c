@@ -124,6 +124,27 @@ static void test_nvidia_without_drm(void)
     g_assert_cmpint(unlink(driver), ==, 0);
 }
 
+/* For CUDA it needs none of that; other drivers' GPUs have no CUDA. */
+static void test_cuda(void)
+{
+    static const char information[] = "/proc/driver/nvidia/gpus/0000:03:00.0/information";
+    g_autofree char *path = g_strconcat(sysroot, information, NULL);
+    g_autoptr(GError) error = NULL;
+    struct gpu *gpu;
+
+    g_assert_null(gpu_lookup_cuda("0000:03:00.0", sysroot, &error));
+    g_assert_error(error, ENGINE_ERROR, EXIT_CODE_GPU);
+    make_file(information, "Device Minor: \t 4\n");
+    gpu = gpu_lookup_cuda("0000:03:00.0", sysroot, NULL);
+    g_assert_nonnull(gpu);
+    g_assert_null(gpu->render_node);
+    g_assert_cmpuint(g_strv_length(gpu->nodes), ==, 3);
+    g_assert_cmpstr(gpu->nodes[0], ==, "/dev/nvidia4");
+    gpu_free(gpu);
+    g_assert_null(gpu_lookup_cuda("soft:x", sysroot, NULL));
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
 static void *make_node(void *path)
 {
     g_usleep(50000);
@@ -607,6 +628,7 @@ int main(int argc, char **argv)
     g_test_add_func("/gpu/virtio", test_virtio);
     g_test_add_func("/gpu/nvidia", test_nvidia);
     g_test_add_func("/gpu/nvidia-without-drm", test_nvidia_without_drm);
+    g_test_add_func("/gpu/cuda", test_cuda);
     g_test_add_func("/gpu/nodes-that-come-late", test_nodes_that_come_late);
     g_test_add_func("/gpu/that-comes-back", test_gpu_that_comes_back);
     g_test_add_func("/gpu/soft", test_soft);

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Programs that reach CUDA by a slice's guard: each has a worker of its own, which is a member of
+ * the slice and ends with it. What is ended here ends nobody else; neither does a client that keeps
+ * no rules.
+ */
+#include "remote/guard.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "control.h"
+
+#define LIMIT (64 * MIB)
+#define MOST  64 /* clients of a guard */
+
+static void computes(const struct guard *guard)
+{
+    guard_await_client(guard_start_client(guard, "compute", NULL), 0);
+}
+
+static GPid start_holding(const struct guard *guard, const char *name)
+{
+    char said[16] = "";
+    int output;
+    GPid pid = guard_start_client(guard, name, &output);
+
+    g_assert_cmpint(read(output, said, sizeof(said) - 1), >, 0);
+    g_assert_cmpstr(said, ==, "holding\n");
+    close(output);
+    return pid;
+}
+
+/* The worker that was started last; 0: there is none. */
+static GPid last_worker(const struct guard *guard, unsigned int *count)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", guard->pid, guard->pid);
+    g_autofree char *children = NULL;
+    GPid last = 0;
+
+    *count = 0;
+    g_assert_true(g_file_get_contents(path, &children, NULL, NULL));
+    for (char *at = children; *at; at += strspn(at, " ")) {
+        GPid pid = (GPid)strtol(at, &at, 10);
+
+        *count += pid != 0;
+        last = pid > last ? pid : last;
+    }
+    return last;
+}
+
+static void await_workers(const struct guard *guard, unsigned int wanted)
+{
+    unsigned int count;
+
+    do
+        last_worker(guard, &count);
+    while (count != wanted && (g_usleep(1000), true));
+}
+
+static void open_all(struct guard *guard)
+{
+    g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    kit_open(LIMIT);
+    *guard = guard_open("a");
+}
+
+static void close_all(struct guard *guard)
+{
+    await_workers(guard, 0);
+    kit_charged(0);
+    guard_close(guard);
+    kit_close();
+    g_unsetenv("FAKE_CUDA_CONTENT");
+}
+
+/* It computes, has no more than its slice, and leaves nothing behind. */
+static void test_computes(void)
+{
+    struct guard guard;
+
+    open_all(&guard);
+    computes(&guard);
+    guard_await_client(guard_start_client(&guard, "limit", NULL), 0);
+    guard_await_client(guard_start_client(&guard, "threads", NULL), 0);
+    close_all(&guard);
+}
+
+/* A guard that reaches no arbiter has no GPU for anybody. */
+static void test_no_arbiter(void)
+{
+    struct guard guard;
+
+    open_all(&guard);
+    live_kill_arbiter(&kit_live, SIGKILL);
+    guard_await_client(guard_start_client(&guard, "no-arbiter", NULL), 0);
+    live_start_arbiter(&kit_live);
+    computes(&guard);
+    close_all(&guard);
+}
+
+/* Who comes for Vulkan is not left waiting, where there is none. */
+static void test_no_vulkan(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct guard guard;
+    char none;
+    int fd;
+
+    open_all(&guard);
+    g_strlcpy(address.sun_path, guard.vulkan, sizeof(address.sun_path));
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    g_assert_cmpint(connect(fd, (const struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(read(fd, &none, 1), <=, 0);
+    close(fd);
+    close_all(&guard);
+}
+
+/* Its memory is the card's again, soon; its neighbour has noticed nothing. */
+static void test_client_killed(void)
+{
+    struct guard guard;
+    GPid neighbour, pid;
+    gint64 begin;
+
+    open_all(&guard);
+    neighbour = start_holding(&guard, "goes-on");
+    pid = start_holding(&guard, "hold");
+    g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
+    begin = g_get_monotonic_time();
+    kill(pid, SIGKILL);
+    while (kit_on_card() >= 32 * MIB)
+        g_usleep(500);
+    g_test_message("back after %d us", (int)(g_get_monotonic_time() - begin));
+    guard_await_client(pid, SIGKILL);
+    kill(neighbour, SIGTERM);
+    guard_await_client(neighbour, 0);
+    close_all(&guard);
+}
+
+/* The program is told, and lives; its neighbour has noticed nothing; the next one has a worker. */
+static void test_worker_killed(void)
+{
+    unsigned int count;
+    struct guard guard;
+    GPid neighbour, pid;
+
+    open_all(&guard);
+    neighbour = start_holding(&guard, "goes-on");
+    pid = start_holding(&guard, "lost");
+    kill(last_worker(&guard, &count), SIGKILL);
+    g_assert_cmpuint(count, ==, 2);
+    guard_await_client(pid, 0);
+    computes(&guard);
+    kill(neighbour, SIGTERM);
+    guard_await_client(neighbour, 0);
+    close_all(&guard);
+}
+
+/* A worker that does not even notice that its program has gone. */
+static void test_worker_hangs(void)
+{
+    unsigned int count;
+    struct guard guard;
+    GPid pid;
+
+    open_all(&guard);
+    pid = start_holding(&guard, "hold");
+    kill(last_worker(&guard, &count), SIGSTOP);
+    kill(pid, SIGKILL);
+    guard_await_client(pid, SIGKILL);
+    await_workers(&guard, 0);
+    computes(&guard);
+    close_all(&guard);
+}
+
+/* With the guard its workers end, and their programs are told. */
+static void test_guard_killed(void)
+{
+    struct guard guard;
+    GPid pid;
+
+    open_all(&guard);
+    pid = start_holding(&guard, "lost");
+    kill(guard.pid, SIGKILL);
+    g_assert_cmpint(waitpid(guard.pid, NULL, 0), ==, guard.pid);
+    guard_await_client(pid, 0);
+    kit_charged(0);
+    guard_clear(&guard);
+    guard = guard_open("a");
+    computes(&guard);
+    close_all(&guard);
+}
+
+static int connect_to(const struct guard *guard)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_strlcpy(address.sun_path, guard->socket, sizeof(address.sun_path));
+    g_assert_cmpint(connect(fd, (const struct sockaddr *)&address, sizeof(address)), ==, 0);
+    return fd;
+}
+
+/* As many as there may be, which say nothing: one more is refused, until one of them goes. */
+static void test_flood(void)
+{
+    int fds[MOST];
+    struct guard guard;
+
+    open_all(&guard);
+    for (unsigned int i = 0; i < MOST; i++)
+        fds[i] = connect_to(&guard);
+    await_workers(&guard, MOST);
+    guard_await_client(guard_start_client(&guard, "refused", NULL), 0);
+    close(fds[0]);
+    await_workers(&guard, MOST - 1);
+    computes(&guard);
+    for (unsigned int i = 1; i < MOST; i++)
+        close(fds[i]);
+    /* And those who go at once. */
+    for (unsigned int i = 0; i < 500; i++)
+        close(connect_to(&guard));
+    computes(&guard);
+    close_all(&guard);
+}
+
+/* They send what is no message, or too much, or descriptors; none reads an answer. */
+static void test_hostile(void)
+{
+    const struct control_hello hello = {
+        .message = {CONTROL_MAGIC, CONTROL_HELLO, 0x110000000000ull, 1ull << 34},
+        .major = CONTROL_MAJOR};
+    const struct control_message ask = {CONTROL_MAGIC, 77, 0, 0};
+    static const char much[65536];
+    struct guard guard;
+    GPid neighbour;
+
+    open_all(&guard);
+    neighbour = start_holding(&guard, "goes-on");
+    for (unsigned int round = 0; round < 40; round++) {
+        int fd = connect_to(&guard), on = 1;
+
+        g_assert_cmpint(fcntl(fd, F_SETFL, O_NONBLOCK), ==, 0);
+        setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+        if (round % 4 == 0)
+            g_assert_cmpint(send(fd, much, sizeof(much), MSG_NOSIGNAL), ==, sizeof(much));
+        else if (round % 4 == 1)
+            g_assert_cmpint(send(fd, &hello, round, MSG_NOSIGNAL), ==, round);
+        else
+            g_assert_cmpint(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL), ==, sizeof(hello));
+        /* Until there is no room for more: its worker waits for it to read. */
+        while (round % 4 == 3 && send(fd, &ask, sizeof(ask), MSG_NOSIGNAL) > 0)
+            g_usleep(100);
+        close(fd);
+    }
+    await_workers(&guard, 1);
+    computes(&guard);
+    kill(neighbour, SIGTERM);
+    guard_await_client(neighbour, 0);
+    close_all(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guard/computes", test_computes);
+    g_test_add_func("/guard/no-arbiter", test_no_arbiter);
+    g_test_add_func("/guard/no-vulkan", test_no_vulkan);
+    g_test_add_func("/guard/client-killed", test_client_killed);
+    g_test_add_func("/guard/worker-killed", test_worker_killed);
+    g_test_add_func("/guard/worker-hangs", test_worker_hangs);
+    g_test_add_func("/guard/guard-killed", test_guard_killed);
+    g_test_add_func("/guard/flood", test_flood);
+    g_test_add_func("/guard/hostile", test_hostile);
+    return g_test_run();
+}
