@@ -41,6 +41,13 @@ gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes)
     return file && number(file, "memory", bytes) && *bytes > 0;
 }
 
+gboolean nvidia_is_unified(HostRoot *root, const char *address)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+
+    return file && g_key_file_get_boolean(file, GROUP, "unified", NULL);
+}
+
 gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gint64 *at)
 {
     g_autoptr(GKeyFile) file = file_of(root, address);

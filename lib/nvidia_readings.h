@@ -16,6 +16,9 @@
 /* All of the GPU's memory that programs can have, in bytes. FALSE: there was no reading yet. */
 gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes);
 
+/* It uses the host's memory, and NVIDIA's library does not report how much. */
+gboolean nvidia_is_unified(HostRoot *root, const char *address);
+
 /* As gpu_energy_read(). */
 gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gint64 *at);
 

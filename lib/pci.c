@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/pci.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/conf.h"
 #include "lib/gpus.h"
@@ -106,6 +108,44 @@ static guint64 largest_prefetchable_bar(HostRoot *root, const char *dir, guint *
     return largest;
 }
 
+/* amdgpu's table of measurements begins with its size, and then its form: a kind of chip has one.
+ */
+#define METRICS        "gpu_metrics"
+#define METRICS_FORM   2
+#define FIRST_APU_FORM 2
+
+gboolean amdgpu_is_apu(HostRoot *root, const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, METRICS, NULL);
+    g_autofree char *power = sysfs_read(root, dir, "power/runtime_status");
+    guint8 header[METRICS_FORM + 1];
+    gboolean is_apu;
+    int fd;
+
+    /* A card that sleeps is not woken for this; those in a processor do not sleep. */
+    if (g_strcmp0(power, "suspended") == 0 ||
+        sysfs_number(root, dir, "mem_info_gtt_total", 0) <=
+            sysfs_number(root, dir, "mem_info_vram_total", G_MAXINT64))
+        return FALSE;
+    fd = root_open(root, path, O_RDONLY, 0);
+    is_apu = fd >= 0 && read(fd, header, sizeof(header)) == sizeof(header) &&
+             header[METRICS_FORM] >= FIRST_APU_FORM;
+    if (fd >= 0)
+        close(fd);
+    return is_apu;
+}
+
+gboolean amdgpu_apu_memory(HostRoot *root, const char *dir, const char *which, guint64 *bytes)
+{
+    g_autofree char *vram = g_strconcat("mem_info_vram_", which, NULL);
+    g_autofree char *gtt = g_strconcat("mem_info_gtt_", which, NULL);
+    gint64 own = sysfs_number(root, dir, vram, -1);
+    gint64 of_host = sysfs_number(root, dir, gtt, -1);
+
+    *bytes = own >= 0 && of_host >= 0 ? (guint64)own + (guint64)of_host : 0;
+    return own >= 0 && of_host >= 0;
+}
+
 gboolean hardware_vram(HostRoot *root, const char *dir, const char *driver, guint64 *bytes,
                        char **source, GError **error)
 {
@@ -123,11 +163,24 @@ gboolean hardware_vram(HostRoot *root, const char *dir, const char *driver, guin
         if (nvidia_memory(root, address, bytes))
             return TRUE;
         g_clear_pointer(source, g_free);
-        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
-                    "GPU %s: NVIDIA's library has not reported its memory yet; start "
-                    "vgpu-nvidia-readings.service and look at its log, or set vram= in gpus.conf",
-                    address);
+        if (nvidia_is_unified(root, address))
+            g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                        "GPU %s: it uses the host's memory, and NVIDIA's library does not report "
+                        "how much of that; set vram= in gpus.conf",
+                        address);
+        else
+            g_set_error(
+                error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                "GPU %s: NVIDIA's library has not reported its memory yet; start "
+                "vgpu-nvidia-readings.service and look at its log, or set vram= in gpus.conf",
+                address);
         return FALSE;
+    }
+    if (amdgpu_is_apu(root, dir) && amdgpu_apu_memory(root, dir, "total", bytes)) {
+        *source = g_strdup_printf("%s's mem_info_vram_total and mem_info_gtt_total, the host's "
+                                  "memory",
+                                  driver);
+        return TRUE;
     }
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
         *bytes = sum_files(root, dir, files[i]);

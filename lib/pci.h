@@ -38,6 +38,16 @@ gboolean hardware_vram(HostRoot *root, const char *dir, const char *driver, guin
                        char **source, GError **error);
 
 /*
+ * The GPU at @dir is part of a processor and has amdgpu: its memory is the host's, of which its
+ * driver takes some for itself ("VRAM", often 512 MiB) and the rest as it is needed ("GTT"). By the
+ * driver's files, not tried on the hardware.
+ */
+gboolean amdgpu_is_apu(HostRoot *root, const char *dir);
+
+/* Both together. @which: "total" or "used". FALSE: the driver does not report them. */
+gboolean amdgpu_apu_memory(HostRoot *root, const char *dir, const char *which, guint64 *bytes);
+
+/*
  * GPUs in NVIDIA's /proc/driver/nvidia. Written from its documentation, not tried on the hardware.
  */
 /* The number in /dev/nvidiaN of the GPU at @address; -1: it does not have that driver. */

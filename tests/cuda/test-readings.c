@@ -89,6 +89,24 @@ static void test_processes(void)
     kit_kill_all();
 }
 
+/* A card with the host's memory (GB10): all else is read. */
+static void test_unified(void)
+{
+    g_autoptr(GKeyFile) file = NULL;
+
+    g_setenv("FAKE_NVML_MEMORY", "unsupported", TRUE);
+    g_assert_cmpint(run(""), ==, 0);
+    g_unsetenv("FAKE_NVML_MEMORY");
+    file = file_of(PCI);
+    g_assert_nonnull(file);
+    g_assert_false(g_key_file_has_key(file, "gpu", "memory", NULL));
+    g_assert_true(g_key_file_get_boolean(file, "gpu", "unified", NULL));
+    g_assert_cmpuint(value(file, "temperature"), ==, 42000);
+    g_assert_cmpuint(value(file, "power"), ==, 78290000);
+    g_assert_cmpuint(value(file, "busy"), ==, 50);
+    g_assert_true(g_key_file_has_group(file, "process_memory"));
+}
+
 static void test_old_gpu(void)
 {
     g_autoptr(GKeyFile) file = NULL;
@@ -168,6 +186,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/readings/all", test_all);
     g_test_add_func("/readings/processes", test_processes);
+    g_test_add_func("/readings/unified", test_unified);
     g_test_add_func("/readings/old-gpu", test_old_gpu);
     g_test_add_func("/readings/gone", test_gone);
     g_test_add_func("/readings/failures", test_failures);

@@ -162,6 +162,17 @@ static void nvml(void)
     g_assert_cmpuint(memory_v2.used, ==, 4 * MIB);
     g_assert_cmpuint(memory_v2.reserved, ==, 0);
     g_assert_cmpuint(memory_v2.version, ==, 3);
+    /* A card that uses the host's memory has none to report, but the slice has a size. */
+    g_setenv("FAKE_NVML_MEMORY", "unsupported", TRUE);
+    memory = (nvmlMemory_t){0};
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo(device, &memory), ==, 0);
+    g_assert_cmpuint(memory.total, ==, LIMIT);
+    g_assert_cmpuint(memory.free, ==, LIMIT - 4 * MIB);
+    memory_v2 = (nvmlMemory_v2_t){.version = 3};
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo_v2(device, &memory_v2), ==, 0);
+    g_assert_cmpuint(memory_v2.total, ==, LIMIT);
+    g_assert_cmpuint(memory_v2.used, ==, 4 * MIB);
+    g_unsetenv("FAKE_NVML_MEMORY");
     /* What passes, and what this driver is too old for. */
     g_assert_cmpint(nvmlDeviceGetTemperature(device, 0, &degrees), ==, 0);
     g_assert_cmpuint(degrees, ==, 42);

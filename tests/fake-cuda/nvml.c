@@ -188,10 +188,20 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t of, char *name, unsigned int length)
     return NVML_SUCCESS;
 }
 
+/* A card that uses the host's memory (GB10). */
+static int has_no_memory(void)
+{
+    const char *set = getenv("FAKE_NVML_MEMORY");
+
+    return set && !strcmp(set, "unsupported");
+}
+
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t of, nvmlMemory_t *memory)
 {
     struct card card;
 
+    if (has_no_memory())
+        return NVML_ERROR_NOT_SUPPORTED;
     card_look(&card);
     card.used = index_of(of) ? 0 : card.used;
     *memory =
@@ -204,6 +214,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t of, nvmlMemory_v2_t *memory
 {
     struct card card;
 
+    if (has_no_memory())
+        return NVML_ERROR_NOT_SUPPORTED;
     card_look(&card);
     card.used = index_of(of) ? 0 : card.used;
     *memory = (nvmlMemory_v2_t){.version = memory->version,

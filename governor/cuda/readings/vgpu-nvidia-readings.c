@@ -12,7 +12,8 @@
  * any more, or is unloaded.
  *
  * A file has GKeyFile's form, one group "gpu": "time" of CLOCK_MONOTONIC in us, "memory" in bytes
- * without what the driver keeps for itself, and what the GPU has of "temperature" and
+ * without what the driver keeps for itself, or "unified=true" if the GPU uses the host's memory and
+ * the library does not report any, and what the GPU has of "temperature" and
  * "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ, "ecc_uncorrectable"
  * and "ecc_correctable" since the driver was loaded, "busy", how much of the time since the last
  * reading the GPU computed, in per cent. The groups "process_memory" and "process_busy" have bytes
@@ -185,13 +186,17 @@ static void print_process_busy(FILE *file, nvmlDevice_t device)
 static bool print_gpu(FILE *file, nvmlDevice_t device)
 {
     nvmlMemory_v2_t memory = {.version = NVML_MEMORY_V2};
+    nvmlReturn_t result = nvml.memory(device, &memory);
     unsigned long long number;
     unsigned int mw;
 
-    if (nvml.memory(device, &memory))
+    if (result && result != NVML_ERROR_NOT_SUPPORTED)
         return false;
-    fprintf(file, "[gpu]\ntime=%llu\nmemory=%llu\n", now_us(CLOCK_MONOTONIC),
-            memory.total - memory.reserved);
+    fprintf(file, "[gpu]\ntime=%llu\n", now_us(CLOCK_MONOTONIC));
+    if (result)
+        fprintf(file, "unified=true\n");
+    else
+        fprintf(file, "memory=%llu\n", memory.total - memory.reserved);
     print_temperature(file, device);
     if (nvml.power && !nvml.power(device, &mw))
         fprintf(file, "power=%llu\n", mw * 1000ull);

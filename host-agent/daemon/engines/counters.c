@@ -10,6 +10,7 @@
 
 #include "lib/host_root.h"
 #include "lib/mdev.h"
+#include "lib/pci.h"
 
 /**
  * Entry - a known vGPU
@@ -387,6 +388,8 @@ gboolean gpu_vram_used(HostRoot *root, const PciDevice *pci, const GPtrArray *vg
 {
     gint64 used = sysfs_number(root, pci->dir, "mem_info_vram_used", -1);
 
+    if (amdgpu_is_apu(root, pci->dir) && amdgpu_apu_memory(root, pci->dir, "used", bytes))
+        return TRUE;
     if (used < 0)
         used = sysfs_number(root, STAND_IN, pci->address, -1);
     if (used < 0)

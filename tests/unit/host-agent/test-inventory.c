@@ -88,11 +88,60 @@ static void test_unread(void)
     g_autofree char *source = NULL;
     guint64 bytes;
 
-    g_assert_false(hardware_vram(host.root, gpu_at(&host, 7)->pci->dir, "nvidia", &bytes, &source,
-                                 &error));
+    g_assert_false(
+        hardware_vram(host.root, gpu_at(&host, 7)->pci->dir, "nvidia", &bytes, &source, &error));
     g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED);
     g_assert_nonnull(strstr(error->message, "start vgpu-nvidia-readings.service"));
     g_assert_null(source);
+    host_close(&host);
+}
+
+/* A card that uses the host's memory (GB10). */
+static void test_unified(void)
+{
+    struct host host = host_open("server-8gpu");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *source = NULL;
+    guint64 bytes;
+
+    file_tree_write(host.root, "/run/vgpu/readings/0000:18:00.0", "[gpu]\nunified=true\n");
+    g_assert_false(
+        hardware_vram(host.root, gpu_at(&host, 0)->pci->dir, "nvidia", &bytes, &source, &error));
+    g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED);
+    g_assert_nonnull(strstr(error->message, "uses the host's memory"));
+    g_assert_nonnull(strstr(error->message, "set vram= in gpus.conf"));
+    host_close(&host);
+}
+
+static void put_in(const struct host *host, const char *name, const char *text)
+{
+    g_autofree char *path = g_build_filename(gpu_at(host, 0)->pci->dir, name, NULL);
+
+    file_tree_write(host->root, path, text);
+}
+
+/* In AMD's processors the driver's own part of the memory is small, and the rest as much as is
+ * free. */
+static void test_apu(void)
+{
+    struct host host = host_open("shared");
+    const guint64 own = 16 * GIB, of_host = 108 * GIB;
+    g_autofree char *source = NULL;
+    guint64 bytes;
+
+    /* A card: its driver may use the host's memory, too, but that is not the card's. */
+    put_in(&host, "mem_info_vram_total", "17179869184\n");
+    put_in(&host, "mem_info_gtt_total", "115964116992\n");
+    put_in(&host, "gpu_metrics", "\x60\x01\x01\x03");
+    g_assert_true(
+        hardware_vram(host.root, gpu_at(&host, 0)->pci->dir, "amdgpu", &bytes, &source, NULL));
+    g_assert_cmpuint(bytes, ==, own);
+    g_clear_pointer(&source, g_free);
+    put_in(&host, "gpu_metrics", "\x60\x01\x03\x01");
+    g_assert_true(
+        hardware_vram(host.root, gpu_at(&host, 0)->pci->dir, "amdgpu", &bytes, &source, NULL));
+    g_assert_cmpuint(bytes, ==, own + of_host);
+    g_assert_nonnull(strstr(source, "mem_info_gtt_total"));
     host_close(&host);
 }
 
@@ -208,10 +257,12 @@ static void test_named(void)
     const Gpu *nic, *soft;
 
     g_assert_cmpuint(host.gpus->len, ==, 0);
-    file_tree_write(host.root, "/etc/vgpu/gpus.conf",
-                    "[gpu soft:a-b]\nmode=shared\nvram=1G\n[gpu 0000:00:03.0]\nmode=host\nvram=2G\n");
+    file_tree_write(
+        host.root, "/etc/vgpu/gpus.conf",
+        "[gpu soft:a-b]\nmode=shared\nvram=1G\n[gpu 0000:00:03.0]\nmode=host\nvram=2G\n");
     file_tree_write(host.root,
-                    "/sys/devices/virtual/vgpu-soft/a-b/mdev_supported_types/vgpu-soft-half/name", "x\n");
+                    "/sys/devices/virtual/vgpu-soft/a-b/mdev_supported_types/vgpu-soft-half/name",
+                    "x\n");
     g_ptr_array_unref(host.gpus);
     host.gpus = inventory_read(host.inventory);
     g_assert_cmpuint(host.gpus->len, ==, 2);
@@ -257,6 +308,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/inventory/server", test_server);
     g_test_add_func("/inventory/unread", test_unread);
+    g_test_add_func("/inventory/unified", test_unified);
+    g_test_add_func("/inventory/apu", test_apu);
     g_test_add_func("/inventory/server-topology", test_server_topology);
     g_test_add_func("/inventory/switches", test_switches);
     g_test_add_func("/inventory/sriov", test_sriov);

@@ -308,6 +308,14 @@ static void test_host(void)
     assert_sample(text, info);
     assert_sample(text, "vgpu_tenant_vgpus{tenant=\"\"} 1");
     assert_conforms(text);
+    /* In a processor of AMD's (here by the measurements' form 3), what it has of the host's memory.
+     */
+    file_tree_write(at.root, "/sys/devices/" PLACE "/mem_info_gtt_total", "115964116992\n");
+    file_tree_write(at.root, "/sys/devices/" PLACE "/mem_info_gtt_used", "500\n");
+    file_tree_write(at.root, "/sys/devices/" PLACE "/gpu_metrics", "\x60\x01\x03\x01");
+    g_free(text);
+    text = scrape_text(agent_scrape(at.agent), &length);
+    assert_sample(text, "vgpu_gpu_vram_used_bytes{gpu=\"" GPU "\"} 1000500");
     agent_on_bus_close(&at);
 }
 
