@@ -17,13 +17,18 @@ static char removed;
     LOAD(name)                                                                                     \
     if (!next->name)                                                                               \
         next->name = (PFN_vk##name)get(owner, "vk" #name "KHR");
+#define LOAD_KHR_ONLY(name) next->name = (PFN_vk##name)get(owner, "vk" #name "KHR");
 
 void dispatch_load_instance(struct instance_dispatch *next, VkInstance owner,
-                            PFN_vkGetInstanceProcAddr get)
+                            PFN_vkGetInstanceProcAddr get, enum properties2 properties2)
 {
     next->GetInstanceProcAddr = get;
     INSTANCE_COMMANDS(LOAD)
-    INSTANCE_COMMANDS_KHR(LOAD_KHR)
+    if (properties2 == PROPERTIES2_CORE) {
+        INSTANCE_COMMANDS_KHR(LOAD_KHR)
+    } else if (properties2 == PROPERTIES2_EXTENSION) {
+        INSTANCE_COMMANDS_KHR(LOAD_KHR_ONLY)
+    }
 }
 
 void dispatch_load_device(struct device_dispatch *next, VkDevice owner, PFN_vkGetDeviceProcAddr get)

@@ -20,7 +20,7 @@
     X(GetPhysicalDeviceMemoryProperties)                                                           \
     X(EnumerateDeviceExtensionProperties)
 
-/* If a core name is missing, its KHR alias is used. */
+/* Of Vulkan 1.1 or VK_KHR_get_physical_device_properties2, whose aliases end with KHR. */
 #define INSTANCE_COMMANDS_KHR(X)                                                                   \
     X(GetPhysicalDeviceProperties2)                                                                \
     X(GetPhysicalDeviceQueueFamilyProperties2)                                                     \
@@ -111,8 +111,11 @@ struct device_dispatch {
 
 #undef DECLARE_COMMAND
 
+/* Which of these commands an instance may use: a core name in one of Vulkan 1.0 is an error. */
+enum properties2 { PROPERTIES2_NONE, PROPERTIES2_EXTENSION, PROPERTIES2_CORE };
+
 void dispatch_load_instance(struct instance_dispatch *next, VkInstance instance,
-                            PFN_vkGetInstanceProcAddr get);
+                            PFN_vkGetInstanceProcAddr get, enum properties2 properties2);
 void dispatch_load_device(struct device_dispatch *next, VkDevice device,
                           PFN_vkGetDeviceProcAddr get);
 

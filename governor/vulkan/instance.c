@@ -51,6 +51,51 @@ static VkLayerInstanceCreateInfo *find_link(const VkInstanceCreateInfo *info)
     return NULL;
 }
 
+static enum properties2 properties2_of(const VkInstanceCreateInfo *info)
+{
+    if (info->pApplicationInfo && info->pApplicationInfo->apiVersion >= VK_API_VERSION_1_1)
+        return PROPERTIES2_CORE;
+    for (uint32_t i = 0; i < info->enabledExtensionCount; i++)
+        if (!strcmp(info->ppEnabledExtensionNames[i],
+                    VK_KHR_GET_PHYSICAL_DEVICE_PROPERTIES_2_EXTENSION_NAME))
+            return PROPERTIES2_EXTENSION;
+    return PROPERTIES2_NONE;
+}
+
+/*
+ * An instance of Vulkan 1.0 gets the extension by which a GPU's PCI address can be asked, unless
+ * the loader or all drivers lack it. It adds commands and changes nothing else.
+ */
+static VkResult create_with_properties2(PFN_vkCreateInstance create,
+                                        VkLayerInstanceCreateInfo *link,
+                                        const VkInstanceCreateInfo *info,
+                                        const VkAllocationCallbacks *allocator,
+                                        VkInstance *instance, enum properties2 *properties2)
+{
+    VkLayerInstanceLink *next = link->u.pLayerInfo;
+    VkInstanceCreateInfo more = *info;
+    const char **names;
+    VkResult result;
+
+    *properties2 = properties2_of(info);
+    names = *properties2 ? NULL : calloc(info->enabledExtensionCount + 1, sizeof(*names));
+    if (!names)
+        return create(info, allocator, instance);
+    for (uint32_t i = 0; i < info->enabledExtensionCount; i++)
+        names[i] = info->ppEnabledExtensionNames[i];
+    names[more.enabledExtensionCount++] = VK_KHR_GET_PHYSICAL_DEVICE_PROPERTIES_2_EXTENSION_NAME;
+    more.ppEnabledExtensionNames = names;
+    result = create(&more, allocator, instance);
+    free(names);
+    if (result == VK_SUCCESS)
+        *properties2 = PROPERTIES2_EXTENSION;
+    if (result != VK_ERROR_EXTENSION_NOT_PRESENT)
+        return result;
+    /* Each layer below has taken its own link from the list. */
+    link->u.pLayerInfo = next;
+    return create(info, allocator, instance);
+}
+
 static VkResult create_below(VkLayerInstanceCreateInfo *link, const VkInstanceCreateInfo *info,
                              const VkAllocationCallbacks *allocator, VkInstance *instance,
                              struct layer_instance *created)
@@ -59,17 +104,18 @@ static VkResult create_below(VkLayerInstanceCreateInfo *link, const VkInstanceCr
     PFN_GetPhysicalDeviceProcAddr get_physical =
         link->u.pLayerInfo->pfnNextGetPhysicalDeviceProcAddr;
     PFN_vkCreateInstance create = (PFN_vkCreateInstance)get(NULL, "vkCreateInstance");
+    enum properties2 properties2;
     VkResult result;
 
     if (!create)
         return VK_ERROR_INITIALIZATION_FAILED;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     /* With the caller's own pointer: the loader passes its object through it. */
-    result = create(info, allocator, instance);
+    result = create_with_properties2(create, link, info, allocator, instance, &properties2);
     if (result != VK_SUCCESS)
         return result;
     created->handle = *instance;
-    dispatch_load_instance(&created->next, created->handle, get);
+    dispatch_load_instance(&created->next, created->handle, get, properties2);
     created->next.get_physical_device_proc_addr = get_physical;
     if (dispatch_map_add(&dispatch_instances, dispatch_key(created->handle), created))
         return VK_SUCCESS;

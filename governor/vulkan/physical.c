@@ -102,7 +102,7 @@ static struct physical_place place_of(const struct layer_instance *instance,
 
     instance->next.GetPhysicalDeviceProperties(physical, &properties);
     place.is_cpu = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    /* Missing for an instance of Vulkan 1.0 without the extension. */
+    /* Missing for an instance of Vulkan 1.0 if no driver has the extension. */
     if (instance->next.GetPhysicalDeviceProperties2)
         ask(instance, physical, &pci, &drm, &driver);
     place.is_socket =

@@ -97,6 +97,23 @@ static void test_below(void)
     run(below);
 }
 
+/* The layer asks GPUs for their addresses, which Vulkan 1.0 can do by an extension only. */
+static void test_old_instance(void)
+{
+    g_autofree char *slices = g_dir_make_tmp(NULL, NULL);
+    g_autofree char *slice = g_build_filename(slices, "soft:a", "a", NULL);
+    g_autofree char *socket = g_build_filename(slice, "governor.sock", NULL);
+    struct gpu gpu;
+
+    g_assert_cmpint(g_mkdir_with_parents(slice, 0700), ==, 0);
+    g_assert_true(g_file_set_contents(socket, "", 0, NULL));
+    g_setenv("VGPU_GOVERNOR_SLICES", slices, TRUE);
+    gpu_open(&gpu, &(struct gpu_options){.layers = below, .api_version = VK_API_VERSION_1_0});
+    gpu_close(&gpu);
+    g_unsetenv("VGPU_GOVERNOR_SLICES");
+    g_assert_cmpuint(gpu.complaints, ==, 0);
+}
+
 /* The test can fail: an error is noticed. */
 static void test_complains(void)
 {
@@ -154,5 +171,6 @@ int main(int argc, char **argv)
     g_test_add_func("/validation/complains-of-hazards", test_complains_of_hazards);
     g_test_add_func("/validation/above", test_above);
     g_test_add_func("/validation/below", test_below);
+    g_test_add_func("/validation/old-instance", test_old_instance);
     return g_test_run();
 }
