@@ -114,9 +114,7 @@ void gpu_free(Gpu *gpu)
     g_free(gpu);
 }
 
-#define PCI_CLASS_DISPLAY     0x03
-#define PCI_CLASS_ACCELERATOR 0x12
-#define NAME_LENGTH           256
+#define NAME_LENGTH 256
 
 /**
  * Memory - a GPU's, as its driver last reported it

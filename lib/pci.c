@@ -15,7 +15,6 @@
 /* A physical GPU in sysfs. */
 
 #define PCI_BARS          6
-#define PCI_CLASS_DISPLAY 0x03
 #define RESOURCE_MEM      0x00000200u
 #define RESOURCE_PREFETCH 0x00002000u
 

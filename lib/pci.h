@@ -7,6 +7,10 @@
 
 #include "lib/host_root.h"
 
+/* Base classes of GPUs; accelerators without a display are some of AMD's. */
+#define PCI_CLASS_DISPLAY     0x03
+#define PCI_CLASS_ACCELERATOR 0x12
+
 /* A physical GPU in sysfs. */
 
 /**

@@ -401,6 +401,8 @@ void host_catch_up(Host *host)
 
 /* A GPU that appears or changes its driver causes tens of events within this time. */
 #define SETTLE_MS 200
+/* Other PCI devices matter if they share a GPU's IOMMU group. A network card may add hundreds. */
+#define OTHERS_SETTLE_MS 5000
 
 #define RECEIVE_BYTES (16 * 1024 * 1024)
 
@@ -409,6 +411,7 @@ struct Hotplug {
     struct udev_monitor *monitor;
     guint source;
     guint settle;
+    guint settle_ms; /* of @settle */
     gboolean lost;
     void (*changed)(gboolean lost, void *data);
     void (*vgpu_changed)(const char *uuid, void *data);
@@ -426,10 +429,22 @@ static gboolean tell(void *data)
     return G_SOURCE_REMOVE;
 }
 
-static void refresh_soon(Hotplug *hotplug)
+static void refresh_within(Hotplug *hotplug, guint ms)
 {
-    if (!hotplug->settle)
-        hotplug->settle = g_timeout_add(SETTLE_MS, tell, hotplug);
+    if (hotplug->settle && hotplug->settle_ms <= ms)
+        return;
+    g_clear_handle_id(&hotplug->settle, g_source_remove);
+    hotplug->settle = g_timeout_add(ms, tell, hotplug);
+    hotplug->settle_ms = ms;
+}
+
+/* A PCI device that is no GPU. udev writes the class as "30000", without zeros in front. */
+static gboolean is_other(struct udev_device *device)
+{
+    const char *class = udev_device_get_property_value(device, "PCI_CLASS");
+    guint64 base = class ? g_ascii_strtoull(class, NULL, 16) >> 16 : 0;
+
+    return class && base != PCI_CLASS_DISPLAY && base != PCI_CLASS_ACCELERATOR;
 }
 
 /* A vGPU's events do not change the GPUs, so these need not be read again. */
@@ -438,7 +453,7 @@ static void take(Hotplug *hotplug, struct udev_device *device, GPtrArray *vgpus)
     const char *name = udev_device_get_sysname(device);
 
     if (g_strcmp0(udev_device_get_subsystem(device), "mdev") != 0)
-        refresh_soon(hotplug);
+        refresh_within(hotplug, is_other(device) ? OTHERS_SETTLE_MS : SETTLE_MS);
     else if (!g_ptr_array_find_with_equal_func(vgpus, name, g_str_equal, NULL))
         g_ptr_array_add(vgpus, g_strdup(name));
 }
@@ -466,7 +481,7 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
     if (is_lossy) {
         g_message("events of udev were lost; all GPUs and vGPUs are read again");
         hotplug->lost = TRUE;
-        refresh_soon(hotplug);
+        refresh_within(hotplug, SETTLE_MS);
     }
     return G_SOURCE_CONTINUE;
 }
