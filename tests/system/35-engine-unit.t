@@ -101,6 +101,24 @@ point('what the guide says then brings it back', sub {
         . computes_after_rebind();
 });
 
+point('VMs that end do not count as failures: more of them than starts are allowed', sub {
+    my $new = VGPU::Vgpu->new(36, $vgpu->{type} =~ s/quarter$/sixteenth/r);
+    my $limits = "/run/systemd/system/$new->{unit}.d/limit.conf";
+    VGPU::Lab::host("mkdir -p \$(dirname $limits); printf '[Unit]\\nStartLimitIntervalSec=1h\\nStartLimitBurst=3\\n' >$limits
+        systemctl daemon-reload");
+    $new->start(VGPU::Lab::gpu());
+    my @pids = $new->wait_engine;
+    for (1 .. 4) {
+        VGPU::Lab::host("echo quit | timeout 60 qemu-system-x86_64 -S -nodefaults -nographic -machine q35 -m 64 "
+            . "-device vfio-pci,sysfsdev=/sys/bus/mdev/devices/$new->{uuid} -monitor stdio", timeout => 90);
+        VGPU::Lab::host("timeout 60 sh -c 'while [ -e /proc/$pids[-1] ]; do sleep 0.2; done'", timeout => 80);
+        push @pids, $new->wait_engine;
+    }
+    $new->remove;
+    VGPU::Lab::host("rm -r \$(dirname $limits); systemctl daemon-reload");
+    return "engines @pids";
+});
+
 point('vGPUs that go while their engines start leave nothing in the place of their node', sub {
     my $gpu = VGPU::Lab::gpu();
     my $new = VGPU::Vgpu->new(35, $vgpu->{type} =~ s/quarter$/sixteenth/r);
