@@ -138,8 +138,29 @@ static gboolean secure_boot(const Examination *exam)
     return size == SECURE_BOOT_SIZE && bytes[SECURE_BOOT_SIZE - 1] == 1;
 }
 
+/* Why the kernel loads signed modules only, without Secure Boot; NULL: it loads any. */
+static const char *signing_rule(const Examination *exam)
+{
+    g_autofree char *enforced = host_read(exam, "/sys/module/module/parameters/sig_enforce");
+    g_autofree char *lockdown = host_read(exam, "/sys/kernel/security/lockdown");
+
+    if (enforced && *enforced == 'Y')
+        return "module.sig_enforce=1";
+    /* As "none [integrity] confidentiality". */
+    if (lockdown && strchr(lockdown, '[') && !strstr(lockdown, "[none]"))
+        return "lockdown=";
+    return NULL;
+}
+
 static char *why_not_loaded(const Examination *exam)
 {
+    const char *rule = signing_rule(exam);
+
+    if (rule && !secure_boot(exam))
+        return g_strdup_printf("modprobe mdev_vgpu; the kernel loads only modules that are signed "
+                               "with a key that it knows (%s), and DKMS's is none: sign the module "
+                               "with such a key, or boot without %s",
+                               rule, rule);
     if (secure_boot(exam))
         return g_strdup("modprobe mdev_vgpu; Secure Boot is on, so its key must be enrolled first: "
                         "mokutil --import /var/lib/dkms/mok.pub, and confirm at the next boot");

@@ -388,6 +388,26 @@ static void test_secure_boot(void)
     close_host(root);
 }
 
+/* A kernel may load signed modules only without Secure Boot, whose key does not help there. */
+static void test_signed_modules(void)
+{
+    static const char enforced[] = "/sys/module/module/parameters/sig_enforce";
+    static const char lockdown[] = "/sys/kernel/security/lockdown";
+    HostRoot *root = good_host("shared");
+    g_autofree char *dir = root_path(root, "/sys/module/mdev_vgpu", NULL);
+
+    remove_file(root, "/sys/module/mdev_vgpu/version");
+    g_assert_cmpint(rmdir(dir), ==, 0);
+    file_tree_write(root, enforced, "N\n");
+    file_tree_write(root, lockdown, "[none] integrity confidentiality\n");
+    assert_one(root, FINDING_PROBLEM, "driver", "dkms status");
+    file_tree_write(root, lockdown, "none [integrity] confidentiality\n");
+    assert_one(root, FINDING_PROBLEM, "driver", "boot without lockdown=");
+    file_tree_write(root, enforced, "Y\n");
+    assert_one(root, FINDING_PROBLEM, "driver", "boot without module.sig_enforce=1");
+    close_host(root);
+}
+
 static void test_versions(void)
 {
     HostRoot *root = good_host("shared");
@@ -496,6 +516,7 @@ int main(int argc, char **argv)
     g_test_add_func("/doctor/vms", test_vms);
     g_test_add_func("/doctor/vulkan", test_vulkan);
     g_test_add_func("/doctor/secure-boot", test_secure_boot);
+    g_test_add_func("/doctor/signed-modules", test_signed_modules);
     g_test_add_func("/doctor/versions", test_versions);
     g_test_add_func("/doctor/groups", test_groups);
     g_test_add_func("/doctor/old-kernel", test_old_kernel);
