@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "host-agent/doctor/doctor.h"
 #include "host-agent/doctor/findings.h"
 #include "lib/bus.h"
 #include "lib/gpu.h"
@@ -181,13 +182,13 @@ void check_disk(Examination *exam)
 
 /* Whether arbiters enforce the vGPUs' shares. */
 
-#define GOVERNOR "/run/vgpu/governor/"
+#define GOVERNOR "/run/vgpu/governor"
 #define LAYER    "share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
 
 /* Something comes from it, in time. 0, or an errno. */
-static int ask_arbiter(const Examination *exam, const char *path)
+static int ask_arbiter(HostRoot *root, const char *gpu)
 {
-    g_autofree char *full = root_path(exam->root, path, NULL);
+    g_autofree char *full = root_path(root, GOVERNOR, gpu, "status.sock", NULL);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -207,10 +208,14 @@ static int ask_arbiter(const Examination *exam, const char *path)
     return result;
 }
 
+gboolean doctor_arbiter_hangs(HostRoot *root, const char *gpu)
+{
+    return ask_arbiter(root, gpu) == EAGAIN;
+}
+
 static void check_arbiter(Examination *exam, const char *gpu)
 {
-    g_autofree char *socket = g_strconcat(GOVERNOR, gpu, "/status.sock", NULL);
-    int code = host_has(exam, socket) ? ask_arbiter(exam, socket) : ENOENT;
+    int code = ask_arbiter(exam->root, gpu);
 
     if (!code)
         finding_ok(exam, "arbiter", "the shares of GPU %s have an arbiter", gpu);

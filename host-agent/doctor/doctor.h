@@ -30,6 +30,12 @@ typedef struct {
 /* Of Finding; programs are found by PATH. */
 GPtrArray *doctor_examine(HostRoot *root);
 
+/*
+ * The arbiter of @gpu does not answer within 2 s. FALSE also if there is none, or if the caller may
+ * not ask it.
+ */
+gboolean doctor_arbiter_hangs(HostRoot *root, const char *gpu);
+
 /* "ok", "info", "warning", "problem" */
 const char *severity_name(Severity severity);
 

@@ -194,7 +194,12 @@ GDBusObjectManager *client_objects(Client *client, GError **error)
     g_autofree char *owner = NULL;
 
     if (client->objects)
+        owner = g_dbus_object_manager_client_get_name_owner(
+            G_DBUS_OBJECT_MANAGER_CLIENT(client->objects));
+    if (owner)
         return client->objects;
+    /* Of a vgpud that has ended: its successor's are read anew. */
+    g_clear_object(&client->objects);
     client->objects = vgpu_object_manager_client_new_for_bus_sync(
         G_BUS_TYPE_SYSTEM, G_DBUS_OBJECT_MANAGER_CLIENT_FLAGS_NONE, VGPU_BUS_NAME, VGPU_ROOT_PATH,
         NULL, &cause);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/vgpuctl/command.h"
 
+#include <string.h>
+
 #define LISTS COMMAND_LISTS
 #define ALONE COMMAND_ALONE
 
@@ -11,7 +13,7 @@ const Command commands[] = {
      gpu_mode_command, gpu_mode_options},
     {"gpu", "drain", "GPU...", 0, "put no new work on GPUs", gpu_drain_command, gpu_drain_options},
     {"gpu", "resume", "GPU...", 0, "put new work on drained GPUs again", gpu_resume_command, NULL},
-    {"gpu", "users", "GPU...", LISTS, "list the VMs, containers and processes that use GPUs",
+    {"gpu", "users", "[GPU...]", LISTS, "list the VMs, containers and processes that use GPUs",
      gpu_users_command, NULL},
     {"gpu", "clear", "GPU...", 0, "declare GPUs healthy", gpu_clear_command, NULL},
     {"gpu", "pool", "GPU POOL", 0, "give a GPU to the scheduler that places work on it",
@@ -40,8 +42,8 @@ const Command commands[] = {
     {"slice", "suspend", "SLICE...", 0, "take CUDA programs' GPU memory to the host's",
      slice_suspend_command, NULL},
     {"slice", "resume", "SLICE...", 0, "let suspended programs go on", slice_resume_command, NULL},
-    {"owner", "list", NULL, LISTS, "list the jobs of schedulers that have slices", owner_list_command,
-     NULL},
+    {"owner", "list", NULL, LISTS, "list the jobs of schedulers that have slices",
+     owner_list_command, NULL},
     {"owner", "release", "OWNER...", 0, "remove all slices of jobs, used or not",
      owner_release_command, owner_release_options},
     {"run", NULL, "-- PROGRAM...", ALONE, "run a program in a slice of its own", run_command,
@@ -84,7 +86,8 @@ const Command commands[] = {
     {"database", "restore", "FILE", ALONE, "put a backup in the place of vgpud's database",
      database_restore_command, NULL},
     {"topo", NULL, NULL, 0, "show how near the GPUs are to each other", topo_command, NULL},
-    {"events", NULL, NULL, 0, "follow what happens to GPUs and vGPUs", events_command, NULL},
+    {"events", NULL, NULL, 0, "follow what happens to GPUs and vGPUs", events_command,
+     events_options},
     {"audit", NULL, NULL, ALONE | LISTS, "list the changes that were made, and by whom",
      audit_command, audit_options},
     {"top", NULL, NULL, 0, "follow what the vGPUs use, second by second", top_command, top_options},
@@ -136,7 +139,7 @@ gboolean command_takes(const Command *command, guint count)
     least = most - g_str_equal(args[0], "--");
     if (*args[most - 1] == '[')
         least--;
-    if (g_str_has_suffix(args[most - 1], "..."))
+    if (strstr(args[most - 1], "..."))
         most = G_MAXUINT;
     return count >= least && count <= most;
 }

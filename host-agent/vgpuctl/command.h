@@ -122,6 +122,7 @@ extern const GOptionEntry run_options[];
 extern const GOptionEntry cdi_generate_options[];
 extern const GOptionEntry detach_options[];
 extern const GOptionEntry config_apply_options[];
+extern const GOptionEntry events_options[];
 extern const GOptionEntry audit_options[];
 extern const GOptionEntry type_list_options[];
 extern const GOptionEntry tenant_list_options[];

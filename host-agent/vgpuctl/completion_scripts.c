@@ -2,6 +2,8 @@
 /* The completions of bash, zsh and fish. */
 #include "host-agent/vgpuctl/completion.h"
 
+#include <string.h>
+
 #define BASH_HEAD                                                                                  \
     "# SPDX-License-Identifier: MIT\n"                                                             \
     "# bash completion for vgpuctl(1): made by \"vgpuctl completion bash\".\n"                     \
@@ -85,7 +87,7 @@ static void bash_add_args(GString *text, const Command *command)
         const WordKind *kind = word_kind_find(*at);
 
         g_string_append_printf(text, "%s%s%s", at == args ? "" : " ", kind ? kind->name : "-",
-                               g_str_has_suffix(*at, "...") ? "..." : "");
+                               strstr(*at, "...") ? "..." : "");
     }
     g_string_append(text, "'");
 }
@@ -247,7 +249,7 @@ static void zsh_add_command(GString *text, const Command *command)
         const WordKind *kind = word_kind_find(*at);
 
         g_string_append_printf(text, " %s%s", kind ? kind->name : "-",
-                               g_str_has_suffix(*at, "...") ? "..." : "");
+                               strstr(*at, "...") ? "..." : "");
     }
     g_string_append(text, " ) ;;\n");
 }

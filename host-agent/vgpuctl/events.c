@@ -154,6 +154,23 @@ static gboolean end(void *loop)
     return G_SOURCE_CONTINUE;
 }
 
+/* As audit and journalctl have; here there is nothing before the present. */
+static gboolean no_lines(const char *name, const char *value, void *data, GError **error)
+{
+    (void)value;
+    (void)data;
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                "events has no %s: it shows what happens from now on; \"vgpuctl audit -n N\" shows "
+                "the last changes",
+                name);
+    return FALSE;
+}
+
+const GOptionEntry events_options[] = {
+    {"lines", 'n', G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_CALLBACK, (void *)no_lines, NULL, "N"},
+    G_OPTION_ENTRY_NULL,
+};
+
 gboolean events_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);

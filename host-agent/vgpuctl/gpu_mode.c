@@ -128,13 +128,27 @@ static gboolean list_users(Client *client, const char *name, void *data, GError 
     return TRUE;
 }
 
+/* Addresses of all GPUs. */
+static GStrv all_gpus(Client *client, GError **error)
+{
+    g_autoptr(GPtrArray) gpus = client_gpus(client, error);
+    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
+
+    for (guint i = 0; gpus && i < gpus->len; i++)
+        g_strv_builder_add(names, vgpu_gpu_get_address(g_ptr_array_index(gpus, i)));
+    return gpus ? g_strv_builder_end(names) : NULL;
+}
+
 gboolean gpu_users_command(Client *client, const Options *options, char **args, GError **error)
 {
-    Users users = {.options = options, .several = g_strv_length(args) > 1};
+    g_auto(GStrv) names = args[0] ? g_strdupv(args) : all_gpus(client, error);
+    Users users = {.options = options, .several = g_strv_length(args) != 1};
     gboolean done;
 
+    if (!names)
+        return FALSE;
     g_variant_dict_init(&users.lists, NULL);
-    done = each_name(client, args, "looking for users", list_users, &users, error);
+    done = each_name(client, names, "looking for users", list_users, &users, error);
     if (users.several && output_is_document(options))
         output_variant(options, g_variant_dict_end(&users.lists));
     g_variant_dict_clear(&users.lists);

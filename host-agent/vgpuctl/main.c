@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include <gio/gio.h>
+#include <json-glib/json-glib.h>
 
 #include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
@@ -55,12 +56,31 @@ static gboolean look_again(void *changed)
     return G_SOURCE_CONTINUE;
 }
 
+/* Documents that follow each other: JSON on one line each, YAML with its own separator. */
 static void print(const Options *options, const char *text)
 {
+    g_autoptr(JsonNode) node = options->format == FORMAT_JSON ? json_from_string(text, NULL) : NULL;
+    g_autofree char *line = node ? json_to_string(node, FALSE) : NULL;
+
     if (isatty(fileno(options->out)))
         fputs(CLEAR_SCREEN, options->out);
-    fputs(text, options->out);
+    if (options->format == FORMAT_YAML)
+        fputs("---\n", options->out);
+    fputs(line ? line : text, options->out);
+    if (line)
+        fputc('\n', options->out);
     fflush(options->out);
+}
+
+/* vgpud is restarted, as by an upgrade: said once, and waited for. @last: what was printed. */
+static gboolean is_passing(const GError *error, char **last)
+{
+    if (!*last || !g_error_matches(error, VGPUCTL_ERROR, VGPUCTL_UNREACHABLE))
+        return FALSE;
+    if (**last)
+        g_printerr("vgpuctl: %s; waiting for it\n", error->message);
+    **last = '\0';
+    return TRUE;
 }
 
 /* Returns with an error only; a signal ends the process. A terminal is cleared each time. */
@@ -75,14 +95,19 @@ static gboolean watch_run(const Command *command, Client *client, const Options 
     guint timer = g_timeout_add(INTERVAL_MS, look_again, &changed);
 
     for (;;) {
-        char *text = run_once(command, client, options, args, error);
+        g_autoptr(GError) cause = NULL;
+        char *text = run_once(command, client, options, args, &cause);
 
-        if (!text)
+        if (!text && !is_passing(cause, &last)) {
+            g_propagate_error(error, g_steal_pointer(&cause));
             break;
-        if (g_strcmp0(text, last) != 0)
+        }
+        if (text && g_strcmp0(text, last) != 0)
             print(options, text);
-        free(last);
-        last = text;
+        if (text) {
+            free(last);
+            last = text;
+        }
         changed = FALSE;
         while (!changed)
             g_main_context_iteration(NULL, TRUE);

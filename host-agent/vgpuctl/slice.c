@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl slice, cdi: slices for containers. */
+#include "host-agent/doctor/doctor.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
@@ -111,6 +112,23 @@ gboolean slice_show_command(Client *client, const Options *options, char **args,
                                   "slice list", error);
 }
 
+void warn_of_arbiters(const Options *options, GVariant *slices)
+{
+    g_autoptr(GHashTable) asked = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+        const char *gpu = "";
+
+        g_variant_lookup(slice, "Gpu", "&s", &gpu);
+        if (g_hash_table_add(asked, (void *)gpu) && doctor_arbiter_hangs(options->root, gpu))
+            g_printerr("vgpuctl: the arbiter of GPU %s does not answer, so programs that start "
+                       "there wait; systemd restarts it within a minute, or \"systemctl restart "
+                       "vgpu-arbiter@%s\" does\n",
+                       gpu, gpu);
+    }
+}
+
 gboolean slice_create_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GVariant) slice = NULL;
@@ -129,6 +147,7 @@ gboolean slice_create_command(Client *client, const Options *options, char **arg
         output_variant(options, slice);
     else
         listing_print(options, &listing, list);
+    warn_of_arbiters(options, list);
     return TRUE;
 }
 

@@ -498,6 +498,7 @@ gboolean vgpu_create_command(Client *client, const Options *options, char **args
     if (!vgpus)
         return FALSE;
     listing_print(options, &vgpu_listing, vgpus);
+    warn_of_arbiters(options, vgpus);
     return TRUE;
 }
 

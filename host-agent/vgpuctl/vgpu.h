@@ -33,6 +33,9 @@ gboolean vgpu_options_dry_run(void);
 /* Of "domain prepare": the vGPUs that the domain requests so far are dropped. */
 gboolean vgpu_options_replace(void);
 
+/* Says of each GPU of @slices, dictionaries with "Gpu", that its arbiter hangs, if root asks. */
+void warn_of_arbiters(const Options *options, GVariant *slices);
+
 /* The options of a command as a dictionary for vgpud. Options that are not given are not in it. */
 
 /* @value: NULL: not given. */

@@ -539,6 +539,25 @@ static void test_hung(void)
     agent_on_bus_close(&at);
 }
 
+/* Who makes a slice there learns why its programs would wait. */
+static void test_create_hung(void)
+{
+    g_autofree char *line = NULL;
+    g_autofree char *dir = NULL;
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    int hung;
+
+    open_container(&at, &arbiter, NULL);
+    fake_arbiter_close(&arbiter);
+    hung = fake_arbiter_listen(at.root);
+    dir = root_path(at.root, "", NULL);
+    line = g_strdup_printf("--root %s slice create half --door native --uuid " UUID2, dir);
+    assert_says(line, 0, UUID2, "the arbiter of GPU " ADDRESS " does not answer");
+    close(hung);
+    agent_on_bus_close(&at);
+}
+
 /* The program makes the file before it writes it. */
 static gboolean is_killed(gconstpointer data)
 {
@@ -598,6 +617,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bypass/asks-once", test_asks_once);
     g_test_add_func("/bypass/in-parts", test_in_parts);
     g_test_add_func("/bypass/hung", test_hung);
+    g_test_add_func("/bypass/create-hung", test_create_hung);
     g_test_add_func("/bypass/kill", test_kill);
     g_test_add_func("/bypass/ignore", test_ignore);
     return g_test_run();

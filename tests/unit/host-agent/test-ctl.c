@@ -118,6 +118,8 @@ static void test_several(void)
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     assert_says("gpu show 02:00.0 0000:99:00.0", 3, "amdgpu-vgpu-full", "no GPU 0000:99:00.0");
     assert_says("gpu users 02:00.0 03:00.0", 0, GPU ": Nobody uses this GPU.\n0000:03:00.0: ", "");
+    assert_says("gpu users", 0, GPU ": Nobody uses this GPU.\n0000:03:00.0: ", "");
+    assert_says("events -n 10", 2, "", "\"vgpuctl audit -n N\" shows the last changes");
     assert_says("tenant set red", 0, "", "");
     assert_says("tenant set blue", 0, "", "");
     assert_says("tenant remove red green blue", 3, "", "there is no tenant green");
@@ -279,6 +281,30 @@ static void assert_line(GDataInputStream *stream, const char *words)
     }
 }
 
+/* A restart of vgpud ends no --watch, and each document of JSON is a line. */
+static void test_watch_restart(void)
+{
+    AgentOnBus at;
+    g_autoptr(GSubprocess) process = NULL;
+    g_autoptr(GDataInputStream) out = NULL, err = NULL;
+
+    open_shared(&at);
+    process = g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE,
+                               NULL, VGPUCTL, "vgpu", "list", "--watch", "-o", "json", NULL);
+    g_assert_nonnull(process);
+    out = g_data_input_stream_new(g_subprocess_get_stdout_pipe(process));
+    err = g_data_input_stream_new(g_subprocess_get_stderr_pipe(process));
+    assert_line(out, "[]");
+    agent_on_bus_stop(&at);
+    assert_line(err, "waiting for it");
+    agent_on_bus_start(&at);
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    assert_line(out, "\"Uuid\":\"" UUID "\"");
+    g_subprocess_force_exit(process);
+    g_subprocess_wait(process, NULL, NULL);
+    agent_on_bus_close(&at);
+}
+
 static void test_watch(void)
 {
     AgentOnBus at;
@@ -394,6 +420,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ctl/colour", test_colour);
     g_test_add_func("/ctl/drain-wait", test_drain_wait);
     g_test_add_func("/ctl/watch", test_watch);
+    g_test_add_func("/ctl/watch-restart", test_watch_restart);
     g_test_add_func("/ctl/prompt", test_prompt);
     return g_test_run();
 }
