@@ -10,6 +10,7 @@
 #include "host-agent/daemon/agent.h"
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/host/host.h"
+#include "host-agent/daemon/sync/node_access.h"
 #include "lib/bus.h"
 #include "lib/program.h"
 
@@ -124,10 +125,12 @@ int main(int argc, char **argv)
 {
     Daemon daemon = {0};
     g_autofree char *dir = NULL;
-    gboolean version = FALSE;
+    gboolean version = FALSE, take_back = FALSE;
     const GOptionEntry entries[] = {
         {"root", 0, 0, G_OPTION_ARG_FILENAME, &dir, "Use DIR in place of /, for tests", "DIR"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and end", NULL},
+        {"take-back-access", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &take_back,
+         "Take the users' access to GPUs' nodes back and end, for the package's removal", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("- the host agent for vGPUs");
@@ -150,6 +153,11 @@ int main(int argc, char **argv)
     if (!daemon.root) {
         g_printerr("vgpud: --root: %s\n", error->message);
         return 2;
+    }
+    if (take_back) {
+        status = node_access_take_back(daemon.root) ? EXIT_SUCCESS : EXIT_FAILURE;
+        host_root_unref(daemon.root);
+        return status;
     }
     /* Each user of a slice takes two. */
     program_raise_files();

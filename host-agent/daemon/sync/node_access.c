@@ -107,35 +107,34 @@ static char *path_of(const NodeAccess *access, const char *pair)
 }
 
 /* A file that udev or the kernel name by a device's number. */
-static gboolean has_of_device(const NodeAccess *access, const char *prefix, const struct stat *node)
+static gboolean has_of_device(HostRoot *root, const char *prefix, const struct stat *node)
 {
     g_autofree char *path =
         g_strdup_printf("%s%u:%u", prefix, major(node->st_rdev), minor(node->st_rdev));
 
-    return root_has(host_root(access->host), path);
+    return root_has(root, path);
 }
 
 /*
  * A node that udev has not finished yet gets its group and mode later; with an ACL, that mode would
  * be its mask. Its event follows.
  */
-static gboolean is_ready(const NodeAccess *access, const char *pair)
+static gboolean is_ready(HostRoot *root, const char *pair)
 {
     struct stat node;
 
-    return root_stat(host_root(access->host), name_of(pair), &node) &&
-           (!root_has(host_root(access->host), "/run/udev/control") ||
-            !has_of_device(access, "/sys/dev/char/", &node) ||
-            has_of_device(access, "/run/udev/data/c", &node));
+    return root_stat(root, name_of(pair), &node) &&
+           (!root_has(root, "/run/udev/control") || !has_of_device(root, "/sys/dev/char/", &node) ||
+            has_of_device(root, "/run/udev/data/c", &node));
 }
 
 /* logind gives the node to the user at the seat, and found the entry that is vgpud's. */
-static gboolean is_seated(const NodeAccess *access, const char *pair)
+static gboolean is_seated(HostRoot *root, const char *pair)
 {
     struct stat node;
 
-    return root_stat(host_root(access->host), name_of(pair), &node) &&
-           has_of_device(access, "/run/udev/tags/uaccess/c", &node) &&
+    return root_stat(root, name_of(pair), &node) &&
+           has_of_device(root, "/run/udev/tags/uaccess/c", &node) &&
            sd_uid_get_seats(uid_of(pair), TRUE, NULL) > 0;
 }
 
@@ -151,14 +150,39 @@ static gboolean store(const NodeAccess *access, GError **error)
     return root_write(host_root(access->host), NOTES_FILE, text->str, 0600, error);
 }
 
-static void load(const NodeAccess *access)
+/* Of "UID NODE". */
+static GHashTable *load(HostRoot *root)
 {
-    g_autofree char *text = root_read(host_root(access->host), NOTES_FILE, NULL);
+    g_autofree char *text = root_read(root, NOTES_FILE, NULL);
     g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+    GHashTable *notes = set_new();
 
     for (guint i = 0; lines[i]; i++)
         if (strchr(lines[i], ' '))
-            g_hash_table_add(access->notes, g_strdup(lines[i]));
+            g_hash_table_add(notes, g_strdup(lines[i]));
+    return notes;
+}
+
+gboolean node_access_take_back(HostRoot *root)
+{
+    g_autoptr(GHashTable) notes = load(root);
+    gboolean done = TRUE;
+    GHashTableIter iter;
+    void *pair;
+
+    g_hash_table_iter_init(&iter, notes);
+    while (g_hash_table_iter_next(&iter, &pair, NULL)) {
+        g_autofree char *path = root_path(root, name_of(pair), NULL);
+        g_autoptr(GError) error = NULL;
+
+        if (node_acl_remove(path, uid_of(pair), is_seated(root, pair), &error))
+            continue;
+        g_printerr("a user without a slice can still open a GPU: %s\n", error->message);
+        done = FALSE;
+    }
+    if (done)
+        root_remove(root, NOTES_FILE);
+    return done;
 }
 
 /* Without its note an entry would stay for ever, so it is not given. */
@@ -184,7 +208,7 @@ static GPtrArray *note_missing(const NodeAccess *access, GHashTable *wanted)
     while (g_hash_table_iter_next(&iter, &pair, NULL)) {
         g_autofree char *path = path_of(access, pair);
 
-        if (!is_ready(access, pair) || node_acl_has(path, uid_of(pair)))
+        if (!is_ready(host_root(access->host), pair) || node_acl_has(path, uid_of(pair)))
             continue;
         g_hash_table_add(access->notes, g_strdup(pair));
         g_ptr_array_add(missing, pair);
@@ -225,7 +249,7 @@ static void take(const NodeAccess *access, GHashTable *wanted)
 
         if (g_hash_table_contains(wanted, pair))
             continue;
-        if (node_acl_remove(path, uid_of(pair), is_seated(access, pair), &error)) {
+        if (node_acl_remove(path, uid_of(pair), is_seated(host_root(access->host), pair), &error)) {
             g_hash_table_iter_remove(&iter);
             changed = TRUE;
         } else {
@@ -317,7 +341,8 @@ void node_access_refresh(NodeAccess *access)
 
 void node_access_start(NodeAccess *access)
 {
-    load(access);
+    g_hash_table_unref(access->notes);
+    access->notes = load(host_root(access->host));
     access->started = TRUE;
     node_access_refresh(access);
 }

@@ -28,4 +28,10 @@ void node_access_update(NodeAccess *access);
 /* GPUs or their nodes may be others, or their ACLs. */
 void node_access_refresh(NodeAccess *access);
 
+/*
+ * Removes all entries that are vgpud's: the package goes, and vgpud with it, which does not run any
+ * more. FALSE: some could not be, which is printed.
+ */
+gboolean node_access_take_back(HostRoot *root);
+
 #endif

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-login.h>
 
+#include "host-agent/daemon/sync/node_access.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -302,6 +303,23 @@ static void test_mode(void)
     agent_on_bus_close(&at);
 }
 
+/* The package is removed. */
+static void test_take_back(void)
+{
+    AgentOnBus at;
+
+    open_host(&at);
+    make(&at, "slurm:1", "native", USER);
+    assert_acl(&at, GIVEN);
+    agent_on_bus_stop(&at);
+    assert_acl(&at, GIVEN);
+    g_assert_true(node_access_take_back(at.root));
+    assert_acl(&at, PLAIN);
+    g_assert_false(root_has(at.root, NOTES));
+    agent_on_bus_start(&at);
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -312,5 +330,6 @@ int main(int argc, char **argv)
     g_test_add_func("/node-access/taken", test_taken);
     g_test_add_func("/node-access/seated", test_seated);
     g_test_add_func("/node-access/mode", test_mode);
+    g_test_add_func("/node-access/take-back", test_take_back);
     return g_test_run();
 }

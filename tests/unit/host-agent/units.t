@@ -67,8 +67,9 @@ for capability in $(setting CapabilityBoundingSet); do
 done
 patience=$(sed -n 's/^#define AGENT_PATIENCE_MS \([0-9]*\)000$/\1/p' lib/bus.h)
 longest_call=$(sed -n 's/^#define CALL_TIMEOUT_MS \([0-9]*\)000$/\1/p' lib/bus.c)
-[ "$patience" = 2 ] && grep -q 'two seconds to show' qemu-hooks/vgpu-qemu-hook.8 &&
-    grep -q "$longest_call seconds for each call" qemu-hooks/vgpu-qemu-hook.8
-point $? 'the manual of the hook says how long it waits' "$patience s to be there, $longest_call s for a call"
+start=$(sed -n 's/^#define AGENT_START_PATIENCE_MS \([0-9]*\)000$/\1/p' lib/bus.h)
+[ "$patience" = 2 ] && grep -q "two seconds, or $start seconds if it is being started" qemu-hooks/vgpu-qemu-hook.8 &&
+    grep -q "Each call has $longest_call seconds" qemu-hooks/vgpu-qemu-hook.8
+point $? 'the manual of the hook says how long it waits' "$patience s, $start s at its start, $longest_call s for a call"
 echo "1..$count"
 exit $failed
