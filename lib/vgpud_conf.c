@@ -17,6 +17,8 @@
 /* Sets a value of @conf from its text; FALSE: it is not @allowed, and @conf is unchanged. */
 typedef gboolean SetFunc(VgpudConf *conf, const char *text);
 
+#define LOCALHOST "localhost:"
+
 /* "127.0.0.1:9835", "[::1]:9835": names are not resolved. */
 static gboolean is_inet_address(const char *text)
 {
@@ -38,13 +40,19 @@ static gboolean is_inet_address(const char *text)
 static gboolean set_listen(VgpudConf *conf, const char *text)
 {
     gboolean off = g_str_equal(text, "off");
-    gboolean good =
-        g_str_has_prefix(text, "unix:") ? text[strlen("unix:")] == '/' : is_inet_address(text);
+    g_autofree char *address = NULL;
+    gboolean good;
 
+    /* The one name that every other exporter takes; it needs no resolver. */
+    address = g_str_has_prefix(text, LOCALHOST)
+                  ? g_strconcat("127.0.0.1:", text + strlen(LOCALHOST), NULL)
+                  : g_strdup(text);
+    good = g_str_has_prefix(address, "unix:") ? address[strlen("unix:")] == '/'
+                                              : is_inet_address(address);
     if (!off && !good)
         return FALSE;
     g_free(conf->metrics_listen);
-    conf->metrics_listen = off ? NULL : g_strdup(text);
+    conf->metrics_listen = off ? NULL : g_steal_pointer(&address);
     return TRUE;
 }
 

@@ -265,6 +265,25 @@ static void add_slice_info(Exposition *exposition, const GArray *slices)
     }
 }
 
+/* By it, who knows of containers, such as kube-state-metrics, finds those of a slice. */
+static void add_slice_containers(Exposition *exposition, const GArray *slices)
+{
+    exposition_family(exposition, "vgpu_slice_container_info", METRIC_GAUGE,
+                      "A container that uses the slice, by the id that its runtime has for it.");
+    for (guint i = 0; i < slices->len; i++) {
+        const SliceMetrics *metrics = &g_array_index(slices, SliceMetrics, i);
+
+        for (guint k = 0; metrics->containers && metrics->containers[k]; k++) {
+            g_autoptr(GString) labels = g_string_new(NULL);
+
+            exposition_label(labels, "slice", metrics->slice->uuid);
+            exposition_label(labels, "gpu", metrics->slice->gpu);
+            exposition_label(labels, "id", metrics->containers[k]);
+            exposition_count(exposition, labels->str, 1);
+        }
+    }
+}
+
 static double promised(const SliceMetrics *metrics)
 {
     return (double)metrics->slice->vram;
@@ -372,6 +391,7 @@ static void add_alone(Exposition *exposition, const GArray *slices)
 void add_slice_metrics(Exposition *exposition, const GArray *slices)
 {
     add_slice_info(exposition, slices);
+    add_slice_containers(exposition, slices);
     for (guint i = 0; i < G_N_ELEMENTS(families); i++) {
         exposition_family(exposition, families[i].name, families[i].type, families[i].help);
         for (guint k = 0; k < slices->len; k++) {

@@ -270,20 +270,32 @@ static GpuMetrics gpu_metrics(const Scrape *scrape, const Gpu *gpu, const GPtrAr
     return metrics;
 }
 
+static void slice_metrics_clear(void *data)
+{
+    g_strfreev(((SliceMetrics *)data)->containers);
+}
+
 /* Of SliceMetrics, after the counters were read. */
 static GArray *slice_metrics(const Scrape *scrape)
 {
     const GPtrArray *slices = slices_all(scrape->slices);
     GArray *list = g_array_new(FALSE, FALSE, sizeof(SliceMetrics));
 
+    g_array_set_clear_func(list, slice_metrics_clear);
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
-        const SliceMetrics metrics = {slice, counters_use(host_counters(scrape->host), slice->uuid),
-                                      claims_container(scrape->claims, slice->uuid),
-                                      bypass_watch_count(scrape->bypass, slice->uuid)};
+        g_autofree char *users = claims_containers(scrape->claims, slice->uuid);
+        SliceMetrics metrics = {
+            .slice = slice,
+            .use = counters_use(host_counters(scrape->host), slice->uuid),
+            .container = claims_container(scrape->claims, slice->uuid),
+            .ungoverned = bypass_watch_count(scrape->bypass, slice->uuid),
+        };
 
-        if (!slice_is_vgpu(slice))
-            g_array_append_val(list, metrics);
+        if (slice_is_vgpu(slice))
+            continue;
+        metrics.containers = g_strsplit(users, ", ", -1);
+        g_array_append_val(list, metrics);
     }
     return list;
 }

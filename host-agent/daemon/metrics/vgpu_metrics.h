@@ -60,13 +60,15 @@ typedef struct {
 /**
  * SliceMetrics - a container's slice that is no vGPU
  * @use: NULL: not reported by its GPU's arbiter
- * @container: its present user; NULL: none
+ * @container: one of its present users; NULL: none
+ * @containers: all of them
  * @ungoverned: processes that use the GPU without the governor
  */
 typedef struct {
     const Slice *slice;
     const SliceUse *use;
     const char *container;
+    GStrv containers;
     guint ungoverned;
 } SliceMetrics;
 

@@ -218,7 +218,7 @@ static void test_misconfigured(void)
         {"/etc/vgpu/types.d/90-mine.conf", "[type x]\nvram=much\n", "much"},
         {"/etc/vgpu/gpus.conf", "[gpu 0000:02:00.0]\nmode=cut\n", "cut"},
         {"/etc/vgpu/tenants.d/red.conf", "[tenant red]\nvramm=1G\n", "vramm"},
-        {"/etc/vgpu/vgpud.conf", "[metrics]\nlisten=localhost:9835\n", "localhost:9835"},
+        {"/etc/vgpu/vgpud.conf", "[metrics]\nlisten=nowhere:9835\n", "nowhere:9835"},
     };
 
     /* The inventory warns of a wrong gpus.conf, too. */

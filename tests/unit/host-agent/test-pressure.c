@@ -98,6 +98,7 @@ static void test_conf(void)
     g_autoptr(VgpudConf) none = load_conf(NULL, NULL);
     g_autoptr(VgpudConf) all =
         load_conf("[metrics]\nlisten=unix:/run/vgpu/metrics\n[pressure]\ngrace=3\n", NULL);
+    g_autoptr(VgpudConf) named = load_conf("[metrics]\nlisten=localhost:9836\n", NULL);
     g_autoptr(VgpudConf) off = load_conf("[metrics]\nlisten=off\n", NULL);
 
     g_assert_cmpstr(none->metrics_listen, ==, "127.0.0.1:9835");
@@ -105,6 +106,7 @@ static void test_conf(void)
     g_assert_cmpstr(all->metrics_listen, ==, "unix:/run/vgpu/metrics");
     g_assert_cmpuint(all->pressure_grace, ==, 3);
     g_assert_null(off->metrics_listen);
+    g_assert_cmpstr(named->metrics_listen, ==, "127.0.0.1:9836");
 }
 
 static void test_bad_conf(void)
@@ -261,7 +263,8 @@ static void test_on_bus(void)
     iterate_until_said(systemd.stopped, "\n");
     g_assert_cmpstr(systemd.stopped->str, ==, "vgpu-engine@" BEST ".service\n");
     iterate_until_said(signals, "('evicted', '" GPU "', '" BEST "'");
-    assert_says("vgpu create half --gpu 0000:02:00.0", 7, "", "stopped there because memory was short");
+    assert_says("vgpu create half --gpu 0000:02:00.0", 7, "",
+                "stopped there because memory was short");
 
     file_tree_write(at.root, "/sys/devices/" PLACE "/" BEST "/vgpu/state",
                     "device=lost engine=none\n");

@@ -126,6 +126,8 @@ static void test_metrics(void)
     g_assert_nonnull(strstr(text, "vgpu_slice_info{slice=\"" UUID "\",gpu=\"" ADDRESS
                                   "\",tenant=\"red\",name=\"web\",door=\"native\","
                                   "class=\"guaranteed\",container=\"web\",owner=\"\"} 1\n"));
+    g_assert_nonnull(strstr(text, "vgpu_slice_container_info{slice=\"" UUID "\",gpu=\"" ADDRESS
+                                  "\",id=\"web\"} 1\n"));
     g_assert_nonnull(strstr(text, "vgpu_slice_vram_promised_bytes{slice=\"" UUID "\",gpu=\"" ADDRESS
                                   "\",tenant=\"red\"} 4294967296\n"));
     g_assert_nonnull(strstr(text, "vgpu_tenant_vgpus{tenant=\"red\"} 1\n"));
