@@ -39,6 +39,8 @@ const Command commands[] = {
      vgpu_set_options},
     {"slice", "remove", "SLICE...", 0, "remove slices that no container uses", slice_remove_command,
      slice_remove_options},
+    {"slice", "claim", "SLICE", 0, "say which container uses a slice that was given by hand",
+     slice_claim_command, slice_claim_options},
     {"slice", "suspend", "SLICE...", 0, "take CUDA programs' GPU memory to the host's",
      slice_suspend_command, NULL},
     {"slice", "resume", "SLICE...", 0, "let suspended programs go on", slice_resume_command, NULL},

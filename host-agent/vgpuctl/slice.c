@@ -172,6 +172,36 @@ gboolean slice_remove_command(Client *client, const Options *options, char **arg
     return each_name(client, args, "removing slices", remove_slice, how, error);
 }
 
+static int claim_pid;
+static char *claim_name;
+
+const GOptionEntry slice_claim_options[] = {
+    {"pid", 0, 0, G_OPTION_ARG_INT, &claim_pid, "Of the container's first process; required",
+     "PID"},
+    {"name", 0, 0, G_OPTION_ARG_STRING, &claim_name, "The container's name; required", "NAME"},
+    G_OPTION_ENTRY_NULL,
+};
+
+/* For runtimes that do not know CDI and its hooks, such as LXC and Incus. */
+gboolean slice_claim_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autofree char *doing = NULL;
+    g_autoptr(GVariant) answer = NULL;
+
+    (void)options;
+    if (claim_pid <= 0 || !claim_name) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--pid and --name are required: the container's first process, as the host "
+                    "counts processes, and its name");
+        return FALSE;
+    }
+    doing = g_strdup_printf("claiming slice %s", args[0]);
+    answer =
+        client_call(client, "ClaimSlice",
+                    g_variant_new("(ssu)", args[0], claim_name, (guint)claim_pid), doing, error);
+    return answer != NULL;
+}
+
 /* @method: one whose options are none. */
 static gboolean call_without_options(const Client *client, const char *method, const char *what,
                                      const char *name, GError **error)

@@ -307,12 +307,17 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
         return g_strdup_printf(
             "%s %s", claims_program_user(claims, slice->uuid, &user) ? "program" : "container",
             container);
-    /* Processes of a vGPU are its engine, which is no container; those of a guard are its own. */
-    if (slice->transport != SLICE_TRANSPORT_NATIVE)
+    /* Processes of a vGPU are its engine, which is no container. */
+    if (slice_is_vgpu(slice))
         return NULL;
     counters_read(counters);
     use = counters_use(counters, slice->uuid);
-    return use && use->members ? g_strdup_printf("%u processes", use->members) : NULL;
+    if (!use || !use->members)
+        return NULL;
+    /* Those of a guard are its own, and there are none while it has no client. */
+    return slice->transport == SLICE_TRANSPORT_GUARDED
+               ? g_strdup("a client of its guard")
+               : g_strdup_printf("%u processes", use->members);
 }
 
 static gboolean refuse(GError **error, const Slice *slice, const char *format, const char *other)

@@ -60,8 +60,8 @@ gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *o
 char *claims_cgroup(const Claims *claims, const char *uuid);
 
 /*
- * The slice's users, as "container web" or "2 processes", also without a runtime's report; NULL:
- * none. To be freed.
+ * The slice's users, as "container web", "2 processes" or "a client of its guard", also without a
+ * runtime's report; NULL: none. To be freed.
  */
 char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
 

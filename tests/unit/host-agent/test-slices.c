@@ -9,6 +9,7 @@
 
 #include "host-agent/store/tables.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 static void test_create(void)
@@ -62,6 +63,43 @@ static void test_bad_requests(void)
     assert_says("slice create half --door native --name web", 0, "web", "");
     assert_says("slice create half --door native --name web", 6, "", "the name web is taken");
     assert_says("slice set web --vram 17G", 7, "", "cannot change vGPU");
+    agent_on_bus_close(&at);
+}
+
+/* A container of LXC's, which knows no CDI: its start says that it uses the slice. */
+static void test_claim(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door guarded --name web --uuid " UUID, 0, "web", "");
+    assert_says("slice claim web --pid 77", 2, "", "--pid and --name are required");
+    assert_says("slice claim web --name c1", 2, "", "--pid and --name are required");
+    assert_says("slice claim none --pid 77 --name c1", 3, "", "no slice");
+    assert_says("slice claim web --pid 78 --name c1", 2, "", "has no process 78");
+    assert_says("slice claim web --pid 77 --name c1", 0, "", "");
+    assert_says("slice list", 0, "c1", "");
+    assert_says("slice claim web --pid 77 --name c2", 6, "", "container c1 has it");
+    assert_says("slice remove web", 6, "", "container c1 has slice " UUID);
+    process_ends(&at, 77);
+    assert_says("slice remove web", 0, "", "");
+    agent_on_bus_close(&at);
+}
+
+/* Nobody has claimed it, but its guard has a client. */
+static void test_unclaimed_client(void)
+{
+    AgentOnBus at;
+    FakeArbiter arbiter;
+
+    open_shared(&at);
+    assert_says("slice create half --door guarded --uuid " UUID, 0, UUID, "");
+    fake_arbiter_open_with(&arbiter, at.root,
+                           "{\"slices\":[{\"id\":\"" UUID "\",\"members\":1,\"pids\":[5]}]}\n");
+    assert_says("slice remove " UUID, 6, "", "a client of its guard has slice " UUID);
+    assert_says("gpu users 02:00.0", 0, "a client of its guard has slice " UUID, "");
+    fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
 
@@ -284,6 +322,8 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/names", test_names);
     g_test_add_func("/slices/create", test_create);
     g_test_add_func("/slices/bad-requests", test_bad_requests);
+    g_test_add_func("/slices/claim", test_claim);
+    g_test_add_func("/slices/unclaimed-client", test_unclaimed_client);
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);
     g_test_add_func("/slices/suspended-over-boot", test_suspended_over_boot);
