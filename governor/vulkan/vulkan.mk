@@ -56,7 +56,7 @@ VK_GUARDED := $(VK_LAYER_SRC)/guarded
 VK_GUARDED_NAME := VkLayer_vgpu_guarded.json
 
 $(VK_LAYER_OUT)/libvgpu_guarded.so: $(VK_LAYER_OUT)/obj/$(VK_GUARDED)/guarded.o
-	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(GOVERNOR_OLD_LIBRARIES) $(LDFLAGS) -o $@ $^
+	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(LDFLAGS) -o $@ $^
 
 install-vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/libvgpu_guarded.so
 	install -D -m 0644 -t $(DESTDIR)$(VK_LAYER_DIR) $^
