@@ -637,6 +637,33 @@ static void test_other_device(void)
     container_free(&c);
 }
 
+/* NVIDIA's hook runs before ours and mounts its libraries, of which config.json knows nothing. */
+static void test_mounted_by_hook(void)
+{
+    static const char *const libraries[] = {CUDA, LIBS "/libcuda.so.570.1", ML};
+    Container c = container_new();
+    g_autofree char *driver = g_build_filename(c.bundle, "driver", NULL);
+
+    file_tree_write(c.tree, "/driver", "the driver's");
+    for (guint i = 0; i < G_N_ELEMENTS(libraries); i++) {
+        g_autofree char *target = g_strconcat(c.image, libraries[i], NULL);
+
+        put(&c, libraries[i], "");
+        g_assert_cmpint(mount(driver, target, NULL, MS_BIND, NULL), ==, 0);
+    }
+    put_door(&c, PLAIN, PLAIN);
+    assert_file(c.image, CUDA, "door");
+    assert_file(c.image, ML, "door's NVML");
+    for (guint i = 0; i < G_N_ELEMENTS(libraries); i++)
+        while (TRUE) {
+            g_autofree char *target = g_strconcat(c.image, libraries[i], NULL);
+
+            if (umount2(target, MNT_DETACH) < 0)
+                break;
+        }
+    container_free(&c);
+}
+
 /* A library that is no file, and a container without the door. */
 static void test_unexpected(void)
 {
@@ -729,6 +756,7 @@ int main(int argc, char **argv)
     g_test_add_func("/container-cuda/read-only", test_read_only);
     g_test_add_func("/container-cuda/read-only-below", test_read_only_below);
     g_test_add_func("/container-cuda/other-device", test_other_device);
+    g_test_add_func("/container-cuda/mounted-by-hook", test_mounted_by_hook);
     g_test_add_func("/container-cuda/unexpected", test_unexpected);
     g_test_add_func("/container-cuda/states", test_states);
     return g_test_run();
