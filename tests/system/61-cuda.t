@@ -82,11 +82,6 @@ mkdir -p $readings
 printf '[Service]\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592\n' >$readings/fake.conf
 systemctl daemon-reload
 insmod /run/nvidia.ko
-rm -f /dev/nvidia*
-uvm=\$(awk '\$2 == "nvidia-uvm" { print \$1 }' /proc/devices)
-mknod -m 666 /dev/nvidia0 c 195 0
-mknod -m 666 /dev/nvidiactl c 195 255
-mknod -m 666 /dev/nvidia-uvm c \$uvm 0
 echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
 echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
 echo $gpu >/sys/bus/pci/drivers_probe
@@ -264,7 +259,7 @@ echo >/sys/bus/pci/devices/$gpu/driver_override
 echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
 set -e
 rmmod nvidia
-rm -f /dev/nvidia* /dev/char/195:* /dev/char/\$uvm:0
+rm -f /dev/char/195:* /dev/char/\$uvm:0
 echo $gpu >/sys/bus/pci/drivers_probe
 systemctl stop vgpu-nvidia-readings.service
 rm -r $readings /run/vgpu/readings

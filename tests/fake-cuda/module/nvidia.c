@@ -3,10 +3,10 @@
  * A kernel module that is called nvidia, for tests/system/61-cuda.t: what vgpud and container
  * runtimes see of NVIDIA's module, and nothing of what that does. It takes a PCI device by
  * driver_override only. It has a version in sysfs, /proc/driver/nvidia/gpus/ADDRESS/information,
- * and the numbers of devices that can be opened. Nodes are made by whoever wants them, as NVIDIA's
- * are by nvidia-modprobe.
+ * and nodes that can be opened.
  */
 #include <linux/fs.h>
+#include <linux/kmod.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/proc_fs.h>
@@ -59,6 +59,31 @@ static const struct file_operations nvidia_fops = {
 
 static int uvm_major;
 
+/* Nodes are made by a program that the module starts, as NVIDIA's are by nvidia-modprobe. */
+static int run(char *command)
+{
+	char *argv[] = { "/bin/sh", "-c", command, NULL };
+	char *envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+
+	return call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
+}
+
+static void remove_nodes(void)
+{
+	run("rm -f /dev/nvidia0 /dev/nvidiactl /dev/nvidia-uvm");
+}
+
+static int make_nodes(void)
+{
+	char command[192];
+
+	remove_nodes();
+	snprintf(command, sizeof(command),
+		 "mknod -m 666 /dev/nvidia0 c %d 0 && mknod -m 666 /dev/nvidiactl c %d 255 && "
+		 "mknod -m 666 /dev/nvidia-uvm c %d 0", NVIDIA_MAJOR, NVIDIA_MAJOR, uvm_major);
+	return run(command) ? -EIO : 0;
+}
+
 static int register_numbers(void)
 {
 	int ret = register_chrdev(NVIDIA_MAJOR, "nvidia", &nvidia_fops);
@@ -88,9 +113,12 @@ static int __init nvidia_init(void)
 	ret = register_numbers();
 	if (ret)
 		goto err_proc;
-	ret = pci_register_driver(&nvidia_driver);
+	ret = make_nodes();
+	if (!ret)
+		ret = pci_register_driver(&nvidia_driver);
 	if (!ret)
 		return 0;
+	remove_nodes();
 	unregister_numbers();
 err_proc:
 	remove_proc_subtree("driver/nvidia", NULL);
@@ -101,6 +129,7 @@ module_init(nvidia_init);
 static void __exit nvidia_exit(void)
 {
 	pci_unregister_driver(&nvidia_driver);
+	remove_nodes();
 	unregister_numbers();
 	remove_proc_subtree("driver/nvidia", NULL);
 }
