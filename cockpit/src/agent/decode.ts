@@ -41,7 +41,7 @@ export function decodeVgpu(dict: Dict, vms: Record<string, string>): Slice {
         ...common(dict),
         kind: "vgpu",
         door: "",
-        name: "",
+        name: text(dict, "Name"),
         device: text(dict, "Device"),
         engine: text(dict, "Engine"),
         failure: text(dict, "Failure"),

@@ -46,8 +46,14 @@ function requestOf(values: Values, keep: boolean): Request {
         Oversubscribe: sizeOf(values.oversubscribe),
     };
 
-    if (values.door === "vgpu")
-        return { ...request, Count: numberOf(values.count), Define: keep, Autostart: keep };
+    if (values.door === "vgpu") {
+        const count = numberOf(values.count);
+
+        /* A name is of one. */
+        return {
+            ...request, Count: count, Name: count === 1 && values.name || undefined, Define: keep, Autostart: keep,
+        };
+    }
     return { ...request, Door: values.door, Name: values.name || undefined, Ephemeral: !keep };
 }
 
@@ -126,9 +132,11 @@ export function SliceCreate({ close, gpu }: { close: () => void; gpu: string }) 
             <SizeField id="vram" label="GPU memory" value={values.vram} onChange={set("vram")}
                        required={!vgpu && !values.type}
                        help={values.type ? "Empty: the type's." : "Such as 2G."} />
-            {vgpu ? <NumberField id="count" label="How many" value={values.count} onChange={set("count")} />
-                : <TextField id="name" label="Name" value={values.name} onChange={set("name")}
-                             help="Containers ask for it by this name. Empty: by its UUID." />}
+            {vgpu && <NumberField id="count" label="How many" value={values.count} onChange={set("count")} />}
+            {(!vgpu || values.count.trim() === "1") &&
+                <TextField id="name" label="Name" value={values.name} onChange={set("name")}
+                           help={vgpu ? "vgpuctl takes it in place of the UUID. It may be empty."
+                               : "Containers ask for it by this name. Empty: by its UUID."} />}
             <Place values={values} set={set} gpus={gpus} tenants={tenants} />
             <Checkbox id="keep" isChecked={keep} onChange={(_event, on) => setKeep(on)}
                       label={vgpu ? "Keep it, and start it at every boot"
