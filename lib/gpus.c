@@ -4,6 +4,8 @@
 #include <string.h>
 #include <linux/vgpu.h>
 
+#include "lib/cards.h"
+
 #define MAX_OVERCOMMIT  16
 #define OVERCOMMIT_RULE "a number from 1 to 16, such as 1.5"
 #define MAX_PARTITIONS  256
@@ -53,6 +55,15 @@ gboolean health_kind_parse(const char *name, HealthKind *kind)
     }
     return FALSE;
 }
+
+/* Of a card that this host does not have: for the check of its group. */
+#define NO_ADDRESS "0000:00:00.0"
+
+/* @entries: of GpuEntry, so far. */
+typedef struct {
+    HostRoot *root;
+    GPtrArray *entries;
+} Load;
 
 static void entry_free(GpuEntry *entry)
 {
@@ -276,18 +287,18 @@ static gboolean read_vram(const ConfGroup *group, GpuEntry *entry, GError **erro
     return TRUE;
 }
 
-/* A new entry that combines both files. */
-static GpuEntry *read_entry(const ConfGroup *group, GError **error)
+/* A new entry that combines both files, of the GPU called @name. */
+static GpuEntry *read_entry(const ConfGroup *group, const char *name, GError **error)
 {
     g_autoptr(GpuEntry) entry = g_new0(GpuEntry, 1);
 
-    if (!gpu_name_valid(group->name)) {
+    if (!gpu_name_valid(name)) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
                     "%s: [%s]: \"%s\" can't be the name of a GPU: it must be %s", group->file,
-                    group->group, group->name, GPU_NAME_RULE);
+                    group->group, name, GPU_NAME_RULE);
         return NULL;
     }
-    entry->name = g_strdup(group->name);
+    entry->name = g_strdup(name);
     entry->overcommit = 1;
     if (!read_mode(group, entry, error) ||
         !conf_number(group, "partitions", 1, MAX_PARTITIONS, 0, &entry->partitions, error))
@@ -295,46 +306,68 @@ static GpuEntry *read_entry(const ConfGroup *group, GError **error)
     return g_steal_pointer(&entry);
 }
 
-static gboolean add_state(const ConfGroup *group, gpointer entries, GError **error)
+static gboolean add_state(const ConfGroup *group, gpointer load, GError **error)
 {
-    GpuEntry *entry = read_entry(group, error);
+    GpuEntry *entry = read_entry(group, group->name, error);
 
     if (entry)
-        g_ptr_array_add(entries, entry);
+        g_ptr_array_add(((const Load *)load)->entries, entry);
     return entry != NULL;
 }
 
-static gboolean add_conf(const ConfGroup *group, gpointer entries, GError **error)
+static gboolean add_named(const ConfGroup *group, const char *name, GPtrArray *entries,
+                          GError **error)
 {
-    g_autoptr(GpuEntry) entry = read_entry(group, error);
+    g_autoptr(GpuEntry) entry = read_entry(group, name, error);
 
     if (!entry || !read_vram(group, entry, error) || !read_overcommit(group, entry, error) ||
         !read_policy(group, entry, error) || !read_water_mark(group, entry, error) ||
         !read_command(group, entry, error) || !read_pool(group, entry, error) ||
         !read_health_ignore(group, entry, error))
         return FALSE;
+    if (gpus_find(entries, name)) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
+                    "%s: [%s]: this GPU, %s, has another group, too; put both into one",
+                    group->file, group->group, name);
+        return FALSE;
+    }
     g_ptr_array_add(entries, g_steal_pointer(&entry));
     return TRUE;
 }
 
-static GPtrArray *load(HostRoot *root, const char *path, const char *const *keys, ConfGroupFunc add,
-                       GError **error)
+/* What is declared of a card that this host does not have is checked, and left out. */
+static gboolean add_conf(const ConfGroup *group, gpointer data, GError **error)
+{
+    const Load *load = data;
+    g_autoptr(GPtrArray) absent = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
+    g_autofree char *address = NULL;
+
+    if (!g_str_has_prefix(group->name, CARD_PREFIX))
+        return add_named(group, group->name, load->entries, error);
+    address = card_find(load->root, group->name + strlen(CARD_PREFIX));
+    return add_named(group, address ? address : NO_ADDRESS, address ? load->entries : absent,
+                     error);
+}
+
+static GPtrArray *load_file(HostRoot *root, const char *path, const char *const *keys,
+                            ConfGroupFunc add, GError **error)
 {
     g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
+    Load load = {root, entries};
 
-    if (root_has(root, path) && !conf_foreach(root, path, "gpu", keys, add, entries, error))
+    if (root_has(root, path) && !conf_foreach(root, path, "gpu", keys, add, &load, error))
         return NULL;
     return g_steal_pointer(&entries);
 }
 
 GPtrArray *gpus_load_conf(HostRoot *root, GError **error)
 {
-    return load(root, GPUS_CONF, conf_keys, add_conf, error);
+    return load_file(root, GPUS_CONF, conf_keys, add_conf, error);
 }
 
 GPtrArray *gpus_load_state(HostRoot *root, GError **error)
 {
-    return load(root, GPUS_STATE, state_keys, add_state, error);
+    return load_file(root, GPUS_STATE, state_keys, add_state, error);
 }
 
 GpuEntry *gpus_find(const GPtrArray *entries, const char *name)

@@ -18,7 +18,8 @@
 
 /* What gpu_name_valid() accepts, for error messages. */
 #define GPU_NAME_RULE                                                                              \
-    "a full PCI address in lower case such as 0000:01:00.0 (lspci -D shows them), or soft:NAME"
+    "a full PCI address in lower case such as 0000:01:00.0 (lspci -D shows them), soft:NAME, or "  \
+    "in gpus.conf uuid= and what \"vgpuctl gpu show\" has as Uuid"
 
 /* What a GPU is used for. */
 typedef enum {
@@ -69,6 +70,7 @@ gboolean health_kind_parse(const char *name, HealthKind *kind);
 
 /**
  * GpuEntry - a [gpu NAME] group
+ * @name: also of one that was declared by its card's number, while this host has the card
  * @vram_bytes: 0: read from the hardware
  * @overcommit: how often its memory may be promised; 1: once
  * @partitions: desired number; 0: as many as it can have

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 
 #include "lib/database.h"
+#include "lib/cards.h"
 #include "lib/gpus.h"
 #include "lib/tenants_conf.h"
 #include "host-agent/vgpuctl/client.h"
@@ -259,9 +260,26 @@ gboolean config_apply_command(Client *client, const Options *options, char **arg
 
 #define TENANTS_SUBDIR "tenants.d"
 
-static void put_gpu(GKeyFile *file, const ConfigGpu *gpu)
+/* The GPU's group, which may name it by its card's number. To be freed. */
+static char *group_of(GKeyFile *file, HostRoot *root, const char *address)
 {
-    g_autofree char *group = g_strconcat("gpu ", gpu->address, NULL);
+    static const char by_card[] = "gpu " CARD_PREFIX;
+    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
+
+    for (guint i = 0; groups[i]; i++) {
+        g_autofree char *its = g_str_has_prefix(groups[i], by_card)
+                                   ? card_find(root, groups[i] + strlen(by_card))
+                                   : NULL;
+
+        if (g_strcmp0(its, address) == 0)
+            return g_strdup(groups[i]);
+    }
+    return g_strconcat("gpu ", address, NULL);
+}
+
+static void put_gpu(GKeyFile *file, HostRoot *root, const ConfigGpu *gpu)
+{
+    g_autofree char *group = group_of(file, root, gpu->address);
 
     g_key_file_set_string(file, group, gpu->key, gpu->value);
     if (!g_key_file_has_key(file, group, "mode", NULL))
@@ -293,7 +311,7 @@ static char *gpus_text(const ConfigState *state, HostRoot *root, GError **error)
     if (!file)
         file = g_key_file_new();
     for (guint i = 0; i < state->gpus->len; i++)
-        put_gpu(file, g_ptr_array_index(state->gpus, i));
+        put_gpu(file, root, g_ptr_array_index(state->gpus, i));
     return g_key_file_to_data(file, NULL, NULL);
 }
 

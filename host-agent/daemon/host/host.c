@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/bus.h"
+#include "lib/cards.h"
 #include "lib/gpu_identity.h"
 #include "lib/pci.h"
 #include "host-agent/daemon/host/audit.h"
@@ -377,10 +378,32 @@ static void add_or_update(Host *host, const Gpu *gpu)
     g_hash_table_insert(host->objects, g_strdup(gpu->pci->address), object);
 }
 
+static void tell_other_card(const PciDevice *card, const char *was, void *host)
+{
+    host_event(
+        host, "other-card", card->address, NULL,
+        "GPU %s is another card than before (%04x:%04x, and it was %s): its mode, slices and "
+        "what gpus.conf says of this address are now this card's; [gpu uuid=...] goes by "
+        "the card",
+        card->address, card->vendor, card->device, was);
+}
+
+static void note_cards(Host *host)
+{
+    g_autoptr(GPtrArray) cards = g_ptr_array_new();
+    g_autoptr(GError) error = NULL;
+
+    for (guint i = 0; i < host->gpus->len; i++)
+        g_ptr_array_add(cards, ((const Gpu *)g_ptr_array_index(host->gpus, i))->pci);
+    if (!card_note(host_root(host), cards, tell_other_card, host, &error))
+        g_message("cannot note which card is at which address: %s", error->message);
+}
+
 void host_refresh(Host *host)
 {
     g_ptr_array_unref(host->gpus);
     host->gpus = inventory_read(host->inventory);
+    note_cards(host);
     remove_gone(host);
     for (guint i = 0; i < host->gpus->len; i++)
         add_or_update(host, g_ptr_array_index(host->gpus, i));

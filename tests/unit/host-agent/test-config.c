@@ -222,6 +222,28 @@ static void test_export_partitions(void)
     agent_on_bus_close(&at);
 }
 
+/* A group that goes by the card is the GPU's. */
+static void test_export_by_card(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *line = NULL;
+    g_autofree char *gpus = NULL;
+    AgentOnBus at;
+
+    open_declared(&at);
+    dir = root_path(at.root, "", NULL);
+    file_tree_write(at.root, "/sys/devices/pci0000:00/0000:00:01.0/" GPU "/unique_id", "1a2b\n");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu uuid=1a2b]\nmode=shared\n");
+    assert_says("reload", 0, "", "");
+    assert_says("gpu show 02:00.0", 0, "Mode set by:          declared\n", "");
+    assert_says("gpu mode 02:00.0 host", 0, "", "");
+    line = g_strdup_printf("--root %s config export %s/etc/vgpu", dir, dir);
+    assert_says(line, 0, "wrote ", "");
+    gpus = text_of(&at, "/etc/vgpu/gpus.conf");
+    g_assert_cmpstr(gpus, ==, "[gpu uuid=1a2b]\nmode=host\n");
+    agent_on_bus_close(&at);
+}
+
 /* The file that a new tenant gets by its name may declare others. */
 static void test_export_into(void)
 {
@@ -601,6 +623,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/config/export-partitions", test_export_partitions);
+    g_test_add_func("/config/export-by-card", test_export_by_card);
     g_test_add_func("/config/declared", test_declared);
     g_test_add_func("/config/by-command", test_by_command);
     g_test_add_func("/config/apply-refused", test_apply_refused);

@@ -2,15 +2,26 @@
 /* Sizes, types and the list of GPUs: accepted input, and the message for each mistake. */
 
 #include "lib/conf.h"
+#include "lib/cards.h"
 #include "lib/gpus.h"
 #include "lib/types.h"
 #include "tests/unit/registrar/tree.h"
 
 static void test_sizes(void)
 {
-    static const char *const bad[] = { "", "1",    "1023K", "-1M", "1.5G", "M", "1MB", "1 G",
-                                       "0G", "0x10M", "99999999999T", "18446744073709551615",
-                                       "9223372036854775808" };
+    static const char *const bad[] = {"",
+                                      "1",
+                                      "1023K",
+                                      "-1M",
+                                      "1.5G",
+                                      "M",
+                                      "1MB",
+                                      "1 G",
+                                      "0G",
+                                      "0x10M",
+                                      "99999999999T",
+                                      "18446744073709551615",
+                                      "9223372036854775808"};
     guint64 bytes;
 
     g_assert_true(size_parse("512M", &bytes));
@@ -27,8 +38,17 @@ static void test_sizes(void)
 
 static void test_parts(void)
 {
-    static const char *const bad[] = { "/", "1/", "/4", "0/4", "5/4", "1/0", "1/1025", "1/4/2",
-                                       "1/4 ", "-1/4", "99999999999999999999/4" };
+    static const char *const bad[] = {"/",
+                                      "1/",
+                                      "/4",
+                                      "0/4",
+                                      "5/4",
+                                      "1/0",
+                                      "1/1025",
+                                      "1/4/2",
+                                      "1/4 ",
+                                      "-1/4",
+                                      "99999999999999999999/4"};
     Amount amount;
 
     g_assert_true(amount_parse("1/4", &amount));
@@ -45,8 +65,8 @@ static void test_parts(void)
 
 static void test_cpu(void)
 {
-    static const char *const bad[] = { "", "%", "0%", "200", "2.5%", "-1%", "100%%", "100 %",
-                                       "100001%", "99999999999999999999%" };
+    static const char *const bad[] = {"",    "%",     "0%",    "200",     "2.5%",
+                                      "-1%", "100%%", "100 %", "100001%", "99999999999999999999%"};
     guint percent;
 
     g_assert_true(cpu_parse("1%", &percent));
@@ -62,7 +82,7 @@ static void test_size_format(void)
     static const struct {
         guint64 bytes;
         const char *text;
-    } cases[] = { { 256 * MIB, "256 MiB" }, { 1536 * MIB, "1.5 GiB" }, { 1 << 30, "1 GiB" } };
+    } cases[] = {{256 * MIB, "256 MiB"}, {1536 * MIB, "1.5 GiB"}, {1 << 30, "1 GiB"}};
 
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = size_format(cases[i].bytes);
@@ -163,39 +183,39 @@ static void test_type_mistakes(void)
         const char *text;
         const char *part;
     } cases[] = {
-        { "[type a]\n", "vram= is missing" },
-        { "[type a]\nvram=\n", "vram= is not allowed" },
-        { "[type a]\nvram=5/4\n", "vram=5/4 is not allowed: it must be a size of 1M or more" },
-        { "[type a]\nvram=1G\nwindow=3M\n", "window=3M is not allowed: it must be a power of two" },
-        { "[type a]\nvram=1G\nwindow=128G\n", "window=128G" },
-        { "[type a]\nvram=1G\nweight=0\n", "weight=0 is not allowed: it must be a whole number "
-                                           "from 1 to 10000" },
-        { "[type a]\nvram=1G\ncap=101\n", "cap=101 is not allowed" },
-        { "[type a]\nvram=1G\ncap=50%\n", "cap=50% is not allowed" },
-        { "[type a]\nvram=1G\npriority=16\n", "from 0 to 15" },
-        { "[type a]\nvram=1G\nmax-instances=-1\n", "max-instances=-1 is not allowed" },
-        { "[type a]\nvram=1G\ngpu= ; \n", "gpu=" },
-        { "[type a]\nvram=1G\nclass=best\n", "class=best is not allowed: it must be guaranteed" },
-        { "[type a]\nvram=1G\ncompute=0\n", "compute=0 is not allowed: it must be a whole number "
-                                             "from 1 to 100" },
-        { "[type a]\nvram=1G\noversubscribe=all\n", "oversubscribe=all is not allowed: it must be a "
-                                                     "size of 1M or more" },
-        { "[type a]\nvram=1G\ncpu=2\n", "cpu=2 is not allowed: it must be per cent of one" },
-        { "[type a]\nvram=1G\nmemory=\n", "memory= is not allowed" },
-        { "[type a]\nvram=1G\nmemory=50%\n", "M, G, T are powers of 1024), or infinity" },
-        { "[type a]\nvram=1G\ndescription=gr\303\274n\n", "printable ASCII" },
-        { "[type a]\nvram=1G\ndescription=\\\\x\\q\n", "description" },
-        { "[type a]\nvram=1G\nvrma=1G\n", "unknown key \"vrma\"; allowed are: description, vram" },
-        { "[type a]\nvram=1G\nvram=2G\n", "line 3: vram in [type a] is given twice" },
-        { "[type a]\nvram=1G\n[type a]\ncap=2\n", "line 3: [type a] is given twice" },
-        { "[types a]\nvram=1G\n", "[types a]: unknown group; groups here are written [type NAME]" },
-        { "[type]\nvram=1G\n", "unknown group" },
-        { "[type Big]\nvram=1G\n", "\"Big\" can't be the name of a type" },
-        { "[type -a]\nvram=1G\n", "can't be the name of a type" },
-        { "[type a/b]\nvram=1G\n", "can't be the name of a type" },
-        { "[type a2345678901234567890123456789012]\nvram=1G\n", "up to 31 of" },
-        { "vram=1G\n", "10-a.conf" },
-        { "nonsense\n", "10-a.conf" },
+        {"[type a]\n", "vram= is missing"},
+        {"[type a]\nvram=\n", "vram= is not allowed"},
+        {"[type a]\nvram=5/4\n", "vram=5/4 is not allowed: it must be a size of 1M or more"},
+        {"[type a]\nvram=1G\nwindow=3M\n", "window=3M is not allowed: it must be a power of two"},
+        {"[type a]\nvram=1G\nwindow=128G\n", "window=128G"},
+        {"[type a]\nvram=1G\nweight=0\n", "weight=0 is not allowed: it must be a whole number "
+                                          "from 1 to 10000"},
+        {"[type a]\nvram=1G\ncap=101\n", "cap=101 is not allowed"},
+        {"[type a]\nvram=1G\ncap=50%\n", "cap=50% is not allowed"},
+        {"[type a]\nvram=1G\npriority=16\n", "from 0 to 15"},
+        {"[type a]\nvram=1G\nmax-instances=-1\n", "max-instances=-1 is not allowed"},
+        {"[type a]\nvram=1G\ngpu= ; \n", "gpu="},
+        {"[type a]\nvram=1G\nclass=best\n", "class=best is not allowed: it must be guaranteed"},
+        {"[type a]\nvram=1G\ncompute=0\n", "compute=0 is not allowed: it must be a whole number "
+                                           "from 1 to 100"},
+        {"[type a]\nvram=1G\noversubscribe=all\n", "oversubscribe=all is not allowed: it must be a "
+                                                   "size of 1M or more"},
+        {"[type a]\nvram=1G\ncpu=2\n", "cpu=2 is not allowed: it must be per cent of one"},
+        {"[type a]\nvram=1G\nmemory=\n", "memory= is not allowed"},
+        {"[type a]\nvram=1G\nmemory=50%\n", "M, G, T are powers of 1024), or infinity"},
+        {"[type a]\nvram=1G\ndescription=gr\303\274n\n", "printable ASCII"},
+        {"[type a]\nvram=1G\ndescription=\\\\x\\q\n", "description"},
+        {"[type a]\nvram=1G\nvrma=1G\n", "unknown key \"vrma\"; allowed are: description, vram"},
+        {"[type a]\nvram=1G\nvram=2G\n", "line 3: vram in [type a] is given twice"},
+        {"[type a]\nvram=1G\n[type a]\ncap=2\n", "line 3: [type a] is given twice"},
+        {"[types a]\nvram=1G\n", "[types a]: unknown group; groups here are written [type NAME]"},
+        {"[type]\nvram=1G\n", "unknown group"},
+        {"[type Big]\nvram=1G\n", "\"Big\" can't be the name of a type"},
+        {"[type -a]\nvram=1G\n", "can't be the name of a type"},
+        {"[type a/b]\nvram=1G\n", "can't be the name of a type"},
+        {"[type a2345678901234567890123456789012]\nvram=1G\n", "up to 31 of"},
+        {"vram=1G\n", "10-a.conf"},
+        {"nonsense\n", "10-a.conf"},
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -318,22 +338,22 @@ static void test_gpu_mistakes(void)
         const char *text;
         const char *part;
     } cases[] = {
-        { "[gpu 01:00.0]\nmode=shared\n", "must be a full PCI address" },
-        { "[gpu 0000:0A:00.0]\nmode=shared\n", "in lower case" },
-        { "[gpu soft:]\nmode=shared\nvram=1G\n", "can't be the name of a GPU" },
-        { "[gpu soft:a/b]\nmode=shared\nvram=1G\n", "can't be the name of a GPU" },
-        { "[gpu 0000:01:00.0]\n", "it must be host (left alone), shared (cut" },
-        { "[gpu 0000:01:00.0]\nmode=pass\n", "mode=pass is not allowed" },
-        { "[gpu soft:a]\nmode=passthrough\nvram=1G\n", "a GPU without hardware can't be passed" },
-        { "[gpu 0000:01:00.0]\nmode=shared\novercommit=0.5\n", "a number from 1 to 16" },
-        { "[gpu 0000:01:00.0]\nmode=shared\novercommit=inf\n", "overcommit=inf is not allowed" },
-        { "[gpu 0000:01:00.0]\nmode=shared\npartitions=0\n", "a whole number from 1 to 256" },
-        { "[gpu 0000:01:00.0]\nmode=shared\nwater-mark=2/1\n", "water-mark=2/1 is not allowed" },
-        { "[gpu 0000:01:00.0]\nmode=shared\npressure-command=kill\n", "with a full path" },
-        { "[gpu 0000:01:00.0]\nmode=shared\nvram=1/2\n", "vram=1/2 is not allowed" },
-        { "[gpu soft:a]\nmode=shared\n", "vram= is missing" },
-        { "[gpu 0000:01:00.0]\nmode=shared\nweight=1\n", "allowed are: mode, vram" },
-        { "[type a]\nvram=1G\n", "written [gpu NAME]" },
+        {"[gpu 01:00.0]\nmode=shared\n", "must be a full PCI address"},
+        {"[gpu 0000:0A:00.0]\nmode=shared\n", "in lower case"},
+        {"[gpu soft:]\nmode=shared\nvram=1G\n", "can't be the name of a GPU"},
+        {"[gpu soft:a/b]\nmode=shared\nvram=1G\n", "can't be the name of a GPU"},
+        {"[gpu 0000:01:00.0]\n", "it must be host (left alone), shared (cut"},
+        {"[gpu 0000:01:00.0]\nmode=pass\n", "mode=pass is not allowed"},
+        {"[gpu soft:a]\nmode=passthrough\nvram=1G\n", "a GPU without hardware can't be passed"},
+        {"[gpu 0000:01:00.0]\nmode=shared\novercommit=0.5\n", "a number from 1 to 16"},
+        {"[gpu 0000:01:00.0]\nmode=shared\novercommit=inf\n", "overcommit=inf is not allowed"},
+        {"[gpu 0000:01:00.0]\nmode=shared\npartitions=0\n", "a whole number from 1 to 256"},
+        {"[gpu 0000:01:00.0]\nmode=shared\nwater-mark=2/1\n", "water-mark=2/1 is not allowed"},
+        {"[gpu 0000:01:00.0]\nmode=shared\npressure-command=kill\n", "with a full path"},
+        {"[gpu 0000:01:00.0]\nmode=shared\nvram=1/2\n", "vram=1/2 is not allowed"},
+        {"[gpu soft:a]\nmode=shared\n", "vram= is missing"},
+        {"[gpu 0000:01:00.0]\nmode=shared\nweight=1\n", "allowed are: mode, vram"},
+        {"[type a]\nvram=1G\n", "written [gpu NAME]"},
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -349,6 +369,85 @@ static void test_gpu_mistakes(void)
         assert_contains(error->message, GPUS_CONF);
         assert_contains(error->message, cases[i].part);
     }
+}
+
+static void put_card(Tree *tree, const char *address, const char *uuid)
+{
+    static const char *const names[] = {"vendor", "device", "class", "unique_id"};
+    const char *const values[] = {"0x1002\n", "0x73bf\n", "0x030000\n", uuid};
+
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_strdup_printf("/sys/bus/pci/devices/%s/%s", address, names[i]);
+
+        tree_write(tree, path, values[i]);
+    }
+}
+
+static const PciDevice *other_card;
+
+static void take_other(const PciDevice *card, const char *was, void *data)
+{
+    g_assert_cmpstr(was, ==, "1002:73bf 1a2b");
+    (void)data;
+    other_card = card;
+}
+
+static void note_card(Tree *tree, const char *address)
+{
+    g_autoptr(GPtrArray) cards = g_ptr_array_new();
+    g_autoptr(PciDevice) card = pci_device_read(tree->root, address);
+
+    g_ptr_array_add(cards, card);
+    other_card = NULL;
+    g_assert_true(card_note(tree->root, cards, take_other, NULL, NULL));
+}
+
+static void assert_address(Tree *tree, const char *address)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) entries = gpus_load(tree->root, &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpuint(entries->len, ==, address ? 1 : 0);
+    if (address)
+        g_assert_cmpstr(((const GpuEntry *)g_ptr_array_index(entries, 0))->name, ==, address);
+}
+
+/* A group goes by its card, wherever that is; and an address that has another card is told. */
+static void test_gpus_by_card(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) entries = NULL;
+    g_autoptr(GError) error = NULL;
+
+    tree_write(tree, "/etc/vgpu/gpus.conf", "[gpu uuid=1a2b]\nmode=shared\n");
+    assert_address(tree, NULL);
+    put_card(tree, "0000:02:00.0", "1A2B\n");
+    assert_address(tree, "0000:02:00.0");
+    put_card(tree, "0000:02:00.0", "1a2b\n");
+    note_card(tree, "0000:02:00.0");
+    g_assert_null(other_card);
+    /* Passed through: its own driver, which knows the number, has it not. */
+    put_card(tree, "0000:02:00.0", "");
+    note_card(tree, "0000:02:00.0");
+    g_assert_null(other_card);
+    assert_address(tree, "0000:02:00.0");
+    /* Moved. */
+    put_card(tree, "0000:05:00.0", "1a2b\n");
+    assert_address(tree, "0000:05:00.0");
+    put_card(tree, "0000:02:00.0", "ffff\n");
+    note_card(tree, "0000:02:00.0");
+    g_assert_nonnull(other_card);
+    /* Said twice. */
+    tree_write(tree, "/etc/vgpu/gpus.conf",
+               "[gpu uuid=1a2b]\nmode=shared\n[gpu 0000:05:00.0]\nmode=host\n");
+    entries = gpus_load(tree->root, &error);
+    g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG);
+    g_clear_error(&error);
+    /* A mistake is one although the card is not here. */
+    tree_write(tree, "/etc/vgpu/gpus.conf", "[gpu uuid=none]\nmode=whole\n");
+    entries = gpus_load(tree->root, &error);
+    g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG);
 }
 
 int main(int argc, char **argv)
@@ -367,5 +466,6 @@ int main(int argc, char **argv)
     g_test_add_func("/gpus/all-values", test_gpu_values);
     g_test_add_func("/gpus/state", test_gpu_state);
     g_test_add_func("/gpus/mistakes", test_gpu_mistakes);
+    g_test_add_func("/units/gpus-by-card", test_gpus_by_card);
     return g_test_run();
 }
