@@ -25,6 +25,7 @@ static const char *const kubelet_keys[] = {"node",   "folder",          "cdi",
                                            "tenant", "forgotten-after", NULL};
 static const char *const api_keys[] = {"url",           "ca", "certificate", "key", "token-file",
                                        "watch-seconds", NULL};
+static const char *const doors[] = {"auto", "guarded", "native", NULL};
 static const char *const seats_keys[] = {"type", "count", "door", "class", "policy", NULL};
 
 static void seats_free(void *data)
@@ -137,10 +138,11 @@ static gboolean read_seats(GKeyFile *file, const char *group, KubeConf *conf, GE
     if (!count || !g_ascii_string_to_unsigned(count, 10, 1, MAX_SEATS, &number, NULL))
         return wrong(error, "[%s] needs count=, from 1 to %d", group, MAX_SEATS);
     seats->count = (guint)number;
-    if (seats->door && !g_str_equal(seats->door, "guarded") && !g_str_equal(seats->door, "native"))
-        return wrong(error, "[%s] door=%s: allowed are guarded and native", group, seats->door);
     if (!seats->door)
-        seats->door = g_strdup("guarded");
+        seats->door = g_strdup("auto");
+    if (!g_strv_contains(doors, seats->door))
+        return wrong(error, "[%s] door=%s: allowed are auto, guarded and native", group,
+                     seats->door);
     return TRUE;
 }
 

@@ -246,6 +246,37 @@ point('containerd: pods with the same images, read-only, the refusal, and a pod 
     return $seen;
 });
 
+# vgpu-kubelet as it is installed, a fake kubelet and API (tests/kubernetes/node), and the guide's pod with CUDA.
+point('Kubernetes: the claim of pod-cuda.yaml gives a pod CUDA, and no more than it asks for', sub {
+    my $ask = sub {
+        my (%words) = @_;
+        my $text = encode_json({ device => 'gpu-' . $gpu =~ tr/:./-/r, claim => 'cuda', %words });
+        return decode_json(host('socat -t 90 - UNIX-CONNECT:/run/node/socket', stdin => "$text\n", timeout => 120));
+    };
+    ctl('slice remove web');
+    host("sed -i '/^\\[gpu $gpu/,\$ s/^mode=shared\$/&\\npool=kubernetes/' /etc/vgpu/gpus.conf && vgpuctl reload", timeout => 120);
+    host(<<'SH', timeout => 120);
+set -e
+systemctl daemon-reload
+systemd-run --quiet --unit=node /opt/kubernetes/tests/kubernetes/node /run/node
+timeout 60 sh -c 'until [ -S /run/node/socket ]; do sleep 0.3; done'
+systemctl start vgpu-kubelet
+SH
+    VGPU::Slice::soon(sub { ($ask->(do => 'register')->{name} // '') eq 'gpu.mdev-vgpu.org' }, 'the kubelet does not find the driver');
+    my $answer = $ask->(do => 'prepare', example => '/usr/share/doc/vgpu-kubelet/examples/pod-cuda.yaml');
+    my ($slice) = map { m{^\Q$kind\E=(.*)$} } @{ $answer->{cdi} // [] };
+    die encode_json($answer) . "\n" if !$slice;
+    die "its door is not native\n" if VGPU::Slice::in_ledger($slice)->{Door} ne 'native';
+    my $said = host(VGPU::Containerd::words($slice, "$card localhost/small:1") . " $program 2>&1", timeout => 240);
+    die "it prints:\n$said" if $said ne "4096 MiB, 64 pieces\n";
+    die encode_json($answer) . "\n" if ($ask->(do => 'unprepare')->{error} // 'no answer') ne '';
+    VGPU::Slice::must_have_gone($gpu, $slice);
+    host("systemctl stop vgpu-kubelet node; rm -r /run/node /etc/vgpu/kubernetes.conf; sed -i '/^pool=kubernetes/d' /etc/vgpu/gpus.conf && vgpuctl reload",
+        timeout => 120);
+    ctl("slice create --gpu $gpu --vram 64M --door native --name web --uuid $web");
+    return $said;
+});
+
 point('nothing is left', sub {
     VGPU::Containerd::stop();
     host("systemctl stop @units; rm -r /etc/docker; systemctl mask @units", timeout => 120);

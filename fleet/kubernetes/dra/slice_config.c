@@ -5,7 +5,10 @@
 
 #define API_VERSION "mdev-vgpu.org/v1"
 
-static const char *const doors[] = {"guarded", "native", "vfio", NULL};
+/* vgpud chooses by the GPU: one by which programs have CUDA if the GPU has it, else the guarded. */
+#define DOOR_AUTO "auto"
+
+static const char *const doors[] = {DOOR_AUTO, "guarded", "native", "vfio", NULL};
 static const char *const classes[] = {"guaranteed", "burstable", "best-effort", NULL};
 
 static void config_clear(SliceConfig *config)
@@ -207,6 +210,24 @@ static const char *choose_word(const char *name, const char *of_claim, const cha
 }
 
 /*
+ * Without a word in the class that is vgpud's choice, unless the class has a list without it. Whose
+ * door vgpud may choose may have the guarded one, which keeps programs from the GPU.
+ */
+static const char *choose_door(const SliceSettings *settings, GError **error)
+{
+    const char *const *allowed = (const char *const *)settings->limits.doors;
+    const char *of_claim = settings->of_claim.door, *of_class = settings->of_class.door;
+    const char *otherwise = DOOR_AUTO;
+
+    if (allowed && !g_strv_contains(allowed, DOOR_AUTO))
+        otherwise = allowed[0] ? allowed[0] : "guarded";
+    if (!allowed && g_strcmp0(of_claim, "guarded") == 0 &&
+        g_str_equal(of_class ? of_class : otherwise, DOOR_AUTO))
+        return of_claim;
+    return choose_word("door", of_claim, of_class, otherwise, settings->limits.doors, error);
+}
+
+/*
  * The claim's number, or the class's, or 0; -1 is "not said". The claim's may be as large as the
  * limit, without one as the class's. -1 with @error.
  */
@@ -258,7 +279,7 @@ gboolean slice_settings_apply(const SliceSettings *settings, AgentSlice *slice, 
     const char *door, *class;
     gint64 priority, oversubscribe;
 
-    door = choose_word("door", of_claim->door, of_class->door, "guarded", limits->doors, error);
+    door = choose_door(settings, error);
     if (!door)
         return FALSE;
     /* Every class but the first promises less. */

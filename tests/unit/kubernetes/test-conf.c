@@ -73,7 +73,7 @@ static void test_all(void)
     g_assert_cmpstr(seats->door, ==, "native");
     g_assert_cmpstr(seats->class, ==, "burstable");
     g_assert_true(seats->spread);
-    g_assert_cmpstr(kube_conf_seats(conf, "l4")->door, ==, "guarded");
+    g_assert_cmpstr(kube_conf_seats(conf, "l4")->door, ==, "auto");
     g_assert_null(kube_conf_seats(conf, "other"));
 }
 
@@ -91,7 +91,8 @@ static void test_wrong(void)
     check_wrong("[seats m]\ntype=quarter\ncount=65\n", "needs count=");
     check_wrong("[seats m]\ncount=4\n", "needs the name of a model and type=");
     check_wrong("[seats M]\ntype=quarter\ncount=4\n", "needs the name of a model");
-    check_wrong("[seats m]\ntype=quarter\ncount=4\ndoor=vm\n", "allowed are guarded and native");
+    check_wrong("[seats m]\ntype=quarter\ncount=4\ndoor=vm\n",
+                "allowed are auto, guarded and native");
     check_wrong("[seats m]\ntype=quarter\ncount=4\npolicy=best\n", "allowed are spread and pack");
     check_wrong("nonsense\n", "");
 }

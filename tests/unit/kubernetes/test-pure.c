@@ -197,7 +197,7 @@ static void test_vram(void)
 
 static void test_settings(void)
 {
-    CHECK("guarded guaranteed - 0 0 0", "claim{}");
+    CHECK("auto guaranteed - 0 0 0", "claim{}");
     CHECK(
         "native burstable all 50 3 1024",
         "class{\"door\": \"native\", \"class\": \"burstable\", \"engines\": \"all\", \"cap\": 50, "
@@ -208,18 +208,23 @@ static void test_settings(void)
     CHECK("guarded guaranteed - 0 0 0", "class{\"door\": \"native\"}",
           LIMITS("\"doors\": [\"guarded\"]"), "claim{\"door\": \"guarded\"}");
     CHECK("does not allow the door", LIMITS("\"doors\": []"), "claim{\"door\": \"guarded\"}");
-    CHECK("guarded best-effort - 0 0 0", "claim{\"class\": \"best-effort\"}");
+    CHECK("guarded guaranteed - 0 0 0", "claim{\"door\": \"guarded\"}");
+    CHECK("does not allow the door", "claim{\"door\": \"native\"}");
+    CHECK("native guaranteed - 0 0 0", LIMITS("\"doors\": [\"native\", \"guarded\"]"), "claim{}");
+    CHECK("auto guaranteed - 0 0 0", LIMITS("\"doors\": [\"native\", \"auto\"]"), "claim{}");
+    CHECK("guarded guaranteed - 0 0 0", LIMITS("\"doors\": []"), "claim{}");
+    CHECK("auto best-effort - 0 0 0", "claim{\"class\": \"best-effort\"}");
     CHECK("does not allow the class", LIMITS("\"classes\": [\"best-effort\"]"),
           "claim{\"class\": \"guaranteed\"}");
     CHECK("0 at most", "claim{\"priority\": 1}");
     CHECK("3 at most", "class{\"priority\": 3}", "claim{\"priority\": 4}");
-    CHECK("guarded guaranteed - 0 2 0", "class{\"priority\": 3}", "claim{\"priority\": 2}");
-    CHECK("guarded guaranteed - 0 9 0", LIMITS("\"priority\": 9"), "claim{\"priority\": 9}");
-    CHECK("guarded guaranteed - 30 0 0", LIMITS("\"cap\": 30"), "claim{\"cap\": 90}");
-    CHECK("guarded guaranteed - 20 0 0", LIMITS("\"cap\": 30"), "claim{\"cap\": 20}");
-    CHECK("guarded guaranteed - 30 0 0", LIMITS("\"cap\": 30"));
+    CHECK("auto guaranteed - 0 2 0", "class{\"priority\": 3}", "claim{\"priority\": 2}");
+    CHECK("auto guaranteed - 0 9 0", LIMITS("\"priority\": 9"), "claim{\"priority\": 9}");
+    CHECK("auto guaranteed - 30 0 0", LIMITS("\"cap\": 30"), "claim{\"cap\": 90}");
+    CHECK("auto guaranteed - 20 0 0", LIMITS("\"cap\": 30"), "claim{\"cap\": 20}");
+    CHECK("auto guaranteed - 30 0 0", LIMITS("\"cap\": 30"));
     CHECK("0 at most", "claim{\"oversubscribe\": \"4Gi\"}");
-    CHECK("guarded guaranteed - 0 0 4294967296", LIMITS("\"oversubscribe\": \"8Gi\""),
+    CHECK("auto guaranteed - 0 0 4294967296", LIMITS("\"oversubscribe\": \"8Gi\""),
           "claim{\"oversubscribe\": \"4Gi\"}");
     CHECK("must be a number from 1 to 100", "claim{\"cap\": 0}");
     CHECK("must be a number from 0 to 15", "claim{\"priority\": \"3\"}");
