@@ -5,6 +5,8 @@
 #define GROUP     "gpu"
 #define MEMORY    "process_memory"
 #define BUSY      "process_busy"
+#define LINKS     "nvlink"
+#define SWITCH    "switch"
 /* Of the period, 30 s, and as long as a reading may take on a busy host. */
 #define OLD_US (120 * G_USEC_PER_SEC)
 
@@ -46,6 +48,29 @@ gboolean nvidia_is_unified(HostRoot *root, const char *address)
     g_autoptr(GKeyFile) file = file_of(root, address);
 
     return file && g_key_file_get_boolean(file, GROUP, "unified", NULL);
+}
+
+void nvidia_speeds(HostRoot *root, const char *address, guint64 *flops, guint64 *bandwidth)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+
+    if (!file || !number(file, "flops", flops))
+        *flops = 0;
+    if (!file || !number(file, "memory_bandwidth", bandwidth))
+        *bandwidth = 0;
+}
+
+static guint links_to(GKeyFile *file, const char *end)
+{
+    return file ? (guint)g_key_file_get_uint64(file, LINKS, end, NULL) : 0;
+}
+
+guint nvidia_links(HostRoot *root, const char *address, const char *other)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address), others = file_of(root, other);
+    guint direct = links_to(file, other);
+
+    return direct ? direct : MIN(links_to(file, SWITCH), links_to(others, SWITCH));
 }
 
 gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gint64 *at)

@@ -19,6 +19,15 @@ gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes);
 /* It uses the host's memory, and NVIDIA's library does not report how much. */
 gboolean nvidia_is_unified(HostRoot *root, const char *address);
 
+/* What the GPU can do at most, in operations of 32 bits and in bytes a second; 0: not known. */
+void nvidia_speeds(HostRoot *root, const char *address, guint64 *flops, guint64 *bandwidth);
+
+/*
+ * The number of NVLinks between two GPUs, directly or by a switch; of the latter each GPU has some,
+ * and the smaller number counts. 0: none, or not known.
+ */
+guint nvidia_links(HostRoot *root, const char *address, const char *other);
+
 /* As gpu_energy_read(). */
 gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gint64 *at);
 

@@ -310,12 +310,25 @@ static void fill_defaults(Request *request)
         request->define = TRUE;
 }
 
+guint64 vram_of_percent(guint64 vram, guint percent)
+{
+    guint64 bytes = MIN(vram, REQUEST_MAX_BYTES) * percent / MAX_PER_CENT;
+
+    return MAX(bytes - bytes % MIB, MIB);
+}
+
+static gboolean check_vram(gboolean vram_given, guint percent, GError **error)
+{
+    return !vram_given || !percent ||
+           invalid(error, "Vram and VramPercent cannot both be given", "both");
+}
+
 /* CreateVgpus needs a type, because mdevctl and libvirt do. A slice needs none. */
 static gboolean has_size(const Request *request, GError **error)
 {
     gboolean vgpu = request->transport == SLICE_TRANSPORT_VM && !request->owner;
 
-    if ((request->type && *request->type) || (!vgpu && request->vram))
+    if ((request->type && *request->type) || (!vgpu && (request->vram || request->vram_percent)))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                 "Type%s is missing; \"vgpuctl type list\" lists the types",
@@ -466,6 +479,7 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         {"Tenant", 's', &request->tenant, NULL, 0, 0},
         {"Class", 's', &class, NULL, 0, 0},
         {"Vram", 't', &request->vram, NULL, MIB, REQUEST_MAX_BYTES},
+        {"VramPercent", 'u', &request->vram_percent, NULL, 1, MAX_PER_CENT},
         {"Window", 't', &request->window, NULL, MIB, MAX_WINDOW},
         {"Weight", 'u', &request->weight, NULL, 1, MAX_WEIGHT},
         {"Cap", 'u', &request->cap, NULL, 1, MAX_PER_CENT},
@@ -497,6 +511,7 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
     request->count = 1;
     request->numa_node = -1;
     if (!dict_read(dict, keys, G_N_ELEMENTS(keys) - (slice ? 0 : SLICE_KEYS), error) ||
+        !check_vram(request->vram != 0, request->vram_percent, error) ||
         (slice && !finish_slice(request, door, error)) ||
         (engines && !engines_parse(engines, &request->engines, error)) ||
         !finish(request, class, policy, error))
@@ -558,6 +573,7 @@ Change *change_parse(GVariant *dict, GError **error)
     g_autofree char *engines = NULL;
     const DictKey keys[] = {
         {"Vram", 't', &change->vram, &change->vram_given, MIB, REQUEST_MAX_BYTES},
+        {"VramPercent", 'u', &change->vram_percent, NULL, 1, MAX_PER_CENT},
         {"Weight", 'u', &change->weight, &change->weight_given, 1, MAX_WEIGHT},
         {"Cap", 'u', &change->cap, &change->cap_given, 1, MAX_PER_CENT},
         {"Priority", 'u', &change->priority, &change->priority_given, 0, MAX_PRIORITY},
@@ -572,7 +588,8 @@ Change *change_parse(GVariant *dict, GError **error)
         {"DryRun", 'b', &change->dry_run, NULL, 0, 0},
     };
 
-    if (!dict_read(dict, keys, G_N_ELEMENTS(keys), error))
+    if (!dict_read(dict, keys, G_N_ELEMENTS(keys), error) ||
+        !check_vram(change->vram_given, change->vram_percent, error))
         return NULL;
     if (class && !request_parse_class(class, &change->class, error))
         return NULL;

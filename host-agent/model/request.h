@@ -65,6 +65,7 @@ gboolean request_is_printable(const char *text);
  * @type: as "half", or its full name in sysfs; "": none, for a container's slice of @vram
  * @uuids: @count of them
  * @class_given: @class is the caller's and not the type's; 0 in the numbers below means the same
+ * @vram_percent: of the GPU's memory, in place of @vram; 0: not given
  * @transport_auto: the transport is chosen for the GPU; then @transport is the one of a GPU without
  * CUDA
  * @engines: of Engine, allowed ones; 0: all
@@ -116,7 +117,11 @@ typedef struct {
     gboolean define;
     gboolean autostart;
     gboolean dry_run;
+    guint vram_percent;
 } Request;
+
+/* So much of a GPU's @vram, in whole MiB. */
+guint64 vram_of_percent(guint64 vram, guint percent);
 
 void request_free(Request *request);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Request, request_free)
@@ -138,11 +143,13 @@ gboolean requests_check_owner(const GPtrArray *requests, GError **error);
 
 /**
  * Change - the changes of SetVgpu; a flag for each value that is given
+ * @vram_percent: of the GPU's memory, in place of @vram; 0: not given
  */
 typedef struct {
     gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,
         oversubscribe_given, display_given, engines_given;
     guint64 vram;
+    guint vram_percent;
     guint weight;
     guint cap;
     guint priority;

@@ -157,6 +157,24 @@ static char *words_text(GVariant *gpu, const char *key)
     return dict_list(gpu, key, " ");
 }
 
+static char *speed_text(GVariant *gpu, double unit, const char *key, const char *format)
+{
+    guint64 speed = 0;
+
+    g_variant_lookup(gpu, key, "t", &speed);
+    return speed ? g_strdup_printf(format, (double)speed / unit) : g_strdup("");
+}
+
+static char *flops_text(GVariant *gpu, const char *key)
+{
+    return speed_text(gpu, 1e12, key, "%.1f TFLOPS (32 bits)");
+}
+
+static char *bandwidth_text(GVariant *gpu, const char *key)
+{
+    return speed_text(gpu, 1e9, key, "%.0f GB/s");
+}
+
 static const Column gpu_columns[] = {
     {"GPU", "Address", dict_text, 0},
     {"MODE", "Mode", mode_text, COLUMN_STATE},
@@ -185,6 +203,8 @@ static const Column gpu_lines[] = {
     {"Driver", "Driver", dict_text, 0},
     {"VRAM", "Vram", vram_text, 0},
     {"VRAM promised", "PromisedVram", promised_text, 0},
+    {"Computes", "Flops", flops_text, 0},
+    {"Memory's speed", "MemoryBandwidth", bandwidth_text, 0},
     {"Vulkan", "VulkanDevice", vulkan_text, 0},
     {"Vulkan features", "VulkanFeatures", words_text, 0},
     {"DRM nodes", "DrmNodes", words_text, 0},

@@ -195,7 +195,7 @@ static char **gpus;
 static gboolean no_scope;
 
 const GOptionEntry run_options[] = {
-    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G", "SIZE"},
+    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G or 30%", "SIZE"},
     {"share", 0, 0, G_OPTION_ARG_INT, &share, "Promised per cent of the GPU's time", "N"},
     {"type", 0, 0, G_OPTION_ARG_STRING, &type, "A type in place of a size, as half", "TYPE"},
     {"weight", 0, 0, G_OPTION_ARG_INT, &weight, "Share of GPU time, 1 to 10000", "N"},
@@ -223,7 +223,7 @@ static GVariant *request(const char *uuid, GError **error)
                     "--vram or --type is required: how much of a GPU the program gets");
         return NULL;
     }
-    if (!call_dict_add_size(&dict, "Vram", "--vram", vram, FALSE, error) ||
+    if (!call_dict_add_vram(&dict, vram, error) ||
         !call_dict_add_size(&dict, "Oversubscribe", "--oversubscribe", oversubscribe, TRUE, error))
         return NULL;
     g_variant_dict_insert_value(&dict, "Uuids",

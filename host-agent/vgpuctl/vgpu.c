@@ -268,6 +268,23 @@ gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *opt
     return TRUE;
 }
 
+gboolean call_dict_add_vram(GVariantDict *dict, const char *text, GError **error)
+{
+    g_autofree char *number = NULL;
+    guint64 percent;
+
+    if (!text || !g_str_has_suffix(text, "%"))
+        return call_dict_add_size(dict, "Vram", "--vram", text, FALSE, error);
+    number = g_strndup(text, strlen(text) - 1);
+    if (!g_ascii_string_to_unsigned(number, 10, 1, 100, &percent, NULL)) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--vram cannot be \"%s\": it must be %s, or 1%% to 100%%", text, SIZE_RULE);
+        return FALSE;
+    }
+    g_variant_dict_insert(dict, "VramPercent", "u", (guint32)percent);
+    return TRUE;
+}
+
 /* The options that describe a vGPU and its place, for all commands that create or change one. */
 
 static int count = -1;
@@ -303,7 +320,7 @@ static gboolean ephemeral;
 
 /* clang-format off */
 #define PARAMETERS                                                                                 \
-    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G", "SIZE"},                       \
+    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G or 30%", "SIZE"},                \
     {"weight", 0, 0, G_OPTION_ARG_INT, &weight, "Share of GPU time, 1 to 10000", "N"},             \
     {"cap", 0, 0, G_OPTION_ARG_INT, &cap, "Maximum GPU time, 1 to 100 per cent", "N"},             \
     {"priority", 0, 0, G_OPTION_ARG_INT, &priority, "0 to 15, higher goes first", "N"},            \
@@ -402,7 +419,7 @@ static gboolean vgpu_options_parameters(GVariantDict *dict, GError **error)
     call_dict_add_number(dict, "Priority", priority);
     call_dict_add_number(dict, "Compute", compute);
     call_dict_add_flag(dict, "DryRun", create_dry_run);
-    return call_dict_add_size(dict, "Vram", "--vram", vram, FALSE, error) &&
+    return call_dict_add_vram(dict, vram, error) &&
            call_dict_add_size(dict, "Oversubscribe", "--oversubscribe", oversubscribe, TRUE,
                               error) &&
            call_dict_add_switch(dict, "Display", "--display", display, error);

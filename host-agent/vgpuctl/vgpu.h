@@ -50,6 +50,9 @@ void call_dict_add_number(GVariantDict *dict, const char *key, int value);
 /* Nothing if it is FALSE. */
 void call_dict_add_flag(GVariantDict *dict, const char *key, gboolean value);
 
+/* A size, or a part of the GPU's memory, as 30%. NULL: nothing is added. */
+gboolean call_dict_add_vram(GVariantDict *dict, const char *text, GError **error);
+
 /* A size as "512M"; NULL: not given; "0" if @zero allows it. VGPUCTL_USAGE names @option. */
 gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
                             const char *text, gboolean zero, GError **error);

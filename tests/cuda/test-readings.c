@@ -63,6 +63,38 @@ static void test_all(void)
     g_assert_cmpuint(value(file, "ecc_uncorrectable"), ==, 2);
     g_assert_cmpuint(value(file, "ecc_correctable"), ==, 5);
     g_assert_cmpuint(value(file, "busy"), ==, 50);
+    /* An A100's 19.5 TFLOPS and 1,555 GB/s. */
+    g_assert_cmpuint(value(file, "flops"), ==, 19491840000000);
+    g_assert_cmpuint(value(file, "memory_bandwidth"), ==, 1555200000000);
+}
+
+static guint64 links(GKeyFile *file, const char *end)
+{
+    return g_key_file_get_uint64(file, "nvlink", end, NULL);
+}
+
+/* Each GPU of the fake driver has two links to each other one, or to switches. */
+static void test_links(void)
+{
+    g_autoptr(GKeyFile) alone = NULL;
+    g_autoptr(GKeyFile) direct = NULL;
+    g_autoptr(GKeyFile) switched = NULL;
+
+    g_assert_cmpint(run(""), ==, 0);
+    alone = file_of(PCI);
+    g_assert_false(g_key_file_has_group(alone, "nvlink"));
+    g_setenv("FAKE_CUDA_DEVICES", "2", TRUE);
+    g_assert_cmpint(run(""), ==, 0);
+    direct = file_of(PCI);
+    g_assert_cmpuint(links(direct, "0000:3c:00.0"), ==, 2);
+    g_assert_cmpuint(links(direct, "switch"), ==, 0);
+    g_setenv("FAKE_NVML_SWITCH", "1", TRUE);
+    g_assert_cmpint(run(""), ==, 0);
+    switched = file_of(PCI);
+    g_assert_cmpuint(links(switched, "0000:3c:00.0"), ==, 0);
+    g_assert_cmpuint(links(switched, "switch"), ==, 2);
+    g_unsetenv("FAKE_NVML_SWITCH");
+    g_unsetenv("FAKE_CUDA_DEVICES");
 }
 
 static void hold(void)
@@ -119,6 +151,8 @@ static void test_old_gpu(void)
     g_assert_false(g_key_file_has_key(file, "gpu", "temperature", NULL));
     g_assert_false(g_key_file_has_key(file, "gpu", "ecc_correctable", NULL));
     g_assert_false(g_key_file_has_key(file, "gpu", "busy", NULL));
+    g_assert_false(g_key_file_has_key(file, "gpu", "flops", NULL));
+    g_assert_false(g_key_file_has_key(file, "gpu", "memory_bandwidth", NULL));
 }
 
 /* One GPU was taken out, and then the driver unloaded. */
@@ -185,6 +219,7 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/readings/all", test_all);
+    g_test_add_func("/readings/links", test_links);
     g_test_add_func("/readings/processes", test_processes);
     g_test_add_func("/readings/unified", test_unified);
     g_test_add_func("/readings/old-gpu", test_old_gpu);

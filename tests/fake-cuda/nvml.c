@@ -9,6 +9,7 @@
  *                      reported
  *   FAKE_NVML_ECC      errors that could not be corrected
  *   FAKE_NVML_OLD      1: a GPU that reports no more than its memory
+ *   FAKE_NVML_SWITCH   1: links lead to switches, not to GPUs
  *   FAKE_NVML_VERSION  the driver's version; 580.95.05
  *   FAKE_NVML_LAG      for so many ms it says of a process's memory what it said before; 0
  */
@@ -142,7 +143,8 @@ nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t of, unsigned int link, i
 /* A GPU. */
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t of, unsigned int link, int *type)
 {
-    *type = 0;
+    *type = card_setting("FAKE_NVML_SWITCH", 0) ? NVML_NVLINK_DEVICE_TYPE_SWITCH
+                                                : NVML_NVLINK_DEVICE_TYPE_GPU;
     return other_end(of, link) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
 }
 
@@ -155,6 +157,28 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t of, unsigned int l
         return NVML_ERROR_INVALID_ARGUMENT;
     address_of(to, info);
     return NVML_SUCCESS;
+}
+
+/* Those of an A100. */
+nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t of, unsigned int *count)
+{
+    (void)of;
+    *count = 6912;
+    return card_setting("FAKE_NVML_OLD", 0) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t of, unsigned int kind, unsigned int *mhz)
+{
+    (void)of;
+    *mhz = kind == NVML_CLOCK_MEM ? 1215 : 1410;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t of, unsigned int *bits)
+{
+    (void)of;
+    *bits = 5120;
+    return card_setting("FAKE_NVML_OLD", 0) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, int what, int *status)

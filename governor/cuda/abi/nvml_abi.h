@@ -177,6 +177,15 @@ typedef struct nvmlPciInfo_st {
     char busId[32];
 } nvmlPciInfo_t;
 
+/* For nvmlDeviceGetMaxClockInfo(). */
+#define NVML_CLOCK_SM  1
+#define NVML_CLOCK_MEM 2
+
+/* What is at the other end of a link. */
+#define NVML_NVLINK_MAX_LINKS          36
+#define NVML_NVLINK_DEVICE_TYPE_GPU    0
+#define NVML_NVLINK_DEVICE_TYPE_SWITCH 2
+
 /* "Not limited", for nvmlSetMemoryLimits_v1_t.hardLimit. */
 #define NVML_DEVICE_MEMORY_LIMIT_MAX (~0ull)
 

@@ -16,8 +16,11 @@
  * the library does not report any, and what the GPU has of "temperature" and
  * "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ, "ecc_uncorrectable"
  * and "ecc_correctable" since the driver was loaded, "busy", how much of the time since the last
- * reading the GPU computed, in per cent. The groups "process_memory" and "process_busy" have bytes
- * of memory, and per cent of the time in which the GPU computed, by process id.
+ * reading the GPU computed, in per cent, "flops" of 32 bits a second, and "memory_bandwidth" in
+ * bytes a second, both as its highest clocks allow. The group "nvlink" has the number of links that
+ * are up, by the address of the GPU at the other end, or "switch". The groups "process_memory" and
+ * "process_busy" have bytes of memory, and per cent of the time in which the GPU computed, by
+ * process id.
  *
  * Exit status: 0: the driver was unloaded, or --once; 1: it failed; 2: wrong call.
  */
@@ -66,6 +69,12 @@ static struct {
                               nvmlProcessInfo_v2_t *infos);
     nvmlReturn_t (*utilization)(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                 unsigned int *count, unsigned long long since);
+    nvmlReturn_t (*cores)(nvmlDevice_t device, unsigned int *count);
+    nvmlReturn_t (*most_clock)(nvmlDevice_t device, unsigned int kind, unsigned int *mhz);
+    nvmlReturn_t (*bus_width)(nvmlDevice_t device, unsigned int *bits);
+    nvmlReturn_t (*link_state)(nvmlDevice_t device, unsigned int link, unsigned int *is_active);
+    nvmlReturn_t (*link_type)(nvmlDevice_t device, unsigned int link, int *type);
+    nvmlReturn_t (*link_end)(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *info);
 } nvml;
 
 /* When the last reading began, by NVML's clock: CLOCK_REALTIME in us. 0: this is the first. */
@@ -110,6 +119,12 @@ static int open_nvml(void)
     look_up(library, "nvmlDeviceGetSamples", &nvml.samples);
     look_up(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes);
     look_up(library, "nvmlDeviceGetProcessUtilization", &nvml.utilization);
+    look_up(library, "nvmlDeviceGetNumGpuCores", &nvml.cores);
+    look_up(library, "nvmlDeviceGetMaxClockInfo", &nvml.most_clock);
+    look_up(library, "nvmlDeviceGetMemoryBusWidth", &nvml.bus_width);
+    look_up(library, "nvmlDeviceGetNvLinkState", &nvml.link_state);
+    look_up(library, "nvmlDeviceGetNvLinkRemoteDeviceType", &nvml.link_type);
+    look_up(library, "nvmlDeviceGetNvLinkRemotePciInfo_v2", &nvml.link_end);
     return DONE;
 }
 
@@ -183,6 +198,69 @@ static void print_process_busy(FILE *file, nvmlDevice_t device)
         fprintf(file, "%u=%u\n", samples[i].pid, samples[i].smUtil);
 }
 
+/* A core multiplies and adds in each clock, and memory moves its bus's width twice. */
+static void print_speeds(FILE *file, nvmlDevice_t device)
+{
+    unsigned int count, mhz;
+
+    if (nvml.cores && nvml.most_clock && !nvml.cores(device, &count) &&
+        !nvml.most_clock(device, NVML_CLOCK_SM, &mhz))
+        fprintf(file, "flops=%llu\n", 2000000ull * count * mhz);
+    if (nvml.bus_width && nvml.most_clock && !nvml.bus_width(device, &count) &&
+        !nvml.most_clock(device, NVML_CLOCK_MEM, &mhz))
+        fprintf(file, "memory_bandwidth=%llu\n", 2000000ull * (count / 8) * mhz);
+}
+
+static void format_address(const nvmlPciInfo_t *info, char *address)
+{
+    snprintf(address, ADDRESS, "%04x:%02x:%02x.0", info->domain & 0xffff, info->bus & 0xff,
+             info->device & 0x1f);
+}
+
+/* The other end of a link that is up; false: it is not, or it is not known where it leads. */
+static bool find_link_end(nvmlDevice_t device, unsigned int link, char *end)
+{
+    unsigned int is_active = 0;
+    nvmlPciInfo_t info;
+    int type = NVML_NVLINK_DEVICE_TYPE_GPU;
+
+    if (nvml.link_state(device, link, &is_active) || !is_active)
+        return false;
+    if (nvml.link_type && !nvml.link_type(device, link, &type) &&
+        type == NVML_NVLINK_DEVICE_TYPE_SWITCH) {
+        strcpy(end, "switch");
+        return true;
+    }
+    if (type != NVML_NVLINK_DEVICE_TYPE_GPU || nvml.link_end(device, link, &info))
+        return false;
+    format_address(&info, end);
+    return true;
+}
+
+static void print_links(FILE *file, nvmlDevice_t device)
+{
+    char ends[NVML_NVLINK_MAX_LINKS][ADDRESS];
+    unsigned int counts[NVML_NVLINK_MAX_LINKS] = {0}, found = 0;
+
+    if (!nvml.link_state || !nvml.link_end)
+        return;
+    for (unsigned int link = 0; link < NVML_NVLINK_MAX_LINKS; link++) {
+        unsigned int i = 0;
+
+        if (!find_link_end(device, link, ends[found]))
+            continue;
+        while (strcmp(ends[i], ends[found]))
+            i++;
+        counts[i]++;
+        if (i == found)
+            found++;
+    }
+    if (found)
+        fprintf(file, "[nvlink]\n");
+    for (unsigned int i = 0; i < found; i++)
+        fprintf(file, "%s=%u\n", ends[i], counts[i]);
+}
+
 static bool print_gpu(FILE *file, nvmlDevice_t device)
 {
     nvmlMemory_v2_t memory = {.version = NVML_MEMORY_V2};
@@ -208,6 +286,8 @@ static bool print_gpu(FILE *file, nvmlDevice_t device)
     if (nvml.ecc && !nvml.ecc(device, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC, &number))
         fprintf(file, "ecc_correctable=%llu\n", number);
     print_busy(file, device);
+    print_speeds(file, device);
+    print_links(file, device);
     print_process_memory(file, device);
     print_process_busy(file, device);
     return true;
@@ -283,8 +363,7 @@ static bool find_gpu(unsigned int index, nvmlDevice_t *device, char *address)
 
     if (nvml.at(index, device) || nvml.pci(*device, &info))
         return false;
-    snprintf(address, ADDRESS, "%04x:%02x:%02x.0", info.domain & 0xffff, info.bus & 0xff,
-             info.device & 0x1f);
+    format_address(&info, address);
     return true;
 }
 

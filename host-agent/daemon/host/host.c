@@ -9,6 +9,7 @@
 #include "lib/bus.h"
 #include "lib/cards.h"
 #include "lib/gpu_identity.h"
+#include "lib/nvidia_readings.h"
 #include "lib/pci.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
@@ -93,7 +94,11 @@ static void set_identity(VgpuGpu *interface, HostRoot *root, const Gpu *gpu)
     g_autofree char *cpus = gpu_local_cpus(root, gpu->pci);
     g_autofree char *pcie_root = gpu_pcie_root(gpu->pci);
     g_auto(GStrv) nodes = gpu_nodes(root, gpu);
+    guint64 flops, bandwidth;
 
+    nvidia_speeds(root, gpu->pci->address, &flops, &bandwidth);
+    vgpu_gpu_set_flops(interface, flops);
+    vgpu_gpu_set_memory_bandwidth(interface, bandwidth);
     vgpu_gpu_set_model(interface, model);
     vgpu_gpu_set_uuid(interface, uuid);
     vgpu_gpu_set_local_cpus(interface, cpus);
@@ -151,15 +156,38 @@ struct Host {
     void *users_data;
 };
 
-static GVariant *distance_row(const GPtrArray *gpus, const Gpu *from)
+static guint gpu_links(const Host *host, const Gpu *from, const Gpu *to)
 {
+    return nvidia_links(host_root(host), from->pci->address, to->pci->address);
+}
+
+/* Two GPUs are nearer by NVLink than by any bridge, the nearer the more links they have. */
+#define BRIDGE_STEP 64u
+
+guint host_distance(const Host *host, const Gpu *from, const Gpu *to)
+{
+    Distance distance = topology_distance(from->pci, to->pci);
+    guint links = distance == DISTANCE_SELF ? 0 : gpu_links(host, from, to);
+
+    return links ? BRIDGE_STEP - MIN(links, BRIDGE_STEP - 1) : distance * BRIDGE_STEP;
+}
+
+/* In the words of "nvidia-smi topo". */
+static GVariant *distance_row(const Host *host, const Gpu *from)
+{
+    const GPtrArray *gpus = host->gpus;
     GVariantBuilder row;
 
     g_variant_builder_init(&row, G_VARIANT_TYPE_STRING_ARRAY);
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *to = g_ptr_array_index(gpus, i);
 
-        g_variant_builder_add(&row, "s", distance_name(topology_distance(from->pci, to->pci)));
+        guint links = from == to ? 0 : gpu_links(host, from, to);
+        g_autofree char *word =
+            links ? g_strdup_printf("NV%u", links)
+                  : g_strdup(distance_name(topology_distance(from->pci, to->pci)));
+
+        g_variant_builder_add(&row, "s", word);
     }
     return g_variant_builder_end(&row);
 }
@@ -177,7 +205,7 @@ static void topology_authorized(GDBusMethodInvocation *invocation, const Caller 
         const Gpu *gpu = g_ptr_array_index(host->gpus, i);
 
         g_strv_builder_add(addresses, gpu->pci->address);
-        g_variant_builder_add_value(&distances, distance_row(host->gpus, gpu));
+        g_variant_builder_add_value(&distances, distance_row(host, gpu));
     }
     list = g_strv_builder_end(addresses);
     vgpu_manager_complete_get_topology(host->interface, invocation, (const char *const *)list,

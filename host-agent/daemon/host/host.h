@@ -48,6 +48,9 @@ const GPtrArray *host_gpus(const Host *host);
 /* NULL: none (any more). */
 const Gpu *host_gpu(const Host *host, const char *address);
 
+/* Smaller is nearer: by NVLink, then by PCIe and NUMA nodes (Distance). */
+guint host_distance(const Host *host, const Gpu *from, const Gpu *to);
+
 /* The same by its name as an mdev parent, which differs for a GPU without hardware. */
 const Gpu *host_gpu_of_parent(const Host *host, const char *parent);
 

@@ -24,11 +24,19 @@ static int display_of(const Slice *slice, const Offer *offer, const Request *req
     return (int)(request->display_given ? request->display : offer->desc->scanouts);
 }
 
+/* 0: the type's. */
+static guint64 vram_of(const Gpu *gpu, const Request *request)
+{
+    return request->vram_percent ? vram_of_percent(gpu->vram, request->vram_percent)
+                                 : request->vram;
+}
+
 /* The request's slice on a GPU that has the type. */
 static Slice *slice_of(const Host *host, const Slices *slices, const Gpu *gpu, const Offer *offer,
                        const Request *request)
 {
     Slice *slice = slice_new(NULL, gpu->pci->address, offer->id);
+    guint64 vram = vram_of(gpu, request);
 
     slice->transport = request->transport_auto
                            ? slice_transport_of_gpu(host_root(host), gpu->pci->address)
@@ -40,7 +48,7 @@ static Slice *slice_of(const Host *host, const Slices *slices, const Gpu *gpu, c
     slice_set_text(&slice->request, request->uuids[0]);
     slice_set_text(&slice->tenant, request->tenant);
     slice->class = request->class_given ? request->class : offer->class;
-    slice->vram = request->vram ? request->vram : offer->desc->vram_bytes;
+    slice->vram = vram ? vram : offer->desc->vram_bytes;
     slice->start_vram = slice_is_vgpu(slice) ? offer->desc->vram_bytes : 0;
     slice->weight = or_default(request->weight, offer->desc->weight);
     slice->cap = or_default(request->cap, offer->desc->cap);
@@ -88,8 +96,8 @@ static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *reques
     if (*request->type)
         return offers_find(offers, gpu, request->type, offer);
     if (is_for_vgpu(request))
-        return offers_find_fitting(offers, gpu, request->vram, offer);
-    return offers_of_size(offers, gpu, request->vram, desc, offer);
+        return offers_find_fitting(offers, gpu, vram_of(gpu, request), offer);
+    return offers_of_size(offers, gpu, vram_of(gpu, request), desc, offer);
 }
 
 static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *slices,
@@ -175,7 +183,7 @@ static guint distance(const char *gpu, const char *other, void *data)
     const Gpu *from = host_gpu(host, gpu);
     const Gpu *to = host_gpu(host, other);
 
-    return from && to ? topology_distance(from->pci, to->pci) : DISTANCE_SYS;
+    return from && to ? host_distance(host, from, to) : G_MAXUINT16;
 }
 
 /* A mediated device or a definition of any driver has it. */
@@ -317,10 +325,12 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
                       const Change *change)
 {
     Slice *wanted = slice_copy(slice);
-    gboolean resized = change->vram_given || change->class_given;
+    gboolean resized = change->vram_given || change->vram_percent || change->class_given;
 
     if (change->vram_given)
         wanted->vram = change->vram;
+    if (change->vram_percent && gpu)
+        wanted->vram = vram_of_percent(gpu->vram, change->vram_percent);
     if (change->weight_given)
         wanted->weight = change->weight;
     if (change->cap_given)

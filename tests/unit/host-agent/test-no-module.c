@@ -203,6 +203,59 @@ static void test_no_memory(void)
     agent_on_bus_close(&at);
 }
 
+#define NEAR "0000:19:00.0"
+#define FAR  "0000:9a:00.0"
+#define HERE "0000:18:00.0"
+#define H100 "[gpu]\nmemory=85899345920\nflops=66908160000000\nmemory_bandwidth=3352320000000\n"
+
+/* Two GPUs of a server that are far from each other by PCIe have NVLink; sizes are parts of GPUs.
+ */
+static void test_nvlink(void)
+{
+    HostRoot *root = recorded_host_new("server-8gpu");
+    AgentOnBus at;
+
+    complete_tree(root);
+    file_tree_write(root, "/run/vgpu/readings/" HERE, H100 "[nvlink]\n" FAR "=4\n");
+    file_tree_write(root, "/run/vgpu/readings/" FAR, H100 "[nvlink]\n" HERE "=4\n");
+    file_tree_write(root, "/run/vgpu/readings/" NEAR, H100);
+    file_tree_write(root, "/etc/vgpu/gpus.conf",
+                    "[gpu " HERE "]\nmode=shared\n[gpu " NEAR "]\nmode=shared\n[gpu " FAR
+                    "]\nmode=shared\n");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("topo", 0, HERE "  X             PIX           NODE          NODE          NV4",
+                "");
+    assert_says("gpu show " HERE, 0, "66.9 TFLOPS (32 bits)", "");
+    assert_says("gpu show " HERE, 0, "3352 GB/s", "");
+    assert_says("slice create --vram 25% --door native --gpu " HERE " --job train --name first", 0,
+                HERE, "");
+    assert_says("-o json slice list", 0, "\"Vram\" : 21474836480", "");
+    assert_says("slice create --vram 25% --door native --not-gpu " HERE " --job train", 0, FAR, "");
+    /* What another size of the same GPUs would be. */
+    assert_says("slice set first --vram 50%", 0, "", "");
+    assert_says("-o json slice list", 0, "\"Vram\" : 42949672960", "");
+    assert_says("slice create --vram 76% --door native --gpu " FAR, 7, "", "");
+    assert_says("slice create --vram 0% --door native", 2, "", "or 1% to 100%");
+    assert_says("slice create --vram 101% --door native", 2, "", "--vram cannot be \"101%\"");
+    assert_says("slice create --vram % --door native", 2, "", "--vram cannot be \"%\"");
+    agent_on_bus_close(&at);
+}
+
+/* Some links lead to switches, which connect all GPUs that have any. */
+static void test_nvswitch(void)
+{
+    HostRoot *root = recorded_host_new("server-8gpu");
+    AgentOnBus at;
+
+    file_tree_write(root, "/run/vgpu/readings/" HERE, H100 "[nvlink]\nswitch=18\n");
+    file_tree_write(root, "/run/vgpu/readings/" FAR, H100 "[nvlink]\nswitch=16\n");
+    file_tree_write(root, "/run/vgpu/readings/" NEAR, H100);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("topo", 0, HERE "  X             PIX           NODE          NODE          NV16",
+                "");
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -212,6 +265,8 @@ int main(int argc, char **argv)
     g_test_add_func("/no-module/start", test_start);
     g_test_add_func("/no-module/modes", test_modes);
     g_test_add_func("/no-module/hotplug", test_hotplug);
+    g_test_add_func("/no-module/nvlink", test_nvlink);
+    g_test_add_func("/no-module/nvswitch", test_nvswitch);
     g_test_add_func("/no-module/module-comes", test_module_comes);
     g_test_add_func("/no-module/no-memory", test_no_memory);
     return g_test_run();
