@@ -149,6 +149,8 @@ static AgentGpu *gpu_of(GDBusProxy *proxy)
     gpu->vulkan = text_of(proxy, "VulkanApi");
     gpu->features = features ? g_variant_dup_strv(features, NULL) : g_new0(char *, 1);
     gpu->capacity = capacity;
+    gpu->flops = bytes_of(proxy, "Flops");
+    gpu->bandwidth = bytes_of(proxy, "MemoryBandwidth");
     gpu->numa = numa ? g_variant_get_int32(numa) : -1;
     gpu->problem = problem_of(proxy);
     /* Before there were grades, an unhealthy GPU was a broken one. */

@@ -21,6 +21,8 @@ typedef struct Agent Agent;
  * @features: of Vulkan, such as "fp16"
  * @capacity: bytes that may be promised, overcommitment left out
  * @numa: -1: not known
+ * @flops: of 32 bits, a second; 0: not known
+ * @bandwidth: of its memory, bytes a second; 0: not known
  * @problem: why nothing may run on it; NULL: it is healthy
  * @is_broken: of a card with a problem: it does not pass by itself, so pods should leave
  * @is_draining: nothing new is placed on it
@@ -34,6 +36,8 @@ typedef struct {
     GStrv features;
     guint64 capacity;
     gint numa;
+    guint64 flops;
+    guint64 bandwidth;
     char *problem;
     gboolean is_broken;
     gboolean is_draining;

@@ -10,6 +10,8 @@
 #define STEP       "1Mi"
 #define MIB_MASK   ((G_GUINT64_CONSTANT(1) << 20) - 1)
 
+#define GIGA G_GUINT64_CONSTANT(1000000000)
+
 /* Of a string attribute. */
 #define MAX_TEXT 64
 
@@ -68,6 +70,11 @@ void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
         add_number(json, "numaNode", gpu->numa);
         add_number(json, KUBE_STANDARD "numaNode", gpu->numa);
     }
+    /* Parts of two models are compared by these: 30 % of one may be more than all of another. */
+    if (gpu->flops)
+        add_number(json, "fp32Gflops", (gint64)(gpu->flops / GIGA));
+    if (gpu->bandwidth)
+        add_number(json, "memoryGBs", (gint64)(gpu->bandwidth / GIGA));
     for (guint i = 0; gpu->features[i]; i++) {
         g_autofree char *name = g_strdelimit(g_strdup(gpu->features[i]), "-.", '_');
 

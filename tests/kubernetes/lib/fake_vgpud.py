@@ -15,7 +15,8 @@ from gi.repository import Gio, GLib
 
 NAME, ROOT = 'org.mdev_vgpu.Host1', '/org/mdev_vgpu'
 PROPERTIES = {'Address': 's', 'Model': 's', 'Uuid': 's', 'PcieRoot': 's', 'Pool': 's', 'Mode': 's', 'Switching': 's',
-              'VulkanApi': 's', 'VulkanFeatures': 'as', 'Vram': 't', 'Capacity': 't', 'NumaNode': 'i', 'Healthy': 'b',
+              'VulkanApi': 's', 'VulkanFeatures': 'as', 'Vram': 't', 'Capacity': 't', 'Flops': 't',
+              'MemoryBandwidth': 't', 'NumaNode': 'i', 'Healthy': 'b',
               'HealthReasons': 'as', 'HealthGrade': 's', 'Draining': 'b'}
 NAMED = re.compile(r'[A-Za-z0-9][A-Za-z0-9:_.-]{0,59}$')
 TYPES = {'quarter': 4, 'half': 2}

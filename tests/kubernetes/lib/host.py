@@ -24,7 +24,7 @@ def gpu(number, **changes):
     address = f'0000:{0x41 + number:02x}:00.0'
     return {'Address': address, 'Model': 'a100-80g', 'Uuid': f'GPU-{number}', 'PcieRoot': 'pci0000:40',
             'Pool': 'kubernetes', 'Mode': 'shared', 'Switching': '', 'VulkanApi': '1.4.305', 'VulkanFeatures': ['fp16'],
-            'Vram': 80 * GIB, 'Capacity': 80 * GIB, 'NumaNode': number % 2, 'Healthy': True, 'HealthReasons': [], 'HealthGrade': 'good',
+            'Vram': 80 * GIB, 'Capacity': 80 * GIB, 'Flops': 19491840000000, 'MemoryBandwidth': 2039000000000, 'NumaNode': number % 2, 'Healthy': True, 'HealthReasons': [], 'HealthGrade': 'good',
             'Draining': False, **changes}
 
 
