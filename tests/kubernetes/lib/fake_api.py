@@ -41,6 +41,12 @@ def make_keys(folder):
     (folder / 'token').write_text(TOKEN + '\n')
 
 
+def free_port():
+    with socket.socket() as one:
+        one.bind(('127.0.0.1', 0))
+        return one.getsockname()[1]
+
+
 class Api:
     def __init__(self, folder):
         make_keys(folder)
@@ -118,9 +124,18 @@ class Api:
                 watcher.put(None)
             self.watchers = []
 
-    def conf(self, with_token=False):
+    def start_http2(self, machine):
+        """nghttpx in front of it, which speaks HTTP/2 as a real server does: all calls share a connection. Its port."""
+        port = free_port()
+        machine.start('nghttpx', 'nghttpx', '--conf=/dev/null', '--workers=1', f'--frontend=127.0.0.1,{port}', '--insecure',
+                      f'--backend=127.0.0.1,{self.port};;tls;proto=http/1.1', f'--accesslog-file={machine.dir}/http2',
+                      '--accesslog-format=$status $request', '--errorlog-file=/dev/stderr', f'{self.folder}/api.key',
+                      f'{self.folder}/api.crt')
+        return port
+
+    def conf(self, with_token=False, port=None):
         who = f'token-file={self.folder}/token' if with_token else f'certificate={self.folder}/node.pem\nkey={self.folder}/node.pem'
-        return f'[api]\nurl=https://127.0.0.1:{self.port}\nca={self.folder}/ca.crt\n{who}\n'
+        return f'[api]\nurl=https://127.0.0.1:{port or self.port}\nca={self.folder}/ca.crt\n{who}\n'
 
     # Objects.
 
