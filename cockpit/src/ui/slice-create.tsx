@@ -14,6 +14,7 @@ import { isNumber, isSize, NumberField, numberOf, SelectField, SizeField, sizeOf
 
 const doors = [
     ["vgpu", "vGPU for a VM"],
+    ["auto", "Container slice: native with CUDA on NVIDIA's GPUs, guarded on others"],
     ["guarded", "Container slice, guarded: limits hold against anything in the container"],
     ["native", "Container slice, native: the GPU's own node, for programs that are trusted"],
     ["vfio", "Container slice, vfio: for runtimes that start VMs"],
