@@ -15,9 +15,9 @@
 
 /*
  * For an answer of vgpud, which is known to run. It may have to wait for polkit, which may have to
- * be started first.
+ * be started first. With the time until vgpud is reached it is about as long as the runtime waits.
  */
-#define CLAIM_MS 30000
+#define CLAIM_MS 25000
 /* A container's end must be quick. */
 #define RELEASE_MS 3000
 
@@ -40,7 +40,7 @@ static int claim(const char *slice)
     g_autoptr(AgentClient) link = NULL;
 
     if (state_read(&state, &error))
-        link = agent_client_open(TRUE, &error);
+        link = agent_client_open_patiently(&error);
     if (link &&
         agent_client_call_within(link, CLAIM_MS, "ClaimSlice",
                                  g_variant_new("(ssu)", slice, state.id, state.pid), &error))

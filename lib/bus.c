@@ -147,18 +147,21 @@ static gboolean is_on_bus(GDBusConnection *bus)
     return has;
 }
 
-/* @start_ms: to wait for an answer if vgpud has to be started first */
-static AgentClient *open_within(gboolean start, gint64 start_ms, GError **error)
+/*
+ * @patience_ms: to wait for a connection and an answer
+ * @start_ms: if vgpud has to be started first
+ */
+static AgentClient *open_within(gboolean start, gint64 patience_ms, gint64 start_ms, GError **error)
 {
     gint64 begin = g_get_monotonic_time();
-    gint64 end = begin + AGENT_PATIENCE_MS * 1000;
+    gint64 end = begin + patience_ms * 1000;
     g_autoptr(AgentClient) link = g_new0(AgentClient, 1);
     g_autoptr(GError) cause = NULL;
 
     link->bus = bus_until(end, &cause);
     if (link->bus)
         g_dbus_connection_set_exit_on_close(link->bus, FALSE);
-    if (link->bus && start_ms > AGENT_PATIENCE_MS && !is_on_bus(link->bus))
+    if (link->bus && start_ms > patience_ms && !is_on_bus(link->bus))
         end = begin + start_ms * 1000;
     if (link->bus && answers(link->bus, start, end, &cause))
         return g_steal_pointer(&link);
@@ -170,12 +173,17 @@ static AgentClient *open_within(gboolean start, gint64 start_ms, GError **error)
 
 AgentClient *agent_client_open(gboolean start, GError **error)
 {
-    return open_within(start, AGENT_PATIENCE_MS, error);
+    return open_within(start, AGENT_PATIENCE_MS, AGENT_PATIENCE_MS, error);
 }
 
 AgentClient *agent_client_open_at_start(GError **error)
 {
-    return open_within(TRUE, AGENT_START_PATIENCE_MS, error);
+    return open_within(TRUE, AGENT_PATIENCE_MS, AGENT_START_PATIENCE_MS, error);
+}
+
+AgentClient *agent_client_open_patiently(GError **error)
+{
+    return open_within(TRUE, AGENT_START_PATIENCE_MS, AGENT_START_PATIENCE_MS, error);
 }
 
 void agent_client_free(AgentClient *link)

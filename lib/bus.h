@@ -67,6 +67,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(AgentClient, agent_client_free)
  */
 AgentClient *agent_client_open_at_start(GError **error);
 
+/* The same for those who fail without vgpud: a busy one, too, has AGENT_START_PATIENCE_MS. */
+AgentClient *agent_client_open_patiently(GError **error);
+
 /* Calls a method of the Manager and waits for its end. @parameters: floating. vgpud's errors are
  * AGENT_ERROR. */
 gboolean agent_client_call(AgentClient *link, const char *method, GVariant *parameters,

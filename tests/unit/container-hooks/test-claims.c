@@ -91,6 +91,42 @@ static void test_usage(void)
     }
 }
 
+static void hook_ended(GObject *process, GAsyncResult *result, void *data)
+{
+    g_subprocess_wait_finish(G_SUBPROCESS(process), result, NULL);
+    *(gboolean *)data = TRUE;
+}
+
+static gboolean is_true(gconstpointer data)
+{
+    return *(const gboolean *)data;
+}
+
+/* A container is not refused because the machine, or vgpud, was busy for some seconds. */
+static void test_busy_agent(void)
+{
+    AgentOnBus at;
+    g_autoptr(GSubprocess) hook = NULL;
+    GOutputStream *input;
+    gboolean ended = FALSE;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    hook =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE, NULL, CONTAINER_HOOK, "claim", UUID, NULL);
+    input = g_subprocess_get_stdin_pipe(hook);
+    g_assert_true(g_output_stream_write_all(input, WEB, strlen(WEB), NULL, NULL, NULL));
+    g_assert_true(g_output_stream_close(input, NULL, NULL));
+    /* Nobody runs vgpud's main loop for longer than others wait. */
+    g_usleep(AGENT_PATIENCE_MS * 1250);
+    g_subprocess_wait_async(hook, NULL, hook_ended, &ended);
+    iterate_until(is_true, &ended);
+    g_assert_cmpint(g_subprocess_get_exit_status(hook), ==, 0);
+    assert_says("slice list", 0, "web", "");
+    agent_on_bus_close(&at);
+}
+
 /*
  * There is no report, as when a machine's runtime is killed; or the number belongs to another
  * process by now.
@@ -332,6 +368,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-claims/hook", test_hook);
     g_test_add_func("/slice-claims/states", test_states);
     g_test_add_func("/slice-claims/usage", test_usage);
+    g_test_add_func("/slice-claims/busy-agent", test_busy_agent);
     g_test_add_func("/slice-claims/silent-end", test_silent_end);
     g_test_add_func("/slice-claims/ephemeral", test_ephemeral);
     g_test_add_func("/slice-claims/not-given-back", test_not_given_back);
