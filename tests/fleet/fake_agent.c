@@ -4,7 +4,8 @@
  * "away", "unhealthy", "full", "slow", or "stop": it then stops itself after the first slice, to be
  * killed. FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4
  * times. FAKE/bad: addresses of cards that are broken; FAKE/passing: of such as may recover.
- * FAKE/offenders: names of slices whose own engines die.
+ * FAKE/offenders: names of slices whose own engines die. FAKE/cards: the node's cards, one a line,
+ * as "ADDRESS MODEL MIB NODE"; else two of a model.
  */
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -197,23 +198,40 @@ AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **w
     return result;
 }
 
-AgentResult agent_list_cards(GPtrArray **cards, char **why)
+static char *cards(void)
+{
+    g_autofree char *path = in_fake("/cards");
+    char *text = NULL;
+
+    return g_file_get_contents(path, &text, NULL, NULL)
+               ? text
+               : g_strdup("0000:01:00.0 a100-80g 81920 /run/fleet/dev/card0\n"
+                          "0000:02:00.0 a100-80g 81920 /run/fleet/dev/card1\n");
+}
+
+AgentResult agent_list_cards(GPtrArray **list, char **why)
 {
     AgentResult result = trouble(why);
+    g_autofree char *text = cards();
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 
-    *cards = g_ptr_array_new();
-    for (guint i = 0; i < 2; i++) {
-        AgentCard *card = g_new0(AgentCard, 1);
-        g_autofree char *node = g_strdup_printf("/run/fleet/dev/card%u", i);
+    *list = g_ptr_array_new();
+    for (guint i = 0; lines[i]; i++) {
+        char address[64], model[64], node[256];
+        AgentCard *card;
+        guint mib;
 
-        *card = (AgentCard){.gpu = g_strdup_printf("0000:0%u:00.0", i + 1),
-                            .model = g_strdup("a100-80g"),
-                            .vram = 81920,
-                            .promisable = overcommit() * 81920,
+        if (sscanf(lines[i], "%63s %63s %u %255s", address, model, &mib, node) != 4)
+            continue;
+        card = g_new0(AgentCard, 1);
+        *card = (AgentCard){.gpu = g_strdup(address),
+                            .model = g_strdup(model),
+                            .vram = mib,
+                            .promisable = overcommit() * mib,
                             .nodes = g_strsplit(node, " ", -1),
                             .cpus = g_strdup(""),
                             .links = g_strdup("")};
-        g_ptr_array_add(*cards, card);
+        g_ptr_array_add(*list, card);
     }
     return result;
 }

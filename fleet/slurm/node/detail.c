@@ -4,8 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Adds a card of the type between the colons of "gpu:a100:3(" at @type. The new count, or -1. */
+static int add_card(CardPromise *cards, int count, const char *type, unsigned long index,
+                    unsigned long shards)
+{
+    size_t length = strcspn(type, ":(");
+    CardPromise *card = &cards[count];
+
+    if (count == NODE_MAX_CARDS || index >= NODE_MAX_CARDS || shards > FLEET_MAX_MIB)
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (cards[i].index == index && !cards[i].shards == !shards)
+            return count;
+    *card = (CardPromise){.index = (unsigned)index, .shards = (uint32_t)shards};
+    if (type[length] == ':' && length < sizeof(card->model))
+        memcpy(card->model, type, length);
+    return count + 1;
+}
+
 /* "0-1,3)": whole cards. The number of cards so far, or -1. */
-static int take_cards(const char *text, CardPromise *cards, int count)
+static int take_cards(const char *type, const char *text, CardPromise *cards, int count)
 {
     char *end = (char *)text;
 
@@ -13,31 +31,25 @@ static int take_cards(const char *text, CardPromise *cards, int count)
         unsigned long first = strtoul(end, &end, 10);
         unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
 
-        for (unsigned long index = first; index <= last; index++) {
-            if (count == NODE_MAX_CARDS || index >= NODE_MAX_CARDS)
-                return -1;
-            cards[count++] = (CardPromise){.index = (unsigned)index};
-        }
-    } while (*end++ == ',');
-    return end[-1] == ')' ? count : -1;
+        for (unsigned long index = first; index <= last && count >= 0; index++)
+            count = add_card(cards, count, type, index, 0);
+    } while (count >= 0 && *end++ == ',');
+    return count >= 0 && end[-1] == ')' ? count : -1;
 }
 
 /* "0/81920,300/81920)": MiB of each card. */
-static int take_shards(const char *text, CardPromise *cards, int count)
+static int take_shards(const char *type, const char *text, CardPromise *cards, int count)
 {
     char *end = (char *)text;
 
     for (unsigned index = 0;; index++) {
         unsigned long shards = strtoul(end, &end, 10);
 
-        if (*end++ != '/' || shards > FLEET_MAX_MIB)
+        if (*end++ != '/')
             return -1;
         end += strspn(end, "0123456789");
-        if (shards) {
-            if (count == NODE_MAX_CARDS)
-                return -1;
-            cards[count++] = (CardPromise){.index = index, .shards = (uint32_t)shards};
-        }
+        if (shards && (count = add_card(cards, count, type, index, shards)) < 0)
+            return -1;
         if (*end++ != ',')
             return end[-1] == ')' ? count : -1;
     }
@@ -53,11 +65,11 @@ int detail_parse(const char *detail, CardPromise *cards)
         if (!strncmp(detail, "gpu:", 4)) {
             if (!close || strncmp(open, "(IDX:", 5))
                 return -1;
-            count = take_cards(open + 5, cards, count);
+            count = take_cards(detail + 4, open + 5, cards, count);
         } else if (!strncmp(detail, "shard:", 6)) {
             if (!close)
                 return -1;
-            count = take_shards(open + 1, cards, count);
+            count = take_shards(detail + 6, open + 1, cards, count);
         }
         /* Others may have no parentheses. */
         if (open && strcspn(detail, ",") > (size_t)(open - detail))

@@ -10,11 +10,13 @@
 /**
  * CardPromise
  * @index: Slurm's, of the card on its node
+ * @model: Slurm's type of it; "": it has none
  * @shards: MiB; 0: the whole card
  * @tasks: how many of the job's tasks these are for; 0: none, and there is no slice
  */
 typedef struct {
     unsigned index;
+    char model[FLEET_NAME_MAX];
     uint32_t shards;
     unsigned tasks;
 } CardPromise;

@@ -109,20 +109,20 @@ static gboolean look_at(const Fences *fences, const FenceCard *card, const char 
  * A node that drains starts no fence, so it is closed by the reservation first, and then resumed.
  * That of a health check that was killed ends by itself.
  */
-static gboolean look_at_cards(const char *node, const GPtrArray *addresses, const GPtrArray *cards,
+static gboolean look_at_cards(const char *node, const NodeCards *known, const GPtrArray *cards,
                               gboolean requeue, GError **error)
 {
     g_autoptr(Fences) fences = fences_load(node, error);
     gboolean all = TRUE, faults = FALSE;
 
-    for (guint i = 0; i < addresses->len && !faults; i++)
-        faults = addresses->pdata[i] && fault_of(cards, addresses->pdata[i]);
+    for (guint i = 0; i < NODE_MAX_CARDS && !faults; i++)
+        faults = known->addresses[i] && fault_of(cards, known->addresses[i]);
     if (!fences || (faults && !fence_close_node(node, error)) || !fence_resume(node, error))
         return FALSE;
     if (!faults && !fences_any(fences))
         return TRUE;
-    for (guint i = 0; i < addresses->len; i++) {
-        const char *address = addresses->pdata[i];
+    for (guint i = 0; i < NODE_MAX_CARDS; i++) {
+        const char *address = known->addresses[i];
         const AgentHealth *health = address ? health_at(cards, address) : NULL;
         g_autoptr(GArray) offenders = offenders_of(health);
         FenceCard card = {i, address, requeue && must_leave(health), offenders};
@@ -136,7 +136,8 @@ static gboolean look_at_cards(const char *node, const GPtrArray *addresses, cons
 int node_health(HostRoot *root)
 {
     g_autofree FleetConf *conf = g_new0(FleetConf, 1);
-    g_autoptr(GPtrArray) addresses = NULL, cards = NULL;
+    g_autoptr(GPtrArray) cards = NULL;
+    g_autoptr(NodeCards) known = NULL;
     g_autofree char *why = NULL, *node = node_name();
     g_autoptr(GError) error = NULL;
 
@@ -147,9 +148,9 @@ int node_health(HostRoot *root)
             node_say(LOG_ERR, "%s", error->message);
         return EXIT_FAILURE;
     }
-    addresses = node_cards_read(root, &error);
-    if (!addresses || !node_conf_read(root, conf, &error) ||
-        !look_at_cards(node, addresses, cards, conf->node.requeue, &error)) {
+    known = node_cards_read(root, &error);
+    if (!known || !node_conf_read(root, conf, &error) ||
+        !look_at_cards(node, known, cards, conf->node.requeue, &error)) {
         node_say(LOG_ERR, "%s", error->message);
         return EXIT_FAILURE;
     }

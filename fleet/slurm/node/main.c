@@ -45,11 +45,18 @@ int main(int argc, char **argv)
         return node_health(root);
     if (argc == 2 && g_str_equal(verb, "pressure"))
         return node_pressure();
-    if (g_str_equal(verb, "gres-conf") &&
-        (argc == 2 || (argc == 3 && g_str_equal(argv[2], "--write"))))
-        return node_gres_conf(root, argc == 3);
-    g_printerr(
-        "usage: vgpu-slurm prolog|epilog|health|pressure|check|gres-conf [--write]|--version, see "
-        "vgpu-slurm(8)\n");
+    if (g_str_equal(verb, "gres-conf")) {
+        gboolean for_node = FALSE, write = FALSE, known = TRUE;
+
+        for (int i = 2; i < argc; i++) {
+            for_node = for_node || g_str_equal(argv[i], "--node");
+            write = write || g_str_equal(argv[i], "--write");
+            known = known && (g_str_equal(argv[i], "--node") || g_str_equal(argv[i], "--write"));
+        }
+        if (known)
+            return node_gres_conf(root, for_node, write);
+    }
+    g_printerr("usage: vgpu-slurm prolog|epilog|health|pressure|check|gres-conf [--node] "
+               "[--write]|--version, see vgpu-slurm(8)\n");
     return 2;
 }

@@ -99,8 +99,25 @@ void node_unlock(int lock);
  */
 void node_release_lost(HostRoot *root, const char *node, guint seconds);
 
-/* The address of each card by Slurm's index, as gres-conf wrote it; NULL where there is none. */
-GPtrArray *node_cards_read(HostRoot *root, GError **error);
+/**
+ * NodeCards - the cards by Slurm's index, as gres-conf wrote them
+ * @addresses: NULL where there is none
+ * @models: Slurm's types; NULL where the file does not say
+ */
+typedef struct {
+    char *addresses[NODE_MAX_CARDS];
+    char *models[NODE_MAX_CARDS];
+} NodeCards;
+
+NodeCards *node_cards_read(HostRoot *root, GError **error);
+void node_cards_free(NodeCards *cards);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(NodeCards, node_cards_free)
+
+/*
+ * Whether a card that Slurm counts as of that type is another one by the file: Slurm numbers cards
+ * in the order of the types in Gres= of slurm.conf.
+ */
+gboolean node_card_is_other(const NodeCards *cards, guint index, const char *model);
 
 /* vgpu.conf, or the defaults if there is none. */
 gboolean node_conf_read(HostRoot *root, FleetConf *conf, GError **error);
@@ -111,7 +128,8 @@ void node_account(const NodeJob *job, const AgentTotals *totals);
 /* Verbs; the exit status. */
 int node_prolog(HostRoot *root);
 int node_epilog(HostRoot *root);
-int node_gres_conf(HostRoot *root, gboolean write);
+/* @for_node: as lines for a file of the whole cluster. @write: writes what belongs to this node. */
+int node_gres_conf(HostRoot *root, gboolean for_node, gboolean write);
 int node_check(HostRoot *root);
 int node_health(HostRoot *root);
 int node_pressure(void);

@@ -177,7 +177,7 @@ static gboolean is_stale(HostRoot *root, const NodeJob *job, const CardPromise *
 }
 
 static int create(HostRoot *root, const NodeJob *job, const FleetRequest *request,
-                  const CardPromise *cards, guint count, const GPtrArray *addresses)
+                  const CardPromise *cards, guint count, const NodeCards *known)
 {
     g_autofree AgentSlice *slices = g_new0(AgentSlice, count);
     g_autoptr(GPtrArray) doors = NULL;
@@ -186,14 +186,22 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
     AgentResult result;
 
     for (guint i = 0; i < count; i++) {
-        if (cards[i].index >= addresses->len || !addresses->pdata[cards[i].index]) {
+        const char *address = known->addresses[cards[i].index];
+
+        if (!address) {
             why = g_strdup_printf("%s has no card %u: run vgpu-slurm gres-conf --write", NODE_CARDS,
                                   cards[i].index);
             return fail(root, job, why);
         }
-        slices[i] = (AgentSlice){cards[i].index, addresses->pdata[cards[i].index],
-                                 cards[i].tasks, request,
-                                 job->tenant,    job->uid};
+        if (node_card_is_other(known, cards[i].index, cards[i].model)) {
+            why = g_strdup_printf("Slurm's card %u is of the type %s, and in %s it is %s, of "
+                                  "another model: run vgpu-slurm gres-conf --write, and write its "
+                                  "Gres= into slurm.conf",
+                                  cards[i].index, cards[i].model, NODE_CARDS, address);
+            return fail(root, job, why);
+        }
+        slices[i] =
+            (AgentSlice){cards[i].index, address, cards[i].tasks, request, job->tenant, job->uid};
     }
     result = create_slices(root, job, slices, count, &doors, &why);
     if (result != AGENT_OK)
@@ -245,7 +253,7 @@ static int start(HostRoot *root, const NodeJob *job)
 {
     g_autofree FleetConf *conf = g_new0(FleetConf, 1);
     g_autofree NodeGrant *grant = g_new0(NodeGrant, 1);
-    g_autoptr(GPtrArray) addresses = NULL;
+    g_autoptr(NodeCards) known = NULL;
     g_autoptr(GError) error = NULL;
     char sentence[FLEET_ERROR_MAX];
     FleetRequest request;
@@ -255,8 +263,8 @@ static int start(HostRoot *root, const NodeJob *job)
 
     if (!fleet_request_read(job->text, &request))
         return reject(root, job, "its text is of another version, or not job_submit's");
-    addresses = node_cards_read(root, &error);
-    if (!addresses || !node_conf_read(root, conf, &error))
+    known = node_cards_read(root, &error);
+    if (!known || !node_conf_read(root, conf, &error))
         return fail(root, job, error->message);
     if (!node_job_ask(job, grant, &error))
         return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT)
@@ -275,7 +283,7 @@ static int start(HostRoot *root, const NodeJob *job)
         if (result != AGENT_OK)
             return give_up(root, job, result, why);
     }
-    return create(root, job, &request, grant->cards, grant->count, addresses);
+    return create(root, job, &request, grant->cards, grant->count, known);
 }
 
 int node_prolog(HostRoot *root)

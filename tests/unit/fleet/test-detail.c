@@ -24,8 +24,28 @@ static void test_parse(void)
     check("shard:a100:300(100/81920,200/81920)", "0:100 1:200");
     check("gpu:a100:3(IDX:0-1,5)", "0:0 1:0 5:0");
     check("gpu:a100:1(IDX:0),shard:a100:7(0/9,7/9)", "0:0 1:7");
+    check("shard:b:81920(40960/40960,0/81920),shard:a:81920(0/40960,81920/81920)",
+          "0:40960 1:81920");
+    /* A card that is named twice is one card. */
+    check("shard:300(300/81920),shard:a100:300(300/81920)", "0:300");
+    check("gpu:1(IDX:0),gpu:a100:1(IDX:0)", "0:0");
     check("nic:2,shard:a100:7(7/9)", "0:7");
     check("nic:x:2(IDX:0-1),shard:a100:7(7/9)", "0:7");
+}
+
+static void test_models(void)
+{
+    CardPromise cards[NODE_MAX_CARDS];
+
+    g_assert_cmpint(
+        detail_parse("gpu:a100:1(IDX:2),shard:1(1/9),shard:h20:7(0/9,7/9),nic:x:1(IDX:0)", cards),
+        ==, 3);
+    g_assert_cmpstr(cards[0].model, ==, "a100");
+    g_assert_cmpstr(cards[1].model, ==, "");
+    g_assert_cmpstr(cards[2].model, ==, "h20");
+    g_assert_cmpint(detail_parse("gpu:a-name-that-is-longer-than-any-of-ours:1(IDX:2)", cards), ==,
+                    1);
+    g_assert_cmpstr(cards[0].model, ==, "");
 }
 
 static void test_bad(void)
@@ -112,6 +132,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/fleet/detail/parse", test_parse);
+    g_test_add_func("/fleet/detail/models", test_models);
     g_test_add_func("/fleet/detail/bad", test_bad);
     g_test_add_func("/fleet/detail/check", test_check);
     g_test_add_func("/fleet/detail/whole-node", test_whole_node);
