@@ -105,9 +105,10 @@ static bool each_word(char *words, bool (*each)(const char *word, void *data), v
 static bool add_door(const char *word, void *data)
 {
     unsigned *doors = data;
+    FleetDoor door = fleet_door_of(word);
 
-    *doors |= 1u << fleet_door_of(word);
-    return fleet_door_of(word) != FLEET_DOOR_NONE;
+    *doors |= 1u << door;
+    return door != FLEET_DOOR_NONE && door != FLEET_DOOR_AUTO;
 }
 
 static bool add_class(const char *word, void *data)
@@ -205,7 +206,8 @@ static bool check_whole(const FleetConf *conf, char *error)
             return fleet_error(error,
                                "partition %s has cards of the model %s, which has no section",
                                partition->name, partition->model);
-        if (partition->door && partition->doors && !(partition->doors & 1u << partition->door))
+        if (partition->door && partition->door != FLEET_DOOR_AUTO && partition->doors &&
+            !(partition->doors & 1u << partition->door))
             return fleet_error(error,
                                "partition %s: door=%s is none of its doors=", partition->name,
                                fleet_door_word(partition->door));

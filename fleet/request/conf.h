@@ -20,8 +20,8 @@ typedef struct {
  * FleetPartition
  * @name: as Slurm has it, with capital letters too
  * @model: of all of its cards; "": several
- * @doors, @classes: bits of those that are allowed; 0: all
- * @door: for requests that name none; FLEET_DOOR_NONE: guarded
+ * @doors, @classes: bits of those that are allowed; 0: all. Of doors without auto
+ * @door: for requests that name none; FLEET_DOOR_NONE: auto
  * @is_default: of jobs that name no partition
  */
 typedef struct {

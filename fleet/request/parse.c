@@ -88,7 +88,7 @@ static const struct {
     {"share", "per cent from 1 to 100, without a sign"},
     {"cap", "per cent from 1 to 100, without a sign"},
     {"class", "guaranteed, burstable or best-effort"},
-    {"door", "guarded, native or vm"},
+    {"door", "auto, guarded, native or vm"},
     {"spread", "card"},
     {"oversubscribe", "a size such as 4G"},
     {"engines", "graphics, compute, transfer, decode and encode, joined by +"},

@@ -43,6 +43,7 @@ typedef enum {
     FLEET_DOOR_GUARDED,
     FLEET_DOOR_NATIVE,
     FLEET_DOOR_VM,
+    FLEET_DOOR_AUTO, /* guarded or native, by the card: the one by which programs have CUDA */
     FLEET_DOORS,
 } FleetDoor;
 
@@ -77,7 +78,7 @@ bool fleet_request_parse(const char *text, FleetRequest *request, char *error);
 
 /*
  * The canonical text of a request whose size is in MiB or full; the same request always has the
- * same text: "vgpu1;vram=8192;share=30;class=guaranteed;door=guarded". @text has FLEET_TEXT_MAX
+ * same text: "vgpu1;vram=8192;share=30;class=guaranteed;door=auto". @text has FLEET_TEXT_MAX
  * bytes, which suffice.
  */
 void fleet_request_format(const FleetRequest *request, char *text);

@@ -161,18 +161,33 @@ static bool qos_allowed(const FleetClassRule *rule, const char *qos)
     return !rule->qos_count;
 }
 
-static void settle_defaults(FleetRequest *request, const FleetPartition *partition)
+#define AUTO_DOORS (1u << FLEET_DOOR_GUARDED | 1u << FLEET_DOOR_NATIVE)
+
+/* The card decides between two doors where the partitions allow both. */
+static void settle_defaults(FleetRequest *request, const FleetPartition *const *partitions,
+                            unsigned count)
 {
+    unsigned doors = AUTO_DOORS;
+
     if (!request->class)
         request->class = FLEET_CLASS_GUARANTEED;
     if (!request->door)
-        request->door = partition && partition->door ? partition->door : FLEET_DOOR_GUARDED;
+        request->door = count && partitions[0]->door ? partitions[0]->door : FLEET_DOOR_AUTO;
+    for (unsigned i = 0; i < count; i++)
+        if (partitions[i]->doors)
+            doors &= partitions[i]->doors;
+    if (request->door == FLEET_DOOR_AUTO && doors == 1u << FLEET_DOOR_GUARDED)
+        request->door = FLEET_DOOR_GUARDED;
+    if (request->door == FLEET_DOOR_AUTO && doors == 1u << FLEET_DOOR_NATIVE)
+        request->door = FLEET_DOOR_NATIVE;
 }
 
 static bool partition_allows(const FleetPartition *partition, const FleetRequest *request,
                              char *error)
 {
-    if (partition->doors && !(partition->doors & 1u << request->door))
+    unsigned doors = request->door == FLEET_DOOR_AUTO ? AUTO_DOORS : 1u << request->door;
+
+    if (partition->doors && (partition->doors & doors) != doors)
         return fleet_error(error, "partition %s does not allow door=%s", partition->name,
                            fleet_door_word(request->door));
     if (partition->classes && !(partition->classes & 1u << request->class))
@@ -306,7 +321,7 @@ bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *
     if (!find_model(&request, conf, partitions, count, &model, error) ||
         !settle_size(&request, model, error))
         return false;
-    settle_defaults(&request, count ? partitions[0] : NULL);
+    settle_defaults(&request, partitions, count);
     if (!all_allow(partitions, count, &request, error) ||
         !qos_allows(&conf->classes[request.class], &request, ask->qos, error) ||
         !class_allows(&conf->classes[request.class], &request, error) ||

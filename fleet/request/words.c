@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const classes[FLEET_CLASSES] = {NULL, "guaranteed", "burstable", "best-effort"};
-static const char *const doors[FLEET_DOORS] = {NULL, "guarded", "native", "vm"};
+static const char *const doors[FLEET_DOORS] = {NULL, "guarded", "native", "vm", "auto"};
 static const char *const engines[] = {"graphics", "compute", "transfer", "decode", "encode"};
 
 const char *fleet_class_word(FleetClass class)

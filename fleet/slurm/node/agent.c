@@ -228,7 +228,7 @@ static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *g
     const FleetRequest *request = slice->request;
     guint64 whole = MIN(bytes_of(gpu, "Vram"), bytes_of(gpu, "Capacity"));
     g_autofree char *part = g_strdup_printf("%u", slice->part);
-    FleetDoor door = request->door ? request->door : FLEET_DOOR_GUARDED;
+    FleetDoor door = request->door ? request->door : FLEET_DOOR_AUTO;
     guint64 vram = request->kind == FLEET_SIZE_FULL ? whole : request->size * MIB * slice->tasks;
     GVariantDict dict;
 

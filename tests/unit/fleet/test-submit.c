@@ -61,18 +61,49 @@ static void test_shards(void)
 {
     setup_conf();
     check((SubmitAsk){.option = "8G", .partition = "mixed"}, "gres/shard:8192",
-          "vgpu1;vram=8192;class=guaranteed;door=guarded");
+          "vgpu1;vram=8192;class=guaranteed;door=auto");
     check((SubmitAsk){.option = "half", .partition = "a100"}, "gres/shard:40960",
           "vgpu1;vram=40960;class=guaranteed;door=native");
     /* The default partition. */
     check((SubmitAsk){.option = "30%"}, "gres/shard:24576",
           "vgpu1;vram=24576;class=guaranteed;door=native");
     check((SubmitAsk){.option = "h20:half", .partition = "mixed"}, "gres/shard:h20:49152",
-          "vgpu1;model=h20;vram=49152;class=guaranteed;door=guarded");
+          "vgpu1;model=h20;vram=49152;class=guaranteed;door=auto");
     check((SubmitAsk){.option = "a100-80g:full"}, "gres/gpu:a100-80g:1",
           "vgpu1;model=a100-80g;full;class=guaranteed;door=native");
     check((SubmitAsk){.option = "1G", .per_task = "cpu=2", .partition = "mixed"},
-          "cpu=2,gres/shard:1024", "vgpu1;vram=1024;class=guaranteed;door=guarded");
+          "cpu=2,gres/shard:1024", "vgpu1;vram=1024;class=guaranteed;door=auto");
+}
+
+/* The card decides, where the partitions leave it more than one door. */
+static void test_auto(void)
+{
+    char error[FLEET_ERROR_MAX];
+    FleetRequest request;
+
+    g_assert_true(fleet_conf_parse("[partition both]\ndoors=guarded,native\n"
+                                   "[partition guarded]\ndoors=guarded,vm\n"
+                                   "[partition native]\ndoors=native\n"
+                                   "[partition vm]\ndoors=vm\n"
+                                   "[partition says]\ndoors=guarded,native\ndoor=auto\n",
+                                   &conf, error));
+    check((SubmitAsk){.option = "8G", .partition = "both"}, "gres/shard:8192",
+          "vgpu1;vram=8192;class=guaranteed;door=auto");
+    check((SubmitAsk){.option = "8G", .partition = "says"}, "gres/shard:8192",
+          "vgpu1;vram=8192;class=guaranteed;door=auto");
+    check((SubmitAsk){.option = "8G", .partition = "guarded"}, "gres/shard:8192",
+          "vgpu1;vram=8192;class=guaranteed;door=guarded");
+    check((SubmitAsk){.option = "8G,door=auto", .partition = "native"}, "gres/shard:8192",
+          "vgpu1;vram=8192;class=guaranteed;door=native");
+    check((SubmitAsk){.option = "8G", .partition = "both,native"}, "gres/shard:8192",
+          "vgpu1;vram=8192;class=guaranteed;door=native");
+    g_assert_false(submit_decide(&(SubmitAsk){.option = "8G", .partition = "vm"}, &conf,
+                                 &(SubmitDecision){0}, error));
+    g_assert_nonnull(strstr(error, "partition vm does not allow door=auto"));
+    /* Somebody has moved the job. */
+    g_assert_true(fleet_request_read("vgpu1;vram=5;class=guaranteed;door=auto", &request));
+    g_assert_true(submit_allows(&request, &conf, "both", NULL, error));
+    g_assert_false(submit_allows(&request, &conf, "guarded", NULL, error));
 }
 
 /* A guarantee costs the larger of its two parts, rounded up; others cost memory. */
@@ -102,7 +133,7 @@ static void test_plain(void)
           "vgpu1;vram=100;class=guaranteed;door=native");
     check((SubmitAsk){.per_task = "gres/shard:h20:2K,license/x:1", .partition = "h20"},
           "license/x:1,gres/shard:h20:2048",
-          "vgpu1;model=h20;vram=2048;class=guaranteed;door=guarded");
+          "vgpu1;model=h20;vram=2048;class=guaranteed;door=auto");
     check((SubmitAsk){.per_task = "gres/shard=5"}, "gres/shard:5",
           "vgpu1;vram=5;class=guaranteed;door=native");
     /* Jobs without a slice stay as they are. */
@@ -145,7 +176,7 @@ static void test_no_conf(void)
 {
     fleet_conf_init(&conf);
     check((SubmitAsk){.option = "x:8G"}, "gres/shard:x:8192",
-          "vgpu1;model=x;vram=8192;class=guaranteed;door=guarded");
+          "vgpu1;model=x;vram=8192;class=guaranteed;door=auto");
     refused((SubmitAsk){.option = "x:half"}, "name the model");
 }
 
@@ -208,6 +239,7 @@ static void test_conf_bad(void)
         {"[partition p]\nmodel=a", "which has no section"},
         {"[partition p]\ndoors=side", "line 2"},
         {"[partition p]\ndoors=", "line 2"},
+        {"[partition p]\ndoors=auto", "line 2"},
         {"[partition p]\ndoors=vm\ndoor=native", "none of its doors="},
         {"[partition p]\ndefault=no", "line 2"},
         {"[class x]", "line 1"},
@@ -232,6 +264,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/fleet/submit/shards", test_shards);
+    g_test_add_func("/fleet/submit/auto", test_auto);
     g_test_add_func("/fleet/submit/dominant", test_dominant);
     g_test_add_func("/fleet/submit/plain", test_plain);
     g_test_add_func("/fleet/submit/refused", test_refused);
