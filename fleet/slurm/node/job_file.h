@@ -5,7 +5,8 @@
  *
  *   vgpu1
  *   card INDEX TASKS         Slurm's index of the card, and how many of the job's tasks fit on it
- *   NAME=VALUE               what a task on that card finds in its environment
+ *   NAME=VALUE               what a task on that card finds in its environment; LD_LIBRARY_PATH
+ *                            goes before the task's own
  *
  * After the first line there may also be
  *

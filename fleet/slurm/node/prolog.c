@@ -126,16 +126,35 @@ static int give_up(HostRoot *root, const NodeJob *job, AgentResult result, const
     }
 }
 
+/*
+ * Slurm numbers the cards that it knows, and CUDA those of NVIDIA's driver by their speed: only the
+ * card's own name is right for both. It has none before the driver has opened it once. To be freed.
+ */
+static char *cuda_name_of(HostRoot *root, const char *address)
+{
+    g_autofree char *path = g_strdup_printf("/proc/driver/nvidia/gpus/%s/information", address);
+    g_autofree char *text = root_read(root, path, NULL);
+    const char *at = text ? strstr(text, "GPU UUID:") : NULL,
+               *name = at ? strstr(at, "GPU-") : NULL;
+    gsize length = name ? strspn(name, "GPU-0123456789abcdef") : 0;
+
+    return length == strlen("GPU-00000000-0000-0000-0000-000000000000") ? g_strndup(name, length)
+                                                                        : NULL;
+}
+
 static gboolean write_file(HostRoot *root, const NodeJob *job, const CardPromise *cards,
-                           const GPtrArray *doors, GError **error)
+                           const AgentSlice *slices, const GPtrArray *doors, GError **error)
 {
     g_autoptr(GString) text = g_string_new(JOB_FILE_VERSION "\n");
     g_autofree char *path = file_of(job);
 
     for (guint i = 0; i < doors->len; i++) {
         g_autofree char *lines = g_strjoinv("\n", doors->pdata[i]);
+        g_autofree char *cuda = cuda_name_of(root, slices[i].gpu);
 
         g_string_append_printf(text, "card %u %u\n%s\n", cards[i].index, cards[i].tasks, lines);
+        if (cuda)
+            g_string_append_printf(text, "CUDA_VISIBLE_DEVICES=%s\n", cuda);
     }
     return root_write(root, path, text->str, 0600, error);
 }
@@ -206,7 +225,7 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
     result = create_slices(root, job, slices, count, &doors, &why);
     if (result != AGENT_OK)
         return give_up(root, job, result, why);
-    if (!write_file(root, job, cards, doors, &error))
+    if (!write_file(root, job, cards, slices, doors, &error))
         return fail(root, job, error->message);
     return EXIT_SUCCESS;
 }

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <slurm/spank.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,8 +104,27 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
     return -1;
 }
 
+/* Of a task's own LD_LIBRARY_PATH. */
+#define MAX_PATHS 32768
+
+/* What the user has there stays, behind ours: it may have libraries that the program needs. */
+static bool set_libraries(spank_t spank, const char *ours)
+{
+    static char rest[MAX_PATHS], all[2 * MAX_PATHS];
+    spank_err_t got = spank_getenv(spank, "LD_LIBRARY_PATH", rest, sizeof(rest));
+
+    if (got != ESPANK_SUCCESS && got != ESPANK_ENV_NOEXIST)
+        return false;
+    if (got != ESPANK_SUCCESS || !rest[0])
+        return spank_setenv(spank, "LD_LIBRARY_PATH", ours, 1) == ESPANK_SUCCESS;
+    return (size_t)snprintf(all, sizeof(all), "%s:%s", ours, rest) < sizeof(all) &&
+           spank_setenv(spank, "LD_LIBRARY_PATH", all, 1) == ESPANK_SUCCESS;
+}
+
 static bool set_variable(const char *name, const char *value, void *data)
 {
+    if (!strcmp(name, "LD_LIBRARY_PATH"))
+        return set_libraries(data, value);
     return spank_setenv(data, name, value, 1) == ESPANK_SUCCESS;
 }
 
@@ -142,6 +162,8 @@ int slurm_spank_task_init(spank_t spank, int argc, char **argv)
     }
     if (spank_get_item(spank, S_TASK_ID, &local) != ESPANK_SUCCESS || local < 0)
         local = 0;
+    /* It would turn the governor off, and the program would have no GPU. */
+    spank_unsetenv(spank, "VGPU_GOVERNOR_DISABLE");
     if (job_file_task(job_text, card_of(spank), (unsigned)local, set_variable, spank))
         return 0;
     slurm_error("vgpu: task %d has no slice on this node", local);
