@@ -352,7 +352,7 @@ bool submit_modify(const SubmitAsk *ask, bool operator_asks, char *error)
         find_gres(ask->per_task, "shard", &rest) || find_gres(ask->per_node, "shard", &rest) ||
         find_gres(ask->per_job, "shard", &rest) || find_gres(ask->per_socket, "shard", &rest);
 
-    if (!ask->extra && !shards && !ask->option)
+    if (!shards && !ask->option && (!ask->extra || strncmp(ask->extra, "vgpu", 4)))
         return true;
     if (!operator_asks)
         return fleet_error(error,

@@ -54,7 +54,11 @@ bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *
 bool submit_allows(const FleetRequest *request, const FleetConf *conf, const char *partition,
                    const char *qos, char *error);
 
-/* A change of a job that waits or runs; only operators may change a slice. The same results. */
+/*
+ * A change of a job that waits or runs; only operators may change a slice. Whether the job has one
+ * is not known here, so anybody may write another text into its "extra": one that has a slice loses
+ * it by that, and the prolog refuses it. The same results.
+ */
 bool submit_modify(const SubmitAsk *ask, bool operator_asks, char *error);
 
 /* Shards of a task in a list such as "cpu=2,gres/shard:a100:100"; 0: none. */

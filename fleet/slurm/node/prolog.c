@@ -305,6 +305,23 @@ static int start(HostRoot *root, const NodeJob *job)
     return create(root, job, &request, grant->cards, grant->count, known);
 }
 
+/*
+ * A job without a text of ours may have whole cards, which it asked Slurm for by itself. One that
+ * has shards has lost its text: somebody has changed its "extra".
+ */
+static int start_without_text(HostRoot *root, const NodeJob *job)
+{
+    g_autofree NodeGrant *grant = g_new0(NodeGrant, 1);
+    g_autoptr(GError) error = NULL;
+
+    if (!g_getenv("SLURM_JOB_GPUS") || !node_job_ask(job, grant, &error))
+        return EXIT_SUCCESS;
+    for (guint i = 0; i < grant->count; i++)
+        if (grant->cards[i].shards)
+            return reject(root, job, "its extra, which said what it asks for, was changed");
+    return EXIT_SUCCESS;
+}
+
 int node_prolog(HostRoot *root)
 {
     g_autoptr(GError) error = NULL;
@@ -315,8 +332,7 @@ int node_prolog(HostRoot *root)
         node_say(LOG_ERR, "prolog: %s", error->message);
         return EXIT_FAILURE;
     }
-    if (job.text)
-        status = start(root, &job);
+    status = job.text ? start(root, &job) : start_without_text(root, &job);
     node_job_clear(&job);
     return status;
 }

@@ -65,10 +65,17 @@ static void refresh_conf(void)
 {
     struct stat now = {0};
 
-    if (stat(FLEET_CONF_PATH, &now) && errno == ENOENT) {
+    if (stat(FLEET_CONF_PATH, &now)) {
+        bool known = conf_error[0];
+
         fleet_conf_init(&conf);
         conf_error[0] = 0;
-        conf_read = now;
+        conf_read = (struct stat){0};
+        if (errno != ENOENT)
+            fleet_error(conf_error, "cannot look at it: %s", strerror(errno));
+        if (conf_error[0] && !known)
+            slurm_error("job_submit/vgpu: %s: %s; jobs with a slice are refused", FLEET_CONF_PATH,
+                        conf_error);
         return;
     }
     if (now.st_mtim.tv_sec == conf_read.st_mtim.tv_sec &&
@@ -127,8 +134,16 @@ static int refuse(const char *why, uint32_t uid, char **message)
     return ESLURM_INVALID_GRES;
 }
 
+int init(void);
 int job_submit(job_desc_msg_t *job, uint32_t uid, char **message);
 int job_modify(job_desc_msg_t *job, job_record_t *record, uint32_t uid, char **message);
+
+/* slurmctld has loaded the plugin. */
+int init(void)
+{
+    fleet_conf_init(&conf);
+    return SLURM_SUCCESS;
+}
 
 int job_submit(job_desc_msg_t *job, uint32_t uid, char **message)
 {
