@@ -343,6 +343,7 @@ static void slice_changed(const char *uuid, void *data)
     if (!agent->exported)
         return;
     domain_watch_refresh(agent->domains);
+    pressure_watch_refresh(agent->pressure);
     usage_sampler_refresh(agent->usage);
     bypass_watch_refresh(agent->bypass);
 }

@@ -7,6 +7,7 @@
 #include "lib/conf.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
+#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/gpu_health.h"
@@ -50,13 +51,18 @@ guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu)
     return amount_resolve(&settings->water_mark, vram);
 }
 
-/* Best effort, on the GPU, with an engine that can be stopped. */
+/*
+ * Best effort, on the GPU, and in use: a vGPU with an engine that can be stopped, or a slice of a
+ * container or job, which whoever has started it must stop.
+ */
 static gboolean is_victim(const PressureWatch *watch, const Slice *slice, const char *gpu)
 {
     const VgpuCounters *vgpu;
 
     if (slice->class != SLICE_BEST_EFFORT || !slice->present || !g_str_equal(slice->gpu, gpu))
         return FALSE;
+    if (!slice_is_vgpu(slice))
+        return TRUE;
     vgpu = counters_read_one(host_counters(watch->host), slice->uuid);
     return vgpu && (g_str_equal(vgpu->vgpu->engine, "ready") ||
                     g_str_equal(vgpu->vgpu->engine, "starting"));
@@ -93,8 +99,8 @@ static void tell(const PressureWatch *watch, const Want *want)
     vgpu_manager_emit_memory_pressure(host_manager(watch->host), gpu, want->free, want->mark,
                                       (const char *const *)uuids);
     host_event(watch->host, "memory-pressure", gpu, NULL,
-               "GPU %s has %s of free memory and should have %s; its best-effort vGPUs (%u) are "
-               "stopped next",
+               "GPU %s has %s of free memory and should have %s; its best-effort vGPUs and slices "
+               "(%u) make room next",
                gpu, free, mark, want->victims->len);
 }
 
@@ -206,6 +212,9 @@ static void evict(const PressureWatch *watch, const Want *want)
     for (guint i = 0; i < want->victims->len; i++) {
         const Slice *slice = g_ptr_array_index(want->victims, i);
 
+        /* Its programs are not vgpud's: pressure-command= has been told of it. */
+        if (!slice_is_vgpu(slice))
+            continue;
         remember(watch, gpu, slice->tenant);
         stop_engine(watch, slice->uuid);
         host_event(watch->host, "evicted", gpu, slice->uuid,
@@ -260,6 +269,25 @@ static void look_at(const PressureWatch *watch, Want *want, gint64 now_us)
               want);
 }
 
+static void add_slice_use(const char *uuid, const SliceUse *use, GArray *pids, void *data)
+{
+    guint64 *bytes = data;
+
+    (void)uuid;
+    (void)pids;
+    *bytes += use->vram_used;
+}
+
+/*
+ * What containers and jobs use of a GPU whose driver does not say how much is used. Programs
+ * outside of all slices are not counted. FALSE: unknown.
+ */
+static gboolean slices_vram_used(const PressureWatch *watch, const char *gpu, guint64 *bytes)
+{
+    *bytes = 0;
+    return arbiter_status_read(host_root(watch->host), gpu, add_slice_use, bytes);
+}
+
 /* FALSE: unknown. */
 static gboolean free_vram(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
                           guint64 *bytes)
@@ -268,7 +296,8 @@ static gboolean free_vram(const PressureWatch *watch, const Gpu *gpu, const GPtr
     guint64 used;
 
     offers_capacity(watch->offers, gpu, &vram);
-    if (!gpu_vram_used(host_root(watch->host), gpu->pci, vgpus, &used))
+    if (!gpu_vram_used(host_root(watch->host), gpu->pci, vgpus, &used) &&
+        !slices_vram_used(watch, gpu->pci->address, &used))
         return FALSE;
     *bytes = used < vram ? vram - used : 0;
     return TRUE;
@@ -298,20 +327,20 @@ static gboolean tick(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static gboolean has_vgpus(const PressureWatch *watch, const char *gpu)
+static gboolean has_slices(const PressureWatch *watch, const char *gpu)
 {
     const GPtrArray *slices = slices_all(watch->slices);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        if (slice->present && slice_is_vgpu(slice) && g_str_equal(slice->gpu, gpu))
+        if (slice->present && g_str_equal(slice->gpu, gpu))
             return TRUE;
     }
     return FALSE;
 }
 
-/* Only vGPUs are stopped, so only GPUs with a mark and vGPUs are watched. */
+/* Only GPUs with a mark and with slices, of VMs, containers or jobs, are watched. */
 static gboolean is_needed(const PressureWatch *watch)
 {
     const GPtrArray *gpus = host_gpus(watch->host);
@@ -319,7 +348,7 @@ static gboolean is_needed(const PressureWatch *watch)
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        if (pressure_watch_mark(watch, gpu) && has_vgpus(watch, gpu->pci->address))
+        if (pressure_watch_mark(watch, gpu) && has_slices(watch, gpu->pci->address))
             return TRUE;
     }
     return FALSE;
