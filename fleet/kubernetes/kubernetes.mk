@@ -27,8 +27,11 @@ KUBE_UNIT := $(patsubst tests/%.c,build/%,$(wildcard tests/unit/kubernetes/test-
 KUBE_FUZZ_SOURCES := $(wildcard tests/fuzz/kubernetes/*.c)
 KUBE_FUZZ := $(patsubst tests/fuzz/kubernetes/%.c,build/fuzz/%,$(KUBE_FUZZ_SOURCES))
 
-# Of `make all`: not every host that builds the rest has these libraries.
-KUBE_ALL := $(if $(wildcard /usr/include/nghttp2/nghttp2.h),$(if $(wildcard /usr/include/protobuf-c/protobuf-c.h),kubernetes))
+# Of `make all`: not every host that builds the rest has these libraries, and the programs that write code for them,
+# which come apart from the headers.
+KUBE_TOOLS := $(shell command -v protoc; command -v protoc-gen-c)
+KUBE_HEADERS := $(wildcard /usr/include/nghttp2/nghttp2.h /usr/include/protobuf-c/protobuf-c.h)
+KUBE_ALL := $(if $(filter 4,$(words $(KUBE_TOOLS) $(KUBE_HEADERS))),kubernetes)
 
 .SECONDARY: $(KUBE_PROTO)
 .PHONY: kubernetes kubernetes-tests check-kubernetes

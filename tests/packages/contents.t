@@ -37,7 +37,10 @@ for my $deb (@debs) {
     $package_of{$_} = $package for @{ $files{$package} };
 }
 
-is_deeply([sort keys %files], [qw(cockpit-mdev-vgpu mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-kubelet vgpu-libvirt vgpu-mdevctl
+# make-deb leaves the page out where npm's packages cannot be had.
+my @page = -e 'cockpit/node_modules/.package-lock.json' ? 'cockpit-mdev-vgpu' : ();
+diag('there is no npm here: cockpit-mdev-vgpu was not built, and is not checked') if !@page;
+is_deeply([sort keys %files], [@page, qw(mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-kubelet vgpu-libvirt vgpu-mdevctl
     vgpu-registrar vgpu-slurm vgpu-slurm-ctld)],
     'these are the packages');
 
