@@ -10,6 +10,7 @@
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
+#include "host-agent/daemon/health/job_cgroup.h"
 #include "host-agent/daemon/health/ungoverned.h"
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"
@@ -413,6 +414,8 @@ static char *cgroup_to_look_at(const BypassWatch *watch, const Slice *slice)
     if (watch->policy == ON_BYPASS_IGNORE || slice->transport != SLICE_TRANSPORT_NATIVE ||
         !g_str_equal(share_group_first(watch->slices, watch->claims, slice), slice->uuid))
         return NULL;
+    if (!claims_claimed_by(watch->claims, slice->uuid))
+        return job_cgroup_find(host_root(watch->host), slice->owner);
     return claims_cgroup(watch->claims, slice->uuid);
 }
 
@@ -497,7 +500,7 @@ static gboolean is_needed(const BypassWatch *watch)
         const Slice *slice = g_ptr_array_index(slices, i);
 
         if (slice->transport == SLICE_TRANSPORT_NATIVE &&
-            claims_claimed_by(watch->claims, slice->uuid))
+            (claims_claimed_by(watch->claims, slice->uuid) || job_cgroup_is_known(slice->owner)))
             return TRUE;
     }
     return FALSE;

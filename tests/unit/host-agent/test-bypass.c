@@ -9,6 +9,7 @@
 
 #include "host-agent/daemon/agent.h"
 #include "host-agent/daemon/metrics/metrics_server.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -596,6 +597,71 @@ static void test_ignore(void)
     close_container(&at, &arbiter);
 }
 
+static void got_answer(GObject *bus, GAsyncResult *result, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) answer =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), result, &error);
+
+    g_assert_no_error(error);
+    *(gboolean *)data = TRUE;
+}
+
+static void make_slice_of(const AgentOnBus *at, const char *owner)
+{
+    g_autofree char *text = g_strdup_printf(
+        "({'Owner': <'%s'>, 'Part': <'0'>, 'Uuids': <['" UUID "']>, 'Pool': <'local'>, 'Uid': "
+        "<uint32 0>, 'Gpus': <['" ADDRESS "']>, 'Vram': <uint64 4294967296>, 'Door': <'native'>},)",
+        owner);
+    gboolean answered = FALSE;
+
+    g_dbus_connection_call(at->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
+                           "CreateSlice", g_variant_new_parsed(text), NULL, G_DBUS_CALL_FLAGS_NONE,
+                           -1, NULL, got_answer, &answered);
+    while (!answered)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+/*
+ * A job of Slurm's: nobody claims its slices, and its processes are where Slurm keeps them, also
+ * the session of somebody who has come by ssh. 77 and 78 are members.
+ */
+static void assert_job_is_looked_at(const char *cgroup, gboolean found)
+{
+    g_autofree char *job = g_strconcat(cgroup, "/step_0/user/task_0/cgroup.procs", NULL);
+    g_autofree char *shell =
+        g_strconcat(cgroup, "/step_extern/user/task_special/cgroup.procs", NULL);
+    HostRoot *root = shared_tree();
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    fake_arbiter_open(&arbiter, root);
+    agent_on_bus_open_tree(&at, root);
+    file_tree_write(root, job, "77\n");
+    file_tree_write(root, shell, "80\n");
+    process(&at, 77, 1077);
+    process(&at, 80, 1080);
+    write_proc(&at, 80, "comm", "trainer\n");
+    make_slice_of(&at, "slurm:fleet:4711");
+    use_memory(&at, 77, "drm-memory-vram:\t4 KiB", 1000);
+    use_memory(&at, 80, "drm-memory-vram:\t3072 KiB", 1000);
+    look_twice(&at);
+    assert_ungoverned(&at, found ? " 1" : " 0");
+    if (found)
+        assert_charged(&at, 3 << 20, 1000);
+    else
+        assert_charged(&at, 0, 0);
+    close_container(&at, &arbiter);
+}
+
+static void test_slurm(void)
+{
+    assert_job_is_looked_at("/sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711", TRUE);
+    assert_job_is_looked_at("/sys/fs/cgroup/gpu.slice/node1_slurmstepd.scope/job_4711", TRUE);
+    assert_job_is_looked_at("/sys/fs/cgroup/freezer/slurm/uid_1000/job_4711", TRUE);
+    assert_job_is_looked_at("/sys/fs/cgroup/system.slice/slurmstepd.scope/job_47110", FALSE);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -620,5 +686,6 @@ int main(int argc, char **argv)
     g_test_add_func("/bypass/create-hung", test_create_hung);
     g_test_add_func("/bypass/kill", test_kill);
     g_test_add_func("/bypass/ignore", test_ignore);
+    g_test_add_func("/bypass/slurm", test_slurm);
     return g_test_run();
 }
