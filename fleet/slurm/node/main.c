@@ -45,6 +45,8 @@ int main(int argc, char **argv)
         return node_health(root);
     if (argc == 2 && g_str_equal(verb, "pressure"))
         return node_pressure();
+    if ((argc == 2 || argc == 3) && g_str_equal(verb, "env"))
+        return node_env(root, argv[2]);
     if (g_str_equal(verb, "gres-conf")) {
         gboolean for_node = FALSE, write = FALSE, known = TRUE;
 
@@ -56,7 +58,8 @@ int main(int argc, char **argv)
         if (known)
             return node_gres_conf(root, for_node, write);
     }
-    g_printerr("usage: vgpu-slurm prolog|epilog|health|pressure|check|gres-conf [--node] "
-               "[--write]|--version, see vgpu-slurm(8)\n");
+    g_printerr(
+        "usage: vgpu-slurm prolog|epilog|health|pressure|check|env [JOBID]|gres-conf [--node] "
+        "[--write]|--version, see vgpu-slurm(8)\n");
     return 2;
 }

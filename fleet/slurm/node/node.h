@@ -133,6 +133,8 @@ int node_gres_conf(HostRoot *root, gboolean for_node, gboolean write);
 int node_check(HostRoot *root);
 int node_health(HostRoot *root);
 int node_pressure(void);
+/* @job: its number; NULL: that of the cgroup which this process is in. */
+int node_env(HostRoot *root, const char *job);
 
 /* On standard error, which slurmd logs, and in the system's log. */
 void node_say(int priority, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -7,9 +7,11 @@
  * Any exit status but 0 drains the node and requeues the job. So it is 0 for whatever is the job's
  * fault, and 1 if the next job would fail as well.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <syslog.h>
 
 #include "fleet/request/submit.h"
@@ -142,6 +144,32 @@ static char *cuda_name_of(HostRoot *root, const char *address)
                                                                         : NULL;
 }
 
+/*
+ * The job's user may read its file, for a shell that Slurm does not start. On a file system without
+ * access lists only root can.
+ */
+static void let_user_read(HostRoot *root, const char *path, guint uid)
+{
+    /* As of acl_ea_entry in the kernel's posix_acl_xattr.h, in its order. */
+    const struct {
+        guint32 version;
+        struct {
+            guint16 tag;
+            guint16 rights;
+            guint32 id;
+        } entries[5];
+    } list = {2,
+              {{0x01, 6, G_MAXUINT32},
+               {0x02, 4, uid},
+               {0x04, 0, G_MAXUINT32},
+               {0x10, 4, G_MAXUINT32},
+               {0x20, 0, G_MAXUINT32}}};
+    g_autofree char *file = root_path(root, path, NULL);
+
+    if (uid && setxattr(file, "system.posix_acl_access", &list, sizeof(list), 0))
+        node_say(LOG_INFO, "only root can read %s: %s", file, g_strerror(errno));
+}
+
 static gboolean write_file(HostRoot *root, const NodeJob *job, const CardPromise *cards,
                            const AgentSlice *slices, const GPtrArray *doors, GError **error)
 {
@@ -156,7 +184,10 @@ static gboolean write_file(HostRoot *root, const NodeJob *job, const CardPromise
         if (cuda)
             g_string_append_printf(text, "CUDA_VISIBLE_DEVICES=%s\n", cuda);
     }
-    return root_write(root, path, text->str, 0600, error);
+    if (!root_write(root, path, text->str, 0600, error))
+        return FALSE;
+    let_user_read(root, path, job->uid);
+    return TRUE;
 }
 
 /*
