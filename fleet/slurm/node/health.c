@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every minute: cards that are not healthy are fenced, and those that are again come back; slices
- * whose job has gone are removed; the node drains while vgpud does not answer. It keeps no state:
- * vgpud and slurmctld are asked each time.
+ * whose job has gone are removed; the node drains while vgpud does not answer. It keeps no state
+ * but that slurmctld had nothing to say of this node, so that it is not asked each time.
  */
 #include "fleet/slurm/slurm_api.h"
 #include <stdlib.h>
@@ -109,18 +109,24 @@ static gboolean look_at(const Fences *fences, const FenceCard *card, const char 
  * A node that drains starts no fence, so it is closed by the reservation first, and then resumed.
  * That of a health check that was killed ends by itself.
  */
-static gboolean look_at_cards(const char *node, const NodeCards *known, const GPtrArray *cards,
-                              gboolean requeue, GError **error)
+static gboolean look_at_cards(HostRoot *root, const char *node, const NodeCards *known,
+                              const GPtrArray *cards, gboolean requeue, GError **error)
 {
-    g_autoptr(Fences) fences = fences_load(node, error);
+    g_autoptr(Fences) fences = NULL;
     gboolean all = TRUE, faults = FALSE;
 
     for (guint i = 0; i < NODE_MAX_CARDS && !faults; i++)
         faults = known->addresses[i] && fault_of(cards, known->addresses[i]);
+    if (!faults && node_is_known_well(root))
+        return TRUE;
+    node_note_well(root, FALSE);
+    fences = fences_load(node, error);
     if (!fences || (faults && !fence_close_node(node, error)) || !fence_resume(node, error))
         return FALSE;
-    if (!faults && !fences_any(fences))
+    if (!faults && !fences_any(fences)) {
+        node_note_well(root, TRUE);
         return TRUE;
+    }
     for (guint i = 0; i < NODE_MAX_CARDS; i++) {
         const char *address = known->addresses[i];
         const AgentHealth *health = address ? health_at(cards, address) : NULL;
@@ -144,13 +150,14 @@ int node_health(HostRoot *root)
     slurm_init(NULL);
     if (agent_list_health(&cards, &why) != AGENT_OK) {
         node_say(LOG_ERR, "%s; the node drains", why);
+        node_note_well(root, FALSE);
         if (!fence_drain(node, FENCE_UNTIL_WELL, why, &error))
             node_say(LOG_ERR, "%s", error->message);
         return EXIT_FAILURE;
     }
     known = node_cards_read(root, &error);
     if (!known || !node_conf_read(root, conf, &error) ||
-        !look_at_cards(node, known, cards, conf->node.requeue, &error)) {
+        !look_at_cards(root, node, known, cards, conf->node.requeue, &error)) {
         node_say(LOG_ERR, "%s", error->message);
         return EXIT_FAILURE;
     }

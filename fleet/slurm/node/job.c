@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -16,6 +17,9 @@
 #include "fleet/slurm/node/node.h"
 
 #define LOCK_FILE FLEET_JOBS_DIR "/lock"
+/* In /run: after a boot slurmctld is asked. */
+#define WELL_FILE    FLEET_JOBS_DIR "/well"
+#define WELL_SECONDS 600
 
 /* So long a prolog waits for slurmctld. */
 #define ASK_SECONDS  300
@@ -69,6 +73,23 @@ char *node_cluster(void)
     name = g_strdup(conf->cluster_name);
     slurm_free_loaded_conf(conf);
     return name;
+}
+
+gboolean node_is_known_well(HostRoot *root)
+{
+    gint64 now = g_get_real_time() / G_USEC_PER_SEC;
+    struct stat status;
+
+    return root_stat(root, WELL_FILE, &status) && status.st_mtime <= now &&
+           now - status.st_mtime < WELL_SECONDS;
+}
+
+void node_note_well(HostRoot *root, gboolean well)
+{
+    if (!well)
+        root_remove(root, WELL_FILE);
+    else if (!node_is_known_well(root) && root_mkdir(root, FLEET_JOBS_DIR, 0755, NULL))
+        root_write(root, WELL_FILE, "", 0600, NULL);
 }
 
 guint32 node_job_of_owner(const char *owner, const char *cluster)

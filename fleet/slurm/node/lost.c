@@ -90,7 +90,8 @@ static GHashTable *old_jobs(const GPtrArray *owned, gint64 before)
         const AgentOwned *slice = owned->pdata[i];
         guint32 job;
 
-        if (slice->since > before || (!cluster && !(cluster = node_cluster())))
+        if (slice->since > before || !g_str_has_prefix(slice->owner, "slurm:") ||
+            (!cluster && !(cluster = node_cluster())))
             continue;
         job = node_job_of_owner(slice->owner, cluster);
         if (job)

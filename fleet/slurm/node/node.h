@@ -83,6 +83,13 @@ char *node_name(void);
 /* Slurm's name of the cluster; to be freed. NULL: slurmctld does not answer. */
 char *node_cluster(void);
 
+/*
+ * Whether the last health check, at most ten minutes ago, has seen that slurmctld has no drain and
+ * no fence of ours for this node. Then it need not be asked again, by each node each minute.
+ */
+gboolean node_is_known_well(HostRoot *root);
+void node_note_well(HostRoot *root, gboolean well);
+
 /* The job of @cluster that has slices under this name ("slurm:CLUSTER:JOBID"); 0: none. */
 guint32 node_job_of_owner(const char *owner, const char *cluster);
 

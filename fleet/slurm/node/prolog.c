@@ -72,6 +72,7 @@ static int drain(HostRoot *root, const NodeJob *job, FenceDrain until, const cha
     g_autoptr(GError) error = NULL;
 
     close_door(root, job, why);
+    node_note_well(root, FALSE);
     node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
     if (!fence_drain(node, until, why, &error))
         node_say(LOG_ERR, "%s", error->message);
