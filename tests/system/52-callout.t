@@ -164,6 +164,37 @@ point('a GPU is registered, as at boot: its vGPUs are there when the registrar i
     return $seen;
 });
 
+point('Proxmox\' calls: a UUID without a newline, plain QEMU at once, "remove"; a drained GPU refuses', sub {
+    my $id = '00000000-0000-0000-0000-000000000101';
+    my $type = "/sys/bus/pci/devices/$gpu/mdev_supported_types/$sixteenth";
+    my $seen = host("cat $type/name $type/description $type/available_instances; printf %s $id >$type/create; "
+        . "ls -d /sys/bus/pci/devices/$gpu/$id");
+    die $seen if $seen !~ /^[1-9][0-9]*$/m;
+    host("echo quit | timeout 100 qemu-system-x86_64 -S -nodefaults -nographic -machine pc -m 64 -uuid $id -monitor stdio "
+        . "-device vfio-pci,sysfsdev=/sys/bus/mdev/devices/$id,id=hostpci0,bus=pci.0,addr=0x10", timeout => 120);
+    $seen .= host("vgpuctl vgpu list | grep $id");
+    host("echo 1 >/sys/bus/mdev/devices/$id/remove; ! [ -e /sys/bus/pci/devices/$gpu/$id ]");
+    host("vgpuctl gpu drain $gpu");
+    $seen .= says("printf %s $id >$type/create", 1, qr/busy/i);
+    host("vgpuctl gpu resume $gpu");
+    return $seen;
+});
+
+point('mdevctl: attributes in any order and one twice, of a definition and without one', sub {
+    my $json = encode_json({ mdev_type => $sixteenth, start => 'manual',
+        attrs => [{ 'vgpu/cap' => '50' }, { 'vgpu/weight' => '150' }, { 'vgpu/weight' => '200' }] });
+    my @seen;
+    host("echo '$json' >/run/vgpu-any.json; mdevctl define -u $uuid -p $gpu --jsonfile /run/vgpu-any.json");
+    for my $start ("mdevctl start -u $uuid", "mdevctl start -u $uuid -p $gpu --jsonfile /run/vgpu-any.json") {
+        host($start);
+        push @seen, "$start: weight " . attribute($uuid, 'weight') . ', cap ' . attribute($uuid, 'cap');
+        host("mdevctl stop -u $uuid");
+        host("mdevctl undefine -u $uuid", fail => 1);
+    }
+    die "@seen" if (grep { !/weight 200, cap 50$/ } @seen);
+    return join "\n", @seen;
+});
+
 point('libvirt defines, starts, updates and shows one with attributes', sub {
     my $parent = 'pci_' . ($gpu =~ s/[:.]/_/gr);
     my $xml = sub { my ($weight) = @_; return "<device><parent>$parent</parent><capability type=\"mdev\"><type id=\"$sixteenth\"/>"
