@@ -16,6 +16,13 @@ typedef struct {
     void *data;
 } Run;
 
+/* The driver has no room, as somebody has made vGPUs of this GPU since vgpud has looked. */
+static gboolean is_full(const GError *error)
+{
+    return strstr(error->message, "No available instances") ||
+           strstr(error->message, "No space left on device (os error 28)");
+}
+
 static void ended(const char *output, const GError *cause, void *data)
 {
     g_autofree Run *run = data;
@@ -26,7 +33,8 @@ static void ended(const char *output, const GError *cause, void *data)
         error = g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
                             "mdevctl can't be started; is the package mdevctl installed?");
     else if (cause)
-        error = g_error_new_literal(AGENT_ERROR, AGENT_ERROR_FAILED, cause->message);
+        error = g_error_new_literal(
+            AGENT_ERROR, is_full(cause) ? AGENT_ERROR_NO_ROOM : AGENT_ERROR_FAILED, cause->message);
     run->func(error, run->data);
 }
 

@@ -66,6 +66,11 @@ static void test_smaller_than_type(void)
                 "needs 7.992 GiB free when it is made, and its vGPUs leave 6.984 GiB");
     assert_says("vgpu remove " UUID2, 0, "", "");
     assert_says("vgpu create half --vram 3G --uuid " UUID, 0, "3.0 GiB", "");
+    /* Somebody else was faster. */
+    assert_says("vgpu remove " UUID, 0, "", "");
+    file_tree_write(at.root, "/mdevctl-fails", "start 1");
+    file_tree_write(at.root, "/mdevctl-says", "No available instances of amdgpu-vgpu-half on x");
+    assert_says("vgpu create half --vram 3G --uuid " UUID, 7, "", "No available instances");
     agent_on_bus_close(&at);
 }
 
