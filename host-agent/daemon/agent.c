@@ -625,6 +625,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     agent->exported = TRUE;
     owners_sample(agent->owners);
     claims_recover(agent->claims);
+    slice_sweep_start(agent->vgpus);
 }
 
 void agent_refresh(Agent *agent)

@@ -24,7 +24,7 @@ static void read_slice(sqlite3_stmt *row, void *data)
     slice_set_text(&slice->domain, db_text(row, 16));
     slice_transport_parse(db_text(row, 17), &slice->transport);
     slice_set_text(&slice->name, db_text(row, 18));
-    slice->ephemeral = sqlite3_column_int(row, 19);
+    slice->ephemeral = sqlite3_column_int(row, 19) != 0;
     slice->display = sqlite3_column_int(row, 20);
     engines_parse(db_text(row, 21), &slice->engines, NULL);
     slice_set_text(&slice->owner, db_text(row, 22));
@@ -428,6 +428,26 @@ GStrv journal_stopped(Db *db, const char *gpu)
 void journal_forget_stopped(Db *db, const char *uuid)
 {
     run_or_log(db, "DELETE FROM stopped WHERE uuid = ?", uuid);
+}
+
+/* In the column ephemeral, of a slice that is to be removed. */
+#define UNRETURNED "2"
+
+gboolean slice_table_set_unreturned(Db *db, const char *uuid, GError **error)
+{
+    return db_run(db, error, "UPDATE slice SET ephemeral = " UNRETURNED " WHERE uuid = ?", "s",
+                  uuid);
+}
+
+GStrv slice_table_unreturned(Db *db)
+{
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+    g_autoptr(GError) error = NULL;
+
+    if (!db_each(db, &error, add_text, uuids,
+                 "SELECT uuid FROM slice WHERE ephemeral = " UNRETURNED, ""))
+        g_warning("%s", error->message);
+    return g_strv_builder_end(uuids);
 }
 
 gboolean journal_drained(Db *db, const char *gpu)

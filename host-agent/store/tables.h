@@ -23,6 +23,13 @@ gboolean slice_table_put(Db *db, const Slice *slice, GError **error);
 gboolean slice_table_remove(Db *db, const char *uuid, GError **error);
 
 /*
+ * Ephemeral slices whose users have ended, and whose removal has failed: their UUIDs, also after a
+ * restart of vgpud. An error of reading is logged.
+ */
+gboolean slice_table_set_unreturned(Db *db, const char *uuid, GError **error);
+GStrv slice_table_unreturned(Db *db);
+
+/*
  * Slices that are suspended, each with the id of the boot in which its programs were: no program
  * survives a boot.
  */

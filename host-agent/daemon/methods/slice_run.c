@@ -8,6 +8,7 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/daemon/sync/door.h"
+#include "host-agent/store/tables.h"
 
 /* ClaimSlice, ReleaseSlice: a container begins and ends to use a slice. And ListSlices. */
 
@@ -31,7 +32,11 @@ static void given_back(const GError *error, void *data)
 {
     GivenBack *back = data;
     Vgpus *vgpus = back->vgpus;
+    g_autoptr(GError) failed = NULL;
 
+    /* On a full disk the claim's row is still there as well. */
+    if (error && !slice_table_set_unreturned(host_db(vgpus->host), back->uuid, &failed))
+        g_message("slice %s: %s", back->uuid, failed->message);
     if (!error) {
         g_hash_table_remove(vgpus->unreturned, back->uuid);
     } else if (g_hash_table_add(vgpus->unreturned, g_strdup(back->uuid))) {
@@ -86,6 +91,17 @@ void slice_sweep(Vgpus *vgpus)
     }
     if (!g_hash_table_size(vgpus->unreturned))
         g_clear_handle_id(&vgpus->sweep, g_source_remove);
+}
+
+void slice_sweep_start(Vgpus *vgpus)
+{
+    g_auto(GStrv) uuids = slice_table_unreturned(host_db(vgpus->host));
+
+    for (guint i = 0; uuids[i]; i++)
+        g_hash_table_add(vgpus->unreturned, g_strdup(uuids[i]));
+    if (uuids[0])
+        vgpus->sweep = g_timeout_add_seconds(SWEEP_SECONDS, sweep_again, vgpus);
+    slice_sweep(vgpus);
 }
 
 static const char *ended_by(const Claims *claims, const char *uuid)

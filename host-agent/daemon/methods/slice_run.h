@@ -11,7 +11,11 @@
  */
 void slice_claim_end(Vgpus *vgpus, const char *uuid, const char *container);
 
-/* Removes ephemeral slices whose removal has failed, as on a full disk. It is done each minute, too. */
+/* Removes ephemeral slices whose removal has failed, as on a full disk. It is done each minute,
+ * too. */
 void slice_sweep(Vgpus *vgpus);
+
+/* The same of those that an earlier vgpud has left. */
+void slice_sweep_start(Vgpus *vgpus);
 
 #endif

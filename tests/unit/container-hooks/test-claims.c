@@ -192,6 +192,16 @@ static gboolean is_tried(gconstpointer data)
     return strstr(left, "stop 0") != NULL;
 }
 
+static gboolean is_gone(gconstpointer data)
+{
+    Said said = vgpuctl("slice show " UUID);
+    gboolean gone = said.status == 3;
+
+    (void)data;
+    said_clear(&said);
+    return gone;
+}
+
 /* Each look tries again, as soon as vgpud has noticed mdevctl's end. */
 static gboolean is_removed(gconstpointer data)
 {
@@ -222,6 +232,30 @@ static void test_not_given_back(void)
     iterate_until(is_removed, &at);
     g_log_set_always_fatal(G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
     assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
+}
+
+/* A restart in between forgets nothing. */
+static void test_not_given_back_before(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door vfio --ephemeral --uuid " UUID, 0, UUID, "");
+    assert_says("slice create half --door native --ephemeral --uuid " UUID2, 0, UUID2, "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    file_tree_write(at.root, "/mdevctl-fails", "stop 1");
+    /* vgpud warns of that. */
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR);
+    assert_hook(&at, "release", WEB, 0, "");
+    iterate_until(is_tried, &at);
+    iterate_until_told("operation list", "Nothing is being done.");
+    agent_on_bus_restart(&at);
+    iterate_until(is_gone, &at);
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
+    /* Nobody has used this one yet. */
+    assert_says("slice list", 0, UUID2, "");
     agent_on_bus_close(&at);
 }
 
@@ -372,6 +406,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-claims/silent-end", test_silent_end);
     g_test_add_func("/slice-claims/ephemeral", test_ephemeral);
     g_test_add_func("/slice-claims/not-given-back", test_not_given_back);
+    g_test_add_func("/slice-claims/not-given-back-before", test_not_given_back_before);
     g_test_add_func("/slice-claims/owner", test_owner);
     g_test_add_func("/slice-claims/bad-name", test_bad_name);
     g_test_add_func("/slice-claims/modes", test_modes);
