@@ -66,6 +66,7 @@ install-vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/libvgp
 	install -d $(DESTDIR)$(PREFIX)/share/vulkan/implicit_layer.d
 	sed 's|@LIBRARY@|$(VK_LAYER_DIR)/libvgpu_governor.so|' $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in > \
 		$(DESTDIR)$(PREFIX)/share/vulkan/implicit_layer.d/$(VK_LAYER_NAME)
+	chmod 0644 $(DESTDIR)$(PREFIX)/share/vulkan/implicit_layer.d/$(VK_LAYER_NAME)
 
 # The layer under test: sanitized, with a member that the tests command.
 $(VK_LAYER_TESTS_OUT)/obj/%.o: %.c
