@@ -89,10 +89,11 @@ sub questions {
     my $before = cpu();
     my $list = list_in_l1('vgpu list');
     my $between = cpu();
-    # As Prometheus does: by a program that already runs, and has asked before.
+    # As Prometheus does: by a program that already runs, and has asked before. An answer is kept for a second.
     my $scrape = VGPU::Lab::host(<<'SH', timeout => 120);
 python3 -c 'import time, urllib.request
 for _ in range(2):
+    time.sleep(1.5)
     t = time.monotonic()
     urllib.request.urlopen("http://127.0.0.1:9835/metrics").read()
 print(time.monotonic() - t)'
