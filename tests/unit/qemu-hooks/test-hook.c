@@ -134,6 +134,26 @@ static void test_start_and_end(void)
     agent_on_bus_close(&at);
 }
 
+/* As the recipes for Intel's GVT-g write it: the address in the guest is not the source's. */
+static void test_recipe(void)
+{
+    static const char recipe[] = DOMAIN(
+        REQUEST("uuid='" UUID "' type='half'"),
+        "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci' display='off'>"
+        "<source><address uuid='C0FFEE00-0000-4000-8000-000000000001'/></source>"
+        "<alias name='ua-vgpu'/><rom bar='off'/>"
+        "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0' "
+        "multifunction='on'/></hostdev>");
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", recipe, 0, "");
+    g_assert_true(exists(&at, VGPU));
+    assert_hook("release", "end", recipe, 0, "");
+    g_assert_false(exists(&at, VGPU));
+    agent_on_bus_close(&at);
+}
+
 /* All of a domain's, or none. */
 static void test_several(void)
 {
@@ -696,6 +716,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/hook/clone", test_clone);
     g_test_add_func("/qemu-hook/start-and-end", test_start_and_end);
+    g_test_add_func("/qemu-hook/recipe", test_recipe);
     g_test_add_func("/qemu-hook/several", test_several);
     g_test_add_func("/qemu-hook/others-stay", test_others_stay);
     g_test_add_func("/qemu-hook/open-stays", test_open_stays);
