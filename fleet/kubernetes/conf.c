@@ -138,6 +138,7 @@ static gboolean read_seats(GKeyFile *file, const char *group, KubeConf *conf, GE
     if (!count || !g_ascii_string_to_unsigned(count, 10, 1, MAX_SEATS, &number, NULL))
         return wrong(error, "[%s] needs count=, from 1 to %d", group, MAX_SEATS);
     seats->count = (guint)number;
+    seats->is_default_door = !seats->door;
     if (!seats->door)
         seats->door = g_strdup("auto");
     if (!g_strv_contains(doors, seats->door))

@@ -15,6 +15,7 @@
  * @type: of a slice
  * @count: on each card
  * @door, @class: vgpud's words; NULL: its default
+ * @is_default_door: the administrator names none
  * @spread: take seats of many cards rather than of few
  */
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
     char *type;
     guint count;
     char *door;
+    gboolean is_default_door;
     char *class;
     gboolean spread;
 } Seats;

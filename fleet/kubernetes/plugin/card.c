@@ -10,6 +10,7 @@ Card *card_new(const AgentGpu *gpu, const Seats *seats)
     card->name = kube_device_name(gpu->address);
     card->address = g_strdup(gpu->address);
     card->seats = seats;
+    card->door = seats->door;
     return card;
 }
 
@@ -57,7 +58,7 @@ GPtrArray *card_slices(const Card *card, const char *tenant)
         slice->gpu = g_strdup(card->address);
         slice->type = g_strdup(card->seats->type);
         slice->compute = -1;
-        slice->door = g_strdup(card->seats->door);
+        slice->door = g_strdup(card->door);
         slice->class = g_strdup(card->seats->class);
         slice->tenant = g_strdup(tenant);
         g_ptr_array_add(slices, slice);

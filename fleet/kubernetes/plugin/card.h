@@ -10,6 +10,7 @@
  * Card
  * @name: of its device, "gpu-0000-41-00-0"
  * @seats: how it is cut
+ * @door: of its seats: that of @seats, or one that was the default before
  * @is_there: vgpud has it for us, and it does not drain; else its seats are given back when they
  *are free, because vgpud lets no card go while somebody owns a slice of it
  * @is_back: they are given back
@@ -22,6 +23,7 @@ typedef struct {
     char *name;
     char *address;
     const Seats *seats;
+    const char *door;
     gint numa;
     gboolean is_there;
     gboolean is_back;

@@ -13,6 +13,12 @@
 #define SERVICE  "/v1beta1.DevicePlugin/"
 #define REGISTER "/v1beta1.Registration/Register"
 
+/*
+ * What seats had by default before it was auto. Those that a pod has stay as they are, and a card
+ * whose seats would be others has none that is healthy.
+ */
+#define FORMER_DOOR "guarded"
+
 /* plugin_check() is called each second. */
 #define REGISTER_SECONDS 4
 #define RETRY_CHECKS     5
@@ -217,6 +223,7 @@ static void on_given_back(const GError *error, void *data)
     if (error)
         return;
     call->card->is_cut = FALSE;
+    call->card->door = call->card->seats->door;
     call->card->is_other = FALSE;
     call->card->is_back = !call->card->is_there;
     tell(call->plugin);
@@ -249,6 +256,12 @@ static void on_owned(const GPtrArray *owned, const GError *error, void *data)
         return;
     }
     kept = held.count ? card_kept_for(&held, call->plugin->conf, owner) : NULL;
+    if (kept && card->is_there && !held.is_other && card->seats->is_default_door &&
+        card->door == card->seats->door) {
+        card->door = FORMER_DOOR;
+        cut(call->plugin, card, owner);
+        return;
+    }
     if (kept)
         card_say(card, kept);
     else

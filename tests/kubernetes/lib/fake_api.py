@@ -127,7 +127,7 @@ class Api:
     def start_http2(self, machine):
         """nghttpx in front of it, which speaks HTTP/2 as a real server does: all calls share a connection. Its port."""
         port = free_port()
-        machine.start('nghttpx', 'nghttpx', '--conf=/dev/null', '--workers=1', f'--frontend=127.0.0.1,{port}', '--insecure',
+        machine.start('nghttpx', 'nghttpx', '--conf=/dev/null', '--single-process', f'--frontend=127.0.0.1,{port}', '--insecure',
                       f'--backend=127.0.0.1,{self.port};;tls;proto=http/1.1', f'--accesslog-file={machine.dir}/http2',
                       '--accesslog-format=$status $request', '--errorlog-file=/dev/stderr', f'{self.folder}/api.key',
                       f'{self.folder}/api.crt')
