@@ -36,8 +36,13 @@ OLD_LIBC(pthread_condattr_setclock, "2.3.3");
 OLD_LIBC(pthread_create, "2.2.5");
 OLD_LIBC(pthread_detach, "2.2.5");
 OLD_LIBC(pthread_join, "2.2.5");
+OLD_LIBC(pthread_key_create, "2.2.5");
 OLD_LIBC(pthread_mutex_trylock, "2.2.5");
 OLD_LIBC(pthread_once, "2.2.5");
+OLD_LIBC(pthread_rwlock_rdlock, "2.2.5");
+OLD_LIBC(pthread_rwlock_unlock, "2.2.5");
+OLD_LIBC(pthread_rwlock_wrlock, "2.2.5");
+OLD_LIBC(pthread_setspecific, "2.2.5");
 OLD_LIBC(pthread_sigmask, "2.2.5");
 
 /* The kernel's structure is that of both libraries. */
