@@ -4,6 +4,7 @@
 
 #include "control_loop.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,15 +12,35 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+static int log_fd = STDERR_FILENO;
+
 void worker_say(const char *format, ...)
 {
+    char text[512];
     va_list list;
 
     va_start(list, format);
-    fputs("vgpu-cuda-worker: ", stderr);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof(text), format, list);
     va_end(list);
+    dprintf(log_fd, "vgpu-cuda-worker: %s\n", text);
+}
+
+/*
+ * What kernels print, and what the driver says of them, is the program's, and has no place in the
+ * host's log.
+ */
+static bool separate_log(void)
+{
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, WORKER_LOG_FD);
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    bool ok =
+        fd >= 0 && null >= 0 && dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0;
+
+    if (fd >= 0)
+        log_fd = fd;
+    if (null >= 0)
+        close(null);
+    return ok;
 }
 
 int main(int argc, char **argv)
@@ -55,7 +76,7 @@ int main(int argc, char **argv)
     if (path)
         return control_listen(path, library);
     prctl(PR_SET_DUMPABLE, 0);
-    if (is_confined && !worker_confine())
+    if (is_confined && (!separate_log() || !worker_confine()))
         return 1;
     do
         result = control_welcome_program(fd, library);

@@ -129,7 +129,8 @@ CUresult stream_await(unsigned int number, void *stream);
 /* The number of the current context; 0: there is none. */
 uint64_t current_context(void);
 
-/* One line on standard error. */
+/* One line on standard error, which a confined worker has by this number or a later one. */
+#define WORKER_LOG_FD 100
 void worker_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif
