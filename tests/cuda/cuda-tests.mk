@@ -126,6 +126,7 @@ $(CUDA_TEST)/remote-client: $(CUDA_TEST_SRC)/remote/client.c $(REMOTE_OUT)/libcu
 	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -o $@ $< -L$(REMOTE_OUT) -l:libcuda.so.1 -lpthread
 
 $(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(REMOTE_OUT)/made/made
+	@mkdir -p $(@D)
 	$(CC) $(filter-out -O2 -fPIE -D_FORTIFY_SOURCE=2,$(REMOTE_WORKER_CFLAGS)) -O1 $(CUDA_SANITIZE) $(REMOTE_INCLUDES) -o $@ \
 		$(REMOTE_WORKER) $(REMOTE_WORKER_LIBS)
 
@@ -164,13 +165,13 @@ $(CUDA_TEST)/vgpu-nvidia-readings: $(CUDA_READINGS_SRCS) $(CUDA_SRC)/abi/nvml_ab
 
 $(CUDA_TEST)/test-readings: | $(CUDA_TEST)/vgpu-nvidia-readings
 
-# For tests/system/61-cuda.t: that program, the fake driver under the names that NVIDIA's files have, and the module that
+# For tests/system/61-cuda*.t: these programs, the fake driver under the names that NVIDIA's files have, and the module that
 # stands for NVIDIA's, for the kernel KVER.
 CUDA_IN_L1 := build/cuda-in-l1
 .PHONY: cuda-in-l1
-cuda-in-l1: $(CUDA_TEST)/client-container $(CUDA_TEST)/real/libcuda.so.1 $(CUDA_TEST)/real/libnvidia-ml.so.1 \
+cuda-in-l1: $(CUDA_TEST)/client-container $(CUDA_TEST)/remote-client $(CUDA_TEST)/real/libcuda.so.1 $(CUDA_TEST)/real/libnvidia-ml.so.1 \
 		$(CUDA_IN_L1)/module-$(KVER)/nvidia.ko
-	cp $(CUDA_TEST)/client-container $(CUDA_IN_L1)/module-$(KVER)/nvidia.ko $(CUDA_IN_L1)/
+	cp $(CUDA_TEST)/client-container $(CUDA_TEST)/remote-client $(CUDA_IN_L1)/module-$(KVER)/nvidia.ko $(CUDA_IN_L1)/
 	cp $(CUDA_TEST)/real/libcuda.so.1 $(CUDA_IN_L1)/libcuda.so.570.1
 	cp $(CUDA_TEST)/real/libnvidia-ml.so.1 $(CUDA_IN_L1)/libnvidia-ml.so.570.1
 
@@ -218,8 +219,11 @@ UNIT_NEEDS += $(CUDA_ALONE)
 .SECONDARY:
 .PHONY: check-cuda cuda cuda-tests
 cuda-tests: $(CUDA_TESTS) cuda-door vulkan-layer
-cuda: cuda-tests
-	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t
+# Vulkan and CUDA by one guard.
+CUDA_BOTH := $(CUDA_TEST)/remote-client $(CUDA_TEST)/real/libcuda.so.1 $(REMOTE_OUT)/vgpu-cuda-worker build/engine/vgpu-guard \
+	build/guest/vk-compute build/guard/udmabuf-shim.so
+cuda: cuda-tests $(CUDA_BOTH)
+	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t tests/guard/both.t
 	tests/prove --timer -e '' $(filter-out $(CUDA_ALONE),$(CUDA_TESTS))
 
 check-cuda: cuda

@@ -39,10 +39,10 @@ static void test_shares(void)
         g_assert_cmpint(fcntl(outputs[i], F_SETFL, O_NONBLOCK), ==, 0);
     }
     while (!lines(outputs[0], &did[0]) ||
-           lines(outputs[0], &did[0]) + lines(outputs[1], &did[1]) < 300)
+           lines(outputs[0], &did[0]) + lines(outputs[1], &did[1]) < 80)
         g_usleep(1000);
     memcpy(before, did, sizeof(did));
-    while (lines(outputs[0], &did[0]) + lines(outputs[1], &did[1]) < before[0] + before[1] + 1000)
+    while (lines(outputs[0], &did[0]) + lines(outputs[1], &did[1]) < before[0] + before[1] + 300)
         g_usleep(1000);
     share = 100.0 * (did[0] - before[0]) / (did[0] + did[1] - before[0] - before[1]);
     g_test_message("%.1f %%", share);

@@ -19,6 +19,7 @@
 
 #define LIMIT (64 * MIB)
 #define MOST  64 /* clients of a guard */
+#define ARENA 0x110000000000ull
 
 static void computes(const struct guard *guard)
 {
@@ -235,8 +236,7 @@ static void test_flood(void)
 static void test_hostile(void)
 {
     const struct control_hello hello = {
-        .message = {CONTROL_MAGIC, CONTROL_HELLO, 0x110000000000ull, 1ull << 34},
-        .major = CONTROL_MAJOR};
+        .message = {CONTROL_MAGIC, CONTROL_HELLO, ARENA, 1ull << 34}, .major = CONTROL_MAJOR};
     const struct control_message ask = {CONTROL_MAGIC, 77, 0, 0};
     static const char much[65536];
     struct guard guard;
@@ -267,6 +267,53 @@ static void test_hostile(void)
     close_all(&guard);
 }
 
+static void ask(int fd, uint32_t kind, uint64_t address, uint64_t bytes)
+{
+    const struct control_message message = {CONTROL_MAGIC, kind, address, bytes};
+
+    g_assert_cmpint(send(fd, &message, sizeof(message), MSG_NOSIGNAL), ==, sizeof(message));
+}
+
+/*
+ * What a program does until it computes, so many steps of it; then it is as if it was killed. With
+ * 1, 3 and 5 it has not read the answer.
+ */
+static void begin_and_end(const struct guard *guard, unsigned int steps)
+{
+    const struct control_hello hello = {
+        .message = {CONTROL_MAGIC, CONTROL_HELLO, ARENA, 1ull << 34}, .major = CONTROL_MAJOR};
+    struct control_welcome answer;
+    int fd = connect_to(guard);
+
+    if (steps > 0)
+        g_assert_cmpint(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL), ==, sizeof(hello));
+    if (steps > 1)
+        g_assert_cmpint(recv(fd, &answer, sizeof(answer), 0), ==, sizeof(answer));
+    if (steps > 2)
+        ask(fd, CONTROL_SHARE_NEW, ARENA + (1ull << 32), 1ull << 30);
+    if (steps > 3)
+        g_assert_cmpint(recv(fd, &answer, sizeof(answer), 0), >, 0);
+    if (steps > 4)
+        ask(fd, CONTROL_CHANNEL, ARENA, 0);
+    if (steps > 5)
+        g_assert_cmpint(recv(fd, &answer, sizeof(answer), 0), >, 0);
+    if (steps > 6)
+        ask(fd, CONTROL_CHANNEL_END, ARENA, 0);
+    close(fd);
+}
+
+static void test_ends_at_each_step(void)
+{
+    struct guard guard;
+
+    open_all(&guard);
+    for (unsigned int round = 0; round < 24; round++)
+        begin_and_end(&guard, round % 8);
+    await_workers(&guard, 0);
+    computes(&guard);
+    close_all(&guard);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -279,5 +326,6 @@ int main(int argc, char **argv)
     g_test_add_func("/guard/guard-killed", test_guard_killed);
     g_test_add_func("/guard/flood", test_flood);
     g_test_add_func("/guard/hostile", test_hostile);
+    g_test_add_func("/guard/ends-at-each-step", test_ends_at_each_step);
     return g_test_run();
 }

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -864,7 +866,7 @@ static void lost(void)
     is(cuCtxSynchronize(), 719);
 }
 
-/* Fills that take the fake card 2 ms each, until it is killed: a line for each. */
+/* Fills that take the fake card 2 ms each, until it is killed: a line for each four. */
 static void fill(void)
 {
     size_t bytes = 2000000000;
@@ -873,10 +875,44 @@ static void fill(void)
     begin();
     at = allocate(bytes);
     for (;;) {
-        ok(cuMemsetD8_v2(at, 0, bytes));
+        for (unsigned int i = 0; i < 4; i++)
+            ok(cuMemsetD32Async(at, 0, bytes / 4, NULL));
         ok(cuCtxSynchronize());
         puts("filled");
         fflush(stdout);
+    }
+}
+
+static int connect_to_guard(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = getenv("VGPU_CUDA_SOCKET");
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+
+    strncpy(address.sun_path, path ? path : "/run/vgpu/cuda.sock", sizeof(address.sun_path) - 1);
+    must(fd >= 0);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Who keeps none of the protocol's rules: as many as there may be, and more; what is no message. */
+static void hostile(void)
+{
+    static char much[65536];
+    int held[100];
+
+    for (unsigned int i = 0; i < 100; i++)
+        held[i] = connect_to_guard();
+    for (unsigned int i = 0; i < 100; i++)
+        close(held[i]);
+    for (unsigned int i = 0; i < 300; i++) {
+        int fd = connect_to_guard();
+
+        for (unsigned int n = 0; fd >= 0 && n < i % 20; n++)
+            send(fd, much, (i * 7919) % sizeof(much), MSG_NOSIGNAL);
+        close(fd);
     }
 }
 
@@ -902,7 +938,7 @@ static void goes_on(void)
     do {
         ok(cuMemsetD32Async(at, ++word, 1, NULL));
         must(read_word(at) == word);
-        usleep(1000);
+        usleep(10000);
     } while (!is_told);
 }
 
@@ -957,6 +993,7 @@ static const struct {
     {"refused", refused},
     {"goes-on", goes_on},
     {"no-arbiter", no_arbiter},
+    {"hostile", hostile},
 };
 
 int main(int argc, char **argv)

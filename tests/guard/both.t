@@ -1,0 +1,58 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# One guard with Vulkan on lavapipe and CUDA on the fake card: programs of both compute beside each other, and what ends
+# of the one leaves the other alone. Part of `make cuda`.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use GuardLive;
+use Test::More;
+
+chomp(my $here = `pwd`);
+my $cuda_socket = "$dir/cuda.sock";
+
+# As the guard's unit has it, the worker's driver is where it is installed.
+open my $script, '>', "$dir/worker" or die "$dir/worker: $!\n";
+print {$script} "#!/bin/sh\nexec $here/build/cuda-remote/vgpu-cuda-worker \"\$@\" --library $here/build/cuda-test/real/libcuda.so.1\n";
+close $script or die "$dir/worker: $!\n";
+chmod 0755, "$dir/worker" or die "$dir/worker: $!\n";
+
+sub cuda {
+    my ($name, $case) = @_;
+    return start($name, { VGPU_CUDA_SOCKET => $cuda_socket, LD_LIBRARY_PATH => "$here/build/cuda-remote" }, 'build/cuda-test/remote-client', $case);
+}
+
+# One that has memory, and says so.
+sub holding {
+    my ($name, $case) = @_;
+    my $program = cuda($name, $case);
+    within(60, sub { output($program) =~ /^holding/ || ended($program) });
+    return $program;
+}
+
+sub workers { my %below = below($_[0]{pid}); return grep { $below{$_} eq 'vgpu-cuda-worke' } keys %below }
+
+my $guard = start_guard("--cuda-socket=$cuda_socket", "--cuda-worker=$dir/worker", '--setenv=FAKE_CUDA_CONTENT=1');
+sleep 1;
+my $descriptors = descriptors($guard->{pid});
+my $vulkan = computing('vulkan');
+my $cuda = cuda('cuda', 'compute');
+is(finish($cuda, 60), 0, 'a program of CUDA computes beside one of Vulkan') or diag(output($cuda), output($guard));
+ok(goes_on($vulkan), 'which goes on');
+
+my $witness = holding('witness', 'goes-on');
+my $lost = holding('lost', 'lost');
+my ($last) = sort { $b <=> $a } workers($guard);
+kill 'KILL', $last;
+is(finish($lost, 60), 0, 'a program whose worker is killed gets error 719') or diag(output($lost));
+ok(goes_on($vulkan), 'Vulkan goes on');
+stop($vulkan);
+ok(within(15, sub { workers($guard) == 1 && keys %{ { below($guard->{pid}) } } == 1 }), 'of a program of Vulkan that is killed nothing is left');
+kill 'TERM', $witness->{pid};
+is(finish($witness, 30), 0, 'CUDA has gone on, and was right') or diag(output($witness));
+ok(nothing_left($guard, $descriptors), 'nothing is left');
+kill 'TERM', $guard->{pid};
+is(finish($guard, 10), 0, 'the guard ends when it is told to');
+
+done_testing();
