@@ -25,16 +25,25 @@ static const struct name {
     {"libnvidia-ml.so", "libnvidia-ml.so.1"},
 };
 
+/* Of CUDA alone: the first of them. */
+#define CUDA_NAMES 2
+
 /**
  * Put - one container
  * @root: descriptor of its root
- * @folder: where it has door and driver
- * @linked: paths by which programs find door and driver now, for the loader's cache
+ * @folder: where it has our libraries and the driver's
+ * @part: ours, below @folder
+ * @count: of the names, how many are in @part
+ * @has_driver: they need the driver's own in FOLDER/real
+ * @linked: paths by which programs find our libraries and the driver's now, for the loader's cache
  */
 typedef struct {
     const Bundle *bundle;
     int root;
     const char *folder;
+    const char *part;
+    guint count;
+    gboolean has_driver;
     GPtrArray *linked;
 } Put;
 
@@ -141,9 +150,9 @@ static gboolean cover_places(const Put *put, const GPtrArray *places, const char
 }
 
 /* By any of its names, and by the file's own, as libcuda.so.550.1; NULL: it has none. */
-static const char *door_of(const char *name)
+static const char *door_of(const Put *put, const char *name)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+    for (guint i = 0; i < put->count; i++)
         if (g_str_has_prefix(name, names[i].name) && strchr(".", name[strlen(names[i].name)]))
             return names[i].door;
     return NULL;
@@ -177,7 +186,7 @@ static gboolean cover_found(const Put *put, const GPtrArray *found, const char *
         char *path = g_ptr_array_index(found, i);
         const char *is = strrchr(path, '/') + 1;
 
-        if (name ? g_str_equal(is, name) : g_strcmp0(door_of(is), file) == 0)
+        if (name ? g_str_equal(is, name) : g_strcmp0(door_of(put, is), file) == 0)
             g_ptr_array_add(places, path);
     }
     return cover_places(put, places, part, file, error);
@@ -192,7 +201,7 @@ static gboolean cover_driver(const Put *put, GBytes *cache, const GPtrArray *fou
     for (guint i = 0; i < put->bundle->mounts->len; i++) {
         g_autofree char *name = driver_name(put, g_ptr_array_index(put->bundle->mounts, i));
 
-        if (!name || door_of(name))
+        if (!name || door_of(put, name))
             continue;
         if (!cover_by_name(put, cache, name, "real", name, error) ||
             !cover_found(put, found, name, "real", name, error))
@@ -206,9 +215,9 @@ static gboolean cover_all(const Put *put, GError **error)
     g_autoptr(GPtrArray) found = other_drivers_find(put->root, put->bundle);
     g_autoptr(GBytes) cache = loader_cache_read(put->root);
 
-    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
-        if (!cover_by_name(put, cache, names[i].name, "cuda", names[i].door, error) ||
-            !cover_found(put, found, NULL, "cuda", names[i].door, error))
+    for (guint i = 0; i < put->count; i++)
+        if (!cover_by_name(put, cache, names[i].name, put->part, names[i].door, error) ||
+            !cover_found(put, found, NULL, put->part, names[i].door, error))
             return FALSE;
     return cover_driver(put, cache, found, error);
 }
@@ -249,12 +258,12 @@ static gboolean link_driver(const Put *put, const char *folder, GError **error)
 
         if (!soname)
             continue;
-        target = door_of(soname) ? door_path(put, "cuda", door_of(soname))
-                                 : g_strdup(mount->destination);
+        target = door_of(put, soname) ? door_path(put, put->part, door_of(put, soname))
+                                      : g_strdup(mount->destination);
         if (!link_one(put, folder, soname, target, error) ||
             !link_one(put, folder, file, target, error))
             return FALSE;
-        if (!door_of(soname))
+        if (!door_of(put, soname))
             g_ptr_array_add(put->linked, g_strconcat("/", folder, "/", soname, NULL));
     }
     return TRUE;
@@ -298,8 +307,8 @@ static gboolean link_gbm(const Put *put, const char *folder, GError **error)
 
 static gboolean link_all(const Put *put, const char *folder, GError **error)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *target = door_path(put, "cuda", names[i].door);
+    for (guint i = 0; i < put->count; i++) {
+        g_autofree char *target = door_path(put, put->part, names[i].door);
 
         if (!link_one(put, folder, names[i].name, target, error))
             return FALSE;
@@ -341,9 +350,9 @@ static gboolean put_into(const Put *put, GError **error)
 {
     if (!check_others(put, error))
         return FALSE;
-    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
-        if (!has_own(put, "cuda", names[i].door, error) ||
-            !has_own(put, "real", names[i].door, error))
+    for (guint i = 0; i < put->count; i++)
+        if (!has_own(put, put->part, names[i].door, error) ||
+            (put->has_driver && !has_own(put, "real", names[i].door, error)))
             return FALSE;
     return cover_all(put, error) && link_everywhere(put, error);
 }
@@ -360,19 +369,50 @@ static void add_to_cache(const Put *put)
             error->message);
 }
 
-gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error)
+static gboolean put_all(Put *put, GError **error)
 {
-    Put put = {.bundle = bundle, .folder = folder};
     gboolean done;
 
-    put.root = in_root_open(bundle->image, error);
-    if (put.root < 0)
+    put->root = in_root_open(put->bundle->image, error);
+    if (put->root < 0)
         return FALSE;
-    put.linked = g_ptr_array_new_with_free_func(g_free);
-    done = put_into(&put, error);
+    put->linked = g_ptr_array_new_with_free_func(g_free);
+    done = put_into(put, error);
     if (done)
-        add_to_cache(&put);
-    g_ptr_array_unref(put.linked);
-    close(put.root);
+        add_to_cache(put);
+    g_ptr_array_unref(put->linked);
+    close(put->root);
     return done;
+}
+
+gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error)
+{
+    Put put = {.bundle = bundle,
+               .folder = folder,
+               .part = "cuda",
+               .count = G_N_ELEMENTS(names),
+               .has_driver = TRUE};
+
+    return put_all(&put, error);
+}
+
+/* A container with another slice of the native door has that one's CUDA. */
+static gboolean has_native(const Bundle *bundle, const char *folder)
+{
+    g_autofree char *door = g_build_filename(folder, "cuda", "libcuda.so.1", NULL);
+
+    for (guint i = 0; i < bundle->mounts->len; i++) {
+        const BundleMount *mount = g_ptr_array_index(bundle->mounts, i);
+
+        if (g_str_equal(mount->destination, door))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+gboolean cuda_remote_put(const Bundle *bundle, const char *folder, GError **error)
+{
+    Put put = {.bundle = bundle, .folder = folder, .part = "guest", .count = CUDA_NAMES};
+
+    return has_native(bundle, folder) || put_all(&put, error);
 }

@@ -14,4 +14,10 @@
  */
 gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error);
 
+/*
+ * The same for a container without a node, whose library is in FOLDER/guest. It has no NVML, and
+ * no driver.
+ */
+gboolean cuda_remote_put(const Bundle *bundle, const char *folder, GError **error);
+
 #endif

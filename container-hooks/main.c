@@ -65,8 +65,11 @@ static int release(const char *slice)
     return EXIT_SUCCESS;
 }
 
-/* If this fails the container does not start: its programs could use all of the GPU's memory. */
-static int put_cuda(const char *folder)
+/*
+ * If this fails the container does not start: its programs could use all of the GPU's memory, or
+ * would find no GPU.
+ */
+static int put_cuda(const char *folder, gboolean (*put)(const Bundle *, const char *, GError **))
 {
     g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
@@ -74,7 +77,7 @@ static int put_cuda(const char *folder)
 
     if (state_read(&state, &error))
         bundle = bundle_read(state.bundle, &error);
-    if (bundle && cuda_door_put(bundle, folder, &error))
+    if (bundle && put(bundle, folder, &error))
         return EXIT_SUCCESS;
     say(LOG_ERR, "cannot put the CUDA door %s into the container: %s", folder, error->message);
     return EXIT_FAILURE;
@@ -91,9 +94,11 @@ int main(int argc, char **argv)
     if (argc == 3 && g_str_equal(argv[1], "release"))
         return release(argv[2]);
     if (argc == 3 && g_str_equal(argv[1], "cuda") && g_path_is_absolute(argv[2]))
-        return put_cuda(argv[2]);
+        return put_cuda(argv[2], cuda_door_put);
+    if (argc == 3 && g_str_equal(argv[1], "cuda-remote") && g_path_is_absolute(argv[2]))
+        return put_cuda(argv[2], cuda_remote_put);
     g_printerr(
         "vgpu-container-hook: usage, by container runtimes: vgpu-container-hook claim|release "
-        "SLICE, or cuda FOLDER, see vgpu-container-hook(8)\n");
+        "SLICE, or cuda|cuda-remote FOLDER, see vgpu-container-hook(8)\n");
     return 2;
 }

@@ -218,6 +218,31 @@ static void check_uvm(Examination *exam)
                     g_strdup("run \"nvidia-modprobe -u -c 0\" at boot, before vgpud starts"));
 }
 
+/* Its nodes are what a guard gives Vulkan by. */
+static void check_drm(Examination *exam)
+{
+    if (!host_has(exam, "/sys/module/nvidia_drm"))
+        finding_add(exam, FINDING_INFO, CUDA_SUBJECT,
+                    g_strdup("the module nvidia-drm is not loaded, so slices with the door guarded "
+                             "have CUDA but no Vulkan, and VMs have no vGPU of these GPUs"),
+                    g_strdup("if you need them, load it: modprobe nvidia-drm modeset=1"));
+}
+
+/* A kernel of a tenant's that reads and writes its worker's memory is in the worker. */
+static void check_host_memory(Examination *exam)
+{
+    g_autofree char *off = host_read(exam, "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm");
+
+    if (g_strcmp0(off, "N") == 0)
+        finding_add(exam, FINDING_INFO, CUDA_SUBJECT,
+                    g_strdup("the driver may let GPUs reach all memory of a process (HMM); CUDA of "
+                             "slices with the door guarded asks it not to, and is refused if it "
+                             "does so all the same"),
+                    g_strdup("if the log of vgpu-guard@ says that CUDA is refused for that, put "
+                             "\"options nvidia-uvm uvm_disable_hmm=1\" into /etc/modprobe.d and "
+                             "load the module again"));
+}
+
 static void check_cuda(Examination *exam)
 {
     g_autofree char *version = host_read(exam, "/sys/module/nvidia/version");
@@ -242,6 +267,8 @@ static void check_cuda(Examination *exam)
                     g_strdup("the CUDA door is not installed, so slices have no CUDA"),
                     g_strdup("install the package vgpu-governor"));
     check_uvm(exam);
+    check_drm(exam);
+    check_host_memory(exam);
 }
 
 #define MODULES_LOAD "lib/modules-load.d/mdev-vgpu.conf"

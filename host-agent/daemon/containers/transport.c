@@ -178,8 +178,10 @@ void slice_dirs_remove(HostRoot *root, const char *uuid)
     g_autofree char *mark = g_build_filename(inner, GOVERNOR_MARK, NULL);
     g_autofree char *guard = g_build_filename(GUARD_DIR, uuid, NULL);
     g_autofree char *guard_socket = g_build_filename(guard, GUARD_SOCKET, NULL);
+    g_autofree char *cuda_socket = g_build_filename(guard, CUDA_SOCKET, NULL);
 
     root_remove(root, guard_socket);
+    root_remove(root, cuda_socket);
     root_rmdir(root, guard);
     root_remove(root, link);
     remove_links(root, uuid);
@@ -361,6 +363,17 @@ static const char *const graphics_folders[] = {
     "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d",
     "/usr/share/egl/egl_external_platform.d", "/etc/egl/egl_external_platform.d"};
 
+/* In FOLDER/guest, for programs without a node, which vgpu-cuda-worker serves. */
+static const char *const remote_files[] = {NVIDIA_CUDA, "libcuda.so"};
+
+static gboolean has_remote(HostRoot *root, const char *folder)
+{
+    g_autofree char *library = g_build_filename(folder, "guest", NVIDIA_CUDA, NULL);
+    g_autofree char *worker = g_build_filename(folder, "vgpu-cuda-worker", NULL);
+
+    return root_has(root, library) && root_has(root, worker);
+}
+
 static char *find_folder(HostRoot *root)
 {
     static const char *const places[] = {"/usr" DOOR_DIR, "/usr/local" DOOR_DIR};
@@ -411,6 +424,7 @@ CudaDoor *cuda_door_find(HostRoot *root)
     door->driver = driver;
     door->programs = find_programs(root);
     door->graphics = find_graphics(root);
+    door->remote = has_remote(root, door->folder);
     return door;
 }
 
@@ -517,6 +531,21 @@ GPtrArray *cuda_door_mounts(const CudaDoor *door, guint engines)
     for (guint i = 0; (!engines || engines & ENGINE_GRAPHICS) && door->graphics[i]; i++)
         add_mount(mounts, g_strdup(door->graphics[i]), g_strdup(door->graphics[i]));
     return mounts;
+}
+
+GPtrArray *cuda_remote_mounts(const CudaDoor *door)
+{
+    GPtrArray *mounts = g_ptr_array_new_with_free_func((GDestroyNotify)cuda_mount_free);
+
+    for (guint i = 0; i < G_N_ELEMENTS(remote_files); i++)
+        add_mount(mounts, g_build_filename(door->folder, "guest", remote_files[i], NULL),
+                  g_build_filename(door->folder, "guest", remote_files[i], NULL));
+    return mounts;
+}
+
+char *cuda_remote_libraries(const CudaDoor *door)
+{
+    return g_build_filename(door->folder, "guest", NULL);
 }
 
 static gboolean link_failed(const char *path, GError **error)

@@ -17,6 +17,7 @@
 #define CONTAINERS_DIR "/run/vgpu/containers"
 #define GUARD_DIR      "/run/vgpu/guard"
 #define GUARD_SOCKET   "vtest.sock"
+#define CUDA_SOCKET    "cuda.sock"
 
 /*
  * Makes the directories of transport native, or changes who can enter. @uids: of the tenant's
@@ -88,12 +89,14 @@ void guard_units_stop(GuardUnits *units, const char *uuid);
  * @folder: "/usr/lib/mdev-vgpu": cuda/ below it has the door, and real/ the driver's libraries
  * @programs: files of the driver that are no libraries; up to NULL
  * @graphics: the same, for the engine graphics only
+ * @remote: it has what gives CUDA to who has no node: vgpu-cuda-worker, and guest/ for containers
  */
 typedef struct {
     char *folder;
     NvidiaDriver *driver;
     GStrv programs;
     GStrv graphics;
+    gboolean remote;
 } CudaDoor;
 
 /**
@@ -136,6 +139,12 @@ SliceTransport slice_transport_of_gpu(HostRoot *root, const char *gpu);
  * the slice may not use.
  */
 GPtrArray *cuda_door_mounts(const CudaDoor *door, guint engines);
+
+/* The same for a slice of transport guarded of a door that is @remote: our library alone. */
+GPtrArray *cuda_remote_mounts(const CudaDoor *door);
+
+/* Where a program of the host finds that library, for LD_LIBRARY_PATH. To be freed. */
+char *cuda_remote_libraries(const CudaDoor *door);
 
 /*
  * Makes CUDA_REAL_LINKS, or changes them to the driver that is there now, for a program of the

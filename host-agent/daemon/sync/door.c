@@ -15,6 +15,12 @@
 /* In the container. */
 #define SLICES_DIR "/run/vgpu/slices"
 #define VTEST_DIR  "/run/vgpu/vtest"
+/* A program finds the first without being told; by the others it can choose. */
+#define CUDA_SOCKET_INSIDE "/run/vgpu/" CUDA_SOCKET
+#define CUDA_SOCKETS_DIR   "/run/vgpu/cuda"
+/* What vgpu-container-hook does. */
+#define HOOK_CUDA        "cuda"
+#define HOOK_CUDA_REMOTE "cuda-remote"
 
 const char *const door_mount_options[] = {"ro", "nosuid", "nodev", "bind", NULL};
 
@@ -254,6 +260,64 @@ static void add_guarded(const DoorHost *of, const Slice *slice, Door *door, List
     }
 }
 
+/*
+ * By the guard's second socket. A guard that was started before there was one does not have it, and
+ * a container must not be refused for that.
+ */
+static gboolean has_cuda_by_guard(const DoorHost *of, const Slice *slice)
+{
+    HostRoot *root = host_root(of->host);
+    g_autofree char *first = g_strconcat(GUARD_DIR "/", slice->uuid, "/" GUARD_SOCKET, NULL);
+    g_autofree char *second = g_strconcat(GUARD_DIR "/", slice->uuid, "/" CUDA_SOCKET, NULL);
+
+    if (!of->cuda || !of->cuda->remote || nvidia_minor(root, slice->gpu) < 0)
+        return FALSE;
+    return !root_has(root, first) || root_has(root, second);
+}
+
+/*
+ * Everything is found by its path: programs of "docker exec" have none of the variables. Of several
+ * slices in a container, the last one's socket has the path that programs try first.
+ */
+static void add_guarded_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *lists)
+{
+    const char *name = *slice->name ? slice->name : slice->uuid;
+    g_autofree char *inside = g_strconcat(CUDA_SOCKETS_DIR "/", name, ".sock", NULL);
+    g_autofree char *socket = g_strconcat(GUARD_DIR "/", slice->uuid, "/" CUDA_SOCKET, NULL);
+    g_autofree char *program = root_path(host_root(of->host), socket, NULL);
+    g_autofree char *libraries = cuda_remote_libraries(of->cuda);
+    g_autoptr(GPtrArray) mounts = cuda_remote_mounts(of->cuda);
+
+    door->cuda = HOOK_CUDA_REMOTE;
+    add_mount(door, socket, inside);
+    add_mount(door, socket, CUDA_SOCKET_INSIDE);
+    for (guint i = 0; i < mounts->len; i++) {
+        const CudaMount *mount = g_ptr_array_index(mounts, i);
+
+        add_mount(door, mount->from, mount->to);
+    }
+    /* Keeps NVIDIA's own runtime from adding its driver, and Julia from fetching one. */
+    g_strv_builder_add(lists->container_env, "NVIDIA_VISIBLE_DEVICES=void");
+    g_strv_builder_add(lists->env, "JULIA_CUDA_USE_COMPAT=false");
+    g_strv_builder_add(lists->container_env, "JULIA_CUDA_USE_COMPAT=false");
+    add_path(lists->env, "VGPU_CUDA_SOCKET=", program);
+    add_path(lists->env, "LD_LIBRARY_PATH=", libraries);
+}
+
+/* Without a render node a GPU for computing has no Vulkan, and its guard refuses who asks for it.
+ */
+static void add_all_guarded(const DoorHost *of, const Gpu *gpu, const Slice *slice, Door *door,
+                            Lists *lists)
+{
+    g_autofree char *render = render_node(gpu);
+    gboolean cuda = has_cuda_by_guard(of, slice);
+
+    if (render || !cuda)
+        add_guarded(of, slice, door, lists);
+    if (cuda)
+        add_guarded_cuda(of, slice, door, lists);
+}
+
 static void add_vgpu(const Slice *slice, Door *door, Lists *lists)
 {
     door->mdev = mdev_path(slice->uuid);
@@ -278,7 +342,8 @@ static gboolean add_native_nodes(const DoorHost *of, const Gpu *gpu, Door *door,
 
     for (guint i = 0; nodes[i]; i++) {
         g_strv_builder_add(lists->nodes, nodes[i]);
-        door->cuda = door->cuda || g_str_has_prefix(nodes[i], "/dev/nvidia");
+        if (g_str_has_prefix(nodes[i], "/dev/nvidia"))
+            door->cuda = HOOK_CUDA;
     }
     return nodes[0] != NULL;
 }
@@ -318,7 +383,7 @@ Door *door_find(const DoorHost *of, const Slice *slice)
     if (slice->transport == SLICE_TRANSPORT_NATIVE)
         add_native(of, slice, door, &lists);
     else if (slice->transport == SLICE_TRANSPORT_GUARDED)
-        add_guarded(of, slice, door, &lists);
+        add_all_guarded(of, gpu, slice, door, &lists);
     else
         add_vgpu(slice, door, &lists);
     add_path(env, "VGPU_DEVICE=" DOOR_CDI_KIND "=", slice->uuid);

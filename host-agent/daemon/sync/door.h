@@ -54,7 +54,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DoorHost, door_host_free)
  * @container_env: for a container, which has @nodes and @mounts
  * @nodes: as "/dev/dri/renderD128", with the same path in the container
  * @mounts: of CudaMount, all read-only
- * @cuda: it has CUDA
+ * @cuda: what its container's hook does for CUDA; NULL: it has none
  * @mdev: directory of a vGPU in sysfs; NULL: it is none
  */
 typedef struct {
@@ -62,7 +62,7 @@ typedef struct {
     GStrv container_env;
     GStrv nodes;
     GPtrArray *mounts;
-    gboolean cuda;
+    const char *cuda;
     char *mdev;
 } Door;
 

@@ -6,6 +6,7 @@
 
 #include "host-agent/daemon/containers/owner_dirs.h"
 #include "lib/host_root.h"
+#include "lib/pci.h"
 #include "host-agent/daemon/host/authority.h"
 
 #define CONF ".conf"
@@ -158,6 +159,17 @@ static gboolean write_conf(const TransportSync *link, const Slice *slice)
     return FALSE;
 }
 
+/* For the workers of CUDA, which see the links of a folder that is there when the guard starts. */
+static void link_cuda(const TransportSync *link, const Slice *slice)
+{
+    HostRoot *root = host_root(link->host);
+    g_autoptr(CudaDoor) cuda = nvidia_minor(root, slice->gpu) < 0 ? NULL : cuda_door_find(root);
+    g_autoptr(GError) error = NULL;
+
+    if (cuda && !cuda_door_link(root, cuda, &error))
+        g_warning("slice %s has no CUDA: %s", slice->uuid, error->message);
+}
+
 /*
  * The guard keeps its tenant's shaders, which another tenant must not get. Its file says which one
  * that is, so a vgpud that was killed before it could start the guard anew does so later.
@@ -200,6 +212,7 @@ static void guard(TransportSync *link, const char *uuid, const Slice *slice)
         end_guard(link, uuid);
     if (wanted && !g_hash_table_contains(link->guarded, uuid) && write_conf(link, slice)) {
         g_hash_table_add(link->guarded, g_strdup(uuid));
+        link_cuda(link, slice);
         guard_units_start(link->units, uuid);
     }
 }

@@ -113,7 +113,7 @@ static void put_config(const Container *c, const char *environment, const char *
 }
 
 /* Its status; @said: what it said. */
-static int run_hook(const Container *c, const char *state, char **said)
+static int run_verb(const Container *c, const char *verb, const char *state, char **said)
 {
     g_autofree char *line = NULL;
     const char *argv[] = {"sh", "-c", NULL, NULL};
@@ -121,13 +121,18 @@ static int run_hook(const Container *c, const char *state, char **said)
     int status = -1;
 
     file_tree_write(c->tree, "/state.json", state);
-    line = g_strdup_printf(CONTAINER_HOOK " cuda " DOOR " <%s/state.json", c->bundle);
+    line = g_strdup_printf(CONTAINER_HOOK " %s " DOOR " <%s/state.json", verb, c->bundle);
     argv[2] = line;
     g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, said, &status,
                  &error);
     g_assert_no_error(error);
     g_test_message("%d: %s", status, *said);
     return status;
+}
+
+static int run_hook(const Container *c, const char *state, char **said)
+{
+    return run_verb(c, "cuda", state, said);
 }
 
 static void put_door(const Container *c, const char *environment, const char *mount)
@@ -733,6 +738,47 @@ static void test_states(void)
     container_free(&c);
 }
 
+/* For a container without a node: our one library, and nothing of a driver. */
+static void test_remote(void)
+{
+    Container c = container_empty();
+    g_autofree char *state = g_strdup_printf(STATE, c.bundle);
+    g_autofree char *said = NULL;
+
+    put(&c, DOOR "/guest/libcuda.so.1", "ours");
+    put(&c, LIBS "/libc.so.6", "libc");
+    put(&c, "/usr/local/cuda/compat/libcuda.so.1", "theirs");
+    put(&c, LIBS "/libnvidia-ml.so.1", "theirs");
+    file_tree_write(c.tree, "/config.json",
+                    "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[]}");
+    g_assert_cmpint(run_verb(&c, "cuda-remote", state, &said), ==, 0);
+    g_assert_cmpstr(said, ==, "");
+    assert_link(&c, CUDA, DOOR "/guest/libcuda.so.1");
+    assert_link(&c, LIBS "/libcuda.so", DOOR "/guest/libcuda.so.1");
+    assert_file(c.image, "/usr/local/cuda/compat/libcuda.so.1", "ours");
+    assert_file(c.image, LIBS "/libnvidia-ml.so.1", "theirs");
+    container_free(&c);
+}
+
+/* One that also has a driver without a limit is refused; one with the native door keeps that. */
+static void test_remote_beside_others(void)
+{
+    Container c = container_empty();
+    g_autofree char *state = g_strdup_printf(STATE, c.bundle);
+    g_autofree char *said = NULL;
+
+    put(&c, DOOR "/guest/libcuda.so.1", "ours");
+    put(&c, LIBS "/libc.so.6", "libc");
+    put_config(&c, PLAIN, "," MOUNT("/a/libcuda.so.1", LIBS "/libcuda.so.1"));
+    g_assert_cmpint(run_verb(&c, "cuda-remote", state, &said), !=, 0);
+    g_assert_nonnull(strstr(said, "also given NVIDIA's driver"));
+    g_free(g_steal_pointer(&said));
+    put_config(&c, PLAIN, "," MOUNT(DOOR "/cuda/libcuda.so.1", DOOR "/cuda/libcuda.so.1"));
+    g_assert_cmpint(run_verb(&c, "cuda-remote", state, &said), ==, 0);
+    assert_link(&c, CUDA, NULL);
+    container_free(&c);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -759,5 +805,7 @@ int main(int argc, char **argv)
     g_test_add_func("/container-cuda/mounted-by-hook", test_mounted_by_hook);
     g_test_add_func("/container-cuda/unexpected", test_unexpected);
     g_test_add_func("/container-cuda/states", test_states);
+    g_test_add_func("/container-cuda/remote", test_remote);
+    g_test_add_func("/container-cuda/remote-beside-others", test_remote_beside_others);
     return g_test_run();
 }

@@ -270,6 +270,76 @@ static void test_node_links(void)
     agent_on_bus_close(&at);
 }
 
+static void assert_link(HostRoot *root, const char *name, const char *expected)
+{
+    g_autofree char *path = root_path(root, CUDA_REAL_LINKS "/", name, NULL);
+    g_autofree char *target = g_file_read_link(path, NULL);
+
+    g_assert_cmpstr(target, ==, expected);
+}
+
+/* The libraries and the program of those without a node. */
+static void add_remote(HostRoot *root)
+{
+    elf_kit_write(root, "/usr/lib/mdev-vgpu/guest/libcuda.so.1", "libcuda.so.1", KNOWN);
+    file_tree_write(root, "/usr/lib/mdev-vgpu/vgpu-cuda-worker", "");
+}
+
+/* No node, no driver: two files and a socket, by paths that programs find by themselves. */
+static void test_cdi_guarded(void)
+{
+    AgentOnBus at;
+    HostRoot *root = nvidia_tree();
+
+    add_remote(root);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door guarded --name web --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, CDI_PATH, "\"hostPath\" : \"/run/vgpu/guard/" UUID "/cuda.sock\"");
+    assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/run/vgpu/cuda.sock\"");
+    assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/run/vgpu/cuda/web.sock\"");
+    assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/usr/lib/mdev-vgpu/guest/libcuda.so.1\"");
+    assert_in_file(&at, CDI_PATH, "              \"cuda-remote\",\n");
+    assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/run/vgpu/vtest/web.sock\"");
+    assert_in_file(&at, CDI_PATH, "\"NVIDIA_VISIBLE_DEVICES=void\"");
+    assert_not_in_file(&at, CDI_PATH, "/dev/");
+    assert_not_in_file(&at, CDI_PATH, "nvidia-ml");
+    assert_not_in_file(&at, CDI_PATH, REAL);
+    /* For its guard's workers. */
+    assert_link(root, "libcuda.so.1", LIBS "/libcuda.so." VERSION);
+    agent_on_bus_close(&at);
+}
+
+/* A guard that was started by an older version, and a card without Vulkan. */
+static void test_cdi_guarded_parts(void)
+{
+    AgentOnBus at;
+    HostRoot *root = nvidia_tree();
+    g_autofree char *drm =
+        root_path(root, "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS "/drm", NULL);
+    g_autofree char *away = root_path(root, "/away", NULL);
+
+    add_remote(root);
+    file_tree_write(root, "/run/vgpu/guard/" UUID "/vtest.sock", "");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door guarded --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, CDI_PATH, "vtest.sock");
+    assert_not_in_file(&at, CDI_PATH, "cuda");
+    agent_on_bus_close(&at);
+
+    root = nvidia_tree();
+    add_remote(root);
+    g_free(g_steal_pointer(&drm));
+    g_free(g_steal_pointer(&away));
+    drm = root_path(root, "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS "/drm", NULL);
+    away = root_path(root, "/away", NULL);
+    g_assert_cmpint(g_rename(drm, away), ==, 0);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door guarded --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, CDI_PATH, "/cuda.sock");
+    assert_not_in_file(&at, CDI_PATH, "vtest");
+    agent_on_bus_close(&at);
+}
+
 /* A card for computing alone has no node of DRM. */
 static void test_cdi_without_display(void)
 {
@@ -285,14 +355,6 @@ static void test_cdi_without_display(void)
     assert_not_in_file(&at, CDI_PATH, "renderD");
     assert_in_file(&at, CDI_PATH, "\"/dev/nvidia3\"");
     agent_on_bus_close(&at);
-}
-
-static void assert_link(HostRoot *root, const char *name, const char *expected)
-{
-    g_autofree char *path = root_path(root, CUDA_REAL_LINKS "/", name, NULL);
-    g_autofree char *target = g_file_read_link(path, NULL);
-
-    g_assert_cmpstr(target, ==, expected);
 }
 
 /* The driver of the host, which may be replaced by another one. */
@@ -415,6 +477,39 @@ static void test_doctor(void)
     assert_finds(root, FINDING_WARNING, "the CUDA door is not installed");
     file_tree_write(root, "/sys/module/nvidia/version", "999.1\n");
     assert_finds(root, FINDING_INFO, "the module is version 999.1");
+    file_tree_free(root);
+}
+
+/* What else it says of CUDA, behind what it says of the door. */
+static void assert_says_too(HostRoot *root, const char *words, gboolean expected)
+{
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    gboolean said = FALSE;
+
+    for (guint i = 0; i < findings->len; i++) {
+        const Finding *finding = g_ptr_array_index(findings, i);
+
+        if (g_str_equal(finding->subject, "CUDA") && strstr(finding->text, words)) {
+            g_assert_cmpint(finding->severity, ==, FINDING_INFO);
+            said = TRUE;
+        }
+    }
+    g_assert_cmpint(said, ==, expected);
+}
+
+/* What a host lacks for the door guarded. */
+static void test_doctor_guarded(void)
+{
+    HostRoot *root = nvidia_tree();
+
+    assert_says_too(root, "nvidia-drm is not loaded", TRUE);
+    assert_says_too(root, "HMM", FALSE);
+    file_tree_write(root, "/sys/module/nvidia_drm/refcnt", "0\n");
+    file_tree_write(root, "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "N\n");
+    assert_says_too(root, "nvidia-drm is not loaded", FALSE);
+    assert_says_too(root, "HMM", TRUE);
+    file_tree_write(root, "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "Y\n");
+    assert_says_too(root, "HMM", FALSE);
     file_tree_free(root);
 }
 
@@ -618,7 +713,10 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/cdi-without-display", test_cdi_without_display);
     g_test_add_func("/cuda/links", test_links);
     g_test_add_func("/cuda/run", test_run);
+    g_test_add_func("/cuda/cdi-guarded", test_cdi_guarded);
+    g_test_add_func("/cuda/cdi-guarded-parts", test_cdi_guarded_parts);
     g_test_add_func("/cuda/doctor", test_doctor);
+    g_test_add_func("/cuda/doctor-guarded", test_doctor_guarded);
     g_test_add_func("/cuda/doctor-without", test_doctor_without);
     g_test_add_func("/cuda/hostile-elf", test_hostile_elf);
     g_test_add_func("/cuda/suspend", test_suspend);
