@@ -138,8 +138,8 @@ $(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC
 		$(CUDA_TEST_SRC)/remote/server.o)
 $(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 # The same by a slice's guard.
-CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-guard test-guard-shares)
-$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \
+CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-container test-guard test-guard-shares)
+$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-container.o test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DGUARD='"$(CURDIR)/build/engine/vgpu-guard"'
 $(CUDA_TESTS_GUARD): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/guard.o

@@ -4,7 +4,7 @@
  * device's mounts, the hook in the container's mount namespace, then the change of the root. The
  * door is the one that is installed, the driver the fake one.
  */
-#include "kit.h"
+#include "remote/guard.h"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -60,15 +60,20 @@ static void bind_to(const char *from, const char *to)
     g_assert_cmpint(mount(from, target, NULL, MS_BIND, NULL), ==, 0);
 }
 
-static void mount_device(void)
+static void write_config(const char *mounts)
 {
-    g_autofree char *slice = g_build_filename(kit_live.root, "run/vgpu/slices/a", NULL);
     g_autofree char *config = g_build_filename(kit_live.root, "config.json", NULL);
     g_autofree char *text = g_strdup_printf(
         "{\"root\":{\"path\":\"%s\"},\"process\":{\"env\":[\"LD_LIBRARY_PATH=" COMPAT "\"]},"
-        "\"mounts\":[{\"source\":\"/usr/lib64/libcuda.so.570.1\","
-        "\"destination\":\"" FOLDER "/real/libcuda.so.1\"}]}",
-        image);
+        "\"mounts\":[%s]}",
+        image, mounts);
+
+    g_assert_true(g_file_set_contents(config, text, -1, NULL));
+}
+
+static void mount_device(void)
+{
+    g_autofree char *slice = g_build_filename(kit_live.root, "run/vgpu/slices/a", NULL);
 
     bind_to(DOOR_DIR "/libcuda.so.1", FOLDER "/cuda/libcuda.so.1");
     bind_to(DOOR_DIR "/libnvidia-ml.so.1", FOLDER "/cuda/libnvidia-ml.so.1");
@@ -76,14 +81,20 @@ static void mount_device(void)
     bind_to(REAL_DIR "/libnvidia-ml.so.1", FOLDER "/real/libnvidia-ml.so.1");
     bind_to(MEMBER, MEMBER_DIR "/libvgpu-member.so.1");
     bind_to(slice, "/run/vgpu/slices/" GPU "/a");
-    g_assert_true(g_file_set_contents(config, text, -1, NULL));
+    write_config("{\"source\":\"/usr/lib64/libcuda.so.570.1\",\"destination\":\"" FOLDER
+                 "/real/libcuda.so.1\"}");
+}
+
+static void run_verb(const char *verb)
+{
+    sh("echo '{\"id\":\"web\",\"pid\":7,\"bundle\":\"%s\"}' | env -i LC_ALL=C.UTF-8 " CONTAINER_HOOK
+       " %s " FOLDER,
+       kit_live.root, verb);
 }
 
 static void run_hook(void)
 {
-    sh("echo '{\"id\":\"web\",\"pid\":7,\"bundle\":\"%s\"}' | env -i LC_ALL=C.UTF-8 " CONTAINER_HOOK
-       " cuda " FOLDER,
-       kit_live.root);
+    run_verb("cuda");
 }
 
 static void enter(void *unused)
@@ -178,11 +189,50 @@ static void test_read_only(void)
     kit_close();
 }
 
+/* Without a node and without a variable: what CDI mounts, and the hook. */
+static struct guard guard;
+
+static void guarded(void)
+{
+    static const char *const argv[] = {"/remote-client", "compute", NULL};
+    static const char *const nothing[] = {NULL};
+    int status;
+
+    open_namespace();
+    write_config("");
+    bind_to(REMOTE_DIR "/libcuda.so.1", FOLDER "/guest/libcuda.so.1");
+    bind_to(guard.socket, "/run/vgpu/cuda.sock");
+    sh("cd %s && cp " REMOTE_CLIENT " . && mkdir -p ." COMPAT " && cp " REAL_DIR
+       "/lib*.so.1 ." COMPAT,
+       image);
+    sh("cd %s" COMPAT " && ln -s libcuda.so.1 libcuda.so && ln -s libnvidia-ml.so.1 "
+       "libnvidia-ml.so",
+       image);
+    run_verb("cuda-remote");
+    g_assert_true(g_spawn_sync(NULL, (char **)argv, (char **)nothing, G_SPAWN_DEFAULT, enter, NULL,
+                               NULL, NULL, &status, NULL));
+    g_assert_cmpint(status, ==, 0);
+    assert_prints(HELD);
+}
+
+static void test_guarded(void)
+{
+    g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    kit_open(64 * MIB);
+    guard = guard_open("a");
+    kit_run(guarded);
+    kit_charged(0);
+    guard_close(&guard);
+    kit_close();
+    g_unsetenv("FAKE_CUDA_CONTENT");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/container/plain", test_plain);
     g_test_add_func("/container/own-library", test_own_library);
     g_test_add_func("/container/read-only", test_read_only);
+    g_test_add_func("/container/guarded", test_guarded);
     return g_test_run();
 }

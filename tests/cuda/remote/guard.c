@@ -10,6 +10,16 @@
 
 #define GPU "0000:3b:00.0"
 
+/* Without its driver's name it would be asked for another one's. */
+static void link_driver(void)
+{
+    g_autofree char *link =
+        g_build_filename(kit_live.root, "host/sys/bus/pci/devices/" GPU "/driver", NULL);
+
+    g_unlink(link);
+    g_assert_cmpint(symlink("../../drivers/nvidia", link), ==, 0);
+}
+
 static void write_file(const char *path, const char *text)
 {
     g_autofree char *full = g_build_filename(kit_live.root, path, NULL);
@@ -47,6 +57,7 @@ struct guard guard_open(const char *slice)
     int out = open(guard.log, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_APPEND, 0600);
 
     write_file("host/sys/bus/pci/devices/" GPU "/vendor", "0x10de\n");
+    link_driver();
     write_file("host/proc/driver/nvidia/gpus/" GPU "/information", "Device Minor: \t 0\n");
     write_file("host/dev/nvidia0", "");
     write_file("host/dev/nvidiactl", "");
