@@ -117,12 +117,13 @@ static char *find_no_vulkan(const struct options *options)
     return g_strdup_printf("GPU %s: NVIDIA's Vulkan driver is not installed", options->gpu);
 }
 
+/* The cache of shaders stays empty; the guard looks that it does. */
 static bool enter_for_cuda(const struct options *options, const char *why, GError **error)
 {
     struct gpu *gpu =
         gpu_wait_for_cuda(options->gpu, options->sysroot, g_get_monotonic_time() + PATIENCE, error);
-    bool ok = gpu &&
-              (options->no_landlock || sandbox_enter((const char *const *)gpu->nodes, NULL, error));
+    bool ok = gpu && (options->no_landlock ||
+                      sandbox_enter((const char *const *)gpu->nodes, options->shader_cache, error));
 
     gpu_free(gpu);
     if (ok) {
