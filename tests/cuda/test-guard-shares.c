@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Lines: four fills, 8 ms of the card. */
-#define WARM  40
-#define PART  50
+/* Lines: twelve fills, 24 ms of the card. */
+#define WARM  15
+#define PART  20
 #define PARTS 7
 
 static unsigned int did[2];

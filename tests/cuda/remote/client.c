@@ -866,7 +866,7 @@ static void lost(void)
     is(cuCtxSynchronize(), 719);
 }
 
-/* Fills that take the fake card 2 ms each, until it is killed: a line for each four. */
+/* Fills that take the fake card 2 ms each, until it is killed: a line for each twelve. */
 static void fill(void)
 {
     size_t bytes = 2000000000;
@@ -875,7 +875,7 @@ static void fill(void)
     begin();
     at = allocate(bytes);
     for (;;) {
-        for (unsigned int i = 0; i < 4; i++)
+        for (unsigned int i = 0; i < 12; i++)
             ok(cuMemsetD32Async(at, 0, bytes / 4, NULL));
         ok(cuCtxSynchronize());
         puts("filled");
