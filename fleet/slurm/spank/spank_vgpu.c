@@ -107,14 +107,21 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
 /* Of a task's own LD_LIBRARY_PATH. */
 #define MAX_PATHS 32768
 
-/* What the user has there stays, behind ours: it may have libraries that the program needs. */
+/*
+ * What the user has there stays, behind ours: it may have libraries that the program needs. A step
+ * has ours from its batch script already.
+ */
 static bool set_libraries(spank_t spank, const char *ours)
 {
     static char rest[MAX_PATHS], all[2 * MAX_PATHS];
     spank_err_t got = spank_getenv(spank, "LD_LIBRARY_PATH", rest, sizeof(rest));
+    size_t length = strlen(ours);
 
     if (got != ESPANK_SUCCESS && got != ESPANK_ENV_NOEXIST)
         return false;
+    if (got == ESPANK_SUCCESS && !strncmp(rest, ours, length) &&
+        (!rest[length] || rest[length] == ':'))
+        return true;
     if (got != ESPANK_SUCCESS || !rest[0])
         return spank_setenv(spank, "LD_LIBRARY_PATH", ours, 1) == ESPANK_SUCCESS;
     return (size_t)snprintf(all, sizeof(all), "%s:%s", ours, rest) < sizeof(all) &&
