@@ -61,7 +61,7 @@ static bool start_thread(void)
     return ok;
 }
 
-static bool has_thread(void)
+bool callback_thread_runs(void)
 {
     pthread_mutex_lock(&lock);
     if (!is_running)
@@ -80,7 +80,7 @@ static CUresult submit_callback(unsigned int number, const struct hand_callback 
         return result;
     if (!head->function)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!has_thread())
+    if (!callback_thread_runs())
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = exchange(&exchange_of);
     if (made)

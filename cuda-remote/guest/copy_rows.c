@@ -193,21 +193,46 @@ static CUresult copy_2d(unsigned int number, const CUDA_MEMCPY2D *of, CUstream s
 }
 
 /* @has_contexts: in the reserved pointers there are the contexts of both ends. */
+static struct copy read_3d(unsigned int number, const CUDA_MEMCPY3D *of, CUstream stream,
+                           bool has_contexts)
+{
+    return (struct copy){.number = number,
+                         .from = END(src, of->srcHeight, .z = of->srcZ, .lod = of->srcLOD,
+                                     .context = has_contexts ? (uintptr_t)of->reserved0 : 0),
+                         .to = END(dst, of->dstHeight, .z = of->dstZ, .lod = of->dstLOD,
+                                   .context = has_contexts ? (uintptr_t)of->reserved1 : 0),
+                         .width = of->WidthInBytes,
+                         .height = of->Height,
+                         .depth = of->Depth,
+                         .stream = stream};
+}
+
 static CUresult copy_3d(unsigned int number, const CUDA_MEMCPY3D *of, CUstream stream,
                         bool has_contexts)
 {
+    struct copy copy;
+
     if (!of)
         return CUDA_ERROR_INVALID_VALUE;
-    return copy_rows(
-        &(struct copy){.number = number,
-                       .from = END(src, of->srcHeight, .z = of->srcZ, .lod = of->srcLOD,
-                                   .context = has_contexts ? (uintptr_t)of->reserved0 : 0),
-                       .to = END(dst, of->dstHeight, .z = of->dstZ, .lod = of->dstLOD,
-                                 .context = has_contexts ? (uintptr_t)of->reserved1 : 0),
-                       .width = of->WidthInBytes,
-                       .height = of->Height,
-                       .depth = of->Depth,
-                       .stream = stream});
+    copy = read_3d(number, of, stream, has_contexts);
+    return copy_rows(&copy);
+}
+
+CUresult copy_for_graph(const CUDA_MEMCPY3D *of, struct hand_copy *head)
+{
+    const struct copy copy = read_3d(0, of, NULL, false);
+    CUresult result;
+
+    *head = (struct hand_copy){.width = copy.width, .height = copy.height, .depth = copy.depth};
+    if (!copy.width || !copy.height || !copy.depth)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = find_place(&copy, &copy.from, &head->from);
+    if (result == CUDA_SUCCESS)
+        result = find_place(&copy, &copy.to, &head->to);
+    if (result == CUDA_SUCCESS &&
+        (head->from.kind == HAND_PLACE_SENT || head->to.kind == HAND_PLACE_SENT))
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    return result;
 }
 
 #define COPY(name, type, ...)                                                                      \

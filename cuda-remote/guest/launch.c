@@ -36,7 +36,7 @@ static struct layout *ask_layout(uint64_t function)
     return realloc(layout, sizeof(*layout) + layout->count * sizeof(layout->parameters[0]));
 }
 
-static struct layout *layout_of(CUfunction function)
+struct layout *launch_layout(CUfunction function)
 {
     uint64_t number;
     struct layout *layout = object_kept((uintptr_t)function, &number);
@@ -79,6 +79,21 @@ static CUresult pack(const struct layout *layout, void **parameters, void **extr
     return CUDA_SUCCESS;
 }
 
+CUresult launch_pack(CUfunction function, void **parameters, void **extra,
+                     struct launch_parameters *to)
+{
+    CUresult result = connect_state();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    to->layout = launch_layout(function);
+    if (!to->layout)
+        return connect_is_dead_known() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_HANDLE;
+    result = pack(to->layout, parameters, extra, to->buffer, &to->at, &to->bytes);
+    return result == CUDA_SUCCESS && to->bytes > HAND_PARAMETER_BYTES ? CUDA_ERROR_INVALID_VALUE
+                                                                      : result;
+}
+
 /* Of a launch: what the driver may refuse it for. Never 0. */
 static uint64_t shape_of(const struct hand_launch *head, size_t bytes)
 {
@@ -100,35 +115,24 @@ static CUresult launch(unsigned int number, struct hand_launch *head, CUfunction
                        CUstream stream, void **parameters, void **extra,
                        const struct hand_attribute *attributes)
 {
-    uint8_t buffer[HAND_PARAMETER_BYTES];
     struct exchange launch_of = {.number = number, .head = head, .head_bytes = sizeof(*head)};
-    CUresult result = connect_state();
-    struct layout *layout;
-    const void *at;
+    struct launch_parameters packed;
+    CUresult result = launch_pack(function, parameters, extra, &packed);
     uint64_t shape;
-    size_t bytes;
 
     if (result != CUDA_SUCCESS)
         return result;
-    layout = layout_of(function);
-    if (!layout)
-        return connect_is_dead_known() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_HANDLE;
-    result = pack(layout, parameters, extra, buffer, &at, &bytes);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (bytes > HAND_PARAMETER_BYTES)
-        return CUDA_ERROR_INVALID_VALUE;
     head->function = object_to_number((uintptr_t)function);
     head->stream = object_to_number((uintptr_t)stream);
-    head->bytes = (uint32_t)bytes;
+    head->bytes = (uint32_t)packed.bytes;
     exchange_in(&launch_of, attributes, head->attributes * sizeof(*attributes));
-    exchange_in(&launch_of, at, bytes);
-    shape = shape_of(head, bytes);
-    launch_of.is_posted = !head->attributes && layout->shape == shape &&
+    exchange_in(&launch_of, packed.at, packed.bytes);
+    shape = shape_of(head, packed.bytes);
+    launch_of.is_posted = !head->attributes && packed.layout->shape == shape &&
                           (head->stream <= 2 || object_type(head->stream) == OBJECT_CUstream);
     result = exchange(&launch_of);
     if (!launch_of.is_posted && !head->attributes)
-        layout->shape = result == CUDA_SUCCESS ? shape : 0;
+        packed.layout->shape = result == CUDA_SUCCESS ? shape : 0;
     return result;
 }
 

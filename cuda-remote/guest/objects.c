@@ -85,9 +85,8 @@ void *object_kept(uint64_t value, uint64_t *number)
     return kept;
 }
 
-/* What was kept for an earlier object stays: a thread may still read it. There is one such for each
- * place and life. */
-void *object_keep(uint64_t value, uint64_t number, void *kept)
+/* What was kept before stays: a thread may still read it. */
+static void *keep_in(uint64_t value, uint64_t number, void *kept, bool is_first_kept)
 {
     struct slot *slot = slot_of(value);
 
@@ -96,7 +95,7 @@ void *object_keep(uint64_t value, uint64_t number, void *kept)
         return NULL;
     }
     pthread_mutex_lock(&lock);
-    if (slot->kept && slot->number_kept == number) {
+    if (is_first_kept && slot->kept && slot->number_kept == number) {
         free(kept);
         kept = slot->kept;
     } else {
@@ -105,4 +104,14 @@ void *object_keep(uint64_t value, uint64_t number, void *kept)
     }
     pthread_mutex_unlock(&lock);
     return kept;
+}
+
+void *object_keep(uint64_t value, uint64_t number, void *kept)
+{
+    return keep_in(value, number, kept, true);
+}
+
+void *object_keep_last(uint64_t value, uint64_t number, void *kept)
+{
+    return keep_in(value, number, kept, false);
 }

@@ -112,6 +112,25 @@ void *object_kept(uint64_t value, uint64_t *number);
 /* Returns what is kept then: @kept, or what another thread was earlier with; @kept is freed then.
  */
 void *object_keep(uint64_t value, uint64_t number, void *kept);
+/* The same, but @kept takes the place of what is kept, which stays. */
+void *object_keep_last(uint64_t value, uint64_t number, void *kept);
+
+/* A kernel's parameters as they lie in its parameter space: at @at. */
+struct launch_parameters {
+    struct layout *layout;
+    const void *at;
+    size_t bytes;
+    uint8_t buffer[HAND_PARAMETER_BYTES];
+};
+/* NULL: it is no function, or the worker is gone. */
+struct layout *launch_layout(CUfunction function);
+CUresult launch_pack(CUfunction function, void **parameters, void **extra,
+                     struct launch_parameters *to);
+/* The head of a copy of memory that stays where it is until a graph makes it (copy_rows.c).
+ * CUDA_ERROR_NOT_SUPPORTED: an end is memory of the program alone. */
+CUresult copy_for_graph(const CUDA_MEMCPY3D *of, struct hand_copy *head);
+/* There is a thread that calls what the driver wants to have called (callback.c). */
+bool callback_thread_runs(void);
 
 /* In a function that the driver calls, nothing of CUDA's may be called: the error for it. */
 CUresult callback_check(void);

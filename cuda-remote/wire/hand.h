@@ -101,6 +101,32 @@ struct hand_copy {
     uint64_t stream;
 };
 
+/* cuStreamGetCaptureInfo_v2, _v3: hand_object, a stream. The answer's extra: how many nodes there
+ * are; parts: hand_capture, and hand_dependency of each, as far as HAND_DEPENDENCIES_MOST. */
+#define HAND_DEPENDENCIES_MOST 1024u
+
+struct hand_capture {
+    uint64_t id, graph;
+    uint32_t status, reserved;
+};
+
+/* @edge: as CUgraphEdgeData is. */
+struct hand_dependency {
+    uint64_t node, edge;
+};
+
+/*
+ * cuGraphAdd*Node, cuGraph*NodeSetParams, cuGraphExec*NodeSetParams of kernels, copies and
+ * functions of the program. Parts: @dependencies numbers of nodes; then hand_launch and its
+ * parameters, or hand_copy without anything sent, or hand_callback. Of Add the answer's extra is
+ * the node. cuGraphKernelNodeGetParams*, cuGraphHostNodeGetParams: hand_object, a node. The
+ * answer's parts: hand_launch and its parameters, or hand_called.
+ */
+struct hand_node {
+    uint64_t exec, graph, node, context;
+    uint64_t dependencies;
+};
+
 /* cuPointerGetAttribute*. Part: @count numbers of attributes, 4 bytes each. Answer: hand_value of
  * each. cuPointerSetAttribute: @value. */
 struct hand_pointer {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* A thread for each channel, which has the driver's state of the program's thread: the current
  * context, a default stream of its own. */
+#include "hand.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -136,7 +137,9 @@ static bool serve_record(struct worker_channel *channel)
     bool is_bulk = record->flags & RECORD_BULK, is_waited = record->flags & RECORD_ANSWER;
 
     scratch_empty(&channel->scratch);
-    await_others(channel, record->after);
+    /* What a stream waits for may have no call before it that waits for the stream. */
+    if (record->number != HAND_CALLED)
+        await_others(channel, record->after);
     request.out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
     atomic_store(&channel->since, record->ticket ? now_s() : 0);
     request_carry_out(&request);

@@ -102,6 +102,28 @@ static CUresult carry_out(struct request *request, bool *is_known)
     case CALL_cuMemcpy3DPeerAsync:
     case CALL_cuMemcpy3DPeerAsync_ptsz:
         return hand_copy(request);
+    case CALL_cuStreamGetCaptureInfo_v2:
+    case CALL_cuStreamGetCaptureInfo_v2_ptsz:
+    case CALL_cuStreamGetCaptureInfo_v3:
+    case CALL_cuStreamGetCaptureInfo_v3_ptsz:
+        return hand_capture(request);
+    case CALL_cuGraphAddKernelNode:
+    case CALL_cuGraphAddKernelNode_v2:
+    case CALL_cuGraphAddMemcpyNode:
+    case CALL_cuGraphAddHostNode:
+    case CALL_cuGraphKernelNodeSetParams:
+    case CALL_cuGraphKernelNodeSetParams_v2:
+    case CALL_cuGraphHostNodeSetParams:
+    case CALL_cuGraphMemcpyNodeSetParams:
+    case CALL_cuGraphExecKernelNodeSetParams:
+    case CALL_cuGraphExecKernelNodeSetParams_v2:
+    case CALL_cuGraphExecHostNodeSetParams:
+    case CALL_cuGraphExecMemcpyNodeSetParams:
+        return hand_node(request);
+    case CALL_cuGraphKernelNodeGetParams:
+    case CALL_cuGraphKernelNodeGetParams_v2:
+    case CALL_cuGraphHostNodeGetParams:
+        return hand_node_get(request);
     case CALL_cuPointerGetAttribute:
     case CALL_cuPointerGetAttributes:
     case CALL_cuPointerSetAttribute:

@@ -46,7 +46,24 @@ static void call_program(struct callback *callback, uint32_t result)
         free(callback);
 }
 
-static void call_function(void *data)
+struct callback *callback_new(const struct hand_callback *head)
+{
+    struct callback *callback = calloc(1, sizeof(*callback));
+
+    if (callback) {
+        callback->what = (struct hand_called){
+            .function = head->function, .user = head->user, .stream = head->stream};
+        callback->is_kept = true;
+    }
+    return callback;
+}
+
+struct hand_called callback_what(const void *callback)
+{
+    return ((const struct callback *)callback)->what;
+}
+
+void callback_call(void *data)
 {
     call_program(data, CUDA_SUCCESS);
 }
@@ -85,7 +102,7 @@ static CUresult make_user_object(struct request *request, const struct hand_call
     CUresult (*make)(void **, void *, void (*)(void *), unsigned int, unsigned int) =
         driver_function(request->number);
     void *made = NULL;
-    CUresult result = make ? make(&made, callback, call_function, head->count, head->flags)
+    CUresult result = make ? make(&made, callback, callback_call, head->count, head->flags)
                            : CUDA_ERROR_NOT_SUPPORTED;
 
     if (result == CUDA_SUCCESS)
@@ -114,9 +131,9 @@ static CUresult submit_callback(struct request *request, const struct hand_callb
     case CALL_cuLaunchHostFunc_v2:
     case CALL_cuLaunchHostFunc_v2_ptsz:
         return ((CUresult(*)(void *, CUhostFn, void *, unsigned int))function)(
-            stream, call_function, callback, head->flags);
+            stream, callback_call, callback, head->flags);
     default:
-        return ((CUresult(*)(void *, CUhostFn, void *))function)(stream, call_function, callback);
+        return ((CUresult(*)(void *, CUhostFn, void *))function)(stream, callback_call, callback);
     }
 }
 
@@ -130,11 +147,10 @@ CUresult hand_callback(struct request *request)
         request->is_broken = true;
         return CUDA_ERROR_INVALID_VALUE;
     }
-    callback = calloc(1, sizeof(*callback));
+    callback = callback_new(head);
     if (!callback)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    callback->what = (struct hand_called){
-        .function = head->function, .user = head->user, .stream = head->stream};
+    callback->is_kept = false;
     result = submit_callback(request, head, callback);
     if (result != CUDA_SUCCESS)
         free(callback);

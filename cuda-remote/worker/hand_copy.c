@@ -64,8 +64,8 @@ static CUresult find_end(struct request *request, const struct hand_copy *copy,
 }
 
 /* The driver's structure, of three dimensions; of two it has a part of these. */
-static CUresult make_copy(struct request *request, const struct hand_copy *copy, void *in,
-                          void *out, CUDA_MEMCPY3D *to)
+CUresult copy_make(struct request *request, const struct hand_copy *copy, void *in, void *out,
+                   CUDA_MEMCPY3D *to)
 {
     struct end from, into;
     CUresult result = find_end(request, copy, &copy->from, in, &from);
@@ -185,7 +185,7 @@ CUresult hand_copy(struct request *request)
     request->makes_objects = false;
     if ((in || out) && is_async(request->number) && stream_is_capturing(request->number, stream))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    result = make_copy(request, copy, in, out, &of);
+    result = copy_make(request, copy, in, out, &of);
     if (result == CUDA_SUCCESS)
         result = call_driver(request->number, &of, stream);
     /* What is copied to memory of ours is there before it is sent. */

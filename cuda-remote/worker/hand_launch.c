@@ -14,14 +14,13 @@ enum { EXTRA_END = 0, EXTRA_BUFFER = 1, EXTRA_SIZE = 2 };
 enum { ATTRIBUTE_EVENT = 7, ATTRIBUTE_COMPLETION_EVENT = 12, ATTRIBUTE_UPDATABLE = 13 };
 
 /* A kernel serves wherever a function is launched. */
-static bool find_function(uint64_t number, void **real, bool *is_kernel)
+bool launch_function(uint64_t number, void **real, bool *is_kernel)
 {
     *is_kernel = object_type(number) == OBJECT_CUkernel;
     return object_find(*is_kernel ? OBJECT_CUkernel : OBJECT_CUfunction, number, real) && *real;
 }
 
-static CUresult parameter_at(bool is_kernel, void *function, size_t at, size_t *offset,
-                             size_t *bytes)
+CUresult launch_parameter(bool is_kernel, void *function, size_t at, size_t *offset, size_t *bytes)
 {
     CUresult (*get)(void *, size_t, size_t *, size_t *) =
         driver_function(is_kernel ? CALL_cuKernelGetParamInfo : CALL_cuFuncGetParamInfo);
@@ -39,12 +38,12 @@ CUresult hand_layout(struct request *request)
 
     if (request->head_bytes < sizeof(*head))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!find_function(head->object, &function, &is_kernel))
+    if (!launch_function(head->object, &function, &is_kernel))
         return CUDA_ERROR_INVALID_HANDLE;
     for (;;) {
         struct hand_parameter *to;
 
-        result = parameter_at(is_kernel, function, request->extra, &offset, &bytes);
+        result = launch_parameter(is_kernel, function, request->extra, &offset, &bytes);
         /* Behind the last one. */
         if (result == CUDA_ERROR_INVALID_VALUE)
             return CUDA_SUCCESS;
@@ -104,7 +103,7 @@ static CUresult take_launch(struct request *request, struct launch *launch)
         return CUDA_ERROR_OUT_OF_MEMORY;
     launch->bytes = launch->head->bytes;
     memcpy(launch->parameters, part, launch->bytes);
-    if (!find_function(launch->head->function, &launch->function, &launch->is_kernel) ||
+    if (!launch_function(launch->head->function, &launch->function, &launch->is_kernel) ||
         !object_find(OBJECT_CUstream, launch->head->stream, &launch->stream))
         return CUDA_ERROR_INVALID_HANDLE;
     return find_events(launch);
@@ -122,8 +121,9 @@ static CUresult launch_cooperative(struct request *request, struct launch *launc
 
     if (!call || !pointers)
         return CUDA_ERROR_NOT_SUPPORTED;
-    while (count < HAND_PARAMETERS_MOST && parameter_at(launch->is_kernel, launch->function, count,
-                                                        &offset, &bytes) == CUDA_SUCCESS) {
+    while (count < HAND_PARAMETERS_MOST &&
+           launch_parameter(launch->is_kernel, launch->function, count, &offset, &bytes) ==
+               CUDA_SUCCESS) {
         if (offset > HAND_PARAMETER_BYTES || bytes > HAND_PARAMETER_BYTES)
             return CUDA_ERROR_NOT_SUPPORTED;
         pointers[count++] = launch->parameters + offset;

@@ -117,6 +117,26 @@ CUresult hand_called(struct request *request);
 CUresult hand_host_memory(struct request *request);
 CUresult hand_pointer(struct request *request);
 CUresult hand_copy(struct request *request);
+CUresult hand_capture(struct request *request);
+CUresult hand_node(struct request *request);
+CUresult hand_node_get(struct request *request);
+
+/* A function of a launch, or a kernel, which serves wherever a function is launched. */
+bool launch_function(uint64_t number, void **real, bool *is_kernel);
+/* Where a parameter lies. An error: there are fewer, or the driver does not say. */
+CUresult launch_parameter(bool is_kernel, void *function, size_t at, size_t *offset, size_t *bytes);
+/* The driver's structure of a copy; @in, @out: where there is what is sent. */
+struct hand_copy;
+CUresult copy_make(struct request *request, const struct hand_copy *copy, void *in, void *out,
+                   CUDA_MEMCPY3D *to);
+/* A function of the program that a graph may call again and again; callback_call() does it. NULL:
+ * there is no memory. */
+struct callback;
+struct hand_callback;
+struct hand_called;
+struct callback *callback_new(const struct hand_callback *head);
+void callback_call(void *callback);
+struct hand_called callback_what(const void *callback);
 
 /* All @bytes there are memory that the driver gave out, or that is shared (places.c). */
 bool place_is_usable(struct request *request, uint64_t address, uint64_t bytes);

@@ -23,6 +23,7 @@ struct capture {
     bool invalid;
     struct captured streams[STREAMS_OF_ONE];
     unsigned int count;
+    CUgraphNode last;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -205,6 +206,28 @@ static CUresult ask(CUstream stream, bool per_thread, CUstreamCaptureStatus *sta
     return result;
 }
 
+/* What comes next would be behind its last node. */
+static CUresult tell(CUstream stream, bool per_thread, CUstreamCaptureStatus *status,
+                     cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes, size_t *count)
+{
+    CUresult result = ask(stream, per_thread, status);
+    struct capture *capture;
+
+    if (result != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return result;
+    pthread_mutex_lock(&lock);
+    capture = find(stream, per_thread);
+    if (capture) {
+        *id = 1;
+        *graph = capture->graph;
+        capture->last = graph_last(capture->graph);
+        *nodes = &capture->last;
+        *count = capture->last != NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
 #define CAPTURE(suffix, per_thread)                                                                \
     CUresult cuStreamBeginCapture##suffix(CUstream stream)                                         \
     {                                                                                              \
@@ -232,6 +255,13 @@ static CUresult ask(CUstream stream, bool per_thread, CUstreamCaptureStatus *sta
         ENTER();                                                                                   \
         *id = 1;                                                                                   \
         return ask(stream, per_thread, status);                                                    \
+    }                                                                                              \
+    CUresult cuStreamGetCaptureInfo_v2##suffix(CUstream stream, CUstreamCaptureStatus *status,     \
+                                               cuuint64_t *id, CUgraph *graph,                     \
+                                               const CUgraphNode **nodes, size_t *count)           \
+    {                                                                                              \
+        ENTER();                                                                                   \
+        return tell(stream, per_thread, status, id, graph, nodes, count);                          \
     }
 CAPTURE(, false)
 CAPTURE(_ptsz, true)

@@ -31,6 +31,22 @@ enum {
 
 #define OPS_MOST 256
 
+/* Of a kernel's parameters, these are the first. A number needs only the function. */
+struct kernel_parameters {
+    CUfunction function;
+    uint32_t grid[3], block[3];
+    uint32_t shared;
+    void **parameters, **extra;
+};
+
+/* CUDA_HOST_NODE_PARAMS. */
+struct host_parameters {
+    void *function;
+    void *argument;
+};
+
+#define PARAMETERS_MOST 64
+
 /* @bytes: what it allocates, to be freed at its end. @function: of a kernel, which may take another
  * time each time. @event: that it records or waits for. @ops: what the card does for it.
  * @effect: what a kernel computes, which is never freed. */
@@ -43,6 +59,9 @@ struct node {
     struct model_op *ops;
     unsigned int count;
     struct effect *effect;
+    struct kernel_parameters kernel;
+    struct host_parameters host;
+    void *pointers[PARAMETERS_MOST + 1];
 };
 
 struct graph {
@@ -154,14 +173,6 @@ static CUresult add_ops(CUgraphNode *made, CUgraph graph, unsigned int type,
     return result;
 }
 
-/* Of a kernel's parameters, these are the first. A number needs only the function. */
-struct kernel_parameters {
-    CUfunction function;
-    uint32_t grid[3], block[3];
-    uint32_t shared;
-    void **parameters, **extra;
-};
-
 static struct effect *effect_of_node(const struct kernel_parameters *of, CUresult *result)
 {
     struct shape shape = {.shared = of->shared};
@@ -174,7 +185,8 @@ static struct effect *effect_of_node(const struct kernel_parameters *of, CUresul
 static CUresult add_kernel(CUgraphNode *node, CUgraph graph, const struct kernel_parameters *of)
 {
     struct model_op op = launch_operation(of->function);
-    struct node kernel = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .function = of->function, .count = 1};
+    struct node kernel = {
+        .type = CU_GRAPH_NODE_TYPE_KERNEL, .function = of->function, .count = 1, .kernel = *of};
     CUresult result = CUDA_SUCCESS;
 
     if (content_is_on())
@@ -190,17 +202,71 @@ static CUresult add_kernel(CUgraphNode *node, CUgraph graph, const struct kernel
     return add(node, graph, kernel);
 }
 
-/* CUDA_HOST_NODE_PARAMS. */
-struct host_parameters {
-    void *function;
-    void *argument;
-};
-
 static CUresult add_host(CUgraphNode *node, CUgraph graph, const struct host_parameters *of)
 {
     const struct model_op op = waits_of_host(of->function, of->argument);
 
-    return of->function ? add_ops(node, graph, NODE_HOST, &op, 1) : CUDA_ERROR_INVALID_VALUE;
+    if (!of->function)
+        return CUDA_ERROR_INVALID_VALUE;
+    return add(
+        node, graph,
+        (struct node){
+            .type = (CUgraphNodeType)NODE_HOST, .ops = keep(&op, 1), .count = 1, .host = *of});
+}
+
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size);
+
+/* Where the node keeps its parameters is the caller's to read. */
+static CUresult get_kernel(struct node *node, struct kernel_parameters *to)
+{
+    size_t offset, bytes;
+
+    if (!node || node->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *to = node->kernel;
+    to->extra = NULL;
+    for (unsigned int i = 0; node->effect && i < PARAMETERS_MOST; i++)
+        if (cuFuncGetParamInfo(node->function, i, &offset, &bytes) == CUDA_SUCCESS)
+            node->pointers[i] = (void *)(effect_parameters(node->effect) + offset);
+    to->parameters = node->effect ? node->pointers : NULL;
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_kernel(struct node *node, const struct kernel_parameters *of)
+{
+    CUresult result = CUDA_SUCCESS;
+    struct effect *effect;
+
+    if (!node || node->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return CUDA_ERROR_INVALID_VALUE;
+    effect = content_is_on() ? effect_of_node(of, &result) : NULL;
+    if (result != CUDA_SUCCESS)
+        return result;
+    node->effect = effect;
+    node->kernel = *of;
+    node->function = of->function;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, void *to)
+{
+    ENTER();
+    return get_kernel((struct node *)node, to);
+}
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const void *of)
+{
+    ENTER();
+    return set_kernel((struct node *)node, of);
+}
+
+CUresult cuGraphHostNodeGetParams(CUgraphNode node, void *to)
+{
+    ENTER();
+    if (!node || ((struct node *)node)->type != (CUgraphNodeType)NODE_HOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(struct host_parameters *)to = ((struct node *)node)->host;
+    return CUDA_SUCCESS;
 }
 
 /* CUDA_BATCH_MEM_OP_NODE_PARAMS. */
@@ -390,6 +456,14 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
         nodes[i] = (CUgraphNode)&of->nodes[i];
     *count = of->count;
     return CUDA_SUCCESS;
+}
+
+/* NULL: it is empty. */
+CUgraphNode graph_last(CUgraph graph)
+{
+    struct graph *of = (struct graph *)graph;
+
+    return of->count ? (CUgraphNode)&of->nodes[of->count - 1] : NULL;
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)

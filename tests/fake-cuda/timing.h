@@ -147,6 +147,8 @@ void capture_forget(unsigned int event);
 
 /* graphs.c */
 CUgraph graph_new(void);
+/* The node that was added last; NULL: there is none. */
+CUgraphNode graph_last(CUgraph graph);
 void graph_add(CUgraph graph, const struct model_op *op);
 
 /* launch.c */

@@ -45,6 +45,8 @@ CUresult effect_end(CUstream stream, bool per_thread, CUresult submitted);
 /* Of a graph, each time that it is launched. */
 CUresult effect_repeat(const struct effect *effect, CUstream stream, bool per_thread);
 struct effect *effect_make_launch(const struct ptx_launch *launch, const uint8_t *parameters);
+/* The parameters of a launch, as they lie in the kernel's parameter space. */
+const uint8_t *effect_parameters(const struct effect *effect);
 /* Of a function that moves memory; NULL: there is none. */
 struct effect *effect_of_move(const char *name, const long *arguments, CUstream *stream,
                               bool *per_thread);

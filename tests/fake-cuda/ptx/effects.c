@@ -183,6 +183,11 @@ struct effect *effect_make_launch(const struct ptx_launch *launch, const uint8_t
     return effect;
 }
 
+const uint8_t *effect_parameters(const struct effect *effect)
+{
+    return effect->parameters;
+}
+
 /* By what it has to run through once: how often it comes round is not known before. */
 uint64_t effect_length_ns(const struct effect *effect)
 {

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT
+/* Graphs: what is captured, and nodes whose parameters hold more than numbers. */
+#include "remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* As the driver lays it out; the first form ends before @kernel, which counts without a function.
+ */
+typedef struct {
+    CUfunction function;
+    unsigned int grid[3], block[3];
+    unsigned int shared_bytes;
+    void **parameters, **extra;
+    CUfunction kernel;
+    CUcontext context;
+} KernelNode;
+
+typedef struct {
+    CUhostFn function;
+    void *user;
+} HostNode;
+
+/* Of the last question of this thread; until the next one. */
+static _Thread_local struct {
+    CUgraphNode *nodes;
+    uint64_t *edges;
+} captured;
+
+static CUresult keep_captured(const struct hand_dependency *dependencies, size_t count)
+{
+    CUgraphNode *nodes = realloc(captured.nodes, (count + 1) * sizeof(*nodes));
+    uint64_t *edges;
+
+    if (!nodes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    captured.nodes = nodes;
+    edges = realloc(captured.edges, (count + 1) * sizeof(*edges));
+    if (!edges)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    captured.edges = edges;
+    for (size_t i = 0; i < count; i++) {
+        nodes[i] = (CUgraphNode)(uintptr_t)object_of_number(dependencies[i].node);
+        edges[i] = dependencies[i].edge;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult ask_capture(unsigned int number, CUstream stream, struct hand_capture *capture,
+                            size_t *count)
+{
+    const struct hand_object head = {.object = object_to_number((uintptr_t)stream)};
+    struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
+    struct hand_dependency dependencies[HAND_DEPENDENCIES_MOST];
+    CUresult result;
+
+    exchange_out(&ask, capture, sizeof(*capture));
+    exchange_out(&ask, dependencies, sizeof(dependencies));
+    ask.is_short = true;
+    result = exchange(&ask);
+    *count = (size_t)ask.extra;
+    if (result == CUDA_SUCCESS && *count > HAND_DEPENDENCIES_MOST)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return result == CUDA_SUCCESS ? keep_captured(dependencies, *count) : result;
+}
+
+/* All but the status may be left out. */
+static CUresult get_capture(unsigned int number, CUstream stream, unsigned int *status,
+                            uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
+                            const uint64_t **edges, size_t *count)
+{
+    struct hand_capture capture = {0};
+    size_t has = 0;
+    CUresult result =
+        status ? ask_capture(number, stream, &capture, &has) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    *status = capture.status;
+    if (id)
+        *id = capture.id;
+    if (graph)
+        *graph = (CUgraph)(uintptr_t)object_of_number(capture.graph);
+    if (nodes)
+        *nodes = captured.nodes;
+    if (edges)
+        *edges = captured.edges;
+    if (count)
+        *count = has;
+    return CUDA_SUCCESS;
+}
+
+#define CAPTURE_INFO(name)                                                                         \
+    EXPORT CUresult name(CUstream stream, unsigned int *status, uint64_t *id, CUgraph *graph,      \
+                         const CUgraphNode **nodes, size_t *count);                                \
+    CUresult name(CUstream stream, unsigned int *status, uint64_t *id, CUgraph *graph,             \
+                  const CUgraphNode **nodes, size_t *count)                                        \
+    {                                                                                              \
+        return get_capture(CALL_##name, stream, status, id, graph, nodes, NULL, count);            \
+    }
+CAPTURE_INFO(cuStreamGetCaptureInfo_v2)
+CAPTURE_INFO(cuStreamGetCaptureInfo_v2_ptsz)
+
+#define CAPTURE_INFO_EDGES(name)                                                                   \
+    EXPORT CUresult name(CUstream stream, unsigned int *status, uint64_t *id, CUgraph *graph,      \
+                         const CUgraphNode **nodes, const uint64_t **edges, size_t *count);        \
+    CUresult name(CUstream stream, unsigned int *status, uint64_t *id, CUgraph *graph,             \
+                  const CUgraphNode **nodes, const uint64_t **edges, size_t *count)                \
+    {                                                                                              \
+        return get_capture(CALL_##name, stream, status, id, graph, nodes, edges, count);           \
+    }
+CAPTURE_INFO_EDGES(cuStreamGetCaptureInfo_v3)
+CAPTURE_INFO_EDGES(cuStreamGetCaptureInfo_v3_ptsz)
+
+/* What is sent of a node: to which graph it is added, or which one is changed; then what it does.
+ */
+struct node {
+    struct hand_node head;
+    const CUgraphNode *after; /* as many as the head says */
+    struct part does[2];
+};
+
+static CUresult send_node(unsigned int number, const struct node *node, CUgraphNode *made)
+{
+    struct exchange ask = {.number = number, .head = &node->head, .head_bytes = sizeof(node->head)};
+    size_t count = (size_t)node->head.dependencies;
+    uint64_t *after = calloc(count + 1, sizeof(*after));
+    CUresult result;
+
+    if (!after)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        after[i] = object_to_number((uintptr_t)node->after[i]);
+    exchange_in(&ask, after, count * sizeof(*after));
+    exchange_in(&ask, node->does[0].at, node->does[0].bytes);
+    if (node->does[1].bytes)
+        exchange_in(&ask, node->does[1].at, node->does[1].bytes);
+    result = exchange(&ask);
+    free(after);
+    if (result == CUDA_SUCCESS && made)
+        *made = (CUgraphNode)(uintptr_t)object_of_number(ask.extra);
+    return result;
+}
+
+static CUresult send_kernel(unsigned int number, struct node *node, const KernelNode *of,
+                            bool has_kernel, CUgraphNode *made)
+{
+    CUfunction function = of && has_kernel && !of->function ? of->kernel : of ? of->function : NULL;
+    struct launch_parameters packed;
+    struct hand_launch launch = {0};
+    CUresult result =
+        of ? launch_pack(function, of->parameters, of->extra, &packed) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    launch.function = object_to_number((uintptr_t)function);
+    launch.bytes = (uint32_t)packed.bytes;
+    launch.shared_bytes = of->shared_bytes;
+    memcpy(launch.grid, of->grid, sizeof(launch.grid));
+    memcpy(launch.block, of->block, sizeof(launch.block));
+    if (has_kernel && !of->function)
+        node->head.context = object_to_number((uintptr_t)of->context);
+    node->does[0] = (struct part){&launch, sizeof(launch)};
+    node->does[1] = (struct part){(void *)packed.at, packed.bytes};
+    return send_node(number, node, made);
+}
+
+static CUresult send_copy(unsigned int number, struct node *node, const CUDA_MEMCPY3D *of,
+                          CUgraphNode *made)
+{
+    struct hand_copy copy;
+    CUresult result = connect_state();
+
+    if (result == CUDA_SUCCESS)
+        result = of ? copy_for_graph(of, &copy) : CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    node->does[0] = (struct part){&copy, sizeof(copy)};
+    return send_node(number, node, made);
+}
+
+static CUresult send_function(unsigned int number, struct node *node, const HostNode *of,
+                              CUgraphNode *made)
+{
+    struct hand_callback callback = {0};
+    CUresult result = connect_state();
+
+    if (result == CUDA_SUCCESS && (!of || !of->function))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && !callback_thread_runs())
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS)
+        return result;
+    callback.function = (uintptr_t)of->function;
+    callback.user = (uintptr_t)of->user;
+    node->does[0] = (struct part){&callback, sizeof(callback)};
+    return send_node(number, node, made);
+}
+
+/* A new node, one of a graph, and one of a graph that can be launched. */
+#define NEW_NODE                                                                                   \
+    {.head = {.graph = object_to_number((uintptr_t)graph), .dependencies = count}, .after = after}
+#define OLD_NODE                                                                                   \
+    {                                                                                              \
+        .head = {.node = object_to_number((uintptr_t)node) }                                       \
+    }
+#define EXEC_NODE                                                                                  \
+    {                                                                                              \
+        .head = {                                                                                  \
+            .node = object_to_number((uintptr_t)node),                                             \
+            .exec = object_to_number((uintptr_t)exec)                                              \
+        }                                                                                          \
+    }
+
+#define ADD(name, type, send)                                                                      \
+    EXPORT CUresult name(CUgraphNode *made, CUgraph graph, const CUgraphNode *after, size_t count, \
+                         const type *of);                                                          \
+    CUresult name(CUgraphNode *made, CUgraph graph, const CUgraphNode *after, size_t count,        \
+                  const type *of)                                                                  \
+    {                                                                                              \
+        unsigned int number = CALL_##name;                                                         \
+        struct node does = NEW_NODE;                                                               \
+                                                                                                   \
+        return made && (after || !count) ? send : CUDA_ERROR_INVALID_VALUE;                        \
+    }
+ADD(cuGraphAddKernelNode, KernelNode, send_kernel(number, &does, of, false, made))
+ADD(cuGraphAddKernelNode_v2, KernelNode, send_kernel(number, &does, of, true, made))
+ADD(cuGraphAddHostNode, HostNode, send_function(number, &does, of, made))
+
+EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *made, CUgraph graph, const CUgraphNode *after,
+                                     size_t count, const CUDA_MEMCPY3D *of, CUcontext context);
+CUresult cuGraphAddMemcpyNode(CUgraphNode *made, CUgraph graph, const CUgraphNode *after,
+                              size_t count, const CUDA_MEMCPY3D *of, CUcontext context)
+{
+    struct node does = NEW_NODE;
+
+    does.head.context = object_to_number((uintptr_t)context);
+    return made && (after || !count) ? send_copy(CALL_cuGraphAddMemcpyNode, &does, of, made)
+                                     : CUDA_ERROR_INVALID_VALUE;
+}
+
+#define SET(name, type, send)                                                                      \
+    EXPORT CUresult name(CUgraphNode node, const type *of);                                        \
+    CUresult name(CUgraphNode node, const type *of)                                                \
+    {                                                                                              \
+        unsigned int number = CALL_##name;                                                         \
+        struct node does = OLD_NODE;                                                               \
+                                                                                                   \
+        return send;                                                                               \
+    }
+SET(cuGraphKernelNodeSetParams, KernelNode, send_kernel(number, &does, of, false, NULL))
+SET(cuGraphKernelNodeSetParams_v2, KernelNode, send_kernel(number, &does, of, true, NULL))
+SET(cuGraphHostNodeSetParams, HostNode, send_function(number, &does, of, NULL))
+SET(cuGraphMemcpyNodeSetParams, CUDA_MEMCPY3D, send_copy(number, &does, of, NULL))
+
+#define SET_EXEC(name, type, send)                                                                 \
+    EXPORT CUresult name(CUgraphExec exec, CUgraphNode node, const type *of);                      \
+    CUresult name(CUgraphExec exec, CUgraphNode node, const type *of)                              \
+    {                                                                                              \
+        unsigned int number = CALL_##name;                                                         \
+        struct node does = EXEC_NODE;                                                              \
+                                                                                                   \
+        return send;                                                                               \
+    }
+SET_EXEC(cuGraphExecKernelNodeSetParams, KernelNode, send_kernel(number, &does, of, false, NULL))
+SET_EXEC(cuGraphExecKernelNodeSetParams_v2, KernelNode, send_kernel(number, &does, of, true, NULL))
+SET_EXEC(cuGraphExecHostNodeSetParams, HostNode, send_function(number, &does, of, NULL))
+
+EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                               const CUDA_MEMCPY3D *of, CUcontext context);
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *of,
+                                        CUcontext context)
+{
+    struct node does = EXEC_NODE;
+
+    does.head.context = object_to_number((uintptr_t)context);
+    return send_copy(CALL_cuGraphExecMemcpyNodeSetParams, &does, of, NULL);
+}
+
+/* Where a node's parameters lie for the program, until it asks for them again. */
+struct node_parameters {
+    size_t capacity;
+    void *pointers[]; /* and behind them what they point to */
+};
+
+static struct node_parameters *keep_parameters(CUgraphNode node, const struct layout *layout,
+                                               const uint8_t *packed)
+{
+    size_t pointers = layout->count * sizeof(void *), capacity = pointers + layout->bytes;
+    uint64_t number;
+    struct node_parameters *kept = object_kept((uintptr_t)node, &number), *made;
+    uint8_t *bytes;
+
+    if (!kept || kept->capacity < capacity) {
+        made = calloc(1, sizeof(*made) + capacity);
+        if (!made)
+            return NULL;
+        made->capacity = capacity;
+        kept = object_keep_last((uintptr_t)node, number, made);
+    }
+    if (!kept)
+        return NULL;
+    bytes = (uint8_t *)kept->pointers + pointers;
+    memcpy(bytes, packed, layout->bytes);
+    for (uint32_t i = 0; i < layout->count; i++)
+        kept->pointers[i] = bytes + layout->parameters[i].offset;
+    return kept;
+}
+
+static CUresult get_kernel(unsigned int number, CUgraphNode node, KernelNode *to, bool has_kernel)
+{
+    const struct hand_object head = {.object = object_to_number((uintptr_t)node)};
+    struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
+    struct hand_launch launch = {0};
+    uint8_t packed[HAND_PARAMETER_BYTES] = {0};
+    struct node_parameters *kept = NULL;
+    const struct layout *layout;
+    CUfunction function;
+    CUresult result = to ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+    exchange_out(&ask, &launch, sizeof(launch));
+    exchange_out(&ask, packed, sizeof(packed));
+    ask.is_short = true;
+    if (result == CUDA_SUCCESS)
+        result = exchange(&ask);
+    if (result != CUDA_SUCCESS)
+        return result;
+    function = (CUfunction)(uintptr_t)object_of_number(launch.function);
+    layout = launch_layout(function);
+    if (layout && layout->bytes <= sizeof(packed))
+        kept = keep_parameters(node, layout, packed);
+    if (!kept)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    to->function = has_kernel && object_type(launch.function) == OBJECT_CUkernel ? NULL : function;
+    memcpy(to->grid, launch.grid, sizeof(to->grid));
+    memcpy(to->block, launch.block, sizeof(to->block));
+    to->shared_bytes = launch.shared_bytes;
+    to->parameters = kept->pointers;
+    to->extra = NULL;
+    if (has_kernel) {
+        to->kernel = to->function ? NULL : function;
+        to->context = NULL;
+    }
+    return CUDA_SUCCESS;
+}
+
+#define GET_KERNEL(name, has_kernel)                                                               \
+    EXPORT CUresult name(CUgraphNode node, KernelNode *to);                                        \
+    CUresult name(CUgraphNode node, KernelNode *to)                                                \
+    {                                                                                              \
+        return get_kernel(CALL_##name, node, to, has_kernel);                                      \
+    }
+GET_KERNEL(cuGraphKernelNodeGetParams, false)
+GET_KERNEL(cuGraphKernelNodeGetParams_v2, true)
+
+EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode node, HostNode *to);
+CUresult cuGraphHostNodeGetParams(CUgraphNode node, HostNode *to)
+{
+    const struct hand_object head = {.object = object_to_number((uintptr_t)node)};
+    struct exchange ask = {
+        .number = CALL_cuGraphHostNodeGetParams, .head = &head, .head_bytes = sizeof(head)};
+    struct hand_called called = {0};
+    CUresult result = to ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+    exchange_out(&ask, &called, sizeof(called));
+    if (result == CUDA_SUCCESS)
+        result = exchange(&ask);
+    if (result == CUDA_SUCCESS)
+        *to = (HostNode){(CUhostFn)(uintptr_t)called.function, (void *)(uintptr_t)called.user};
+    return result;
+}
