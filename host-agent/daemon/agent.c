@@ -27,6 +27,7 @@
 #include "host-agent/daemon/sync/driver_types.h"
 #include "host-agent/daemon/sync/limits.h"
 #include "host-agent/daemon/sync/node_access.h"
+#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/sync/transport_sync.h"
 #include "lib/vgpud_conf.h"
 #include "host-agent/model/request.h"
@@ -479,6 +480,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
+    host_set_door(agent->host, slice_transport_of_gpu);
     agent->arbiters = arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     slices_watch(agent->slices, slice_changed, agent);

@@ -154,6 +154,7 @@ struct Host {
     GDBusObjectManagerServer *objects_server;
     HostUsersFunc users;
     void *users_data;
+    HostDoorFunc door;
 };
 
 static guint gpu_links(const Host *host, const Gpu *from, const Gpu *to)
@@ -327,6 +328,16 @@ void host_set_users(Host *host, HostUsersFunc func, void *data)
 {
     host->users = func;
     host->users_data = data;
+}
+
+void host_set_door(Host *host, HostDoorFunc func)
+{
+    host->door = func;
+}
+
+SliceTransport host_door_of(const Host *host, const char *gpu)
+{
+    return host->door ? host->door(host_root(host), gpu) : SLICE_TRANSPORT_GUARDED;
 }
 
 GStrv host_with_users(const Host *host, const char *gpu, const GStrv users)

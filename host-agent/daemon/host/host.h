@@ -77,6 +77,14 @@ void host_set_users(Host *host, HostUsersFunc func, void *data);
 /* @users plus those; to be freed. */
 GStrv host_with_users(const Host *host, const char *gpu, const GStrv users);
 
+/*
+ * @func says which door a slice of @gpu gets if its request says "auto". Without it: the one whose
+ * limits bind all programs.
+ */
+typedef SliceTransport (*HostDoorFunc)(HostRoot *root, const char *gpu);
+void host_set_door(Host *host, HostDoorFunc func);
+SliceTransport host_door_of(const Host *host, const char *gpu);
+
 /* What gpus.conf says of its GPUs, as inventory_entries() has it. */
 GPtrArray *host_wanted(const Host *host);
 

@@ -7,7 +7,6 @@
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
-#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"
@@ -38,9 +37,8 @@ static Slice *slice_of(const Host *host, const Slices *slices, const Gpu *gpu, c
     Slice *slice = slice_new(NULL, gpu->pci->address, offer->id);
     guint64 vram = vram_of(gpu, request);
 
-    slice->transport = request->transport_auto
-                           ? slice_transport_of_gpu(host_root(host), gpu->pci->address)
-                           : request->transport;
+    slice->transport =
+        request->transport_auto ? host_door_of(host, gpu->pci->address) : request->transport;
     slice_set_text(&slice->name, request->name);
     slice->ephemeral = request->ephemeral;
     slice->reserved = slice_is_vgpu(slice);
