@@ -175,10 +175,10 @@ static bool tells_why(const struct signature *signature)
 static CUresult send_call(unsigned int number, const uint64_t *words, bool may_be_posted)
 {
     struct coded call = {.signature = &signatures[number], .given = words};
-    struct exchange exchange_of = {.number = number, .head = call.words};
+    struct exchange exchange_of;
     CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-    exchange_of.head_bytes = call.signature->count * sizeof(uint64_t);
+    exchange_begin(&exchange_of, number, call.words, call.signature->count * sizeof(uint64_t));
     exchange_of.keeps_failed = !tells_why(call.signature);
     read_numbers(&call);
     for (unsigned int i = 0; i < call.signature->count; i++)

@@ -75,7 +75,7 @@ static bool has_answer(const struct channel *channel)
 }
 
 /* False: the worker is gone. */
-static bool await_answer(struct channel *channel)
+__attribute__((noinline)) static bool await_answer(struct channel *channel)
 {
     struct channel_shared *shared = channel->shared;
 
@@ -159,7 +159,8 @@ static void get_parts(const uint8_t *from, const struct exchange *exchange)
 static _Atomic uint64_t tickets;
 
 /* Room in the ring, which may be full of what was posted. NULL: the worker is gone. */
-static struct channel_record *await_room(struct channel *channel, size_t bytes)
+__attribute__((noinline)) static struct channel_record *await_room(struct channel *channel,
+                                                                   size_t bytes)
 {
     struct channel_record *record = channel_reserve(channel->shared, bytes);
 

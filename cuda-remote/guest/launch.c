@@ -94,17 +94,15 @@ CUresult launch_pack(CUfunction function, void **parameters, void **extra,
                                                                       : result;
 }
 
-/* Of a launch: what the driver may refuse it for. Never 0. */
+/* What the driver may refuse a launch for, in 64 bits. Never 0. */
 static uint64_t shape_of(const struct hand_launch *head, size_t bytes)
 {
-    const uint32_t parts[] = {head->grid[0] == 0, head->grid[1],   head->grid[2],
-                              head->block[0],     head->block[1],  head->block[2],
-                              head->shared_bytes, (uint32_t)bytes, 1};
-    uint64_t shape = 0xcbf29ce484222325ull;
+    uint64_t block = ((uint64_t)head->block[0] << 32 | head->block[1]) * 0x9e3779b97f4a7c15ull;
+    uint64_t grid = ((uint64_t)head->grid[1] << 32 | head->grid[2]) * 0xc2b2ae3d27d4eb4full;
+    uint64_t rest = ((uint64_t)head->shared_bytes << 32 | (uint32_t)bytes << 11 | head->block[2]) *
+                    0x165667b19e3779f9ull;
 
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        shape = (shape ^ parts[i]) * 0x100000001b3ull;
-    return shape | 1;
+    return (block ^ (grid << 21 | grid >> 43) ^ (rest << 42 | rest >> 22) ^ !head->grid[0]) | 1;
 }
 
 /*
@@ -115,17 +113,19 @@ static CUresult launch(unsigned int number, struct hand_launch *head, CUfunction
                        CUstream stream, void **parameters, void **extra,
                        const struct hand_attribute *attributes)
 {
-    struct exchange launch_of = {.number = number, .head = head, .head_bytes = sizeof(*head)};
     struct launch_parameters packed;
     CUresult result = launch_pack(function, parameters, extra, &packed);
+    struct exchange launch_of;
     uint64_t shape;
 
     if (result != CUDA_SUCCESS)
         return result;
+    exchange_begin(&launch_of, number, head, sizeof(*head));
     head->function = object_to_number((uintptr_t)function);
     head->stream = object_to_number((uintptr_t)stream);
     head->bytes = (uint32_t)packed.bytes;
-    exchange_in(&launch_of, attributes, head->attributes * sizeof(*attributes));
+    if (head->attributes)
+        exchange_in(&launch_of, attributes, head->attributes * sizeof(*attributes));
     exchange_in(&launch_of, packed.at, packed.bytes);
     shape = shape_of(head, packed.bytes);
     launch_of.is_posted = !head->attributes && packed.layout->shape == shape &&

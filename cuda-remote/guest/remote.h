@@ -69,6 +69,18 @@ struct exchange {
 };
 
 CUresult exchange(struct exchange *exchange);
+/* One without parts yet; the room for them is not written, for calls that have to be quick. */
+static inline void exchange_begin(struct exchange *exchange, unsigned int number, const void *head,
+                                  size_t head_bytes)
+{
+    exchange->number = number;
+    exchange->head = head;
+    exchange->head_bytes = head_bytes;
+    exchange->in_count = exchange->out_count = 0;
+    exchange->extra = 0;
+    exchange->out_bytes = 0;
+    exchange->keeps_failed = exchange->is_short = exchange->is_posted = false;
+}
 static inline void exchange_in(struct exchange *exchange, const void *at, size_t bytes)
 {
     exchange->in[exchange->in_count++] = (struct part){(void *)at, bytes};

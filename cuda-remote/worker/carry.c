@@ -39,14 +39,21 @@ void *scratch_take(struct scratch *scratch, size_t bytes)
         void *at = scratch->kept + scratch->kept_used;
 
         scratch->kept_used += aligned;
-        return memset(at, 0, aligned);
+        return at;
     }
-    block = calloc(1, sizeof(*block) + aligned);
+    block = malloc(sizeof(*block) + aligned);
     if (!block)
         return NULL;
     block->next = scratch->blocks;
     scratch->blocks = block;
     return block->bytes;
+}
+
+void *scratch_take_zeros(struct scratch *scratch, size_t bytes)
+{
+    void *at = scratch_take(scratch, bytes);
+
+    return at ? memset(at, 0, signature_align(bytes)) : NULL;
 }
 
 void scratch_empty(struct scratch *scratch)
@@ -106,13 +113,15 @@ void *request_answer(struct request *request, size_t bytes)
     size_t aligned = signature_align(bytes);
     uint8_t *to;
 
-    if (aligned < bytes || aligned > request->out_most - request->out_bytes) {
+    if (!request->out)
+        request->out = scratch_take(request->scratch, request->out_most);
+    if (!request->out || aligned < bytes || aligned > request->out_most - request->out_bytes) {
         request->is_broken = true;
         return NULL;
     }
     to = request->out + request->out_bytes;
     request->out_bytes += aligned;
-    return to;
+    return memset(to, 0, aligned);
 }
 
 struct carried {
@@ -219,7 +228,7 @@ static CUresult take_part(struct request *request, struct carried *call, unsigne
                                                                     : CUDA_ERROR_INVALID_VALUE;
     if (!argument_is_read(argument)) {
         call->words[i] =
-            call->sent[i] ? (uintptr_t)scratch_take(request->scratch, call->bytes[i]) : 0;
+            call->sent[i] ? (uintptr_t)scratch_take_zeros(request->scratch, call->bytes[i]) : 0;
         request->is_broken |= call->sent[i] && !call->words[i];
         return CUDA_SUCCESS;
     }

@@ -99,7 +99,7 @@ static bool is_in_the_way(struct worker_channel *other, uint64_t after)
     return earliest && earliest <= after && !(since && now_s() > since + BLOCKED_S);
 }
 
-static void await_others(struct worker_channel *own, uint64_t after)
+__attribute__((noinline)) static void await_others(struct worker_channel *own, uint64_t after)
 {
     bool is_waiting = after > own->seen;
 
@@ -157,7 +157,7 @@ static bool serve_record(struct worker_channel *channel)
 }
 
 /* Looks once more behind the mark; see channel_publish(). */
-static void wait_for_record(struct worker_channel *channel)
+__attribute__((noinline)) static void await_record(struct worker_channel *channel)
 {
     struct channel_shared *shared = channel->shared;
     uint64_t until = now_ns() + SPIN_NS;
@@ -186,7 +186,7 @@ static void *serve_channel(void *data)
         if (!taken && channel->is_ending)
             break;
         if (!taken) {
-            wait_for_record(channel);
+            await_record(channel);
             continue;
         }
         /* Before its place in the ring is another's. */

@@ -146,7 +146,6 @@ bool hand_carry_out(struct request *request)
     bool is_known = true;
 
     request->makes_objects = true;
-    request->out = scratch_take(request->scratch, request->out_most);
     request->result = carry_out(request, &is_known);
     return is_known;
 }

@@ -157,11 +157,9 @@ static bool take_rows(struct request *request, const struct hand_copy *copy, voi
     if (copy->from.kind == HAND_PLACE_SENT)
         *in = (void *)request_part(request, &at, bytes);
     if (copy->to.kind == HAND_PLACE_SENT) {
-        if (request->flags & RECORD_BULK) {
+        if (request->flags & RECORD_BULK)
             request->out_most = signature_align(bytes);
-            request->out = scratch_take(request->scratch, bytes);
-        }
-        *out = request->out ? request_answer(request, bytes) : NULL;
+        *out = request_answer(request, bytes);
     }
     return (*in || copy->from.kind != HAND_PLACE_SENT) &&
            (*out || copy->to.kind != HAND_PLACE_SENT);

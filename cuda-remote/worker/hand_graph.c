@@ -140,7 +140,7 @@ static CUresult take_kernel(struct request *request, struct node *node)
         return CUDA_ERROR_INVALID_VALUE;
     }
     part = request_part(request, &node->at, launch->bytes);
-    bytes = scratch_take(request->scratch, 2 * HAND_PARAMETER_BYTES);
+    bytes = scratch_take_zeros(request->scratch, 2 * HAND_PARAMETER_BYTES);
     if (!part || !bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(bytes, part, launch->bytes);

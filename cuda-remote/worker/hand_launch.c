@@ -60,7 +60,7 @@ CUresult hand_layout(struct request *request)
 struct launch {
     const struct hand_launch *head;
     void *function, *stream;
-    uint8_t *parameters; /* with so much behind them that no parameter ends outside */
+    const uint8_t *parameters;
     size_t bytes;
     struct hand_attribute *attributes;
     bool is_kernel;
@@ -86,7 +86,6 @@ static CUresult find_events(struct launch *launch)
 static CUresult take_launch(struct request *request, struct launch *launch)
 {
     size_t at = request->flags & RECORD_BULK ? 0 : sizeof(*launch->head);
-    const void *part;
 
     launch->head = (const void *)request->head;
     if (request->head_bytes < sizeof(*launch->head) ||
@@ -95,14 +94,13 @@ static CUresult take_launch(struct request *request, struct launch *launch)
         request->is_broken = true;
         return CUDA_ERROR_INVALID_VALUE;
     }
-    launch->attributes =
-        (void *)request_part(request, &at, launch->head->attributes * sizeof(*launch->attributes));
-    part = request_part(request, &at, launch->head->bytes);
-    launch->parameters = scratch_take(request->scratch, 2 * HAND_PARAMETER_BYTES);
-    if (!launch->attributes || !part || !launch->parameters)
+    if (launch->head->attributes)
+        launch->attributes = (void *)request_part(
+            request, &at, launch->head->attributes * sizeof(*launch->attributes));
+    launch->parameters = request_part(request, &at, launch->head->bytes);
+    if ((launch->head->attributes && !launch->attributes) || !launch->parameters)
         return CUDA_ERROR_OUT_OF_MEMORY;
     launch->bytes = launch->head->bytes;
-    memcpy(launch->parameters, part, launch->bytes);
     if (!launch_function(launch->head->function, &launch->function, &launch->is_kernel) ||
         !object_find(OBJECT_CUstream, launch->head->stream, &launch->stream))
         return CUDA_ERROR_INVALID_HANDLE;
@@ -117,16 +115,19 @@ static CUresult launch_cooperative(struct request *request, struct launch *launc
     const struct hand_launch *head = launch->head;
     void **pointers =
         scratch_take(request->scratch, (HAND_PARAMETERS_MOST + 1) * sizeof(*pointers));
+    /* No parameter ends behind it, whatever was sent. */
+    uint8_t *all = scratch_take_zeros(request->scratch, 2 * HAND_PARAMETER_BYTES);
     size_t offset, bytes, count = 0;
 
-    if (!call || !pointers)
+    if (!call || !pointers || !all)
         return CUDA_ERROR_NOT_SUPPORTED;
+    memcpy(all, launch->parameters, launch->bytes);
     while (count < HAND_PARAMETERS_MOST &&
            launch_parameter(launch->is_kernel, launch->function, count, &offset, &bytes) ==
                CUDA_SUCCESS) {
         if (offset > HAND_PARAMETER_BYTES || bytes > HAND_PARAMETER_BYTES)
             return CUDA_ERROR_NOT_SUPPORTED;
-        pointers[count++] = launch->parameters + offset;
+        pointers[count++] = all + offset;
     }
     return call(launch->function, head->grid[0], head->grid[1], head->grid[2], head->block[0],
                 head->block[1], head->block[2], head->shared_bytes, launch->stream, pointers);
@@ -161,8 +162,8 @@ CUresult hand_launch(struct request *request)
     struct launch launch = {0};
     CUresult result = take_launch(request, &launch);
     const struct hand_launch *head = launch.head;
-    void *extra[] = {(void *)EXTRA_BUFFER, launch.parameters, (void *)EXTRA_SIZE, &launch.bytes,
-                     (void *)EXTRA_END};
+    void *extra[] = {(void *)EXTRA_BUFFER, (void *)launch.parameters, (void *)EXTRA_SIZE,
+                     &launch.bytes, (void *)EXTRA_END};
 
     if (result != CUDA_SUCCESS)
         return result;

@@ -91,8 +91,10 @@ struct request {
     unsigned int used_count;
 };
 
-/* NULL: there is no memory, or it is more than a request may have. Zeroed. */
+/* NULL: there is no memory, or it is more than a request may have. What is in it is of earlier
+ * requests, and must not reach the program. */
 void *scratch_take(struct scratch *scratch, size_t bytes);
+void *scratch_take_zeros(struct scratch *scratch, size_t bytes);
 void scratch_empty(struct scratch *scratch);
 void request_carry_out(struct request *request);
 /* All these bytes are shared, and stay so until request_end(). */
@@ -103,7 +105,7 @@ void request_end(struct request *request);
  * it end, at first the bytes of the head. NULL: it has sent less, or there is no memory.
  */
 const void *request_part(struct request *request, size_t *at, size_t bytes);
-/* Room for a part of the answer; NULL as above. */
+/* Room for a part of the answer, zeroed; NULL as above. */
 void *request_answer(struct request *request, size_t bytes);
 
 /* Calls whose requests have a form of their own (hand_*.c); false: it is none of them. */

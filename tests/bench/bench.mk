@@ -71,7 +71,7 @@ bench-fleet:
 bench-cuda:
 	$(BENCH_SRC)/cuda/run
 
-bench-cuda-programs: governor $(CUDA_TEST)/test-deadlocks $(CUDA_DOORS) $(BENCH_OUT)/cuda-load
+bench-cuda-programs: governor cuda-remote $(CUDA_TEST)/test-deadlocks $(CUDA_DOORS) $(BENCH_OUT)/cuda-load
 
 $(BENCH_OUT)/cuda-load: $(CUDA_LOAD_SRCS) | $(CUDA_TEST)/real/libcuda.so.1
 	@mkdir -p $(@D)

@@ -11,6 +11,7 @@
  *   in us
  * - hold BYTES S: takes pieces of BYTES until there are none, and keeps them for S seconds
  * - flood NS N: launches that it does not wait for: how far ahead of the fake card it got
+ * - ask N: a question of the driver, so many times: the median and what 99 of 100 took, in us
  * - peek: what the fake card has given out, now and at most
  */
 #include <dlfcn.h>
@@ -29,6 +30,7 @@ int cuInit(unsigned int flags);
 int cuCtxCreate_v2(handle *context, unsigned int flags, int device);
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, handle stream);
 int cuStreamSynchronize(handle stream);
+int cuCtxGetDevice(int *device);
 int cuMemAlloc_v2(uint64_t *at, size_t bytes);
 int cuMemFree_v2(uint64_t at);
 int cuMemAllocHost_v2(void **at, size_t bytes);
@@ -203,6 +205,30 @@ static void hold(size_t bytes, unsigned int seconds)
     sleep(seconds);
 }
 
+static int compare(const void *a, const void *b)
+{
+    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+    return first < second ? -1 : first > second;
+}
+
+static void ask(unsigned int count)
+{
+    uint64_t *took = calloc(count, sizeof(*took));
+    int device;
+
+    context();
+    for (unsigned int i = 0; i < count; i++) {
+        uint64_t from = now();
+
+        check(cuCtxGetDevice(&device));
+        took[i] = now() - from;
+    }
+    qsort(took, count, sizeof(*took), compare);
+    printf("%.3f %.3f\n", (double)took[count / 2] / 1e3, (double)took[count / 100 * 99] / 1e3);
+    free(took);
+}
+
 static void peek(void)
 {
     struct card card = look();
@@ -224,6 +250,8 @@ int main(int argc, char **argv)
         memory((unsigned int)atoi(argv[2]));
     else if (argc == 4 && !strcmp(argv[1], "hold"))
         hold(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
+    else if (argc == 3 && !strcmp(argv[1], "ask"))
+        ask((unsigned int)atoi(argv[2]));
     else if (argc == 2 && !strcmp(argv[1], "peek"))
         peek();
     else
