@@ -123,7 +123,8 @@ point('podman: a stock Debian shows a program its slice, and gives it no more', 
 });
 
 # The runtimes have systemd make the containers' cgroups. It knows their devices by links in /dev/char, and with a
-# daemon-reload it takes away those that it does not know. NVIDIA's driver has none made.
+# daemon-reload it may take away those that it does not know. NVIDIA's driver has none made. podman with crun keeps them
+# without the links, too.
 sub nodes_after_reload {
     my $open = 'sh -c \'for n in nvidia0 nvidiactl nvidia-uvm; do : </dev/$n || exit 1; done; echo all\'';
     host(podman('', "$image:O sleep 600") =~ s/ run / run -d /r, timeout => 240);
@@ -135,21 +136,17 @@ sub nodes_after_reload {
 
 point('a daemon-reload of systemd does not take the nodes of a running container away', sub {
     my $links = host('ls -l /dev/char/195:*');
+    die $links if $links !~ /nvidia0$/m || $links !~ /nvidiactl$/m;
     my $seen = nodes_after_reload();
     die $links . $seen if $seen ne "all\nall\n";
-    # The control.
-    host('rm /dev/char/195:*');
-    my $without = nodes_after_reload();
-    die "the same without the links:\n$without" if $without eq "all\nall\n";
-    host('vgpuctl reload && ls /dev/char/195:*');
-    return "$links$seen$without";
+    return "$links$seen";
 });
 
 # Triton's search for libcuda (third_party/nvidia/backend/driver.py): in what ldconfig lists.
 point('podman: "ldconfig -p" lists libcuda, and ldconfig keeps it', sub {
     my $list = '/sbin/ldconfig -p | grep -F libcuda.so.1';
     my $said = host(podman('', "$image:O sh -c '$list && /sbin/ldconfig && $list'") . ' 2>&1', timeout => 240);
-    die $said if $said !~ m{\A(?:\tlibcuda\.so\.1 \(libc6,x86-64\) => (?:/usr)?/lib/x86_64-linux-gnu/libcuda\.so\.1\n){2}\z};
+    die $said if $said !~ m{\A(?:\tlibcuda\.so\.1 \(libc6,x86-64\) => (?:/usr)?/lib(?:/x86_64-linux-gnu|64)/libcuda\.so\.1\n){2,4}\z};
     given_back();
     return $said;
 });
