@@ -24,7 +24,7 @@ cd $root
 mkdir -p opt run dev proc sys etc tmp
 for name in lib lib64 bin; do ln -sfn usr/\$name \$name; done
 cp -L $image/lib64/ld-linux-x86-64.so.2 usr/lib64/
-cp -L $image$libraries/libc.so.6 .$libraries/
+cp -L $image$libraries/libc.so.6 $image$libraries/libm.so.6 .$libraries/
 cp -L $image/usr/bin/sleep usr/bin/
 SH
     return;
