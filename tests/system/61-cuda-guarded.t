@@ -216,6 +216,8 @@ while [ -e /proc/$pid ]; do sleep 0.005; done
 echo "the worker is gone after \$(((\$(date +%s%N) - begin) / 1000000)) ms"
 SH
     given_back_web();
+    # Its name is free when podman has taken it away.
+    $job->wait(60, fail => 1);
     return $said;
 });
 

@@ -993,18 +993,25 @@ static void lost(void)
     is(cuCtxSynchronize(), 719);
 }
 
-/* Fills that take the fake card 2 ms each, until it is killed: a line for each twelve. */
+/* Fills that take the fake card 2 ms each, until it is killed: a line for each twelve. While it
+ * waits for these, the next twelve are submitted. */
 static void fill(void)
 {
     size_t bytes = 2000000000;
+    CUevent ends[2];
     CUdeviceptr at;
 
     begin();
     at = allocate(bytes);
-    for (;;) {
+    for (unsigned int i = 0; i < 2; i++)
+        ok(cuEventCreate(&ends[i], 0));
+    for (unsigned int turn = 0;; turn++) {
         for (unsigned int i = 0; i < 12; i++)
             ok(cuMemsetD32Async(at, 0, bytes / 4, NULL));
-        ok(cuCtxSynchronize());
+        ok(cuEventRecord(ends[turn % 2], NULL));
+        if (!turn)
+            continue;
+        ok(cuEventSynchronize(ends[(turn - 1) % 2]));
         puts("filled");
         fflush(stdout);
     }
