@@ -47,6 +47,7 @@ my %commands = (
     fleet => sub { return (command => ['tests/fleet/check'], limit => 1800, files => [glob 'tests/fleet/t-*']) },
     'fleet-long' => sub { return (command => ['tests/fleet/check', '--long'], limit => 1800, files => [glob 'tests/fleet/long-*']) },
     kubernetes => sub { return (command => ['tests/kubernetes/check'], limit => 900, files => [glob 'tests/kubernetes/t-*']) },
+    'kubernetes-long' => sub { return (command => ['tests/kubernetes/check', '--long'], limit => 900, files => [glob 'tests/kubernetes/long-*']) },
     demo => sub { return (command => ['tests/prove', '--merge', '-v', 'tests/demo.t'], limit => 5400, files => ['tests/demo.t']) },
     opengl => sub { return (command => ['tests/guard/opengl-check'], limit => 900, files => ['tests/guard/opengl.t']) },
     'guard-rings' => sub { return (command => [@make, 'guard-rings'], limit => 900) },
