@@ -226,7 +226,8 @@ point('hostile clients: they end nobody but their own workers', sub {
     $job->wait(240);
     my $said = in_container('web', "$client compute");
     given_back_web();
-    my $log = host('journalctl -q --no-pager -o cat -u ' . unit('web') . ' | grep -c "is refused: there are 64"');
+    # How many are refused depends on how fast the guard takes them.
+    my $log = host('journalctl -q --no-pager -o cat -u ' . unit('web') . ' | grep -c "is refused: there are 64" || true');
     return $job->output . $said . $log;
 });
 
@@ -249,26 +250,33 @@ point('all the time the neighbour has computed, and was right', sub {
     return $neighbour->output . $restarts;
 });
 
-# Kernels that wait for the card, without content, which would cost the processor more than they take.
-point('two slices on one card have 30 and 70 of its time', sub {
-    remove_slices();
-    set_guard($_) for sort keys %id;
-    make_slice('web', '--vram 3G --weight 30');
-    make_slice('db', '--vram 3G --weight 70');
+# Fills of 24 ms a line, without content, which would cost the processor more than they take. Under emulation programs
+# leave the card without work, so shares would be those of the processor (test-guard-shares has them); a cap is the card's.
+sub fill_for {
+    my ($seconds) = @_;
     my %job = map { $_ => VGPU::Lab::host_job(podman($_, '') . " $client fill 2>&1") } sort keys %id;
     $_->expect(qr/^filled/m, 120) for values %job;
     my $count = sub { return { map { $_ => scalar(() = $job{$_}->output =~ /^filled/mg) } keys %job } };
     sleep 5;
     my $before = $count->();
-    sleep 30;
+    sleep $seconds;
     my $after = $count->();
-    my %did = map { $_ => $after->{$_} - $before->{$_} } keys %job;
     host("podman kill -s KILL $_-$$", timeout => 120) for sort keys %id;
     $_->wait(60, fail => 1) for values %job;
     given_back();
-    my $share = 100 * $did{web} / ($did{web} + $did{db} || 1);
-    my $said = sprintf "web %d, db %d: %.1f %%\n", $did{web}, $did{db}, $share;
-    die $said if $share < 22 || $share > 38;
+    return map { 100 * 0.024 * ($after->{$_} - $before->{$_}) / $seconds } 'web', 'db';
+}
+
+point('a slice with a cap of 4 % of the card has no more, and more without it', sub {
+    remove_slices();
+    set_guard($_) for sort keys %id;
+    make_slice('web', '--vram 3G');
+    make_slice('db', '--vram 3G');
+    my ($free) = fill_for(20);
+    ctl('slice set web --cap 4');
+    my ($capped, $neighbour) = fill_for(30);
+    my $said = sprintf "web without a cap %.1f %%, with it %.1f %%; db beside it %.1f %%\n", $free, $capped, $neighbour;
+    die $said if $free < 6 || $capped > 5 || $neighbour < 6;
     return $said;
 });
 

@@ -93,14 +93,16 @@ point('a claim of 64 MiB and 20 %: a container computes by the CDI device of the
 
 # The kubelet gives the runtime the names that it was told.
 point('containerd: a pod\'s container computes by the same CDI device, and sees the claim\'s memory', sub {
-    my $small = '/run/image-small';
+    my ($small, $usr) = ('/run/image-small', '/run/image-usr');
     VGPU::Containerd::small_tree($small);
     VGPU::Containerd::start($small);
-    my $words = VGPU::Containerd::words($pod, "-v $VGPU::Slice::image/usr:/usr:ro localhost/small:1");
+    # Writable, as an image's own is: what a slice has below /usr gets its mount points there.
+    host("mkdir -p $usr/upper $usr/work $usr/all && mount -t overlay -o lowerdir=$VGPU::Slice::image/usr,upperdir=$usr/upper,workdir=$usr/work overlay $usr/all");
+    my $words = VGPU::Containerd::words($pod, "-v $usr/all:/usr localhost/small:1");
     my $said = VGPU::Compute::verdict(host("$words $VGPU::Slice::compute 2>&1", timeout => 240));
     my $heap = VGPU::Slice::heap(host("$words sh -c '$VGPU::Slice::vulkaninfo'", timeout => 240));
     VGPU::Containerd::stop();
-    host("rm -r $small");
+    host("umount $usr/all && rm -r $small $usr");
     die "the heap has $heap bytes\n" if $heap != 64 * $mib;
     return $said;
 });
