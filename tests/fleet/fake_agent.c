@@ -216,7 +216,7 @@ AgentResult agent_list_cards(GPtrArray **list, char **why)
     g_autofree char *text = cards();
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 
-    *list = g_ptr_array_new();
+    *list = g_ptr_array_new_with_free_func(agent_card_free);
     for (guint i = 0; lines[i]; i++) {
         char address[64], model[64], node[256];
         AgentCard *card;

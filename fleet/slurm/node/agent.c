@@ -390,18 +390,6 @@ AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **w
     return AGENT_OK;
 }
 
-static void card_free(void *data)
-{
-    AgentCard *card = data;
-
-    g_free(card->gpu);
-    g_free(card->model);
-    g_strfreev(card->nodes);
-    g_free(card->cpus);
-    g_free(card->links);
-    g_free(card);
-}
-
 /* NULL: it is not Slurm's, or has no node that a job could be given. */
 static AgentCard *card_of(GVariant *gpu)
 {
@@ -489,7 +477,7 @@ AgentResult agent_list_cards(GPtrArray **cards, char **why)
     g_autoptr(GError) error = NULL;
     g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
     g_autoptr(GVariant) all = vgpud ? objects(vgpud, &error) : NULL;
-    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(card_free);
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(agent_card_free);
     GVariantIter iter;
     GVariant *interfaces;
 

@@ -64,6 +64,7 @@ typedef struct {
     char *cpus;
     char *links;
 } AgentCard;
+void agent_card_free(void *card);
 
 /*
  * Makes all @count slices, or none. @doors gets for each a GStrv of NAME=VALUE, what a program

@@ -12,6 +12,18 @@
 
 #define OUR_LINE "# Written by vgpu-slurm gres-conf\n"
 
+void agent_card_free(void *data)
+{
+    AgentCard *card = data;
+
+    g_free(card->gpu);
+    g_free(card->model);
+    g_strfreev(card->nodes);
+    g_free(card->cpus);
+    g_free(card->links);
+    g_free(card);
+}
+
 void node_cards_free(NodeCards *cards)
 {
     for (guint i = 0; i < NODE_MAX_CARDS; i++) {
@@ -86,8 +98,10 @@ static int by_model_and_address(const void *a, const void *b)
  */
 static void sort_cards(GPtrArray *cards)
 {
-    g_autoptr(GPtrArray) before = g_ptr_array_copy(cards, NULL, NULL);
+    /* A copy by g_ptr_array_copy() would free the cards, too. */
+    g_autoptr(GPtrArray) before = g_ptr_array_new();
 
+    g_ptr_array_extend(before, cards, NULL, NULL);
     g_ptr_array_sort(cards, by_model_and_address);
     for (guint i = 0; i < cards->len; i++) {
         AgentCard *card = cards->pdata[i];
