@@ -51,101 +51,106 @@ static CUresult text_of_error(struct request *request)
     return give_text(request, result, text);
 }
 
-static CUresult carry_out(struct request *request, bool *is_known)
+static CUresult name_of_function(struct request *request)
 {
-    switch (request->number) {
-    case CALL_cuLaunchKernel:
-    case CALL_cuLaunchKernel_ptsz:
-    case CALL_cuLaunchKernelEx:
-    case CALL_cuLaunchKernelEx_ptsz:
-    case CALL_cuLaunchCooperativeKernel:
-    case CALL_cuLaunchCooperativeKernel_ptsz:
-        return hand_launch(request);
-    case HAND_LAYOUT:
-        return hand_layout(request);
-    case CALL_cuModuleLoadData:
-    case CALL_cuModuleLoadDataEx:
-    case CALL_cuModuleLoadFatBinary:
-    case CALL_cuLibraryLoadData:
-        return hand_load(request);
-    case CALL_cuLinkCreate_v2:
-    case CALL_cuLinkAddData_v2:
-    case CALL_cuLinkComplete:
-    case CALL_cuLinkDestroy:
-    case HAND_LINKED:
-        return hand_link(request);
-    case CALL_cuLaunchHostFunc:
-    case CALL_cuLaunchHostFunc_ptsz:
-    case CALL_cuLaunchHostFunc_v2:
-    case CALL_cuLaunchHostFunc_v2_ptsz:
-    case CALL_cuStreamAddCallback:
-    case CALL_cuStreamAddCallback_ptsz:
-    case CALL_cuUserObjectCreate:
-        return hand_callback(request);
-    case HAND_CALLED:
-        return hand_called(request);
-    case CALL_cuMemHostAlloc:
-    case CALL_cuMemFreeHost:
-        return hand_host_memory(request);
-    case CALL_cuMemcpy2D_v2:
-    case CALL_cuMemcpy2D_v2_ptds:
-    case CALL_cuMemcpy2DUnaligned_v2:
-    case CALL_cuMemcpy2DUnaligned_v2_ptds:
-    case CALL_cuMemcpy2DAsync_v2:
-    case CALL_cuMemcpy2DAsync_v2_ptsz:
-    case CALL_cuMemcpy3D_v2:
-    case CALL_cuMemcpy3D_v2_ptds:
-    case CALL_cuMemcpy3DAsync_v2:
-    case CALL_cuMemcpy3DAsync_v2_ptsz:
-    case CALL_cuMemcpy3DPeer:
-    case CALL_cuMemcpy3DPeer_ptds:
-    case CALL_cuMemcpy3DPeerAsync:
-    case CALL_cuMemcpy3DPeerAsync_ptsz:
-        return hand_copy(request);
-    case CALL_cuStreamGetCaptureInfo_v2:
-    case CALL_cuStreamGetCaptureInfo_v2_ptsz:
-    case CALL_cuStreamGetCaptureInfo_v3:
-    case CALL_cuStreamGetCaptureInfo_v3_ptsz:
-        return hand_capture(request);
-    case CALL_cuGraphAddKernelNode:
-    case CALL_cuGraphAddKernelNode_v2:
-    case CALL_cuGraphAddMemcpyNode:
-    case CALL_cuGraphAddHostNode:
-    case CALL_cuGraphKernelNodeSetParams:
-    case CALL_cuGraphKernelNodeSetParams_v2:
-    case CALL_cuGraphHostNodeSetParams:
-    case CALL_cuGraphMemcpyNodeSetParams:
-    case CALL_cuGraphExecKernelNodeSetParams:
-    case CALL_cuGraphExecKernelNodeSetParams_v2:
-    case CALL_cuGraphExecHostNodeSetParams:
-    case CALL_cuGraphExecMemcpyNodeSetParams:
-        return hand_node(request);
-    case CALL_cuGraphKernelNodeGetParams:
-    case CALL_cuGraphKernelNodeGetParams_v2:
-    case CALL_cuGraphHostNodeGetParams:
-        return hand_node_get(request);
-    case CALL_cuPointerGetAttribute:
-    case CALL_cuPointerGetAttributes:
-    case CALL_cuPointerSetAttribute:
-        return hand_pointer(request);
-    case CALL_cuFuncGetName:
-        return name_of_object(request, OBJECT_CUfunction);
-    case CALL_cuKernelGetName:
-        return name_of_object(request, OBJECT_CUkernel);
-    case CALL_cuGetErrorName:
-    case CALL_cuGetErrorString:
-        return text_of_error(request);
-    default:
-        *is_known = false;
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    return name_of_object(request, OBJECT_CUfunction);
+}
+
+static CUresult name_of_kernel(struct request *request)
+{
+    return name_of_object(request, OBJECT_CUkernel);
+}
+
+typedef CUresult (*hand_function)(struct request *request);
+
+static const hand_function by_call[CALL_NUMBERS] = {
+    [CALL_cuLaunchKernel] = hand_launch,
+    [CALL_cuLaunchKernel_ptsz] = hand_launch,
+    [CALL_cuLaunchKernelEx] = hand_launch,
+    [CALL_cuLaunchKernelEx_ptsz] = hand_launch,
+    [CALL_cuLaunchCooperativeKernel] = hand_launch,
+    [CALL_cuLaunchCooperativeKernel_ptsz] = hand_launch,
+    [CALL_cuModuleLoadData] = hand_load,
+    [CALL_cuModuleLoadDataEx] = hand_load,
+    [CALL_cuModuleLoadFatBinary] = hand_load,
+    [CALL_cuLibraryLoadData] = hand_load,
+    [CALL_cuLinkCreate_v2] = hand_link,
+    [CALL_cuLinkAddData_v2] = hand_link,
+    [CALL_cuLinkComplete] = hand_link,
+    [CALL_cuLinkDestroy] = hand_link,
+    [CALL_cuLaunchHostFunc] = hand_callback,
+    [CALL_cuLaunchHostFunc_ptsz] = hand_callback,
+    [CALL_cuLaunchHostFunc_v2] = hand_callback,
+    [CALL_cuLaunchHostFunc_v2_ptsz] = hand_callback,
+    [CALL_cuStreamAddCallback] = hand_callback,
+    [CALL_cuStreamAddCallback_ptsz] = hand_callback,
+    [CALL_cuUserObjectCreate] = hand_callback,
+    [CALL_cuMemHostAlloc] = hand_host_memory,
+    [CALL_cuMemFreeHost] = hand_host_memory,
+    [CALL_cuMemcpy2D_v2] = hand_copy,
+    [CALL_cuMemcpy2D_v2_ptds] = hand_copy,
+    [CALL_cuMemcpy2DUnaligned_v2] = hand_copy,
+    [CALL_cuMemcpy2DUnaligned_v2_ptds] = hand_copy,
+    [CALL_cuMemcpy2DAsync_v2] = hand_copy,
+    [CALL_cuMemcpy2DAsync_v2_ptsz] = hand_copy,
+    [CALL_cuMemcpy3D_v2] = hand_copy,
+    [CALL_cuMemcpy3D_v2_ptds] = hand_copy,
+    [CALL_cuMemcpy3DAsync_v2] = hand_copy,
+    [CALL_cuMemcpy3DAsync_v2_ptsz] = hand_copy,
+    [CALL_cuMemcpy3DPeer] = hand_copy,
+    [CALL_cuMemcpy3DPeer_ptds] = hand_copy,
+    [CALL_cuMemcpy3DPeerAsync] = hand_copy,
+    [CALL_cuMemcpy3DPeerAsync_ptsz] = hand_copy,
+    [CALL_cuStreamGetCaptureInfo_v2] = hand_capture,
+    [CALL_cuStreamGetCaptureInfo_v2_ptsz] = hand_capture,
+    [CALL_cuStreamGetCaptureInfo_v3] = hand_capture,
+    [CALL_cuStreamGetCaptureInfo_v3_ptsz] = hand_capture,
+    [CALL_cuGraphAddKernelNode] = hand_node,
+    [CALL_cuGraphAddKernelNode_v2] = hand_node,
+    [CALL_cuGraphAddMemcpyNode] = hand_node,
+    [CALL_cuGraphAddHostNode] = hand_node,
+    [CALL_cuGraphKernelNodeSetParams] = hand_node,
+    [CALL_cuGraphKernelNodeSetParams_v2] = hand_node,
+    [CALL_cuGraphHostNodeSetParams] = hand_node,
+    [CALL_cuGraphMemcpyNodeSetParams] = hand_node,
+    [CALL_cuGraphExecKernelNodeSetParams] = hand_node,
+    [CALL_cuGraphExecKernelNodeSetParams_v2] = hand_node,
+    [CALL_cuGraphExecHostNodeSetParams] = hand_node,
+    [CALL_cuGraphExecMemcpyNodeSetParams] = hand_node,
+    [CALL_cuGraphKernelNodeGetParams] = hand_node_get,
+    [CALL_cuGraphKernelNodeGetParams_v2] = hand_node_get,
+    [CALL_cuGraphHostNodeGetParams] = hand_node_get,
+    [CALL_cuPointerGetAttribute] = hand_pointer,
+    [CALL_cuPointerGetAttributes] = hand_pointer,
+    [CALL_cuPointerSetAttribute] = hand_pointer,
+    [CALL_cuFuncGetName] = name_of_function,
+    [CALL_cuKernelGetName] = name_of_kernel,
+    [CALL_cuGetErrorName] = text_of_error,
+    [CALL_cuGetErrorString] = text_of_error,
+};
+
+/* Those that are no entry point's. */
+static const hand_function by_hand[] = {
+    [HAND_LAYOUT - HAND_LAYOUT] = hand_layout,
+    [HAND_LINKED - HAND_LAYOUT] = hand_link,
+    [HAND_CALLED - HAND_LAYOUT] = hand_called,
+};
+
+static hand_function find_function(unsigned int number)
+{
+    if (number < CALL_NUMBERS)
+        return by_call[number];
+    if (number >= HAND_LAYOUT && number - HAND_LAYOUT < sizeof(by_hand) / sizeof(by_hand[0]))
+        return by_hand[number - HAND_LAYOUT];
+    return NULL;
 }
 
 bool hand_carry_out(struct request *request)
 {
-    bool is_known = true;
+    hand_function carry_out = find_function(request->number);
 
     request->makes_objects = true;
-    request->result = carry_out(request, &is_known);
-    return is_known;
+    if (carry_out)
+        request->result = carry_out(request);
+    return carry_out != NULL;
 }
