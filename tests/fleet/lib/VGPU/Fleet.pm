@@ -302,10 +302,11 @@ sub log_of {
     return `grep -hE '(JobId=|job |\\[|:)$job\\b|slurmctld version' $home/log/* | sort | tail -n 60`;
 }
 
-# The output of a command, both kinds, and its exit status; as an ordinary user.
+# The output of a command, both kinds, and its exit status; as an ordinary user who has logged in: Slurm's interactive step is
+# his SHELL, which the environment of a job in CI lacks.
 sub as_user {
     my ($self, @command) = @_;
-    return run_command('setpriv', "--reuid=$user", "--regid=$user", '--clear-groups', 'env', "HOME=/tmp", @command);
+    return run_command('setpriv', "--reuid=$user", "--regid=$user", '--clear-groups', 'env', 'HOME=/tmp', 'SHELL=/bin/sh', @command);
 }
 
 sub run_command {
