@@ -294,3 +294,51 @@ gboolean control_drain(int fd, const char *gpu, gboolean on, GError **error)
         return FALSE;
     }
 }
+
+/* "c0ffee00-…" in the order of its digits. FALSE: it is no UUID. */
+static gboolean parse_uuid(const char *text, guint8 uuid[VGPU_UUID_LEN])
+{
+    if (!g_uuid_string_is_valid(text))
+        return FALSE;
+    for (guint i = 0; i < VGPU_UUID_LEN; i++) {
+        text += *text == '-';
+        uuid[i] = (guint8)(g_ascii_xdigit_value(text[0]) << 4 | g_ascii_xdigit_value(text[1]));
+        text += 2;
+    }
+    return TRUE;
+}
+
+gboolean control_announce(int fd, const char *gpu, const char *type, const char *uuid, guint64 vram,
+                          GError **error)
+{
+    struct vgpu_control_announce argument = {.argsz = sizeof(argument), .vram_bytes = vram};
+
+    g_strlcpy(argument.gpu, gpu, sizeof(argument.gpu));
+    g_strlcpy(argument.type, type, sizeof(argument.type));
+    if (!parse_uuid(uuid, argument.uuid)) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED, "GPU %s: %s is no UUID", gpu,
+                    uuid);
+        return FALSE;
+    }
+    if (!control_call(fd, VGPU_CONTROL_ANNOUNCE, &argument))
+        return TRUE;
+    switch (errno) {
+    case ENODEV:
+    case ENOENT:
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT,
+                    "GPU %s: not registered with the type %s; vgpu-registrar list shows which are",
+                    gpu, type);
+        return FALSE;
+    case ENOSPC:
+        set_refused(error, gpu, "it has less memory than a vGPU is to be given");
+        return FALSE;
+    case ENOTTY:
+        set_refused(error, gpu,
+                    "/dev/vgpu-control belongs to a driver of an older version, which makes a "
+                    "vGPU with its type's memory");
+        return FALSE;
+    default:
+        set_common_error(error, gpu, errno);
+        return FALSE;
+    }
+}

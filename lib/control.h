@@ -61,6 +61,15 @@ gboolean control_remove(int fd, HostRoot *root, const char *gpu, GError **error)
  */
 gboolean control_drain(int fd, const char *gpu, gboolean on, GError **error);
 
+/*
+ * A vGPU is about to be made with @vram bytes instead of its type's: the driver admits it with
+ * these.
+ * @type: as sysfs names it. @vram: 0: it is not made. REGISTRAR_ERROR_ABSENT: the GPU or the type
+ * is not registered.
+ */
+gboolean control_announce(int fd, const char *gpu, const char *type, const char *uuid, guint64 vram,
+                          GError **error);
+
 /* The system call itself: 0, or -1 with errno. Unit tests replace it. */
 int control_call(int fd, unsigned long request, void *argument);
 

@@ -60,6 +60,17 @@ static long vgpu_control_drain(void __user *user)
 	return ret ?: vgpu_gpu_drain(arg.gpu, arg.flags & VGPU_DRAIN_ON);
 }
 
+static long vgpu_control_announce(void __user *user)
+{
+	struct vgpu_control_announce arg;
+	int ret;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	ret = vgpu_check_announce(&arg);
+	return ret ?: vgpu_gpu_announce(&arg);
+}
+
 static long vgpu_control_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
@@ -73,6 +84,8 @@ static long vgpu_control_ioctl(struct file *file, unsigned int cmd, unsigned lon
 		return vgpu_control_remove(user);
 	case VGPU_CONTROL_DRAIN_GPU:
 		return vgpu_control_drain(user);
+	case VGPU_CONTROL_ANNOUNCE:
+		return vgpu_control_announce(user);
 	default:
 		return -ENOTTY;
 	}

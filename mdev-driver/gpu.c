@@ -448,32 +448,82 @@ int vgpu_gpu_check_open(struct vgpu *vgpu)
 	return -EBUSY;
 }
 
-/* How many more vGPUs of a type fit. Under gpus_lock. */
-u32 vgpu_type_available(const struct vgpu_type *type)
+static u64 vgpu_gpu_free_bytes(const struct vgpu_gpu *gpu)
 {
-	u32 max = type->desc.max_instances;
-	const struct vgpu_gpu *gpu = type->gpu;
-	u64 fit = 0;
-
-	if (!gpu->gone && !gpu->draining && gpu->vram_bytes > gpu->vram_promised)
-		fit = div64_u64(gpu->vram_bytes - gpu->vram_promised, type->desc.vram_bytes);
-	if (max)
-		fit = min_t(u64, fit, max - min(type->count, max));
-	return min_t(u64, fit, U32_MAX);
+	if (gpu->gone || gpu->draining || gpu->vram_promised >= gpu->vram_bytes)
+		return 0;
+	return gpu->vram_bytes - gpu->vram_promised;
 }
 
-static void vgpu_log_refusal(const struct vgpu_type *type)
+static u32 vgpu_type_index(const struct vgpu_type *type)
+{
+	return type - type->gpu->types;
+}
+
+/* What the type still allows of itself. */
+static u32 vgpu_type_instances(const struct vgpu_type *type)
+{
+	u32 max = type->desc.max_instances;
+
+	return max ? max - min(type->count, max) : U32_MAX;
+}
+
+/* How many more vGPUs of a type fit; one that was announced may be smaller. Under gpus_lock. */
+u32 vgpu_type_available(const struct vgpu_type *type)
+{
+	const struct vgpu_gpu *gpu = type->gpu;
+	u64 free = vgpu_gpu_free_bytes(gpu);
+	u64 fit = div64_u64(free, type->desc.vram_bytes);
+
+	if (!fit && vgpu_announced_fits(&gpu->announced, vgpu_type_index(type), free,
+					ktime_get_seconds()))
+		fit = 1;
+	return min_t(u64, fit, vgpu_type_instances(type));
+}
+
+static struct vgpu_type *vgpu_type_find(const struct vgpu_gpu *gpu, const char *sysfs_name)
+{
+	u32 i;
+
+	for (i = 0; gpu->registered && i < gpu->ntypes; i++)
+		if (!strcmp(kobject_name(&gpu->types[i].core.kobj), sysfs_name))
+			return &gpu->types[i];
+	return NULL;
+}
+
+int vgpu_gpu_announce(const struct vgpu_control_announce *arg)
+{
+	const struct vgpu_type *type;
+	struct vgpu_gpu *gpu;
+	int ret = 0;
+
+	mutex_lock(&gpus_lock);
+	gpu = vgpu_gpu_find(arg->gpu);
+	type = gpu ? vgpu_type_find(gpu, arg->type) : NULL;
+	if (!gpu || gpu->gone)
+		ret = -ENODEV;
+	else if (!type)
+		ret = -ENOENT;
+	else if (arg->vram_bytes > gpu->vram_bytes)
+		ret = -ENOSPC;
+	else
+		vgpu_announce(&gpu->announced, arg->uuid, vgpu_type_index(type), arg->vram_bytes,
+			      ktime_get_seconds());
+	mutex_unlock(&gpus_lock);
+	return ret;
+}
+
+static void vgpu_log_refusal(const struct vgpu_type *type, u64 bytes)
 {
 	const struct vgpu_type_desc *desc = &type->desc;
 	const struct vgpu_gpu *gpu = type->gpu;
 
-	if (desc->max_instances && type->count >= desc->max_instances)
+	if (!vgpu_type_instances(type))
 		dev_err(gpu->dev, "no vGPU of type %s left: all %u exist\n", desc->name,
 			desc->max_instances);
 	else
 		dev_err(gpu->dev, "no vGPU of type %s left: it needs %llu MiB, and %llu of %llu MiB are promised to others\n",
-			desc->name, desc->vram_bytes >> 20, gpu->vram_promised >> 20,
-			gpu->vram_bytes >> 20);
+			desc->name, bytes >> 20, gpu->vram_promised >> 20, gpu->vram_bytes >> 20);
 }
 
 static struct vgpu_params vgpu_type_params(const struct vgpu_type_desc *desc)
@@ -493,21 +543,27 @@ int vgpu_gpu_admit(struct vgpu *vgpu)
 {
 	struct vgpu_type *type = vgpu->type;
 	struct vgpu_gpu *gpu = type->gpu;
+	u8 uuid[VGPU_UUID_LEN];
 	int ret = 0;
+	u64 bytes;
 
+	vgpu_uuid_bytes(vgpu, uuid);
 	mutex_lock(&gpus_lock);
+	bytes = vgpu_announced_take(&gpu->announced, uuid, vgpu_type_index(type),
+				    ktime_get_seconds()) ?: type->desc.vram_bytes;
 	if (gpu->gone) {
 		ret = -ENODEV;
 	} else if (gpu->draining) {
 		dev_err_ratelimited(gpu->dev, "no vGPU can be made: the GPU is drained, until 'vgpuctl gpu resume' or 'vgpu-registrar resume'\n");
 		ret = -EBUSY;
-	} else if (!vgpu_type_available(type)) {
-		vgpu_log_refusal(type);
+	} else if (bytes > vgpu_gpu_free_bytes(gpu) || !vgpu_type_instances(type)) {
+		vgpu_log_refusal(type, bytes);
 		ret = -ENOSPC;
 	} else {
 		kref_get(&gpu->kref);
 		vgpu->gpu = gpu;
 		vgpu->params = vgpu_type_params(&type->desc);
+		vgpu->params.vram_bytes = bytes;
 		gpu->vram_promised += vgpu->params.vram_bytes;
 		type->count++;
 		list_add_tail(&vgpu->node, &gpu->vgpus);

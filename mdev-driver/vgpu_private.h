@@ -44,6 +44,7 @@
 #include <linux/xarray.h>
 
 #include "compat.h"
+#include "model/announced.h"
 #include "model/edid.h"
 #include "model/migration_data.h"
 #include "model/pci_config.h"
@@ -123,6 +124,7 @@ struct vgpu_gpu {
 	struct mdev_type **type_ptrs;
 	struct mdev_parent parent;
 	struct list_head vgpus;
+	struct vgpu_announcements announced;
 	struct work_struct unregister_work;
 	struct llist_node dead;
 	unsigned long unreferenced;
@@ -532,6 +534,7 @@ int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc
 int vgpu_gpu_remove(const char *name);
 int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
 int vgpu_gpu_drain(const char *name, bool on);
+int vgpu_gpu_announce(const struct vgpu_control_announce *arg);
 void vgpu_gpus_lock(void);
 void vgpu_gpus_unlock(void);
 int vgpu_gpu_admit(struct vgpu *vgpu);

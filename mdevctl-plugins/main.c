@@ -2,8 +2,10 @@
 /* mdev-vgpu: mdevctl's callout for vGPUs; mdev-vgpu(8). */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/bus.h"
+#include "lib/control.h"
 #include "mdevctl-plugins/call.h"
 #include "mdevctl-plugins/configuration.h"
 #include "mdevctl-plugins/live.h"
@@ -44,13 +46,41 @@ static gboolean read_wanted(Wanted *wanted, GError **error)
     return configuration_parse(text, wanted, error);
 }
 
+/*
+ * mdevctl makes a vGPU, and then writes its attributes. So that a vGPU fits where its type does
+ * not, the driver must know its memory before. @vram: 0: it is not made. If this fails, the driver
+ * has the last word, with the type's memory.
+ */
+static void announce(const Call *call, guint64 vram)
+{
+    g_autofree char *gpu = gpu_name_valid(call->parent)
+                               ? g_strdup(call->parent)
+                               : g_strconcat(GPU_SOFT_PREFIX, call->parent, NULL);
+    g_autoptr(GError) error = NULL;
+    int fd = control_open(call->root, &error);
+
+    if (fd >= 0) {
+        control_announce(fd, gpu, call->type, call->uuid, vram, &error);
+        close(fd);
+    }
+    /* Without a driver or a type, mdevctl reports that itself. */
+    if (error && error->code == REGISTRAR_ERROR_REFUSED && vram)
+        g_printerr("%s\n", error->message);
+}
+
 /* vgpud is not asked about its own mdevctl: it has decided already. */
 static gboolean check(const Call *call, GError **error)
 {
+    gboolean checked = g_getenv(VGPU_CHECKED_ENV) != NULL;
     g_auto(Wanted) wanted = {0};
 
-    return g_getenv(VGPU_CHECKED_ENV) ||
-           (read_wanted(&wanted, error) && question_ask(call, call->action, &wanted, error));
+    if (!read_wanted(&wanted, checked ? NULL : error))
+        return checked;
+    if (!checked && !question_ask(call, call->action, &wanted, error))
+        return FALSE;
+    if (call_is(call, "pre", "start") && wanted.values[ATTRIBUTE_VRAM])
+        announce(call, g_ascii_strtoull(wanted.values[ATTRIBUTE_VRAM], NULL, 10));
+    return TRUE;
 }
 
 static gboolean modify_live(const Call *call, GError **error)
@@ -71,6 +101,9 @@ static gboolean answer(const Call *call, GError **error)
     if (call_is(call, "pre", "define") || call_is(call, "pre", "modify") ||
         call_is(call, "pre", "start"))
         return check(call, error);
+    /* One that could not be made is not announced any more. */
+    if (call_is(call, "post", "start"))
+        announce(call, 0);
     /* Nothing prevents a stop. The kernel and the definition's file tell vgpud about it. */
     return TRUE;
 }

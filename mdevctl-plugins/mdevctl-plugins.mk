@@ -10,7 +10,7 @@ CALLOUT_DIR := /usr/lib/mdevctl/scripts.d/callouts
 CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c)
 # The parts that it uses of model/ and lib/: vGPUs, types, tenants and errors, as in the agent and the registrar.
 CALLOUT_MODEL := $(AGENT_SRC)/model/slice.c
-CALLOUT_LIB := $(addprefix $(LIB_SRC)/,vgpu.c mdev.c gpus.c host_root.c bus.c conf.c types.c tenants_conf.c cards.c gpu_identity.c pci.c nvidia_readings.c)
+CALLOUT_LIB := $(addprefix $(LIB_SRC)/,vgpu.c mdev.c gpus.c host_root.c bus.c control.c conf.c types.c tenants_conf.c cards.c gpu_identity.c pci.c nvidia_readings.c)
 CALLOUT_PKGS := gio-unix-2.0 json-glib-1.0
 CALLOUT_PKG_CFLAGS = $(call once,CALLOUT_PKG_CFLAGS,pkg-config --cflags $(CALLOUT_PKGS))
 CALLOUT_PKG_LIBS = $(call once,CALLOUT_PKG_LIBS,pkg-config --libs $(CALLOUT_PKGS))
@@ -29,8 +29,9 @@ $(CALLOUT_OUT)/test-obj/%.o: %.c
 $(CALLOUT_OUT)/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/obj/%.o,$(CALLOUT_SOURCES) $(CALLOUT_MODEL)) $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
 
-# The same under the sanitizers; the tree's mdevctl runs it.
-$(CALLOUT_OUT)/test/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/test-obj/%.o,$(CALLOUT_SOURCES) $(CALLOUT_MODEL) $(CALLOUT_LIB))
+# The same under the sanitizers, and with a driver that notes its calls; the tree's mdevctl runs it.
+$(CALLOUT_OUT)/test/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/test-obj/%.o,$(CALLOUT_SOURCES) $(CALLOUT_MODEL) $(CALLOUT_LIB) \
+		tests/unit/mdevctl-plugins/noted_call.c)
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
 

@@ -34,13 +34,6 @@ void room_add(Room *room, const Slice *slice)
     room->guaranteed_compute += slice->compute;
 }
 
-void room_add_made(Room *room, const Slice *slice)
-{
-    room_add(room, slice);
-    if (slice_is_vgpu(slice))
-        room->driver_vram += slice->vram;
-}
-
 void room_subtract(Room *room, const Slice *slice)
 {
     room->promised_vram -= slice->vram;
@@ -73,22 +66,6 @@ static guint compute_capacity(const Room *room)
     return (guint)((double)ROOM_WHOLE_COMPUTE * (double)room->capacity / (double)room->vram + 0.5);
 }
 
-/*
- * The driver makes a vGPU with its type's memory, and takes a smaller number afterwards, so for a
- * moment it needs all of that. NULL: it has it.
- */
-static char *start_refusal(const Room *room, const Slice *slice)
-{
-    g_autofree char *needed = size_format(slice->start_vram);
-    g_autofree char *left = size_format(rest(room->capacity, room->driver_vram));
-
-    if (!slice_is_vgpu(slice) || slice->start_vram <= rest(room->capacity, room->driver_vram))
-        return NULL;
-    return g_strdup_printf("a vGPU of type %s needs %s free when it is made, and its vGPUs leave "
-                           "%s; take a smaller type",
-                           slice->type, needed, left);
-}
-
 char *room_refusal(const Room *room, const Slice *slice)
 {
     gboolean guaranteed = slice->class == SLICE_GUARANTEED;
@@ -106,7 +83,7 @@ char *room_refusal(const Room *room, const Slice *slice)
         return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free for guaranteed "
                                "slices",
                                rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute));
-    return start_refusal(room, slice);
+    return NULL;
 }
 
 /* Tenants, and their quotas. */
@@ -391,24 +368,11 @@ static gboolean check_quota(const AdmissionRequest *request, GError **error)
     return tenant_admit(request->tenant, &use, error);
 }
 
-/* Also of one that is promised already: it may not exist in the kernel now. */
-static gboolean check_start(const AdmissionRequest *request, GError **error)
-{
-    g_autofree char *why =
-        request->way == ADMISSION_START ? start_refusal(request->room, request->wanted) : NULL;
-
-    if (why)
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "vGPU %s can't be started: on GPU %s %s", request->wanted->uuid,
-                    request->wanted->gpu, why);
-    return !why;
-}
-
 gboolean admission_check(const AdmissionRequest *request, GError **error)
 {
     if (!check_gpu(request, error) || !check_size(request, error) || !check_model(request, error))
         return FALSE;
     if ((!slice_is_promised(request->wanted) && !rules[request->way].always) || !is_more(request))
-        return check_start(request, error);
+        return TRUE;
     return check_room(request, error) && check_quota(request, error);
 }

@@ -34,7 +34,6 @@
  * @evicted: best-effort slices of the requesting tenant were stopped there recently
  * @vram: its bytes
  * @capacity: bytes that may be promised
- * @driver_vram: bytes of the vGPUs that exist in the kernel or are being made: the driver's ledger
  */
 typedef struct {
     char *gpu;
@@ -51,7 +50,6 @@ typedef struct {
     gboolean evicted;
     guint64 vram;
     guint64 capacity;
-    guint64 driver_vram;
     guint64 promised_vram;
     guint64 guaranteed_vram;
     guint promised_compute;
@@ -64,9 +62,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Room, room_free)
 
 /* Adds one slice. */
 void room_add(Room *room, const Slice *slice);
-
-/* The same of one that is going to be made before others, so the driver has it then. */
-void room_add_made(Room *room, const Slice *slice);
 
 /* Removes a slice that was added. */
 void room_subtract(Room *room, const Slice *slice);

@@ -316,7 +316,7 @@ GPtrArray *placement_find(const Placement *placement, const Request *request, GE
         slice = slice_copy(candidate->slice);
         g_free(slice->uuid);
         slice->uuid = g_strdup(request->uuids[i]);
-        room_add_made(candidate->room, slice);
+        room_add(candidate->room, slice);
         g_ptr_array_add(chosen, slice);
     }
     return g_steal_pointer(&chosen);

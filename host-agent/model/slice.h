@@ -36,8 +36,6 @@ typedef enum {
  * @type: its mdev type, the name in sysfs; "": a container's slice of its own size
  * @tenant: "": none
  * @vram: bytes promised
- * @start_vram: bytes that the driver must have free to make it; 0: none. Only of one that is being
- * admitted, not stored
  * @compute: per cent of the GPU promised; 0 for best effort
  * @oversubscribe: bytes of host memory that may replace GPU memory beyond @vram
  * @display: number of its vGPU's displays, 0 or 1; -1: not known, or no vGPU
@@ -69,7 +67,6 @@ typedef struct {
     char *tenant;
     SliceClass class;
     guint64 vram;
-    guint64 start_vram;
     guint compute;
     guint64 oversubscribe;
     guint weight;

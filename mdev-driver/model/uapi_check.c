@@ -146,6 +146,17 @@ int vgpu_check_drain(const struct vgpu_control_drain *arg)
 	return 0;
 }
 
+int vgpu_check_announce(const struct vgpu_control_announce *arg)
+{
+	if (arg->argsz < sizeof(*arg) || arg->flags ||
+	    !vgpu_all_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	if (vgpu_text_len(arg->gpu, sizeof(arg->gpu)) == sizeof(arg->gpu) ||
+	    vgpu_text_len(arg->type, sizeof(arg->type)) == sizeof(arg->type))
+		return -EINVAL;
+	return 0;
+}
+
 int vgpu_check_types(const struct vgpu_type_desc *descs, u32 n)
 {
 	u32 i, j;

@@ -31,6 +31,7 @@ bool vgpu_tenant_ok(const char *name, size_t len);
 int vgpu_check_gpu(const struct vgpu_control_gpu *arg);
 int vgpu_check_remove(const struct vgpu_control_remove *arg);
 int vgpu_check_drain(const struct vgpu_control_drain *arg);
+int vgpu_check_announce(const struct vgpu_control_announce *arg);
 /* @n: elements of @descs, within what vgpu_check_gpu() allows. */
 int vgpu_check_types(const struct vgpu_type_desc *descs, u32 n);
 

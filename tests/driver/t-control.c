@@ -297,6 +297,77 @@ static void test_ledger(void)
     assert_available("small", 3);
 }
 
+/*
+ * A vGPU is admitted with the memory that was announced for it, once, and mdevctl, which looks at
+ * available_instances, sees that there is room. Others get their type's.
+ */
+static void test_announced(void)
+{
+    struct vgpu_type_desc types[] = {
+        mdev_type("small", 64 * MIB, 16 * MIB),
+        mdev_type("large", 128 * MIB, 16 * MIB),
+    };
+    g_autofree char *a = mdev_uuid_new();
+    g_autofree char *b = mdev_uuid_new();
+    g_autofree char *c = mdev_uuid_new();
+
+    assert_ok(mdev_gpu_add(GPU, 200 * MIB, types, 2));
+    assert_ok(mdev_announce(GPU, "large", a, 30 * MIB));
+    assert_available("large", 1);
+    assert_ok(mdev_create(GPU, "large", a));
+    g_assert_cmpuint(mdev_attr_u64(a, "vgpu/vram_bytes"), ==, 30 * MIB);
+    assert_ok(mdev_create(GPU, "large", b));
+    g_assert_cmpuint(mdev_attr_u64(b, "vgpu/vram_bytes"), ==, 128 * MIB);
+
+    /* 42 MiB are left. */
+    assert_available("large", 0);
+    assert_fails(mdev_create(GPU, "large", c), ENOSPC);
+    assert_ok(mdev_announce(GPU, "large", c, 43 * MIB));
+    assert_available("large", 0);
+    assert_fails(mdev_create(GPU, "large", c), ENOSPC);
+    assert_ok(mdev_announce(GPU, "large", c, 42 * MIB));
+    assert_available("large", 1);
+    assert_available("small", 0);
+    assert_ok(mdev_create(GPU, "large", c));
+    assert_available("large", 0);
+
+    /* Each counts once, and not for those that are not made. */
+    assert_ok(mdev_remove(c));
+    assert_fails(mdev_create(GPU, "large", c), ENOSPC);
+    assert_ok(mdev_announce(GPU, "large", c, 10 * MIB));
+    assert_ok(mdev_announce(GPU, "large", c, 0));
+    assert_available("large", 0);
+    assert_fails(mdev_create(GPU, "large", c), ENOSPC);
+    g_assert_false(mdev_exists(c));
+}
+
+static void test_announced_bounds(void)
+{
+    struct vgpu_type_desc type = small_type();
+    g_autofree char *a = mdev_uuid_new();
+    g_autofree char *b = mdev_uuid_new();
+
+    assert_fails(mdev_announce(GPU, "small", a, MIB), ENODEV);
+    type.max_instances = 1;
+    assert_ok(mdev_gpu_add(GPU, 256 * MIB, &type, 1));
+    assert_fails(mdev_announce(GPU, "other", a, MIB), ENOENT);
+    assert_fails(mdev_announce(GPU, "small", a, 257 * MIB), ENOSPC);
+    assert_ok(mdev_announce(GPU, "small", a, 256 * MIB));
+    assert_ok(mdev_create(GPU, "small", a));
+    g_assert_cmpuint(mdev_attr_u64(a, "vgpu/vram_bytes"), ==, 256 * MIB);
+    assert_ok(mdev_announce(GPU, "small", b, MIB));
+    assert_fails(mdev_create(GPU, "small", b), ENOSPC);
+    assert_ok(mdev_remove(a));
+    /* With a drained GPU, and with one that is registered again, it means nothing. */
+    assert_ok(mdev_announce(GPU, "small", b, MIB));
+    assert_ok(mdev_gpu_drain(GPU, true));
+    assert_available("small", 0);
+    assert_ok(mdev_gpu_remove(GPU));
+    assert_ok(mdev_gpu_add(GPU, 256 * MIB, &type, 1));
+    assert_ok(mdev_create(GPU, "small", b));
+    g_assert_cmpuint(mdev_attr_u64(b, "vgpu/vram_bytes"), ==, 64 * MIB);
+}
+
 static void test_max_instances(void)
 {
     struct vgpu_type_desc type = small_type();
@@ -460,6 +531,8 @@ int main(int argc, char **argv)
     driver_test_add("/control/not-a-display", test_not_a_display);
     driver_test_add("/control/type-attributes", test_type_attributes);
     driver_test_add("/control/ledger", test_ledger);
+    driver_test_add("/control/announced", test_announced);
+    driver_test_add("/control/announced-bounds", test_announced_bounds);
     driver_test_add("/control/max-instances", test_max_instances);
     driver_test_add("/control/remove-busy", test_remove_busy);
     driver_test_add("/control/set-types-in-place", test_set_types_in_place);

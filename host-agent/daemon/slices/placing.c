@@ -47,7 +47,6 @@ static Slice *slice_of(const Host *host, const Slices *slices, const Gpu *gpu, c
     slice_set_text(&slice->tenant, request->tenant);
     slice->class = request->class_given ? request->class : offer->class;
     slice->vram = vram ? vram : offer->desc->vram_bytes;
-    slice->start_vram = slice_is_vgpu(slice) ? offer->desc->vram_bytes : 0;
     slice->weight = or_default(request->weight, offer->desc->weight);
     slice->cap = or_default(request->cap, offer->desc->cap);
     slice->priority = request->priority_given ? request->priority : offer->desc->priority;
@@ -149,7 +148,7 @@ static void add_others(Room *room, const GPtrArray *others)
         const Slice *slice = g_ptr_array_index(others, i);
 
         if (g_str_equal(slice->gpu, room->gpu))
-            room_add_made(room, slice);
+            room_add(room, slice);
     }
 }
 
@@ -378,8 +377,7 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
                        AdmissionWay way, const Slice *before, const Slice *wanted, GError **error)
 {
     const Gpu *gpu = host_gpu(host, wanted->gpu);
-    g_autoptr(Slice) started = slice_copy(wanted);
-    AdmissionRequest request = {.way = way, .before = before, .wanted = started};
+    AdmissionRequest request = {.way = way, .before = before, .wanted = wanted};
     g_autoptr(Room) room = NULL;
 
     if (!gpu) {
@@ -389,11 +387,7 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
     }
     if (!find_tenant(tenants, before, wanted, &request.tenant, error))
         return FALSE;
-    /* It exists already, or the driver has to make it now. */
-    started->start_vram = (before && before->present) ? 0 : slices_start_vram(slices, gpu, wanted);
     room = slices_room(slices, gpu);
-    if (before && before->reserved && !before->present && slice_is_vgpu(before))
-        room->driver_vram -= before->vram;
     room->evicted = is_evicted(host, room->gpu, wanted);
     request.room = room;
     if (request.tenant)

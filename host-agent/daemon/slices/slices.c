@@ -655,30 +655,6 @@ static void read_state(const Slices *slices, const Gpu *gpu, Room *room)
         room->unhealthy = g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
 }
 
-guint64 slices_start_vram(const Slices *slices, const Gpu *gpu, const Slice *slice)
-{
-    Offer offer;
-
-    if (!slice_is_vgpu(slice) || !offers_find(slices->offers, gpu, slice->type, &offer))
-        return 0;
-    return offer.desc->vram_bytes;
-}
-
-/* Of the vGPUs that the driver has, or will have when the operations of now are through. */
-static guint64 driver_vram_of(const Slices *slices, const char *gpu)
-{
-    guint64 sum = 0;
-
-    for (guint i = 0; i < slices->list->len; i++) {
-        const Slice *slice = g_ptr_array_index(slices->list, i);
-
-        if (slice_is_vgpu(slice) && (slice->present || slice->reserved) &&
-            g_str_equal(slice->gpu, gpu))
-            sum += slice->vram;
-    }
-    return sum;
-}
-
 Room *slices_room(const Slices *slices, const Gpu *gpu)
 {
     const Room *sums = sums_of(slices, gpu->pci->address);
@@ -690,7 +666,6 @@ Room *slices_room(const Slices *slices, const Gpu *gpu)
     room->numa_node = gpu->pci->numa_node;
     read_state(slices, gpu, room);
     room->capacity = offers_capacity(slices->offers, gpu, &room->vram);
-    room->driver_vram = driver_vram_of(slices, gpu->pci->address);
     room->promised_vram = sums->promised_vram;
     room->guaranteed_vram = sums->guaranteed_vram;
     room->promised_compute = sums->promised_compute;

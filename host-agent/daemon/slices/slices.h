@@ -32,9 +32,6 @@ void slices_watch(Slices *slices, SlicesFunc func, void *data);
 const GPtrArray *slices_all(const Slices *slices);
 
 /* NULL: none. */
-/* Bytes that the driver must have free to make the vGPU; 0: it is none, or has no type now. */
-guint64 slices_start_vram(const Slices *slices, const Gpu *gpu, const Slice *slice);
-
 const Slice *slices_find(const Slices *slices, const char *uuid);
 
 /* The one with that UUID, in upper case as well, or name; NULL: none. */

@@ -29,6 +29,7 @@
 #define VGPU_TYPE_NAME_LEN	32
 #define VGPU_TYPE_DESC_LEN	128
 #define VGPU_UUID_LEN		16
+#define VGPU_MDEV_TYPE_LEN	96
 #define VGPU_REASON_LEN		128
 
 #define VGPU_MAX_TYPES		32
@@ -104,6 +105,26 @@ struct vgpu_control_drain {
 	char gpu[VGPU_GPU_NAME_LEN];
 };
 
+/* How long an announcement counts, and how many of a GPU do. */
+#define VGPU_ANNOUNCE_SECONDS	60
+#define VGPU_ANNOUNCE_MAX	64
+
+/**
+ * struct vgpu_control_announce - argument of VGPU_CONTROL_ANNOUNCE
+ * @type: as the GPU's directory mdev_supported_types names it
+ * @uuid: of the vGPU, in the order of its text
+ * @vram_bytes: device memory that it will be promised; 0: it will not be made
+ */
+struct vgpu_control_announce {
+	__u32 argsz;
+	__u32 flags;
+	char gpu[VGPU_GPU_NAME_LEN];
+	char type[VGPU_MDEV_TYPE_LEN];
+	__u8 uuid[VGPU_UUID_LEN];
+	__u64 vram_bytes;
+	__u64 reserved[3];
+};
+
 /*
  * Makes the GPU an mdev parent. Its own driver stays bound. EEXIST: registered already. EBUSY: an
  * mdev parent already by another driver (GVT-g, NVIDIA vGPU). EAGAIN: it was unbound and bound
@@ -129,6 +150,15 @@ struct vgpu_control_drain {
  * SET_TYPES keeps it. ENODEV: not registered.
  */
 #define VGPU_CONTROL_DRAIN_GPU	_IOW(VGPU_IOC_MAGIC, 0x03, struct vgpu_control_drain)
+/*
+ * A vGPU is about to be made with other memory than its type's: it is admitted with that, so it
+ * fits where it would not with its type's, and available_instances of its type is not 0 until then
+ * if it fits. Nothing is reserved. It is forgotten when the vGPU is made or refused, after
+ * VGPU_ANNOUNCE_SECONDS, with the GPU's registration, and if VGPU_ANNOUNCE_MAX later ones were
+ * announced. ENODEV: the GPU is not registered. ENOENT: it has no such type. ENOSPC: it never has
+ * that much.
+ */
+#define VGPU_CONTROL_ANNOUNCE	_IOW(VGPU_IOC_MAGIC, 0x04, struct vgpu_control_announce)
 
 /*
  * ---- /dev/vgpu/<uuid> -----------------------------------------------------------------------

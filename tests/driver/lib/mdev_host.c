@@ -90,6 +90,22 @@ int mdev_gpu_drain(const char *gpu, bool on)
     return mdev_control_ioctl(VGPU_CONTROL_DRAIN_GPU, &arg);
 }
 
+int mdev_announce(const char *gpu, const char *type, const char *uuid, uint64_t vram_bytes)
+{
+    struct vgpu_control_announce arg = {.argsz = sizeof(arg), .vram_bytes = vram_bytes};
+    g_autofree char *dir = mdev_type_dir(gpu, type);
+    g_autofree char *name = g_path_get_basename(dir ? dir : type);
+
+    g_strlcpy(arg.gpu, gpu, sizeof(arg.gpu));
+    g_strlcpy(arg.type, name, sizeof(arg.type));
+    for (int i = 0; i < VGPU_UUID_LEN; i++) {
+        uuid += *uuid == '-';
+        arg.uuid[i] = g_ascii_xdigit_value(uuid[0]) << 4 | g_ascii_xdigit_value(uuid[1]);
+        uuid += 2;
+    }
+    return mdev_control_ioctl(VGPU_CONTROL_ANNOUNCE, &arg);
+}
+
 static const char *parent_name(const char *gpu)
 {
     return g_str_has_prefix(gpu, SOFT_PREFIX) ? gpu + strlen(SOFT_PREFIX) : gpu;

@@ -25,6 +25,8 @@ int mdev_gpu_set_types(const char *gpu, uint64_t vram_bytes, const struct vgpu_t
                        unsigned ntypes);
 int mdev_gpu_remove(const char *gpu);
 int mdev_gpu_drain(const char *gpu, bool on);
+/* Of a vGPU that is made next; 0: it is not. */
+int mdev_announce(const char *gpu, const char *type, const char *uuid, uint64_t vram_bytes);
 
 /* An ioctl on /dev/vgpu-control, unchanged. */
 int mdev_control_ioctl(unsigned long request, void *arg);

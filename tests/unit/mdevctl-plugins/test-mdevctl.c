@@ -204,6 +204,39 @@ static void test_quota(void)
     agent_on_bus_close(&at);
 }
 
+/*
+ * The driver learns a vGPU's memory before it is made, whoever runs mdevctl and whether or not
+ * vgpud runs; and that one was not made. Without a number in the definition, or with a refusal, it
+ * learns nothing.
+ */
+static void test_announced(void)
+{
+    AgentOnBus at;
+
+    open_host(&at);
+    file_tree_write(at.root, "/dev/vgpu-control", "");
+    assert_mdevctl("define -u " UUID " -p " GPU " -t " HALF, 0, "");
+    assert_mdevctl("start -u " UUID, 0, "");
+    assert_file(&at, "/dev/vgpu-control", GPU " " HALF " c0ff..01 0\n");
+    file_tree_write(at.root, "/dev/vgpu-control", "");
+    assert_mdevctl("modify -u " UUID " --addattr vgpu/vram_bytes --value 1048576", 0, "");
+    assert_mdevctl("start -u " UUID, 1, "Error removing device");
+    assert_file(&at, "/dev/vgpu-control",
+                GPU " " HALF " c0ff..01 1048576\n" GPU " " HALF " c0ff..01 0\n");
+
+    file_tree_write(at.root, "/dev/vgpu-control", "");
+    g_setenv("VGPU_CHECKED", "1", TRUE);
+    assert_mdevctl("start -u " UUID, 1, "Error removing device");
+    g_unsetenv("VGPU_CHECKED");
+    assert_file(&at, "/dev/vgpu-control", "c0ff..01 1048576\n");
+
+    file_tree_write(at.root, "/dev/vgpu-control", "none\n");
+    assert_says("vgpu create full", 0, "closed", "");
+    assert_mdevctl("start -u " UUID, 1, "there is no room for vGPU " UUID);
+    assert_file(&at, "/dev/vgpu-control", "none\n");
+    agent_on_bus_close(&at);
+}
+
 /* A tenant that the definition names has its quota enforced, like one that vgpuctl names. */
 static void test_named_tenant(void)
 {
@@ -520,8 +553,7 @@ static void test_own_mdevctl(void)
     add_vgpu(&at);
     assert_mdevctl("define -u " UUID, 0, "");
     g_setenv("PATH", "/usr/bin:/bin", TRUE);
-    assert_says("vgpu set " UUID " --weight 5", 1, "",
-                "an operation works on vGPU " UUID);
+    assert_says("vgpu set " UUID " --weight 5", 1, "", "an operation works on vGPU " UUID);
     assert_file(&at, VGPU "weight", "400\n");
     g_setenv(VGPU_CHECKED_ENV, "1", TRUE);
     assert_says("vgpu set " UUID " --weight 5", 0, "", "");
@@ -538,6 +570,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mdevctl/whose", test_whose);
     g_test_add_func("/mdevctl/attributes-refused", test_attributes_refused);
     g_test_add_func("/mdevctl/room", test_room);
+    g_test_add_func("/mdevctl/announced", test_announced);
     g_test_add_func("/mdevctl/quota", test_quota);
     g_test_add_func("/mdevctl/named-tenant", test_named_tenant);
     g_test_add_func("/mdevctl/named-tenant-model", test_named_tenant_model);

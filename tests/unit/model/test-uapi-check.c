@@ -170,6 +170,28 @@ static void test_drain(void)
     g_assert_cmpint(vgpu_check_drain(&arg), ==, -EINVAL);
 }
 
+static void test_announce(void)
+{
+    struct vgpu_control_announce arg = {.argsz = sizeof(arg), .gpu = "0000:01:00.0", .type = "t"};
+
+    g_assert_cmpint(vgpu_check_announce(&arg), ==, 0);
+    arg.flags = 1;
+    g_assert_cmpint(vgpu_check_announce(&arg), ==, -EINVAL);
+    arg.flags = 0;
+    arg.reserved[2] = 1;
+    g_assert_cmpint(vgpu_check_announce(&arg), ==, -EINVAL);
+    arg.reserved[2] = 0;
+    arg.argsz--;
+    g_assert_cmpint(vgpu_check_announce(&arg), ==, -EINVAL);
+    arg.argsz++;
+    memset(arg.type, 'a', sizeof(arg.type));
+    g_assert_cmpint(vgpu_check_announce(&arg), ==, -EINVAL);
+    arg.type[sizeof(arg.type) - 1] = 0;
+    g_assert_cmpint(vgpu_check_announce(&arg), ==, 0);
+    memset(arg.gpu, 'a', sizeof(arg.gpu));
+    g_assert_cmpint(vgpu_check_announce(&arg), ==, -EINVAL);
+}
+
 #define XRGB 0x34325258
 
 static void assert_scanout(int expected, u32 width, u32 height, u32 stride, u32 format)
@@ -321,6 +343,7 @@ int main(int argc, char **argv)
     g_test_add_func("/uapi/type-names", test_type_names);
     g_test_add_func("/uapi/gpu", test_gpu);
     g_test_add_func("/uapi/drain", test_drain);
+    g_test_add_func("/uapi/announce", test_announce);
     g_test_add_func("/uapi/scanout", test_scanout);
     g_test_add_func("/uapi/exchange", test_exchange);
     g_test_add_func("/uapi/answers", test_answers);
