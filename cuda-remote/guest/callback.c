@@ -10,23 +10,24 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_running;
-static _Thread_local bool is_calling;
+/* The one thread that calls, while it does. */
+static _Atomic pthread_t caller;
 
 CUresult callback_check(void)
 {
-    return is_calling ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+    return pthread_equal(caller, pthread_self()) ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
 static void call_function(const struct hand_called *what)
 {
-    is_calling = true;
+    caller = pthread_self();
     if (what->is_stream_callback)
         ((CUstreamCallback)(uintptr_t)what->function)(
             (CUstream)(uintptr_t)object_of_number(what->stream), (CUresult)what->result,
             (void *)(uintptr_t)what->user);
     else
         ((CUhostFn)(uintptr_t)what->function)((void *)(uintptr_t)what->user);
-    is_calling = false;
+    caller = 0;
 }
 
 /* Without a worker nothing is called any more, as with a driver whose context is lost. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -125,15 +126,32 @@ static CUresult greet_worker(void)
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Once: some programs try again and again. CUDA's own errors do not tell this from a host without a
+ * GPU. */
+static void say_why(const char *path, const char *why)
+{
+    static bool is_said;
+
+    if (!is_said)
+        fprintf(stderr, "vgpu-cuda: no GPU for this program: %s: %s\n", path, why);
+    is_said = true;
+}
+
 static CUresult start_connection(void)
 {
     const char *path = getenv("VGPU_CUDA_SOCKET");
     CUresult result;
 
-    worker = open_socket(path && *path ? path : CONTROL_SOCKET);
-    if (worker < 0)
+    path = path && *path ? path : CONTROL_SOCKET;
+    worker = open_socket(path);
+    if (worker < 0) {
+        say_why(path, strerror(errno));
         return CUDA_ERROR_NO_DEVICE;
+    }
     result = greet_worker();
+    if (result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_SYSTEM_NOT_READY)
+        say_why(path, "the slice's guard refused it; \"journalctl -u 'vgpu-guard@*'\" on the host "
+                      "says why");
     if (result == CUDA_SUCCESS && !objects_begin())
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS && pthread_atfork(NULL, NULL, after_fork))

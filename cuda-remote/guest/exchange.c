@@ -23,7 +23,6 @@ struct channel {
     pid_t pid;
 };
 
-static _Thread_local struct channel *own;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
@@ -48,7 +47,6 @@ static struct channel *new_channel(void)
 {
     struct channel *channel = calloc(1, sizeof(*channel));
 
-    pthread_once(&once, make_key);
     if (!channel)
         return NULL;
     channel->shared = shared_new_channel();
@@ -63,9 +61,11 @@ static struct channel *new_channel(void)
 
 static struct channel *own_channel(void)
 {
-    if (!own)
-        own = new_channel();
-    return own;
+    struct channel *own;
+
+    pthread_once(&once, make_key);
+    own = pthread_getspecific(key);
+    return own ? own : new_channel();
 }
 
 static bool has_answer(const struct channel *channel)

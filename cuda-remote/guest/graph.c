@@ -2,6 +2,7 @@
 /* Graphs: what is captured, and nodes whose parameters hold more than numbers. */
 #include "remote.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,33 +22,47 @@ typedef struct {
     void *user;
 } HostNode;
 
-/* Of the last question of this thread; until the next one. */
-static _Thread_local struct {
-    CUgraphNode *nodes;
-    uint64_t *edges;
-} captured;
+/* Of a thread's last question; until its next one. */
+struct captured {
+    size_t count;
+    CUgraphNode nodes[HAND_DEPENDENCIES_MOST];
+    uint64_t edges[HAND_DEPENDENCIES_MOST];
+};
 
-static CUresult keep_captured(const struct hand_dependency *dependencies, size_t count)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+
+static void make_key(void)
 {
-    CUgraphNode *nodes = realloc(captured.nodes, (count + 1) * sizeof(*nodes));
-    uint64_t *edges;
+    pthread_key_create(&key, free);
+}
 
-    if (!nodes)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    captured.nodes = nodes;
-    edges = realloc(captured.edges, (count + 1) * sizeof(*edges));
-    if (!edges)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    captured.edges = edges;
-    for (size_t i = 0; i < count; i++) {
-        nodes[i] = (CUgraphNode)(uintptr_t)object_of_number(dependencies[i].node);
-        edges[i] = dependencies[i].edge;
+/* This thread's; NULL: no memory. */
+static struct captured *own_captured(void)
+{
+    struct captured *captured;
+
+    pthread_once(&once, make_key);
+    captured = pthread_getspecific(key);
+    if (captured)
+        return captured;
+    captured = calloc(1, sizeof(*captured));
+    if (captured && pthread_setspecific(key, captured) == 0)
+        return captured;
+    free(captured);
+    return NULL;
+}
+
+static void keep_captured(struct captured *captured, const struct hand_dependency *dependencies)
+{
+    for (size_t i = 0; i < captured->count; i++) {
+        captured->nodes[i] = (CUgraphNode)(uintptr_t)object_of_number(dependencies[i].node);
+        captured->edges[i] = dependencies[i].edge;
     }
-    return CUDA_SUCCESS;
 }
 
 static CUresult ask_capture(unsigned int number, CUstream stream, struct hand_capture *capture,
-                            size_t *count)
+                            struct captured *captured)
 {
     const struct hand_object head = {.object = object_to_number((uintptr_t)stream)};
     struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
@@ -58,10 +73,13 @@ static CUresult ask_capture(unsigned int number, CUstream stream, struct hand_ca
     exchange_out(&ask, dependencies, sizeof(dependencies));
     ask.is_short = true;
     result = exchange(&ask);
-    *count = (size_t)ask.extra;
-    if (result == CUDA_SUCCESS && *count > HAND_DEPENDENCIES_MOST)
+    if (result == CUDA_SUCCESS && ask.extra > HAND_DEPENDENCIES_MOST)
         return CUDA_ERROR_NOT_SUPPORTED;
-    return result == CUDA_SUCCESS ? keep_captured(dependencies, *count) : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    captured->count = (size_t)ask.extra;
+    keep_captured(captured, dependencies);
+    return CUDA_SUCCESS;
 }
 
 /* All but the status may be left out. */
@@ -69,11 +87,13 @@ static CUresult get_capture(unsigned int number, CUstream stream, unsigned int *
                             uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
                             const uint64_t **edges, size_t *count)
 {
+    struct captured *captured = own_captured();
     struct hand_capture capture = {0};
-    size_t has = 0;
-    CUresult result =
-        status ? ask_capture(number, stream, &capture, &has) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result;
 
+    if (!status)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = captured ? ask_capture(number, stream, &capture, captured) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS)
         return result;
     *status = capture.status;
@@ -82,11 +102,11 @@ static CUresult get_capture(unsigned int number, CUstream stream, unsigned int *
     if (graph)
         *graph = (CUgraph)(uintptr_t)object_of_number(capture.graph);
     if (nodes)
-        *nodes = captured.nodes;
+        *nodes = captured->nodes;
     if (edges)
-        *edges = captured.edges;
+        *edges = captured->edges;
     if (count)
-        *count = has;
+        *count = captured->count;
     return CUDA_SUCCESS;
 }
 

@@ -35,6 +35,7 @@ OLD_LIBC(dlsym, "2.2.5");
 OLD_LIBC(pthread_condattr_setclock, "2.3.3");
 OLD_LIBC(pthread_create, "2.2.5");
 OLD_LIBC(pthread_detach, "2.2.5");
+OLD_LIBC(pthread_getspecific, "2.2.5");
 OLD_LIBC(pthread_join, "2.2.5");
 OLD_LIBC(pthread_key_create, "2.2.5");
 OLD_LIBC(pthread_mutex_trylock, "2.2.5");

@@ -79,6 +79,7 @@ static void test_no_worker(void)
     g_assert_true(g_spawn_sync(NULL, argv, env, 0, NULL, NULL, NULL, &said, &status, NULL));
     g_assert_cmpint(status, ==, 256);
     g_assert_nonnull(strstr(said, "cuInit(0): 100 CUDA_ERROR_NO_DEVICE"));
+    g_assert_nonnull(strstr(said, "no GPU for this program: /nonexistent/cuda.sock: No such file"));
 }
 
 /* A GPU that would let a program's kernels into the worker's own memory is kept out, or not used.

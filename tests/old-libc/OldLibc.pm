@@ -10,15 +10,16 @@ use File::Temp;
 use POSIX ();
 use Time::HiRes 'sleep';
 
-our @EXPORT = qw($build $layer $guarded $member start_slice in_slice);
+our @EXPORT = qw($build $layer $guarded $member $remote start_slice in_slice start_worker with_worker);
 
 our $build = getcwd() . '/build';
 our $layer = "$build/governor/vulkan/libvgpu_governor.so";
 our $guarded = "$build/governor/vulkan/libvgpu_guarded.so";
+our $remote = "$build/cuda-remote/libcuda.so.1";
 our $member = "$build/governor/libvgpu-member.so.1";
 my $root = File::Temp->newdir;
 my $socket = "$root/run/vgpu/slices/one/governor.sock";
-my $arbiter;
+my ($arbiter, $worker);
 my $owner = $$;
 
 sub put {
@@ -51,11 +52,34 @@ sub in_slice {
     return ($text, $? & 127 ? 128 + ($? & 127) : $? >> 8);
 }
 
+# A worker with the fake driver and no slice: its socket.
+sub start_worker {
+    my $path = "$root/cuda.sock";
+    $worker = fork // die "fork: $!\n";
+    if (!$worker) {
+        @ENV{qw(FAKE_CUDA_CONTENT FAKE_CUDA_TOTAL)} = (1, 2**30);
+        exec("$build/cuda-test/vgpu-cuda-worker", '--listen', $path, '--library', "$build/cuda-test/real/libcuda.so.1") || POSIX::_exit(127);
+    }
+    for (1 .. 200) {
+        return $path if -S $path;
+        sleep 0.1;
+    }
+    die "the worker has no socket\n";
+}
+
+# As in_slice().
+sub with_worker {
+    my ($path, @command) = @_;
+    local $ENV{VGPU_CUDA_SOCKET} = $path;
+    my $text = `@command 2>&1`;
+    return ($text, $? & 127 ? 128 + ($? & 127) : $? >> 8);
+}
+
 END {
     local $?;
-    if ($arbiter && $$ == $owner) {
-        kill 'TERM', $arbiter;
-        waitpid $arbiter, 0;
+    for my $started ($$ == $owner ? grep { defined } $arbiter, $worker : ()) {
+        kill 'TERM', $started;
+        waitpid $started, 0;
     }
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # A program whose C library is musl loads the Vulkan layer, the one that was built with glibc, and is a member of its
-# slice. Debian has no Vulkan loader and no driver for musl, so the program plays both.
+# slice. Debian has no Vulkan loader and no driver for musl, so the program plays both. Another one uses CUDA by a worker,
+# as in a container of Alpine's with a guarded slice; the worker has the fake driver.
 use strict;
 use warnings;
 use FindBin;
@@ -23,5 +24,14 @@ is($status, 0, 'it loads the layer and uses its slice, and so does its child') o
 ($text, $status) = in_slice('/nowhere', $program, $layer);
 is($status, 3, 'without an arbiter it has no instance') or diag($text);
 like($text, qr/cannot join the slice at \/nowhere: No such file/, 'and is told why');
+
+$program = "$build/old-libc/t-remote";
+is(system("musl-gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g -o $program tests/old-libc/t-remote.c"), 0, 'a program of CUDA for musl is built');
+my $socket = start_worker();
+($text, $status) = with_worker($socket, $program, $remote);
+is("$status $text", "0 right\n", 'it loads our libcuda and computes, and its threads do');
+($text, $status) = with_worker('/nowhere', $program, $remote);
+is($status, 1, 'without a worker it has no GPU');
+like($text, qr{no GPU for this program: /nowhere: No such file}, 'and is told why');
 
 done_testing();
