@@ -129,6 +129,32 @@ void warn_of_arbiters(const Options *options, GVariant *slices)
     }
 }
 
+#define GUARD_MS      10000
+#define LOOK_AGAIN_MS 20
+
+/*
+ * systemd makes the sockets of a slice's guard some moments after the slice, and a runtime starts
+ * no container to mount what is not there.
+ */
+static void wait_for_guard(const Options *options, GVariant *slice)
+{
+    g_autofree char *door = dict_text(slice, "Door");
+    g_autofree char *uuid = dict_text(slice, "Uuid");
+    g_autofree char *socket = g_strconcat("/run/vgpu/guard/", uuid, "/vtest.sock", NULL);
+
+    if (!g_str_equal(door, "guarded") ||
+        !root_is(options->root, "/run/systemd/system", G_FILE_TEST_IS_DIR))
+        return;
+    for (guint waited = 0; waited < GUARD_MS; waited += LOOK_AGAIN_MS) {
+        if (root_has(options->root, socket))
+            return;
+        g_usleep(LOOK_AGAIN_MS * 1000);
+    }
+    g_printerr("vgpuctl: the guard of slice %s has no socket yet, and until then no container "
+               "starts with it; \"systemctl status vgpu-guard@%s\" says why\n",
+               uuid, uuid);
+}
+
 gboolean slice_create_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GVariant) slice = NULL;
@@ -148,6 +174,7 @@ gboolean slice_create_command(Client *client, const Options *options, char **arg
     else
         listing_print(options, &listing, list);
     warn_of_arbiters(options, list);
+    wait_for_guard(options, slice);
     return TRUE;
 }
 

@@ -260,6 +260,30 @@ static void test_guards(void)
 
 #define USER_PROGRAM "/usr/lib/mdev-vgpu/vgpu-engine-user"
 
+/* "slice create && podman run": when vgpuctl has ended, there is the socket that podman mounts. */
+static void test_guard_awaited(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+    g_autofree char *dir = NULL;
+    g_autofree char *socket = NULL;
+    g_autofree char *program = NULL;
+    g_autofree char *line = NULL;
+
+    open_shared(&at);
+    fake_systemd_start(&systemd, at.daemon);
+    file_tree_write(at.root, "/run/systemd/system/a.service", "");
+    dir = root_path(at.root, "", NULL);
+    line = g_strdup_printf("--root %s slice create half --door guarded --uuid " UUID, dir);
+    socket = root_path(at.root, "/run/vgpu/guard/" UUID "/vtest.sock", NULL);
+    program = g_strdup_printf("#!/bin/sh\nsleep 0.3\n: >%s\n", socket);
+    file_tree_write(at.root, USER_PROGRAM, program);
+    assert_says(line, 0, "guarded", "");
+    g_assert_true(g_file_test(socket, G_FILE_TEST_EXISTS));
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
 /* A guard whose user cannot be made, or has no program that makes it, is tried again. */
 static void test_guard_fails(void)
 {
@@ -520,6 +544,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-doors/directory-server", test_directory_server);
     g_test_add_func("/slice-doors/vfio", test_vfio);
     g_test_add_func("/slice-doors/guards", test_guards);
+    g_test_add_func("/slice-doors/guard-awaited", test_guard_awaited);
     g_test_add_func("/slice-doors/guard-fails", test_guard_fails);
     g_test_add_func("/slice-doors/guards-limits", test_guard_limits);
     g_test_add_func("/slice-doors/guards-and-modes", test_guards_and_modes);
