@@ -44,7 +44,7 @@ $(FLEET_OUT)/spank_vgpu.so: $(call fleet_objects,$(FLEET_SPANK))
 	$(CC) $(CFLAGS) $(FLEET_PLUGIN_LD) -o $@ $^ $(LDFLAGS)
 
 # vgpu-slurm; with the real vgpud, or for tests with a fake one.
-FLEET_AGENT := $(addprefix $(FLEET_SRC)/slurm/node/,agent.c agent_watch.c)
+FLEET_AGENT := $(addprefix $(FLEET_SRC)/slurm/node/,agent.c agent_watch.c) $(FLEET_SRC)/guard_sockets.c
 FLEET_NODE := $(filter-out $(FLEET_AGENT),$(wildcard $(FLEET_SRC)/slurm/node/*.c)) $(FLEET_REQUEST)
 FLEET_NODE_PKG_CFLAGS = $(call once,FLEET_NODE_PKG_CFLAGS,pkg-config --cflags gio-2.0)
 FLEET_NODE_PKG_LIBS = $(call once,FLEET_NODE_PKG_LIBS,pkg-config --libs gio-2.0)

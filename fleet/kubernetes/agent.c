@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/kubernetes/agent.h"
 
+#include "fleet/guard_sockets.h"
 #include "lib/bus.h"
 
 #define POOL "kubernetes"
@@ -17,6 +18,11 @@
 
 /* vgpud makes slices one after the other, and those of many pods may be asked for at once. */
 #define CALL_MS 40000
+
+/* For the guards of slices, which systemd starts; the kubelet gives up after 45 s and asks again.
+ */
+#define GUARD_WAIT_US (30 * G_USEC_PER_SEC)
+#define GUARD_POLL_MS 20
 
 /**
  * Agent
@@ -348,16 +354,22 @@ static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_g
 }
 
 /**
- * Making - slices, and then the door of each
+ * Making - slices, the door of each, and the sockets of their guards
+ * @alive: cancelled when the agent is freed
  * @doors: of AgentDoor, NULL for those not known yet
  * @left: doors that are asked for
+ * @sockets: that containers mount
+ * @until: they must be there
  */
 typedef struct {
     Agent *agent;
+    GCancellable *alive;
     AgentDoorsFunc func;
     void *data;
     GPtrArray *doors;
     guint left;
+    GPtrArray *sockets;
+    gint64 until;
     GError *error;
 } Making;
 
@@ -382,14 +394,23 @@ static void door_free(void *data)
 
 static void making_free(Making *making)
 {
+    g_object_unref(making->alive);
     g_ptr_array_unref(making->doors);
+    g_ptr_array_unref(making->sockets);
     g_clear_error(&making->error);
     g_free(making);
 }
 
-static AgentDoor *door_of(GVariant *answer)
+static void add_sockets(GVariant *keys, GPtrArray *sockets)
 {
-    g_autoptr(GVariant) keys = g_variant_get_child_value(answer, 0);
+    g_autofree const char **env = NULL;
+
+    if (g_variant_lookup(keys, "Env", "^a&s", &env))
+        guard_sockets_add(sockets, env);
+}
+
+static AgentDoor *door_of(GVariant *keys)
+{
     AgentDoor *door = g_new0(AgentDoor, 1);
     g_autoptr(GVariant) env = g_variant_lookup_value(keys, "ContainerEnv", G_VARIANT_TYPE("as"));
 
@@ -403,6 +424,26 @@ static AgentDoor *door_of(GVariant *answer)
     return door;
 }
 
+/* G_SOURCE_REMOVE: the caller has its answer, and @data are gone. */
+static gboolean answer_with_guards(void *data)
+{
+    Making *making = data;
+    const char *missing = making->error ? NULL : guard_sockets_missing(making->sockets);
+    gboolean is_gone = g_cancellable_is_cancelled(making->alive);
+
+    if (missing && !is_gone && g_get_monotonic_time() < making->until)
+        return G_SOURCE_CONTINUE;
+    if (missing) {
+        g_autofree char *why = guard_sockets_sentence(missing);
+
+        making->error = g_error_new_literal(G_IO_ERROR, G_IO_ERROR_TIMED_OUT, why);
+    }
+    if (!is_gone)
+        making->func(making->error ? NULL : making->doors, making->error, making->data);
+    making_free(making);
+    return G_SOURCE_REMOVE;
+}
+
 static void on_door(GObject *source, GAsyncResult *result, void *data)
 {
     DoorCall *asked = data;
@@ -410,17 +451,20 @@ static void on_door(GObject *source, GAsyncResult *result, void *data)
     g_autoptr(GError) error = NULL;
     gboolean is_gone;
     g_autoptr(GVariant) answer = answer_of(source, result, &is_gone, &error);
+    g_autoptr(GVariant) keys = answer ? g_variant_get_child_value(answer, 0) : NULL;
 
-    if (answer)
-        making->doors->pdata[asked->place] = door_of(answer);
-    else if (!making->error)
+    if (keys) {
+        making->doors->pdata[asked->place] = door_of(keys);
+        add_sockets(keys, making->sockets);
+    } else if (!making->error) {
         making->error = g_steal_pointer(&error);
+    }
     g_free(asked);
     if (--making->left)
         return;
-    if (!is_gone)
-        making->func(making->error ? NULL : making->doors, making->error, making->data);
-    making_free(making);
+    making->until = g_get_monotonic_time() + GUARD_WAIT_US;
+    if (answer_with_guards(making) == G_SOURCE_CONTINUE)
+        g_timeout_add(GUARD_POLL_MS, answer_with_guards, making);
 }
 
 static void on_slices(GObject *source, GAsyncResult *result, void *data)
@@ -506,6 +550,8 @@ void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentD
     GVariantBuilder requests;
 
     making->agent = agent;
+    making->alive = g_object_ref(agent->cancellable);
+    making->sockets = g_ptr_array_new_with_free_func(g_free);
     making->func = func;
     making->data = data;
     making->doors = g_ptr_array_new_with_free_func(door_free);

@@ -18,7 +18,7 @@ KUBE_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 KUBE_PROTO := $(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/proto/%.pb-c.c,$(wildcard $(KUBE_SRC)/proto/*.proto))
 # The messages for the fake kubelet, and for what asks a container runtime.
 KUBE_PYTHON := $(patsubst %.proto,$(KUBE_OUT)/python/%_pb2.py,$(notdir $(wildcard $(KUBE_SRC)/proto/*.proto $(KUBE_TESTS)/*.proto)))
-KUBE_SOURCES := $(wildcard $(KUBE_SRC)/*.c $(KUBE_SRC)/*/*.c)
+KUBE_SOURCES := $(wildcard $(KUBE_SRC)/*.c $(KUBE_SRC)/*/*.c) fleet/guard_sockets.c
 # Of lib/, under the sanitizers.
 KUBE_LIB := $(addprefix $(LIB_SRC)/,conf.c host_root.c)
 

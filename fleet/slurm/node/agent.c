@@ -2,6 +2,9 @@
 /* vgpud, over D-Bus. Nothing else of vgpu-slurm knows of D-Bus. */
 #include "fleet/slurm/node/agent.h"
 
+#include <stdio.h>
+
+#include "fleet/guard_sockets.h"
 #include "lib/bus.h"
 
 #define POOL "slurm"
@@ -12,6 +15,10 @@
 #define CALL_MS      60000
 #define BUSY_RETRIES 20
 #define BUSY_WAIT_US (500 * 1000)
+
+/* For a slice's guard, which systemd starts; many jobs may start at once. */
+#define GUARD_WAIT_US (60 * G_USEC_PER_SEC)
+#define GUARD_POLL_US 5000
 
 #define MAX_PER_CENT 100u
 
@@ -349,6 +356,22 @@ static GPtrArray *doors_of(AgentClient *vgpud, GVariant *made, GError **error)
     return g_steal_pointer(&doors);
 }
 
+/* Else a job's program that is quicker than systemd finds no GPU. */
+static gboolean wait_for_guards(const GPtrArray *doors, char **why)
+{
+    g_autoptr(GPtrArray) sockets = g_ptr_array_new_with_free_func(g_free);
+    gint64 until = g_get_monotonic_time() + GUARD_WAIT_US;
+    const char *missing;
+
+    for (guint i = 0; i < doors->len; i++)
+        guard_sockets_add(sockets, doors->pdata[i]);
+    while ((missing = guard_sockets_missing(sockets)) && g_get_monotonic_time() < until)
+        g_usleep(GUARD_POLL_US);
+    if (missing)
+        *why = guard_sockets_sentence(missing);
+    return !missing;
+}
+
 AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, guint count,
                                 GPtrArray **doors, char **why)
 {
@@ -370,7 +393,7 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     *doors = doors_of(vgpud, made, &error);
     if (!*doors)
         return give_up(error->domain == AGENT_ERROR ? AGENT_FAILED : AGENT_AWAY, error, why);
-    return AGENT_OK;
+    return wait_for_guards(*doors, why) ? AGENT_OK : AGENT_FAILED;
 }
 
 AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **why)
@@ -417,14 +440,17 @@ static int by_address(const void *a, const void *b)
     return g_strcmp0((*(const AgentCard *const *)a)->gpu, (*(const AgentCard *const *)b)->gpu);
 }
 
-/* From nvidia-smi's words to Slurm's numbers. */
+/* From nvidia-smi's words to Slurm's numbers. "NV12", of 12 NVLinks, is nearer than any bridge. */
 static int nearness(const char *distance)
 {
     static const char *const words[] = {"SYS", "NODE", "PHB", "PXB", "PIX"};
+    int links;
 
     for (guint i = 0; i < G_N_ELEMENTS(words); i++)
         if (g_str_equal(distance, words[i]))
             return (int)i;
+    if (sscanf(distance, "NV%d", &links) == 1 && links > 0)
+        return (int)G_N_ELEMENTS(words) - 1 + links;
     return 0;
 }
 

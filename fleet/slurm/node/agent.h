@@ -53,7 +53,8 @@ typedef struct {
  * @model: stable, the same on every host: "a100-80g"
  * @nodes: its device nodes, the render node last
  * @cpus: near it, as Slurm writes cores: "0-31"; "": all
- * @links: to the cards in the order of the list, 0 (far) to 4 (near), -1 for itself: "-1,4"
+ * @links: to the cards in the order of the list, 0 (far) to 4 (near), more by NVLink, -1 for
+ * itself: "-1,4"
  */
 typedef struct {
     char *gpu;
