@@ -356,6 +356,7 @@ static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_g
 /**
  * Making - slices, the door of each, and the sockets of their guards
  * @alive: cancelled when the agent is freed
+ * @owner, @wanted: of agent_find(), the caller's
  * @doors: of AgentDoor, NULL for those not known yet
  * @left: doors that are asked for
  * @sockets: that containers mount
@@ -366,6 +367,8 @@ typedef struct {
     GCancellable *alive;
     AgentDoorsFunc func;
     void *data;
+    const char *owner;
+    const GPtrArray *wanted;
     GPtrArray *doors;
     guint left;
     GPtrArray *sockets;
@@ -467,6 +470,35 @@ static void on_door(GObject *source, GAsyncResult *result, void *data)
         g_timeout_add(GUARD_POLL_MS, answer_with_guards, making);
 }
 
+static char *word_of(GVariant *slice, const char *name)
+{
+    char *text = NULL;
+
+    return g_variant_lookup(slice, name, "s", &text) ? text : g_strdup("");
+}
+
+/* The caller has @error, or the doors of no slice. */
+static void end_early(Making *making, const GError *error, gboolean is_gone)
+{
+    if (!is_gone)
+        making->func(error ? NULL : making->doors, error, making->data);
+    making_free(making);
+}
+
+/* @uuids: of slices, in the order of the doors. */
+static void ask_for_doors(Making *making, const GPtrArray *uuids)
+{
+    making->left = uuids->len;
+    for (guint i = 0; i < uuids->len; i++) {
+        DoorCall *asked = g_new0(DoorCall, 1);
+
+        asked->making = making;
+        asked->place = i;
+        call(making->agent, "GetDoor", g_variant_new("(s)", uuids->pdata[i]), "(a{sv})", on_door,
+             asked);
+    }
+}
+
 static void on_slices(GObject *source, GAsyncResult *result, void *data)
 {
     Making *making = data;
@@ -475,27 +507,64 @@ static void on_slices(GObject *source, GAsyncResult *result, void *data)
     g_autoptr(GVariant) answer = answer_of(source, result, &is_gone, &error);
     g_autoptr(GVariant) slices = answer ? g_variant_get_child_value(answer, 0) : NULL;
     guint count = slices ? (guint)g_variant_n_children(slices) : 0;
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
 
     if (answer && count != making->doors->len)
         error = g_error_new(G_IO_ERROR, G_IO_ERROR_FAILED, "vgpud made %u slices instead of %u",
                             count, making->doors->len);
     if (error || !count) {
-        if (!is_gone)
-            making->func(error ? NULL : making->doors, error, making->data);
-        making_free(making);
+        end_early(making, error, is_gone);
         return;
     }
-    making->left = count;
     for (guint i = 0; i < count; i++) {
         g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
-        DoorCall *asked = g_new0(DoorCall, 1);
-        const char *uuid = "";
 
-        asked->making = making;
-        asked->place = i;
-        g_variant_lookup(slice, "Uuid", "&s", &uuid);
-        call(making->agent, "GetDoor", g_variant_new("(s)", uuid), "(a{sv})", on_door, asked);
+        g_ptr_array_add(uuids, word_of(slice, "Uuid"));
     }
+    ask_for_doors(making, uuids);
+}
+
+/* The UUID of the owner's slice of that part and GPU; NULL: there is none. */
+static char *find_slice(GVariant *all, const char *owner, const AgentSlice *wanted)
+{
+    for (gsize i = 0; i < g_variant_n_children(all); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(all, i);
+        g_autofree char *of = word_of(slice, "Owner"), *part = word_of(slice, "Part"),
+                        *gpu = word_of(slice, "Gpu");
+
+        if (g_str_equal(of, owner) && g_str_equal(part, wanted->part) &&
+            g_str_equal(gpu, wanted->gpu))
+            return word_of(slice, "Uuid");
+    }
+    return NULL;
+}
+
+static void on_existing(GObject *source, GAsyncResult *result, void *data)
+{
+    Making *making = data;
+    g_autoptr(GError) error = NULL;
+    gboolean is_gone;
+    g_autoptr(GVariant) answer = answer_of(source, result, &is_gone, &error);
+    g_autoptr(GVariant) all = answer ? g_variant_get_child_value(answer, 0) : NULL;
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; all && i < making->wanted->len && !error; i++) {
+        const AgentSlice *wanted = making->wanted->pdata[i];
+        char *uuid = find_slice(all, making->owner, wanted);
+
+        if (uuid)
+            g_ptr_array_add(uuids, uuid);
+        else
+            error =
+                g_error_new(G_IO_ERROR, G_IO_ERROR_EXISTS,
+                            "%s has slices that were requested with other values, and none of "
+                            "GPU %s with the part %s; \"vgpuctl owner release %s\" removes them",
+                            making->owner, wanted->gpu, wanted->part, making->owner);
+    }
+    if (error)
+        end_early(making, error, is_gone);
+    else
+        ask_for_doors(making, uuids);
 }
 
 static void add_text(GVariantBuilder *keys, const char *name, const char *text)
@@ -543,24 +612,41 @@ static GVariant *request_of(const char *owner, const AgentSlice *slice)
     return g_variant_builder_end(&keys);
 }
 
-void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
-                void *data)
+static Making *making_new(Agent *agent, guint count, AgentDoorsFunc func, void *data)
 {
     Making *making = g_new0(Making, 1);
-    GVariantBuilder requests;
 
     making->agent = agent;
     making->alive = g_object_ref(agent->cancellable);
-    making->sockets = g_ptr_array_new_with_free_func(g_free);
     making->func = func;
     making->data = data;
     making->doors = g_ptr_array_new_with_free_func(door_free);
-    g_ptr_array_set_size(making->doors, (int)slices->len);
+    making->sockets = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_set_size(making->doors, (int)count);
+    return making;
+}
+
+void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
+                void *data)
+{
+    Making *making = making_new(agent, slices->len, func, data);
+    GVariantBuilder requests;
+
     g_variant_builder_init(&requests, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < slices->len; i++)
         g_variant_builder_add_value(&requests, request_of(owner, slices->pdata[i]));
     call(agent, "CreateSlices", g_variant_new("(aa{sv})", &requests), "(aa{sv})", on_slices,
          making);
+}
+
+void agent_find(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
+                void *data)
+{
+    Making *making = making_new(agent, slices->len, func, data);
+
+    making->owner = owner;
+    making->wanted = slices;
+    call(agent, "ListSlices", NULL, "(aa{sv})", on_existing, making);
 }
 
 typedef struct {

@@ -114,6 +114,13 @@ typedef void (*AgentDoorsFunc)(const GPtrArray *doors, const GError *error, void
 void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
                 void *data);
 
+/*
+ * The same with those that the owner has of these parts and GPUs, whatever else was asked of them.
+ * G_IO_ERROR_EXISTS: one is missing. @owner and @slices stay until it has called back.
+ */
+void agent_find(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
+                void *data);
+
 typedef void (*AgentDoneFunc)(const GError *error, void *data);
 
 /* Removes all slices of the owner, used or not. It is no error if it has none. */

@@ -74,6 +74,7 @@ typedef struct {
  * Entry
  * @place: "NAMESPACE/NAME"
  * @claim: read from the API, for Prepare
+ * @is_kept: it has slices that an earlier vgpu-kubelet has made
  * @requests: for each slice the name of its request, without the alternative, as pods name it
  * @error: NULL: done
  * @cdi: two for each slice: vgpud's, and that of the metadata; "": it has none
@@ -83,6 +84,7 @@ typedef struct {
     char *uid;
     char *place;
     Claim *claim;
+    gboolean is_kept;
     GStrv requests;
     char *error;
     GStrv cdi;
@@ -228,6 +230,14 @@ static void on_doors(const GPtrArray *doors, const GError *error, void *data)
     Entry *entry = data;
     g_autoptr(GError) own = NULL;
 
+    /* What is allocated to a claim never changes, so it is an upgrade that would make others. */
+    if (!doors && !entry->is_kept && g_error_matches(error, G_IO_ERROR, G_IO_ERROR_EXISTS)) {
+        entry->is_kept = TRUE;
+        g_message("claim %s keeps the slices that it has: %s", entry->uid, error->message);
+        agent_find(entry->work->driver->agent, entry->claim->owner, entry->claim->slices, on_doors,
+                   entry);
+        return;
+    }
     entry->cdi = doors ? cdi_devices(entry, doors, &own) : NULL;
     prepared(entry, entry->cdi ? NULL : g_strdup(own ? own->message : error->message));
 }

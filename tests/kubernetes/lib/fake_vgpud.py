@@ -40,6 +40,7 @@ XML = '<node>' + GPU_XML + '''
  <method name="Set"><arg type="s" direction="in"/><arg type="s" direction="in"/></method>
  <method name="Remove"><arg type="s" direction="in"/></method>
  <method name="Use"><arg type="s" direction="in"/><arg type="s" direction="in"/></method>
+ <method name="Former"><arg type="s" direction="in"/><arg type="s" direction="in"/></method>
 </interface></node>'''
 
 
@@ -170,7 +171,8 @@ class Vgpud:
         return GLib.Variant('(a{oa{sa{sv}}})', ({self.object_of(address): self.values(address)
                                                 for address in self.state['gpus']},))
 
-    # For tests: properties, a slice that somebody removes, and one that a container uses.
+    # For tests: properties, a slice that somebody removes, one that a container uses, and one that an earlier version asked
+    # for with another door.
 
     def do_Set(self, address, properties):
         changed = json.loads(properties)
@@ -190,6 +192,12 @@ class Vgpud:
         for one in self.state['slices']:
             if one['Owner'] == owner:
                 one['Container'] = container
+        self.save()
+
+    def do_Former(self, owner, door):
+        for one in self.state['slices']:
+            if one['Owner'] == owner:
+                one['Asked']['Door'] = door
         self.save()
 
 
