@@ -16,7 +16,7 @@ static void renew(GovernorMember *member)
     if (!member->socket_path)
         return;
     pthread_mutex_lock(&member->link_lock);
-    link_join(member);
+    link_join(member, clock_now() + JOIN_NS);
     pthread_mutex_unlock(&member->link_lock);
     if (welcomed && member->link == LINK_NEVER)
         link_lost(member);

@@ -22,12 +22,14 @@
 #define BACKOFF_MIN_MS   5
 #define BACKOFF_MAX_MS   50
 #define BACKOFF_NEVER_MS 2000
-#define JOIN_TIMEOUT_S   2
+#define ANSWER_LOOK_MS   100
+#define CONNECT_S        2
 
-static int connect_to(const char *path)
+/* A descriptor, or -1 and errno. ETIMEDOUT: so many wait there already that there is no room. */
+static int connect_to(const char *path, uint64_t until_ns)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval timeout = {.tv_sec = JOIN_TIMEOUT_S};
+    struct timeval timeout = {.tv_sec = CONNECT_S};
     int fd, error;
 
     if (strlen(path) >= sizeof(address.sun_path)) {
@@ -38,13 +40,14 @@ static int connect_to(const char *path)
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    do
+        error = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
+    while (error == EINTR && clock_now() < until_ns);
+    if (!error)
         return fd;
-    error = errno;
     close(fd);
-    errno = error;
+    errno = error == EAGAIN || error == EINTR ? ETIMEDOUT : error;
     return -1;
 }
 
@@ -70,6 +73,34 @@ static bool take_descriptors(struct msghdr *packet, int fds[2])
     return false;
 }
 
+static void say_late(GovernorMember *member, uint64_t now, uint64_t until_ns)
+{
+    if (!member->said_late)
+        member_say("vgpu-governor: the GPU's arbiter does not answer at %s; this program waits for "
+                   "it, for %u s more (is the host very busy, or vgpu-arbiter stopped?)",
+                   member->socket_path, (unsigned)((until_ns - now) / NS_PER_S));
+    member->said_late = true;
+}
+
+/*
+ * An arbiter that has not refused is only slow, so the request stays where it is. The program's
+ * signals are no answer. False: there was none until @until_ns.
+ */
+static bool await_answer(GovernorMember *member, int fd, uint64_t until_ns)
+{
+    uint64_t late_at = clock_now() + JOIN_NS, now;
+
+    while ((now = clock_now()) < until_ns) {
+        struct pollfd answer = {.fd = fd, .events = POLLIN};
+
+        if (now >= late_at)
+            say_late(member, now, until_ns);
+        if (poll(&answer, 1, ANSWER_LOOK_MS) > 0)
+            return true;
+    }
+    return false;
+}
+
 /* 0, or an errno; the caller closes @fds. @at: of the arbiter's clock. */
 static int receive_welcome(int fd, int fds[2], uint64_t *at)
 {
@@ -83,7 +114,7 @@ static int receive_welcome(int fd, int fds[2], uint64_t *at)
                             .msg_iovlen = 1,
                             .msg_control = &control,
                             .msg_controllen = sizeof(control.bytes)};
-    ssize_t length = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
+    ssize_t length = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     bool has = length > 0 && take_descriptors(&packet, fds);
 
     if (length == sizeof(message) && message.version == GOVERNOR_PROTOCOL_VERSION) {
@@ -100,7 +131,7 @@ static int receive_welcome(int fd, int fds[2], uint64_t *at)
     /* The arbiter has ended meanwhile. */
     if (length == 0 || (length < 0 && errno == ECONNRESET))
         return ECONNREFUSED;
-    return length < 0 && errno != EAGAIN ? errno : EPROTO;
+    return length < 0 ? errno : EPROTO;
 }
 
 static void *map_page(int fd, int prot)
@@ -214,21 +245,27 @@ static bool take_connection(GovernorMember *member, int fd)
     return true;
 }
 
-int link_join(GovernorMember *member)
+int link_join(GovernorMember *member, uint64_t until_ns)
 {
     struct governor_message join = {
         .version = GOVERNOR_PROTOCOL_VERSION,
         .type = GOVERNOR_JOIN,
         .value = member->held + objects_bytes(member, GOVERNOR_MEMORY_DEVICE),
         .other = member->held_spilled + objects_bytes(member, GOVERNOR_MEMORY_SPILL)};
-    int fd = connect_to(member->socket_path);
+    int fd = connect_to(member->socket_path, until_ns);
     uint64_t asked_at = clock_now(), at = 0;
     int fds[2], error;
 
-    if (fd < 0)
-        return errno;
+    if (fd < 0) {
+        error = errno;
+        if (error == ETIMEDOUT && asked_at < until_ns)
+            say_late(member, asked_at, until_ns);
+        return error;
+    }
     if (send(fd, &join, sizeof(join), MSG_NOSIGNAL) != sizeof(join))
         error = ECONNREFUSED;
+    else if (!await_answer(member, fd, until_ns))
+        error = ETIMEDOUT;
     else
         error = receive_welcome(fd, fds, &at);
     if (!error) {
@@ -338,7 +375,7 @@ static void *link_thread(void *data)
         }
         backoff = longer(backoff, member->link == LINK_NEVER ? BACKOFF_NEVER_MS : BACKOFF_MAX_MS);
         pthread_mutex_lock(&member->link_lock);
-        link_join(member);
+        link_join(member, clock_now() + JOIN_NS);
         pthread_mutex_unlock(&member->link_lock);
         turn_progress(member);
     }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +19,40 @@ static void destroy(GovernorMember *member)
     errno = error;
 }
 
-static int join(GovernorMember *member)
+static void log_to_stderr(const char *sentence)
 {
-    int error;
-
-    pthread_mutex_lock(&member->link_lock);
-    error = link_join(member);
-    pthread_mutex_unlock(&member->link_lock);
-    return error;
+    dprintf(STDERR_FILENO, "%s\n", sentence);
 }
 
-/* How long an arbiter that restarts may take. */
-#define START_NS (2 * NS_PER_S)
-#define LOOK_US  10000
+static void (*_Atomic log_sentence)(const char *sentence) = log_to_stderr;
+
+void governor_member_set_log(void (*log)(const char *sentence))
+{
+    log_sentence = log;
+}
+
+void member_say(const char *format, ...)
+{
+    char sentence[PATH_MAX + 256];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(sentence, sizeof(sentence), format, list);
+    va_end(list);
+    log_sentence(sentence);
+}
+
+/*
+ * How long a process waits at its start: for an arbiter that is not there, because it restarts;
+ * and, if it may not run without, for one that is there and does not answer, because the host is
+ * busy.
+ */
+#define ABSENT_NS (2 * NS_PER_S)
+#define SILENT_NS (30 * NS_PER_S)
+#define LOOK_US   10000
+
+/* Doors try again at each call, so a process waits once. 0: it has not begun. */
+static _Atomic uint64_t waits_since;
 
 static bool is_there(const char *path)
 {
@@ -49,32 +71,46 @@ static bool has_mark(const char *socket_path)
 }
 
 /* A socket that nobody listens on is that of an arbiter that comes back. */
-static bool is_worth_waiting(const GovernorMember *member, int error, bool required)
+static bool is_worth_waiting(const GovernorMember *member, int error, bool required,
+                             uint64_t waited_ns)
 {
-    return error == ECONNREFUSED ? is_there(member->socket_path) : error == ENOENT && required;
+    switch (error) {
+    case ECONNREFUSED:
+        return waited_ns < ABSENT_NS && is_there(member->socket_path);
+    case ENOENT:
+        return waited_ns < ABSENT_NS && required;
+    case ETIMEDOUT:
+        return waited_ns < SILENT_NS && required;
+    default:
+        return false;
+    }
 }
 
-/* Doors try again at each call, so a process waits once for an arbiter that is gone. 0: it has not
- * begun. */
-static _Atomic uint64_t wait_until;
-
-static bool waits_still(void)
+/* 0, or an errno. @since: the process waits from then on. */
+static int join(GovernorMember *member, bool required, uint64_t since)
 {
-    uint64_t none = 0;
+    uint64_t soon = clock_now() + JOIN_NS, until = since + SILENT_NS;
+    int error;
 
-    atomic_compare_exchange_strong(&wait_until, &none, clock_now() + START_NS);
-    return clock_now() < wait_until;
+    pthread_mutex_lock(&member->link_lock);
+    error = link_join(member, required && until > soon ? until : soon);
+    pthread_mutex_unlock(&member->link_lock);
+    return error;
 }
 
 static int start(GovernorMember *member, bool required)
 {
+    uint64_t since = 0, now = clock_now();
     int error;
 
+    if (atomic_compare_exchange_strong(&waits_since, &since, now))
+        since = now;
     required |= has_mark(member->socket_path);
-    while ((error = join(member)) && is_worth_waiting(member, error, required) && waits_still())
+    while ((error = join(member, required, since)) &&
+           is_worth_waiting(member, error, required, clock_now() - since))
         usleep(LOOK_US);
     if (!error)
-        wait_until = 0;
+        waits_since = 0;
     if (error && required)
         return error;
     return link_start(member) ? 0 : errno;

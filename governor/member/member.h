@@ -3,9 +3,10 @@
  * A process that uses a GPU, as a member of a slice. This is the interface for doors (the Vulkan
  * layer, the CUDA door). It knows nothing of any GPU API.
  *
- * Thread-safe. Nothing here writes to standard output or error, changes signals, or leaves a
- * descriptor to a program that is executed. After fork() the child becomes a member of its own on
- * its first call; what it inherited is not charged twice.
+ * Thread-safe. Nothing here writes to standard output, changes signals, or leaves a descriptor to a
+ * program that is executed; standard error is written to as governor_member_set_log() says. After
+ * fork() the child becomes a member of its own on its first call; what it inherited is not charged
+ * twice.
  *
  * Without an arbiter (never there, gone, restarting) a member that was welcomed once keeps its last
  * share and its last memory limit, and rejoins by itself within 100 ms of the arbiter's return. A
@@ -30,10 +31,18 @@ typedef struct GovernorMember GovernorMember;
 /*
  * Joins the slice behind @socket_path. NULL: the process has no slice and is never governed. With
  * @required, or if a mark is beside the socket, a member that cannot join fails (NULL, errno set:
- * ENOENT, EACCES, ECONNREFUSED, EPROTO, EUSERS). Without, it returns ungoverned and keeps trying.
- * Waits for an arbiter that is about to come, once in a process, for 2 s.
+ * ENOENT, EACCES, ECONNREFUSED, EPROTO, EUSERS, ETIMEDOUT). Without, it returns ungoverned and
+ * keeps trying. Waits, once in a process: for an arbiter that is about to come, 2 s; for one that
+ * is there and does not answer, because it hangs or the host is busy, 2 s, and 30 s if it is
+ * required. What the arbiter refuses is final.
  */
 GovernorMember *governor_member_new(const char *socket_path, bool required);
+
+/*
+ * Who is told, in one sentence without an end of line, that a start waits for an arbiter that is
+ * late. Without a call, it is a line on standard error.
+ */
+void governor_member_set_log(void (*log)(const char *sentence));
 
 /* Returns everything. No other thread may be in a call with @member. */
 void governor_member_free(GovernorMember *member);

@@ -112,7 +112,7 @@ struct lane {
  * @fd_inode, @stop_inode, @wake_inode: of the three: in a child, their numbers may be of other
  * files by now
  * @link: changes under @link_lock; @link_changed signals it
- * @lost_at: when the arbiter was lost
+ * @lost_at: when the arbiter was lost; @said_late: somebody was told that it does not answer
  * @held, @held_spilled: bytes charged, without those of @objects
  * @returned: as in @usage; @spare: the part of it that is kept, see spare.c; @spare_uses counts
  * changes, @spare_seen is that at the last look; @spare_watched: the thread looks again and again
@@ -144,6 +144,7 @@ struct GovernorMember {
     ino_t wake_inode;
     _Atomic enum link_state link;
     uint64_t lost_at;
+    bool said_late;
     uint64_t held;
     uint64_t held_spilled;
     uint64_t spare;
@@ -170,8 +171,14 @@ void state_clear(GovernorMember *member);
 /* In a child: new locks and counters, and pages of its own with the arbiter's last content. */
 bool state_renew(GovernorMember *member);
 
-/* link.c: joins; 0, or an errno. Under link_lock. */
-int link_join(GovernorMember *member);
+/* How long an arbiter that is not very late may take to let a member in. */
+#define JOIN_NS (2 * NS_PER_S)
+
+/*
+ * link.c: joins; 0, or an errno. ETIMEDOUT: the arbiter is there, and has not answered until
+ * @until_ns; it has refused nothing. Under link_lock.
+ */
+int link_join(GovernorMember *member, uint64_t until_ns);
 /* The thread that notices the end of the arbiter, and rejoins. False: errno. */
 bool link_start(GovernorMember *member);
 void link_stop(GovernorMember *member);
@@ -232,6 +239,9 @@ void spare_report(GovernorMember *member);
 bool spare_look(GovernorMember *member);
 /* The arbiter that it was charged by is gone. */
 void spare_forget(GovernorMember *member);
+
+/* member.c: a sentence for whoever looks after the host, see governor_member_set_log(). */
+void member_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* fork.c: makes a child a member of its own. */
 void fork_renew(GovernorMember *member);
