@@ -188,9 +188,12 @@ void shares_drop(HostRoot *root, const char *gpu)
 
 #define MOST_TEXT (4 * 1024 * 1024)
 
+_Atomic gint64 arbiter_wait_us = ARBITER_WAIT_US;
+
 static int connect_to(HostRoot *root, const char *gpu)
 {
-    const struct timeval limit = {.tv_usec = ARBITER_WAIT_US};
+    const struct timeval limit = {.tv_sec = arbiter_wait_us / G_USEC_PER_SEC,
+                                  .tv_usec = arbiter_wait_us % G_USEC_PER_SEC};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_autofree char *path = root_path(root, GOVERNOR_DIR, gpu, "status.sock", NULL);
     int fd;
@@ -213,7 +216,7 @@ static int connect_to(HostRoot *root, const char *gpu)
 static GString *read_all(int fd)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    gint64 end = g_get_monotonic_time() + ARBITER_WAIT_US;
+    gint64 end = g_get_monotonic_time() + arbiter_wait_us;
     char buf[4096];
     ssize_t n;
 

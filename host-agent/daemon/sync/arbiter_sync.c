@@ -238,7 +238,7 @@ static void look_away(const char *uuid, const SliceUse *use, GArray *pids, void 
 /* One that does not exist is not waited for. */
 static gboolean was_waited_for_since(gint64 begin)
 {
-    return g_get_monotonic_time() - begin >= ARBITER_WAIT_US;
+    return g_get_monotonic_time() - begin >= arbiter_wait_us;
 }
 
 /* FALSE: there is no answer; @hangs: it was waited for in vain. */

@@ -8,7 +8,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "host-agent/daemon/engines/arbiter.h"
 #include "tests/unit/host-agent/slices_kit.h"
+
+/* An answer that has not come by then never comes. */
+#define PATIENCE_US (60 * G_USEC_PER_SEC)
 
 static const char members[] = "{\"slices\":[{\"id\":\"" UUID2 "\",\"pids\":[5]},"
                               "{\"id\":\"" UUID "\",\"vram_used\":4096,\"pids\":[77,78]}]}\n";
@@ -39,6 +43,7 @@ int fake_arbiter_listen(HostRoot *root)
     g_autofree char *dir = g_path_get_dirname(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    arbiter_wait_us = ARBITER_WAIT_US;
     g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
     g_unlink(path);
     g_assert_cmpuint(g_strlcpy(address.sun_path, path, sizeof(address.sun_path)), <,
@@ -64,6 +69,7 @@ guint fake_arbiter_count(int listener)
 void fake_arbiter_open_with(FakeArbiter *arbiter, HostRoot *root, const char *text)
 {
     arbiter->listener = fake_arbiter_listen(root);
+    arbiter_wait_us = PATIENCE_US;
     arbiter->text = text;
     arbiter->asked = 0;
     arbiter->thread = g_thread_new("arbiter", tell_members, arbiter);
