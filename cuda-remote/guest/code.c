@@ -32,7 +32,7 @@ struct fatbin {
     uint64_t bytes;
 };
 
-static size_t largest(size_t a, size_t b)
+static size_t larger_size(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
@@ -40,12 +40,12 @@ static size_t largest(size_t a, size_t b)
 static size_t elf_bytes(const Elf64_Ehdr *elf)
 {
     const Elf64_Shdr *sections = (const void *)((const uint8_t *)elf + elf->e_shoff);
-    size_t bytes = largest(elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize,
-                           elf->e_phoff + (size_t)elf->e_phnum * elf->e_phentsize);
+    size_t bytes = larger_size(elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize,
+                               elf->e_phoff + (size_t)elf->e_phnum * elf->e_phentsize);
 
     for (unsigned int i = 0; elf->e_shoff && i < elf->e_shnum; i++)
         if (sections[i].sh_type != SHT_NOBITS)
-            bytes = largest(bytes, sections[i].sh_offset + sections[i].sh_size);
+            bytes = larger_size(bytes, sections[i].sh_offset + sections[i].sh_size);
     return bytes;
 }
 

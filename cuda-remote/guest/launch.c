@@ -63,8 +63,8 @@ static CUresult pack_extra(void **extra, const void **at, size_t *bytes)
 }
 
 /* In @buffer, or where the program has packed them. */
-static CUresult pack(const struct layout *layout, void **parameters, void **extra, uint8_t *buffer,
-                     const void **at, size_t *bytes)
+static CUresult pack_parameters(const struct layout *layout, void **parameters, void **extra,
+                                uint8_t *buffer, const void **at, size_t *bytes)
 {
     *bytes = 0;
     *at = buffer;
@@ -89,7 +89,7 @@ CUresult launch_pack(CUfunction function, void **parameters, void **extra,
     to->layout = launch_layout(function);
     if (!to->layout)
         return connect_is_dead_known() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_HANDLE;
-    result = pack(to->layout, parameters, extra, to->buffer, &to->at, &to->bytes);
+    result = pack_parameters(to->layout, parameters, extra, to->buffer, &to->at, &to->bytes);
     return result == CUDA_SUCCESS && to->bytes > HAND_PARAMETER_BYTES ? CUDA_ERROR_INVALID_VALUE
                                                                       : result;
 }
@@ -109,9 +109,9 @@ static uint64_t shape_of(const struct hand_launch *head, size_t bytes)
  * With the program's arguments; @head has the shape. The first launch of each shape is waited for,
  * so that an error of it is that call's; its like are posted.
  */
-static CUresult launch(unsigned int number, struct hand_launch *head, CUfunction function,
-                       CUstream stream, void **parameters, void **extra,
-                       const struct hand_attribute *attributes)
+static CUresult send_launch(unsigned int number, struct hand_launch *head, CUfunction function,
+                            CUstream stream, void **parameters, void **extra,
+                            const struct hand_attribute *attributes)
 {
     struct launch_parameters packed;
     CUresult result = launch_pack(function, parameters, extra, &packed);
@@ -148,7 +148,7 @@ static CUresult launch(unsigned int number, struct hand_launch *head, CUfunction
     {                                                                                              \
         struct hand_launch head = HEAD;                                                            \
                                                                                                    \
-        return launch(CALL_##name, &head, f, stream, parameters, extra, NULL);                     \
+        return send_launch(CALL_##name, &head, f, stream, parameters, extra, NULL);                \
     }
 LAUNCH_KERNEL(cuLaunchKernel)
 LAUNCH_KERNEL(cuLaunchKernel_ptsz)
@@ -159,7 +159,7 @@ LAUNCH_KERNEL(cuLaunchKernel_ptsz)
     {                                                                                              \
         struct hand_launch head = HEAD;                                                            \
                                                                                                    \
-        return launch(CALL_##name, &head, f, stream, parameters, NULL, NULL);                      \
+        return send_launch(CALL_##name, &head, f, stream, parameters, NULL, NULL);                 \
     }
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz)
@@ -183,7 +183,7 @@ static CUresult launch_by_config(unsigned int number, const CUlaunchConfig *conf
     for (uint32_t i = 0; i < head.attributes; i++)
         if (attributes[i].id == ATTRIBUTE_EVENT || attributes[i].id == ATTRIBUTE_COMPLETION_EVENT)
             attributes[i].value[0] = object_to_number(attributes[i].value[0]);
-    return launch(number, &head, f, config->hStream, parameters, extra, attributes);
+    return send_launch(number, &head, f, config->hStream, parameters, extra, attributes);
 }
 
 #define LAUNCH_EX(name)                                                                            \

@@ -14,7 +14,7 @@ static CUresult register_memory(unsigned int number, void *at, size_t bytes)
 }
 
 /* @flags: PORTABLE and DEVICEMAP are always so; WRITECOMBINED is a hint. */
-static CUresult allocate(void **to, size_t bytes)
+static CUresult allocate_pinned(void **to, size_t bytes)
 {
     CUresult result = connect_state();
     void *at;
@@ -37,19 +37,19 @@ static CUresult allocate(void **to, size_t bytes)
 EXPORT CUresult cuMemHostAlloc(void **to, size_t bytes, unsigned int flags);
 CUresult cuMemHostAlloc(void **to, size_t bytes, unsigned int flags)
 {
-    return flags & ~7u ? CUDA_ERROR_INVALID_VALUE : allocate(to, bytes);
+    return flags & ~7u ? CUDA_ERROR_INVALID_VALUE : allocate_pinned(to, bytes);
 }
 
 EXPORT CUresult cuMemAllocHost_v2(void **to, size_t bytes);
 CUresult cuMemAllocHost_v2(void **to, size_t bytes)
 {
-    return allocate(to, bytes);
+    return allocate_pinned(to, bytes);
 }
 
 EXPORT CUresult cuMemAllocHost(void **to, unsigned int bytes);
 CUresult cuMemAllocHost(void **to, unsigned int bytes)
 {
-    return allocate(to, bytes);
+    return allocate_pinned(to, bytes);
 }
 
 EXPORT CUresult cuMemFreeHost(void *at);
@@ -109,7 +109,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *to, size_t bytes, unsigned int flags)
 {
     void *at;
     CUresult result =
-        !to || (flags != 1 && flags != 2) ? CUDA_ERROR_INVALID_VALUE : allocate(&at, bytes);
+        !to || (flags != 1 && flags != 2) ? CUDA_ERROR_INVALID_VALUE : allocate_pinned(&at, bytes);
 
     if (result == CUDA_SUCCESS)
         *to = (uintptr_t)at;

@@ -42,7 +42,7 @@ static struct area **find_gap(uint64_t bytes, uint64_t *address)
     return *at || arena_end - *address >= bytes ? at : NULL;
 }
 
-static struct area *claim(uint64_t bytes)
+static struct area *claim_area(uint64_t bytes)
 {
     struct area *area = malloc(sizeof(*area)), **at;
 
@@ -91,7 +91,7 @@ static void end_share(void *at, enum control_kind kind)
 /* @end: what the worker is told if it has the memory and the program can't have it. */
 static void *begin_share(uint64_t bytes, enum control_kind begin, enum control_kind end)
 {
-    struct area *area = claim((bytes + STEP - 1) / STEP * STEP);
+    struct area *area = claim_area((bytes + STEP - 1) / STEP * STEP);
     struct control_message message = {.magic = CONTROL_MAGIC, .kind = begin};
     void *place, *at = MAP_FAILED;
     int fd;

@@ -39,14 +39,14 @@ static CUresult do_nothing(void)
     return CUDA_SUCCESS;
 }
 
-static CUresult refuse(void)
+static CUresult refuse_slot(void)
 {
     return (CUresult)remote_refuse("a function of NVIDIA's tables");
 }
 
 #define MODULES_BYTES     736
 #define CONTEXTS_BYTES    688
-#define REFUSES(from, to) [from... to] = (uintptr_t)refuse
+#define REFUSES(from, to) [from... to] = (uintptr_t)refuse_slot
 
 static const struct {
     unsigned char id[16];

@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(struct channel_record) % CHANNEL_ALIGN == 0, "records begin aligned");
 
-static size_t align(size_t bytes)
+static size_t align_record(size_t bytes)
 {
     return (bytes + CHANNEL_ALIGN - 1) & ~(size_t)(CHANNEL_ALIGN - 1);
 }
@@ -20,7 +20,7 @@ struct channel_record *channel_reserve(struct channel_shared *channel, size_t by
 {
     uint64_t tail = atomic_load_explicit(&channel->client.tail, memory_order_relaxed);
     uint64_t head = atomic_load_explicit(&channel->worker.head, memory_order_acquire);
-    size_t place = tail % CHANNEL_RING_BYTES, wanted = align(bytes);
+    size_t place = tail % CHANNEL_RING_BYTES, wanted = align_record(bytes);
     size_t pad = place + wanted > CHANNEL_RING_BYTES ? CHANNEL_RING_BYTES - place : 0;
     struct channel_record *record;
 

@@ -157,7 +157,7 @@ static bool is_refused(const struct call *call)
     return is_mode(call, "refuse") || is_mode(call, "later");
 }
 
-static const char *plain(const struct argument *argument)
+static const char *type_without_const(const struct argument *argument)
 {
     return strncmp(argument->type, "const ", 6) ? argument->type : argument->type + 6;
 }
@@ -165,7 +165,7 @@ static const char *plain(const struct argument *argument)
 static const char *object_of(const struct argument *argument)
 {
     for (unsigned int i = 0; i < objects_count; i++)
-        if (!strcmp(objects[i], plain(argument)))
+        if (!strcmp(objects[i], type_without_const(argument)))
             return objects[i];
     return NULL;
 }
@@ -250,7 +250,8 @@ static void write_count(FILE *file, const struct call *call, const struct argume
 /* NONE, or the structure that it points to, which holds objects or addresses. */
 static const char *structure_of(const struct argument *argument)
 {
-    unsigned int holder = argument->stars == 1 ? find_holder(plain(argument)) : holders_count;
+    unsigned int holder =
+        argument->stars == 1 ? find_holder(type_without_const(argument)) : holders_count;
 
     return holder < holders_count ? holders[holder] : "NONE";
 }
@@ -278,7 +279,7 @@ static void write_pointer(FILE *file, const struct call *call, const struct argu
 
 static void check_structure(const struct call *call, const struct argument *argument)
 {
-    unsigned int holder = find_holder(plain(argument));
+    unsigned int holder = find_holder(type_without_const(argument));
 
     if (holder < holders_count && !is_coded[holder])
         fail("%s: %s holds objects or addresses, which do not go as they are", call->entry->name,

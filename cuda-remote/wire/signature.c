@@ -3,7 +3,7 @@
 
 #include "signatures.inc"
 
-static size_t multiply(uint64_t a, uint64_t b)
+static size_t multiply_or_too_large(uint64_t a, uint64_t b)
 {
     uint64_t product;
 
@@ -20,21 +20,22 @@ size_t signature_bytes(const struct signature *of, unsigned int at, const uint64
     if (argument->count >= 0)
         count = argument->is_indirect ? numbers[argument->count] : words[argument->count];
     count = count > argument->minus ? count - argument->minus : 0;
-    return multiply(count, argument->bytes);
+    return multiply_or_too_large(count, argument->bytes);
 }
 
 size_t signature_extent(const struct signature *of, unsigned int at, const uint64_t *words)
 {
     const struct argument *argument = &of->arguments[at];
-    size_t row =
-        argument->count < 0 ? argument->fixed : multiply(words[argument->count], argument->bytes);
+    size_t row = argument->count < 0
+                     ? argument->fixed
+                     : multiply_or_too_large(words[argument->count], argument->bytes);
     size_t before, sum;
 
     if (argument->rows < 0)
         return row;
     if (!words[argument->rows] || !row)
         return 0;
-    before = multiply(words[argument->rows] - 1, words[argument->pitch]);
+    before = multiply_or_too_large(words[argument->rows] - 1, words[argument->pitch]);
     if (row == SIGNATURE_TOO_LARGE || before == SIGNATURE_TOO_LARGE ||
         __builtin_add_overflow(row, before, &sum))
         return SIGNATURE_TOO_LARGE;

@@ -145,7 +145,7 @@ static bool is_pointer(const struct argument *argument)
 }
 
 /* False: the bytes that a part has cannot be. */
-static bool measure(struct carried *call, unsigned int at)
+static bool measure_part(struct carried *call, unsigned int at)
 {
     const struct argument *argument = &call->signature->arguments[at];
 
@@ -289,7 +289,7 @@ static CUresult take_arguments(struct request *request, struct carried *call)
                 continue;
             if (!is_pointer(argument))
                 here = take_value(request, call, i);
-            else if (!measure(call, i))
+            else if (!measure_part(call, i))
                 request->is_broken = true;
             else
                 here = take_part(request, call, i, &at);

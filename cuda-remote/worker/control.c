@@ -47,7 +47,7 @@ static void use_settings(const struct control_hello *hello, size_t bytes)
         use_setting(at);
 }
 
-static bool reply(int socket, const void *data, size_t bytes, int fd)
+static bool send_reply(int socket, const void *data, size_t bytes, int fd)
 {
     union {
         char space[CMSG_SPACE(sizeof(int))];
@@ -110,7 +110,7 @@ enum control_result control_welcome_program(int socket, const char *library)
         if (welcome.cuda_result != CUDA_SUCCESS)
             welcome.reply.result = CONTROL_NO_DRIVER;
     }
-    reply(socket, &welcome, sizeof(welcome), -1);
+    send_reply(socket, &welcome, sizeof(welcome), -1);
     return welcome.reply.result;
 }
 
@@ -142,7 +142,7 @@ bool control_serve(int socket)
     if (got != (ssize_t)sizeof(message) || message.magic != CONTROL_MAGIC)
         return false;
     answer.result = (uint32_t)carry_out(&message, &fd);
-    ok = reply(socket, &answer, sizeof(answer), fd);
+    ok = send_reply(socket, &answer, sizeof(answer), fd);
     if (fd >= 0)
         close(fd);
     return ok;

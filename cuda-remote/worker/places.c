@@ -10,7 +10,7 @@
 enum { POINTER_MEMORY_TYPE = 2, POINTER_RANGE_START = 11, POINTER_RANGE_SIZE = 12 };
 enum { MEMORY_DEVICE = 2 };
 
-static bool ask(int attribute, uint64_t address, void *value)
+static bool ask_pointer(int attribute, uint64_t address, void *value)
 {
     CUresult (*get)(void *, int, CUdeviceptr) = driver_function(CALL_cuPointerGetAttribute);
 
@@ -25,8 +25,9 @@ bool place_is_usable(struct request *request, uint64_t address, uint64_t bytes)
 
     if (!bytes || request_uses(request, address, bytes))
         return true;
-    if (!ask(POINTER_MEMORY_TYPE, address, &type) || type != MEMORY_DEVICE ||
-        !ask(POINTER_RANGE_START, address, &start) || !ask(POINTER_RANGE_SIZE, address, &size))
+    if (!ask_pointer(POINTER_MEMORY_TYPE, address, &type) || type != MEMORY_DEVICE ||
+        !ask_pointer(POINTER_RANGE_START, address, &start) ||
+        !ask_pointer(POINTER_RANGE_SIZE, address, &size))
         return false;
     return address >= start && bytes <= size && address - start <= size - bytes;
 }

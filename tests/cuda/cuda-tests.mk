@@ -121,9 +121,10 @@ $(CUDA_TEST)/client-container: $(CUDA_TEST_SRC)/client-container.c $(CUDA_TEST)/
 	$(CC) -O1 -g -Wall -Werror -o $@ $< -L$(CUDA_TEST)/real -l:libcuda.so.1
 
 # A program whose driver is a worker's, and the worker, sanitized.
-$(CUDA_TEST)/remote-client: $(CUDA_TEST_SRC)/remote/client.c $(REMOTE_OUT)/libcuda.so.1
+CUDA_REMOTE_CLIENT := $(wildcard $(CUDA_TEST_SRC)/remote/client/*.c)
+$(CUDA_TEST)/remote-client: $(CUDA_REMOTE_CLIENT) $(wildcard $(CUDA_TEST_SRC)/remote/client/*.h) $(REMOTE_OUT)/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -o $@ $< -L$(REMOTE_OUT) -l:libcuda.so.1 -lpthread
+	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -o $@ $(CUDA_REMOTE_CLIENT) -L$(REMOTE_OUT) -l:libcuda.so.1 -lpthread
 
 $(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(REMOTE_OUT)/made/made
 	@mkdir -p $(@D)

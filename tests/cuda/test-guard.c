@@ -21,7 +21,7 @@
 #define MOST  64 /* clients of a guard */
 #define ARENA 0x110000000000ull
 
-static void computes(const struct guard *guard)
+static void check_computes(const struct guard *guard)
 {
     guard_await_client(guard_start_client(guard, "compute", NULL), 0);
 }
@@ -87,7 +87,7 @@ static void test_computes(void)
     struct guard guard;
 
     open_all(&guard);
-    computes(&guard);
+    check_computes(&guard);
     guard_await_client(guard_start_client(&guard, "limit", NULL), 0);
     guard_await_client(guard_start_client(&guard, "threads", NULL), 0);
     close_all(&guard);
@@ -102,7 +102,7 @@ static void test_no_arbiter(void)
     live_kill_arbiter(&kit_live, SIGKILL);
     guard_await_client(guard_start_client(&guard, "no-arbiter", NULL), 0);
     live_start_arbiter(&kit_live);
-    computes(&guard);
+    check_computes(&guard);
     close_all(&guard);
 }
 
@@ -158,7 +158,7 @@ static void test_worker_killed(void)
     kill(last_worker(&guard, &count), SIGKILL);
     g_assert_cmpuint(count, ==, 2);
     guard_await_client(pid, 0);
-    computes(&guard);
+    check_computes(&guard);
     kill(neighbour, SIGTERM);
     guard_await_client(neighbour, 0);
     close_all(&guard);
@@ -177,7 +177,7 @@ static void test_worker_hangs(void)
     kill(pid, SIGKILL);
     guard_await_client(pid, SIGKILL);
     await_workers(&guard, 0);
-    computes(&guard);
+    check_computes(&guard);
     close_all(&guard);
 }
 
@@ -195,7 +195,7 @@ static void test_guard_killed(void)
     kit_charged(0);
     guard_clear(&guard);
     guard = guard_open("a");
-    computes(&guard);
+    check_computes(&guard);
     close_all(&guard);
 }
 
@@ -222,13 +222,13 @@ static void test_flood(void)
     guard_await_client(guard_start_client(&guard, "refused", NULL), 0);
     close(fds[0]);
     await_workers(&guard, MOST - 1);
-    computes(&guard);
+    check_computes(&guard);
     for (unsigned int i = 1; i < MOST; i++)
         close(fds[i]);
     /* And those who go at once. */
     for (unsigned int i = 0; i < 500; i++)
         close(connect_to(&guard));
-    computes(&guard);
+    check_computes(&guard);
     close_all(&guard);
 }
 
@@ -261,13 +261,13 @@ static void test_hostile(void)
         close(fd);
     }
     await_workers(&guard, 1);
-    computes(&guard);
+    check_computes(&guard);
     kill(neighbour, SIGTERM);
     guard_await_client(neighbour, 0);
     close_all(&guard);
 }
 
-static void ask(int fd, uint32_t kind, uint64_t address, uint64_t bytes)
+static void send_control(int fd, uint32_t kind, uint64_t address, uint64_t bytes)
 {
     const struct control_message message = {CONTROL_MAGIC, kind, address, bytes};
 
@@ -290,15 +290,15 @@ static void begin_and_end(const struct guard *guard, unsigned int steps)
     if (steps > 1)
         g_assert_cmpint(recv(fd, &answer, sizeof(answer), 0), ==, sizeof(answer));
     if (steps > 2)
-        ask(fd, CONTROL_SHARE_NEW, ARENA + (1ull << 32), 1ull << 30);
+        send_control(fd, CONTROL_SHARE_NEW, ARENA + (1ull << 32), 1ull << 30);
     if (steps > 3)
         g_assert_cmpint(recv(fd, &answer, sizeof(answer), 0), >, 0);
     if (steps > 4)
-        ask(fd, CONTROL_CHANNEL, ARENA, 0);
+        send_control(fd, CONTROL_CHANNEL, ARENA, 0);
     if (steps > 5)
         g_assert_cmpint(recv(fd, &answer, sizeof(answer), 0), >, 0);
     if (steps > 6)
-        ask(fd, CONTROL_CHANNEL_END, ARENA, 0);
+        send_control(fd, CONTROL_CHANNEL_END, ARENA, 0);
     close(fd);
 }
 
@@ -310,7 +310,7 @@ static void test_ends_at_each_step(void)
     for (unsigned int round = 0; round < 24; round++)
         begin_and_end(&guard, round % 8);
     await_workers(&guard, 0);
-    computes(&guard);
+    check_computes(&guard);
     close_all(&guard);
 }
 

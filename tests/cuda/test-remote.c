@@ -147,7 +147,7 @@ struct foe {
     uint64_t served;
 };
 
-static struct control_welcome greet(struct foe *foe, uint64_t address, uint64_t bytes)
+static struct control_welcome greet_worker(struct foe *foe, uint64_t address, uint64_t bytes)
 {
     struct control_hello hello = {.message = {CONTROL_MAGIC, CONTROL_HELLO, address, bytes},
                                   .major = CONTROL_MAJOR};
@@ -172,7 +172,7 @@ static int receive_fd(int from)
     return fd;
 }
 
-static int ask(struct foe *foe, uint32_t kind, uint64_t address, uint64_t bytes)
+static int ask_worker(struct foe *foe, uint32_t kind, uint64_t address, uint64_t bytes)
 {
     const struct control_message message = {CONTROL_MAGIC, kind, address, bytes};
 
@@ -192,8 +192,8 @@ static void begin_foe(struct foe *foe)
     foe->worker = server_start_worker("--fd", number);
     close(pair[1]);
     foe->socket = pair[0];
-    g_assert_cmpuint(greet(foe, ARENA, 1ull << 34).reply.result, ==, CONTROL_OK);
-    fd = ask(foe, CONTROL_CHANNEL, ARENA, 0);
+    g_assert_cmpuint(greet_worker(foe, ARENA, 1ull << 34).reply.result, ==, CONTROL_OK);
+    fd = ask_worker(foe, CONTROL_CHANNEL, ARENA, 0);
     g_assert_cmpint(fd, >=, 0);
     foe->channel = mmap(NULL, sizeof(*foe->channel), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     g_assert_true(foe->channel != MAP_FAILED);
@@ -235,7 +235,7 @@ static void end_foe(struct foe *foe)
     g_assert_cmpint(WEXITSTATUS(status), <=, 1);
 }
 
-static uint64_t wild(GRand *rand)
+static uint64_t wild_word(GRand *rand)
 {
     static const uint64_t likely[] = {0,
                                       1,
@@ -288,9 +288,9 @@ static bool send_wild(struct foe *foe, GRand *rand)
     if (!is_harmless(number))
         return false;
     for (size_t i = 0; i < count; i++)
-        words[i] = wild(rand);
+        words[i] = wild_word(rand);
     return send_record(foe, number, words, count, g_rand_int_range(rand, 0, 6) ? RECORD_ANSWER : 3,
-                       g_rand_int_range(rand, 0, 2) ? ARENA : wild(rand));
+                       g_rand_int_range(rand, 0, 2) ? ARENA : wild_word(rand));
 }
 
 /*
@@ -306,7 +306,7 @@ static uint64_t known_or_wild(GRand *rand)
 {
     return known_count && g_rand_int_range(rand, 0, 4)
                ? known[g_rand_int_range(rand, 0, (int)known_count)]
-               : wild(rand);
+               : wild_word(rand);
 }
 
 static bool is_a_count(const struct signature *of, unsigned int at)
@@ -325,7 +325,7 @@ static void fill_part(uint64_t *part, size_t bytes, GRand *rand)
 }
 
 /* False: it has more than a record can hold. */
-static bool form(const struct signature *of, uint64_t *words, size_t *count, GRand *rand)
+static bool form_call(const struct signature *of, uint64_t *words, size_t *count, GRand *rand)
 {
     uint64_t numbers[SIGNATURE_ARGUMENTS] = {0};
 
@@ -360,7 +360,7 @@ static bool form(const struct signature *of, uint64_t *words, size_t *count, GRa
     return true;
 }
 
-static void learn(struct foe *foe, GRand *rand)
+static void learn_from_answer(struct foe *foe, GRand *rand)
 {
     const struct channel_answer *answer = (const void *)foe->channel->answer;
     const uint64_t *parts = (const uint64_t *)(answer + 1);
@@ -402,14 +402,14 @@ static void test_formed_records(void)
             size_t count;
 
             if (!of->name || of->mode < CALL_POST || of->mode > CALL_CLIENT ||
-                !is_harmless(number) || !form(of, words, &count, rand))
+                !is_harmless(number) || !form_call(of, words, &count, rand))
                 continue;
             g_test_message("%s", of->name);
             send_record(&foe, number, words, count, RECORD_ANSWER, 0);
             /* A call that waits, as some do, is the last one. */
             if (!let_serve(&foe))
                 break;
-            learn(&foe, rand);
+            learn_from_answer(&foe, rand);
         }
         end_foe(&foe);
     }
@@ -475,7 +475,7 @@ static void test_wild_control(void)
         begin_foe(&foe);
         for (unsigned int i = 0; i < 300 && is_here(&foe); i++) {
             struct control_message message = {CONTROL_MAGIC, (uint32_t)g_rand_int_range(rand, 0, 7),
-                                              wild(rand), wild(rand)};
+                                              wild_word(rand), wild_word(rand)};
             int fd;
 
             if (g_rand_int_range(rand, 0, 2))

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../compute_ptx.h"
+
+char text_of_many[8192];
+
+void expect_result(CUresult result, CUresult wanted, const char *file, int line, const char *what)
+{
+    const char *name = NULL;
+
+    if (result == wanted)
+        return;
+    cuGetErrorName(result, &name);
+    fprintf(stderr, "%s:%d: %s: %d %s, not %d\n", file, line, what, (int)result, name ? name : "",
+            (int)wanted);
+    exit(1);
+}
+
+CUcontext begin_context(void)
+{
+    CUcontext context;
+    CUdevice device;
+
+    ok(cuInit(0));
+    ok(cuDeviceGet(&device, 0));
+    ok(cuCtxCreate_v2(&context, 0, device));
+    return context;
+}
+
+CUfunction load_function(CUmodule *module, const char *name)
+{
+    CUfunction function;
+
+    ok(cuModuleLoadData(module, compute_ptx));
+    ok(cuModuleGetFunction(&function, *module, name));
+    return function;
+}
+
+CUdeviceptr allocate_device(size_t bytes)
+{
+    CUdeviceptr at;
+
+    ok(cuMemAlloc_v2(&at, bytes));
+    return at;
+}
+
+unsigned int read_word(CUdeviceptr at)
+{
+    unsigned int word;
+
+    ok(cuMemcpyDtoH_v2(&word, at, sizeof(word)));
+    return word;
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"compute", check_launch_ways},
+    {"limit", check_memory_limit},
+    {"large", check_large_copies},
+    {"objects", check_ended_objects},
+    {"threads", check_threads},
+    {"graphs", check_captured_graph},
+    {"callbacks", check_callbacks},
+    {"waiting", check_waiting_thread},
+    {"order", check_order_of_threads},
+    {"posted", check_posted_error},
+    {"blocking", check_blocking_launches},
+    {"managed", check_managed_memory},
+    {"nodes", check_graph_nodes},
+    {"structures", check_structures},
+    {"rows", check_copies_of_rows},
+    {"captured-copies", check_captured_copies},
+    {"facts", check_facts},
+    {"forked", check_forked_child},
+    {"hold", hold_memory},
+    {"lost", check_lost_worker},
+    {"unusable", check_unusable_gpu},
+    {"fill", fill_until_killed},
+    {"refused", check_no_device},
+    {"goes-on", compute_until_told},
+    {"no-arbiter", check_no_arbiter},
+    {"hostile", flood_guard},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (!strcmp(cases[i].name, argv[1])) {
+            cases[i].run();
+            return 0;
+        }
+    return 2;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#include "client.h"
+
+/* 64 MiB are the slice's. */
+void check_memory_limit(void)
+{
+    CUdeviceptr at, more;
+    size_t left, total;
+
+    begin_context();
+    ok(cuMemGetInfo_v2(&left, &total));
+    must(total == 64 * MIB && left <= total);
+    at = allocate_device(48 * MIB);
+    is(cuMemAlloc_v2(&more, 48 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+    ok(cuMemFree_v2(at));
+    ok(cuMemFree_v2(allocate_device(48 * MIB)));
+}
+
+/* Memory that the program and a kernel use by one address. */
+void check_managed_memory(void)
+{
+    CUdeviceptr at;
+    void *parameters[] = {&at};
+    CUfunction count;
+    CUmodule module;
+
+    begin_context();
+    count = load_function(&module, "count");
+    ok(cuMemAllocManaged(&at, 4096, 1));
+    *(unsigned int *)(uintptr_t)at = 41;
+    ok(cuLaunchKernel(count, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    ok(cuCtxSynchronize());
+    must(*(unsigned int *)(uintptr_t)at == 42);
+    ok(cuMemFree_v2(at));
+    is(cuMemFree_v2(at), CUDA_ERROR_INVALID_VALUE);
+}
