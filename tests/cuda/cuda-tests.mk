@@ -197,7 +197,21 @@ CUDA_CARD_CC = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(C
 CUDA_LOAD_SRCS := tests/bench/cuda/cuda-load.c tests/bench/cuda/by-name.c $(CUDA_TEST_SRC)/spin.c
 
 .PHONY: cuda-on-card
-cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe card-tenant cuda-load both-load vgpu-suspend) $(GOVERNOR_OUT)/vgpu-arbiter
+cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe card-tenant cuda-load both-load vgpu-suspend spike) $(GOVERNOR_OUT)/vgpu-arbiter
+
+# What the design takes for true of the driver, asked of it: tests/cuda/on-card begins with it. Its getpid(), pthread_self(),
+# ioctl() and dlsym() are what libraries call.
+CUDA_SPIKE := $(wildcard $(CUDA_TEST_SRC)/spike/*.c) $(REMOTE_SRC)/worker/confine.c
+$(CUDA_TEST)/spike $(CUDA_ON_CARD)/spike: $(CUDA_SPIKE) $(wildcard $(CUDA_TEST_SRC)/spike/*.h) $(CUDA_TEST_SRC)/compute_ptx.h $(REMOTE_OUT)/made/made
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_WARN) -O2 -fno-strict-aliasing $(REMOTE_INCLUDES) -I$(REMOTE_SRC)/worker -o $@ $(CUDA_SPIKE) \
+		$(addprefix -Wl$(comma)--export-dynamic-symbol=,getpid pthread_self ioctl dlsym) -ldl -lpthread
+
+# NVIDIA's libraries as far as it calls them.
+CUDA_STAND_INS := $(addprefix $(CUDA_TEST)/stand-ins/,libcudart.so.13 libcufft.so.12)
+$(CUDA_STAND_INS): $(CUDA_TEST)/stand-ins/lib%: $(wildcard $(CUDA_TEST_SRC)/spike/stand-ins/*.c)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -shared -fPIC -o $@ $(CUDA_TEST_SRC)/spike/stand-ins/$(firstword $(subst .so, ,$*)).c -ldl
 
 $(CUDA_ON_CARD)/card-probe $(CUDA_ON_CARD)/card-tenant: $(CUDA_ON_CARD)/%: $(CUDA_TEST_SRC)/%.c $(CUDA_TEST_SRC)/spin.c
 	@mkdir -p $(@D)
@@ -219,12 +233,12 @@ UNIT_NEEDS += $(CUDA_ALONE)
 
 .SECONDARY:
 .PHONY: check-cuda cuda cuda-tests
-cuda-tests: $(CUDA_TESTS) cuda-door vulkan-layer
+cuda-tests: $(CUDA_TESTS) cuda-door vulkan-layer $(CUDA_TEST)/spike $(CUDA_STAND_INS)
 # Vulkan and CUDA by one guard.
 CUDA_BOTH := $(CUDA_TEST)/remote-client $(CUDA_TEST)/real/libcuda.so.1 $(REMOTE_OUT)/vgpu-cuda-worker build/engine/vgpu-guard \
 	build/guest/vk-compute build/guard/udmabuf-shim.so
 cuda: cuda-tests $(CUDA_BOTH)
-	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t tests/guard/both.t
+	tests/prove --timer $(addprefix $(CUDA_TEST_SRC)/,libraries.t spike.t) tests/guard/both.t
 	tests/prove --timer -e '' $(filter-out $(CUDA_ALONE),$(CUDA_TESTS))
 
 check-cuda: cuda

@@ -66,6 +66,8 @@ static CUresult load(struct code **made, const char *data, bool at_once)
 
     if (!made || !data)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!spike_compiles())
+        return FAKE_COMPILER_NOT_FOUND;
     result = image_load(&image, data);
     if (result != CUDA_SUCCESS)
         return result;

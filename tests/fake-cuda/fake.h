@@ -10,6 +10,7 @@
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
  *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet
  *   FAKE_CUDA_INSTANTIATE  flags: cuGetProcAddress("cuGraphInstantiate") gives ..WithFlags
+ *   FAKE_CUDA_HOST_OFFSET  bytes between where the process has locked memory, and where the GPU has it
  *   FAKE_CUDA_HOST_MEMORY  the GPU reaches all of the process's memory: 1 unless it is asked not to, 2
  */
 #ifndef FAKE_CUDA_FAKE_H
@@ -38,6 +39,7 @@ extern uint64_t fake_varying_ns;
 #define FAKE_FILLS  1000
 
 /* Results that the door does not know. */
+#define FAKE_COMPILER_NOT_FOUND        ((CUresult)221)
 #define FAKE_ILLEGAL_ADDRESS           ((CUresult)700)
 #define FAKE_LAUNCH_FAILED             ((CUresult)719)
 #define FAKE_CAPTURE_UNSUPPORTED       ((CUresult)900)
@@ -124,5 +126,10 @@ long fake_move(const char *name, const long arguments[FAKE_ARGUMENTS]);
 void fake_free_reached(void);
 /* Nothing but the first device's memory is counted. */
 bool fake_take(int device, uint64_t bytes);
+
+/* For tests/cuda/spike (spike.c). NULL: no such table. */
+const void *spike_table(const void *id);
+/* False: its compiler does not run. */
+bool spike_compiles(void);
 
 #endif

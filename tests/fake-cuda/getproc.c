@@ -133,5 +133,7 @@ CUresult cuGetExportTable(const void **table, const void *id)
     if (!table)
         return CUDA_ERROR_INVALID_VALUE;
     *table = table_find(id);
+    if (!*table)
+        *table = spike_table(id);
     return *table ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -2,6 +2,8 @@
 /* Memory of the host that the driver allocates or locks, which kernels may reach at its address. */
 #include "content.h"
 
+#include "../card.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +57,6 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *at, unsigned in
     (void)flags;
     if (!device || !at)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = (uintptr_t)at;
+    *device = (uintptr_t)at + card_setting("FAKE_CUDA_HOST_OFFSET", 0);
     return CUDA_SUCCESS;
 }

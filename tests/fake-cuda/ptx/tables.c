@@ -60,7 +60,7 @@ static const struct {
      {[0] = FUNCTIONS_BYTES, [7] = (uintptr_t)call_functions}},
     {{0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8c, 0xa6, 0x41, 0xff, 0x73, 0x24, 0xc8,
       0xf2},
-     {[0] = CONTEXTS_BYTES, [4] = (uintptr_t)do_nothing}},
+     {[0] = CONTEXTS_BYTES, [4] = (uintptr_t)do_nothing, [5] = (uintptr_t)do_nothing}},
 };
 
 const void *table_find(const void *id)
