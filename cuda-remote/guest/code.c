@@ -20,6 +20,8 @@ enum {
     OPTION_ERROR_LOG_BYTES = 6,
 };
 
+enum { INPUT_PTX = 1 };
+
 struct wrapper {
     uint32_t magic, version;
     const void *fatbin;
@@ -173,7 +175,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
 }
 
 /* Files are the program's, which the worker does not see. NULL: it cannot be read. */
-static void *read_file(const char *path)
+static void *read_file(const char *path, size_t *size)
 {
     FILE *file = path ? fopen(path, "rbe") : NULL;
     uint8_t *data = NULL;
@@ -189,6 +191,7 @@ static void *read_file(const char *path)
     }
     if (file)
         fclose(file);
+    *size = data ? (size_t)bytes : 0;
     return data;
 }
 
@@ -197,7 +200,8 @@ static void *read_file(const char *path)
 EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path);
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
-    void *image = read_file(path);
+    size_t size;
+    void *image = read_file(path, &size);
     CUresult result = image ? cuModuleLoadData(module, image) : CUDA_ERROR_FILE_NOT_FOUND;
 
     free(image);
@@ -234,7 +238,8 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *image, LIBRARY_OPTION
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, LIBRARY_OPTIONS);
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, LIBRARY_OPTIONS)
 {
-    void *image = read_file(path);
+    size_t size;
+    void *image = read_file(path, &size);
     CUresult result = image ? cuLibraryLoadData(library, image, ids, values, count, library_ids,
                                                 library_values, library_count)
                             : CUDA_ERROR_FILE_NOT_FOUND;
@@ -312,6 +317,32 @@ static CUresult add_to_link(CUlinkState state, unsigned int type, const void *da
     }
 ADD_TO_LINK(cuLinkAddData)
 ADD_TO_LINK(cuLinkAddData_v2)
+
+/* Of a file's text the 0 behind it is sent, too. The linker's messages have the file's name. */
+static CUresult add_file_to_link(CUlinkState state, unsigned int type, const char *path,
+                                 unsigned int count, unsigned int *ids, void **values)
+{
+    size_t size;
+    void *data = read_file(path, &size);
+    CUresult result = CUDA_ERROR_FILE_NOT_FOUND;
+
+    if (data)
+        result =
+            add_to_link(state, type, data, size + (type == INPUT_PTX), path, count, ids, values);
+    free(data);
+    return result;
+}
+
+#define ADD_FILE_TO_LINK(name)                                                                     \
+    EXPORT CUresult name(CUlinkState state, unsigned int type, const char *path,                   \
+                         unsigned int count, unsigned int *ids, void **values);                    \
+    CUresult name(CUlinkState state, unsigned int type, const char *path, unsigned int count,      \
+                  unsigned int *ids, void **values)                                                \
+    {                                                                                              \
+        return add_file_to_link(state, type, path, count, ids, values);                            \
+    }
+ADD_FILE_TO_LINK(cuLinkAddFile)
+ADD_FILE_TO_LINK(cuLinkAddFile_v2)
 
 EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *bytes);
 CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *bytes)

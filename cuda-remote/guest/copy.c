@@ -97,7 +97,7 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream);
         CUresult result;                                                                           \
                                                                                                    \
         if (to_device && from_device)                                                              \
-            return remote_call(CALL_##name, words);                                                \
+            return remote_post(CALL_##name, words);                                                \
         if (to_device)                                                                             \
             return from_host(to, ADDRESS(from), bytes, stream);                                    \
         if (from_device)                                                                           \

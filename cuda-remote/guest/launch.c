@@ -164,6 +164,27 @@ LAUNCH_KERNEL(cuLaunchKernel_ptsz)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz)
 
+/* As the driver lays it out. */
+typedef struct {
+    CUfunction function;
+    unsigned int grid[3], block[3], shared_bytes;
+    CUstream stream;
+    void **parameters;
+} MultiDeviceLaunch;
+
+/* A launch for each device: a program has one. */
+EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(MultiDeviceLaunch *list, unsigned int count,
+                                                     unsigned int flags);
+CUresult cuLaunchCooperativeKernelMultiDevice(MultiDeviceLaunch *list, unsigned int count,
+                                              unsigned int flags)
+{
+    if (!list || count != 1 || flags > 3)
+        return CUDA_ERROR_INVALID_VALUE;
+    return cuLaunchCooperativeKernel(list->function, list->grid[0], list->grid[1], list->grid[2],
+                                     list->block[0], list->block[1], list->block[2],
+                                     list->shared_bytes, list->stream, list->parameters);
+}
+
 static CUresult launch_by_config(unsigned int number, const CUlaunchConfig *config, CUfunction f,
                                  void **parameters, void **extra)
 {

@@ -2,6 +2,7 @@
 /* Memory of the host that the GPU reaches, and what the driver knows of an address. */
 #include "remote.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,151 @@ CUresult cuMemAllocManaged(CUdeviceptr *to, size_t bytes, unsigned int flags)
     if (result == CUDA_SUCCESS)
         *to = (uintptr_t)at;
     return result;
+}
+
+/*
+ * Advice and moves are for pages of which each has a place of its own. Ours have one place for
+ * ever, so they are taken, and nothing is done.
+ */
+#define ADVISE(name, type)                                                                         \
+    EXPORT CUresult name(CUdeviceptr at, size_t bytes, unsigned int advice, type where);           \
+    CUresult name(CUdeviceptr at, size_t bytes, unsigned int advice, type where)                   \
+    {                                                                                              \
+        const uint64_t words[SIGNATURE_ARGUMENTS] = {at, bytes, advice, where};                    \
+                                                                                                   \
+        return shared_contains((const void *)(uintptr_t)at, bytes)                                 \
+                   ? connect_state()                                                               \
+                   : (CUresult)remote_call(CALL_##name, words);                                    \
+    }
+ADVISE(cuMemAdvise, uint32_t)
+ADVISE(cuMemAdvise_v2, uint64_t)
+
+#define PREFETCH(name)                                                                             \
+    EXPORT CUresult name(CUdeviceptr at, size_t bytes, CUdevice device, CUstream stream);          \
+    CUresult name(CUdeviceptr at, size_t bytes, CUdevice device, CUstream stream)                  \
+    {                                                                                              \
+        const uint64_t words[SIGNATURE_ARGUMENTS] = {at, bytes, (uint32_t)device,                  \
+                                                     (uintptr_t)stream};                           \
+                                                                                                   \
+        return shared_contains((const void *)(uintptr_t)at, bytes)                                 \
+                   ? connect_state()                                                               \
+                   : (CUresult)remote_post(CALL_##name, words);                                    \
+    }
+PREFETCH(cuMemPrefetchAsync)
+PREFETCH(cuMemPrefetchAsync_ptsz)
+
+#define PREFETCH_TO(name)                                                                          \
+    EXPORT CUresult name(CUdeviceptr at, size_t bytes, uint64_t where, unsigned int flags,         \
+                         CUstream stream);                                                         \
+    CUresult name(CUdeviceptr at, size_t bytes, uint64_t where, unsigned int flags,                \
+                  CUstream stream)                                                                 \
+    {                                                                                              \
+        const uint64_t words[SIGNATURE_ARGUMENTS] = {at, bytes, where, flags, (uintptr_t)stream};  \
+                                                                                                   \
+        return shared_contains((const void *)(uintptr_t)at, bytes)                                 \
+                   ? connect_state()                                                               \
+                   : (CUresult)remote_post(CALL_##name, words);                                    \
+    }
+PREFETCH_TO(cuMemPrefetchAsync_v2)
+PREFETCH_TO(cuMemPrefetchAsync_v2_ptsz)
+
+CUresult cuMemRangeGetAttribute(void *data, size_t bytes, unsigned int attribute, CUdeviceptr at,
+                                size_t count);
+
+EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *bytes, unsigned int *attributes,
+                                        size_t attributes_count, CUdeviceptr at, size_t count);
+CUresult cuMemRangeGetAttributes(void **data, size_t *bytes, unsigned int *attributes,
+                                 size_t attributes_count, CUdeviceptr at, size_t count)
+{
+    CUresult result = connect_state();
+
+    if (result == CUDA_SUCCESS && (!data || !bytes || !attributes || !attributes_count))
+        result = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < attributes_count && result == CUDA_SUCCESS; i++)
+        result = cuMemRangeGetAttribute(data[i], bytes[i], attributes[i], at, count);
+    return result;
+}
+
+/*
+ * Memory that the program has from elsewhere cannot be what both see. It may say that it will copy
+ * from and to it, which works as it does without; but not that the GPU is to reach it.
+ */
+#define CUDA_ERROR_ALREADY_REGISTERED ((CUresult)712)
+#define CUDA_ERROR_NOT_REGISTERED     ((CUresult)713)
+
+enum { REGISTER_PORTABLE = 1, REGISTER_DEVICEMAP = 2, REGISTER_ALL = 15 };
+
+struct registered {
+    struct registered *next;
+    uintptr_t at;
+    size_t bytes;
+};
+
+static pthread_mutex_t registered_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct registered *registered;
+
+static CUresult add_registered(uintptr_t at, size_t bytes)
+{
+    struct registered *one = malloc(sizeof(*one)), *other;
+
+    if (!one)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *one = (struct registered){.at = at, .bytes = bytes};
+    pthread_mutex_lock(&registered_lock);
+    for (other = registered; other; other = other->next)
+        if (at < other->at + other->bytes && other->at < at + bytes)
+            break;
+    if (!other) {
+        one->next = registered;
+        registered = one;
+    }
+    pthread_mutex_unlock(&registered_lock);
+    if (!other)
+        return CUDA_SUCCESS;
+    free(one);
+    return CUDA_ERROR_ALREADY_REGISTERED;
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags);
+CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags)
+{
+    CUresult result = connect_state();
+    uintptr_t end;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!at || !bytes || flags > REGISTER_ALL || __builtin_add_overflow((uintptr_t)at, bytes, &end))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (shared_contains(at, 1))
+        return CUDA_ERROR_ALREADY_REGISTERED;
+    if (flags & ~(unsigned int)REGISTER_PORTABLE)
+        return (CUresult)remote_refuse("cuMemHostRegister with DEVICEMAP, IOMEMORY or READ_ONLY");
+    return add_registered((uintptr_t)at, bytes);
+}
+
+EXPORT CUresult cuMemHostRegister(void *at, size_t bytes, unsigned int flags);
+CUresult cuMemHostRegister(void *at, size_t bytes, unsigned int flags)
+{
+    return cuMemHostRegister_v2(at, bytes, flags);
+}
+
+EXPORT CUresult cuMemHostUnregister(void *at);
+CUresult cuMemHostUnregister(void *at)
+{
+    struct registered **place = &registered, *found;
+    CUresult result = connect_state();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&registered_lock);
+    while (*place && (*place)->at != (uintptr_t)at)
+        place = &(*place)->next;
+    found = *place;
+    if (found)
+        *place = found->next;
+    pthread_mutex_unlock(&registered_lock);
+    free(found);
+    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_REGISTERED;
 }
 
 enum { POINTER_CONTEXT = 1, POINTER_HOST_POINTER = 4, POINTER_POOL = 17 };

@@ -345,6 +345,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
 struct array {
     uint64_t bytes;
     bool deferred;
+    CUDA_ARRAY3D_DESCRIPTOR of;
 };
 
 /* In tiles of 64 bytes in 8 rows. */
@@ -452,6 +453,7 @@ static CUresult make_array(struct array **made, const CUDA_ARRAY3D_DESCRIPTOR *o
     array = malloc(sizeof(*array));
     array->bytes = bytes;
     array->deferred = of->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;
+    array->of = *of;
     *made = array;
     return CUDA_SUCCESS;
 }
@@ -513,6 +515,15 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
     ENTER();
     return destroy_array((struct array *)array);
+}
+
+CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *to, CUarray array)
+{
+    ENTER();
+    if (!array || !to)
+        return CUDA_ERROR_INVALID_VALUE;
+    *to = ((struct array *)array)->of;
+    return CUDA_SUCCESS;
 }
 
 /* As documented: only of an array that has no memory yet. */

@@ -37,6 +37,12 @@ void check_managed_memory(void);
 void check_large_copies(void);
 void check_copies_of_rows(void);
 void check_captured_copies(void);
+/* copy_forms.c */
+void check_copy_forms(void);
+/* host_memory.c */
+void check_host_memory(void);
+/* links.c */
+void check_linked_files(void);
 /* objects.c */
 void check_ended_objects(void);
 void check_facts(void);
