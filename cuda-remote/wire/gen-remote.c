@@ -190,11 +190,16 @@ static const char *role_of(const struct call *call, const struct argument *argum
     return NULL;
 }
 
+/* Of roles with a + between them it is one. */
 static bool has_role(const struct call *call, const struct argument *argument, const char *role)
 {
     const char *is = role_of(call, argument);
 
-    return is && !strncmp(is, role, strlen(role));
+    while (is && strncmp(is, role, strlen(role))) {
+        is += strcspn(is, "+ ");
+        is = *is == '+' ? is + 1 : NULL;
+    }
+    return is != NULL;
 }
 
 /* NUMBER, ARGUMENT or ARGUMENT*FACTOR, up to @end. */

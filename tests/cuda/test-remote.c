@@ -97,6 +97,17 @@ static void test_host_memory(void)
     g_unsetenv("FAKE_CUDA_HOST_MEMORY");
 }
 
+/* What the fake card only takes down is compared there. */
+static void test_passed(void)
+{
+    g_autofree char *notes = g_strdup_printf("/tmp/vgpu-notes-%d", getpid());
+
+    g_setenv("FAKE_CUDA_NOTES", notes, TRUE);
+    test_case("passed");
+    g_unsetenv("FAKE_CUDA_NOTES");
+    g_assert_cmpint(unlink(notes), ==, 0);
+}
+
 static GPid start_holding(const char *name)
 {
     char said[16] = "";
@@ -523,6 +534,7 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/remote/no-worker", test_no_worker);
     g_test_add_func("/remote/host-memory", test_host_memory);
+    g_test_add_func("/remote/passed", test_passed);
     g_test_add_func("/remote/killed", test_killed);
     g_test_add_func("/remote/lost", test_lost);
     g_test_add_func("/remote/formed-records", test_formed_records);

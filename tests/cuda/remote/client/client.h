@@ -43,6 +43,8 @@ void check_copy_forms(void);
 void check_host_memory(void);
 /* links.c */
 void check_linked_files(void);
+/* passed.c */
+void check_passed_calls(void);
 /* objects.c */
 void check_ended_objects(void);
 void check_facts(void);

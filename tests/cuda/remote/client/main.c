@@ -80,6 +80,7 @@ static const struct {
     {"copy-forms", check_copy_forms},
     {"own-memory", check_host_memory},
     {"links", check_linked_files},
+    {"passed", check_passed_calls},
     {"facts", check_facts},
     {"forked", check_forked_child},
     {"hold", hold_memory},
