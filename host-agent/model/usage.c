@@ -285,16 +285,21 @@ gboolean report_month(const char *month, gint64 now, gint64 *begin, gint64 *end)
     g_autoptr(GDateTime) at = g_date_time_new_from_unix_utc(now);
     int year = g_date_time_get_year(at);
     int number = g_date_time_get_month(at);
+    int months = 1;
     g_autoptr(GDateTime) first = NULL;
     g_autoptr(GDateTime) next = NULL;
 
-    if (month[0]) {
+    if (g_regex_match_simple("^[0-9]{4}$", month, G_REGEX_DOLLAR_ENDONLY, 0)) {
+        sscanf(month, "%4d", &year);
+        number = 1;
+        months = 12;
+    } else if (month[0]) {
         if (!g_regex_match_simple("^[0-9]{4}-[0-9]{2}$", month, G_REGEX_DOLLAR_ENDONLY, 0))
             return FALSE;
         sscanf(month, "%4d-%2d", &year, &number);
     }
     first = g_date_time_new_utc(year, number, 1, 0, 0, 0);
-    next = first ? g_date_time_add_months(first, 1) : NULL;
+    next = first ? g_date_time_add_months(first, months) : NULL;
     if (!next)
         return FALSE;
     *begin = g_date_time_to_unix(first);

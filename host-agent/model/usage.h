@@ -123,7 +123,7 @@ typedef struct {
  */
 char *report_advice(const ReportRow *row, const GArray *sizes);
 
-/* "2026-11", in UTC; "": the month of @now. FALSE: not a month. */
+/* "2026-11", or "2026", a year, in UTC; "": the month of @now. FALSE: neither. */
 gboolean report_month(const char *month, gint64 now, gint64 *begin, gint64 *end);
 
 #endif

@@ -165,9 +165,30 @@ static const char members[] = "ALTER TABLE claim ADD COLUMN member INTEGER NOT N
 static const char suspensions[] =
     "CREATE TABLE suspension (uuid TEXT PRIMARY KEY, boot TEXT NOT NULL) STRICT;";
 
+/*
+ * A vGPU's promises and usage in a month, in place of those in each of its hours: reports are by
+ * the month, and 1,024 vGPUs had nine million rows a year. month: seconds since 1970, its start in
+ * UTC. vram, peak_vram: the most. vram_seconds: bytes times seconds; compute_seconds: per cent
+ * times seconds.
+ */
+static const char months[] =
+    "CREATE TABLE usage_month ("
+    " month INTEGER NOT NULL, uuid TEXT NOT NULL, tenant TEXT NOT NULL, gpu TEXT NOT NULL,"
+    " type TEXT NOT NULL, seconds INTEGER NOT NULL, busy_seconds INTEGER NOT NULL,"
+    " vram INTEGER NOT NULL, peak_vram INTEGER NOT NULL, vram_seconds REAL NOT NULL,"
+    " compute_seconds REAL NOT NULL, gpu_ns INTEGER NOT NULL, requests INTEGER NOT NULL,"
+    " PRIMARY KEY (month, uuid, tenant, gpu, type)) STRICT;"
+    "CREATE INDEX usage_month_tenant ON usage_month (tenant, month);"
+    "INSERT INTO usage_month"
+    " SELECT CAST(strftime('%s', hour, 'unixepoch', 'start of month') AS INTEGER) AS month, uuid,"
+    "  tenant, gpu, type, sum(seconds), sum(busy_seconds), max(vram), max(peak_vram),"
+    "  total(CAST(seconds AS REAL) * vram), total(CAST(seconds AS REAL) * compute), sum(gpu_ns),"
+    "  sum(requests) FROM usage GROUP BY 1, uuid, tenant, gpu, type;"
+    "DROP TABLE usage;";
+
 const char *const schema_steps[] = {first,    oversubscription, domains,     containers, displays,
                                     engines,  operations,       programs,    owners,     sharing,
-                                    energies, members,          suspensions, NULL};
+                                    energies, members,          suspensions, months,     NULL};
 G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
 #define STATE_DIR       "var/lib/vgpu"

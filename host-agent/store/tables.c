@@ -209,29 +209,28 @@ gboolean claim_table_remove(Db *db, const char *uuid, const char *container, GEr
                   container);
 }
 
-/* Usage in the database, for a year, and the sum of a month. */
-
-#define KEPT (366 * (gint64)24 * USAGE_HOUR)
+/* Usage in the database by the month, and its sum. */
 
 static gboolean add_row(Db *db, const UsageRow *row, GError **error)
 {
     return db_run(db, error,
-                  "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                  "ON CONFLICT (hour, uuid, tenant) DO UPDATE SET "
-                  "gpu = excluded.gpu, type = excluded.type, seconds = seconds + excluded.seconds, "
-                  "busy_seconds = busy_seconds + excluded.busy_seconds, vram = excluded.vram, "
-                  "compute = excluded.compute, peak_vram = max(peak_vram, excluded.peak_vram), "
+                  "INSERT INTO usage_month (month, uuid, tenant, gpu, type, seconds, busy_seconds, "
+                  "vram, peak_vram, vram_seconds, compute_seconds, gpu_ns, requests) VALUES "
+                  "(CAST(strftime('%s', ?, 'unixepoch', 'start of month') AS INTEGER), "
+                  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                  "ON CONFLICT (month, uuid, tenant, gpu, type) DO UPDATE SET "
+                  "seconds = seconds + excluded.seconds, "
+                  "busy_seconds = busy_seconds + excluded.busy_seconds, "
+                  "vram = max(vram, excluded.vram), "
+                  "peak_vram = max(peak_vram, excluded.peak_vram), "
+                  "vram_seconds = vram_seconds + excluded.vram_seconds, "
+                  "compute_seconds = compute_seconds + excluded.compute_seconds, "
                   "gpu_ns = gpu_ns + excluded.gpu_ns, requests = requests + excluded.requests",
-                  "xsssstttuttt", row->hour, row->uuid, row->tenant, row->gpu, row->type,
-                  row->seconds, row->busy_seconds, row->vram, row->compute, row->peak_vram,
-                  row->gpu_ns, row->requests);
+                  "xssssttttddtt", row->hour, row->uuid, row->tenant, row->gpu, row->type,
+                  row->seconds, row->busy_seconds, row->vram, row->peak_vram,
+                  (double)row->seconds * (double)row->vram,
+                  (double)row->seconds * (double)row->compute, row->gpu_ns, row->requests);
 }
-
-/*
- * So much of the oldest rows goes at once, each day: a clock that is wrong for a day, as before NTP
- * has set it, must not cost a year.
- */
-#define PRUNED (2 * (gint64)24 * USAGE_HOUR)
 
 gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error)
 {
@@ -247,11 +246,16 @@ gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error)
     return FALSE;
 }
 
-gboolean usage_table_prune(Db *db, gint64 now, GError **error)
+/*
+ * No clock is asked, as it may be wrong, like before NTP has set it: that makes a month in which
+ * little was used, and costs the oldest one.
+ */
+gboolean usage_table_prune(Db *db, GError **error)
 {
     return db_run(db, error,
-                  "DELETE FROM usage WHERE hour < ? AND hour < (SELECT min(hour) FROM usage) + ?",
-                  "xx", now - KEPT, PRUNED);
+                  "DELETE FROM usage_month WHERE month NOT IN (SELECT DISTINCT month FROM "
+                  "usage_month ORDER BY month DESC LIMIT ?)",
+                  "u", USAGE_MONTHS);
 }
 
 static void take_row(sqlite3_stmt *column, void *data)
@@ -277,9 +281,9 @@ GPtrArray *usage_table_sum(Db *db, const char *tenant, gint64 begin, gint64 end,
     g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(report_row_free);
     /* A condition "? = '' OR" would keep SQLite from the tenant's index. */
     g_autofree char *sql = g_strdup_printf(
-        "SELECT uuid, tenant, gpu, type, sum(seconds), sum(busy_seconds), "
-        "total(CAST(seconds AS REAL) * vram), total(CAST(seconds AS REAL) * compute), "
-        "max(vram), max(peak_vram), sum(gpu_ns) FROM usage WHERE hour >= ? AND hour < ? %s"
+        "SELECT uuid, tenant, gpu, type, sum(seconds), sum(busy_seconds), total(vram_seconds), "
+        "total(compute_seconds), max(vram), max(peak_vram), sum(gpu_ns) FROM usage_month "
+        "WHERE month >= ? AND month < ? %s"
         "GROUP BY uuid, tenant, gpu, type ORDER BY tenant, gpu, uuid",
         *tenant ? "AND tenant = ? " : "");
 

@@ -91,15 +91,21 @@ gboolean claim_table_put(Db *db, const char *boot, const Claim *claim, GError **
 
 gboolean claim_table_remove(Db *db, const char *uuid, const char *container, GError **error);
 
-/* Usage in the database, for a year, and the sum of a month. */
+/* Usage in the database by the month, and its sum. Months are UTC's. */
 
-/* Adds @rows, of UsageRow, to the database's rows of their hours: all, or none. */
+/* So many months are kept: two years, and the present one. */
+#define USAGE_MONTHS 25
+
+/* Adds @rows, of UsageRow, to the database's rows of their months: all, or none. */
 gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error);
 
-/* Forgets rows that are older than a year at @now, seconds since 1970. */
-gboolean usage_table_prune(Db *db, gint64 now, GError **error);
+/* Forgets all but the last USAGE_MONTHS of those in which there was something. */
+gboolean usage_table_prune(Db *db, GError **error);
 
-/* The hours from @begin, before @end, summed for each vGPU of @tenant ("": all); of ReportRow. */
+/*
+ * The months that begin from @begin on, before @end, summed for each vGPU of @tenant ("": all); of
+ * ReportRow.
+ */
 GPtrArray *usage_table_sum(Db *db, const char *tenant, gint64 begin, gint64 end, GError **error);
 
 /*

@@ -148,7 +148,7 @@ static char *month;
 
 const GOptionEntry report_options[] = {
     {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Only of this tenant", "TENANT"},
-    {"month", 0, 0, G_OPTION_ARG_STRING, &month, "As 2026-11, in UTC; default: this month",
+    {"month", 0, 0, G_OPTION_ARG_STRING, &month, "As 2026-11, or 2026 for a year, in UTC; default: this month",
      "MONTH"},
     G_OPTION_ENTRY_NULL,
 };
@@ -212,7 +212,7 @@ static const Listing report_listing = {
     .columns = report_columns,
     .columns_count = G_N_ELEMENTS(report_columns),
     .name = "Uuid",
-    .none = "Nothing is known of that month.",
+    .none = "Nothing is known of that time.",
 };
 
 gboolean report_command(Client *client, const Options *options, char **args, GError **error)

@@ -40,8 +40,8 @@ pageTest(async ({ host, page, point, see }) => {
     });
     await point("what a slice used in past months is a plot and a table", async () => {
         await host.stopVgpud();
-        host.sql(`INSERT INTO usage VALUES (${past.hour}, '${UUID}', 'red', '${GPU}', 'amdgpu-vgpu-half', 36000, 18000,
-            ${8 * GIB}, 50, ${2 * GIB}, 7200000000000, 1)`);
+        host.sql(`INSERT INTO usage_month VALUES (${past.hour}, '${UUID}', 'red', '${GPU}', 'amdgpu-vgpu-half', 36000, 18000,
+            ${8 * GIB}, ${2 * GIB}, ${36000 * 8 * GIB}, ${36000 * 50}, 7200000000000, 1)`);
         await host.startVgpud();
         await page.getByRole("tab", { name: "History" }).click();
         await page.getByRole("button", { name: `80.0 ${past.name}` }).click();

@@ -61,10 +61,10 @@ function fillHistory(host) {
         for (const [number, tenant, hours] of [[1, "research", 500 - 60 * months], [2, "web", 700 - 20 * months],
             [3, "render", 90 * (6 - months)]])
             rows.push(`(${hour}, 'c0ffee00-0000-4000-8000-00000000000${number}', '${tenant}', '${GPU}',
-                'amdgpu-vgpu-quarter', ${3600 * hours}, ${1800 * hours}, ${4 * GIB}, 25, ${2 * GIB},
-                ${hours * 600e9}, 1)`);
+                'amdgpu-vgpu-quarter', ${3600 * hours}, ${1800 * hours}, ${4 * GIB}, ${2 * GIB},
+                ${3600 * hours * 4 * GIB}, ${3600 * hours * 25}, ${hours * 600e9}, 1)`);
     }
-    host.sql(`INSERT INTO usage VALUES ${rows.join(", ")}`);
+    host.sql(`INSERT INTO usage_month VALUES ${rows.join(", ")}`);
 }
 
 pageTest(async ({ host, browser, page, point, see, gone, choose }) => {

@@ -78,7 +78,7 @@ static gboolean store(UsageSampler *sampler)
     if (now - sampler->pruned < DAY_S)
         return TRUE;
     sampler->pruned = now;
-    if (!usage_table_prune(db, now, &error))
+    if (!usage_table_prune(db, &error))
         complain(error);
     return TRUE;
 }
@@ -416,7 +416,7 @@ static gboolean report_begin(UsageSampler *sampler, Report *report, const char *
 {
     if (!report_month(month, now_s(), &report->begin, &report->end)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "\"%s\" is no month; write it as 2026-11", month);
+                    "\"%s\" is no month; write it as 2026-11, or a year as 2026", month);
         return FALSE;
     }
     if (sampler->rests)

@@ -14,6 +14,9 @@
 #define HOUR  USAGE_HOUR
 /* 2026-11-21 10:00 UTC */
 #define TEN G_GINT64_CONSTANT(1795255200)
+/* When these months of 2026 begin. */
+#define NOVEMBER G_GINT64_CONSTANT(1793491200)
+#define DECEMBER (NOVEMBER + 30 * 86400)
 
 static UsageSample sample(void)
 {
@@ -267,15 +270,39 @@ static void test_reader(void)
     add_minutes(db, "red", TEN, 10);
     add_minutes(db, "blue", TEN, 10);
     g_assert_true(db_begin(db, NULL));
-    g_assert_true(db_run(db, NULL, "DELETE FROM usage", ""));
-    red = usage_table_sum(reader, "red", TEN, TEN + USAGE_HOUR, NULL);
-    all = usage_table_sum(reader, "", TEN, TEN + USAGE_HOUR, NULL);
+    g_assert_true(db_run(db, NULL, "DELETE FROM usage_month", ""));
+    red = usage_table_sum(reader, "red", NOVEMBER, DECEMBER, NULL);
+    all = usage_table_sum(reader, "", NOVEMBER, DECEMBER, NULL);
     g_assert_cmpuint(red->len, ==, 1);
     g_assert_cmpuint(all->len, ==, 2);
     db_rollback(db);
-    g_assert_false(db_run(reader, &error, "DELETE FROM usage", ""));
+    g_assert_false(db_run(reader, &error, "DELETE FROM usage_month", ""));
     g_assert_nonnull(error);
     file_tree_free(root);
+}
+
+static guint64 seconds_of(Db *db, gint64 begin, gint64 end)
+{
+    g_autoptr(GPtrArray) rows = usage_table_sum(db, "", begin, end, NULL);
+    guint64 sum = 0;
+
+    g_assert_nonnull(rows);
+    for (guint i = 0; i < rows->len; i++)
+        sum += ((const ReportRow *)g_ptr_array_index(rows, i))->seconds;
+    return sum;
+}
+
+static void take_count(sqlite3_stmt *row, void *data)
+{
+    *(guint *)data = (guint)sqlite3_column_int(row, 0);
+}
+
+static guint rows_of(Db *db)
+{
+    guint count = 0;
+
+    g_assert_true(db_each(db, NULL, take_count, &count, "SELECT count(*) FROM usage_month", ""));
+    return count;
 }
 
 /* A clock that is decades ahead for a day. */
@@ -283,20 +310,17 @@ static void test_wrong_clock(void)
 {
     HostRoot *root = file_tree_new();
     g_autoptr(Db) db = db_open(root, NULL);
-    g_autoptr(GPtrArray) left = NULL;
 
     add_minutes(db, "red", TEN, 10);
-    add_minutes(db, "red", TEN + 30 * 86400, 10);
-    g_assert_true(usage_table_prune(db, TEN + 20000 * (gint64)86400, NULL));
-    left = usage_table_sum(db, "", 0, TEN + 31 * 86400, NULL);
-    g_assert_cmpuint(left->len, ==, 1);
+    add_minutes(db, "red", TEN + 20000 * (gint64)86400, 10);
+    g_assert_true(usage_table_prune(db, NULL));
+    g_assert_cmpuint(seconds_of(db, NOVEMBER, DECEMBER), ==, 600);
     /* Best effort that was stopped then is placed again now. */
     g_assert_true(gpu_table_evict(db, "gpu", "red", TEN + 20000 * (gint64)86400, NULL));
     g_assert_false(gpu_table_is_evicted(db, "gpu", "red", TEN));
     g_assert_true(gpu_table_evict(db, "gpu", "red", TEN, NULL));
     g_assert_true(gpu_table_is_evicted(db, "gpu", "red", TEN + EVICTED_S - 1));
     g_assert_false(gpu_table_is_evicted(db, "gpu", "red", TEN + EVICTED_S));
-    g_assert_cmpuint(((const ReportRow *)g_ptr_array_index(left, 0))->seconds, ==, 600);
     file_tree_free(root);
 }
 
@@ -304,14 +328,15 @@ static void test_table(void)
 {
     HostRoot *root = file_tree_new();
     g_autoptr(Db) db = db_open(root, NULL);
-    g_autoptr(GPtrArray) all = NULL, red = NULL, before = NULL, pruned = NULL;
+    g_autoptr(GPtrArray) all = NULL, red = NULL;
     const ReportRow *row;
 
-    add_minutes(db, "red", TEN - 30 * 60, 60); /* two hours */
+    /* From the last hour of November until the first one of December. */
+    add_minutes(db, "red", DECEMBER - 30 * 60, 60);
     add_minutes(db, "blue", TEN, 10);
-    all = usage_table_sum(db, "", TEN - HOUR, TEN + HOUR, NULL);
+    all = usage_table_sum(db, "", NOVEMBER, DECEMBER + HOUR, NULL);
     g_assert_cmpuint(all->len, ==, 2);
-    red = usage_table_sum(db, "red", TEN - HOUR, TEN + HOUR, NULL);
+    red = usage_table_sum(db, "red", NOVEMBER, DECEMBER + HOUR, NULL);
     g_assert_cmpuint(red->len, ==, 1);
     row = g_ptr_array_index(red, 0);
     g_assert_cmpstr(row->tenant, ==, "red");
@@ -319,14 +344,110 @@ static void test_table(void)
     g_assert_cmpuint(row->busy_seconds, ==, 1800);
     g_assert_cmpfloat(row->vram_seconds, ==, 3600.0 * 8 * GIB);
     g_assert_cmpfloat(row->compute_seconds, ==, 3600.0 * 50);
+    g_assert_cmpuint(row->vram, ==, 8 * GIB);
     g_assert_cmpuint(row->peak_vram, ==, 60 * GIB / 16);
-    before = usage_table_sum(db, "red", TEN - HOUR, TEN, NULL);
-    g_assert_cmpuint(((const ReportRow *)g_ptr_array_index(before, 0))->seconds, ==, 1800);
-    g_assert_true(usage_table_prune(db, TEN + 365 * (gint64)86400, NULL));
-    g_assert_true(usage_table_prune(db, TEN + 367 * (gint64)86400, NULL));
-    pruned = usage_table_sum(db, "", 0, TEN + HOUR, NULL);
-    g_assert_cmpuint(pruned->len, ==, 0);
+    g_assert_cmpuint(seconds_of(db, NOVEMBER, DECEMBER), ==, 1800 + 600);
+    g_assert_cmpuint(seconds_of(db, DECEMBER, DECEMBER + HOUR), ==, 1800);
     file_tree_free(root);
+}
+
+#define VGPUS 1024
+#define DAYS  (2 * 365 + 70)
+
+static void add_hour(GPtrArray *rows, guint vgpu, gint64 hour)
+{
+    UsageRow *row = g_new0(UsageRow, 1);
+
+    row->hour = hour;
+    row->uuid = g_strdup_printf("c0ffee00-0000-4000-8000-%012u", vgpu);
+    row->tenant = g_strdup("red");
+    row->gpu = g_strdup("0000:02:00.0");
+    row->type = g_strdup("amdgpu-vgpu-half");
+    row->seconds = HOUR;
+    row->vram = 8 * GIB;
+    row->compute = 50;
+    g_ptr_array_add(rows, row);
+}
+
+static void free_row(void *data)
+{
+    UsageRow *row = data;
+
+    g_free(row->uuid);
+    g_free(row->tenant);
+    g_free(row->gpu);
+    g_free(row->type);
+    g_free(row);
+}
+
+/*
+ * What a report reads does not grow with the hours: a vGPU has a row for each month. Of old ones
+ * only so many are kept. Every vGPU has an hour in each month, one of them has all hours at ten.
+ */
+static void test_years(void)
+{
+    HostRoot *root = file_tree_new();
+    g_autoptr(Db) db = db_open(root, NULL);
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(free_row);
+    gint64 begin, end;
+
+    for (guint day = 0; day < DAYS; day++)
+        add_hour(rows, 0, TEN + day * (gint64)86400);
+    for (guint month = 0; month < 26; month++)
+        for (guint vgpu = 1; vgpu < VGPUS; vgpu++)
+            add_hour(rows, vgpu, TEN + month * (gint64)86400 * 30);
+    g_assert_true(usage_table_add(db, rows, NULL));
+    g_assert_cmpuint(rows_of(db), >, 26 * VGPUS - 1);
+    g_assert_cmpuint(rows_of(db), <, 28 * VGPUS);
+    g_assert_true(report_month("2027", 0, &begin, &end));
+    g_assert_cmpuint(seconds_of(db, begin, end), ==, (365 + 12 * (VGPUS - 1)) * HOUR);
+    g_assert_true(usage_table_prune(db, NULL));
+    g_assert_cmpuint(rows_of(db), <=, USAGE_MONTHS * VGPUS);
+    g_assert_cmpuint(seconds_of(db, NOVEMBER, DECEMBER), ==, 0);
+    g_assert_cmpuint(seconds_of(db, begin, end), ==, (365 + 12 * (VGPUS - 1)) * HOUR);
+    file_tree_free(root);
+}
+
+/* The hours of an older version are added up. */
+static void test_upgrade(void)
+{
+    g_autofree HostRoot *root = file_tree_new();
+    g_autofree char *path = root_path(root, "/var/lib/vgpu/state.db", NULL);
+    g_autoptr(Db) db = NULL;
+    g_autoptr(GPtrArray) rows = NULL;
+    const ReportRow *row;
+    sqlite3 *old;
+
+    file_tree_write(root, "/var/lib/vgpu/x", "");
+    g_assert_cmpint(sqlite3_open(path, &old), ==, SQLITE_OK);
+    for (guint i = 0; i < 13; i++)
+        g_assert_cmpint(sqlite3_exec(old, schema_steps[i], NULL, NULL, NULL), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_exec(old,
+                                 /* 2026-11-01 00:00, 2026-11-30 23:00, 2026-12-01 00:00 */
+                                 "INSERT INTO usage VALUES"
+                                 " (1793491200, 'u', 'red', 'g', 't', 3600, 60, 7, 50, 5, 11, 1),"
+                                 " (1796079600, 'u', 'red', 'g', 't', 1800, 30, 9, 20, 6, 22, 2),"
+                                 " (1796083200, 'u', 'red', 'g', 't', 600, 10, 9, 20, 1, 33, 3);"
+                                 "PRAGMA user_version = 13",
+                                 NULL, NULL, NULL),
+                    ==, SQLITE_OK);
+    sqlite3_close(old);
+    db = db_open(root, NULL);
+    g_assert_nonnull(db);
+    g_assert_cmpuint(rows_of(db), ==, 2);
+    g_assert_cmpuint(seconds_of(db, DECEMBER, DECEMBER + HOUR), ==, 600);
+    rows = usage_table_sum(db, "red", NOVEMBER, DECEMBER, NULL);
+    g_assert_cmpuint(rows->len, ==, 1);
+    row = g_ptr_array_index(rows, 0);
+    g_assert_cmpuint(row->seconds, ==, 5400);
+    g_assert_cmpuint(row->busy_seconds, ==, 90);
+    g_assert_cmpfloat(row->vram_seconds, ==, 3600.0 * 7 + 1800.0 * 9);
+    g_assert_cmpfloat(row->compute_seconds, ==, 3600.0 * 50 + 1800.0 * 20);
+    g_assert_cmpuint(row->vram, ==, 9);
+    g_assert_cmpuint(row->peak_vram, ==, 6);
+    g_assert_cmpuint(row->gpu_ns, ==, 33);
+    g_clear_pointer(&db, db_free);
+    file_tree_free(g_steal_pointer(&root));
 }
 
 static void test_month(void)
@@ -340,6 +461,10 @@ static void test_month(void)
     g_assert_cmpint(begin, ==, 1793491200);
     g_assert_true(report_month("2027-12", 0, &begin, &end));
     g_assert_cmpint(end - begin, ==, 31 * 86400);
+    g_assert_true(report_month("2028", 0, &begin, &end));
+    g_assert_cmpint(begin, ==, 1830297600);
+    g_assert_cmpint(end - begin, ==, 366 * 86400);
+    g_assert_false(report_month("20281", 0, &begin, &end));
     g_assert_false(report_month("2026-13", 0, &begin, &end));
     g_assert_false(report_month("November", 0, &begin, &end));
     g_assert_false(report_month("2026-1", 0, &begin, &end));
@@ -389,7 +514,7 @@ static void test_on_bus(void)
     AgentOnBus at;
 
     agent_on_bus_open(&at, "shared");
-    assert_says("report", 0, "Nothing is known of that month.", "");
+    assert_says("report", 0, "Nothing is known of that time.", "");
     recorded_host_add_vgpu(at.root, PLACE, UUID, "amdgpu-vgpu-half",
                            "state=device=running engine=ready|failure=|vram_bytes=8589934592|"
                            "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
@@ -401,8 +526,8 @@ static void test_on_bus(void)
     assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
     agent_on_bus_restart(&at);
     assert_says("report", 0, UUID, "");
-    assert_says("report --tenant nobody", 0, "Nothing is known of that month.", "");
-    assert_says("report --month 1999-01", 0, "Nothing is known of that month.", "");
+    assert_says("report --tenant nobody", 0, "Nothing is known of that time.", "");
+    assert_says("report --month 1999-01", 0, "Nothing is known of that time.", "");
     assert_says("report --month lately", 2, "", "\"lately\" is no month");
     agent_on_bus_close(&at);
 }
@@ -481,6 +606,8 @@ int main(int argc, char **argv)
     g_test_add_func("/usage/counters-begin-anew", test_counters_begin_anew);
     g_test_add_func("/usage/forget-gone", test_forget_gone);
     g_test_add_func("/usage/table", test_table);
+    g_test_add_func("/usage/years", test_years);
+    g_test_add_func("/usage/upgrade", test_upgrade);
     g_test_add_func("/usage/month", test_month);
     g_test_add_func("/usage/advice", test_advice);
     g_test_add_func("/usage/on-bus", test_on_bus);
