@@ -317,13 +317,60 @@ static gboolean link_all(const Put *put, const char *folder, GError **error)
     return link_driver(put, folder, error) && link_gbm(put, folder, error);
 }
 
-static gboolean has_folder(const Put *put, const char *folder, GError **error)
+/* Where the image's loader finds our libraries and the driver's if its folders are on volumes. */
+static gboolean list_in_cache(const Put *put, const char *folder, GError **error)
 {
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) places = NULL;
+    g_autoptr(GBytes) cache = NULL;
+
+    for (guint i = 0; i < put->count; i++)
+        g_ptr_array_add(paths, door_path(put, put->part, names[i].name));
+    for (guint i = 0; i < put->bundle->mounts->len; i++) {
+        const BundleMount *mount = g_ptr_array_index(put->bundle->mounts, i);
+        g_autofree char *soname = driver_name(put, mount);
+
+        if (soname && !door_of(put, soname))
+            g_ptr_array_add(paths, g_strdup(mount->destination));
+    }
+    if (!loader_cache_add(put->root, paths, error))
+        return FALSE;
+    cache = loader_cache_read(put->root);
+    places = loader_places(put->bundle, cache, names[0].name);
+    if (g_ptr_array_find_with_equal_func(places, paths->pdata[0], g_str_equal, NULL))
+        return TRUE;
+    return refuse(error,
+                  "the image's folder for libraries (%s) is on a volume, and the image has no "
+                  "/etc/ld.so.cache that could list libcuda",
+                  folder);
+}
+
+typedef enum {
+    FOLDER_IS_MISSING,
+    FOLDER_IS_THERE,
+    FOLDER_IS_A_VOLUME,
+} FolderState;
+
+static FolderState folder_state(const Put *put, const char *folder, GError **error)
+{
+    struct stat found;
     int dir = in_root_find_folder(put->root, folder, error);
 
-    if (dir >= 0)
+    if (dir >= 0) {
         close(dir);
-    return dir >= 0;
+        return FOLDER_IS_THERE;
+    }
+    if (!*error)
+        return FOLDER_IS_MISSING;
+    /* EXDEV has no code of its own. What leads through /proc has. */
+    if (!g_error_matches(*error, G_FILE_ERROR, G_FILE_ERROR_FAILED))
+        return FOLDER_IS_MISSING;
+    dir = in_root_find(put->root, folder, &found, NULL);
+    if (dir < 0)
+        return FOLDER_IS_MISSING;
+    close(dir);
+    g_clear_error(error);
+    return FOLDER_IS_A_VOLUME;
 }
 
 /*
@@ -332,15 +379,20 @@ static gboolean has_folder(const Put *put, const char *folder, GError **error)
  */
 static gboolean link_everywhere(const Put *put, GError **error)
 {
+    const char *volume = NULL;
     guint folders = 0;
 
     for (guint i = 0; i < 3 && (i < 2 || !folders); i++) {
-        gboolean is_there = has_folder(put, loader_folders[i], error);
+        FolderState state = folder_state(put, loader_folders[i], error);
 
-        if (*error || (is_there && !link_all(put, loader_folders[i], error)))
+        if (*error || (state == FOLDER_IS_THERE && !link_all(put, loader_folders[i], error)))
             return FALSE;
-        folders += is_there;
+        if (state == FOLDER_IS_A_VOLUME)
+            volume = loader_folders[i];
+        folders += state != FOLDER_IS_MISSING;
     }
+    if (volume)
+        return list_in_cache(put, volume, error);
     if (folders)
         return TRUE;
     return refuse(error, "the image has no folder for libraries (%s)", loader_folders[0]);

@@ -151,6 +151,54 @@ gboolean in_root_cover(int source, int target, const char *path, GError **error)
     return done;
 }
 
+static void close_quietly(int fd)
+{
+    int code = errno;
+
+    close(fd);
+    errno = code;
+}
+
+/* FALSE with errno. */
+static gboolean make_one(int root, const char *path, gboolean is_folder)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *name = g_path_get_basename(path);
+    int dir = find(root, folder, O_PATH | O_DIRECTORY, 0);
+    int fd = -1;
+    gboolean done;
+
+    if (dir < 0)
+        return FALSE;
+    if (!is_folder)
+        fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    done = is_folder ? mkdirat(dir, name, 0755) == 0 : fd >= 0;
+    close_quietly(dir);
+    if (fd >= 0)
+        close(fd);
+    return done || errno == EEXIST;
+}
+
+int in_root_make_place(int root, const char *path, gboolean is_folder, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(path, "/", -1);
+    g_autoptr(GString) at = g_string_new(NULL);
+    gboolean done = TRUE;
+    int fd = -1;
+
+    for (guint i = 0; done && names[i]; i++) {
+        if (!*names[i])
+            continue;
+        g_string_append_printf(at, "/%s", names[i]);
+        done = make_one(root, at->str, is_folder || names[i + 1]);
+    }
+    if (done)
+        fd = find(root, path, O_PATH, 0);
+    if (fd < 0)
+        failed("cannot make", path, error);
+    return fd;
+}
+
 /* The name is free, or a link's that leads nowhere. FALSE with errno. */
 static gboolean make_link(int dir, const char *name, const char *target)
 {
@@ -174,14 +222,6 @@ static int writable_copy(int dir)
     if (copy < 0)
         errno = EROFS;
     return copy;
-}
-
-static void close_quietly(int fd)
-{
-    int code = errno;
-
-    close(fd);
-    errno = code;
 }
 
 gboolean in_root_link(int dir, const char *name, const char *target, GError **error)

@@ -41,6 +41,12 @@ gboolean in_root_cover(int source, int target, const char *path, GError **error)
  */
 gboolean in_root_link(int dir, const char *name, const char *target, GError **error);
 
+/*
+ * A descriptor (O_PATH) of a file or folder at @path to mount on, which is made if it is not there,
+ * with the folders above it; on a volume, too, as runtimes do. -1: it cannot be made.
+ */
+int in_root_make_place(int root, const char *path, gboolean is_folder, GError **error);
+
 /* Makes a directory @name in the directory @dir, unless there is something of that name. */
 gboolean in_root_make_folder(int dir, const char *name, GError **error);
 

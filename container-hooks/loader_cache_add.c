@@ -213,7 +213,8 @@ static GByteArray *cache_with(Cache *cache, const GPtrArray *missing)
 {
     const guint32 shift = missing->len * (guint32)sizeof(Entry);
     const gsize old_end = sizeof(Header) + cache->header->count * sizeof(Entry);
-    guint32 text = (guint32)cache->size + shift;
+    /* Behind a 0: extensions end without one, and whoever reads the cache as texts needs it. */
+    guint32 text = (guint32)cache->size + shift + 1;
     GByteArray *made = g_byte_array_new();
     Header header = *cache->header;
     guint next = 0;
@@ -248,6 +249,7 @@ static GByteArray *cache_with(Cache *cache, const GPtrArray *missing)
         g_byte_array_append(made, (const guint8 *)&entry, sizeof(entry));
     }
     g_byte_array_append(made, cache->bytes + old_end, (guint)(cache->size - old_end));
+    g_byte_array_append(made, (const guint8 *)"", 1);
     for (guint i = 0; i < missing->len; i++)
         g_byte_array_append(made, g_ptr_array_index(missing, i),
                             (guint)strlen(g_ptr_array_index(missing, i)) + 1);

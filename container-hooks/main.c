@@ -10,6 +10,7 @@
 #include <syslog.h>
 
 #include "container-hooks/cuda_door.h"
+#include "container-hooks/own_mounts.h"
 #include "container-hooks/state.h"
 #include "lib/bus.h"
 
@@ -65,6 +66,21 @@ static int release(const char *slice)
     return EXIT_SUCCESS;
 }
 
+/* If this fails the container does not start: its programs would not find the slice. */
+static int restore_mounts(void)
+{
+    g_auto(State) state = {0};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Bundle) bundle = NULL;
+
+    if (state_read(&state, &error))
+        bundle = bundle_read(state.bundle, &error);
+    if (bundle && own_mounts_restore(bundle, &error))
+        return EXIT_SUCCESS;
+    say(LOG_ERR, "cannot give the container its slice%s: %s", "", error->message);
+    return EXIT_FAILURE;
+}
+
 /*
  * If this fails the container does not start: its programs could use all of the GPU's memory, or
  * would find no GPU.
@@ -93,12 +109,14 @@ int main(int argc, char **argv)
         return claim(argv[2]);
     if (argc == 3 && g_str_equal(argv[1], "release"))
         return release(argv[2]);
+    if (argc == 2 && g_str_equal(argv[1], "mounts"))
+        return restore_mounts();
     if (argc == 3 && g_str_equal(argv[1], "cuda") && g_path_is_absolute(argv[2]))
         return put_cuda(argv[2], cuda_door_put);
     if (argc == 3 && g_str_equal(argv[1], "cuda-remote") && g_path_is_absolute(argv[2]))
         return put_cuda(argv[2], cuda_remote_put);
     g_printerr(
         "vgpu-container-hook: usage, by container runtimes: vgpu-container-hook claim|release "
-        "SLICE, or cuda|cuda-remote FOLDER, see vgpu-container-hook(8)\n");
+        "SLICE, or mounts, or cuda|cuda-remote FOLDER, see vgpu-container-hook(8)\n");
     return 2;
 }

@@ -84,6 +84,21 @@ point('by the door guarded, without a node', sub {
     return $verdict;
 });
 
+# docker mounts them over what CDI has mounted.
+point('with --read-only and --tmpfs /run a container has its slice, and so has docker exec', sub {
+    my $hard = '--read-only --tmpfs /run --tmpfs /tmp';
+    my $seen = VGPU::Compute::verdict(run(docker('web', "--rm $hard", $compute))) . VGPU::Compute::verdict(run(docker('safe', "--rm $hard", $compute)));
+    run(docker('web', "-d --name hard1 $hard", 'sleep 600'));
+    my $heap = VGPU::Slice::heap(run("docker exec hard1 $info"));
+    run('docker rm -f hard1');
+    die "a heap of $heap\n" if $heap != 64 * $mib;
+    given_back($_) for $web, $safe;
+    host('mkdir -p /run/nothing');
+    refused(docker('web', '--rm -v /run/nothing:/run:ro', 'true'), qr{is covered by what the container has mounted on /run; mount nothing there});
+    given_back($web);
+    return $seen;
+});
+
 # Such programs have the variables of the image and of docker's command line, and none of CDI's.
 point('docker exec and health checks: by either door their programs have the slice', sub {
     my %size = (web => 64, safe => 32);

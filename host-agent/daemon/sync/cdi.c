@@ -113,10 +113,10 @@ static void add_hook(JsonBuilder *json, const char *hook, const char *name, cons
  * Runs as root with the image as its working directory. With an environment of its own it does not
  * get the container's, in which an image may have LD_PRELOAD (CVE-2025-23266 was that).
  */
-static void add_cuda_hook(JsonBuilder *json, const char *hook, const char *verb,
-                          const CudaDoor *cuda)
+static void add_inner_hook(JsonBuilder *json, const char *hook, const char *verb,
+                           const char *folder)
 {
-    const char *const args[] = {"vgpu-container-hook", verb, cuda->folder, NULL};
+    const char *const args[] = {"vgpu-container-hook", verb, folder, NULL};
     static const char *const env[] = {"LC_ALL=C.UTF-8", NULL};
 
     begin_hook(json, hook, "createContainer", args);
@@ -138,8 +138,10 @@ static void add_device(JsonBuilder *json, const char *name, const Slice *slice, 
         add_mounts(json, door);
     begin_list(json, "hooks");
     add_hook(json, hook, "createRuntime", "claim", slice->uuid);
+    if (door->mounts->len)
+        add_inner_hook(json, hook, "mounts", NULL);
     if (door->cuda)
-        add_cuda_hook(json, hook, door->cuda, cuda);
+        add_inner_hook(json, hook, door->cuda, cuda->folder);
     add_hook(json, hook, "poststop", "release", slice->uuid);
     json_builder_end_array(json);
     json_builder_end_object(json);

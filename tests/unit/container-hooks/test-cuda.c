@@ -598,6 +598,104 @@ static void test_volume(void)
     }
 }
 
+/* The image's libraries are on a volume: its loader finds ours by its cache. */
+static void test_volume_and_cache(void)
+{
+    Container c = container_without_folder();
+    g_autofree char *volume = g_build_filename(c.bundle, "volume", NULL);
+    g_autofree char *state = g_strdup_printf(STATE, c.bundle);
+    g_autofree char *said = NULL;
+
+    file_tree_write(c.tree, "/volume/libc.so.6", "libc");
+    file_tree_write(c.tree, "/volume/libcuda.so.1", "theirs");
+    bind_to(&c, volume, LIBS, MS_RDONLY);
+    put_cache(&c, "new");
+    put_door(&c, PLAIN, PLAIN);
+    assert_listed(&c, "libcuda.so.1", DOOR "/cuda/libcuda.so.1");
+    assert_listed(&c, "libnvidia-ml.so.1", DOOR "/cuda/libnvidia-ml.so.1");
+    assert_listed(&c, "libnvidia-ptxjitcompiler.so.1", DOOR "/real/libnvidia-ptxjitcompiler.so.1");
+    assert_file(c.image, CUDA, "door");
+    assert_file(volume, "/libcuda.so.1", "theirs");
+    unbind(&c, CUDA);
+    g_free(g_steal_pointer(&said));
+    put(&c, DOOR "/guest/libcuda.so.1", "ours");
+    put_cache(&c, "new");
+    file_tree_write(c.tree, "/config.json",
+                    "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[]}");
+    g_assert_cmpint(run_verb(&c, "cuda-remote", state, &said), ==, 0);
+    assert_listed(&c, "libcuda.so.1", DOOR "/guest/libcuda.so.1");
+    unbind(&c, CUDA);
+    unbind(&c, LIBS);
+    container_free(&c);
+}
+
+static int run_mounts(const Container *c, const char *mounts, char **said)
+{
+    g_autofree char *state = g_strdup_printf(STATE, c->bundle);
+    g_autofree char *line = g_strdup_printf(CONTAINER_HOOK " mounts <%s/state.json", c->bundle);
+    g_autofree char *config = g_strdup_printf(
+        "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[%s]}", mounts);
+    const char *argv[] = {"sh", "-c", line, NULL};
+    g_autoptr(GError) error = NULL;
+    int status = -1;
+
+    file_tree_write(c->tree, "/state.json", state);
+    file_tree_write(c->tree, "/config.json", config);
+    g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, said, &status,
+                 &error);
+    g_assert_no_error(error);
+    g_test_message("%d: %s", status, *said);
+    return status;
+}
+
+static void put_tmpfs(const Container *c, const char *path, unsigned long flags)
+{
+    g_autofree char *target = g_strconcat(c->image, path, NULL);
+
+    g_mkdir_with_parents(target, 0755);
+    g_assert_cmpint(mount("tmpfs", target, "tmpfs", flags, NULL), ==, 0);
+}
+
+/* docker run --tmpfs /run. */
+static void test_covered_mounts(void)
+{
+    Container c = container_new();
+    g_autofree char *slice = g_build_filename(c.bundle, "slice", NULL);
+    g_autofree char *file = g_build_filename(c.bundle, "sock", NULL);
+    g_autofree char *mounts = g_strdup_printf(
+        "{\"source\":\"%s\",\"destination\":\"/run/vgpu/slices/gpu/a\"},"
+        "{\"source\":\"%s\",\"destination\":\"/run/vgpu/cuda.sock\"},"
+        "{\"source\":\"/nowhere\",\"destination\":\"/data\"},{\"destination\":\"/run\"}",
+        slice, file);
+    g_autofree char *said = NULL;
+    guint before;
+
+    file_tree_write(c.tree, "/slice/governor.sock", "arbiter's");
+    file_tree_write(c.tree, "/sock", "guard's");
+    put(&c, "/run/vgpu/cuda.sock", "");
+    put_tmpfs(&c, "/run", 0);
+    g_assert_cmpint(run_mounts(&c, mounts, &said), ==, 0);
+    g_assert_cmpstr(said, ==, "");
+    assert_file(c.image, "/run/vgpu/slices/gpu/a/governor.sock", "arbiter's");
+    assert_file(c.image, "/run/vgpu/cuda.sock", "guard's");
+    /* Those that are there stay as they are. */
+    before = mounts_in(&c);
+    g_free(g_steal_pointer(&said));
+    g_assert_cmpint(run_mounts(&c, mounts, &said), ==, 0);
+    g_assert_cmpint(mounts_in(&c), ==, before);
+    unbind(&c, "/run/vgpu/cuda.sock");
+    unbind(&c, "/run/vgpu/slices/gpu/a");
+    unbind(&c, "/run");
+    put_tmpfs(&c, "/run", MS_RDONLY);
+    g_free(g_steal_pointer(&said));
+    g_assert_cmpint(run_mounts(&c, mounts, &said), !=, 0);
+    g_assert_nonnull(strstr(said, "is covered by what the container has mounted on /run; mount "
+                                  "nothing there: cannot make /run/vgpu/"));
+    g_assert_nonnull(strstr(said, "Read-only file system"));
+    unbind(&c, "/run");
+    container_free(&c);
+}
+
 /* podman run --read-only. */
 static void test_read_only(void)
 {
@@ -799,6 +897,8 @@ int main(int argc, char **argv)
     g_test_add_func("/container-cuda/links-out", test_links_out);
     g_test_add_func("/container-cuda/links-through-proc", test_links_through_proc);
     g_test_add_func("/container-cuda/volume", test_volume);
+    g_test_add_func("/container-cuda/volume-and-cache", test_volume_and_cache);
+    g_test_add_func("/container-cuda/covered-mounts", test_covered_mounts);
     g_test_add_func("/container-cuda/read-only", test_read_only);
     g_test_add_func("/container-cuda/read-only-below", test_read_only_below);
     g_test_add_func("/container-cuda/other-device", test_other_device);
