@@ -430,6 +430,36 @@ static void closed_meanwhile(void)
     g_assert_cmpint(charge, <, 200 * (gint64)MS);
 }
 
+/* Nobody waits for the stream: the batch is quiet for so long that the door ends it. */
+static void leave_behind(void)
+{
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        GThread *thread;
+
+        is_on_its_way = may_go = false;
+        thread = g_thread_new("launches", launch_other, context);
+        while (!is_on_its_way)
+            g_usleep(100);
+        g_usleep(10000);
+        set_varying(5 * MS);
+        may_go = true;
+        g_thread_join(thread);
+        ok(cuStreamSynchronize(one));
+        set_varying(10000);
+    }
+}
+
+/* The same, by a thread that the program holds up for long. */
+static void left_behind(void)
+{
+    gint64 charge;
+
+    enter_and_hold();
+    charge = charge_of(leave_behind);
+    g_assert_cmpint(charge, >, 45 * (gint64)MS);
+    g_assert_cmpint(charge, <, 75 * (gint64)MS);
+}
+
 static void *refuse_one(void *data)
 {
     (void)data;
@@ -449,9 +479,6 @@ static void end_meanwhile(void)
         g_thread_join(thread);
         ok(cuStreamSynchronize(one));
     }
-    /* What is owed is charged with it. */
-    kit_launch(FAKE_VARIES, one);
-    ok(cuStreamSynchronize(one));
 }
 
 /* 20 kernels of 300 us, and pauses of 200 ms. */
@@ -524,6 +551,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/charge/stuck", stuck, run);
     g_test_add_data_func("/charge/closed-meanwhile", closed_meanwhile, run);
     g_test_add_data_func("/charge/ended-meanwhile", ended_meanwhile, run);
+    g_test_add_data_func("/charge/left-behind", left_behind, run);
     g_test_add_data_func("/charge/failed-meanwhile", failed_meanwhile, run);
     return g_test_run();
 }

@@ -169,23 +169,39 @@ static void begin_batch(struct meter *meter, struct batch *batch)
 }
 
 /*
- * Waits for the turn of what is @asked, and opens a batch, without the lock. Another thread may
- * have opened one on the same stream meanwhile: that ends.
+ * Where a launch begins that came to the driver when its batch had ended.
+ * @stamp: that batch's end; NULL: it is not known
+ * @at: the last launch before that, by the host's clock: the GPU may have waited since
  */
-static void open_batch(struct meter *meter, struct launch *launch, const struct place *at,
-                       const struct governor_work *asked)
+struct late_begin {
+    struct stamp *stamp;
+    uint64_t at;
+};
+
+/*
+ * Waits for the turn of what is @asked, and opens a batch, without the lock. Another thread may
+ * have opened one on the same stream meanwhile: that ends. @late: NULL: the launch is still to
+ * come. False: no memory.
+ */
+static bool open_batch(struct meter *meter, struct launch *launch, const struct place *at,
+                       const struct governor_work *asked, const struct late_begin *late)
 {
     struct batch *batch = calloc(1, sizeof(*batch)), *other;
 
     if (!batch)
-        return;
+        return false;
     lane_begin(meter->gpu->member, &batch->work, asked);
     batch->work.estimate_ns = 0;
     batch->debited_ns = asked->estimate_ns;
     batch->most_ns = governor_member_batch_ns(meter->gpu->member, launch->class);
     batch->at = *at;
     batch->made_in = at->context;
-    begin_batch(meter, batch);
+    if (late) {
+        batch->begin = late->stamp;
+        batch->work.submitted_at = late->at;
+    } else {
+        begin_batch(meter, batch);
+    }
     pthread_mutex_lock(&meter->lock);
     other = batch_find_open(meter, at);
     if (!other || !other->launches || !batch_take_out(meter, other))
@@ -198,6 +214,7 @@ static void open_batch(struct meter *meter, struct launch *launch, const struct 
     pthread_mutex_unlock(&meter->lock);
     if (other)
         batch_close(meter, other);
+    return true;
 }
 
 static void join_batch(struct meter *meter, struct launch *launch, const struct place *at)
@@ -226,7 +243,7 @@ static void join_batch(struct meter *meter, struct launch *launch, const struct 
     meter_relax(&mode);
     if (full)
         batch_close(meter, full);
-    open_batch(meter, launch, at, &work);
+    open_batch(meter, launch, at, &work, NULL);
     meter_unrelax(&mode);
 }
 
@@ -388,19 +405,56 @@ static batch_rest settle(struct meter *meter, struct batch *batch, bool is_full)
     return batch->gone || batch->unseen ? batch_close_unseen : batch_close;
 }
 
+/*
+ * Under the lock: the begin of a launch that its batch has left behind. False: it was in time, or
+ * its context has ended; then it is owed.
+ */
+static bool is_late(struct meter *meter, const struct launch *launch, const struct batch *batch,
+                    struct late_begin *late)
+{
+    if (!batch->left)
+        return false;
+    if (batch->gone) {
+        atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], estimate_of(launch),
+                                  memory_order_relaxed);
+        return false;
+    }
+    *late = (struct late_begin){batch->closing ? NULL : batch->end, batch->launched_ns};
+    if (late->stamp)
+        late->stamp->uses++;
+    return true;
+}
+
+/*
+ * It has a batch of its own, or could be as long as it likes for its estimate: a program can hold a
+ * thread up on its way to the driver, by a signal. False: no memory; it is owed.
+ */
+static bool charge_late(struct meter *meter, struct launch *launch, const struct place *at,
+                        const struct late_begin *late)
+{
+    const struct governor_work work = {.class = launch->class, .estimate_ns = estimate_of(launch)};
+
+    if (open_batch(meter, launch, at, &work, late))
+        return true;
+    stamp_put(meter, late->stamp);
+    atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], work.estimate_ns,
+                              memory_order_relaxed);
+    return false;
+}
+
 static void after_measured(struct launch *launch, bool succeeded)
 {
     struct meter *meter = launch->meter;
     struct batch *batch = launch->batch;
+    const struct place at = batch->at;
+    struct late_begin late;
     struct stamp *before = NULL;
     CUstreamCaptureMode mode;
     batch_rest rest;
-    bool is_full;
+    bool is_full, came_late;
 
     pthread_mutex_lock(&meter->lock);
-    if (succeeded && batch->left)
-        atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], estimate_of(launch),
-                                  memory_order_relaxed);
+    came_late = succeeded && is_late(meter, launch, batch, &late);
     is_full = succeeded && !batch->left && add(batch, launch);
     if (batch->at.thread && !is_full && batch->launches && !batch->taken &&
         batch->launched_ns < meter->unseen_until)
@@ -408,11 +462,16 @@ static void after_measured(struct launch *launch, bool succeeded)
     rest = settle(meter, batch, is_full);
     pthread_mutex_unlock(&meter->lock);
     stamp_put(meter, before);
-    if (!rest)
+    if (!rest && !came_late)
         return;
     meter_relax(&mode);
-    rest(meter, batch);
+    if (rest)
+        rest(meter, batch);
+    if (came_late)
+        came_late = charge_late(meter, launch, &at, &late);
     meter_unrelax(&mode);
+    if (came_late)
+        after_measured(launch, true);
 }
 
 CUresult meter_after(struct launch *launch, CUresult result)
