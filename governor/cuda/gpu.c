@@ -86,32 +86,45 @@ static void join_again(struct gpu *gpu)
     free(path);
 }
 
-struct gpu *gpu_of(CUdevice device)
+static __attribute__((noinline)) struct gpu *look_up(CUdevice device)
+{
+    struct gpu *gpu;
+
+    forks_watch();
+    pthread_mutex_lock(&lock);
+    gpu = atomic_load(&gpus[device]);
+    if (!gpu)
+        gpu = look(device);
+    else if (gpu != &ungoverned && !gpu->member)
+        join_again(gpu);
+    atomic_store_explicit(&gpus[device], gpu, memory_order_release);
+    pthread_mutex_unlock(&lock);
+    return gpu == &ungoverned ? NULL : gpu;
+}
+
+/* Each launch asks. */
+static inline struct gpu *find(CUdevice device)
 {
     struct gpu *gpu;
 
     if (device < 0 || device >= GPUS_MAX)
         return NULL;
     gpu = atomic_load_explicit(&gpus[device], memory_order_acquire);
-    if (!gpu || (gpu != &ungoverned && !gpu->member)) {
-        forks_watch();
-        pthread_mutex_lock(&lock);
-        gpu = atomic_load(&gpus[device]);
-        if (!gpu)
-            gpu = look(device);
-        else if (gpu != &ungoverned && !gpu->member)
-            join_again(gpu);
-        atomic_store_explicit(&gpus[device], gpu, memory_order_release);
-        pthread_mutex_unlock(&lock);
-    }
-    return gpu == &ungoverned ? NULL : gpu;
+    if (gpu == &ungoverned)
+        return NULL;
+    return gpu && gpu->member ? gpu : look_up(device);
+}
+
+struct gpu *gpu_of(CUdevice device)
+{
+    return find(device);
 }
 
 struct gpu *gpu_current(void)
 {
     CUdevice device;
 
-    return DRIVER(cuCtxGetDevice, &device) == CUDA_SUCCESS ? gpu_of(device) : NULL;
+    return DRIVER(cuCtxGetDevice, &device) == CUDA_SUCCESS ? find(device) : NULL;
 }
 
 CUresult gpu_refusal(const struct gpu *gpu)

@@ -201,7 +201,7 @@ static CUresult run_without_memory(CUgraphExec exec, CUstream stream,
 static CUresult launch_graph(CUgraphExec exec, CUstream stream, bool per_thread,
                              CUresult (*function)(CUgraphExec exec, CUstream stream))
 {
-    struct launch launch = {.key = meter_key(exec, 0), .stream = stream, .per_thread = per_thread};
+    struct launch launch = {.what = exec, .stream = stream, .per_thread = per_thread};
 
     if (real_depth)
         return function(exec, stream);

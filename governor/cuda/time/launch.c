@@ -10,7 +10,7 @@
 /* @call: the driver's function with its arguments. */
 #define MEASURED(on_stream, own_default, function, threads, name, ...)                             \
     struct launch launch = {                                                                       \
-        .key = meter_key(function, threads), .stream = on_stream, .per_thread = own_default};      \
+        .what = function, .size = threads, .stream = on_stream, .per_thread = own_default};        \
                                                                                                    \
     if (real_depth)                                                                                \
         return REAL(name)(__VA_ARGS__);                                                            \

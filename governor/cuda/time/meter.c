@@ -48,12 +48,12 @@ struct meter *meter_of(struct gpu *gpu)
     return meter;
 }
 
-/* By the power of two of the threads: a function is often launched for batches of many sizes. */
-uint64_t meter_key(const void *function, uint64_t threads)
+/* By the power of two of the size: a function is often launched for batches of many sizes. */
+static uint64_t key_of(const struct launch *launch)
 {
-    uint64_t size = threads ? 64 - (uint64_t)__builtin_clzll(threads) : 0;
+    uint64_t bits = launch->size ? 64 - (uint64_t)__builtin_clzll(launch->size) : 0;
 
-    return learn_key(size << 56, (uintptr_t)function);
+    return learn_key(bits << 56, (uintptr_t)launch->what);
 }
 
 bool meter_is_capturing(CUstream stream, bool per_thread)
@@ -73,7 +73,7 @@ static uint64_t estimate_of(const struct launch *launch)
     return ns ? ns : LEARN_UNKNOWN_NS;
 }
 
-/* Under the lock: the launch is part of the batch, which stays until after_measured(). */
+/* Under the lock: the launch is part of the batch, which stays until meter_launched(). */
 static void hold_batch(struct meter *meter, struct launch *launch, struct batch *batch)
 {
     launch->meter = meter;
@@ -226,6 +226,7 @@ static void join_batch(struct meter *meter, struct launch *launch, const struct 
     struct batch *full;
     bool is_done;
 
+    launch->key = key_of(launch);
     pthread_mutex_lock(&meter->lock);
     launch->ns = learn_known(&meter->learned, launch->key);
     is_done = join_open(meter, launch, at, &full);
@@ -313,6 +314,7 @@ static bool join_small(struct gpu *gpu, struct launch *launch)
     if (meter_is_capturing(launch->stream, launch->per_thread))
         return true;
     at = batch_place(context, launch->stream, launch->per_thread);
+    launch->key = key_of(launch);
     launch->ns = launch->guess_ns;
     pthread_mutex_lock(&meter->lock);
     batch = batch_find_open(meter, &at);
@@ -442,7 +444,7 @@ static bool charge_late(struct meter *meter, struct launch *launch, const struct
     return false;
 }
 
-static void after_measured(struct launch *launch, bool succeeded)
+void meter_launched(struct launch *launch, bool succeeded)
 {
     struct meter *meter = launch->meter;
     struct batch *batch = launch->batch;
@@ -471,12 +473,5 @@ static void after_measured(struct launch *launch, bool succeeded)
         came_late = charge_late(meter, launch, &at, &late);
     meter_unrelax(&mode);
     if (came_late)
-        after_measured(launch, true);
-}
-
-CUresult meter_after(struct launch *launch, CUresult result)
-{
-    if (launch->meter)
-        after_measured(launch, result == CUDA_SUCCESS);
-    return result;
+        meter_launched(launch, true);
 }

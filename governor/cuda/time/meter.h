@@ -16,7 +16,8 @@
 
 /**
  * struct launch - one call
- * @key: of meter_key()
+ * @what, @size: what is launched, and about how much: they tell apart launches that take different
+ * times
  * @class: of the work
  * @guess_ns: how long it takes, if it was not measured yet; 0: nothing is known
  * @stream, @per_thread: where; whether stream 0 is the thread's own
@@ -26,7 +27,8 @@
 struct batch;
 
 struct launch {
-    uint64_t key;
+    const void *what;
+    uint64_t size;
     enum governor_class class;
     uint64_t guess_ns;
     CUstream stream;
@@ -34,11 +36,12 @@ struct launch {
 
     struct meter *meter;
     struct batch *batch;
+    uint64_t key;
     uint64_t ns;
 };
 
-/* What tells apart launches that take different times: what is launched, and about how much. */
-uint64_t meter_key(const void *function, uint64_t threads);
+/* After the driver's call of a launch that is measured. */
+void meter_launched(struct launch *launch, bool succeeded);
 
 /*
  * Before the driver's call, which must follow. May wait for the slice's turn. False: no call must
@@ -46,8 +49,13 @@ uint64_t meter_key(const void *function, uint64_t threads);
  */
 bool meter_before(struct launch *launch);
 
-/* After it: returns @result. */
-CUresult meter_after(struct launch *launch, CUresult result);
+/* After it. */
+static inline CUresult meter_after(struct launch *launch, CUresult result)
+{
+    if (launch->meter)
+        meter_launched(launch, result == CUDA_SUCCESS);
+    return result;
+}
 
 /*
  * In place of meter_before(), for small work that waits for nothing: it is a part of what is

@@ -167,7 +167,8 @@ static bool before(struct launch *launch, enum mover mover, uint64_t bytes)
 {
     launch->class = mover == MOVE_HOST ? GOVERNOR_CLASS_COPY : GOVERNOR_CLASS_COMPUTE;
     launch->guess_ns = LEAST_NS + bytes / speeds[mover];
-    launch->key = meter_key(&keys[mover], bytes);
+    launch->what = &keys[mover];
+    launch->size = bytes;
     return owe(launch, bytes) || meter_before(launch);
 }
 
