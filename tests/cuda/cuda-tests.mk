@@ -196,7 +196,8 @@ CUDA_CARD_CC = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(C
 	-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"'
 CUDA_LOAD_SRCS := tests/bench/cuda/cuda-load.c tests/bench/cuda/by-name.c $(CUDA_TEST_SRC)/spin.c
 
-.PHONY: cuda-on-card
+.PHONY: cuda-on-card cuda-on-card-remote
+cuda-on-card-remote: cuda-on-card cuda-remote $(CUDA_ON_CARD)/card-micro $(CUDA_TEST)/remote-client
 cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe card-tenant cuda-load both-load vgpu-suspend spike) $(GOVERNOR_OUT)/vgpu-arbiter
 
 # What the design takes for true of the driver, asked of it: tests/cuda/on-card begins with it. Its getpid(), pthread_self(),
@@ -214,6 +215,10 @@ $(CUDA_STAND_INS): $(CUDA_TEST)/stand-ins/lib%: $(wildcard $(CUDA_TEST_SRC)/spik
 	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -shared -fPIC -o $@ $(CUDA_TEST_SRC)/spike/stand-ins/$(firstword $(subst .so, ,$*)).c -ldl
 
 $(CUDA_ON_CARD)/card-probe $(CUDA_ON_CARD)/card-tenant: $(CUDA_ON_CARD)/%: $(CUDA_TEST_SRC)/%.c $(CUDA_TEST_SRC)/spin.c
+	@mkdir -p $(@D)
+	$(CUDA_CARD_CC) -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
+
+$(CUDA_ON_CARD)/card-micro: $(CUDA_TEST_SRC)/card-micro.c
 	@mkdir -p $(@D)
 	$(CUDA_CARD_CC) -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
 
