@@ -47,6 +47,15 @@ my $said = `$out/gen-stubs governor/cuda/entry_points.def governor/cuda/argument
 isnt($?, 0, 'a name that is not classified ends the build');
 like($said, qr/cuMemAlloc_v77/, 'and is named');
 
+# A build in a container: -lcuda finds a toolkit's stub, which the hook covers by ours.
+open $file, '>', "$out/program.c" or BAIL_OUT($!);
+print {$file} "int cuInit(unsigned int); int cuGetErrorName(int, const char **); int main(void) { return cuInit(0) + cuGetErrorName(0, 0); }\n";
+close $file;
+for my $library ('build/cuda-test/plain/libcuda.so.1', 'build/cuda-remote/libcuda.so.1') {
+    is(system("cc -Wl,--no-allow-shlib-undefined -o $out/program $out/program.c $library"), 0, "$library: a program is linked with it");
+    like(`readelf -Wd $out/program`, qr/\(NEEDED\).*\[libcuda\.so\.1\]/, "$library: and needs libcuda.so.1 then");
+}
+
 # Stubs for the other processor are at least assembled.
 is(system("clang --target=aarch64-linux-gnu -c -o $out/stubs-arm64.o $out/cuda/stubs.S"), 0, 'arm64: the stubs are assembled');
 
