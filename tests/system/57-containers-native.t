@@ -122,6 +122,35 @@ point('a slice is changed while its container computes: it does less, and sees l
     return $said;
 });
 
+# As the guide has it. Its start is what starts vgpud.
+point('a quadlet unit has its slice, with each start of its own', sub {
+    host('mkdir -p /etc/containers/systemd && cat >/etc/containers/systemd/infer.container', stdin => <<"END");
+[Unit]
+After=vgpud.service
+Wants=vgpud.service
+[Container]
+Rootfs=$image:O
+AddDevice=$kind=web
+Volume=$VGPU::Slice::programs:/opt:ro
+Network=none
+LogDriver=none
+Exec=$compute --forever
+[Service]
+Restart=always
+RestartSec=1
+TimeoutStartSec=240
+END
+    host('systemctl daemon-reload; systemctl stop vgpud; systemctl start infer', timeout => 300);
+    soon(sub { status($web)->{members} }, 'it does not compute');
+    my $first = VGPU::Slice::in_ledger($web)->{Container};
+    host('podman kill -s KILL systemd-infer', timeout => 120);
+    soon(sub { VGPU::Slice::in_ledger($web)->{Container} !~ /^(?:|\Q$first\E)$/ && status($web)->{members} }, 'it does not compute again');
+    my $said = ctl('slice list');
+    host('systemctl stop infer; rm -r /etc/containers/systemd; systemctl daemon-reload', timeout => 120);
+    given_back($web);
+    return $said;
+});
+
 point('an ephemeral slice goes with its container', sub {
     ctl("slice create --vram 32M --door native --ephemeral --uuid $other");
     my $verdict = VGPU::Podman::computes($other);

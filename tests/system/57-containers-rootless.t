@@ -8,38 +8,27 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use VGPU::Host;
 use VGPU::Remains;
+use VGPU::Rootless;
 use VGPU::Slice;
 use VGPU::Test;
 
 my ($red, $blue) = baseline();
 my $free = VGPU::Host::ledger();
 my $gpu = VGPU::Lab::gpu();
-my $kind = $VGPU::Slice::kind;
 my $web = 'cd100000-0000-4000-8000-000000000001';
 my $safe = 'cd100000-0000-4000-8000-000000000002';
 my $mib = 2**20;
 my $compute = $VGPU::Slice::compute;
-my $user = 'vgputest';
-my $home = "/home/$user";
-my ($before, $image);
+my $user = $VGPU::Rootless::user;
+my $before;
 
 sub host { return VGPU::Lab::host(@_) }
 sub ctl { return VGPU::Slice::ctl(@_) }
 sub soon { return VGPU::Slice::soon(@_) }
 
-# As the tenant's user, without the host's rights.
-my $as_user = "setpriv --reuid $user --regid $user --init-groups env -i HOME=$home USER=$user PATH=/usr/bin:/bin:/usr/sbin:/sbin "
-    . "XDG_RUNTIME_DIR=$home/run";
-
-sub as_user {
-    my ($command, %opt) = @_;
-    return host("cd $home && $as_user bash -c '$command'", timeout => 240, %opt);
-}
-
 sub in_container {
     my ($device, $command, %opt) = @_;
-    return as_user("podman run --rm --network none --log-driver none --cgroups=disabled --group-add keep-groups --device $kind=$device "
-        . "-v $VGPU::Slice::programs:/opt:ro --rootfs $image:O $command 2>&1", %opt);
+    return VGPU::Rootless::run(VGPU::Rootless::words($device, '--group-add keep-groups', $command), %opt);
 }
 
 sub given_back {
@@ -50,17 +39,10 @@ sub given_back {
 
 point('a user, who has the image\'s tree', sub {
     VGPU::Slice::mount_image();
-    host(<<"SH", timeout => 120);
-set -e
-id $user >/dev/null 2>&1 || useradd -m -s /bin/bash $user
-usermod -aG render $user
-mountpoint -q $home || { mount -t tmpfs -o size=1G,mode=0700 tmpfs $home; chown $user: $home; }
-grep -q ^$user: /etc/subuid
-install -d -o $user -g $user -m 0700 $home/run
-SH
+    VGPU::Rootless::make();
+    host("usermod -aG render $user");
     $before = VGPU::Remains::take($gpu);
-    $image = VGPU::Slice::mount_for($user);
-    return as_user("ls -ld $image");
+    return VGPU::Rootless::run('id');
 });
 
 point('it computes with a slice of the user\'s tenant, and with no other', sub {
@@ -84,7 +66,7 @@ point('others can\'t reach its socket past podman', sub {
     die "nobody sees it\n" if !$VGPU::Command::status;
     host("runuser -u nobody -- ls /run/vgpu/slices", fail => 1);
     die "nobody sees the others\n" if !$VGPU::Command::status;
-    return as_user("ls -l $path");
+    return VGPU::Rootless::run("ls -l $path");
 });
 
 point('it computes through the door guarded, without the right to the node', sub {
@@ -98,7 +80,7 @@ point('it computes through the door guarded, without the right to the node', sub
 point('nothing is left', sub {
     ctl('slice remove web');
     ctl('tenant remove cont');
-    host("umount $home $image; userdel -r $user", fail => 1);
+    VGPU::Rootless::remove();
     VGPU::Slice::unmount_image();
     VGPU::Slice::must_have_gone($gpu, $web, $safe);
     my $said = VGPU::Remains::none($gpu, $before);

@@ -9,14 +9,15 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::FakeNvidia;
 use VGPU::Podman;
+use VGPU::Rootless;
 use VGPU::Sandbox;
 use VGPU::Slice;
 use VGPU::Test;
-use VGPU::Whole;
 
 my %id = (web => 'cd620000-0000-4000-8000-000000000001', db => 'cd620000-0000-4000-8000-000000000002');
-my $libraries = '/usr/lib/x86_64-linux-gnu';
+my $libraries = $VGPU::FakeNvidia::libraries;
 my $image = $VGPU::Slice::image;
 my $own = '/run/image-own';
 my $compat = '/usr/local/cuda-12.4/compat';
@@ -24,8 +25,7 @@ my $units = '/run/systemd/system';
 my $card = '/run/fake-card';
 my @storage = qw(/var/lib/containers);
 my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
-my (undef, $gpu) = VGPU::Lab::host('lspci -Dn -d 1af4:1050') =~ /^(\S+)/mg;
-die "this rig has no second GPU (rig up --gpus 2)\n" if !$gpu;
+my $gpu = VGPU::FakeNvidia::gpu();
 my $client = '/opt/remote-client';
 
 sub host { return VGPU::Lab::host(@_) }
@@ -99,29 +99,10 @@ sub remove_slices {
 }
 
 point('a GPU at a driver called nvidia, which the fake driver serves, is shared', sub {
-    VGPU::Command::run([VGPU::Lab::rig('build', '--kernel', $VGPU::Lab::kernel, '--', 'sh', '-c', 'make -s cuda-in-l1 KVER=$(ls /lib/modules | head -n 1)')],
-        timeout => 900, name => '[build] make cuda-in-l1');
     VGPU::Slice::mount_image(@storage);
-    VGPU::Command::run([VGPU::Lab::rig('put', "build/cuda-in-l1/$_->[0]", "$_->[1]/")])
-        for ['client-container', $VGPU::Slice::programs], ['remote-client', $VGPU::Slice::programs], ['nvidia.ko', '/run'],
-        ['libcuda.so.570.1', $libraries], ['libnvidia-ml.so.570.1', $libraries];
-    host(<<"SH", timeout => 120);
-set -e
-ldconfig
-touch $card
-chmod 666 $card
-mkdir -p $units/vgpu-nvidia-readings.service.d
-printf '[Service]\\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592 FAKE_CUDA_CARD=$card\\n' >$units/vgpu-nvidia-readings.service.d/fake.conf
-systemctl daemon-reload
-insmod /run/nvidia.ko
-echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
-echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
-echo $gpu >/sys/bus/pci/drivers_probe
-SH
-    VGPU::Slice::soon(sub { host("cat /run/vgpu/readings/$gpu", fail => 1) =~ /^memory=8588886016$/m }, 'the driver is not read');
-    host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\n");
-    host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
-    VGPU::Whole::until_mode($gpu, 'shared');
+    VGPU::FakeNvidia::install('client-container', 'remote-client');
+    host("touch $card && chmod 666 $card");
+    VGPU::FakeNvidia::share($gpu, "FAKE_CUDA_CARD=$card");
     return host("ls -l $card; vgpuctl gpu list; vgpuctl doctor | grep -i cuda");
 });
 
@@ -176,6 +157,36 @@ SH
     die $said if $said !~ /^64 MiB, 8 pieces$/m;
     given_back();
     return $said . in_container('web', "$client compute", root => "$own:O", options => '--read-only');
+});
+
+# podman takes the ids of "auto" from the user "containers".
+point('in a user namespace, as nobody there, with what a hardened container has', sub {
+    host('sed -i.before \'$acontainers:2000000:1000000\' /etc/subuid /etc/subgid');
+    my $hard = '--userns=auto --user 1000:1000 --read-only --tmpfs /run --tmpfs /tmp --cap-drop all --security-opt no-new-privileges';
+    my $said = in_container('web', "$client compute", options => $hard);
+    host('mv /etc/subuid.before /etc/subuid; mv /etc/subgid.before /etc/subgid');
+    given_back();
+    return $said;
+});
+
+point('a user of its tenant computes without root; its libraries may be on a volume', sub {
+    $id{mine} = 'cd620000-0000-4000-8000-000000000003';
+    VGPU::Rootless::make();
+    ctl("tenant set cont --user $VGPU::Rootless::user");
+    set_guard('mine', 'FAKE_CUDA_CONTENT=1');
+    make_slice('mine', '--vram 64M --tenant cont');
+    my $said = '';
+    for my $options ('', '--read-only', '--userns=keep-id --read-only', "-v $image$libraries:$libraries:ro") {
+        $said .= VGPU::Rootless::run(VGPU::Rootless::words('mine', $options, "$client compute"));
+        VGPU::Slice::soon(sub { VGPU::Slice::in_ledger($id{mine})->{Container} eq '' && !used('mine') }, 'the container has it still');
+    }
+    my $refused = VGPU::Rootless::run(VGPU::Rootless::words('web', '', "$client compute"), fail => 1);
+    die "a slice of nobody was given to a user:\n$refused" if !$VGPU::Command::status;
+    ctl('slice remove mine');
+    delete $id{mine};
+    ctl('tenant remove cont');
+    VGPU::Rootless::remove();
+    return $said . $refused;
 });
 
 my $neighbour;
@@ -294,21 +305,8 @@ point('from inside, a worker can do nothing that it need not', sub {
 point('nothing is left', sub {
     ctl('slice remove web');
     VGPU::Slice::must_have_gone($gpu, values %id);
-    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
-    host(<<"SH", timeout => 180);
-vgpuctl reload
-echo >/sys/bus/pci/devices/$gpu/driver_override
-echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
-set -e
-rmmod nvidia
-echo $gpu >/sys/bus/pci/drivers_probe
-systemctl stop vgpu-nvidia-readings.service
-rm -rf $units/vgpu-nvidia-readings.service.d /run/vgpu/readings $units/vgpu-guard\@*.service.d
-systemctl daemon-reload
-rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1 $card
-ldconfig
-rm -r $own
-SH
+    VGPU::FakeNvidia::remove($gpu, $conf);
+    host("rm -rf $units/vgpu-guard\@*.service.d $card $own && systemctl daemon-reload");
     VGPU::Slice::unmount_image(@storage);
     return '';
 });

@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The CUDA door in podman's, docker's and containerd's containers, with everything as it is installed but NVIDIA's part: the GPU is a
-# virtio-gpu that is bound to a module of the tests called nvidia (tests/fake-cuda/module), and its driver is the fake one
-# (tests/fake-cuda), installed under the names of NVIDIA's files. A program that knows nothing of slices is held to its
+# The CUDA door in podman's, docker's and containerd's containers, with everything as it is installed but NVIDIA's part
+# (VGPU::FakeNvidia). A program that knows nothing of slices is held to its
 # slice, in an image with its own loader, and in one that brings its own libcuda. containerd is asked as a kubelet asks it.
 # Rig: --gpus 2 --packages tests/system/kubernetes/packages.txt
 use strict;
@@ -11,26 +10,25 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
 use VGPU::Containerd;
+use VGPU::FakeNvidia;
 use VGPU::Podman;
 use VGPU::Slice;
 use VGPU::Test;
-use VGPU::Whole;
 
 my $kind = $VGPU::Slice::kind;
 my $web = 'cd610000-0000-4000-8000-000000000001';
-my $libraries = '/usr/lib/x86_64-linux-gnu';
+my $libraries = $VGPU::FakeNvidia::libraries;
 my $image = $VGPU::Slice::image;
 # An image of the least that a program needs, and the same with a libcuda of its own.
 my ($small, $own) = ('/run/image-small', '/run/image-own');
-my $readings = '/run/systemd/system/vgpu-nvidia-readings.service.d';
+my $readings = $VGPU::FakeNvidia::readings;
 my $compat = '/usr/local/cuda-12.4/compat';
 my @storage = qw(/var/lib/containers /var/lib/docker /var/lib/containerd);
 my @units = qw(docker.socket docker.service containerd.service);
 # What the program prints: in its slice, and without one.
 my ($held, $free) = ("64 MiB, 8 pieces\n", "8192 MiB, 64 pieces\n");
 my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
-my (undef, $gpu) = VGPU::Lab::host('lspci -Dn -d 1af4:1050') =~ /^(\S+)/mg;
-die "this rig has no second GPU (rig up --gpus 2)\n" if !$gpu;
+my $gpu = VGPU::FakeNvidia::gpu();
 # What the fake driver needs to know.
 my $card = "-e FAKE_CUDA_PCI=$gpu -e FAKE_CUDA_TOTAL=8589934592";
 my $program = '/opt/client-container';
@@ -69,28 +67,10 @@ sub refused {
 }
 
 point('a GPU at a driver called nvidia, which the fake driver serves, is shared', sub {
-    VGPU::Command::run([VGPU::Lab::rig('build', '--kernel', $VGPU::Lab::kernel, '--', 'sh', '-c', 'make -s cuda-in-l1 KVER=$(ls /lib/modules | head -n 1)')],
-        timeout => 900, name => '[build] make cuda-in-l1');
     VGPU::Containerd::install();
     VGPU::Slice::mount_image(@storage);
-    VGPU::Command::run([VGPU::Lab::rig('put', "build/cuda-in-l1/$_->[0]", "$_->[1]/")])
-        for ['client-container', $VGPU::Slice::programs], ['nvidia.ko', '/run'], ['libcuda.so.570.1', $libraries], ['libnvidia-ml.so.570.1', $libraries];
-    host(<<"SH", timeout => 120);
-set -e
-ldconfig
-mkdir -p $readings
-printf '[Service]\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592\n' >$readings/fake.conf
-systemctl daemon-reload
-insmod /run/nvidia.ko
-echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
-echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
-echo $gpu >/sys/bus/pci/drivers_probe
-SH
-    # udev has started the unit with the driver.
-    VGPU::Slice::soon(sub { host("cat /run/vgpu/readings/$gpu", fail => 1) =~ /^memory=8588886016$/m }, 'the driver is not read');
-    host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\n");
-    host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
-    VGPU::Whole::until_mode($gpu, 'shared');
+    VGPU::FakeNvidia::install('client-container');
+    VGPU::FakeNvidia::share($gpu, '');
     return host("readlink /sys/bus/pci/devices/$gpu/driver; vgpuctl gpu show $gpu | grep NVIDIA.s.library; cat /sys/module/nvidia/version /proc/driver/nvidia/gpus/$gpu/information; vgpuctl gpu list; vgpuctl doctor | grep -i cuda");
 });
 
@@ -149,6 +129,11 @@ point('podman: "ldconfig -p" lists libcuda, and ldconfig keeps it', sub {
     die $said if $said !~ m{\A(?:\tlibcuda\.so\.1 \(libc6,x86-64\) => (?:/usr)?/lib(?:/x86_64-linux-gnu|64)/libcuda\.so\.1\n){2,4}\z};
     given_back();
     return $said;
+});
+
+# "module load", or a profile of the image's.
+point('podman: a login shell that sets LD_LIBRARY_PATH anew leaves the slice as it is', sub {
+    return prints($held, podman('', "$image:O bash -lc 'export LD_LIBRARY_PATH=/nowhere; exec $program'"));
 });
 
 point('podman: in the smallest image, too', sub { return prints($held, podman('', "$small:O $program")) });
@@ -221,7 +206,7 @@ systemctl start docker
 tar -C $own -cf - . | docker import - small
 SH
     my $seen = prints($held, docker('') . " $program");
-    $seen .= prints($held, docker('--read-only') . " $program");
+    $seen .= prints($held, docker('--read-only --tmpfs /run') . " $program");
     $seen .= prints($held, docker($with_own) . " $program");
     return $seen . refused(docker("-v $libraries/libcuda.so.570.1:$libraries/libcuda.so.1:ro") . " $program", qr/also given NVIDIA's driver/);
 });
@@ -279,23 +264,8 @@ point('nothing is left', sub {
     host("systemctl stop @units; rm -r /etc/docker; systemctl mask @units", timeout => 120);
     ctl('slice remove web');
     VGPU::Slice::must_have_gone($gpu, $web);
-    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
-    host(<<"SH", timeout => 180);
-vgpuctl reload
-uvm=\$(awk '\$2 == "nvidia-uvm" { print \$1 }' /proc/devices)
-echo >/sys/bus/pci/devices/$gpu/driver_override
-echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
-set -e
-rmmod nvidia
-rm -f /dev/char/195:* /dev/char/\$uvm:0
-echo $gpu >/sys/bus/pci/drivers_probe
-systemctl stop vgpu-nvidia-readings.service
-rm -r $readings /run/vgpu/readings
-systemctl daemon-reload
-rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1
-ldconfig
-rm -r $small $own /opt/kubernetes
-SH
+    VGPU::FakeNvidia::remove($gpu, $conf);
+    host("rm -r $small $own /opt/kubernetes");
     VGPU::Slice::unmount_image(@storage);
     return '';
 });
