@@ -128,6 +128,34 @@ static void test_refused(void)
     in_slice(LIMIT, refused);
 }
 
+/* Programs take the one for a lack of memory, and free some. */
+static void wrong_at_the_limit(void)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr all, dptr;
+    size_t pitch;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&all, LIMIT));
+    g_assert_cmpint(cuMemAlloc_v2(&dptr, 0), ==, CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuMemAllocManaged(&dptr, MIB, 0), ==, CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuMemAllocPitch_v2(&dptr, &pitch, 64, 64, 3), ==, CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuMemCreate(&handle, 3 * MIB, &property, 0), ==, CUDA_ERROR_INVALID_VALUE);
+    full(cuMemAllocManaged(&dptr, MIB, 2));
+    full(cuMemAllocPitch_v2(&dptr, &pitch, 64, 64, 16));
+    full(cuMemCreate(&handle, 4 * MIB, &property, 0));
+    ok(cuCtxSetCurrent(NULL));
+    g_assert_cmpint(cuMemAlloc_v2(&dptr, 1000), ==, CUDA_ERROR_INVALID_CONTEXT);
+    both(LIMIT);
+}
+
+static void test_wrong_at_the_limit(void)
+{
+    in_slice(LIMIT, wrong_at_the_limit);
+}
+
 static uint64_t used_at_free;
 
 static void note_used(void)
@@ -570,6 +598,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/by-itself", test_by_itself);
     g_test_add_func("/memory/old-names", test_old_names);
     g_test_add_func("/memory/refused", test_refused);
+    g_test_add_func("/memory/wrong-at-the-limit", test_wrong_at_the_limit);
     g_test_add_func("/memory/free-is-the-drivers-first", test_free_is_the_drivers_first);
     g_test_add_func("/memory/arrays", test_arrays);
     g_test_add_func("/memory/formats", test_formats);

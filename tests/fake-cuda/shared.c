@@ -72,6 +72,17 @@ CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CU
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,
+                                       CUmemAllocationGranularity_flags option)
+{
+    ENTER();
+    (void)option;
+    if (!bytes || !properties)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = 2 << 20;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                      const CUmemAllocationProp *properties, unsigned long long flags)
 {

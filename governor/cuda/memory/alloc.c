@@ -71,6 +71,13 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
     return result;
 }
 
+/* At the limit, a call that is wrong gets the driver's error all the same: programs free memory and
+ * try again if that is what they lack. */
+static CUresult refusal(bool is_valid)
+{
+    return is_valid ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* Charged as if all of it were on the GPU, unless it is spilled. */
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
@@ -80,7 +87,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     if (real_depth || !dptr)
         return REAL(cuMemAllocManaged)(dptr, bytesize, flags);
     if (!charge_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return refusal(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
     result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
     if (result == CUDA_SUCCESS &&
         ((is_spilled(&charge) && !spill_place(charge.gpu, *dptr, bytesize)) ||
@@ -101,6 +108,11 @@ static uint64_t pitched(uint64_t width, uint64_t height)
     uint64_t pitch = charge_round(width, PITCH_UNIT), bytes;
 
     return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : charge_of_alloc(bytes);
+}
+
+static bool is_element_size(unsigned int bytes)
+{
+    return bytes == 4 || bytes == 8 || bytes == 16;
 }
 
 /* Managed memory has no rows of the driver's, so the pitch is ours. */
@@ -124,7 +136,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     if (real_depth || !dptr || !pPitch)
         return REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     if (!charge_take_or_spill(gpu_current(), pitched(WidthInBytes, Height), &charge))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return refusal(is_element_size(ElementSizeBytes));
     result = is_spilled(&charge)
                  ? spill_pitched(&charge, dptr, pPitch, WidthInBytes, Height)
                  : DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
@@ -146,7 +158,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
     if (real_depth || !dptr || !pPitch)
         return REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     if (!charge_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return refusal(is_element_size(ElementSizeBytes));
     result = DRIVER(cuMemAllocPitch, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     if (result == CUDA_SUCCESS && !keep(&charge, *dptr, pitched(*pPitch, Height))) {
         DRIVER(cuMemFree, *dptr);

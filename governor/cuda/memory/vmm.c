@@ -134,6 +134,16 @@ static CUresult note_handle(CUmemGenericAllocationHandle handle, struct physical
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Else the driver refuses it, however much memory is free. */
+static bool is_whole(size_t size, const CUmemAllocationProp *prop)
+{
+    size_t unit = 0;
+
+    return DRIVER(cuMemGetAllocationGranularity, &unit, prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
+               CUDA_SUCCESS &&
+           unit && size && size % unit == 0;
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                      const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -148,6 +158,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         return result;
     if (charge_take(physical->gpu, size, &physical->charge))
         result = DRIVER(cuMemCreate, handle, size, prop, flags);
+    else if (!is_whole(size, prop))
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         result = note_handle(*handle, physical);
     let_physical_go(physical);
