@@ -2,6 +2,7 @@
 #include "fleet/kubernetes/agent.h"
 
 #include "fleet/guard_sockets.h"
+#include "fleet/kubernetes/nvlink.h"
 #include "lib/bus.h"
 
 #define POOL "kubernetes"
@@ -27,6 +28,8 @@
 /**
  * Agent
  * @started: monotonic time at which this vgpud came
+ * @gpus: what the others know
+ * @found: what will be @gpus when vgpud has said how they are linked; NULL: nothing
  */
 struct Agent {
     GDBusConnection *bus;
@@ -38,6 +41,7 @@ struct Agent {
     gboolean is_known;
     gint64 started;
     GPtrArray *gpus;
+    GPtrArray *found;
 };
 
 AgentGpu *agent_gpu_copy(const AgentGpu *gpu)
@@ -48,6 +52,7 @@ AgentGpu *agent_gpu_copy(const AgentGpu *gpu)
     copy->model = g_strdup(gpu->model);
     copy->uuid = g_strdup(gpu->uuid);
     copy->pcie_root = g_strdup(gpu->pcie_root);
+    copy->nvlink = g_strdup(gpu->nvlink);
     copy->vulkan = g_strdup(gpu->vulkan);
     copy->features = g_strdupv(gpu->features);
     copy->problem = g_strdup(gpu->problem);
@@ -60,6 +65,7 @@ void agent_gpu_free(AgentGpu *gpu)
     g_free(gpu->model);
     g_free(gpu->uuid);
     g_free(gpu->pcie_root);
+    g_free(gpu->nvlink);
     g_free(gpu->vulkan);
     g_strfreev(gpu->features);
     g_free(gpu->problem);
@@ -77,6 +83,38 @@ void agent_slice_free(AgentSlice *slice)
     g_free(slice->tenant);
     g_free(slice->place);
     g_free(slice);
+}
+
+/* Calls. */
+
+static void call(Agent *agent, const char *method, GVariant *parameters, const char *reply,
+                 GAsyncReadyCallback func, void *data)
+{
+    g_dbus_connection_call(agent->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
+                           method, parameters, G_VARIANT_TYPE(reply), G_DBUS_CALL_FLAGS_NONE,
+                           CALL_MS, agent->cancellable, func, data);
+}
+
+static void translate(GError *error)
+{
+    g_autofree char *name = g_dbus_error_get_remote_error(error);
+
+    g_dbus_error_strip_remote_error(error);
+    if (g_strcmp0(name, VGPU_BUS_NAME ".Error.Exists"))
+        return;
+    error->domain = G_IO_ERROR;
+    error->code = G_IO_ERROR_EXISTS;
+}
+
+/* NULL with @error. @is_gone: the agent was freed. */
+static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_gone, GError **error)
+{
+    GVariant *answer = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), result, error);
+
+    *is_gone = !answer && g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+    if (!answer)
+        translate(*error);
+    return answer;
 }
 
 /* The cards. */
@@ -152,6 +190,7 @@ static AgentGpu *gpu_of(GDBusProxy *proxy)
     gpu->model = text_of(proxy, "Model");
     gpu->uuid = text_of(proxy, "Uuid");
     gpu->pcie_root = text_of(proxy, "PcieRoot");
+    gpu->nvlink = g_strdup("");
     gpu->vulkan = text_of(proxy, "VulkanApi");
     gpu->features = features ? g_variant_dup_strv(features, NULL) : g_new0(char *, 1);
     gpu->capacity = capacity;
@@ -190,19 +229,65 @@ static gboolean keep_missing(GPtrArray *gpus, const GPtrArray *before)
     return gpus->len > count;
 }
 
+static void show_found(Agent *agent)
+{
+    g_autoptr(GPtrArray) before = agent->gpus;
+
+    agent->gpus = g_steal_pointer(&agent->found);
+    agent->is_known = TRUE;
+    agent->changed(agent->data);
+}
+
+/* A domain goes by the address of its first card: a claim's cards are all of one node. */
+static void add_links(const GPtrArray *gpus, GVariant *topology)
+{
+    g_autofree const char **addresses = NULL;
+    g_autoptr(GVariant) rows = NULL;
+    g_autofree int *domains = NULL;
+    guint count;
+
+    g_variant_get(topology, "(^a&s@aas)", &addresses, &rows);
+    count = g_strv_length((char **)addresses);
+    domains = g_new(int, count);
+    nvlink_domains(rows, count, domains);
+    for (guint i = 0; i < gpus->len; i++) {
+        AgentGpu *gpu = gpus->pdata[i];
+
+        for (guint k = 0; k < count; k++)
+            if (g_str_equal(addresses[k], gpu->address) && domains[k] >= 0) {
+                g_free(gpu->nvlink);
+                gpu->nvlink = g_strdup(addresses[domains[k]]);
+            }
+    }
+}
+
+static void on_topology(GObject *source, GAsyncResult *result, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean is_gone;
+    g_autoptr(GVariant) topology = answer_of(source, result, &is_gone, &error);
+    Agent *agent = data;
+
+    /* The answer to a later look may have come before. */
+    if (is_gone || !agent->found)
+        return;
+    if (topology)
+        add_links(agent->found, topology);
+    show_found(agent);
+}
+
 static gboolean look(void *data)
 {
     Agent *agent = data;
     g_autofree char *owner =
         g_dbus_object_manager_client_get_name_owner(G_DBUS_OBJECT_MANAGER_CLIENT(agent->objects));
-    g_autoptr(GPtrArray) before = NULL;
+    GPtrArray *found;
     GList *objects;
 
     agent->timer = 0;
     if (!owner)
         return G_SOURCE_REMOVE;
-    before = agent->gpus;
-    agent->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
+    found = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
     objects = g_dbus_object_manager_get_objects(agent->objects);
     for (GList *at = objects; at; at = at->next) {
         g_autoptr(GDBusInterface) proxy =
@@ -210,15 +295,19 @@ static gboolean look(void *data)
         AgentGpu *gpu = proxy ? gpu_of(G_DBUS_PROXY(proxy)) : NULL;
 
         if (gpu)
-            g_ptr_array_add(agent->gpus, gpu);
+            g_ptr_array_add(found, gpu);
     }
     g_list_free_full(objects, g_object_unref);
     if (g_get_monotonic_time() - agent->started < SETTLING_SECONDS * G_USEC_PER_SEC &&
-        keep_missing(agent->gpus, before))
+        keep_missing(found, agent->gpus))
         look_in(agent, AGAIN_MS);
-    g_ptr_array_sort(agent->gpus, by_address);
-    agent->is_known = TRUE;
-    agent->changed(agent->data);
+    g_ptr_array_sort(found, by_address);
+    g_clear_pointer(&agent->found, g_ptr_array_unref);
+    agent->found = found;
+    if (found->len > 1)
+        call(agent, "GetTopology", NULL, "(asaas)", on_topology, agent);
+    else
+        show_found(agent);
     return G_SOURCE_REMOVE;
 }
 
@@ -306,6 +395,7 @@ void agent_free(Agent *agent)
         g_signal_handlers_disconnect_by_data(agent->objects, agent);
     g_clear_object(&agent->objects);
     g_ptr_array_unref(agent->gpus);
+    g_clear_pointer(&agent->found, g_ptr_array_unref);
     g_object_unref(agent->cancellable);
     g_object_unref(agent->bus);
     g_free(agent);
@@ -319,38 +409,6 @@ const GPtrArray *agent_gpus(Agent *agent)
 gboolean agent_is_known(const Agent *agent)
 {
     return agent->is_known;
-}
-
-/* Calls. */
-
-static void call(Agent *agent, const char *method, GVariant *parameters, const char *reply,
-                 GAsyncReadyCallback func, void *data)
-{
-    g_dbus_connection_call(agent->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
-                           method, parameters, G_VARIANT_TYPE(reply), G_DBUS_CALL_FLAGS_NONE,
-                           CALL_MS, agent->cancellable, func, data);
-}
-
-static void translate(GError *error)
-{
-    g_autofree char *name = g_dbus_error_get_remote_error(error);
-
-    g_dbus_error_strip_remote_error(error);
-    if (g_strcmp0(name, VGPU_BUS_NAME ".Error.Exists"))
-        return;
-    error->domain = G_IO_ERROR;
-    error->code = G_IO_ERROR_EXISTS;
-}
-
-/* NULL with @error. @is_gone: the agent was freed. */
-static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_gone, GError **error)
-{
-    GVariant *answer = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), result, error);
-
-    *is_gone = !answer && g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
-    if (!answer)
-        translate(*error);
-    return answer;
 }
 
 /**

@@ -18,6 +18,7 @@ typedef struct Agent Agent;
  * @address: "0000:41:00.0"
  * @model: stable, the same on every host: "a100-80g"
  * @uuid, @pcie_root, @vulkan: "": not known; "pci0000:40"; "1.4.305"
+ * @nvlink: the address of the first card of those that are linked with it, each with all; "": none
  * @features: of Vulkan, such as "fp16"
  * @capacity: bytes that may be promised, overcommitment left out
  * @numa: -1: not known
@@ -32,6 +33,7 @@ typedef struct {
     char *model;
     char *uuid;
     char *pcie_root;
+    char *nvlink;
     char *vulkan;
     GStrv features;
     guint64 capacity;

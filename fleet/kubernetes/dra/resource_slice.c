@@ -87,6 +87,8 @@ void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
     if (is_pci_address(gpu->address))
         add_attribute(json, KUBE_STANDARD "pciBusID", "string", gpu->address);
     add_attribute(json, KUBE_STANDARD "pcieRoot", "string", gpu->pcie_root);
+    /* NVIDIA's own driver has no name for it, nor has Kubernetes. */
+    add_attribute(json, "nvlinkDomain", "string", gpu->nvlink);
 }
 
 static void add_capacity(JsonBuilder *json, const char *name, const char *value, const char *normal,

@@ -30,6 +30,7 @@ XML = '<node>' + GPU_XML + '''
   <arg type="a{sv}" direction="out"/></method>
  <method name="GetDoor"><arg type="s" direction="in"/><arg type="a{sv}" direction="out"/></method>
  <method name="ListSlices"><arg type="aa{sv}" direction="out"/></method>
+ <method name="GetTopology"><arg type="as" direction="out"/><arg type="aas" direction="out"/></method>
 </interface>
 <interface name="org.freedesktop.DBus.ObjectManager">
  <method name="GetManagedObjects"><arg type="a{oa{sa{sv}}}" direction="out"/></method>
@@ -164,6 +165,11 @@ class Vgpud:
     def do_ListSlices(self):
         return GLib.Variant('(aa{sv})', ([self.shown(one) for one in self.state['slices']],))
 
+    def do_GetTopology(self):
+        gpus = sorted(self.state['gpus'])
+        word = lambda one, other: 'X' if one == other else self.state['gpus'][one].get('Links', {}).get(other, 'SYS')
+        return GLib.Variant('(asaas)', (gpus, [[word(one, other) for other in gpus] for one in gpus]))
+
     def do_GetManagedObjects(self):
         if self.state.get('refusals'):
             self.state['refusals'] -= 1
@@ -182,7 +188,7 @@ class Vgpud:
         self.save()
         self.bus.emit_signal(None, self.object_of(address), 'org.freedesktop.DBus.Properties', 'PropertiesChanged',
                              GLib.Variant('(sa{sv}as)', (NAME + '.Gpu', {name: self.value(address, name)
-                                                                        for name in changed}, [])))
+                                                                        for name in changed if name in PROPERTIES}, [])))
 
     def do_Remove(self, slice_):
         self.state['slices'] = [one for one in self.state['slices'] if one['Uuid'] != slice_]

@@ -6,9 +6,45 @@
 #include "fleet/kubernetes/dra/quantity.h"
 #include "fleet/kubernetes/dra/slice_config.h"
 #include "fleet/kubernetes/names.h"
+#include "fleet/kubernetes/nvlink.h"
 #include "fleet/kubernetes/plugin/choose.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
+
+/* @linked: of four cards, a row for each, "x" for a link. */
+static void assert_domains(const char *linked, int a, int b, int c, int d)
+{
+    const int wanted[4] = {a, b, c, d};
+    g_auto(GStrv) lines = g_strsplit(linked, " ", -1);
+    g_autoptr(GVariant) rows = NULL;
+    GVariantBuilder all;
+    int domains[4];
+
+    g_variant_builder_init(&all, G_VARIANT_TYPE("aas"));
+    for (guint i = 0; lines[i]; i++) {
+        g_variant_builder_open(&all, G_VARIANT_TYPE("as"));
+        for (const char *at = lines[i]; *at; at++)
+            g_variant_builder_add(&all, "s", *at == 'x' ? "NV12" : "NODE");
+        g_variant_builder_close(&all);
+    }
+    rows = g_variant_ref_sink(g_variant_builder_end(&all));
+    nvlink_domains(rows, 4, domains);
+    for (guint i = 0; i < 4; i++)
+        g_assert_cmpint(domains[i], ==, wanted[i]);
+}
+
+static void test_nvlink(void)
+{
+    assert_domains("---- ---- ---- ----", -1, -1, -1, -1);
+    assert_domains("-x-- x--- ---x --x-", 0, 0, 2, 2);
+    assert_domains("-xxx x-xx xx-x xxx-", 0, 0, 0, 0);
+    assert_domains("-xx- x-x- xx-- ----", 0, 0, 0, -1);
+    /* A ring: each is linked to two, and equality of a name could not say to which. */
+    assert_domains("-x-x x-x- -x-x x-x-", -1, -1, -1, -1);
+    /* One side says so only, as while the readings are written, and rows that are too short. */
+    assert_domains("-x-- ---- ---- ----", -1, -1, -1, -1);
+    assert_domains("-x x", 0, 0, -1, -1);
+}
 
 static void test_quantities(void)
 {
@@ -291,5 +327,6 @@ int main(int argc, char **argv)
     g_test_add_func("/settings", test_settings);
     g_test_add_func("/settings/vram", test_vram);
     g_test_add_func("/claim/over", test_over);
+    g_test_add_func("/nvlink", test_nvlink);
     return g_test_run();
 }
