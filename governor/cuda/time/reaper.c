@@ -131,6 +131,7 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
     struct batch *last = NULL, *awaited = NULL;
     struct begins begins[GOVERNOR_CLASSES] = {0};
     struct seen seen[SEEN_MOST];
+    CUcontext current = NULL;
     uint64_t soon = LATE_NS;
     unsigned int count;
 
@@ -138,25 +139,30 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
         count = list_ended(meter, last, seen);
         for (unsigned int i = 0; i < count; i++) {
             struct batch *batch = seen[i].batch;
+            bool behind = is_behind(&seen[i], awaited);
 
             if (batch->at.context == batch_aside(meter)) {
                 last = batch;
                 continue;
             }
-            DRIVER(cuCtxSetCurrent, batch->at.context);
-            if (!is_behind(&seen[i], awaited) && !is_awaited(&seen[i])) {
+            if (!behind && current != batch->at.context) {
+                current = batch->at.context;
+                DRIVER(cuCtxSetCurrent, current);
+            }
+            if (!behind && !is_awaited(&seen[i])) {
                 batch_retire(meter, batch);
                 continue;
             }
             /* What is behind it in its stream has not begun. */
-            if (!seen[i].is_closing && !is_behind(&seen[i], awaited))
+            if (!behind && !seen[i].is_closing)
                 look_at_begin(meter, batch, now, begins);
             last = batch;
             awaited = seen[i].is_closing ? awaited : batch;
             soon = sooner(&seen[i], now, soon);
         }
     } while (count == SEEN_MOST);
-    DRIVER(cuCtxSetCurrent, NULL);
+    if (current)
+        DRIVER(cuCtxSetCurrent, NULL);
     note_begins(meter, begins);
     return soon;
 }
@@ -221,6 +227,7 @@ static uint64_t look_at_open(struct meter *meter, uint64_t now)
 {
     uint64_t soon = LATE_NS;
     struct batch *batch;
+    bool any = false;
 
     while ((batch = take_quiet(meter, now, &soon))) {
         DRIVER(cuCtxSetCurrent, batch->at.context);
@@ -228,7 +235,10 @@ static uint64_t look_at_open(struct meter *meter, uint64_t now)
             batch_close_unseen(meter, batch);
         else
             batch_close(meter, batch);
+        any = true;
     }
+    if (any)
+        DRIVER(cuCtxSetCurrent, NULL);
     return soon;
 }
 

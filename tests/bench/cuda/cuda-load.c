@@ -11,6 +11,8 @@
  *   in us
  * - hold BYTES S: takes pieces of BYTES until there are none, and keeps them for S seconds
  * - flood NS N: launches that it does not wait for: how far ahead of the fake card it got
+ * - calls NS N: kernels of NS, eight at a time: how often the fake driver was called meanwhile by
+ *   each of the functions that batches need, beside the launches
  * - ask N: a question of the driver, so many times: the median and what 99 of 100 took, in us
  * - peek: what the fake card has given out, now and at most
  */
@@ -141,6 +143,28 @@ static uint64_t waiting_ns(void)
     return function(0);
 }
 
+static void calls(uint64_t ns, unsigned int count)
+{
+    static const char *const names[] = {
+        "cuEventRecord",          "cuEventQuery",        "cuEventElapsedTime",
+        "cuCtxSetCurrent",        "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode",
+        "cuStreamWriteValue64_v2"};
+    unsigned int (*of)(const char *) = NULL, before[7];
+
+    context();
+    *(void **)&of = dlsym(dlopen(REAL_DIR "/libcuda.so.1", RTLD_NOW), "fake_count");
+    for (unsigned int i = 0; i < 40 + count; i++) {
+        /* By then it is known how long they take. */
+        for (unsigned int j = 0; i == 40 && j < 7; j++)
+            before[j] = of(names[j]);
+        launch(ns);
+        if (i % 8 == 7)
+            check(cuStreamSynchronize(NULL));
+    }
+    for (unsigned int j = 0; j < 7; j++)
+        printf("%s %.2f\n", names[j], (double)(of(names[j]) - before[j]) / count);
+}
+
 static void flood(uint64_t ns, unsigned int count)
 {
     uint64_t most = 0, from;
@@ -240,6 +264,8 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "launch"))
         launches((unsigned int)atoi(argv[2]));
+    else if (argc == 4 && !strcmp(argv[1], "calls"))
+        calls(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
     else if (argc == 5 && !strcmp(argv[1], "loop"))
         loop(argv[2], (unsigned int)atoi(argv[3]), atof(argv[4]));
     else if (argc == 4 && !strcmp(argv[1], "flood"))
