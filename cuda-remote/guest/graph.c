@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* Graphs: what is captured, and nodes whose parameters hold more than numbers. */
-#include "remote.h"
+#include "graph.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* As the driver lays it out; the first form ends before @kernel, which counts without a function.
- */
-typedef struct {
-    CUfunction function;
-    unsigned int grid[3], block[3];
-    unsigned int shared_bytes;
-    void **parameters, **extra;
-    CUfunction kernel;
-    CUcontext context;
-} KernelNode;
-
-typedef struct {
-    CUhostFn function;
-    void *user;
-} HostNode;
 
 /* Of a thread's last question; until its next one. */
 struct captured {
@@ -132,15 +116,7 @@ CAPTURE_INFO(cuStreamGetCaptureInfo_v2_ptsz)
 CAPTURE_INFO_EDGES(cuStreamGetCaptureInfo_v3)
 CAPTURE_INFO_EDGES(cuStreamGetCaptureInfo_v3_ptsz)
 
-/* What is sent of a node: to which graph it is added, or which one is changed; then what it does.
- */
-struct node {
-    struct hand_node head;
-    const CUgraphNode *after; /* as many as the head says */
-    struct part does[2];
-};
-
-static CUresult send_node(unsigned int number, const struct node *node, CUgraphNode *made)
+CUresult node_send(unsigned int number, const struct node *node, CUgraphNode *made)
 {
     struct exchange ask = {.number = number, .head = &node->head, .head_bytes = sizeof(node->head)};
     size_t count = (size_t)node->head.dependencies;
@@ -155,6 +131,9 @@ static CUresult send_node(unsigned int number, const struct node *node, CUgraphN
     exchange_in(&ask, node->does[0].at, node->does[0].bytes);
     if (node->does[1].bytes)
         exchange_in(&ask, node->does[1].at, node->does[1].bytes);
+    if (node->answer.bytes)
+        exchange_out(&ask, node->answer.at, node->answer.bytes);
+    ask.keeps_failed = true;
     result = exchange(&ask);
     free(after);
     if (result == CUDA_SUCCESS && made)
@@ -182,7 +161,7 @@ static CUresult send_kernel(unsigned int number, struct node *node, const Kernel
         node->head.context = object_to_number((uintptr_t)of->context);
     node->does[0] = (struct part){&launch, sizeof(launch)};
     node->does[1] = (struct part){(void *)packed.at, packed.bytes};
-    return send_node(number, node, made);
+    return node_send(number, node, made);
 }
 
 static CUresult send_copy(unsigned int number, struct node *node, const CUDA_MEMCPY3D *of,
@@ -196,7 +175,7 @@ static CUresult send_copy(unsigned int number, struct node *node, const CUDA_MEM
     if (result != CUDA_SUCCESS)
         return result;
     node->does[0] = (struct part){&copy, sizeof(copy)};
-    return send_node(number, node, made);
+    return node_send(number, node, made);
 }
 
 static CUresult send_function(unsigned int number, struct node *node, const HostNode *of,
@@ -214,23 +193,8 @@ static CUresult send_function(unsigned int number, struct node *node, const Host
     callback.function = (uintptr_t)of->function;
     callback.user = (uintptr_t)of->user;
     node->does[0] = (struct part){&callback, sizeof(callback)};
-    return send_node(number, node, made);
+    return node_send(number, node, made);
 }
-
-/* A new node, one of a graph, and one of a graph that can be launched. */
-#define NEW_NODE                                                                                   \
-    {.head = {.graph = object_to_number((uintptr_t)graph), .dependencies = count}, .after = after}
-#define OLD_NODE                                                                                   \
-    {                                                                                              \
-        .head = {.node = object_to_number((uintptr_t)node) }                                       \
-    }
-#define EXEC_NODE                                                                                  \
-    {                                                                                              \
-        .head = {                                                                                  \
-            .node = object_to_number((uintptr_t)node),                                             \
-            .exec = object_to_number((uintptr_t)exec)                                              \
-        }                                                                                          \
-    }
 
 #define ADD(name, type, send)                                                                      \
     EXPORT CUresult name(CUgraphNode *made, CUgraph graph, const CUgraphNode *after, size_t count, \

@@ -116,15 +116,48 @@ struct hand_dependency {
 };
 
 /*
- * cuGraphAdd*Node, cuGraph*NodeSetParams, cuGraphExec*NodeSetParams of kernels, copies and
- * functions of the program. Parts: @dependencies numbers of nodes; then hand_launch and its
- * parameters, or hand_copy without anything sent, or hand_callback. Of Add the answer's extra is
- * the node. cuGraphKernelNodeGetParams*, cuGraphHostNodeGetParams: hand_object, a node. The
- * answer's parts: hand_launch and its parameters, or hand_called.
+ * cuGraphAdd*Node, cuGraph*NodeSetParams, cuGraphExec*NodeSetParams of kernels, copies, functions
+ * of the program, memory, its operations; and cuGraphAddNode, of those that have no call of their
+ * own. Parts: @dependencies numbers of nodes; then hand_launch and its parameters, or hand_copy
+ * without anything sent, or hand_callback, or hand_operations and its @count structures, or
+ * hand_allocation and @count structures, or hand_general. Of Add the answer's extra is the node;
+ * its part is an address of memory, and @size numbers of graphs of a conditional one.
+ * cuGraphKernelNodeGetParams*, cuGraphHostNodeGetParams, cuGraphBatchMemOpNodeGetParams,
+ * cuGraphMemAllocNodeGetParams: hand_object, a node. The answer's parts: hand_launch and its
+ * parameters, or hand_called, or hand_operations or hand_allocation and the structures behind it.
  */
 struct hand_node {
     uint64_t exec, graph, node, context;
     uint64_t dependencies;
+};
+
+#define HAND_OPERATIONS_MOST    256u /* as the driver's */
+#define HAND_OPERATION_BYTES    48u
+#define HAND_ACCESSES_MOST      64u
+#define HAND_ACCESS_BYTES       12u
+#define HAND_POOL_BYTES         88u
+#define HAND_CONDITIONAL_GRAPHS 1024u
+
+/* Behind it CUstreamBatchMemOpParams. @context: of an answer. */
+struct hand_operations {
+    uint64_t context;
+    uint32_t count, flags;
+};
+
+/* @pool: CUmemPoolProps. Behind it CUmemAccessDesc. */
+struct hand_allocation {
+    uint8_t pool[HAND_POOL_BYTES];
+    uint64_t bytes, address;
+    uint32_t count, reserved;
+};
+
+/* cuGraphAddNode: a conditional node of @size graphs with a condition, or one that a graph is moved
+ * into, which is no other's then. */
+struct hand_general {
+    uint32_t node_type;
+    uint32_t kind, size;
+    uint32_t reserved;
+    uint64_t handle, graph;
 };
 
 /* cuPointerGetAttribute*. Part: @count numbers of attributes, 4 bytes each. Answer: hand_value of

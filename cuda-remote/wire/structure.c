@@ -41,6 +41,17 @@ static uint64_t read_at(const uint8_t *structure, int at, size_t bytes)
     return value;
 }
 
+bool structure_is_known(unsigned int structure, const uint8_t *at)
+{
+    enum { OPERATION_LAST = 6, OPERATION_REDUCTION = 8 };
+    uint64_t operation;
+
+    if (structure != STRUCTURE_CUstreamBatchMemOpParams)
+        return true;
+    operation = read_at(at, 0, 4);
+    return (operation && operation <= OPERATION_LAST) || operation == OPERATION_REDUCTION;
+}
+
 bool structure_has(const struct structure_field *field, const uint8_t *structure)
 {
     return field->selector < 0 || read_at(structure, field->selector, 4) == field->value;

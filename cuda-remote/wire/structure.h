@@ -29,6 +29,8 @@ struct structure_field {
 extern const struct structure_field structure_fields[];
 extern const unsigned int structure_fields_count;
 
+/* False: it is of a kind of which it is not known what it holds. */
+bool structure_is_known(unsigned int structure, const uint8_t *at);
 /* In this structure it is there. */
 bool structure_has(const struct structure_field *field, const uint8_t *structure);
 uint64_t structure_value(const struct structure_field *field, const uint8_t *structure);

@@ -180,17 +180,18 @@ static CUresult find_objects(unsigned int type, uint64_t *elements, size_t count
     return CUDA_SUCCESS;
 }
 
-/* The driver's objects in the structures of a part, and addresses that are its own. */
-static CUresult find_in_structures(struct request *request, const struct argument *argument,
-                                   uint8_t *part, size_t bytes)
+CUresult structures_find(struct request *request, unsigned int structure, size_t each,
+                         uint8_t *part, size_t bytes)
 {
-    for (size_t from = 0; from < bytes; from += argument->bytes)
+    for (size_t from = 0; from < bytes; from += each) {
+        if (!structure_is_known(structure, part + from))
+            return CUDA_ERROR_NOT_SUPPORTED;
         for (unsigned int i = 0; i < structure_fields_count; i++) {
             const struct structure_field *field = &structure_fields[i];
             uint64_t value = structure_value(field, part + from);
             CUresult result = CUDA_SUCCESS;
 
-            if (field->structure != argument->structure || !structure_has(field, part + from))
+            if (field->structure != structure || !structure_has(field, part + from))
                 continue;
             if (field->is_written)
                 value = 0;
@@ -202,6 +203,7 @@ static CUresult find_in_structures(struct request *request, const struct argumen
                 return result;
             structure_put(field, part + from, value);
         }
+    }
     return CUDA_SUCCESS;
 }
 
@@ -243,7 +245,8 @@ static CUresult take_part(struct request *request, struct carried *call, unsigne
     if (argument->object && argument_is_read(argument))
         return find_objects(argument->object, (uint64_t *)(uintptr_t)part, call->bytes[i] / 8);
     if (argument->structure)
-        return find_in_structures(request, argument, (uint8_t *)(uintptr_t)part, call->bytes[i]);
+        return structures_find(request, argument->structure, argument->bytes,
+                               (uint8_t *)(uintptr_t)part, call->bytes[i]);
     if (!argument->object && call->bytes[i] >= 4 && (argument->bytes == 4 || argument->bytes == 8))
         memcpy(&call->numbers[i], part, argument->bytes);
     return CUDA_SUCCESS;
@@ -446,6 +449,10 @@ static void end_objects(unsigned int number, const struct carried *call)
     case CALL_cuDevicePrimaryCtxRetain:
         if (call->sent[1] < DEVICES && call->words[0])
             primary[call->sent[1]] = *(const uint64_t *)(uintptr_t)call->words[0];
+        break;
+    case CALL_cuGraphConditionalHandleCreate:
+        if (call->words[0])
+            condition_remember(*(const uint64_t *)(uintptr_t)call->words[0]);
         break;
     case CALL_cuDevicePrimaryCtxRelease:
     case CALL_cuDevicePrimaryCtxRelease_v2:

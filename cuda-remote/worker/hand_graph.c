@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Graphs: what is captured, and nodes whose parameters hold more than numbers. */
-#include "hand.h"
-#include "worker.h"
+#include "node.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +8,6 @@
 #include "numbers.h"
 
 enum { EXTRA_END = 0, EXTRA_BUFFER = 1, EXTRA_SIZE = 2 };
-
-/* As the driver lays it out; the first form ends before @kernel. */
-struct kernel_node {
-    void *function;
-    uint32_t grid[3], block[3];
-    uint32_t shared_bytes;
-    void **parameters, **extra;
-    void *kernel, *context;
-};
-
-struct host_node {
-    CUhostFn function;
-    void *user;
-};
 
 static bool is_called(const struct request *request, const char *part)
 {
@@ -80,22 +65,6 @@ CUresult hand_capture(struct request *request)
     }
     return CUDA_SUCCESS;
 }
-
-/* A request that makes or changes a node, taken apart. */
-struct node {
-    const struct hand_node *head;
-    void *exec, *graph, *node, *context;
-    void **after;
-    size_t at; /* where what it does begins */
-    union {
-        struct kernel_node kernel;
-        struct host_node host;
-        CUDA_MEMCPY3D copy;
-    } does;
-    void *extra[5];
-    size_t parameter_bytes;
-    struct callback *callback;
-};
 
 static CUresult take_head(struct request *request, struct node *node)
 {
@@ -212,22 +181,37 @@ static CUresult call_driver(struct request *request, struct node *node, void **m
     return ((CUresult(*)(void *, void *))function)(node->node, does);
 }
 
+static CUresult take_what_it_does(struct request *request, struct node *node)
+{
+    if (is_called(request, "KernelNode"))
+        return take_kernel(request, node);
+    if (is_called(request, "MemcpyNode"))
+        return take_copy(request, node);
+    if (is_called(request, "BatchMemOpNode"))
+        return node_take_operations(request, node);
+    if (is_called(request, "MemAllocNode"))
+        return node_take_allocation(request, node);
+    if (request->number == CALL_cuGraphAddNode)
+        return node_take_general(request, node);
+    return take_function(request, node);
+}
+
 CUresult hand_node(struct request *request)
 {
     struct node node = {0};
     void *made = NULL;
     CUresult result = take_head(request, &node);
 
-    if (result == CUDA_SUCCESS && is_called(request, "KernelNode"))
-        result = take_kernel(request, &node);
-    else if (result == CUDA_SUCCESS && is_called(request, "MemcpyNode"))
-        result = take_copy(request, &node);
-    else if (result == CUDA_SUCCESS)
-        result = take_function(request, &node);
+    if (result == CUDA_SUCCESS)
+        result = take_what_it_does(request, &node);
     if (result == CUDA_SUCCESS)
         result = call_driver(request, &node, &made);
     if (result == CUDA_SUCCESS && made)
         request->extra = object_number(OBJECT_CUgraphNode, made, node.head->graph);
+    if (result == CUDA_SUCCESS && is_called(request, "cuGraphAddMemAllocNode"))
+        result = node_give_allocation(request, &node);
+    else if (result == CUDA_SUCCESS && request->number == CALL_cuGraphAddNode)
+        result = node_give_graphs(request, &node);
     if (result != CUDA_SUCCESS)
         free(node.callback);
     return result;
@@ -294,5 +278,11 @@ CUresult hand_node_get(struct request *request)
     if (request->head_bytes < sizeof(*head) ||
         !object_find(OBJECT_CUgraphNode, head->object, &node) || !node)
         return CUDA_ERROR_INVALID_VALUE;
-    return is_called(request, "Kernel") ? get_kernel(request, node) : get_function(request, node);
+    if (is_called(request, "Kernel"))
+        return get_kernel(request, node);
+    if (is_called(request, "BatchMemOp"))
+        return node_get_operations(request, node);
+    if (is_called(request, "MemAlloc"))
+        return node_get_allocation(request, node);
+    return get_function(request, node);
 }

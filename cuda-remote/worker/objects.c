@@ -185,3 +185,11 @@ uint64_t object_parent(uint64_t number)
     pthread_mutex_unlock(&lock);
     return parent;
 }
+
+void object_adopt(uint64_t number, uint64_t parent)
+{
+    pthread_mutex_lock(&lock);
+    if (slot_of(number))
+        slot_of(number)->parent = parent;
+    pthread_mutex_unlock(&lock);
+}

@@ -38,6 +38,8 @@ void object_end(uint64_t number);
 /* All that ends with it, but not itself. */
 void object_end_children(uint64_t number);
 uint64_t object_parent(uint64_t number);
+/* From now on it ends with @parent. */
+void object_adopt(uint64_t number, uint64_t parent);
 static inline unsigned int object_type(uint64_t number)
 {
     return (number >> 32) & 0xff;
@@ -123,6 +125,12 @@ CUresult hand_capture(struct request *request);
 CUresult hand_node(struct request *request);
 CUresult hand_node_get(struct request *request);
 
+/* The driver's objects in place of the program's numbers in structures of @each bytes, and the
+ * addresses there are checked (carry.c). */
+CUresult structures_find(struct request *request, unsigned int structure, size_t each,
+                         uint8_t *part, size_t bytes);
+/* A handle of a condition that the driver has given out (hand_node.c). False: no memory. */
+bool condition_remember(uint64_t handle);
 /* A function of a launch, or a kernel, which serves wherever a function is launched. */
 bool launch_function(uint64_t number, void **real, bool *is_kernel);
 /* Where a parameter lies. An error: there are fewer, or the driver does not say. */
@@ -142,6 +150,8 @@ struct hand_called callback_what(const void *callback);
 
 /* All @bytes there are memory that the driver gave out, or that is shared (places.c). */
 bool place_is_usable(struct request *request, uint64_t address, uint64_t bytes);
+/* What a node of a graph allocates is such memory until the node ends. False: no memory. */
+bool place_remember(uint64_t node, uint64_t address, uint64_t bytes);
 /* What work is put into @stream by a call of this number becomes a graph's, and is done later, or
  * never (streams.c). */
 bool stream_is_capturing(unsigned int number, void *stream);

@@ -8,6 +8,7 @@
 #include "fake.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,9 +28,11 @@ enum {
     NODE_SIGNAL = 8,
     NODE_WAIT = 9,
     NODE_BATCH_MEM_OP = 12,
+    NODE_CONDITIONAL = 13,
 };
 
 #define OPS_MOST 256
+#define OP_BYTES 48 /* CUstreamBatchMemOpParams */
 
 /* Of a kernel's parameters, these are the first. A number needs only the function. */
 struct kernel_parameters {
@@ -45,6 +48,14 @@ struct host_parameters {
     void *argument;
 };
 
+/* CUDA_BATCH_MEM_OP_NODE_PARAMS. */
+struct batch_parameters {
+    CUcontext context;
+    unsigned int count;
+    const struct memory_operation *list;
+    unsigned int flags;
+};
+
 #define PARAMETERS_MOST 64
 
 /* @bytes: what it allocates, to be freed at its end. @function: of a kernel, which may take another
@@ -53,6 +64,7 @@ struct host_parameters {
 struct node {
     CUgraphNodeType type;
     uint64_t bytes;
+    CUdeviceptr address;
     CUfunction function;
     CUgraph child;
     CUevent event;
@@ -61,6 +73,7 @@ struct node {
     struct effect *effect;
     struct kernel_parameters kernel;
     struct host_parameters host;
+    struct batch_parameters batch;
     void *pointers[PARAMETERS_MOST + 1];
 };
 
@@ -90,6 +103,8 @@ struct exec {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t graphs_reserved;
+/* Of what graphs allocate, which nothing is at before they run. */
+static _Atomic CUdeviceptr graph_addresses = 0x700000000000;
 
 CUgraph graph_new(void)
 {
@@ -260,6 +275,27 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const void *of)
     return set_kernel((struct node *)node, of);
 }
 
+/* With a kernel of a library and its context behind it. */
+struct kernel_parameters_v2 {
+    struct kernel_parameters kernel;
+    void *of_library, *context;
+};
+
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, void *to)
+{
+    struct kernel_parameters_v2 *all = to;
+
+    ENTER();
+    all->of_library = all->context = NULL;
+    return get_kernel((struct node *)node, &all->kernel);
+}
+
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const void *of)
+{
+    ENTER();
+    return set_kernel((struct node *)node, of);
+}
+
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, void *to)
 {
     ENTER();
@@ -269,20 +305,43 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode node, void *to)
     return CUDA_SUCCESS;
 }
 
-/* CUDA_BATCH_MEM_OP_NODE_PARAMS. */
-struct batch_parameters {
-    CUcontext context;
-    unsigned int count;
-    const struct memory_operation *list;
-    unsigned int flags;
-};
+static void keep_batch(struct node *node, const struct batch_parameters *of)
+{
+    void *list = calloc(of->count, OP_BYTES);
+
+    memcpy(list, of->list, of->count * OP_BYTES);
+    node->batch = *of;
+    node->batch.list = list;
+}
 
 static CUresult add_batch(CUgraphNode *node, CUgraph graph, const struct batch_parameters *of)
 {
     struct model_op ops[OPS_MOST];
     unsigned int count = waits_of_batch(of->list, of->count, ops, OPS_MOST);
+    CUresult result =
+        count ? add_ops(node, graph, NODE_BATCH_MEM_OP, ops, count) : CUDA_ERROR_INVALID_VALUE;
 
-    return count ? add_ops(node, graph, NODE_BATCH_MEM_OP, ops, count) : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        keep_batch((struct node *)*node, of);
+    return result;
+}
+
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, void *to)
+{
+    ENTER();
+    if (!node || ((struct node *)node)->type != (CUgraphNodeType)NODE_BATCH_MEM_OP)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(struct batch_parameters *)to = ((struct node *)node)->batch;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const void *of)
+{
+    ENTER();
+    if (!node || ((struct node *)node)->type != (CUgraphNodeType)NODE_BATCH_MEM_OP)
+        return CUDA_ERROR_INVALID_VALUE;
+    keep_batch((struct node *)node, of);
+    return CUDA_SUCCESS;
 }
 
 /* CUDA_EXT_SEM_SIGNAL_NODE_PARAMS, _WAIT_NODE_PARAMS. */
@@ -391,12 +450,19 @@ struct node_parameters {
         struct batch_parameters batch;
         struct semaphore_parameters semaphores;
         CUevent event;
+        struct {
+            uint64_t handle;
+            unsigned int kind, size;
+            CUgraph *graphs;
+        } conditional;
     } of;
 };
 
 /* Of those that programs make so; all others do nothing. */
-static CUresult add_node(CUgraphNode *node, CUgraph graph, const struct node_parameters *parameters)
+static CUresult add_node(CUgraphNode *node, CUgraph graph, struct node_parameters *parameters)
 {
+    CUgraph *graphs;
+
     switch (parameters->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
         return add_kernel(node, graph, &parameters->of.kernel);
@@ -411,16 +477,21 @@ static CUresult add_node(CUgraphNode *node, CUgraph graph, const struct node_par
     case NODE_EVENT_RECORD:
     case NODE_WAIT_EVENT:
         return add_event(node, graph, parameters->type == NODE_WAIT_EVENT, parameters->of.event);
+    case NODE_CONDITIONAL:
+        graphs = calloc(parameters->of.conditional.size, sizeof(CUgraph));
+        for (unsigned int i = 0; i < parameters->of.conditional.size; i++)
+            graphs[i] = graph_new();
+        parameters->of.conditional.graphs = graphs;
+        return add_ops(node, graph, parameters->type, NULL, 0);
     default:
         return add_ops(node, graph, parameters->type, NULL, 0);
     }
 }
 
-ADD(cuGraphAddNode, const struct node_parameters *, add_node(node, graph, parameters))
+ADD(cuGraphAddNode, struct node_parameters *, add_node(node, graph, parameters))
 
 CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                           const void *edges, size_t count,
-                           const struct node_parameters *parameters)
+                           const void *edges, size_t count, struct node_parameters *parameters)
 {
     ENTER();
     return add_node(node, graph, parameters);
@@ -432,8 +503,12 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
     ENTER();
     (void)dependencies;
     (void)count;
+    parameters->dptr =
+        atomic_fetch_add(&graph_addresses, (parameters->bytesize + 0xfffff) & ~0xfffffull);
     return add(node, graph,
-               (struct node){.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .bytes = parameters->bytesize});
+               (struct node){.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                             .bytes = parameters->bytesize,
+                             .address = parameters->dptr});
 }
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
@@ -480,7 +555,8 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARA
     ENTER();
     if (!node)
         return CUDA_ERROR_INVALID_VALUE;
-    *parameters = (CUDA_MEM_ALLOC_NODE_PARAMS){.bytesize = ((struct node *)node)->bytes};
+    *parameters = (CUDA_MEM_ALLOC_NODE_PARAMS){.bytesize = ((struct node *)node)->bytes,
+                                               .dptr = ((struct node *)node)->address};
     return CUDA_SUCCESS;
 }
 

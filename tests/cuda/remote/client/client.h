@@ -59,6 +59,8 @@ void check_blocking_launches(void);
 /* graphs.c */
 void check_captured_graph(void);
 void check_graph_nodes(void);
+/* graph_nodes.c */
+void check_any_nodes(void);
 /* structures.c */
 void check_structures(void);
 /* lifetime.c */

@@ -74,6 +74,7 @@ static const struct {
     {"blocking", check_blocking_launches},
     {"managed", check_managed_memory},
     {"nodes", check_graph_nodes},
+    {"any-nodes", check_any_nodes},
     {"structures", check_structures},
     {"rows", check_copies_of_rows},
     {"captured-copies", check_captured_copies},
