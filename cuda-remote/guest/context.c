@@ -16,3 +16,26 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
         return cuCtxGetDevice(device);
     return (CUresult)remote_call(CALL_cuCtxGetDevice_v2, words);
 }
+
+typedef struct {
+    void *affinities;
+    int affinities_count;
+    void *graphics;
+} ContextParameters;
+
+CUresult cuCtxCreate_v2(CUcontext *made, unsigned int flags, CUdevice device);
+CUresult cuCtxCreate_v3(CUcontext *made, void *affinities, int count, unsigned int flags,
+                        CUdevice device);
+
+/* One that shares the GPU with a graphics API's queue would need that API in the worker. */
+EXPORT CUresult cuCtxCreate_v4(CUcontext *made, const ContextParameters *of, unsigned int flags,
+                               CUdevice device);
+CUresult cuCtxCreate_v4(CUcontext *made, const ContextParameters *of, unsigned int flags,
+                        CUdevice device)
+{
+    if (of && of->graphics)
+        return (CUresult)remote_refuse("cuCtxCreate with a graphics API's data");
+    if (of && of->affinities_count)
+        return cuCtxCreate_v3(made, of->affinities, of->affinities_count, flags, device);
+    return cuCtxCreate_v2(made, flags, device);
+}

@@ -185,27 +185,66 @@ CUresult cuLaunchCooperativeKernelMultiDevice(MultiDeviceLaunch *list, unsigned 
                                      list->shared_bytes, list->stream, list->parameters);
 }
 
-static CUresult launch_by_config(unsigned int number, const CUlaunchConfig *config, CUfunction f,
-                                 void **parameters, void **extra)
+/* The head of a launch and its attributes, in the worker's numbers. */
+static CUresult read_config(const CUlaunchConfig *config, struct hand_launch *head,
+                            struct hand_attribute *attributes)
 {
-    struct hand_attribute attributes[HAND_ATTRIBUTES_MOST];
-    struct hand_launch head = {0};
-
     if (!config || config->numAttrs > HAND_ATTRIBUTES_MOST || (config->numAttrs && !config->attrs))
         return CUDA_ERROR_INVALID_VALUE;
-    head = (struct hand_launch){
+    *head = (struct hand_launch){
         .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
         .shared_bytes = config->sharedMemBytes,
         .attributes = config->numAttrs,
     };
-    if (head.attributes)
-        memcpy(attributes, config->attrs, head.attributes * sizeof(attributes[0]));
-    for (uint32_t i = 0; i < head.attributes; i++)
+    if (head->attributes)
+        memcpy(attributes, config->attrs, head->attributes * sizeof(attributes[0]));
+    for (uint32_t i = 0; i < head->attributes; i++)
         if (attributes[i].id == ATTRIBUTE_EVENT || attributes[i].id == ATTRIBUTE_COMPLETION_EVENT)
             attributes[i].value[0] = object_to_number(attributes[i].value[0]);
-    return send_launch(number, &head, f, config->hStream, parameters, extra, attributes);
+    return CUDA_SUCCESS;
 }
+
+static CUresult launch_by_config(unsigned int number, const CUlaunchConfig *config, CUfunction f,
+                                 void **parameters, void **extra)
+{
+    struct hand_attribute attributes[HAND_ATTRIBUTES_MOST];
+    struct hand_launch head;
+    CUresult result = read_config(config, &head, attributes);
+
+    return result == CUDA_SUCCESS
+               ? send_launch(number, &head, f, config->hStream, parameters, extra, attributes)
+               : result;
+}
+
+/* What a launch of this form would be. */
+static CUresult ask_occupancy(unsigned int number, int *to, CUfunction function,
+                              const CUlaunchConfig *config)
+{
+    struct hand_attribute attributes[HAND_ATTRIBUTES_MOST];
+    struct hand_launch head;
+    struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
+    CUresult result = to ? read_config(config, &head, attributes) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    head.function = object_to_number((uintptr_t)function);
+    head.stream = object_to_number((uintptr_t)config->hStream);
+    exchange_in(&ask, attributes, head.attributes * sizeof(attributes[0]));
+    result = exchange(&ask);
+    if (result == CUDA_SUCCESS)
+        *to = (int)ask.extra;
+    return result;
+}
+
+#define OCCUPANCY(name)                                                                            \
+    EXPORT CUresult name(int *to, CUfunction function, const CUlaunchConfig *config);              \
+    CUresult name(int *to, CUfunction function, const CUlaunchConfig *config)                      \
+    {                                                                                              \
+        return ask_occupancy(CALL_##name, to, function, config);                                   \
+    }
+OCCUPANCY(cuOccupancyMaxActiveClusters)
+OCCUPANCY(cuOccupancyMaxPotentialClusterSize)
 
 #define LAUNCH_EX(name)                                                                            \
     EXPORT CUresult name(const CUlaunchConfig *config, CUfunction f, void **parameters,            \

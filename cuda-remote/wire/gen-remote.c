@@ -83,11 +83,13 @@ static void read_structures(const char *path)
         char *at = strchr(line, '('), *type;
         unsigned int holder;
 
-        if (!at || (strncmp(line, "OBJECT_AT", 9) && strncmp(line, "WRITTEN_AT", 10) &&
-                    strncmp(line, "ADDRESS_AT", 10)))
+        bool is_kept = !strncmp(line, "KEPT(", 5);
+
+        if (!at || (strncmp(line, "OBJECT_AT(", 10) && strncmp(line, "WRITTEN_AT(", 11) &&
+                    strncmp(line, "ADDRESS_AT(", 11) && !is_kept))
             continue;
         at++;
-        type = field(&at, ',');
+        type = field(&at, is_kept ? ')' : ',');
         holder = find_holder(type);
         if (holder == holders_count)
             fail("structures.def has %s, which objects.def lacks", type);

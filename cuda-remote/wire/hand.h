@@ -33,7 +33,8 @@ struct hand_parameter {
 };
 
 /* cuLaunch*Kernel*. Parts: @attributes hand_attribute, @bytes of parameters as they lie in the
- * kernel's parameter space. */
+ * kernel's parameter space. cuOccupancyMax*Cluster*: the same without parameters; the answer's
+ * extra is a number. */
 struct hand_launch {
     uint64_t function;
     uint64_t stream;

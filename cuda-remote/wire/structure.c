@@ -26,7 +26,9 @@ const struct structure_field structure_fields[] = {
      .times = times_at,                                                                            \
      .rows = rows_at,                                                                              \
      .pitch = pitch_at},
+#define KEPT(type)
 #include "structures.def"
+#undef KEPT
 #undef ADDRESS_AT
 #undef WRITTEN_AT
 #undef OBJECT_AT

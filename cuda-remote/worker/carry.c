@@ -184,8 +184,12 @@ CUresult structures_find(struct request *request, unsigned int structure, size_t
                          uint8_t *part, size_t bytes)
 {
     for (size_t from = 0; from < bytes; from += each) {
-        if (!structure_is_known(structure, part + from))
-            return CUDA_ERROR_NOT_SUPPORTED;
+        CUresult known = structure == STRUCTURE_CUdevResource         ? resource_reveal(part + from)
+                         : structure_is_known(structure, part + from) ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_NOT_SUPPORTED;
+
+        if (known != CUDA_SUCCESS)
+            return known;
         for (unsigned int i = 0; i < structure_fields_count; i++) {
             const struct structure_field *field = &structure_fields[i];
             uint64_t value = structure_value(field, part + from);
@@ -356,7 +360,10 @@ static CUresult number_objects(const struct carried *call, unsigned int type, ui
 static CUresult number_in_structures(const struct carried *call, const struct argument *argument,
                                      uint8_t *part, size_t bytes)
 {
-    for (size_t from = 0; from < bytes; from += argument->bytes)
+    for (size_t from = 0; from < bytes; from += argument->bytes) {
+        if (argument->structure == STRUCTURE_CUdevResource &&
+            resource_hide(part + from) != CUDA_SUCCESS)
+            return CUDA_ERROR_OUT_OF_MEMORY;
         for (unsigned int i = 0; i < structure_fields_count; i++) {
             const struct structure_field *field = &structure_fields[i];
             uint64_t value = structure_value(field, part + from);
@@ -370,6 +377,7 @@ static CUresult number_in_structures(const struct carried *call, const struct ar
                 return result;
             structure_put(field, part + from, value);
         }
+    }
     return CUDA_SUCCESS;
 }
 

@@ -133,12 +133,11 @@ static CUresult launch_cooperative(struct request *request, struct launch *launc
                 head->block[1], head->block[2], head->shared_bytes, launch->stream, pointers);
 }
 
-static CUresult launch_by_config(struct request *request, struct launch *launch, void **extra)
+static CUlaunchConfig config_of(const struct launch *launch)
 {
-    CUresult (*call)(const CUlaunchConfig *, void *, void **, void **) =
-        driver_function(request->number);
     const struct hand_launch *head = launch->head;
-    const CUlaunchConfig config = {
+
+    return (CUlaunchConfig){
         .gridDimX = head->grid[0],
         .gridDimY = head->grid[1],
         .gridDimZ = head->grid[2],
@@ -150,6 +149,30 @@ static CUresult launch_by_config(struct request *request, struct launch *launch,
         .attrs = (CUlaunchAttribute *)launch->attributes,
         .numAttrs = head->attributes,
     };
+}
+
+/* How much of the GPU such a launch would have. */
+CUresult hand_occupancy(struct request *request)
+{
+    CUresult (*get)(int *, void *, const CUlaunchConfig *) = driver_function(request->number);
+    struct launch launch = {0};
+    CUresult result = take_launch(request, &launch);
+    CUlaunchConfig config;
+    int is = 0;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    config = config_of(&launch);
+    result = get ? get(&is, launch.function, &config) : CUDA_ERROR_NOT_SUPPORTED;
+    request->extra = (uint32_t)is;
+    return result;
+}
+
+static CUresult launch_by_config(struct request *request, struct launch *launch, void **extra)
+{
+    CUresult (*call)(const CUlaunchConfig *, void *, void **, void **) =
+        driver_function(request->number);
+    const CUlaunchConfig config = config_of(launch);
 
     return call ? call(&config, launch->function, NULL, extra) : CUDA_ERROR_NOT_SUPPORTED;
 }

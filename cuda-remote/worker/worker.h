@@ -110,9 +110,14 @@ const void *request_part(struct request *request, size_t *at, size_t bytes);
 /* Room for a part of the answer, zeroed; NULL as above. */
 void *request_answer(struct request *request, size_t bytes);
 
+/* A CUdevResource, from the driver and to it (resources.c). */
+CUresult resource_hide(uint8_t *resource);
+CUresult resource_reveal(uint8_t *resource);
+
 /* Calls whose requests have a form of their own (hand_*.c); false: it is none of them. */
 bool hand_carry_out(struct request *request);
 CUresult hand_launch(struct request *request);
+CUresult hand_occupancy(struct request *request);
 CUresult hand_layout(struct request *request);
 CUresult hand_load(struct request *request);
 CUresult hand_link(struct request *request);

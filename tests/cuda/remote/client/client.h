@@ -61,6 +61,8 @@ void check_captured_graph(void);
 void check_graph_nodes(void);
 /* graph_nodes.c */
 void check_any_nodes(void);
+/* green_contexts.c */
+void check_green_contexts(void);
 /* structures.c */
 void check_structures(void);
 /* lifetime.c */

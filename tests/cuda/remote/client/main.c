@@ -75,6 +75,7 @@ static const struct {
     {"managed", check_managed_memory},
     {"nodes", check_graph_nodes},
     {"any-nodes", check_any_nodes},
+    {"green-contexts", check_green_contexts},
     {"structures", check_structures},
     {"rows", check_copies_of_rows},
     {"captured-copies", check_captured_copies},

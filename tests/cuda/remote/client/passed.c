@@ -185,6 +185,38 @@ static void pass_facts(void)
     is(cuLibraryGetUnifiedFunction(&function, uuid, "axpy"), CUDA_ERROR_INVALID_HANDLE);
 }
 
+CUresult cuOccupancyMaxActiveClusters(int *to, CUfunction function, const CUlaunchConfig *config);
+CUresult cuOccupancyMaxPotentialClusterSize(int *to, CUfunction function,
+                                            const CUlaunchConfig *config);
+
+/* What the fake card writes is 0; that it is a launch's form is checked before. */
+static void pass_occupancy(void)
+{
+    struct {
+        uint64_t id, value[8];
+    } attribute = {.id = 4, .value = {2}};
+    CUlaunchConfig config = {.gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32};
+    CUfunction function;
+    CUmodule module;
+    int told = 0x55;
+
+    function = load_function(&module, "axpy");
+    config.attrs = (CUlaunchAttribute *)&attribute;
+    config.numAttrs = 1;
+    ok(cuOccupancyMaxActiveClusters(&told, function, &config));
+    must(!told);
+    told = 0x55;
+    ok(cuOccupancyMaxPotentialClusterSize(&told, function, &config));
+    must(!told);
+    is(cuOccupancyMaxActiveClusters(NULL, function, &config), CUDA_ERROR_INVALID_VALUE);
+    is(cuOccupancyMaxActiveClusters(&told, function, NULL), CUDA_ERROR_INVALID_VALUE);
+    is(cuOccupancyMaxActiveClusters(&told, NULL, &config), CUDA_ERROR_INVALID_HANDLE);
+    config.hStream = (CUstream)&config;
+    is(cuOccupancyMaxActiveClusters(&told, function, &config), CUDA_ERROR_INVALID_HANDLE);
+    config.numAttrs = 65;
+    is(cuOccupancyMaxActiveClusters(&told, function, &config), CUDA_ERROR_INVALID_VALUE);
+}
+
 void check_passed_calls(void)
 {
     begin_context();
@@ -192,4 +224,5 @@ void check_passed_calls(void)
     pass_logs();
     pass_unpacking();
     pass_facts();
+    pass_occupancy();
 }
