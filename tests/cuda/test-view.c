@@ -78,6 +78,45 @@ static void test_cuda(void)
     kit_close();
 }
 
+static uint64_t total_by_nvml(unsigned int index)
+{
+    nvmlMemory_t memory;
+    nvmlDevice_t device;
+
+    g_assert_cmpint(nvmlInit_v2(), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(index, &device), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo(device, &memory), ==, 0);
+    return memory.total;
+}
+
+/* CUDA_VISIBLE_DEVICES: the first device of CUDA is the second card, with that card's slice. */
+static void visible(void)
+{
+    CUdeviceptr dptr;
+    size_t total;
+
+    kit_context();
+    ok(cuDeviceTotalMem_v2(&total, 0));
+    g_assert_cmpuint(total, ==, 2 * LIMIT);
+    ok(cuDeviceTotalMem_v2(&total, 1));
+    g_assert_cmpuint(total, ==, LIMIT);
+    g_assert_cmpuint(total_by_nvml(0), ==, LIMIT);
+    g_assert_cmpuint(total_by_nvml(1), ==, 2 * LIMIT);
+    ok(cuMemAlloc_v2(&dptr, LIMIT + MIB));
+    kit_charged(0);
+    kit_charged_b(LIMIT + 2 * MIB);
+    g_assert_cmpint(cuMemAlloc_v2(&dptr, LIMIT), ==, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void test_visible(void)
+{
+    g_setenv("CUDA_VISIBLE_DEVICES", "1,0", TRUE);
+    kit_open_devices("[slice]\nvram=67108864\n", "[slice]\nvram=134217728\n");
+    kit_run(visible);
+    kit_close();
+    g_unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 /* The slice's, not the process's. */
 static void others(void)
 {
@@ -420,6 +459,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/view/cuda", test_cuda);
+    g_test_add_func("/view/visible", test_visible);
     g_test_add_func("/view/others", test_others);
     g_test_add_func("/view/full-card", test_full_card);
     g_test_add_func("/view/nvml", test_nvml);

@@ -51,6 +51,14 @@ bool fake_take(int device, uint64_t bytes)
     return device || card_take(bytes);
 }
 
+/* CUDA's order need not be NVML's. Of what CUDA_VISIBLE_DEVICES can say, "1,0" is known. */
+static const char *pci_of(int device)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    return card_pci(visible && !strcmp(visible, "1,0") && device < 2 ? 1 - device : device);
+}
+
 bool fake_exists(CUdevice device)
 {
     return device >= 0 && device < card_devices();
@@ -84,7 +92,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
     ENTER();
     if (!fake_exists(device) || length < 13)
         return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(id, card_pci(device), 13);
+    memcpy(id, pci_of(device), 13);
     return CUDA_SUCCESS;
 }
 
@@ -505,7 +513,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *address)
     if (!device || !address)
         return CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; i < card_devices(); i++) {
-        if (strcasecmp(card_pci(i), address))
+        if (strcasecmp(pci_of(i), address))
             continue;
         *device = i;
         return CUDA_SUCCESS;
