@@ -12,6 +12,7 @@
 #   make check-kubernetes	our vGPUs under Kubernetes: with a fake kubelet, API and vgpud (root)
 #   make check-all SHARD=1	everything except tests that take hours, in five shards (root)
 #   make check-changed BASE=…	the tests beyond the gate that changes since a commit require (root)
+#   make check-turn MINUTES=30	the part of what is beyond the gate whose turn it is today (root)
 #   make which FILE=…		the tests that a change of a file requires
 #   make card			measures the GPU of this machine, with the programs built here
 #   make conformance		other projects' test programs in VMs and containers (root)
@@ -84,7 +85,7 @@ install: install-dkms install-registrar install-engine install-host-agent instal
     install-container-hooks install-governor install-card
 
 # tests/README.md says what is in them. check-unit and its like are for one layer alone.
-.PHONY: check-all check-changed which check-rig
+.PHONY: check-all check-changed check-turn which check-rig
 check:
 	tests/check gate
 
@@ -93,6 +94,9 @@ check-all:
 
 check-changed:
 	tests/check changed $(or $(BASE),$(error BASE=COMMIT is missing)) $(addprefix --minutes ,$(MINUTES))
+
+check-turn:
+	tests/check turn $(or $(MINUTES),$(error MINUTES=N is missing))
 
 which:
 	@tests/check which $(or $(FILE),$(error FILE=PATH is missing))

@@ -91,6 +91,14 @@ like($@, qr/does not name system:10-a/, 'is an error');
 ok(!eval { plan_of("system:10-a gate 1 5\nsystem:11-b - 1 5\n") }, 'a name without a file');
 like($@, qr/names what is not there: system:11-b/, 'is one, too');
 
+# What is beyond the gate, cut into parts: each day has one, and each test its day.
+my $beyond = plan_of("unit gate 1 60\nsystem:10-a - 1 50\ndriver:6.1 - 2 60\ndriver:6.12 - 2 40\nfleet-long - 3 500\n");
+my @turns = map { [$beyond->turn(100, $_)] } 0 .. 2;
+is_deeply([map { names(@{ $_->[0] }) } @turns], ['system:10-a', 'driver:6.1 driver:6.12', 'system:10-a'], 'the part whose turn it is');
+is($turns[0][1], 2, 'of two');
+is(names(@{ $turns[0][2] }), 'fleet-long', 'a test that is longer than a part has no turn, and is named');
+is_deeply([$beyond->turn(10, 5)]->[0], [], 'without time there is none');
+
 # The shards of check-all, by the plan's own seconds.
 my %minutes;
 for my $test (@{ VGPU::Check::Plan::read_plan("$FindBin::Bin/..")->{tests} }) {

@@ -50,6 +50,21 @@ sub shard {
     return grep { !$number || $_->{shard} == $number } @{ $self->{tests} };
 }
 
+# What is beyond the gate and has a shard, in parts of $seconds at most: the one whose turn it is on that day, how many there
+# are, and the tests that are longer than a part.
+sub turn {
+    my ($self, $seconds, $day) = @_;
+    my (@parts, @never);
+    my $left = 0;
+    for my $test (grep { !$_->{gate} } @{ $self->{tests} }) {
+        if ($test->{seconds} > $seconds) { push @never, $test; next }
+        if ($test->{seconds} > $left) { push @parts, []; $left = $seconds }
+        push @{ $parts[-1] }, $test;
+        $left -= $test->{seconds};
+    }
+    return (@parts ? $parts[$day % @parts] : [], scalar @parts, \@never);
+}
+
 # A test, or all whose names begin so: "driver" is all of driver's.
 sub named {
     my ($self, $name) = @_;
