@@ -2,22 +2,19 @@
 /* The program's worker: found, greeted, and asked for what is not a call. */
 #include "remote.h"
 
+#include "transport.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 extern char **environ;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int worker = -1;
+static const struct transport *transport; /* NULL: there is no worker */
 static struct control_welcome welcome;
 static _Atomic CUresult state = CUDA_ERROR_NOT_INITIALIZED;
 static _Atomic bool is_dead;
@@ -29,25 +26,9 @@ static void after_fork(void)
     is_dead = true;
     /* Another thread may have had it, which is not in the child. */
     pthread_mutex_init(&lock, NULL);
-    if (worker >= 0)
-        close(worker);
-    worker = -1;
-}
-
-static int open_socket(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || strlen(path) >= sizeof(address.sun_path)) {
-        errno = fd < 0 ? errno : ENAMETOOLONG;
-        return fd;
-    }
-    strcpy(address.sun_path, path);
-    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
-        return fd;
-    close(fd);
-    return -1;
+    if (transport)
+        transport->close();
+    transport = NULL;
 }
 
 static void add_settings(struct control_hello *hello)
@@ -101,8 +82,7 @@ static bool greet_at(uint64_t address, uint64_t bytes)
     };
 
     add_settings(&hello);
-    return send(worker, &hello, sizeof(hello), MSG_NOSIGNAL) == (ssize_t)sizeof(hello) &&
-           recv(worker, &welcome, sizeof(welcome), 0) == (ssize_t)sizeof(welcome) &&
+    return transport->ask(&hello, sizeof(hello), &welcome, sizeof(welcome)) &&
            welcome.reply.magic == CONTROL_MAGIC;
 }
 
@@ -137,29 +117,43 @@ static void say_why(const char *path, const char *why)
     is_said = true;
 }
 
+/* A container has a socket, and a VM a render node. Who names a socket wants no other. */
+static const struct transport *open_transport(void)
+{
+    const char *named = getenv("VGPU_CUDA_SOCKET");
+    const char *path = named && *named ? named : CONTROL_SOCKET;
+    int reason;
+
+    if (transport_socket.open(path))
+        return &transport_socket;
+    reason = errno;
+    if (path != named && transport_virtio.open(NULL))
+        return &transport_virtio;
+    if (path == named)
+        say_why(path, strerror(reason));
+    else
+        say_why("no slice's socket at " CONTROL_SOCKET, "and no vGPU's render node offers CUDA");
+    return NULL;
+}
+
 static CUresult start_connection(void)
 {
-    const char *path = getenv("VGPU_CUDA_SOCKET");
     CUresult result;
 
-    path = path && *path ? path : CONTROL_SOCKET;
-    worker = open_socket(path);
-    if (worker < 0) {
-        say_why(path, strerror(errno));
+    transport = open_transport();
+    if (!transport)
         return CUDA_ERROR_NO_DEVICE;
-    }
     result = greet_worker();
     if (result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_SYSTEM_NOT_READY)
-        say_why(path, "the slice's guard refused it; \"journalctl -u 'vgpu-guard@*'\" on the host "
-                      "says why");
+        say_why(transport->name, transport->why);
     if (result == CUDA_SUCCESS && !objects_begin())
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS && pthread_atfork(NULL, NULL, after_fork))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         return result;
-    close(worker);
-    worker = -1;
+    transport->close();
+    transport = NULL;
     return result;
 }
 
@@ -199,49 +193,48 @@ bool connect_is_dead_known(void)
 
 bool connect_is_dead(void)
 {
-    struct pollfd poll_for = {.fd = worker, .events = POLLRDHUP};
-
-    if (!is_dead && poll(&poll_for, 1, 0) > 0 &&
-        poll_for.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL))
+    if (!is_dead && transport->is_gone())
         is_dead = true;
     return is_dead;
 }
 
-static bool receive_reply(struct control_reply *reply, int *fd)
-{
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec part = {.iov_base = reply, .iov_len = sizeof(*reply)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    struct cmsghdr *header;
-
-    if (recvmsg(worker, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))
-        return false;
-    header = CMSG_FIRSTHDR(&message);
-    if (fd && header && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(header), sizeof(int));
-    return reply->magic == CONTROL_MAGIC;
-}
-
-enum control_result connect_ask(const struct control_message *message, int *fd)
+enum control_result connect_ask(const struct control_message *message)
 {
     struct control_reply reply = {.result = CONTROL_REFUSED};
 
-    if (fd)
-        *fd = -1;
     pthread_mutex_lock(&lock);
-    if (is_dead ||
-        send(worker, message, sizeof(*message), MSG_NOSIGNAL) != (ssize_t)sizeof(*message) ||
-        !receive_reply(&reply, fd)) {
+    if (is_dead || !transport->ask(message, sizeof(*message), &reply, sizeof(reply)) ||
+        reply.magic != CONTROL_MAGIC) {
         is_dead = true;
         reply.result = CONTROL_REFUSED;
     }
     pthread_mutex_unlock(&lock);
     return reply.result;
+}
+
+bool connect_share(const struct control_message *message, enum control_kind end)
+{
+    struct control_message back = {CONTROL_MAGIC, end, message->address, 0};
+    struct control_reply reply = {.result = CONTROL_REFUSED};
+    bool is_mapped = false;
+
+    pthread_mutex_lock(&lock);
+    if (is_dead || !transport->share(message, &reply, &is_mapped) || reply.magic != CONTROL_MAGIC) {
+        is_dead = true;
+        reply.result = CONTROL_REFUSED;
+    }
+    pthread_mutex_unlock(&lock);
+    if (reply.result == CONTROL_OK && !is_mapped)
+        connect_ask(&back);
+    return is_mapped;
+}
+
+void connect_wake(struct channel_shared *channel)
+{
+    transport->wake(channel);
+}
+
+void connect_await(struct channel_shared *channel, uint64_t answers)
+{
+    transport->await(channel, answers);
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define SPINS      4000
-#define LOOK_AFTER 50u /* milliseconds after which a worker that does not answer is looked at */
 #define BULK_LEAST (1u << 20)
 #define BULK_KEPT  (32u << 20)
 
@@ -77,18 +76,13 @@ static bool has_answer(const struct channel *channel)
 /* False: the worker is gone. */
 __attribute__((noinline)) static bool await_answer(struct channel *channel)
 {
-    struct channel_shared *shared = channel->shared;
-
     for (int i = 0; i < SPINS; i++) {
         if (has_answer(channel))
             return true;
         channel_pause();
     }
     while (!has_answer(channel)) {
-        atomic_exchange(&shared->client.state, CHANNEL_ASLEEP);
-        if (!has_answer(channel))
-            channel_sleep(&shared->client.state, CHANNEL_ASLEEP, LOOK_AFTER);
-        atomic_store(&shared->client.state, CHANNEL_AWAKE);
+        connect_await(channel->shared, channel->asked);
         if (!has_answer(channel) && connect_is_dead())
             return has_answer(channel);
     }
@@ -197,7 +191,7 @@ static bool send_request(struct channel *channel, const struct exchange *exchang
     else
         channel->asked++;
     if (channel_publish(channel->shared, record))
-        channel_wake(&channel->shared->worker.state);
+        connect_wake(channel->shared);
     return true;
 }
 

@@ -44,8 +44,15 @@ bool shared_contains(const void *at, size_t bytes);
 /* Where the arena lies, that connect_worker() has chosen. */
 void shared_begin(uint64_t address, uint64_t bytes);
 
-/* To the worker, and its reply (connect.c). @fd: NULL: without one. */
-enum control_result connect_ask(const struct control_message *message, int *fd);
+/* To the worker, and its reply (connect.c). */
+enum control_result connect_ask(const struct control_message *message);
+/* The same for memory, which is mapped where the message says. @end: by what the worker is told
+ * that the program can't have it. */
+bool connect_share(const struct control_message *message, enum control_kind end);
+/* The worker sleeps at this channel, and is woken; waits a while for so many answers, or for none
+ * if it is gone. */
+void connect_wake(struct channel_shared *channel);
+void connect_await(struct channel_shared *channel, uint64_t answers);
 
 /* A request that is waited for (exchange.c). */
 struct part {

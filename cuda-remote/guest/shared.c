@@ -84,7 +84,7 @@ static void end_share(void *at, enum control_kind kind)
 {
     const struct control_message message = {CONTROL_MAGIC, kind, (uintptr_t)at, 0};
 
-    connect_ask(&message, NULL);
+    connect_ask(&message);
     give_back((uintptr_t)at);
 }
 
@@ -92,25 +92,15 @@ static void end_share(void *at, enum control_kind kind)
 static void *begin_share(uint64_t bytes, enum control_kind begin, enum control_kind end)
 {
     struct area *area = claim_area((bytes + STEP - 1) / STEP * STEP);
-    struct control_message message = {.magic = CONTROL_MAGIC, .kind = begin};
-    void *place, *at = MAP_FAILED;
-    int fd;
+    struct control_message message = {CONTROL_MAGIC, begin, 0, bytes};
+    void *at;
 
     if (!area)
         return NULL;
     message.address = area->address;
-    message.bytes = area->bytes;
-    place = (void *)(uintptr_t)area->address;
-    if (connect_ask(&message, &fd) != CONTROL_OK) {
+    at = (void *)(uintptr_t)area->address;
+    if (!connect_share(&message, end)) {
         give_back(message.address);
-        return NULL;
-    }
-    if (fd >= 0) {
-        at = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-        close(fd);
-    }
-    if (at == MAP_FAILED) {
-        end_share(place, end);
         return NULL;
     }
     madvise(at, bytes, MADV_DONTFORK);

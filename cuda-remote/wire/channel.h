@@ -22,11 +22,12 @@
 /* What does not fit goes into bulk memory, which the channel_record says. */
 #define CHANNEL_RECORD_MOST (16u << 10)
 
-enum channel_state { CHANNEL_AWAKE, CHANNEL_ASLEEP };
+/* FAR: a client in a VM, which no futex wakes; its worker sends CONTROL_ANSWERED. */
+enum channel_state { CHANNEL_AWAKE, CHANNEL_ASLEEP, CHANNEL_ASLEEP_FAR };
 
 struct channel_client {
     _Atomic uint64_t tail;
-    _Atomic uint32_t state; /* a futex: ASLEEP while it waits for an answer */
+    _Atomic uint32_t state; /* a futex: ASLEEP or FAR while it waits for an answer */
     uint32_t reserved[13];
 };
 

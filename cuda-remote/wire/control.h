@@ -4,6 +4,10 @@
  * its worker. The program asks, the worker answers each with one reply, in order. Memory is made by
  * the worker, so that its size cannot change under it, and comes as a descriptor with the reply.
  *
+ * A program in a VM has no socket: it sends the same messages with EXECBUFFER in a context of
+ * virtio-gpu of CONTROL_CAPSET. Its vGPU's engine passes them on to the worker, and the replies
+ * into the context's first blob (struct control_page). Memory is a blob whose id is its address.
+ *
  * Both ends have the arena at the same addresses: what they share lies in it, so a pointer into
  * shared memory means the same at both. The program chooses where it is.
  */
@@ -14,12 +18,18 @@
 
 #define CONTROL_MAGIC 0x56475543u
 #define CONTROL_MAJOR 1u
-#define CONTROL_MINOR 0u
+#define CONTROL_MINOR 1u
 
 #define CONTROL_SOCKET   "/run/vgpu/cuda.sock"
 #define CONTROL_CALLS    2048u /* numbers of calls that a worker can have */
 #define CONTROL_SHARE    (64ull << 30)
 #define CONTROL_SETTINGS 2048u
+
+#define CONTROL_CAPSET    27u /* Linux' driver takes none above 30 */
+#define CONTROL_PAGE_BLOB 1u  /* id of the blob with the page */
+#define CONTROL_RINGS     64u /* timelines of a context */
+#define CONTROL_RING_ASK  1u  /* a fence on it is signalled when the reply is in the page */
+#define CONTROL_RING_WAIT 2u  /* this and later ones: when a CONTROL_WAIT is over */
 
 enum control_kind {
     CONTROL_HELLO = 1, /* struct control_hello; reply: struct control_welcome */
@@ -27,6 +37,9 @@ enum control_kind {
     CONTROL_CHANNEL_END,
     CONTROL_SHARE_NEW, /* @address, @bytes: memory for both; reply with its descriptor */
     CONTROL_SHARE_END,
+    /* In a VM, where the two can't wake each other; for the engine, without a reply: */
+    CONTROL_WAKE, /* @address: of a channel whose worker sleeps */
+    CONTROL_WAIT, /* @address: of a channel, @bytes: for so many answers; it may end early */
 };
 
 struct control_message {
@@ -50,6 +63,7 @@ enum control_result {
     CONTROL_OCCUPIED, /* the worker has something at these addresses: choose others */
     CONTROL_NO_MEMORY,
     CONTROL_NO_DRIVER, /* cuda_result says why */
+    CONTROL_ANSWERED,  /* no reply: in the channel at @value, whose client is CHANNEL_ASLEEP_FAR */
 };
 
 struct control_reply {
@@ -66,6 +80,30 @@ struct control_welcome {
     int32_t driver_version;
     uint32_t reserved;
     uint64_t has[CONTROL_CALLS / 64];
+};
+
+/*
+ * What a guest gets of the capset. A program goes on only with its own @major.
+ * @window: bytes of memory that all programs of the VM can share with their workers
+ */
+struct control_caps {
+    uint32_t magic;
+    uint16_t major, minor;
+    uint64_t window;
+    uint64_t reserved[30];
+};
+
+#define CONTROL_REPLY_MOST 512u
+
+/*
+ * @alive: CONTROL_MAGIC while there is a worker; anything else: it is gone, or the engine is.
+ * @replies: how many there were
+ */
+struct control_page {
+    uint32_t alive;
+    uint32_t reserved;
+    uint64_t replies;
+    uint64_t reply[CONTROL_REPLY_MOST / sizeof(uint64_t)];
 };
 
 #endif

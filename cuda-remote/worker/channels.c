@@ -53,6 +53,18 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
+static void wake_client(struct channel_shared *shared)
+{
+    uint32_t state = atomic_load(&shared->client.state);
+
+    if (state == CHANNEL_ASLEEP)
+        channel_wake(&shared->client.state);
+    if (state != CHANNEL_ASLEEP_FAR)
+        return;
+    atomic_store(&shared->client.state, CHANNEL_AWAKE);
+    control_tell_answered((uintptr_t)shared);
+}
+
 static void give_answer(struct worker_channel *channel, const struct request *request, bool is_bulk)
 {
     struct channel_answer *answer = (struct channel_answer *)channel->shared->answer;
@@ -63,8 +75,7 @@ static void give_answer(struct worker_channel *channel, const struct request *re
     if (request->out_bytes)
         memcpy(parts, request->out, request->out_bytes);
     atomic_exchange(&channel->shared->worker.done, ++channel->done);
-    if (atomic_load(&channel->shared->client.state) == CHANNEL_ASLEEP)
-        channel_wake(&channel->shared->client.state);
+    wake_client(channel->shared);
 }
 
 /* The earliest ticket that is left in another's channel; 0: none. Behind a record that is waited

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static int connection = -1; /* the program's, once it has said hello */
+
 /* Names of variables that the driver reads, and that are the program's business. */
 static const char *const allowed[] = {
     "CUDA_VISIBLE_DEVICES",
@@ -97,6 +99,7 @@ enum control_result control_welcome_program(int socket, const char *library)
         .reply = {.magic = CONTROL_MAGIC}, .major = CONTROL_MAJOR, .minor = CONTROL_MINOR};
     ssize_t got = recv(socket, &hello, sizeof(hello), 0);
 
+    connection = socket;
     if (got == 0)
         return CONTROL_NO_DRIVER;
     if (got != (ssize_t)sizeof(hello) || hello.message.magic != CONTROL_MAGIC ||
@@ -112,6 +115,14 @@ enum control_result control_welcome_program(int socket, const char *library)
     }
     send_reply(socket, &welcome, sizeof(welcome), -1);
     return welcome.reply.result;
+}
+
+/* Packets of several threads do not mix. */
+void control_tell_answered(uint64_t channel)
+{
+    const struct control_reply answered = {CONTROL_MAGIC, CONTROL_ANSWERED, channel};
+
+    send_reply(connection, &answered, sizeof(answered), -1);
 }
 
 static int carry_out(const struct control_message *message, int *fd)

@@ -60,6 +60,9 @@ int channels_end(uint64_t address);
 /* One lies there, whose thread uses the memory. */
 bool channels_has(uint64_t address);
 
+/* To a client that no futex wakes, from any thread (control.c). */
+void control_tell_answered(uint64_t channel);
+
 /* Memory of a channel for its requests, which is used again. */
 struct scratch_block {
     struct scratch_block *next;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The way to the program's worker. There is one worker, and so at most one way is open. connect.c
+ * opens and closes it, and asks one question at a time; the rest may come from any thread.
+ */
+#ifndef CUDA_REMOTE_GUEST_TRANSPORT_H
+#define CUDA_REMOTE_GUEST_TRANSPORT_H
+
+#include "channel.h"
+#include "control.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * struct transport
+ * @name, @why: for a message: what was reached, if there was no worker behind it
+ * @open: @path: where; false: there is no such way here (errno)
+ * @ask: a message, and the reply of exactly so many bytes; false: the worker is gone
+ * @share: a message for memory, which is mapped at its address: @is_mapped; false: the worker is
+ * gone
+ * @wake: the worker, which sleeps at the channel
+ * @await: waits for so many answers; it may return early, and does so if the worker is gone
+ * @is_gone: whether the worker is
+ */
+struct transport {
+    const char *name, *why;
+    bool (*open)(const char *path);
+    bool (*ask)(const void *message, size_t bytes, void *reply, size_t reply_bytes);
+    bool (*share)(const struct control_message *message, struct control_reply *reply,
+                  bool *is_mapped);
+    void (*wake)(struct channel_shared *channel);
+    void (*await)(struct channel_shared *channel, uint64_t answers);
+    bool (*is_gone)(void);
+    void (*close)(void);
+};
+
+extern const struct transport transport_socket, transport_virtio;
+
+static inline bool transport_has_answers(const struct channel_shared *channel, uint64_t answers)
+{
+    return atomic_load_explicit(&channel->worker.done, memory_order_acquire) >= answers;
+}
+
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The worker is on the host of this VM, whose vGPU offers CUDA: a context of virtio-gpu for it.
+ * Memory is its blobs, messages are its execbuffers, and fences tell what has happened there.
+ */
+#include "transport.h"
+
+#include <drm/virtgpu_drm.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_NODE 128
+#define NODES      64
+#define PAGE_BYTES 4096u
+#define LOOK_AFTER 1000 /* milliseconds after which a worker that does not answer is looked at */
+#define NO_RING    UINT32_MAX
+
+static int node = -1;
+static struct control_page *page;
+static uint64_t asked;
+
+static int call(unsigned long request, void *argument)
+{
+    int ret;
+
+    do
+        ret = ioctl(node, request, argument);
+    while (ret < 0 && (errno == EINTR || errno == EAGAIN));
+    return ret;
+}
+
+static bool is_gone(void)
+{
+    return *(volatile uint32_t *)&page->alive != CONTROL_MAGIC;
+}
+
+/* A fence on a ring of the context, to be closed; -1: none was wanted, or the device is gone. */
+static int submit(const void *message, size_t bytes, uint32_t ring)
+{
+    struct drm_virtgpu_execbuffer execbuffer = {
+        .size = (uint32_t)bytes,
+        .command = (uintptr_t)message,
+        .fence_fd = -1,
+    };
+
+    if (ring != NO_RING) {
+        execbuffer.flags = VIRTGPU_EXECBUF_FENCE_FD_OUT | VIRTGPU_EXECBUF_RING_IDX;
+        execbuffer.ring_idx = ring;
+    }
+    return call(DRM_IOCTL_VIRTGPU_EXECBUFFER, &execbuffer) == 0 ? execbuffer.fence_fd : -1;
+}
+
+/* Until it is signalled, or the worker is gone. */
+static void await_fence(int fence)
+{
+    struct pollfd end = {.fd = fence, .events = POLLIN};
+
+    while (poll(&end, 1, LOOK_AFTER) <= 0 && !is_gone())
+        ;
+    close(fence);
+}
+
+/* Memory of the host, once the engine has it. A mapping keeps it, so its handle need not stay. */
+static void *map_blob(uint64_t id, uint64_t bytes, void *at, int flags)
+{
+    struct drm_virtgpu_resource_create_blob blob = {
+        .blob_mem = VIRTGPU_BLOB_MEM_HOST3D,
+        .blob_flags = VIRTGPU_BLOB_FLAG_USE_MAPPABLE,
+        .size = bytes,
+        .blob_id = id,
+    };
+    struct drm_virtgpu_map map = {0};
+    struct drm_gem_close end = {0};
+    void *mapped = MAP_FAILED;
+
+    if (call(DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB, &blob) < 0)
+        return MAP_FAILED;
+    map.handle = end.handle = blob.bo_handle;
+    if (call(DRM_IOCTL_VIRTGPU_MAP, &map) == 0)
+        mapped =
+            mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, node, (off_t)map.offset);
+    call(DRM_IOCTL_GEM_CLOSE, &end);
+    return mapped;
+}
+
+static bool is_virtio_gpu(void)
+{
+    char name[16] = "";
+    struct drm_version version = {.name = name, .name_len = sizeof(name) - 1};
+
+    return call(DRM_IOCTL_VERSION, &version) == 0 && strcmp(name, "virtio_gpu") == 0;
+}
+
+/* A capset of this number could be somebody else's: the magic says that it is ours. */
+static bool has_cuda(void)
+{
+    struct control_caps caps = {0};
+    uint64_t capsets = 0;
+    struct drm_virtgpu_getparam ask = {.param = VIRTGPU_PARAM_SUPPORTED_CAPSET_IDs,
+                                       .value = (uintptr_t)&capsets};
+    struct drm_virtgpu_get_caps get = {
+        .cap_set_id = CONTROL_CAPSET, .addr = (uintptr_t)&caps, .size = sizeof(caps)};
+
+    if (call(DRM_IOCTL_VIRTGPU_GETPARAM, &ask) < 0 || !(capsets & 1ull << CONTROL_CAPSET) ||
+        call(DRM_IOCTL_VIRTGPU_GET_CAPS, &get) < 0 || caps.magic != CONTROL_MAGIC)
+        return false;
+    if (caps.major == CONTROL_MAJOR)
+        return true;
+    fprintf(stderr,
+            "libcuda.so.1: this VM's host speaks version %u of vGPU's CUDA, this library version "
+            "%u; update the older of the two\n",
+            caps.major, CONTROL_MAJOR);
+    return false;
+}
+
+static bool make_context(void)
+{
+    struct drm_virtgpu_context_set_param params[] = {
+        {VIRTGPU_CONTEXT_PARAM_CAPSET_ID, CONTROL_CAPSET},
+        {VIRTGPU_CONTEXT_PARAM_NUM_RINGS, CONTROL_RINGS},
+    };
+    struct drm_virtgpu_context_init init = {.num_params = 2, .ctx_set_params = (uintptr_t)params};
+    void *at;
+
+    if (call(DRM_IOCTL_VIRTGPU_CONTEXT_INIT, &init) < 0)
+        return false;
+    at = map_blob(CONTROL_PAGE_BLOB, PAGE_BYTES, NULL, 0);
+    if (at == MAP_FAILED)
+        return false;
+    madvise(at, PAGE_BYTES, MADV_DONTFORK);
+    page = at;
+    return true;
+}
+
+/* Of a child its parent's page is not mapped, and only its copy of the descriptor is closed. */
+static void close_node(void)
+{
+    if (page)
+        munmap(page, PAGE_BYTES);
+    page = NULL;
+    asked = 0;
+    close(node);
+    node = -1;
+}
+
+/* @path: NULL: the first that offers CUDA. */
+static bool open_node(const char *path)
+{
+    for (int i = 0; i < NODES; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "/dev/dri/renderD%d", FIRST_NODE + i);
+        node = open(path ? path : name, O_RDWR | O_CLOEXEC);
+        if (node >= 0 && is_virtio_gpu() && has_cuda() && make_context())
+            return true;
+        if (node >= 0)
+            close_node();
+        if (path)
+            break;
+    }
+    return false;
+}
+
+static bool ask(const void *message, size_t bytes, void *reply, size_t reply_bytes)
+{
+    int fence = submit(message, bytes, CONTROL_RING_ASK);
+
+    if (fence < 0)
+        return false;
+    await_fence(fence);
+    if (is_gone() || *(volatile uint64_t *)&page->replies != ++asked)
+        return false;
+    memcpy(reply, page->reply, reply_bytes);
+    return true;
+}
+
+/* Failed: the window may be full. */
+static bool share(const struct control_message *message, struct control_reply *reply,
+                  bool *is_mapped)
+{
+    if (!ask(message, sizeof(*message), reply, sizeof(*reply)))
+        return false;
+    *is_mapped = reply->result == CONTROL_OK &&
+                 map_blob(message->address, message->bytes, (void *)(uintptr_t)message->address,
+                          MAP_FIXED) != MAP_FAILED;
+    return true;
+}
+
+static void wake(struct channel_shared *channel)
+{
+    const struct control_message message = {CONTROL_MAGIC, CONTROL_WAKE, (uintptr_t)channel, 0};
+
+    submit(&message, sizeof(message), NO_RING);
+}
+
+/* Those of threads that wait at the same time should be different, but need not. */
+static uint32_t ring_of(const struct channel_shared *channel)
+{
+    return CONTROL_RING_WAIT +
+           (uint32_t)(((uintptr_t)channel >> 16) % (CONTROL_RINGS - CONTROL_RING_WAIT));
+}
+
+/* If the engine has too many that wait, it lets some go at once: they do not come back at once. */
+static void await_answers(struct channel_shared *channel, uint64_t answers)
+{
+    const struct control_message message = {CONTROL_MAGIC, CONTROL_WAIT, (uintptr_t)channel,
+                                            answers};
+    const struct timespec moment = {.tv_nsec = 1000000};
+
+    atomic_exchange(&channel->client.state, CHANNEL_ASLEEP_FAR);
+    if (!transport_has_answers(channel, answers)) {
+        int fence = submit(&message, sizeof(message), ring_of(channel));
+
+        if (fence >= 0)
+            await_fence(fence);
+        if (!transport_has_answers(channel, answers))
+            nanosleep(&moment, NULL);
+    }
+    atomic_store(&channel->client.state, CHANNEL_AWAKE);
+}
+
+const struct transport transport_virtio = {
+    "the VM's vGPU",
+    "no worker was started, or it has no driver; \"journalctl -u 'vgpu-engine@*'\" on the host "
+    "says why",
+    open_node,
+    ask,
+    share,
+    wake,
+    await_answers,
+    is_gone,
+    close_node,
+};
