@@ -2,17 +2,28 @@
 #include "capset.h"
 
 #include "answer.h"
+#include "cuda_context.h"
 #include "engine.h"
+
+#include "wire/control.h"
 
 #include <string.h>
 #include <virglrenderer.h>
 
-/* Those of which there are contexts (context_kind.h). */
+/* virglrenderer's of which there are contexts (context_kind.h). */
 static const uint32_t capset_ids[] = {VIRTIO_GPU_CAPSET_VENUS};
+
+static void fill(const struct engine *engine, uint32_t id, uint32_t version, void *data)
+{
+    if (id == CONTROL_CAPSET)
+        cuda_context_fill_caps(engine, data);
+    else
+        virgl_renderer_fill_caps(id, version, data);
+}
 
 void capset_collect(struct engine *engine)
 {
-    G_STATIC_ASSERT(G_N_ELEMENTS(capset_ids) <= ENGINE_MAX_CAPSETS);
+    G_STATIC_ASSERT(G_N_ELEMENTS(capset_ids) < ENGINE_MAX_CAPSETS);
 
     engine->num_capsets = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(capset_ids); i++) {
@@ -23,6 +34,9 @@ void capset_collect(struct engine *engine)
             continue;
         engine->capsets[engine->num_capsets++] = capset;
     }
+    if (engine->cuda.program.path)
+        engine->capsets[engine->num_capsets++] =
+            (struct engine_capset){CONTROL_CAPSET, CONTROL_MAJOR, cuda_context_caps_size()};
 }
 
 uint64_t capset_hash(const struct engine *engine, uint32_t version)
@@ -37,7 +51,7 @@ uint64_t capset_hash(const struct engine *engine, uint32_t version)
         const struct engine_capset *capset = &engine->capsets[i];
         g_autofree uint8_t *data = g_malloc0(capset->max_size);
 
-        virgl_renderer_fill_caps(capset->id, capset->max_version, data);
+        fill(engine, capset->id, capset->max_version, data);
         g_checksum_update(checksum, (const uint8_t *)capset, sizeof(*capset));
         g_checksum_update(checksum, data, capset->max_size);
     }
@@ -74,7 +88,7 @@ uint32_t capset_cmd_get(struct engine *engine, const struct request *request)
         if (capset->id != cmd->capset_id || cmd->capset_version > capset->max_version)
             continue;
         response = answer_begin(engine, sizeof(*response) + capset->max_size);
-        virgl_renderer_fill_caps(capset->id, cmd->capset_version, response->capset_data);
+        fill(engine, capset->id, cmd->capset_version, response->capset_data);
         return VIRTIO_GPU_RESP_OK_CAPSET;
     }
     return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;

@@ -9,8 +9,8 @@ struct engine;
 struct request;
 
 /*
- * Fills engine->capsets with those that virglrenderer has, in the order in which the guest counts
- * them. Requires an initialised virglrenderer.
+ * Fills engine->capsets with those that virglrenderer has and with CUDA's, in the order in which
+ * the guest counts them. Requires an initialised virglrenderer.
  */
 void capset_collect(struct engine *engine);
 

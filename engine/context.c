@@ -33,7 +33,7 @@ static void context_end_worker(struct engine *engine, struct context *context)
     if (context->held_since) /* what is parked fails now */
         fence_release(&engine->fences);
     lifelines_remove(&engine->lifelines, context->id);
-    context->kind->end(context->id);
+    context->kind->end(context);
     context->credits = (struct credits){0};
     context->held_since = 0;
     context->probe = 0;
@@ -51,8 +51,8 @@ void context_end(struct engine *engine, struct context *context)
     context->lost = true;
     context->lost_since = g_get_monotonic_time();
     context_end_worker(engine, context);
-    context->withholds = true;
-    if (!fence_withhold(&engine->fences, context->id))
+    context->withholds = context->kind->withholds;
+    if (!context->withholds || !fence_withhold(&engine->fences, context->id))
         context_give_answers(engine, context);
 }
 
@@ -80,7 +80,7 @@ void context_lost(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return;
-    guest_warning("context %u: its render worker has ended; its commands fail until the guest "
+    guest_warning("context %u: its worker has ended; its commands fail until the guest "
                   "destroys it",
                   context->id);
     context_end(engine, context);
@@ -111,7 +111,7 @@ static bool capset_offered(const struct engine *engine, uint32_t capset)
     return false;
 }
 
-static struct context *context_add(struct engine *engine, uint32_t ctx_id,
+static struct context *context_new(struct engine *engine, uint32_t ctx_id,
                                    const struct context_kind *kind)
 {
     struct context *context = g_new0(struct context, 1);
@@ -120,8 +120,12 @@ static struct context *context_add(struct engine *engine, uint32_t ctx_id,
     context->serial = ++engine->contexts_made;
     context->kind = kind;
     context->resources = g_hash_table_new(NULL, NULL);
-    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
     return context;
+}
+
+static void context_add(struct engine *engine, struct context *context)
+{
+    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(context->id), context);
 }
 
 void context_free(void *data)
@@ -139,6 +143,7 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     uint32_t ctx_id = cmd->hdr.ctx_id;
     uint32_t capset = cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK;
     const struct context_kind *kind = context_kind_find(capset);
+    struct context *context;
     int connection = -1;
     int ret = 0;
 
@@ -152,18 +157,21 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     if (g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
 
+    context = context_new(engine, ctx_id, kind);
     if (kind)
-        ret = kind->create(ctx_id, cmd->nlen, cmd->debug_name, &connection);
+        ret = kind->create(engine, context, cmd->nlen, cmd->debug_name, &connection);
     if (ret != 0) {
-        guest_warning("context %u: virglrenderer could not create it (%d)", ctx_id, ret);
+        guest_warning("context %u: its renderer could not create it (%d)", ctx_id, ret);
+        context_free(context);
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     }
-    if (kind && !lifelines_add(&engine->lifelines, ctx_id, connection)) {
-        guest_warning("context %u: its render worker cannot be watched", ctx_id);
-        kind->end(ctx_id);
+    if (kind && !lifelines_add(&engine->lifelines, ctx_id, connection, kind->receive != NULL)) {
+        guest_warning("context %u: its worker cannot be watched", ctx_id);
+        kind->end(context);
+        context_free(context);
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     }
-    context_add(engine, ctx_id, kind);
+    context_add(engine, context);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
@@ -175,10 +183,11 @@ bool context_add_lost(struct engine *engine, uint32_t ctx_id, uint32_t capset)
     if (ctx_id == 0 || context_find(engine, ctx_id) || (capset && !kind) ||
         g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return false;
-    context = context_add(engine, ctx_id, kind);
+    context = context_new(engine, ctx_id, kind);
+    context_add(engine, context);
     context->lost = kind != NULL;
     context->lost_since = g_get_monotonic_time();
-    context->withholds = context->lost;
+    context->withholds = context->lost && kind->withholds;
     return true;
 }
 
@@ -220,6 +229,7 @@ static uint32_t context_submit(struct engine *engine, struct context *context, u
     case 0:
         return VIRTIO_GPU_RESP_OK_NODATA;
     case -EMSGSIZE:
+    case -EINVAL:
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     case -EMFILE:
         guest_warning("context %u: it makes more than %u rings, and is ended", context->id,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rendering contexts. Each Venus context is a process of its own ("worker"), forked by
- * virglrenderer's render server. A context whose worker has died is "lost": its commands fail,
- * other contexts do not notice, and the guest removes it with CTX_DESTROY. A context that names no
- * capset has no renderer: resources can be attached to it, commands fail. Linux' driver makes
- * one for every program that opens a frame buffer, and attaches the buffer to it.
+ * Contexts. Each Venus context is a process of its own ("worker"), forked by virglrenderer's render
+ * server, and so is each CUDA context, started by the engine. A context whose worker has died is
+ * "lost": its commands fail, other contexts do not notice, and the guest removes it with
+ * CTX_DESTROY. A context that names no capset has no renderer: resources can be attached to it,
+ * commands fail. Linux' driver makes one for every program that opens a frame buffer, and attaches
+ * the buffer to it.
  */
 #ifndef ENGINE_CONTEXT_H
 #define ENGINE_CONTEXT_H

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "context_kind.h"
 
+#include "cuda_context.h"
+#include "host_memory.h"
 #include "resource.h"
 #include "worker.h"
+
+#include "wire/control.h"
 
 #include <errno.h>
 #include <virglrenderer.h>
@@ -44,14 +48,15 @@ static void venus_notify(void *data, uint32_t *commands, uint32_t words)
 
 static const struct venus_ring_access ring_access = {venus_map, venus_unmap, venus_notify};
 
-static int venus_create(uint32_t ctx_id, uint32_t nlen, const char *name, int *connection)
+static int venus_create(struct engine *engine G_GNUC_UNUSED, struct context *context, uint32_t nlen,
+                        const char *name, int *connection)
 {
-    return worker_create_context(ctx_id, VIRTIO_GPU_CAPSET_VENUS, nlen, name, connection);
+    return worker_create_context(context->id, VIRTIO_GPU_CAPSET_VENUS, nlen, name, connection);
 }
 
-static void venus_end(uint32_t ctx_id)
+static void venus_end(struct context *context)
 {
-    virgl_renderer_context_destroy(ctx_id);
+    virgl_renderer_context_destroy(context->id);
 }
 
 /*
@@ -106,7 +111,7 @@ static void venus_detach(struct context *context, uint32_t resource_id)
 }
 
 static int venus_blob(struct context *context, const struct virtio_gpu_resource_create_blob *cmd,
-                      const struct iovec *backing)
+                      const struct iovec *backing, struct resource *resource G_GNUC_UNUSED)
 {
     int ret = resource_make_blob(cmd, backing);
 
@@ -138,9 +143,71 @@ static void venus_fail(struct engine *engine, struct context *context)
     venus_rings_fail(&context->rings, &ring_access, &access);
 }
 
+static int cuda_create(struct engine *engine, struct context *context, uint32_t nlen G_GNUC_UNUSED,
+                       const char *name G_GNUC_UNUSED, int *connection)
+{
+    context->cuda = cuda_context_new(engine, context->id, connection);
+    return context->cuda ? 0 : -ENOMEM;
+}
+
+static void cuda_end(struct context *context)
+{
+    g_clear_pointer(&context->cuda, cuda_context_free);
+}
+
+static int cuda_submit(struct engine *engine G_GNUC_UNUSED, struct context *context,
+                       uint32_t *commands, size_t words)
+{
+    return cuda_context_submit(context->cuda, commands, words * sizeof(*commands));
+}
+
+static int cuda_fence(struct context *context, uint32_t ring_idx, uint64_t id)
+{
+    cuda_context_fence(context->cuda, ring_idx, id);
+    return 0;
+}
+
+/* Its worker knows nothing of resources. */
+static void cuda_change_resource(struct context *context G_GNUC_UNUSED,
+                                 uint32_t resource_id G_GNUC_UNUSED)
+{
+}
+
+static int cuda_blob(struct context *context, const struct virtio_gpu_resource_create_blob *cmd,
+                     const struct iovec *backing, struct resource *resource)
+{
+    if (!backing)
+        resource->memory = cuda_context_blob(context->cuda, cmd->blob_id, cmd->size);
+    return resource->memory ? 0 : -EINVAL;
+}
+
+/* A worker of CUDA's whose wake-up is lost does not exist: both sides have barriers (channel.h). */
+static bool cuda_wake(struct engine *engine G_GNUC_UNUSED, struct context *context G_GNUC_UNUSED)
+{
+    return false;
+}
+
+static bool cuda_rest(struct engine *engine G_GNUC_UNUSED, struct context *context G_GNUC_UNUSED)
+{
+    return true;
+}
+
+static void cuda_fail(struct engine *engine G_GNUC_UNUSED, struct context *context)
+{
+    if (context->cuda)
+        cuda_context_fail(context->cuda);
+}
+
+static bool cuda_receive(struct context *context)
+{
+    return context->cuda && cuda_context_receive(context->cuda);
+}
+
 static const struct context_kind kinds[] = {
-    {VIRTIO_GPU_CAPSET_VENUS, venus_create, venus_end, venus_submit, venus_fence, venus_attach,
-     venus_detach, venus_blob, venus_wake, venus_rest, venus_fail},
+    {VIRTIO_GPU_CAPSET_VENUS, true, venus_create, venus_end, venus_submit, venus_fence,
+     venus_attach, venus_detach, venus_blob, venus_wake, venus_rest, venus_fail, NULL},
+    {CONTROL_CAPSET, false, cuda_create, cuda_end, cuda_submit, cuda_fence, cuda_change_resource,
+     cuda_change_resource, cuda_blob, cuda_wake, cuda_rest, cuda_fail, cuda_receive},
 };
 
 const struct context_kind *context_kind_find(uint32_t capset)

@@ -23,6 +23,7 @@ void engine_init(struct engine *engine, struct vgpu_transport *transport)
     engine->request_buf_size = FIRST_REQUEST_BUF;
     engine->request_buf = g_malloc(engine->request_buf_size);
     engine->response = g_byte_array_new();
+    cuda_host_init(&engine->cuda);
     fence_table_init(&engine->fences, transport);
     lifelines_init(&engine->lifelines);
     parking_init(&engine->parking);
@@ -39,6 +40,7 @@ void engine_clear(struct engine *engine)
     fence_table_clear(&engine->fences);
     lifelines_clear(&engine->lifelines);
     parking_clear(&engine->parking);
+    cuda_host_clear(&engine->cuda);
 }
 
 static void on_ring_fence(void *data, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)

@@ -9,6 +9,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "cuda_context.h"
 #include "fence.h"
 #include "lifelines.h"
 #include "parking.h"
@@ -44,7 +45,7 @@ struct engine {
     struct vgpu_engine_info info;
     uint64_t epoch;
 
-    pid_t render_server; /* the one child; 0: unknown, or there is none */
+    pid_t render_server; /* the one child beside CUDA's workers; 0: unknown, or there is none */
     bool opaque;         /* the driver exports memory in no other form; see resource_map() */
     struct engine_capset capsets[ENGINE_MAX_CAPSETS];
     uint32_t num_capsets;
@@ -52,8 +53,9 @@ struct engine {
     GHashTable *resources;  /* id -> struct resource */
     GHashTable *contexts;   /* id -> struct context */
     uint64_t contexts_made; /* since the start */
-    uint64_t shm_bytes;     /* of resources that are host shared memory */
+    uint64_t shm_bytes;     /* of host shared memory, see host_memory.h */
     uint64_t image_bytes;   /* of images of 2D resources */
+    struct cuda_host cuda;
     struct fence_table fences;
     struct lifelines lifelines;
     struct parking parking;

@@ -33,10 +33,10 @@ bool lifelines_wake_by(struct lifelines *lines, int eventfd)
 }
 
 /* Its end is reported without being requested. */
-bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection)
+bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection, bool is_read)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);
-    struct epoll_event end = {.data.u32 = ctx_id};
+    struct epoll_event end = {.events = is_read ? EPOLLIN : 0, .data.u32 = ctx_id};
 
     if (epoll_ctl(lines->fd, EPOLL_CTL_ADD, connection, &end) < 0) {
         close(connection);

@@ -30,8 +30,11 @@ void lifelines_clear(struct lifelines *lines);
 /* Writes to @eventfd make @fd readable until lifelines_next_cut(). Nobody reads the eventfd. */
 bool lifelines_wake_by(struct lifelines *lines, int eventfd);
 
-/* Takes ownership of @connection. False, and it is closed: it cannot be watched. */
-bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection);
+/*
+ * Takes ownership of @connection. False, and it is closed: it cannot be watched. @is_read: what
+ * comes by it counts as lifelines_next_cut(), until somebody has read it.
+ */
+bool lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection, bool is_read);
 void lifelines_remove(struct lifelines *lines, uint32_t ctx_id);
 
 /*
@@ -41,8 +44,8 @@ void lifelines_remove(struct lifelines *lines, uint32_t ctx_id);
 int lifelines_borrow(struct lifelines *lines, uint32_t ctx_id);
 void lifelines_return(struct lifelines *lines);
 
-/* A context that has lost its worker and has not been removed; 0: there is none, or @fd still says
- * so. */
+/* A context that has lost its worker and has not been removed, or is to be read; 0: there is none,
+ * or @fd still says so. */
 uint32_t lifelines_next_cut(struct lifelines *lines);
 
 #endif /* ENGINE_LIFELINES_H */

@@ -70,17 +70,18 @@ bool loop_setup(GError **error)
     return true;
 }
 
-static bool is_render_server(pid_t pid, const void *data)
+static bool is_known(pid_t pid, const void *data)
 {
     const struct engine *engine = data;
 
-    return pid == engine->render_server;
+    return pid == engine->render_server ||
+           g_hash_table_contains(engine->cuda.pids, GINT_TO_POINTER(pid));
 }
 
 /* What workers have left behind: they end with their contexts, and so must that. */
 static unsigned int kill_strays(const struct engine *engine)
 {
-    return engine->render_server ? children_kill(is_render_server, engine) : 0;
+    return engine->render_server ? children_kill(is_known, engine) : 0;
 }
 
 static bool server_has_ended(int status, GError **error)
@@ -93,13 +94,15 @@ static bool server_has_ended(int status, GError **error)
 }
 
 /* Without the render server no context works and none can be made. */
-static bool check_children(const struct engine *engine, GError **error)
+static bool check_children(struct engine *engine, GError **error)
 {
     int status;
     pid_t pid;
 
     child_died = 0;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (cuda_host_reaped(&engine->cuda, pid))
+            continue;
         if (!engine->render_server || pid == engine->render_server)
             return server_has_ended(status, error);
     }
@@ -112,18 +115,20 @@ static bool check_children(const struct engine *engine, GError **error)
  * its workers write until they end would be left for the next boot. What was killed and does not
  * end, because the GPU's driver holds it, runs no program any more.
  */
-static bool end_workers(const struct engine *engine, GError **error)
+static bool end_workers(struct engine *engine, GError **error)
 {
     gint64 until = g_get_monotonic_time() + WORKERS_END;
+    unsigned int left;
 
-    while (engine->render_server) {
+    do {
         if (!check_children(engine, error))
             return false;
-        if (children_kill_of(engine->render_server) + kill_strays(engine) == 0 ||
-            g_get_monotonic_time() >= until)
-            break;
-        g_usleep(1000);
-    }
+        left = cuda_host_kill(&engine->cuda);
+        if (engine->render_server)
+            left += children_kill_of(engine->render_server) + kill_strays(engine);
+        if (left)
+            g_usleep(1000);
+    } while (left && g_get_monotonic_time() < until);
     return true;
 }
 

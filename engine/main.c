@@ -68,12 +68,44 @@ static bool attach(struct engine *engine, GError **error)
     return true;
 }
 
+/* No path: it is not wanted, or not installed. */
+static struct cuda_worker find_cuda_worker(const struct options *options)
+{
+    const char *path = options->cuda_worker ? options->cuda_worker : VGPU_CUDA_WORKER;
+    struct cuda_worker worker = {.is_confined = !options->no_landlock};
+
+    if (!options->cuda && !options->cuda_worker)
+        return worker;
+    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
+        worker.path = path;
+    else
+        g_message("no CUDA: %s cannot be run; is vgpu-governor installed?", path);
+    return worker;
+}
+
+/* After the sandbox has closed, and before the renderer starts, which changes the environment. */
+static void offer_cuda(struct engine *engine, const struct options *options, const struct gpu *gpu,
+                       const struct cuda_worker *worker)
+{
+    if (!worker->path)
+        return;
+    if (options->cuda_worker || g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidiactl"))
+        cuda_host_offer(&engine->cuda, worker);
+    else
+        g_message("GPU %s: no CUDA, its driver is not NVIDIA's", gpu->name);
+}
+
 static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
 {
+    struct cuda_worker worker = find_cuda_worker(options);
     struct vulkan_driver driver;
-    bool ok = vulkan_driver_enter(&driver, engine->info.gpu, options, error);
+    bool ok;
 
+    if (worker.path)
+        sandbox_allow_program(worker.path);
+    ok = vulkan_driver_enter(&driver, engine->info.gpu, options, error);
     if (ok) {
+        offer_cuda(engine, options, driver.gpu, &worker);
         g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
         g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
         engine->opaque = !driver.report.dma_buf;
@@ -93,8 +125,8 @@ static bool become_ready(struct engine *engine, GError **error)
 
     if (ret < 0)
         return device_error(error, "the driver does not accept this engine", ret);
-    sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s", VGPU_TYPE_NAME_LEN, engine->info.type,
-               engine->info.gpu);
+    sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s%s", VGPU_TYPE_NAME_LEN,
+               engine->info.type, engine->info.gpu, engine->cuda.program.path ? ", with CUDA" : "");
     return true;
 }
 

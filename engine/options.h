@@ -17,6 +17,7 @@ struct options {
     char *socket; /* NULL: systemd's */
     char *cuda_socket;
     char *cuda_worker; /* NULL: as installed */
+    bool cuda;         /* the engine offers it; the guard always does */
 
     char *icd; /* NULL: find out */
     char *sysroot;

@@ -3,6 +3,7 @@
 
 #include "backing.h"
 #include "engine.h"
+#include "host_memory.h"
 
 #include <unistd.h>
 #include <virglrenderer.h>
@@ -14,7 +15,7 @@ struct resource *resource_find(struct engine *engine, uint32_t id)
 
 bool resource_has_renderer(const struct resource *resource)
 {
-    return resource->kind == RESOURCE_BLOB && !resource->lost;
+    return resource->kind == RESOURCE_BLOB && !resource->lost && !resource->memory;
 }
 
 uint32_t resource_check_new_id(struct engine *engine, uint32_t id)
@@ -73,6 +74,12 @@ static bool may_map(const struct resource *resource)
 
 bool resource_map(struct resource *resource)
 {
+    if (resource->memory) {
+        resource->map_addr = resource->memory->at;
+        resource->map_size = resource->memory->bytes;
+        resource->map_users++;
+        return true;
+    }
     if (resource->map_users == 0 && !may_map(resource))
         return false;
     if (resource->map_users == 0 &&
@@ -86,7 +93,8 @@ void resource_unmap(struct resource *resource)
 {
     if (--resource->map_users > 0)
         return;
-    virgl_renderer_resource_unmap(resource->id);
+    if (!resource->memory)
+        virgl_renderer_resource_unmap(resource->id);
     resource->map_addr = NULL;
     resource->map_size = 0;
 }
@@ -113,6 +121,7 @@ void resource_free(void *data)
     struct resource *resource = data;
 
     backing_put(resource->engine, &resource->backing);
+    host_memory_leave(resource->memory);
     resource->engine->image_bytes -= resource->image_size;
     g_free(resource->image);
     if (resource->shm)

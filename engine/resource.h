@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct engine;
+struct host_memory;
 struct pixel_format;
 
 /* Their numbers are those of saved states. */
@@ -33,6 +34,7 @@ enum resource_kind {
  * @lost: it was in another host's memory, before the VM was moved
  * @restored: a saved state has given it its content
  * @backing: guest memory behind it
+ * @memory: of a blob that is not virglrenderer's; NULL: it is
  * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see resource_map()
  * @mapped: it is in the window at @window_offset
  */
@@ -53,6 +55,7 @@ struct resource {
     bool lost;
     bool restored;
     struct backing backing;
+    struct host_memory *memory;
     unsigned int map_users;
     void *map_addr;
     uint64_t map_size;

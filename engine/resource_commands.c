@@ -5,6 +5,7 @@
 #include "context.h"
 #include "context_kind.h"
 #include "engine.h"
+#include "host_memory.h"
 #include "resource.h"
 #include "scanout.h"
 #include "stuck.h"
@@ -72,16 +73,11 @@ static uint32_t check_blob(struct engine *engine, const struct request *request)
                                                   : VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
 }
 
-/*
- * Blob id 0 requests plain shared memory, which nothing else counts. It is useful only in the
- * window; the factor leaves room for blobs that are not mapped yet.
- */
+/* Blob id 0 requests plain shared memory, which nothing else counts. */
 static bool account_shm(struct engine *engine, const struct context *maker,
                         struct resource *resource)
 {
-    uint64_t limit = 2 * engine->info.window_bytes;
-
-    if (resource->size > limit || engine->shm_bytes > limit - resource->size)
+    if (!host_memory_has_room(engine, resource->size))
         return false;
     resource->shm = true;
     resource->maker = maker->serial;
@@ -92,12 +88,12 @@ static bool account_shm(struct engine *engine, const struct context *maker,
 /* Guest memory alone needs no context. */
 static uint32_t create_blob(struct engine *engine,
                             const struct virtio_gpu_resource_create_blob *cmd,
-                            const struct resource *resource)
+                            struct resource *resource)
 {
     const struct iovec *backing = resource->backing.iov.iov_base ? &resource->backing.iov : NULL;
     struct context *context = context_find(engine, cmd->hdr.ctx_id);
     int ret = resource->only_guest ? resource_make_blob(cmd, backing)
-                                   : context->kind->blob(context, cmd, backing);
+                                   : context->kind->blob(context, cmd, backing, resource);
 
     if (ret == 0)
         return VIRTIO_GPU_RESP_OK_NODATA;

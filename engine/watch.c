@@ -9,6 +9,9 @@
 
 #define PATIENCE_MIN 10
 
+/* Connections that are looked at in one turn. */
+#define READS_MOST 256
+
 /* Less than the two minutes after which Linux complains about a task that waits for a fence. */
 #define WITHHELD_FOR (60 * G_TIME_SPAN_SECOND)
 
@@ -88,9 +91,15 @@ void watch_lost(struct engine *engine)
 {
     uint32_t ctx_id;
 
-    while ((ctx_id = lifelines_next_cut(&engine->lifelines))) {
+    /* A worker that always has something to say must not keep the guest waiting. */
+    for (int i = 0; i < READS_MOST && (ctx_id = lifelines_next_cut(&engine->lifelines)); i++) {
+        struct context *context = context_find(engine, ctx_id);
+
+        if (context_has_renderer(context) && context->kind->receive &&
+            context->kind->receive(context))
+            continue;
         engine->rests = 0; /* its answers have to be given in time */
         lifelines_remove(&engine->lifelines, ctx_id);
-        context_lost(engine, context_find(engine, ctx_id));
+        context_lost(engine, context);
     }
 }

@@ -63,7 +63,7 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
     struct resource *resource = resource_find(engine, cmd->resource_id);
     uint32_t type = check_map(engine, resource, cmd->offset);
     struct virtio_gpu_resp_map_info *response;
-    uint32_t map_info = 0;
+    uint32_t map_info = VIRTIO_GPU_MAP_CACHE_CACHED;
     uint64_t size;
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
@@ -85,7 +85,8 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
     resource->window_offset = cmd->offset;
     resource->window_size = size;
 
-    virgl_renderer_resource_get_map_info(resource->id, &map_info);
+    if (!resource->memory)
+        virgl_renderer_resource_get_map_info(resource->id, &map_info);
     response = answer_begin(engine, sizeof(*response));
     response->map_info = map_info & VIRTIO_GPU_MAP_CACHE_MASK;
     return VIRTIO_GPU_RESP_OK_MAP_INFO;

@@ -257,40 +257,11 @@ void clients_add(struct clients *clients, int fd, int keeper)
     clients->spare_at = g_get_monotonic_time() + SPARE_TIME;
 }
 
-#define WORKER_FD      3
-#define WORKER_FD_TEXT "3"
-
-/*
- * It must be a member of the slice, or it has no GPU. Of the guard's environment it has the rest:
- * what the guard was given, and nothing of systemd's protocol.
- */
-G_NORETURN static void run_worker(const struct cuda_worker *worker, pid_t guard, int fd)
-{
-    static const char *const without[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
-                                          "VK_DRIVER_FILES"};
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != guard)
-        _exit(EXIT_FAILURE);
-    set_signals();
-    signal(SIGPIPE, SIG_DFL);
-    for (size_t i = 0; i < G_N_ELEMENTS(without); i++)
-        g_unsetenv(without[i]);
-    if (g_strcmp0(g_getenv("VGPU_GOVERNOR"), "1") == 0)
-        g_setenv("VGPU_GOVERNOR_REQUIRED", "1", TRUE);
-    /* The driver would look for one in a home, which there is not. */
-    g_setenv("CUDA_CACHE_DISABLE", "1", FALSE);
-    if (fd == WORKER_FD ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, WORKER_FD) == WORKER_FD)
-        execl(worker->path, "vgpu-cuda-worker", "--fd", WORKER_FD_TEXT,
-              worker->is_confined ? "--confined" : (char *)NULL, (char *)NULL);
-    g_printerr("vgpu-guard: cannot run %s: %s\n", worker->path, g_strerror(errno));
-    _exit(EXIT_FAILURE);
-}
-
 void clients_add_cuda(struct clients *clients, int fd, const struct cuda_worker *worker)
 {
     g_autofree char *who = describe(clients, fd);
     struct client *place = find_place(clients, fd, who);
+    g_auto(GStrv) environment = cuda_worker_environment();
     pid_t guard = getpid();
     pid_t pid;
 
@@ -298,7 +269,7 @@ void clients_add_cuda(struct clients *clients, int fd, const struct cuda_worker 
         return;
     pid = fork_apart(clients);
     if (pid == 0)
-        run_worker(worker, guard, fd);
+        cuda_worker_become(worker, environment, guard, fd);
     if (pid < 0) {
         g_message("client %s of CUDA is refused: no process for it: %s", who, g_strerror(errno));
         clients_refuse(clients, fd);

@@ -20,6 +20,7 @@
 #ifndef GUARD_CLIENTS_H
 #define GUARD_CLIENTS_H
 
+#include "cuda_worker.h"
 #include "guard_limits.h"
 
 #include <glib.h>
@@ -52,16 +53,6 @@ struct client {
 struct session_calls {
     bool (*prepare)(void);
     int (*serve)(int fd, int keeper, const char *who);
-};
-
-/**
- * struct cuda_worker - the program that serves clients of CUDA
- * @path: NULL: there is no CUDA
- * @is_confined: it restricts itself further, for which the kernel must have Landlock
- */
-struct cuda_worker {
-    const char *path;
-    bool is_confined;
 };
 
 /**

@@ -138,6 +138,21 @@ $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/server.o): C
 $(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC)/wire/,channel.o signature.o) \
 		$(CUDA_TEST_SRC)/remote/server.o)
 $(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
+# The same by a VM's engine, which is in the client's process here with what stands for the guest's kernel.
+CUDA_VM_SRCS := $(CUDA_TEST_SRC)/remote/vm.c $(filter-out engine/main.c,$(ENGINE_SRCS)) $(addprefix $(ENGINE_TESTS_SRC)/,fake_driver.c fake_virgl.c) \
+	mdev-driver/model/uapi_check.c
+CUDA_VM_CFLAGS = $(ENGINE_WARN) -O1 -g -fPIC -fvisibility=hidden -I$(ENGINE_TESTS_SRC) -Imdev-driver/model $(ENGINE_CPPFLAGS)
+$(CUDA_TEST)/vm/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_VM_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(CUDA_TEST)/vm-shim.so: $(CUDA_VM_SRCS:%.c=$(CUDA_TEST)/vm/%.o)
+	$(CC) -shared -Wl,-z,defs -o $@ $^ $(ENGINE_TESTS_LIBS)
+
+$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-vm.o: CUDA_TEST_CFLAGS += \
+	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
+	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DVM_SHIM='"$(CURDIR)/$(CUDA_TEST)/vm-shim.so"'
+$(CUDA_TEST)/test-vm: | $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 # The same by a slice's guard.
 CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-container test-guard test-guard-shares)
 $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-container.o test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \

@@ -33,6 +33,7 @@ void check_launch_ways(void);
 /* memory.c */
 void check_memory_limit(void);
 void check_managed_memory(void);
+void check_full_window(void);
 /* copies.c */
 void check_large_copies(void);
 void check_copies_of_rows(void);

@@ -73,6 +73,7 @@ static const struct {
     {"posted", check_posted_error},
     {"blocking", check_blocking_launches},
     {"managed", check_managed_memory},
+    {"window", check_full_window},
     {"nodes", check_graph_nodes},
     {"any-nodes", check_any_nodes},
     {"green-contexts", check_green_contexts},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "client.h"
 
+#include <string.h>
+
 /* 64 MiB are the slice's. */
 void check_memory_limit(void)
 {
@@ -33,4 +35,23 @@ void check_managed_memory(void)
     must(*(unsigned int *)(uintptr_t)at == 42);
     ok(cuMemFree_v2(at));
     is(cuMemFree_v2(at), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* In a VM with a window of 16 MiB: what does not fit is refused, and what is given back is used
+ * again. */
+void check_full_window(void)
+{
+    void *at[16];
+
+    begin_context();
+    for (unsigned int round = 0; round < 3; round++) {
+        unsigned int count = 0;
+
+        while (count < 16 && cuMemHostAlloc(&at[count], MIB, 0) == CUDA_SUCCESS)
+            memset(at[count++], 1, MIB);
+        must(count >= 8 && count < 16);
+        is(cuMemHostAlloc(&at[count], MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
+        while (count)
+            ok(cuMemFreeHost(at[--count]));
+    }
 }

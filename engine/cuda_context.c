@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: MIT
+#include "cuda_context.h"
+
+#include "engine.h"
+#include "guest_log.h"
+#include "host_memory.h"
+
+#include "wire/channel.h"
+#include "wire/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Messages of one worker that are read in one go. */
+#define RECEIVE_MOST 64
+
+/* A fence on a ring of the guest's; @id 0: none. */
+struct wanted {
+    uint32_t ring_idx;
+    uint64_t id;
+};
+
+/**
+ * struct share - memory of the worker's, at @address in the program and in the worker
+ * @wanted, @answers: a fence that waits until a channel has so many
+ */
+struct share {
+    uint64_t address;
+    struct host_memory *memory;
+    bool is_channel;
+    struct wanted wanted;
+    uint64_t answers;
+};
+
+/**
+ * struct cuda_context
+ * @page: NULL: the guest has not made it yet
+ * @question: that the worker has not answered; no kind: there is none
+ * @asked: the fence for its reply
+ * @last: what was submitted last and not fenced yet; no kind: nothing that takes time
+ */
+struct cuda_context {
+    struct engine *engine;
+    uint32_t ctx_id;
+    pid_t pid;
+    int socket;
+    struct host_memory *page;
+    struct control_message question;
+    struct wanted asked;
+    struct control_message last;
+    GHashTable *shares;
+};
+
+void cuda_host_init(struct cuda_host *host)
+{
+    *host = (struct cuda_host){.pids = g_hash_table_new(NULL, NULL)};
+}
+
+void cuda_host_clear(struct cuda_host *host)
+{
+    g_hash_table_destroy(host->pids);
+    g_strfreev(host->environment);
+}
+
+void cuda_host_offer(struct cuda_host *host, const struct cuda_worker *program)
+{
+    host->program = *program;
+    host->environment = cuda_worker_environment();
+}
+
+bool cuda_host_reaped(struct cuda_host *host, pid_t pid)
+{
+    return g_hash_table_remove(host->pids, GINT_TO_POINTER(pid));
+}
+
+unsigned int cuda_host_kill(const struct cuda_host *host)
+{
+    GHashTableIter iter;
+    void *pid;
+
+    g_hash_table_iter_init(&iter, host->pids);
+    while (g_hash_table_iter_next(&iter, &pid, NULL))
+        kill(GPOINTER_TO_INT(pid), SIGKILL);
+    return g_hash_table_size(host->pids);
+}
+
+size_t cuda_context_caps_size(void)
+{
+    return sizeof(struct control_caps);
+}
+
+void cuda_context_fill_caps(const struct engine *engine, void *caps)
+{
+    const struct control_caps is = {.magic = CONTROL_MAGIC,
+                                    .major = CONTROL_MAJOR,
+                                    .minor = CONTROL_MINOR,
+                                    .window = engine->info.window_bytes};
+
+    G_STATIC_ASSERT(sizeof(is) == 256);
+    memcpy(caps, &is, sizeof(is));
+}
+
+static void signal_fence(struct cuda_context *cuda, struct wanted *wanted)
+{
+    if (wanted->id)
+        fence_signal_ring(&cuda->engine->fences, cuda->ctx_id, wanted->ring_idx, wanted->id, -1);
+    wanted->id = 0;
+}
+
+static void signal_answers(struct cuda_context *cuda, struct share *share)
+{
+    cuda->engine->cuda.waits -= share->wanted.id != 0;
+    signal_fence(cuda, &share->wanted);
+}
+
+static void share_free(void *data)
+{
+    struct share *share = data;
+
+    share->memory->engine->cuda.waits -= share->wanted.id != 0;
+    host_memory_leave(share->memory);
+    g_free(share);
+}
+
+struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, int *connection)
+{
+    struct cuda_host *host = &engine->cuda;
+    struct cuda_context *cuda;
+    pid_t pid;
+    int socket = cuda_worker_start(&host->program, host->environment, &pid);
+
+    if (socket < 0) {
+        guest_warning("context %u: CUDA's worker cannot be started: %s", ctx_id, g_strerror(errno));
+        return NULL;
+    }
+    g_hash_table_add(host->pids, GINT_TO_POINTER(pid));
+    *connection = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (*connection < 0) {
+        guest_warning("context %u: CUDA's worker cannot be watched: %s", ctx_id, g_strerror(errno));
+        kill(pid, SIGKILL);
+        close(socket);
+        return NULL;
+    }
+    cuda = g_new0(struct cuda_context, 1);
+    cuda->engine = engine;
+    cuda->ctx_id = ctx_id;
+    cuda->pid = pid;
+    cuda->socket = socket;
+    cuda->shares = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, share_free);
+    return cuda;
+}
+
+/* The driver gives back what a process had when it ends, whatever it does now. */
+void cuda_context_free(struct cuda_context *cuda)
+{
+    if (g_hash_table_contains(cuda->engine->cuda.pids, GINT_TO_POINTER(cuda->pid)))
+        kill(cuda->pid, SIGKILL);
+    close(cuda->socket);
+    g_hash_table_destroy(cuda->shares);
+    host_memory_leave(cuda->page);
+    g_free(cuda);
+}
+
+static struct share *find_channel(struct cuda_context *cuda, uint64_t address)
+{
+    struct share *share = g_hash_table_lookup(cuda->shares, &address);
+
+    return share && share->is_channel ? share : NULL;
+}
+
+/* Guest and worker write there, too: each word is read or written once. */
+static struct channel_worker *worker_of(const struct share *channel)
+{
+    return &((struct channel_shared *)channel->memory->at)->worker;
+}
+
+static void wake(struct cuda_context *cuda, uint64_t address)
+{
+    const struct share *channel = find_channel(cuda, address);
+
+    if (!channel)
+        return;
+    atomic_store(&worker_of(channel)->state, CHANNEL_AWAKE);
+    syscall(SYS_futex, &worker_of(channel)->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* To the question, or in the place of the worker's. */
+static void give_reply(struct cuda_context *cuda, const void *reply, size_t bytes)
+{
+    struct control_page *page = cuda->page ? cuda->page->at : NULL;
+
+    if (page) {
+        memcpy(page->reply, reply, bytes);
+        page->replies++;
+    }
+    cuda->question.kind = 0;
+    signal_fence(cuda, &cuda->asked);
+}
+
+/* What a worker makes is charged to its unit, and counted when it comes. */
+static bool has_room(const struct cuda_context *cuda, const struct control_message *message)
+{
+    return message->kind != CONTROL_SHARE_NEW || host_memory_has_room(cuda->engine, message->bytes);
+}
+
+static int ask(struct cuda_context *cuda, const struct control_message *message, size_t bytes)
+{
+    const struct control_reply full = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
+
+    if (cuda->question.kind)
+        return -EINVAL;
+    if (!has_room(cuda, message)) {
+        give_reply(cuda, &full, sizeof(full));
+        return 0;
+    }
+    if (send(cuda->socket, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)bytes)
+        return -EPIPE;
+    cuda->question = cuda->last = *message;
+    return 0;
+}
+
+int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t bytes)
+{
+    const struct control_message *message = data;
+    size_t wanted = sizeof(*message);
+
+    cuda->last.kind = 0;
+    if (bytes < sizeof(*message) || message->magic != CONTROL_MAGIC)
+        return -EINVAL;
+    if (message->kind == CONTROL_HELLO)
+        wanted = sizeof(struct control_hello);
+    if (bytes != wanted)
+        return -EINVAL;
+    switch (message->kind) {
+    case CONTROL_HELLO:
+    case CONTROL_CHANNEL:
+    case CONTROL_CHANNEL_END:
+    case CONTROL_SHARE_NEW:
+    case CONTROL_SHARE_END:
+        return ask(cuda, message, bytes);
+    case CONTROL_WAKE:
+        wake(cuda, message->address);
+        return 0;
+    case CONTROL_WAIT:
+        cuda->last = *message;
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+/*
+ * The client has said that it sleeps before it asks for this, and the worker looks at that after
+ * it has counted its answer. So either the count is seen here, or the worker sends a message.
+ */
+static void await_answers(struct cuda_context *cuda, struct wanted wanted)
+{
+    struct share *channel = find_channel(cuda, cuda->last.address);
+
+    if (channel)
+        signal_answers(cuda, channel);
+    if (!channel || cuda->engine->cuda.waits >= CUDA_WAITS_MAX ||
+        atomic_load(&worker_of(channel)->done) >= cuda->last.bytes) {
+        signal_fence(cuda, &wanted);
+        return;
+    }
+    channel->wanted = wanted;
+    cuda->engine->cuda.waits++;
+}
+
+/* Ring 0 is the engine's own (hold.h), for which there is nothing to wait. */
+void cuda_context_fence(struct cuda_context *cuda, uint32_t ring_idx, uint64_t id)
+{
+    struct wanted wanted = {ring_idx, id};
+    uint32_t kind = ring_idx ? cuda->last.kind : 0;
+
+    if (kind == CONTROL_WAIT)
+        await_answers(cuda, wanted);
+    else if (kind && cuda->question.kind)
+        cuda->asked = wanted;
+    else
+        signal_fence(cuda, &wanted);
+    if (ring_idx)
+        cuda->last.kind = 0;
+}
+
+static struct control_page *make_page(struct cuda_context *cuda)
+{
+    struct control_page *page;
+
+    cuda->page = host_memory_new(cuda->engine, ENGINE_PAGE_SIZE);
+    page = cuda->page ? cuda->page->at : NULL;
+    if (page)
+        page->alive = CONTROL_MAGIC;
+    return page;
+}
+
+struct host_memory *cuda_context_blob(struct cuda_context *cuda, uint64_t blob_id, uint64_t size)
+{
+    const struct share *share;
+
+    if (blob_id == CONTROL_PAGE_BLOB)
+        return size == ENGINE_PAGE_SIZE && !cuda->page && make_page(cuda)
+                   ? host_memory_use(cuda->page)
+                   : NULL;
+    share = g_hash_table_lookup(cuda->shares, &blob_id);
+    return share && share->memory->bytes == size ? host_memory_use(share->memory) : NULL;
+}
+
+/* False: what the worker says that it has made is no such memory. */
+static bool take_memory(struct cuda_context *cuda, int fd)
+{
+    const struct control_message *question = &cuda->question;
+    bool is_channel = question->kind == CONTROL_CHANNEL;
+    uint64_t bytes = is_channel ? sizeof(struct channel_shared) : question->bytes;
+    struct host_memory *memory = fd >= 0 ? host_memory_adopt(cuda->engine, fd, bytes) : NULL;
+    struct share *share;
+
+    if (!memory)
+        return false;
+    share = g_new0(struct share, 1);
+    *share =
+        (struct share){.address = question->address, .memory = memory, .is_channel = is_channel};
+    g_hash_table_replace(cuda->shares, &share->address, share);
+    return true;
+}
+
+static void end_share(struct cuda_context *cuda, uint64_t address)
+{
+    struct share *share = g_hash_table_lookup(cuda->shares, &address);
+
+    if (!share)
+        return;
+    signal_answers(cuda, share);
+    g_hash_table_remove(cuda->shares, &address);
+}
+
+/* False: the worker broke the rules. */
+static bool take_reply(struct cuda_context *cuda, const struct control_reply *reply, size_t bytes,
+                       int fd)
+{
+    uint32_t kind = cuda->question.kind;
+    size_t wanted = kind == CONTROL_HELLO ? sizeof(struct control_welcome) : sizeof(*reply);
+    bool is_ok = reply->result == CONTROL_OK;
+
+    if (!kind || bytes != wanted)
+        return false;
+    if (is_ok && (kind == CONTROL_CHANNEL || kind == CONTROL_SHARE_NEW) && !take_memory(cuda, fd))
+        return false;
+    if (is_ok && (kind == CONTROL_CHANNEL_END || kind == CONTROL_SHARE_END))
+        end_share(cuda, cuda->question.address);
+    give_reply(cuda, reply, bytes);
+    return true;
+}
+
+static bool take_message(struct cuda_context *cuda, const struct control_reply *reply, size_t bytes,
+                         int fd)
+{
+    struct share *channel;
+
+    if (bytes < sizeof(*reply) || reply->magic != CONTROL_MAGIC)
+        return false;
+    if (reply->result != CONTROL_ANSWERED)
+        return take_reply(cuda, reply, bytes, fd);
+    channel = find_channel(cuda, reply->value);
+    if (channel)
+        signal_answers(cuda, channel);
+    return true;
+}
+
+/* The descriptor that came with a message; -1: none. */
+static int take_descriptor(struct msghdr *message)
+{
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    int fd = -1;
+
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(fd)))
+        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+    return fd;
+}
+
+bool cuda_context_receive(struct cuda_context *cuda)
+{
+    bool ok = true;
+
+    for (int i = 0; ok && i < RECEIVE_MOST; i++) {
+        uint64_t buffer[CONTROL_REPLY_MOST / sizeof(uint64_t)];
+        union {
+            char space[CMSG_SPACE(sizeof(int))];
+            struct cmsghdr align;
+        } control;
+        struct iovec part = {.iov_base = buffer, .iov_len = sizeof(buffer)};
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof(control.space)};
+        ssize_t got = recvmsg(cuda->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        int fd;
+
+        if (got < 0 && errno == EAGAIN)
+            return true;
+        if (got <= 0)
+            return false;
+        fd = take_descriptor(&message);
+        ok = take_message(cuda, (const struct control_reply *)buffer, (size_t)got, fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    return ok;
+}
+
+void cuda_context_fail(struct cuda_context *cuda)
+{
+    struct control_page *page = cuda->page ? cuda->page->at : NULL;
+
+    if (page)
+        page->alive = 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A guest program's CUDA (cuda-remote/wire/control.h): a worker of its own on the host, to which
+ * the engine passes on what the program asks for beside its calls. The calls themselves go through
+ * memory that both share, and which the engine only publishes: it sees no CUDA.
+ *
+ * The engine waits for no worker. What a program waits for is a fence: for a reply, or for an
+ * answer to a call. Errors are negative errno values.
+ */
+#ifndef ENGINE_CUDA_CONTEXT_H
+#define ENGINE_CUDA_CONTEXT_H
+
+#include "cuda_worker.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cuda_context;
+struct engine;
+struct host_memory;
+
+/*
+ * Of all programs: each answer that is waited for occupies an entry of the guest's control queue,
+ * which has 256. The others look again after a moment.
+ */
+#define CUDA_WAITS_MAX 96u
+
+/**
+ * struct cuda_host - what an engine needs to offer CUDA
+ * @program: no path: it does not
+ * @environment: of workers
+ * @pids: of those that have not been reaped
+ * @waits: of all contexts
+ */
+struct cuda_host {
+    struct cuda_worker program;
+    GStrv environment;
+    GHashTable *pids;
+    unsigned int waits;
+};
+
+void cuda_host_init(struct cuda_host *host);
+void cuda_host_clear(struct cuda_host *host);
+/* Workers are started with what is the environment now. */
+void cuda_host_offer(struct cuda_host *host, const struct cuda_worker *program);
+/* True: it was a worker of CUDA's, which has ended. */
+bool cuda_host_reaped(struct cuda_host *host, pid_t pid);
+/* Kills those that are left; returns how many there are. */
+unsigned int cuda_host_kill(const struct cuda_host *host);
+
+/* The size and the content of the capset. */
+size_t cuda_context_caps_size(void);
+void cuda_context_fill_caps(const struct engine *engine, void *caps);
+
+/* @connection: a duplicate of the connection to the worker, owned by the caller; it is readable
+ * when cuda_context_receive() has something to do. NULL: there is no worker. */
+struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, int *connection);
+
+/* Ends the worker. Fences that were waited for stay as they are. */
+void cuda_context_free(struct cuda_context *cuda);
+
+/* One message. -EINVAL: it is none, or comes before the reply to another; -EPIPE. */
+int cuda_context_submit(struct cuda_context *cuda, const void *message, size_t bytes);
+
+/* A fence for what was submitted just before it. */
+void cuda_context_fence(struct cuda_context *cuda, uint32_t ring_idx, uint64_t id);
+
+/* The memory behind a blob, with another user; NULL: there is none of that id and size. */
+struct host_memory *cuda_context_blob(struct cuda_context *cuda, uint64_t blob_id, uint64_t size);
+
+/* False: the worker has ended, or broke the rules. */
+bool cuda_context_receive(struct cuda_context *cuda);
+
+/* Tells the program that its worker has ended. */
+void cuda_context_fail(struct cuda_context *cuda);
+
+#endif /* ENGINE_CUDA_CONTEXT_H */

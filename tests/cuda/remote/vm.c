@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A VM for a program under LD_PRELOAD: /dev/dri/renderD128 is a virtio-gpu as Linux' driver shows
+ * it, and behind it is the engine, on a thread of its own between a fake driver and a fake
+ * virglrenderer. So the program's libcuda, the engine and the worker are the real ones, and what
+ * lies between is the guest's kernel, as far as its driver's calls go. Of the environment:
+ *
+ *	VM_WORKER	vgpu-cuda-worker
+ *	VM_WINDOW	MiB of the window (default: 1024)
+ *	VM_KERNEL	"old": a driver without contexts; "no-cuda": a host without CUDA
+ */
+#include "engine.h"
+#include "fake_driver.h"
+#include "fake_virgl.h"
+#include "watch.h"
+#include "wire/control.h"
+
+#include <drm/virtgpu_drm.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EXPORT  __attribute__((visibility("default")))
+#define NODE    "/dev/dri/renderD128"
+#define NODES   "/dev/dri/renderD"
+#define CONTEXT 5
+#define BLOBS   1024
+
+/* A blob of the program's. Its offset in the window is also that of its mapping. */
+struct blob {
+    uint32_t resource;
+    uint64_t offset, bytes;
+    void *at;
+    bool has_handle;
+};
+
+struct fence {
+    uint32_t token;
+    int fd;
+};
+
+struct question {
+    const void *data;
+    size_t bytes;
+    uint32_t token;
+    bool is_done;
+};
+
+/* The lock is for all; the engine's thread has it while it works. */
+static GMutex lock;
+static GCond answered;
+static GQueue questions = G_QUEUE_INIT;
+static GArray *fences;
+static struct blob blobs[BLOBS];
+static struct fake_driver driver;
+static struct engine engine;
+static int node = -1, bell = -1;
+static pid_t owner;
+static bool has_context;
+static uint32_t last_resource;
+
+static void look_at_fences(void)
+{
+    for (guint i = 0; i < fences->len;) {
+        const struct fence *fence = &g_array_index(fences, struct fence, i);
+
+        if (!fake_driver_answer(&driver, fence->token)) {
+            i++;
+            continue;
+        }
+        eventfd_write(fence->fd, 1);
+        close(fence->fd);
+        g_array_remove_index_fast(fences, i);
+    }
+}
+
+static void reap(void)
+{
+    GHashTableIter iter;
+    void *pid;
+
+    g_hash_table_iter_init(&iter, engine.cuda.pids);
+    while (g_hash_table_iter_next(&iter, &pid, NULL)) {
+        if (waitpid(GPOINTER_TO_INT(pid), NULL, WNOHANG) > 0)
+            g_hash_table_iter_remove(&iter);
+    }
+}
+
+static void work(void)
+{
+    struct question *question;
+
+    while ((question = g_queue_pop_head(&questions))) {
+        question->token =
+            fake_driver_send(&driver, VGPU_QUEUE_CONTROL, question->data, question->bytes, 4096);
+        g_assert_cmpint(queue_run(&engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
+        question->is_done = true;
+    }
+    watch_lost(&engine);
+    reap();
+    look_at_fences();
+    g_cond_broadcast(&answered);
+}
+
+static void *run_engine(void *data)
+{
+    struct pollfd fds[] = {{.fd = bell, .events = POLLIN},
+                           {.fd = engine.lifelines.fd, .events = POLLIN}};
+    eventfd_t none;
+
+    for (;;) {
+        if (poll(fds, G_N_ELEMENTS(fds), 100) < 0 && errno != EINTR)
+            return data;
+        if (fds[0].revents)
+            eventfd_read(bell, &none);
+        g_mutex_lock(&lock);
+        work();
+        g_mutex_unlock(&lock);
+    }
+}
+
+/* With the lock. The token of a request, which the engine has handled. */
+static uint32_t ask(const void *data, size_t bytes)
+{
+    struct question question = {.data = data, .bytes = bytes};
+
+    g_queue_push_tail(&questions, &question);
+    eventfd_write(bell, 1);
+    while (!question.is_done)
+        g_cond_wait(&answered, &lock);
+    return question.token;
+}
+
+static uint32_t type_of(uint32_t token)
+{
+    const GByteArray *answer = fake_driver_answer(&driver, token);
+
+    return answer ? ((const struct virtio_gpu_ctrl_hdr *)answer->data)->type : 0;
+}
+
+static void start_engine(void)
+{
+    struct cuda_worker worker = {.path = getenv("VM_WORKER")};
+    const char *window = getenv("VM_WINDOW");
+    g_autoptr(GError) error = NULL;
+
+    owner = getpid();
+    g_unsetenv("LD_PRELOAD");
+    g_unsetenv("LD_LIBRARY_PATH");
+    fences = g_array_new(FALSE, FALSE, sizeof(struct fence));
+    fake_virgl_init();
+    fake_driver_init(&driver);
+    driver.info.window_bytes = (window ? strtoull(window, NULL, 10) : 1024) << 20;
+    engine_init(&engine, &driver.base);
+    engine.info = driver.info;
+    engine.epoch = driver.info.epoch;
+    if (g_strcmp0(getenv("VM_KERNEL"), "no-cuda"))
+        cuda_host_offer(&engine.cuda, &worker);
+    g_assert_true(engine_start_renderer(&engine, &error));
+    bell = eventfd(0, EFD_CLOEXEC);
+    g_thread_unref(g_thread_new("engine", run_engine, NULL));
+}
+
+static int fail(int reason)
+{
+    errno = reason;
+    return -1;
+}
+
+static uint64_t capsets(void)
+{
+    uint64_t ids = 0;
+
+    for (uint32_t i = 0; i < engine.num_capsets; i++)
+        ids |= 1ull << engine.capsets[i].id;
+    return ids;
+}
+
+static int get_param(const struct drm_virtgpu_getparam *param)
+{
+    if (param->param != VIRTGPU_PARAM_SUPPORTED_CAPSET_IDs ||
+        !g_strcmp0(getenv("VM_KERNEL"), "old"))
+        return fail(EINVAL);
+    *(uint64_t *)(uintptr_t)param->value = capsets();
+    return 0;
+}
+
+static int get_caps(const struct drm_virtgpu_get_caps *get)
+{
+    const struct virtio_gpu_get_capset cmd = {.hdr.type = VIRTIO_GPU_CMD_GET_CAPSET,
+                                              .capset_id = get->cap_set_id,
+                                              .capset_version = get->cap_set_ver};
+    const GByteArray *answer = fake_driver_answer(&driver, ask(&cmd, sizeof(cmd)));
+    const struct virtio_gpu_resp_capset *capset = (const void *)answer->data;
+
+    if (capset->hdr.type != VIRTIO_GPU_RESP_OK_CAPSET)
+        return fail(EINVAL);
+    memcpy((void *)(uintptr_t)get->addr, capset->capset_data,
+           MIN(get->size, answer->len - sizeof(capset->hdr)));
+    return 0;
+}
+
+static int init_context(const struct drm_virtgpu_context_init *init)
+{
+    const struct drm_virtgpu_context_set_param *params = (void *)(uintptr_t)init->ctx_set_params;
+    struct virtio_gpu_ctx_create cmd = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = CONTEXT}};
+
+    for (uint32_t i = 0; i < init->num_params; i++) {
+        if (params[i].param == VIRTGPU_CONTEXT_PARAM_CAPSET_ID)
+            cmd.context_init = (uint32_t)params[i].value;
+    }
+    if (has_context || !(capsets() & 1ull << cmd.context_init))
+        return fail(EINVAL);
+    has_context = true;
+    ask(&cmd, sizeof(cmd)); /* Linux does not look at the answer */
+    return 0;
+}
+
+static int execute(struct drm_virtgpu_execbuffer *execbuffer)
+{
+    bool is_fenced = execbuffer->flags & VIRTGPU_EXECBUF_FENCE_FD_OUT;
+    struct virtio_gpu_cmd_submit *cmd = g_malloc0(sizeof(*cmd) + execbuffer->size);
+    struct fence fence;
+
+    cmd->hdr = (struct virtio_gpu_ctrl_hdr){
+        .type = VIRTIO_GPU_CMD_SUBMIT_3D,
+        .ctx_id = CONTEXT,
+        .flags = is_fenced ? VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX : 0,
+        .fence_id = 1,
+        .ring_idx = (uint8_t)execbuffer->ring_idx,
+    };
+    cmd->size = execbuffer->size;
+    memcpy(cmd + 1, (const void *)(uintptr_t)execbuffer->command, execbuffer->size);
+    fence.token = ask(cmd, sizeof(*cmd) + cmd->size);
+    if (is_fenced) {
+        execbuffer->fence_fd = eventfd(0, EFD_CLOEXEC);
+        fence.fd = fcntl(execbuffer->fence_fd, F_DUPFD_CLOEXEC, 0);
+        g_array_append_val(fences, fence);
+        look_at_fences();
+    }
+    g_free(cmd);
+    return 0;
+}
+
+/* The first gap. False: the window is full. */
+static bool find_offset(uint64_t bytes, uint64_t *offset)
+{
+    bool is_free = false;
+
+    for (*offset = 0; !is_free && *offset + bytes <= driver.info.window_bytes;) {
+        is_free = true;
+        for (size_t i = 0; is_free && i < BLOBS; i++) {
+            if (!blobs[i].resource || *offset + bytes <= blobs[i].offset ||
+                *offset >= blobs[i].offset + blobs[i].bytes)
+                continue;
+            *offset = blobs[i].offset + blobs[i].bytes;
+            is_free = false;
+        }
+    }
+    return is_free;
+}
+
+/* By its resource, or a free one: 0. */
+static struct blob *find_blob(uint32_t resource)
+{
+    for (size_t i = 0; i < BLOBS; i++) {
+        if (blobs[i].resource == resource)
+            return &blobs[i];
+    }
+    return NULL;
+}
+
+static int create_blob(struct drm_virtgpu_resource_create_blob *create)
+{
+    struct blob blob = {.bytes = create->size, .has_handle = true};
+    struct virtio_gpu_resource_create_blob cmd = {
+        .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = CONTEXT},
+        .blob_mem = create->blob_mem,
+        .blob_flags = create->blob_flags,
+        .blob_id = create->blob_id,
+        .size = create->size,
+    };
+    struct virtio_gpu_resource_map_blob map = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB};
+
+    if (!find_offset(blob.bytes, &blob.offset))
+        return fail(ENOSPC);
+    cmd.resource_id = map.resource_id = blob.resource = ++last_resource;
+    map.offset = blob.offset;
+    *find_blob(0) = blob;
+    ask(&cmd, sizeof(cmd));
+    if (type_of(ask(&map, sizeof(map))) != VIRTIO_GPU_RESP_OK_MAP_INFO)
+        find_blob(blob.resource)->bytes = 0;
+    create->bo_handle = create->res_handle = blob.resource;
+    return 0;
+}
+
+static void end_if_unused(struct blob *blob)
+{
+    struct virtio_gpu_resource_unref cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
+                                            .resource_id = blob->resource};
+
+    if (blob->at || blob->has_handle)
+        return;
+    ask(&cmd, sizeof(cmd));
+    *blob = (struct blob){0};
+}
+
+static int close_handle(const struct drm_gem_close *end)
+{
+    struct blob *blob = find_blob(end->handle);
+
+    g_assert_nonnull(blob);
+    blob->has_handle = false;
+    end_if_unused(blob);
+    return 0;
+}
+
+static int call(unsigned long request, void *argument)
+{
+    struct drm_version *version = argument;
+    struct drm_virtgpu_map *map = argument;
+
+    switch (request) {
+    case DRM_IOCTL_VERSION:
+        g_strlcpy(version->name, "virtio_gpu", version->name_len + 1);
+        return 0;
+    case DRM_IOCTL_VIRTGPU_GETPARAM:
+        return get_param(argument);
+    case DRM_IOCTL_VIRTGPU_GET_CAPS:
+        return get_caps(argument);
+    case DRM_IOCTL_VIRTGPU_CONTEXT_INIT:
+        return init_context(argument);
+    case DRM_IOCTL_VIRTGPU_EXECBUFFER:
+        return execute(argument);
+    case DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB:
+        return create_blob(argument);
+    case DRM_IOCTL_VIRTGPU_MAP:
+        map->offset = (uint64_t)map->handle << 32;
+        return 0;
+    case DRM_IOCTL_GEM_CLOSE:
+        return close_handle(argument);
+    default:
+        return fail(ENOTTY);
+    }
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list list;
+    void *argument;
+    int ret;
+
+    va_start(list, request);
+    argument = va_arg(list, void *);
+    va_end(list);
+    if (fd < 0 || fd != node)
+        return (int)syscall(SYS_ioctl, fd, request, argument);
+    g_mutex_lock(&lock);
+    ret = call(request, argument);
+    g_mutex_unlock(&lock);
+    return ret;
+}
+
+static int open_any(const char *path, int flags, mode_t mode)
+{
+    if (strncmp(path, NODES, strlen(NODES)))
+        return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    if (strcmp(path, NODE))
+        return fail(ENOENT);
+    if (!owner)
+        start_engine();
+    node = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, mode);
+    return node;
+}
+
+static mode_t mode_of(int flags, va_list list)
+{
+    return flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+}
+
+EXPORT int open(const char *path, int flags, ...)
+{
+    va_list list;
+    int fd;
+
+    va_start(list, flags);
+    fd = open_any(path, flags, mode_of(flags, list));
+    va_end(list);
+    return fd;
+}
+
+EXPORT int open64(const char *path, int flags, ...)
+{
+    va_list list;
+    int fd;
+
+    va_start(list, flags);
+    fd = open_any(path, flags, mode_of(flags, list));
+    va_end(list);
+    return fd;
+}
+
+EXPORT int close(int fd)
+{
+    struct virtio_gpu_ctx_destroy cmd = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = CONTEXT}};
+
+    if (fd >= 0 && fd == node && getpid() == owner) {
+        g_mutex_lock(&lock);
+        node = -1;
+        if (has_context)
+            ask(&cmd, sizeof(cmd));
+        has_context = false;
+        g_mutex_unlock(&lock);
+    }
+    return (int)syscall(SYS_close, fd);
+}
+
+static void *real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+}
+
+/* What was mapped there is not any more. */
+static void forget_mappings(const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < BLOBS; i++) {
+        const char *is = blobs[i].at;
+
+        if (!is || is < (const char *)at || is >= (const char *)at + bytes)
+            continue;
+        blobs[i].at = NULL;
+        end_if_unused(&blobs[i]);
+    }
+}
+
+/* The same pages once more. */
+static void *map_blob(struct blob *blob, void *at, size_t bytes, int flags)
+{
+    const struct fake_range *range = g_hash_table_lookup(driver.published, &blob->offset);
+
+    if (!range || bytes > range->size)
+        return errno = EINVAL, MAP_FAILED;
+    blob->at = flags & MAP_FIXED ? mremap(range->addr, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at)
+                                 : mremap(range->addr, 0, bytes, MREMAP_MAYMOVE);
+    return blob->at;
+}
+
+EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    struct blob *blob;
+    void *mapped;
+
+    if (fd >= 0 && fd == node) {
+        g_mutex_lock(&lock);
+        blob = find_blob((uint32_t)(offset >> 32));
+        mapped = blob && blob->bytes ? map_blob(blob, at, bytes, flags) : MAP_FAILED;
+        g_mutex_unlock(&lock);
+        return mapped;
+    }
+    mapped = real_mmap(at, bytes, protection, flags, fd, offset);
+    if (owner == getpid() && fd < 0 && flags & MAP_FIXED) {
+        g_mutex_lock(&lock);
+        forget_mappings(at, bytes);
+        g_mutex_unlock(&lock);
+    }
+    return mapped;
+}
+
+EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+    __attribute__((alias("mmap")));

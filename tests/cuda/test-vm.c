@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+/*
+ * CUDA of a VM, without the VM: programs whose libcuda finds a render node of virtio-gpu, behind
+ * which is the engine (remote/vm.c) with a worker in the slice "a". What they compute is right, the
+ * slice's limits hold, and what ends ends alone.
+ */
+#include "kit.h"
+
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT (64 * MIB)
+
+static char *write_worker(void)
+{
+    char *path = g_build_filename(kit_live.root, "worker", NULL);
+    static const char text[] =
+        "#!/bin/sh\nexec " REMOTE_WORKER " \"$@\" --library " PLAIN_DIR "/libcuda.so.1\n";
+
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    g_assert_cmpint(g_chmod(path, 0755), ==, 0);
+    return path;
+}
+
+static void open_all(void)
+{
+    g_autofree char *worker = NULL;
+
+    g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    kit_open(LIMIT);
+    worker = write_worker();
+    g_setenv("VM_WORKER", worker, TRUE);
+}
+
+static void close_all(void)
+{
+    kit_charged(0);
+    kit_close();
+    g_unsetenv("VM_WORKER");
+    g_unsetenv("VM_WINDOW");
+    g_unsetenv("VM_KERNEL");
+    g_unsetenv("FAKE_CUDA_CONTENT");
+}
+
+/* The slice is the worker's; the program itself is no member. */
+static char **environment(void)
+{
+    char **env = g_environ_setenv(g_get_environ(), "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
+
+    env = g_environ_setenv(env, "LD_PRELOAD", VM_SHIM, TRUE);
+    env = g_environ_setenv(env, "VGPU_GOVERNOR_REQUIRED", "1", TRUE);
+    return g_environ_unsetenv(env, "VGPU_CUDA_SOCKET");
+}
+
+/* @output: a pipe from it; NULL: none. */
+static GPid start_client(const char *name, int *output)
+{
+    char *argv[] = {(char *)REMOTE_CLIENT, (char *)name, NULL};
+    g_auto(GStrv) env = environment();
+    GError *error = NULL;
+    GPid pid;
+
+    g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL,
+                             output, NULL, &error);
+    g_assert_no_error(error);
+    return pid;
+}
+
+static void await_client(GPid pid, int wanted)
+{
+    int status;
+
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, wanted);
+}
+
+static void test_case(const void *name)
+{
+    open_all();
+    await_client(start_client(name, NULL), 0);
+    close_all();
+}
+
+static GPid start_holding(const char *name)
+{
+    char said[16] = "";
+    int output;
+    GPid pid = start_client(name, &output);
+
+    g_assert_cmpint(read(output, said, sizeof(said) - 1), >, 0);
+    g_assert_cmpstr(said, ==, "holding\n");
+    close(output);
+    return pid;
+}
+
+/* Of the engine, which is in the program here. */
+static void kill_worker(GPid program)
+{
+    g_autofree char *tasks = g_strdup_printf("/proc/%d/task", program);
+    GDir *dir = g_dir_open(tasks, 0, NULL);
+    unsigned int count = 0;
+    const char *task;
+
+    while ((task = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(tasks, task, "children", NULL);
+        g_autofree char *children = NULL;
+        GPid pid;
+
+        if (!g_file_get_contents(path, &children, NULL, NULL))
+            continue;
+        pid = (GPid)strtol(children, NULL, 10);
+        if (pid)
+            count += kill(pid, SIGKILL) == 0;
+    }
+    g_dir_close(dir);
+    g_assert_cmpuint(count, ==, 1);
+}
+
+static void test_killed(void)
+{
+    GPid pid;
+
+    open_all();
+    pid = start_holding("hold");
+    g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
+    kill(pid, SIGKILL);
+    await_client(pid, SIGKILL);
+    close_all();
+}
+
+/* The program is told, and lives. */
+static void test_lost(void)
+{
+    GPid pid;
+
+    open_all();
+    pid = start_holding("lost");
+    kill_worker(pid);
+    await_client(pid, 0);
+    close_all();
+}
+
+static void test_window_full(void)
+{
+    open_all();
+    g_setenv("VM_WINDOW", "16", TRUE);
+    await_client(start_client("window", NULL), 0);
+    close_all();
+}
+
+/* A host that does not offer it, and a kernel without contexts: no device, and no crash. */
+static void test_not_there(void)
+{
+    static const char *const kernels[] = {"no-cuda", "old"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        open_all();
+        g_setenv("VM_KERNEL", kernels[i], TRUE);
+        await_client(start_client("refused", NULL), 0);
+        close_all();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const cases[] = {
+        "compute",    "limit",      "large", "objects",         "threads",    "graphs",
+        "callbacks",  "waiting",    "order", "posted",          "blocking",   "managed",
+        "facts",      "forked",     "rows",  "captured-copies", "structures", "nodes",
+        "copy-forms", "own-memory", "links"};
+
+    g_test_init(&argc, &argv, NULL);
+    g_setenv("ASAN_OPTIONS", "detect_leaks=0", FALSE);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *name = g_strconcat("/vm/", cases[i], NULL);
+
+        g_test_add_data_func(name, cases[i], test_case);
+    }
+    g_test_add_func("/vm/killed", test_killed);
+    g_test_add_func("/vm/lost", test_lost);
+    g_test_add_func("/vm/window-full", test_window_full);
+    g_test_add_func("/vm/not-there", test_not_there);
+    return g_test_run();
+}
