@@ -3,6 +3,7 @@
 #include "remote.h"
 
 #include "channels.h"
+#include "transport.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -67,10 +68,10 @@ static struct channel *own_channel(void)
     return own ? own : new_channel();
 }
 
+/* Never more than that: what says so is a page of a VM whose engine has died. */
 static bool has_answer(const struct channel *channel)
 {
-    return atomic_load_explicit(&channel->shared->worker.done, memory_order_acquire) >=
-           channel->asked;
+    return transport_has_answers(channel->shared, channel->asked);
 }
 
 /* False: the worker is gone. */
@@ -250,6 +251,8 @@ CUresult exchange(struct exchange *exchange)
     if (!await_answer(channel))
         return CUDA_ERROR_LAUNCH_FAILED;
     result = take_answer(channel, exchange, is_bulk);
+    if (!has_answer(channel) && connect_is_dead())
+        return CUDA_ERROR_LAUNCH_FAILED;
     if (is_bulk)
         shrink_bulk(channel);
     return result;

@@ -38,9 +38,10 @@ struct transport {
 
 extern const struct transport transport_socket, transport_virtio;
 
+/* As many as the client has asked for: the worker gives no more. */
 static inline bool transport_has_answers(const struct channel_shared *channel, uint64_t answers)
 {
-    return atomic_load_explicit(&channel->worker.done, memory_order_acquire) >= answers;
+    return atomic_load_explicit(&channel->worker.done, memory_order_acquire) == answers;
 }
 
 #endif
