@@ -26,7 +26,7 @@ void capset_collect(struct engine *engine)
     G_STATIC_ASSERT(G_N_ELEMENTS(capset_ids) < ENGINE_MAX_CAPSETS);
 
     engine->num_capsets = 0;
-    for (size_t i = 0; i < G_N_ELEMENTS(capset_ids); i++) {
+    for (size_t i = 0; engine->has_renderer && i < G_N_ELEMENTS(capset_ids); i++) {
         struct engine_capset capset = {.id = capset_ids[i]};
 
         virgl_renderer_get_cap_set(capset.id, &capset.max_version, &capset.max_size);

@@ -10,7 +10,7 @@ struct request;
 
 /*
  * Fills engine->capsets with those that virglrenderer has and with CUDA's, in the order in which
- * the guest counts them. Requires an initialised virglrenderer.
+ * the guest counts them. virglrenderer must have been started, if there is one.
  */
 void capset_collect(struct engine *engine);
 

@@ -58,6 +58,7 @@ bool engine_start_renderer(struct engine *engine, GError **error)
     children_adopt();
     if (!renderer_start(on_ring_fence, engine, error))
         return false;
+    engine->has_renderer = true;
     engine->render_server = children_only();
     /*
      * The render server has its copy. Its workers charge the memory; the layer in this process
@@ -65,11 +66,17 @@ bool engine_start_renderer(struct engine *engine, GError **error)
      */
     g_unsetenv("VGPU_GOVERNOR");
     capset_collect(engine);
-    if (engine->num_capsets)
+    if (engine->num_capsets && engine->capsets[0].id == VIRTIO_GPU_CAPSET_VENUS)
         return true;
     renderer_stop();
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER, "virglrenderer offers no Venus");
     return false;
+}
+
+void engine_start_without_renderer(struct engine *engine)
+{
+    children_adopt();
+    capset_collect(engine);
 }
 
 /*
@@ -82,7 +89,8 @@ void engine_reset(struct engine *engine)
     scanout_reset(engine);
     context_destroy_all(engine);
     resource_release_all(engine);
-    renderer_reset();
+    if (engine->has_renderer)
+        renderer_reset();
     fence_forget_all(&engine->fences);
     parking_clear(&engine->parking);
 

@@ -45,6 +45,7 @@ struct engine {
     struct vgpu_engine_info info;
     uint64_t epoch;
 
+    bool has_renderer;   /* virglrenderer runs */
     pid_t render_server; /* the one child beside CUDA's workers; 0: unknown, or there is none */
     bool opaque;         /* the driver exports memory in no other form; see resource_map() */
     struct engine_capset capsets[ENGINE_MAX_CAPSETS];
@@ -75,6 +76,9 @@ void engine_clear(struct engine *engine);
 
 /* Starts virglrenderer, and fills in engine->capsets. */
 bool engine_start_renderer(struct engine *engine, GError **error);
+
+/* For CUDA alone, which has been offered: there is no virglrenderer, and none is asked anything. */
+void engine_start_without_renderer(struct engine *engine);
 
 /* Forgets everything that the guest has made; answers nothing. */
 void engine_reset(struct engine *engine);

@@ -81,7 +81,7 @@ static bool is_known(pid_t pid, const void *data)
 /* What workers have left behind: they end with their contexts, and so must that. */
 static unsigned int kill_strays(const struct engine *engine)
 {
-    return engine->render_server ? children_kill(is_known, engine) : 0;
+    return engine->render_server || !engine->has_renderer ? children_kill(is_known, engine) : 0;
 }
 
 static bool server_has_ended(int status, GError **error)
@@ -103,7 +103,7 @@ static bool check_children(struct engine *engine, GError **error)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (cuda_host_reaped(&engine->cuda, pid))
             continue;
-        if (!engine->render_server || pid == engine->render_server)
+        if (engine->has_renderer && (!engine->render_server || pid == engine->render_server))
             return server_has_ended(status, error);
     }
     kill_strays(engine);
@@ -123,9 +123,9 @@ static bool end_workers(struct engine *engine, GError **error)
     do {
         if (!check_children(engine, error))
             return false;
-        left = cuda_host_kill(&engine->cuda);
+        left = cuda_host_kill(&engine->cuda) + kill_strays(engine);
         if (engine->render_server)
-            left += children_kill_of(engine->render_server) + kill_strays(engine);
+            left += children_kill_of(engine->render_server);
         if (left)
             g_usleep(1000);
     } while (left && g_get_monotonic_time() < until);

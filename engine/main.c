@@ -4,6 +4,7 @@
  * and only inside it is a Vulkan driver loaded for the first time.
  */
 #include "capset.h"
+#include "cuda_alone.h"
 #include "describe.h"
 #include "device.h"
 #include "engine.h"
@@ -95,17 +96,14 @@ static void offer_cuda(struct engine *engine, const struct options *options, con
         g_message("GPU %s: no CUDA, its driver is not NVIDIA's", gpu->name);
 }
 
-static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
+static bool start_vulkan(struct engine *engine, const struct options *options,
+                         const struct cuda_worker *worker, GError **error)
 {
-    struct cuda_worker worker = find_cuda_worker(options);
     struct vulkan_driver driver;
-    bool ok;
+    bool ok = vulkan_driver_enter(&driver, engine->info.gpu, options, error);
 
-    if (worker.path)
-        sandbox_allow_program(worker.path);
-    ok = vulkan_driver_enter(&driver, engine->info.gpu, options, error);
     if (ok) {
-        offer_cuda(engine, options, driver.gpu, &worker);
+        offer_cuda(engine, options, driver.gpu, worker);
         g_message("GPU %s: using Vulkan driver %s", driver.gpu->name, driver.manifest);
         g_setenv("VK_DRIVER_FILES", driver.manifest, TRUE);
         engine->opaque = !driver.report.dma_buf;
@@ -113,6 +111,40 @@ static bool start_renderer(struct engine *engine, const struct options *options,
     }
     vulkan_driver_clear(&driver);
     return ok;
+}
+
+static bool start_cuda_alone(struct engine *engine, const struct options *options,
+                             const struct cuda_worker *worker, const char *why, GError **error)
+{
+    struct gpu *gpu = cuda_alone_enter(engine->info.gpu, options, error);
+
+    if (!gpu)
+        return false;
+    g_message("vGPU without Vulkan, with CUDA alone: %s", why);
+    offer_cuda(engine, options, gpu, worker);
+    engine_start_without_renderer(engine);
+    gpu_free(gpu);
+    return true;
+}
+
+static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
+{
+    struct cuda_worker worker = find_cuda_worker(options);
+    g_autofree char *no_vulkan = NULL;
+
+    if (worker.path) {
+        sandbox_allow_program(worker.path);
+        no_vulkan = cuda_alone_why(engine->info.gpu, options);
+    }
+    return no_vulkan ? start_cuda_alone(engine, options, &worker, no_vulkan, error)
+                     : start_vulkan(engine, options, &worker, error);
+}
+
+static const char *what_is_offered(const struct engine *engine)
+{
+    if (!engine->has_renderer)
+        return ", with CUDA alone";
+    return engine->cuda.program.path ? ", with CUDA" : "";
 }
 
 static bool become_ready(struct engine *engine, GError **error)
@@ -126,7 +158,7 @@ static bool become_ready(struct engine *engine, GError **error)
     if (ret < 0)
         return device_error(error, "the driver does not accept this engine", ret);
     sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s%s", VGPU_TYPE_NAME_LEN,
-               engine->info.type, engine->info.gpu, engine->cuda.program.path ? ", with CUDA" : "");
+               engine->info.type, engine->info.gpu, what_is_offered(engine));
     return true;
 }
 
@@ -177,7 +209,8 @@ static int run(const struct options *options, GError **error)
     /* At once, and without another word to a worker that may hang: its VM has ended. */
     if (engine.closed)
         _exit(EXIT_CODE_CLOSED);
-    renderer_stop();
+    if (engine.has_renderer)
+        renderer_stop();
     engine_clear(&engine);
     device_close(transport);
     return ok ? EXIT_CODE_OK : exit_code_of(*error);

@@ -15,7 +15,8 @@ struct resource *resource_find(struct engine *engine, uint32_t id)
 
 bool resource_has_renderer(const struct resource *resource)
 {
-    return resource->kind == RESOURCE_BLOB && !resource->lost && !resource->memory;
+    return resource->kind == RESOURCE_BLOB && !resource->lost && !resource->memory &&
+           resource->engine->has_renderer;
 }
 
 uint32_t resource_check_new_id(struct engine *engine, uint32_t id)

@@ -92,9 +92,12 @@ static uint32_t create_blob(struct engine *engine,
 {
     const struct iovec *backing = resource->backing.iov.iov_base ? &resource->backing.iov : NULL;
     struct context *context = context_find(engine, cmd->hdr.ctx_id);
-    int ret = resource->only_guest ? resource_make_blob(cmd, backing)
-                                   : context->kind->blob(context, cmd, backing, resource);
+    int ret = 0;
 
+    if (!resource->only_guest)
+        ret = context->kind->blob(context, cmd, backing, resource);
+    else if (engine->has_renderer)
+        ret = resource_make_blob(cmd, backing);
     if (ret == 0)
         return VIRTIO_GPU_RESP_OK_NODATA;
     return ret == -ENOMEM ? VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY : VIRTIO_GPU_RESP_ERR_UNSPEC;

@@ -8,8 +8,8 @@
  * system is visible, then the sandbox closes, and only inside it is a Vulkan driver loaded for the
  * first time.
  */
+#include "cuda_alone.h"
 #include "exit_code.h"
-#include "icd.h"
 #include "options.h"
 #include "sandbox.h"
 #include "server.h"
@@ -27,9 +27,6 @@
 #include <unistd.h>
 
 #define GROUP "slice"
-
-/* For nodes that a program makes at boot. */
-#define PATIENCE (25 * G_TIME_SPAN_SECOND)
 
 static bool read_config(struct options *options, GError **error)
 {
@@ -96,34 +93,11 @@ static bool open_sockets(const struct options *options, struct server_doors *doo
     return false;
 }
 
-/* Why the GPU has CUDA and can't have Vulkan, however long one waits; to be freed. NULL: it can. */
-static char *find_no_vulkan(const struct options *options)
-{
-    g_autoptr(GError) reason = NULL;
-    struct gpu *gpu = gpu_lookup_cuda(options->gpu, options->sysroot, NULL);
-    g_autofree char *module = g_strconcat(options->sysroot, "/sys/module/nvidia_drm", NULL);
-    g_auto(GStrv) manifests = icd_list(options->sysroot, "nvidia");
-    g_autofree char *first = manifests[0] ? g_path_get_basename(manifests[0]) : NULL;
-
-    if (!gpu)
-        return NULL;
-    gpu_free(gpu);
-    gpu = gpu_lookup(options->gpu, options->sysroot, &reason);
-    if (!gpu)
-        return g_file_test(module, G_FILE_TEST_EXISTS) ? NULL : g_strdup(reason->message);
-    gpu_free(gpu);
-    if (options->icd || (first && strstr(first, "nvidia")))
-        return NULL;
-    return g_strdup_printf("GPU %s: NVIDIA's Vulkan driver is not installed", options->gpu);
-}
-
 /* The cache of shaders stays empty; the guard looks that it does. */
 static bool enter_for_cuda(const struct options *options, const char *why, GError **error)
 {
-    struct gpu *gpu =
-        gpu_wait_for_cuda(options->gpu, options->sysroot, g_get_monotonic_time() + PATIENCE, error);
-    bool ok = gpu && (options->no_landlock ||
-                      sandbox_enter((const char *const *)gpu->nodes, options->shader_cache, error));
+    struct gpu *gpu = cuda_alone_enter(options->gpu, options, error);
+    bool ok = gpu != NULL;
 
     gpu_free(gpu);
     if (ok) {
@@ -160,7 +134,7 @@ static bool serve(const struct options *options, struct server_doors *doors, GEr
     if (g_file_test(worker, G_FILE_TEST_IS_EXECUTABLE)) {
         doors->worker.path = worker;
         sandbox_allow_program(worker);
-        no_vulkan = find_no_vulkan(options);
+        no_vulkan = cuda_alone_why(options->gpu, options);
     }
     ok = no_vulkan ? enter_for_cuda(options, no_vulkan, error)
                    : enter_for_vulkan(options, doors, &driver, error);

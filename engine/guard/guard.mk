@@ -3,7 +3,7 @@
 # engine.
 
 GUARD_SRCS := $(wildcard engine/guard/*.c)
-GUARD_COMMON := $(addprefix engine/,children.c cuda_worker.c gpu.c icd.c icd_known.c icd_probe.c guest_log.c options.c renderer.c sandbox.c shader_cache.c venus_rings.c vulkan_driver.c watchdog.c worker.c)
+GUARD_COMMON := $(addprefix engine/,children.c cuda_alone.c cuda_worker.c gpu.c icd.c icd_known.c icd_probe.c guest_log.c options.c renderer.c sandbox.c shader_cache.c venus_rings.c vulkan_driver.c watchdog.c worker.c)
 GUARD_OBJS := $(patsubst %.c,build/%.o,$(GUARD_SRCS) $(GUARD_COMMON))
 GUARD_CPPFLAGS := -UG_LOG_DOMAIN -DG_LOG_DOMAIN='"vgpu-guard"' -Iengine/guard -Igovernor/member -Igovernor/protocol
 

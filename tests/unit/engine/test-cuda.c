@@ -434,6 +434,41 @@ static void test_reset(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     g_assert_cmpuint(f->engine.shm_bytes, ==, 0);
 }
 
+/* Without virglrenderer nothing is asked of it, whatever the guest makes. */
+static void test_alone(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    struct {
+        struct virtio_gpu_resource_create_blob cmd;
+        struct virtio_gpu_mem_entry entry;
+    } blob = {.cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB,
+                      .resource_id = 50,
+                      .blob_mem = VIRTIO_GPU_BLOB_MEM_GUEST,
+                      .nr_entries = 1,
+                      .size = 4096},
+              .entry = {.addr = 4096, .length = 4096}};
+    struct virtio_gpu_ctx_resource attach = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_ATTACH_RESOURCE, .ctx_id = CONTEXT}, .resource_id = 50};
+    struct virtio_gpu_ctx_create venus = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = CONTEXT + 1},
+        .context_init = VIRTIO_GPU_CAPSET_VENUS};
+    unsigned int resets = fake_virgl.resets;
+
+    f->engine.has_renderer = false;
+    engine_start_without_renderer(&f->engine);
+    g_assert_cmpuint(f->engine.num_capsets, ==, 1);
+    g_assert_cmpuint(f->engine.capsets[0].id, ==, CONTROL_CAPSET);
+    g_assert_cmphex(fixture_ask(f, &venus, sizeof(venus)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    begin(f);
+    g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_ask(f, &attach, sizeof(attach)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(g_hash_table_size(fake_virgl.resources), ==, 0);
+    make_channel(f, ARENA);
+    fixture_reset(f);
+    g_assert_cmpuint(fake_virgl.resets, ==, resets);
+    f->engine.has_renderer = true;
+}
+
 #define cuda_test(path, role, function)                                                            \
     g_test_add("/cuda/" path, struct fixture, role, set_up, function, tear_down)
 
@@ -459,5 +494,6 @@ int main(int argc, char **argv)
     cuda_test("unasked-reply", "unasked", test_unasked_reply);
     cuda_test("no-program", "honest", test_no_program);
     cuda_test("reset", "honest", test_reset);
+    cuda_test("alone", "honest", test_alone);
     return g_test_run();
 }
