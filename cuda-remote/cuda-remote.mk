@@ -28,6 +28,23 @@ install-cuda-remote: cuda-remote
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_GUEST_DIR) $(REMOTE_OUT)/libcuda.so.1
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_GUEST_DIR)/libcuda.so
 
+# For VMs: the same library where their programs find it, and what says whether it works. Never installed on a host, whose
+# programs would find it, too.
+.PHONY: guest-cuda install-guest-cuda
+guest-cuda: $(REMOTE_OUT)/libcuda.so.1 $(REMOTE_OUT)/vgpu-guest-cuda-check
+
+install-guest-cuda: guest-cuda
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda $(REMOTE_OUT)/libcuda.so.1
+	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda/libcuda.so
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(REMOTE_OUT)/vgpu-guest-cuda-check
+	install -D -m 0644 -t $(DESTDIR)/etc/ld.so.conf.d $(REMOTE_SRC)/guest-package/vgpu-guest-cuda.conf
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(REMOTE_SRC)/guest-package/vgpu-guest-cuda-check.1
+
+$(REMOTE_OUT)/vgpu-guest-cuda-check: $(REMOTE_SRC)/guest-package/vgpu-guest-cuda-check.c $(REMOTE_SRC)/wire/control.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_WARN) -O2 $(HARDEN_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -I$(REMOTE_SRC)/wire $(CPPFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) \
+		$(LDFLAGS) -o $@ $< -ldl
+
 $(REMOTE_OUT)/gen-remote: $(REMOTE_SRC)/wire/gen-remote.c $(addprefix $(CUDA_SRC)/,entry_table.c entry_table.h)
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_WARN) -O1 -I$(CUDA_SRC) -o $@ $(filter %.c,$^)

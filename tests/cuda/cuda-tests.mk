@@ -152,7 +152,7 @@ $(CUDA_TEST)/vm-shim.so: $(CUDA_VM_SRCS:%.c=$(CUDA_TEST)/vm/%.o)
 $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-vm.o: CUDA_TEST_CFLAGS += \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DVM_SHIM='"$(CURDIR)/$(CUDA_TEST)/vm-shim.so"'
-$(CUDA_TEST)/test-vm: | $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
+$(CUDA_TEST)/test-vm: | $(REMOTE_OUT)/vgpu-guest-cuda-check $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 # The same by a slice's guard.
 CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-container test-guard test-guard-shares)
 $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-container.o test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \

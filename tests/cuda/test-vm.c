@@ -165,6 +165,34 @@ static void test_not_there(void)
     }
 }
 
+/* What the package for VMs has to say of each of them. */
+static void check_says(const char *kernel, int wanted, const char *line)
+{
+    char *argv[] = {(char *)REMOTE_DIR "/vgpu-guest-cuda-check", NULL};
+    g_auto(GStrv) env = NULL;
+    g_autofree char *said = NULL;
+    int status;
+
+    if (kernel)
+        g_setenv("VM_KERNEL", kernel, TRUE);
+    env = environment();
+    g_assert_true(g_spawn_sync(NULL, argv, env, 0, NULL, NULL, &said, NULL, &status, NULL));
+    g_test_message("%s", said);
+    g_assert_cmpint(status, ==, wanted);
+    g_assert_nonnull(strstr(said, line));
+}
+
+static void test_check(void)
+{
+    open_all();
+    check_says(NULL, 0, "/dev/dri/renderD128: a vGPU with CUDA, version 1.1, 1024 MiB of window\n");
+    check_says(NULL, 0, ", 64 MiB\nCUDA works in this VM\n");
+    check_says("no-cuda", 256, "its host does not offer it");
+    check_says("no-cuda", 256, "cuInit: error 100;");
+    check_says("old", 256, "Linux 5.16 or newer");
+    close_all();
+}
+
 int main(int argc, char **argv)
 {
     static const char *const cases[] = {
@@ -184,5 +212,6 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/lost", test_lost);
     g_test_add_func("/vm/window-full", test_window_full);
     g_test_add_func("/vm/not-there", test_not_there);
+    g_test_add_func("/vm/check", test_check);
     return g_test_run();
 }

@@ -7,20 +7,21 @@ use strict;
 use warnings;
 use Test::More;
 
-my @debs = glob 'build/deb/*.deb build/deb/fleet/*.deb';
+my @debs = glob 'build/deb/*.deb build/deb/fleet/*.deb build/deb/guest/*.deb';
 BAIL_OUT('no packages in build/deb: make deb') if !@debs;
 
 # Where our files may be; all else is a mistake in an install rule.
 my $places = qr{^(?:
     etc/vgpu/types\.d |
     etc/libvirt/hooks/qemu\.d/50-vgpu |
+    etc/ld\.so\.conf\.d/vgpu-guest-cuda\.conf |
     usr/s?bin/vgpu[a-z-]* |
     usr/lib/mdevctl/scripts\.d/callouts/mdev-vgpu |
     usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/(?:libvgpu_governor\.so|libvgpu_guarded\.so|libvgpu-member\.so\.1) |
     usr/lib/mdev-vgpu/slurm/[^/]+ |
     usr/lib/mdev-vgpu/cuda/lib(?:cuda|nvidia-ml)\.so(?:\.1)? |
-    usr/lib/mdev-vgpu/guest/libcuda\.so(?:\.1)? |
+    usr/lib/mdev-vgpu/guest(?:-cuda)?/libcuda\.so(?:\.1)? |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
     usr/share/cockpit/mdev-vgpu/[^/]+ |
@@ -40,7 +41,7 @@ for my $deb (@debs) {
 # make-deb leaves the page out where npm's packages cannot be had.
 my @page = -e 'cockpit/node_modules/.package-lock.json' ? 'cockpit-mdev-vgpu' : ();
 diag('there is no npm here: cockpit-mdev-vgpu was not built, and is not checked') if !@page;
-is_deeply([sort keys %files], [@page, qw(mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-kubelet vgpu-libvirt vgpu-mdevctl
+is_deeply([sort keys %files], [@page, qw(mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-guest-cuda vgpu-host-agent vgpu-kubelet vgpu-libvirt vgpu-mdevctl
     vgpu-registrar vgpu-slurm vgpu-slurm-ctld)],
     'these are the packages');
 

@@ -71,7 +71,7 @@ rm -f /etc/dpkg/dpkg.cfg.d/*
 version=$(dpkg-deb -f build/deb/mdev-vgpu_*.deb Version)
 other=$version.1
 # The page needs Cockpit, and jobs need Slurm, which this tree does not have.
-first=$(find "$PWD/build/deb" -maxdepth 2 -path '*/debug' -prune -o -name '*.deb' ! -name 'cockpit-*' ! -name 'vgpu-slurm*' -print)
+first=$(find "$PWD/build/deb" -maxdepth 2 -path '*/debug' -prune -o -name '*.deb' ! -name 'cockpit-*' ! -name 'vgpu-slurm*' ! -name 'vgpu-guest-cuda_*' -print)
 packages=$(for deb in $first; do dpkg-deb -f "$deb" Package; done)
 later "$version" "$other"
 system_is >"$work/before"

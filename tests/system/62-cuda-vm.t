@@ -46,7 +46,7 @@ sub started {
 
 point('an engine is told to offer CUDA, and says so', sub {
     VGPU::Command::run([VGPU::Lab::rig('build', '--kernel', $VGPU::Lab::kernel, '--', 'make', '-s', map { "build/$_" }
-        qw(cuda-test/remote-client cuda-test/real/libcuda.so.1 cuda-test/real/libnvidia-ml.so.1 cuda-remote/libcuda.so.1))],
+        qw(cuda-test/remote-client cuda-test/real/libcuda.so.1 cuda-test/real/libnvidia-ml.so.1 cuda-remote/libcuda.so.1 cuda-remote/vgpu-guest-cuda-check))],
         timeout => 900, name => '[build] make the programs');
     VGPU::Command::run([VGPU::Lab::rig('put', "build/cuda-test/real/$_.so.1", "$libraries/$_.so.570.1")]) for qw(libcuda libnvidia-ml);
     $red->detach($vgpu);
@@ -72,7 +72,7 @@ SH
     my $top = VGPU::Lab::top();
     for my $guest ($red, $blue) {
         $guest->run('mkdir -p /opt/cuda');
-        $guest->put("$top/build/cuda-test/remote-client", "$top/build/cuda-remote/libcuda.so.1", '/opt/cuda/');
+        $guest->put("$top/build/cuda-test/remote-client", "$top/build/cuda-remote/libcuda.so.1", "$top/build/cuda-remote/vgpu-guest-cuda-check", '/opt/cuda/');
         $guest->run('sync', timeout => 120);
     }
     return $status . $red->run('uname -r');
@@ -80,6 +80,15 @@ SH
 
 point('the guest computes, and what it computes is right', sub {
     return join '', map { in_guest($_) . "$_: right\n" } qw(compute threads graphs callbacks managed rows order facts);
+});
+
+point('what is in the package for VMs says that it works, and where not', sub {
+    my $check = 'LD_LIBRARY_PATH=/opt/cuda /opt/cuda/vgpu-guest-cuda-check';
+    my $said = $red->run($check, timeout => 120);
+    die $said if $said !~ /a vGPU with CUDA.*^GPU 0: .*, 64 MiB$.*^CUDA works in this VM$/ms;
+    my $not = $blue->run($check, timeout => 120, fail => 1);
+    die $not if $not !~ /a vGPU without CUDA: its host does not offer it$.*^CUDA does not work in this VM$/ms;
+    return $said . $not;
 });
 
 point('it is told of the memory of its vGPU, and gets no more', sub { in_guest('limit'); return nothing_left() });
