@@ -117,22 +117,28 @@ static void say_why(const char *path, const char *why)
     is_said = true;
 }
 
-/* A container has a socket, and a VM a render node. Who names a socket wants no other. */
+/* A container has a socket, and a VM a render node. Who names one of them wants no other. */
 static const struct transport *open_transport(void)
 {
     const char *named = getenv("VGPU_CUDA_SOCKET");
+    const char *node = getenv("VGPU_CUDA_NODE");
     const char *path = named && *named ? named : CONTROL_SOCKET;
     int reason;
 
+    if (node && *node && path != named) {
+        if (transport_virtio.open(node))
+            return &transport_virtio;
+        say_why(node, "it cannot be opened, or is no vGPU's that offers CUDA");
+        return NULL;
+    }
     if (transport_socket.open(path))
         return &transport_socket;
     reason = errno;
     if (path != named && transport_virtio.open(NULL))
         return &transport_virtio;
-    if (path == named)
-        say_why(path, strerror(reason));
-    else
-        say_why("no slice's socket at " CONTROL_SOCKET, "and no vGPU's render node offers CUDA");
+    say_why(path, path != named && reason == ENOENT
+                      ? "it is not there, and no vGPU's render node offers CUDA"
+                      : strerror(reason));
     return NULL;
 }
 

@@ -193,6 +193,20 @@ static void test_check(void)
     close_all();
 }
 
+/* Of several vGPUs, the one that is named, or none. */
+static void test_named_node(void)
+{
+    open_all();
+    g_setenv("VGPU_CUDA_NODE", "/dev/dri/renderD128", TRUE);
+    await_client(start_client("compute", NULL), 0);
+    g_setenv("VGPU_CUDA_NODE", "/dev/dri/renderD129", TRUE);
+    await_client(start_client("refused", NULL), 0);
+    g_setenv("VGPU_CUDA_NODE", "/dev/null", TRUE);
+    await_client(start_client("refused", NULL), 0);
+    g_unsetenv("VGPU_CUDA_NODE");
+    close_all();
+}
+
 int main(int argc, char **argv)
 {
     static const char *const cases[] = {
@@ -213,5 +227,6 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/window-full", test_window_full);
     g_test_add_func("/vm/not-there", test_not_there);
     g_test_add_func("/vm/check", test_check);
+    g_test_add_func("/vm/named-node", test_named_node);
     return g_test_run();
 }

@@ -4,6 +4,7 @@
  * again in a role that its environment names; tests/cuda/test-vm.c has the real one.
  */
 #include "fixture.h"
+#include "state.h"
 #include "watch.h"
 #include "wire/channel.h"
 #include "wire/control.h"
@@ -469,6 +470,29 @@ static void test_alone(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     f->engine.has_renderer = true;
 }
 
+/* On another host the program finds its worker gone, and its memory blank. */
+static void test_moved(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    struct virtio_gpu_ctx_destroy destroy = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = CONTEXT}};
+    struct virtio_gpu_resource_unref unref = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
+                                              .resource_id = PAGE};
+    g_autoptr(GByteArray) state = g_byte_array_new();
+    g_autoptr(GError) error = NULL;
+
+    begin(f);
+    state_save(&f->engine, state);
+    fixture_reset(f);
+    g_assert_true(state_load(&f->engine, state->data, state->len, &error));
+    g_assert_no_error(error);
+    g_assert_cmphex(fixture_answer_type(f, say(f, CONTROL_RING_ASK, CONTROL_CHANNEL, ARENA, 0)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    g_assert_true(watch_contexts(&f->engine));
+    g_assert_cmphex(fixture_ask(f, &unref, sizeof(unref)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_ask(f, &destroy, sizeof(destroy)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(create_context(f), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
 #define cuda_test(path, role, function)                                                            \
     g_test_add("/cuda/" path, struct fixture, role, set_up, function, tear_down)
 
@@ -494,6 +518,7 @@ int main(int argc, char **argv)
     cuda_test("unasked-reply", "unasked", test_unasked_reply);
     cuda_test("no-program", "honest", test_no_program);
     cuda_test("reset", "honest", test_reset);
+    cuda_test("moved", "honest", test_moved);
     cuda_test("alone", "honest", test_alone);
     return g_test_run();
 }
