@@ -1,0 +1,141 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# CUDA alone in a VM: a GPU at a driver called nvidia, which the fake driver serves, and which has no render node (as in
+# 61-cuda-guarded.t). Its vGPU's engine starts by --cuda, and its guest computes. Without the option the engine says what
+# is missing.
+# Rig: --gpus 2
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use VGPU::Sandbox;
+use VGPU::Slice;
+use VGPU::Test;
+use VGPU::Whole;
+
+my (undef, $blue) = baseline();
+my $libraries = '/usr/lib/x86_64-linux-gnu';
+my $units = '/run/systemd/system';
+my $card = '/run/fake-card';
+my $client = 'LD_LIBRARY_PATH=/opt/cuda /opt/cuda/remote-client';
+my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
+my (undef, $gpu) = VGPU::Lab::host('lspci -Dn -d 1af4:1050') =~ /^(\S+)/mg;
+die "this rig has no second GPU (rig up --gpus 2)\n" if !$gpu;
+my $vgpu;
+
+sub host { return VGPU::Lab::host(@_) }
+sub used { return VGPU::Slice::in_arbiter($gpu, $vgpu->{uuid})->{vram_used} }
+
+sub workers {
+    my $all = VGPU::Sandbox::processes($vgpu->{unit});
+    return { map { $all->{$_}{command} =~ /vgpu-cuda-worker/ ? ($_ => $all->{$_}) : () } keys %$all };
+}
+
+# @options: of the engine.
+sub set_engine {
+    my (@options) = @_;
+    return host(<<"SH");
+set -e
+mkdir -p $units/$vgpu->{unit}.d
+cat >$units/$vgpu->{unit}.d/fake.conf <<END
+[Service]
+ExecStart=
+ExecStart=/usr/bin/vgpu-engine --fd=3 --shader-cache=/run/vgpu/shaders --setenv=VGPU_GOVERNOR=1 @options --setenv=FAKE_CUDA_PCI=$gpu --setenv=FAKE_CUDA_TOTAL=8589934592 --setenv=FAKE_CUDA_CARD=/dev/nvidia-uvm --setenv=FAKE_CUDA_CONTENT=1
+BindPaths=$card:/dev/nvidia-uvm
+END
+systemctl daemon-reload
+SH
+}
+
+point('a GPU at a driver called nvidia is shared', sub {
+    VGPU::Command::run([VGPU::Lab::rig('build', '--kernel', $VGPU::Lab::kernel, '--', 'sh', '-c', 'make -s cuda-in-l1 guest-cuda KVER=$(ls /lib/modules | head -n 1)')],
+        timeout => 900, name => '[build] make cuda-in-l1');
+    VGPU::Command::run([VGPU::Lab::rig('put', "build/cuda-in-l1/$_->[0]", "$_->[1]/")])
+        for ['nvidia.ko', '/run'], ['libcuda.so.570.1', $libraries], ['libnvidia-ml.so.570.1', $libraries];
+    host(<<"SH", timeout => 120);
+set -e
+ldconfig
+touch $card
+chmod 666 $card
+mkdir -p $units/vgpu-nvidia-readings.service.d /run/vgpu/nvidia
+ln -sf $libraries/libcuda.so.570.1 /run/vgpu/nvidia/libcuda.so.1
+ln -sf $libraries/libnvidia-ml.so.570.1 /run/vgpu/nvidia/libnvidia-ml.so.1
+printf '[Service]\\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592 FAKE_CUDA_CARD=$card\\n' >$units/vgpu-nvidia-readings.service.d/fake.conf
+systemctl daemon-reload
+insmod /run/nvidia.ko
+echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
+echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
+echo $gpu >/sys/bus/pci/drivers_probe
+SH
+    VGPU::Slice::soon(sub { host("cat /run/vgpu/readings/$gpu", fail => 1) =~ /^memory=8588886016$/m }, 'the driver is not read');
+    host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\n");
+    host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
+    VGPU::Whole::until_mode($gpu, 'shared');
+    return host("vgpuctl gpu list; ls /sys/bus/pci/devices/$gpu/mdev_supported_types");
+});
+
+point('an engine with --cuda starts, and offers CUDA alone', sub {
+    my ($type) = host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types") =~ /^(\S+-vgpu-quarter)$/m;
+    $vgpu = VGPU::Vgpu->new(3, $type // die "no type\n");
+    set_engine('--cuda');
+    $vgpu->start($gpu);
+    $vgpu->wait_engine;
+    host("vgpuctl vgpu set $vgpu->{uuid} --vram 64M", timeout => 120);
+    my $status = host("systemctl show -P StatusText $vgpu->{unit}");
+    die $status if $status !~ /with CUDA alone/;
+    return $status . host("journalctl -q --no-pager -o cat -n 5 -u $vgpu->{unit}");
+});
+
+point('its guest computes, is held to its memory, and leaves nothing', sub {
+    $blue->detach($blue->{vgpu});
+    $blue->attach($vgpu);
+    my $top = VGPU::Lab::top();
+    $blue->run('mkdir -p /opt/cuda');
+    $blue->put((map { "$top/build/$_" } qw(cuda-test/remote-client cuda-remote/libcuda.so.1 cuda-remote/vgpu-guest-cuda-check)), '/opt/cuda/');
+    my $said = $blue->run('LD_LIBRARY_PATH=/opt/cuda /opt/cuda/vgpu-guest-cuda-check', timeout => 120);
+    $blue->run("$client $_ 2>&1", timeout => 240) for qw(compute graphs limit);
+    VGPU::Slice::soon(sub { !%{ workers() } && !used() }, 'something is left');
+    return $said;
+});
+
+point('a worker is confined, from outside', sub {
+    my $job = $blue->job("$client goes-on 2>&1");
+    $job->expect(qr/^holding/m, 120);
+    my $workers = workers();
+    die scalar(keys %$workers) . " workers\n" if keys %$workers != 1;
+    VGPU::Sandbox::confined('the worker', $workers);
+    $blue->run('pkill -TERM remote-client');
+    $job->wait(60);
+    return join "\n", map { $_->{command} } values %$workers;
+});
+
+point('without the option it does not start, and says what is missing', sub {
+    $blue->detach($vgpu);
+    set_engine();
+    host("systemctl restart --no-block $vgpu->{unit}");
+    VGPU::Slice::soon(sub { host("journalctl -q --no-pager -o cat -n 20 -u $vgpu->{unit}") =~ /no render node; modprobe nvidia-drm modeset=1/ }, 'it does not say so');
+    return host("journalctl -q --no-pager -o cat -n 3 -u $vgpu->{unit}");
+});
+
+point('nothing is left', sub {
+    $vgpu->remove;
+    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
+    host(<<"SH", timeout => 180);
+vgpuctl reload
+echo >/sys/bus/pci/devices/$gpu/driver_override
+echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
+set -e
+rmmod nvidia
+echo $gpu >/sys/bus/pci/drivers_probe
+systemctl stop vgpu-nvidia-readings.service
+rm -rf $units/vgpu-nvidia-readings.service.d /run/vgpu/readings
+systemctl daemon-reload
+rm /run/vgpu/nvidia/libcuda.so.1 /run/vgpu/nvidia/libnvidia-ml.so.1
+rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1 $card
+ldconfig
+SH
+    $blue->attach($blue->{vgpu});
+    return computes($blue);
+});
+
+done_testing();
