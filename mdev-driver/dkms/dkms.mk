@@ -9,6 +9,7 @@ install-dkms: $(MODULE_SRC)
 	install -d -m 0755 $(DKMS_DIR)
 	tar -C mdev-driver --owner=0 --group=0 -cf - $(MODULE_SRC:mdev-driver/%=%) | tar -C $(DKMS_DIR) -xf -
 	sed 's/@VERSION@/$(VERSION)/' mdev-driver/dkms/dkms.conf.in > $(DKMS_DIR)/dkms.conf
+	chmod -R u=rwX,go=rX $(DKMS_DIR)
 
 # In the rig's Debian tree; KERNEL=6.1 or backports for other kernels than 6.12.
 .PHONY: check-dkms

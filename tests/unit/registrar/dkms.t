@@ -15,12 +15,20 @@ module_is() {
     [ "$found" = "$2" ] || { echo "$1 is \"$found\", not \"$2\""; return 1; }
 }
 
+# Whatever root's umask is.
+all_readable() {
+    local hidden
+    hidden=$(find "/usr/src/${package/\//-}" ! -perm -o+r -o -type d ! -perm -o+x) || return
+    [ -z "$hidden" ] || { echo "not readable by all: $hidden"; return 1; }
+}
+
 gone() { ! modinfo -k "$kernel" mdev_vgpu 2>/dev/null && [ ! -e "/var/lib/dkms/$package" ]; }
 
 echo "TAP version 13"
-echo "1..8"
+echo "1..9"
 echo "# kernel $kernel"
-step "sources are installed" make -s install-dkms
+step "sources are installed" sh -c "umask 077; make -s install-dkms"
+step "all can read them" all_readable
 step "dkms add" dkms add "$package"
 step "dkms build" dkms build "$package" -k "$kernel"
 step "dkms install" dkms install "$package" -k "$kernel"
