@@ -114,18 +114,26 @@ sub cell {
     return join ', ', map { "$count{$_} $_" } grep { $count{$_} } 'pass', 'fail', 'skip', 'not reached';
 }
 
+# Programs without a result in any place: they are no rows of dashes, but a sentence.
+sub unrun {
+    my ($self) = @_;
+    return grep { my $judge = $_; !grep { $self->result($_, $judge) } @Conformance::Place::names } @Conformance::Judges::names;
+}
+
 sub row { return '| ' . join(' | ', @_) . " |\n" }
 
 sub table {
     my ($self) = @_;
     my @places = @Conformance::Place::names;
     my $text = row('program', 'version', 'what of it', map { $heads{$_} } @places) . row(('---') x (3 + @places));
-    for my $judge (@Conformance::Judges::names) {
+    my %unrun = map { $_ => 1 } $self->unrun;
+    for my $judge (grep { !$unrun{$_} } @Conformance::Judges::names) {
         my $about = Conformance::Judges::get($judge);
         my $control = $self->result('control', $judge);
         $text .= row($judge, $self->{results}{versions}{ $about->{package} } // '?', $about->{subset},
             map { cell($self->result($_, $judge), $control) } @places);
     }
+    $text .= "\nNothing is known of " . join(', ', sort keys %unrun) . ": they have not been run.\n" if %unrun;
     return $text;
 }
 
