@@ -184,9 +184,9 @@ static void rename_to(char **name, const char *own)
     *name = g_strdup(own);
 }
 
-static char *slice_state(const AuditWorld *world, char **name)
+static char *slice_state(const AuditWorld *world, char **name, const char *caller)
 {
-    const Slice *slice = slices_find_called(world->slices, *name);
+    const Slice *slice = tenants_find_slice(world->tenants, *name, caller);
     g_autofree char *engines = slice ? engines_format(slice->engines) : NULL;
     const char *user = slice ? claims_claimed_by(world->claims, slice->uuid) : NULL;
     GString *text;
@@ -279,11 +279,11 @@ static char *gpu_state(const AuditWorld *world, char **name)
     return g_string_free(text, FALSE);
 }
 
-char *audit_state(AuditKind kind, char **name, void *world)
+char *audit_state(AuditKind kind, char **name, const char *user, void *world)
 {
     switch (kind) {
     case AUDIT_SLICE:
-        return slice_state(world, name);
+        return slice_state(world, name, user);
     case AUDIT_TENANT:
         return tenant_state(world, *name);
     case AUDIT_GPU:

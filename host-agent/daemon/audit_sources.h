@@ -45,6 +45,6 @@ typedef struct {
 } AuditWorld;
 
 /* An AuditDescribe; @world: an AuditWorld. */
-char *audit_state(AuditKind kind, char **name, void *world);
+char *audit_state(AuditKind kind, char **name, const char *user, void *world);
 
 #endif

@@ -456,8 +456,11 @@ static GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **
 
 gboolean object_is_slice(GVariant *object, const char *name)
 {
+    const char *own = dict_string(object, "Name");
+    g_autofree char *full = g_strconcat(dict_string(object, "Tenant"), "/", own, NULL);
+
     return g_ascii_strcasecmp(dict_string(object, "Uuid"), name) == 0 ||
-           (*name && g_str_equal(dict_string(object, "Name"), name));
+           (*own && (g_str_equal(own, name) || g_str_equal(full, name)));
 }
 
 gboolean object_is_named(GVariant *object, const char *name)

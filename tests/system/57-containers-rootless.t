@@ -53,8 +53,8 @@ point('it computes with a slice of the user\'s tenant, and with no other', sub {
     ctl('slice set web --tenant cont');
     # The hook's request is then polkit's first.
     host('systemctl stop polkit');
-    $said .= VGPU::Compute::verdict(in_container('web', $compute));
-    my $heap = VGPU::Slice::heap(in_container('web', qq(sh -c "$VGPU::Slice::vulkaninfo")));
+    $said .= VGPU::Compute::verdict(in_container('cont:web', $compute));
+    my $heap = VGPU::Slice::heap(in_container('cont:web', qq(sh -c "$VGPU::Slice::vulkaninfo")));
     die "heap of $heap\n" if $heap != 64 * $mib;
     return "$said\n" . given_back($web);
 });
@@ -72,13 +72,13 @@ point('others can\'t reach its socket past podman', sub {
 point('it computes through the door guarded, without the right to the node', sub {
     host("gpasswd -d $user render");
     ctl("slice create --vram 32M --door guarded --name safe --uuid $safe --tenant cont");
-    my $verdict = VGPU::Compute::verdict(in_container('safe', $compute));
-    ctl('slice remove safe');
+    my $verdict = VGPU::Compute::verdict(in_container('cont:safe', $compute));
+    ctl('slice remove cont/safe');
     return $verdict;
 });
 
 point('nothing is left', sub {
-    ctl('slice remove web');
+    ctl('slice remove cont/web');
     ctl('tenant remove cont');
     VGPU::Rootless::remove();
     VGPU::Slice::unmount_image();

@@ -177,12 +177,12 @@ point('a user of its tenant computes without root; its libraries may be on a vol
     make_slice('mine', '--vram 64M --tenant cont');
     my $said = '';
     for my $options ('', '--read-only', '--userns=keep-id --read-only', "-v $image$libraries:$libraries:ro") {
-        $said .= VGPU::Rootless::run(VGPU::Rootless::words('mine', $options, "$client compute"));
+        $said .= VGPU::Rootless::run(VGPU::Rootless::words('cont:mine', $options, "$client compute"));
         VGPU::Slice::soon(sub { VGPU::Slice::in_ledger($id{mine})->{Container} eq '' && !used('mine') }, 'the container has it still');
     }
     my $refused = VGPU::Rootless::run(VGPU::Rootless::words('web', '', "$client compute"), fail => 1);
     die "a slice of nobody was given to a user:\n$refused" if !$VGPU::Command::status;
-    ctl('slice remove mine');
+    ctl('slice remove cont/mine');
     delete $id{mine};
     ctl('tenant remove cont');
     VGPU::Rootless::remove();

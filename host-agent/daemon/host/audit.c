@@ -34,9 +34,9 @@ void audit_set_sink(AuditSink func, void *data)
 }
 
 /* The same; @name becomes its own name. */
-static char *audit_state_and_name(AuditKind kind, char **name)
+static char *audit_state_and_name(AuditKind kind, char **name, const char *user)
 {
-    char *state = describe ? describe(kind, name, describe_data) : NULL;
+    char *state = describe ? describe(kind, name, user, describe_data) : NULL;
 
     return state ? state : g_strdup("");
 }
@@ -45,7 +45,7 @@ char *audit_state_of(AuditKind kind, const char *name)
 {
     g_autofree char *own = g_strdup(name);
 
-    return audit_state_and_name(kind, &own);
+    return audit_state_and_name(kind, &own, NULL);
 }
 
 static void send(const char *const *fields)
@@ -91,7 +91,7 @@ void audit_write_change(const char *who, const char *what, AuditKind kind, const
                         const char *before, const GError *error)
 {
     g_autofree char *name = g_strdup(object);
-    g_autofree char *after = audit_state_and_name(kind, &name);
+    g_autofree char *after = audit_state_and_name(kind, &name, NULL);
 
     if (audit_is_on() && (error || !g_str_equal(before, after)))
         audit_write(&(AuditEntry){.who = who,
@@ -185,7 +185,7 @@ static void write_created(const Entry *entry, GVariant *dict)
 
     if (!g_variant_lookup(dict, "Uuid", "s", &uuid))
         return;
-    after = audit_state_and_name(AUDIT_SLICE, &uuid);
+    after = audit_state_and_name(AUDIT_SLICE, &uuid, NULL);
     if (*after)
         write_entry(entry, uuid, "", after);
 }
@@ -223,7 +223,7 @@ static gboolean finish(void *data)
         write_all_created(entry);
         return G_SOURCE_REMOVE;
     }
-    after = audit_state_and_name(kind, &entry->object);
+    after = audit_state_and_name(kind, &entry->object, entry->user);
     if (kind == AUDIT_CONFIG
             ? g_dbus_message_get_message_type(entry->answer) == G_DBUS_MESSAGE_TYPE_METHOD_RETURN
             : !g_str_equal(entry->before, after))
@@ -357,7 +357,7 @@ static void add(GDBusMethodInvocation *invocation, const Caller *caller, guint m
     entry->object = object_of(invocation, methods[method].kind);
     entry->before = methods[method].creates
                         ? g_strdup("")
-                        : audit_state_and_name(methods[method].kind, &entry->object);
+                        : audit_state_and_name(methods[method].kind, &entry->object, entry->user);
     g_mutex_lock(&lock);
     if (!pending)
         pending = g_ptr_array_new();

@@ -25,8 +25,11 @@ typedef enum {
     AUDIT_CONFIG, /* /etc/vgpu */
 } AuditKind;
 
-/* The state of the object, to be freed; NULL: none. @name becomes its own name. */
-typedef char *(*AuditDescribe)(AuditKind kind, char **name, void *data);
+/*
+ * The state of the object, to be freed; NULL: none. @name becomes its own name. @user: who calls it
+ * so; NULL: vgpud.
+ */
+typedef char *(*AuditDescribe)(AuditKind kind, char **name, const char *user, void *data);
 
 /* NULL: ends the audit. */
 void audit_set_describe(AuditDescribe func, void *data);

@@ -150,7 +150,7 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&su)", &name, &container,
                   &pid);
-    slice = vgpu_call_container_slice(vgpus, name, &error);
+    slice = vgpu_call_container_slice(vgpus, name, caller, &error);
     if (!slice || !is_running(slice, &error) ||
         !placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_CLAIM, slice, slice,
                        &error) ||
@@ -173,7 +173,8 @@ void slice_claim_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
 }
 
 /* A slice that is gone, or used by another by now, is already released. */
-static void release(GDBusMethodInvocation *invocation, Vgpus *vgpus, const guint32 *user)
+static void release(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                    const guint32 *user)
 {
     const char *name;
     const char *container;
@@ -181,7 +182,7 @@ static void release(GDBusMethodInvocation *invocation, Vgpus *vgpus, const guint
     const Slice *slice;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &name, &container);
-    slice = slices_find_called(vgpus->slices, name);
+    slice = tenants_find_slice(vgpus->tenants, name, caller->user);
     if (slice && claims_is_of(vgpus->claims, slice->uuid, container)) {
         g_autofree char *uuid = g_strdup(slice->uuid);
 
@@ -196,14 +197,13 @@ static void release(GDBusMethodInvocation *invocation, Vgpus *vgpus, const guint
 
 void slice_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    (void)caller;
-    release(invocation, data, NULL);
+    release(invocation, caller, data, NULL);
 }
 
 /* A member of the slice's tenant: of a container that has ended, or is its own. */
 void slice_release_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    release(invocation, data, &caller->uid);
+    release(invocation, caller, data, &caller->uid);
 }
 
 void slice_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)

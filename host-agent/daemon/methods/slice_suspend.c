@@ -243,13 +243,15 @@ const OperationKind repeated_resumption_kind = {.name = "resume-again",
                                                 .ended = ended};
 
 /* The slice that a call names; there are no options. */
-static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation, GError **error)
+static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                          const Caller *caller, GError **error)
 {
     g_autoptr(GVariant) dict = NULL;
     const char *asked;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    return dict_read(dict, NULL, 0, error) ? vgpu_call_container_slice(vgpus, asked, error) : NULL;
+    return dict_read(dict, NULL, 0, error) ? vgpu_call_container_slice(vgpus, asked, caller, error)
+                                           : NULL;
 }
 
 static gboolean is_alone(const Vgpus *vgpus, const Slice *slice)
@@ -305,7 +307,7 @@ void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void
 {
     Vgpus *vgpus = data;
     g_autoptr(GError) error = NULL;
-    const Slice *slice = named(vgpus, invocation, &error);
+    const Slice *slice = named(vgpus, invocation, caller, &error);
 
     if (slice && slice->suspended)
         g_dbus_method_invocation_return_value(invocation, NULL);
@@ -325,7 +327,7 @@ void slice_resume(GDBusMethodInvocation *invocation, const Caller *caller, void 
 {
     Vgpus *vgpus = data;
     g_autoptr(GError) error = NULL;
-    const Slice *slice = named(vgpus, invocation, &error);
+    const Slice *slice = named(vgpus, invocation, caller, &error);
 
     if (!slice || !may_resume(vgpus, slice, &error))
         g_dbus_method_invocation_return_gerror(invocation, error);

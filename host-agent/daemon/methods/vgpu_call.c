@@ -99,7 +99,7 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
 }
 
 /* The tenant of a call: of the request, or of the existing vGPU. */
-static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation)
+static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
     g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
@@ -110,7 +110,7 @@ static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation)
         g_variant_lookup(first, "Tenant", "s", &tenant);
         return tenant;
     }
-    slice = slices_find_called(vgpus->slices, g_variant_get_string(first, NULL));
+    slice = tenants_find_slice(vgpus->tenants, g_variant_get_string(first, NULL), user);
     return slice ? g_strdup(slice->tenant) : NULL;
 }
 
@@ -125,7 +125,7 @@ static gboolean check_request(GDBusMethodInvocation *invocation, GError **error)
 
 static gboolean is_own(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
-    g_autofree char *tenant = tenant_of(vgpus, invocation);
+    g_autofree char *tenant = tenant_of(vgpus, invocation, user);
 
     return tenant && tenants_has_user(vgpus->tenants, tenant, user);
 }
@@ -233,14 +233,18 @@ static const Slice *if_free(const Vgpus *vgpus, const Slice *slice, GError **err
     return NULL;
 }
 
-const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GError **error)
+const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
+                                       GError **error)
 {
-    const Slice *slice = slices_find_called(vgpus->slices, name);
+    const Slice *slice = tenants_find_slice(vgpus->tenants, name, caller->user);
+    g_autofree char *called = NULL;
 
     if (slice && slice_is_for_container(slice))
         return if_free(vgpus, slice, error);
+    called = tenants_slices_called(vgpus->tenants, name, caller->user);
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "there is no slice %s; \"vgpuctl slice list\" lists the existing ones", name);
+                "there is no slice %s%s; \"vgpuctl slice list\" lists the existing ones", name,
+                called);
     return NULL;
 }
 
@@ -272,13 +276,17 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const char *user, const Slice
            check_tenant(vgpus, wanted, user, error);
 }
 
-const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error)
+const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, const Caller *caller,
+                             GError **error)
 {
-    const Slice *slice = slices_find_called(vgpus->slices, uuid);
+    const Slice *slice = tenants_find_slice(vgpus->tenants, uuid, caller->user);
 
     if (!slice || !slice_is_vgpu(slice)) {
+        g_autofree char *called = tenants_slices_called(vgpus->tenants, uuid, caller->user);
+
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "there is no vGPU %s; \"vgpuctl vgpu list\" lists the existing ones", uuid);
+                    "there is no vGPU %s%s; \"vgpuctl vgpu list\" lists the existing ones", uuid,
+                    called);
         return NULL;
     }
     return if_free(vgpus, slice, error);

@@ -121,13 +121,15 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
 typedef void ListFunc(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user);
 
 /*
- * The vGPU of that UUID or name, if no operation works on it. AGENT_ERROR_NOT_FOUND,
- * AGENT_ERROR_IN_USE.
+ * The vGPU that the caller calls so (tenants_find_slice()), if no operation works on it.
+ * AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
  */
-const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error);
+const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, const Caller *caller,
+                             GError **error);
 
-/* The same for a container's slice, by UUID or name. */
-const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GError **error);
+/* The same for a container's slice. */
+const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
+                                       GError **error);
 
 /*
  * @user is a member of its tenant and may request @wanted in place of @before; NULL: it is new

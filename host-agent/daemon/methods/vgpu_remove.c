@@ -74,10 +74,10 @@ static gboolean is_for_slice(GDBusMethodInvocation *invocation)
 
 /* The slice to remove, if that is allowed; NULL with @error. */
 static const Slice *find_unused(const Vgpus *vgpus, gboolean slices, const char *name,
-                                const Options *options, GError **error)
+                                const Caller *caller, const Options *options, GError **error)
 {
-    const Slice *slice = slices ? vgpu_call_container_slice(vgpus, name, error)
-                                : vgpu_call_slice(vgpus, name, error);
+    const Slice *slice = slices ? vgpu_call_container_slice(vgpus, name, caller, error)
+                                : vgpu_call_slice(vgpus, name, caller, error);
     gboolean spared = slice && !slice_is_vgpu(slice) && options->force;
 
     if (!slice || !check_unowned(slice, error) || !check_closed(vgpus, slice->uuid, error) ||
@@ -113,7 +113,7 @@ void vgpu_remove(GDBusMethodInvocation *invocation, const Caller *caller, void *
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &name, &dict);
     if (read_options(dict, slices, &options, &error))
-        slice = find_unused(vgpus, slices, name, &options, &error);
+        slice = find_unused(vgpus, slices, name, caller, &options, &error);
     if (!slice)
         g_dbus_method_invocation_return_gerror(invocation, error);
     else if (options.dry_run)

@@ -323,11 +323,11 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
 }
 
 static const Slice *find_slice(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                               const char *name, GError **error)
+                               const Caller *caller, const char *name, GError **error)
 {
     return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), "SetSlice")
-               ? vgpu_call_container_slice(vgpus, name, error)
-               : vgpu_call_slice(vgpus, name, error);
+               ? vgpu_call_container_slice(vgpus, name, caller, error)
+               : vgpu_call_slice(vgpus, name, caller, error);
 }
 
 static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
@@ -342,7 +342,7 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &uuid, &dict);
     asked = change_parse(dict, &error);
-    slice = asked ? find_slice(vgpus, invocation, uuid, &error) : NULL;
+    slice = asked ? find_slice(vgpus, invocation, caller, uuid, &error) : NULL;
     if (slice && member && *slice->owner)
         g_set_error(&error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                     "slice %s was made for %s, so only an administrator can change it", slice->uuid,

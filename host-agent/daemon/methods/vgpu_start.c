@@ -8,15 +8,15 @@
 #include "host-agent/model/request.h"
 
 /* The vGPU that a call names, and @vgpu, what the kernel has of it; there are no options. */
-static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation, Vgpu **vgpu,
-                          GError **error)
+static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                          const Caller *caller, Vgpu **vgpu, GError **error)
 {
     g_autoptr(GVariant) dict = NULL;
     const char *asked;
     const Slice *slice;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    slice = dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, error) : NULL;
+    slice = dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, caller, error) : NULL;
     *vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
     return slice;
 }
@@ -43,7 +43,7 @@ void vgpu_start(GDBusMethodInvocation *invocation, const Caller *caller, void *d
     const Slice *slice;
 
     host_catch_up(vgpus->host);
-    slice = named(vgpus, invocation, &vgpu, &error);
+    slice = named(vgpus, invocation, caller, &vgpu, &error);
     if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_start(vgpus, slice, &error))
@@ -124,7 +124,7 @@ void vgpu_stop(GDBusMethodInvocation *invocation, const Caller *caller, void *da
     Vgpus *vgpus = data;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    const Slice *slice = named(vgpus, invocation, &vgpu, &error);
+    const Slice *slice = named(vgpus, invocation, caller, &vgpu, &error);
 
     if (slice && !vgpu)
         vgpu_manager_complete_stop_vgpu(host_manager(vgpus->host), invocation);

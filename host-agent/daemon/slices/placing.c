@@ -217,7 +217,7 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
                     request->uuids[i]);
         return FALSE;
     }
-    if (!*request->name || !slices_find_called(slices, request->name))
+    if (!slices_find_named(slices, request->tenant, request->name))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                 "the name %s is taken; choose another name, or leave it out", request->name);
@@ -251,18 +251,18 @@ static gboolean check_others(const Request *request, const GPtrArray *others, GE
     return TRUE;
 }
 
-/* Another slice that is called so. */
+/* Another slice that its tenant calls so. */
 static gboolean check_name(const Slices *slices, const Slice *slice, const Change *change,
                            GError **error)
 {
-    const Slice *other =
-        change->name && *change->name ? slices_find_called(slices, change->name) : NULL;
+    const char *name = change->name ? change->name : slice->name;
+    const char *tenant = change->tenant ? change->tenant : slice->tenant;
+    const Slice *other = slices_find_named(slices, tenant, name);
 
     if (!other || g_str_equal(other->uuid, slice->uuid))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "cannot name %s so: the name %s is taken; choose another name", slice->uuid,
-                change->name);
+                "cannot name %s so: the name %s is taken; choose another name", slice->uuid, name);
     return FALSE;
 }
 

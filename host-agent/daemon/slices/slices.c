@@ -166,18 +166,15 @@ const Slice *slices_find(const Slices *slices, const char *uuid)
     return g_hash_table_lookup(slices->by_uuid, uuid);
 }
 
-const Slice *slices_find_called(const Slices *slices, const char *name)
+const Slice *slices_find_named(const Slices *slices, const char *tenant, const char *name)
 {
-    g_autofree char *lower = g_ascii_strdown(name, -1);
-    const Slice *found = slices_find(slices, lower);
-
-    for (guint i = 0; !found && *name && i < slices->list->len; i++) {
+    for (guint i = 0; *name && i < slices->list->len; i++) {
         const Slice *slice = g_ptr_array_index(slices->list, i);
 
-        if (g_str_equal(slice->name, name))
-            found = slice;
+        if (g_str_equal(slice->name, name) && g_str_equal(slice->tenant, tenant))
+            return slice;
     }
-    return found;
+    return NULL;
 }
 
 const Slice *slices_find_owned(const Slices *slices, const char *owner, const char *part)

@@ -34,8 +34,8 @@ const GPtrArray *slices_all(const Slices *slices);
 /* NULL: none. */
 const Slice *slices_find(const Slices *slices, const char *uuid);
 
-/* The one with that UUID, in upper case as well, or name; NULL: none. */
-const Slice *slices_find_called(const Slices *slices, const char *name);
+/* The one that @tenant ("": none) calls so; NULL: none. Each tenant has names of its own. */
+const Slice *slices_find_named(const Slices *slices, const char *tenant, const char *name);
 
 /* That part of the owner's; @part: NULL: any. NULL: none. */
 const Slice *slices_find_owned(const Slices *slices, const char *owner, const char *part);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/tenants.h"
 
+#include <string.h>
+
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/request.h"
 #include "host-agent/store/tables.h"
@@ -127,6 +129,49 @@ gboolean tenants_any_has_user(const Tenants *tenants, const char *user)
             return TRUE;
     }
     return FALSE;
+}
+
+const Slice *tenants_find_slice(const Tenants *tenants, const char *text, const char *user)
+{
+    g_autofree char *lower = g_ascii_strdown(text, -1);
+    const Slice *found = slices_find(tenants->slices, lower);
+    const char *slash = strchr(text, '/');
+    guint count = 0;
+
+    if (found)
+        return found;
+    if (slash) {
+        g_autofree char *tenant = g_strndup(text, (gsize)(slash - text));
+
+        return *tenant ? slices_find_named(tenants->slices, tenant, slash + 1) : NULL;
+    }
+    for (guint i = 0; user && i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+        const Slice *slice = tenants_has_user(tenants, tenant->name, user)
+                                 ? slices_find_named(tenants->slices, tenant->name, text)
+                                 : NULL;
+
+        count += slice != NULL;
+        found = slice ? slice : found;
+    }
+    return count > 1 ? NULL : count ? found : slices_find_named(tenants->slices, "", text);
+}
+
+char *tenants_slices_called(const Tenants *tenants, const char *name, const char *user)
+{
+    gboolean all = !user || !tenants_any_has_user(tenants, user);
+    const GPtrArray *slices = slices_all(tenants->slices);
+    GString *text = g_string_new("");
+
+    for (guint i = 0; *name && i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (*slice->tenant && g_str_equal(slice->name, name) &&
+            (all || tenants_has_user(tenants, slice->tenant, user)))
+            g_string_append_printf(text, "%s%s/%s", text->len ? " and " : "; there is ",
+                                   slice->tenant, name);
+    }
+    return g_string_free(text, FALSE);
 }
 
 gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Room *room)

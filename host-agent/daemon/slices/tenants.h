@@ -48,6 +48,20 @@ gboolean tenants_any_has_user(const Tenants *tenants, const char *user);
 /* @user belongs to a tenant that may have slices on that GPU. */
 gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Room *room);
 
+/*
+ * The vGPU or slice that @user means: a UUID, in upper case as well; "TENANT/NAME"; or a NAME,
+ * which is that of a tenant of the user's, or else of a slice without a tenant. Never another
+ * tenant's, and none if two tenants of the user's have that name. @user: NULL: of no tenant. NULL:
+ * there is none.
+ */
+const Slice *tenants_find_slice(const Tenants *tenants, const char *text, const char *user);
+
+/*
+ * To be appended to the sentence that there is no such slice: which ones are called so, as
+ * "; there is red/web", of the tenants of @user, or of all if it has none; else "". To be freed.
+ */
+char *tenants_slices_called(const Tenants *tenants, const char *name, const char *user);
+
 /* Users of all tenants; to be freed. */
 GStrv tenants_users(const Tenants *tenants);
 

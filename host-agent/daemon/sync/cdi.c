@@ -148,6 +148,16 @@ static void add_device(JsonBuilder *json, const char *name, const Slice *slice, 
     json_builder_end_object(json);
 }
 
+/*
+ * CDI has one name space for all tenants: "NAME", or "TENANT:NAME", in which CDI allows the colon
+ * and a tenant's name does not. "": none. To be freed.
+ */
+static char *device_name(const Slice *slice)
+{
+    return *slice->name && *slice->tenant ? g_strconcat(slice->tenant, ":", slice->name, NULL)
+                                          : g_strdup(slice->name);
+}
+
 /* A slice that cannot be used now is left out. */
 static guint add_devices(JsonBuilder *json, const GPtrArray *slices, const DoorHost *of)
 {
@@ -157,13 +167,14 @@ static guint add_devices(JsonBuilder *json, const GPtrArray *slices, const DoorH
     begin_list(json, "devices");
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
+        g_autofree char *name = device_name(slice);
         g_autoptr(Door) door = door_find(of, slice);
 
         if (!door)
             continue;
         add_device(json, slice->uuid, slice, door, of->cuda, hook);
-        if (*slice->name)
-            add_device(json, slice->name, slice, door, of->cuda, hook);
+        if (*name)
+            add_device(json, name, slice, door, of->cuda, hook);
         count++;
     }
     json_builder_end_array(json);
@@ -408,17 +419,19 @@ static GVariant *dict_of(const Slice *slice, const Door *door)
     return g_variant_dict_end(&dict);
 }
 
-static const Slice *slice_of_call(const CdiSync *link, GDBusMethodInvocation *invocation)
+static const Slice *slice_of_call(const CdiSync *link, GDBusMethodInvocation *invocation,
+                                  const Caller *caller)
 {
     const char *name;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s)", &name);
-    return slices_find_called(link->slices, name);
+    return tenants_find_slice(link->tenants, name, caller->user);
 }
 
-static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation)
+static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation,
+                        const Caller *caller)
 {
-    const Slice *slice = slice_of_call(link, invocation);
+    const Slice *slice = slice_of_call(link, invocation, caller);
     g_autoptr(DoorHost) of = slice ? door_host_new(link->host) : NULL;
     g_autoptr(Door) door = of ? door_find(of, slice) : NULL;
 
@@ -438,19 +451,18 @@ static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation)
 
 static void door_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    (void)caller;
-    answer_door(data, invocation);
+    answer_door(data, invocation, caller);
 }
 
 /* Who may use the slice may ask how. Others do not learn whether it exists. */
 static void door_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const CdiSync *link = data;
-    const Slice *slice = slice_of_call(link, invocation);
+    const Slice *slice = slice_of_call(link, invocation, caller);
 
     if (slice && (slice->uid == (gint64)caller->uid ||
                   tenants_has_user(link->tenants, slice->tenant, caller->user)))
-        answer_door(link, invocation);
+        answer_door(link, invocation, caller);
     else
         authority_refuse(invocation, caller, ACTION_SEE, NULL);
 }

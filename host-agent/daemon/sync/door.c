@@ -237,14 +237,19 @@ static void add_native(const DoorHost *of, const Slice *slice, Door *door, Lists
         add_cuda(of, slice, door, lists);
 }
 
+/* Of a slice's sockets in a container, which may have slices of two tenants with one name. */
+static const char *socket_name(const Slice *slice)
+{
+    return *slice->name && !*slice->tenant ? slice->name : slice->uuid;
+}
+
 /*
  * Mesa takes one socket for each VkInstance. If several devices set a variable, the last one's
  * value is used.
  */
 static void add_guarded(const DoorHost *of, const Slice *slice, Door *door, Lists *lists)
 {
-    const char *name = *slice->name ? slice->name : slice->uuid;
-    g_autofree char *inside = g_strconcat(VTEST_DIR "/", name, ".sock", NULL);
+    g_autofree char *inside = g_strconcat(VTEST_DIR "/", socket_name(slice), ".sock", NULL);
     g_autofree char *socket = g_strconcat(GUARD_DIR "/", slice->uuid, "/" GUARD_SOCKET, NULL);
     g_autofree char *program = root_path(host_root(of->host), socket, NULL);
 
@@ -281,8 +286,7 @@ static gboolean has_cuda_by_guard(const DoorHost *of, const Slice *slice)
  */
 static void add_guarded_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *lists)
 {
-    const char *name = *slice->name ? slice->name : slice->uuid;
-    g_autofree char *inside = g_strconcat(CUDA_SOCKETS_DIR "/", name, ".sock", NULL);
+    g_autofree char *inside = g_strconcat(CUDA_SOCKETS_DIR "/", socket_name(slice), ".sock", NULL);
     g_autofree char *socket = g_strconcat(GUARD_DIR "/", slice->uuid, "/" CUDA_SOCKET, NULL);
     g_autofree char *program = root_path(host_root(of->host), socket, NULL);
     g_autofree char *libraries = cuda_remote_libraries(of->cuda);

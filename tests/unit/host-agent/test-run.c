@@ -439,16 +439,53 @@ static void assert_no_late_call(FakePolkit *polkit)
     begin_call(&late, "SuspendSlice", "('train', @a{sv} {})");
     begin_call(&late, "ClaimSlice", "('train', 'web', uint32 1)");
     fake_polkit_set_administrators(polkit, TRUE);
-    assert_says("slice remove train", 0, "", "");
+    assert_says("slice remove train", 3, "", "no slice train; there is red/train; ");
+    assert_says("slice remove red/train", 0, "", "");
     assert_says("slice create --vram 1G --door native --tenant blue --name train", 0, "", "");
     fake_polkit_set_administrators(polkit, FALSE);
     fake_polkit_hold(polkit, FALSE);
     iterate_until(all_are_answered, &late);
     assert_all_refused(answers->str);
     fake_polkit_set_administrators(polkit, TRUE);
-    assert_says("slice show train", 0, "Tenant:                 blue", "");
-    assert_says("slice remove train", 0, "", "");
+    assert_says("slice show blue/train", 0, "Tenant:                 blue", "");
+    assert_says("slice remove blue/train", 0, "", "");
     fake_polkit_set_administrators(polkit, FALSE);
+}
+
+/*
+ * Each tenant has names of its own. A name means the caller's tenant's slice, or one without a
+ * tenant, never another tenant's; the others have the tenant in front. CDI has one name space.
+ */
+static void assert_names(const AgentOnBus *at, FakePolkit *polkit)
+{
+    g_autofree char *path = root_path(at->root, "/run/cdi/mdev-vgpu.json", NULL);
+    g_autofree char *spec = NULL;
+
+    fake_polkit_set_administrators(polkit, TRUE);
+    assert_says("slice create --vram 1G --door native --tenant blue --name web", 0, "", "");
+    fake_polkit_set_administrators(polkit, FALSE);
+    assert_says("slice set web --cap 5", 5, "", "may not do this");
+    assert_says("slice set blue/web --cap 5", 5, "", "may not do this");
+    assert_says("slice create --vram 1G --door native --tenant red --name web", 0, "", "");
+    assert_says("slice create --vram 1G --door native --tenant red --name web", 6, "",
+                "the name web is taken");
+    assert_says("slice set web --cap 5", 0, "", "");
+    assert_says("slice show red/web", 0, "Cap:                    5\n", "");
+    fake_polkit_set_administrators(polkit, TRUE);
+    assert_says("slice show blue/web", 0, "Cap:                    100\n", "");
+    assert_says("slice set blue/web --tenant red", 6, "", "the name web is taken");
+    assert_says("slice create --vram 1G --door native --name web", 0, "", "");
+    agent_refresh(at->agent);
+    g_assert_true(g_file_get_contents(path, &spec, NULL, NULL));
+    g_assert_nonnull(strstr(spec, "\"name\" : \"red:web\""));
+    g_assert_nonnull(strstr(spec, "\"name\" : \"blue:web\""));
+    g_assert_nonnull(strstr(spec, "\"name\" : \"web\""));
+    assert_says("slice remove web", 0, "", "");
+    assert_says("slice remove web", 3, "", "there is no slice web; there is ");
+    assert_says("slice remove blue/web", 0, "", "");
+    fake_polkit_set_administrators(polkit, FALSE);
+    assert_says("slice remove web", 0, "", "");
+    assert_says("slice remove web", 5, "", "may not do this");
 }
 
 /* A tenant's user may promise time of the tenant's, above what a slice of that size has. */
@@ -488,6 +525,7 @@ static void test_member(void)
     assert_says("vgpu set " UUID " --weight 401", 5, "", "vgpu-half has 400");
     assert_says("vgpu remove " UUID, 0, "", "");
     assert_no_late_call(&polkit);
+    assert_names(&at, &polkit);
     fake_polkit_stop(&polkit);
     agent_on_bus_close(&at);
 }

@@ -128,10 +128,10 @@ static void test_two_tenants(void)
     assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
     assert_hook_of(&at, UUID, "claim", WEB, 0, "");
     assert_apart(&at);
-    assert_says("slice set a --tenant ''", 6, "", "is used by container web");
+    assert_says("slice set red/a --tenant ''", 6, "", "is used by container web");
     assert_apart(&at);
     assert_hook_of(&at, UUID, "release", WEB, 0, "");
-    assert_says("slice set a --tenant ''", 0, "", "");
+    assert_says("slice set red/a --tenant ''", 0, "", "");
     assert_hook_of(&at, UUID, "claim", WEB, 0, "");
     assert_together(&at);
     agent_on_bus_close(&at);
