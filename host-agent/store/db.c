@@ -179,11 +179,18 @@ static const char months[] =
     " compute_seconds REAL NOT NULL, gpu_ns INTEGER NOT NULL, requests INTEGER NOT NULL,"
     " PRIMARY KEY (month, uuid, tenant, gpu, type)) STRICT;"
     "CREATE INDEX usage_month_tenant ON usage_month (tenant, month);"
+    /* Not by GROUP BY, which sorts all hours before it adds them up, and takes twice the time. */
     "INSERT INTO usage_month"
-    " SELECT CAST(strftime('%s', hour, 'unixepoch', 'start of month') AS INTEGER) AS month, uuid,"
-    "  tenant, gpu, type, sum(seconds), sum(busy_seconds), max(vram), max(peak_vram),"
-    "  total(CAST(seconds AS REAL) * vram), total(CAST(seconds AS REAL) * compute), sum(gpu_ns),"
-    "  sum(requests) FROM usage GROUP BY 1, uuid, tenant, gpu, type;"
+    " SELECT CAST(strftime('%s', hour, 'unixepoch', 'start of month') AS INTEGER), uuid, tenant,"
+    "  gpu, type, seconds, busy_seconds, vram, peak_vram, CAST(seconds AS REAL) * vram,"
+    "  CAST(seconds AS REAL) * compute, gpu_ns, requests FROM usage WHERE TRUE"
+    " ON CONFLICT (month, uuid, tenant, gpu, type) DO UPDATE SET"
+    "  seconds = seconds + excluded.seconds,"
+    "  busy_seconds = busy_seconds + excluded.busy_seconds, vram = max(vram, excluded.vram),"
+    "  peak_vram = max(peak_vram, excluded.peak_vram),"
+    "  vram_seconds = vram_seconds + excluded.vram_seconds,"
+    "  compute_seconds = compute_seconds + excluded.compute_seconds,"
+    "  gpu_ns = gpu_ns + excluded.gpu_ns, requests = requests + excluded.requests;"
     "DROP TABLE usage;";
 
 const char *const schema_steps[] = {first,    oversubscription, domains,     containers, displays,
