@@ -2,6 +2,7 @@
 #include "host-agent/daemon/host/authority.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 #include <polkit/polkit.h>
@@ -49,6 +50,36 @@ int user_uid(const char *name, uid_t *uid)
     else if (!error || error == ESRCH)
         error = ENOENT;
     return error;
+}
+
+static GroupLookup group_lookup;
+
+void group_set_lookup(GroupLookup func)
+{
+    group_lookup = func;
+}
+
+/* A group may have any number of members. */
+#define GROUP_MAX (16u << 20)
+
+GStrv group_members(const char *name, int *error)
+{
+    g_autofree char *text = NULL;
+    struct group entry, *found = NULL;
+
+    if (group_lookup)
+        return group_lookup(name, error);
+    for (gsize size = ENTRY_MAX; size <= GROUP_MAX; size *= 2) {
+        text = g_realloc(text, size);
+        do
+            *error = getgrnam_r(name, &entry, text, size, &found);
+        while (*error == EINTR);
+        if (*error != ERANGE)
+            break;
+    }
+    if (!found && (!*error || *error == ESRCH))
+        *error = ENOENT;
+    return found ? g_strdupv(entry.gr_mem) : NULL;
 }
 
 typedef struct {

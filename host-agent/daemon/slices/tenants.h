@@ -62,7 +62,13 @@ const Slice *tenants_find_slice(const Tenants *tenants, const char *text, const 
  */
 char *tenants_slices_called(const Tenants *tenants, const char *name, const char *user);
 
-/* Users of all tenants; to be freed. */
+/*
+ * Users of a tenant, those of its groups included; to be freed. *@known: set to FALSE if a group
+ * could not be looked up yet; NULL: not asked.
+ */
+GStrv tenant_members(const Tenants *tenants, const Tenant *tenant, gboolean *known);
+
+/* The same of all tenants. */
 GStrv tenants_users(const Tenants *tenants);
 
 /* Whether @user sees slices of that tenant; NULL sees those of all. */

@@ -48,11 +48,13 @@ static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *
 {
     const Tenant *tenant = tenants_find(link->tenants, slice->tenant);
     GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
+    g_auto(GStrv) members = NULL;
     guint32 owner;
 
     *all = TRUE;
-    for (guint i = 0; tenant && tenant->users && tenant->users[i]; i++) {
-        const User *user = g_hash_table_lookup(link->users, tenant->users[i]);
+    members = tenant ? tenant_members(link->tenants, tenant, all) : NULL;
+    for (guint i = 0; members && members[i]; i++) {
+        const User *user = g_hash_table_lookup(link->users, members[i]);
 
         if (!user || (user->error && user->error != ENOENT))
             *all = FALSE;

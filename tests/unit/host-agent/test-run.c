@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Slices of programs: the processes of a claim, who may claim, and its end. */
+#include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/host/audit.h"
+#include "host-agent/daemon/host/authority.h"
 #include "lib/bus.h"
 #include "lib/processes.h"
 #include "tests/unit/file_tree.h"
@@ -452,6 +454,41 @@ static void assert_no_late_call(FakePolkit *polkit)
     fake_polkit_set_administrators(polkit, FALSE);
 }
 
+static GStrv members_of(const char *name, int *error)
+{
+    *error = g_str_equal(name, "ml") ? 0 : ENOENT;
+    return *error ? NULL : g_strdupv((char *[]){(char *)"bin", (char *)FAKE_USER, NULL});
+}
+
+/* The members of a group may use a tenant that names it, until it is named no longer. */
+static void assert_group(FakePolkit *polkit)
+{
+    Said said = {0};
+
+    group_set_lookup(members_of);
+    fake_polkit_set_administrators(polkit, TRUE);
+    assert_says("tenant set green --user @none", 0, "", "");
+    assert_says("tenant set green --user @ml", 0, "", "");
+    fake_polkit_set_administrators(polkit, FALSE);
+    /* A thread looks it up. */
+    for (guint i = 0; i < 600; i++) {
+        said = vgpuctl("tenant list");
+        if (strstr(said.out, "green"))
+            break;
+        said_clear(&said);
+    }
+    g_assert_nonnull(said.out);
+    g_assert_nonnull(strstr(said.out, "@ml"));
+    said_clear(&said);
+    assert_says("slice create --vram 1G --door native --tenant green --name g", 0, "", "");
+    assert_says("slice remove green/g", 0, "", "");
+    fake_polkit_set_administrators(polkit, TRUE);
+    assert_says("tenant set green --user @none", 0, "", "");
+    fake_polkit_set_administrators(polkit, FALSE);
+    assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'green'>}", "may not do this");
+    group_set_lookup(NULL);
+}
+
 /*
  * Each tenant has names of its own. A name means the caller's tenant's slice, or one without a
  * tenant, never another tenant's; the others have the tenant in front. CDI has one name space.
@@ -526,6 +563,7 @@ static void test_member(void)
     assert_says("vgpu remove " UUID, 0, "", "");
     assert_no_late_call(&polkit);
     assert_names(&at, &polkit);
+    assert_group(&polkit);
     fake_polkit_stop(&polkit);
     agent_on_bus_close(&at);
 }
