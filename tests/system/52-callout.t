@@ -68,6 +68,22 @@ point('what there is no room for is refused with the reason, and nothing is left
     return $said . says("mdevctl start -u $uuid -p $gpu -t $driver-vgpu-full", 1, qr/no room/);
 });
 
+# Red has a half, blue a quarter. mdevctl looks at available_instances, and then makes a vGPU before it writes attributes.
+point('one that is smaller than its type needs only its own memory', sub {
+    my $half = "$driver-vgpu-half";
+    my $available = sub { my $text = host("cat /sys/class/mdev_bus/$gpu/mdev_supported_types/$half/available_instances"); return 0 + $text };
+    die 'another half fits: ' . $available->() if $available->();
+    says("mdevctl start -u $uuid -p $gpu -t $half", 1, qr/no room/);
+    host("mdevctl define -u $uuid -p $gpu -t $half && mdevctl modify -u $uuid --addattr vgpu/vram_bytes --value 8388608 && mdevctl start -u $uuid");
+    die attribute($uuid, 'vram_bytes') if attribute($uuid, 'vram_bytes') != 8388608;
+    my $said = says("mdevctl stop -u $uuid && systemctl stop vgpud && mdevctl start -u $uuid", 0, qr/were not checked/);
+    die 'another half fits: ' . $available->() if $available->();
+    host("mdevctl stop -u $uuid; mdevctl undefine -u $uuid; systemctl start vgpud; vgpuctl vgpu create half --vram 8M --uuid $uuid >/dev/null");
+    die attribute($uuid, 'vram_bytes') if attribute($uuid, 'vram_bytes') != 8388608;
+    host("vgpuctl vgpu remove $uuid");
+    return $said;
+});
+
 point('so is what a tenant may not have', sub {
     host("vgpuctl tenant set callout --vgpus 1 --vram 16M; mdevctl define -u $uuid -p $gpu -t $sixteenth");
     host("mdevctl modify -u $uuid --addattr vgpu/vram_bytes --value 8388608");
