@@ -157,6 +157,11 @@ static void of_other_stream(void)
     g_assert_true(current == first);
     full(cuMemAllocAsync(&never, 30 * MIB, NULL));
     ok(cuMemFreeAsync(a, FAKE_OF_SECOND));
+    for (unsigned int i = 0; i < 200; i++) {
+        ok(cuMemAllocAsync(&a, 60 * MIB, FAKE_OF_SECOND));
+        ok(cuMemFreeAsync(a, FAKE_OF_SECOND));
+    }
+    kit_charged(0);
 }
 
 static void test_of_other_stream(void)

@@ -2,8 +2,10 @@
 /* Memory that processes of a slice share is charged once, until the last of them has freed it. */
 #include "kit.h"
 
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LIMIT (64 * MIB)
@@ -115,6 +117,28 @@ static void ipc_importer(void)
 static void test_ipc(void)
 {
     both(ipc_exporter, ipc_importer);
+}
+
+/* As a pod's second container has. */
+static void importer_with_own_ids(void)
+{
+    int status;
+    pid_t pid;
+
+    g_assert_cmpint(unshare(CLONE_NEWPID), ==, 0);
+    pid = fork();
+    if (pid == 0) {
+        g_assert_cmpint(getpid(), ==, 1);
+        ipc_importer();
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, 0);
+}
+
+static void test_ipc_of_pod(void)
+{
+    both(ipc_exporter, importer_with_own_ids);
 }
 
 static CUmemAllocationProp shareable(void)
@@ -365,6 +389,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/shared/ipc", test_ipc);
+    g_test_add_func("/shared/ipc-of-pod", test_ipc_of_pod);
     g_test_add_func("/shared/physical", test_physical);
     g_test_add_func("/shared/parts", test_parts);
     g_test_add_func("/shared/stranger", test_stranger);
