@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/pci.h"
 #include "lib/systemd.h"
 
 #define DRM_SCAN_US (30 * G_USEC_PER_SEC)
@@ -94,6 +95,7 @@ static guint64 bytes_of(const char *value)
  * Info - one fdinfo
  * @resident: drivers that report it also report "drm-memory-vram", its older name
  * @shared: the part of that which others hold, too
+ * @host_memory, @host_resident, @host_shared: the same of the host's memory (amdgpu's GTT)
  */
 typedef struct {
     const char *gpu;
@@ -105,6 +107,9 @@ typedef struct {
     guint64 resident;
     gboolean has_shared;
     guint64 shared;
+    guint64 host_memory;
+    guint64 host_resident;
+    guint64 host_shared;
 } Info;
 
 static void read_pair(Info *info, const char *key, const char *value)
@@ -124,6 +129,12 @@ static void read_pair(Info *info, const char *key, const char *value)
     } else if (g_str_equal(key, "drm-memory-vram")) {
         info->has_vram = TRUE;
         info->memory += bytes_of(value);
+    } else if (g_str_equal(key, "drm-resident-gtt")) {
+        info->host_resident += bytes_of(value);
+    } else if (g_str_equal(key, "drm-shared-gtt")) {
+        info->host_shared += bytes_of(value);
+    } else if (g_str_equal(key, "drm-memory-gtt")) {
+        info->host_memory += bytes_of(value);
     } else if (g_str_has_prefix(key, "drm-engine-") &&
                !g_str_has_prefix(key, "drm-engine-capacity-")) {
         info->has_ns = TRUE;
@@ -131,8 +142,24 @@ static void read_pair(Info *info, const char *key, const char *value)
     }
 }
 
+/* The memory of a GPU in AMD's processors is the host's, but for a small part. */
+static void add_host_memory(HostRoot *root, Info *info)
+{
+    g_autofree char *dir = NULL;
+
+    if (!info->gpu || (!info->host_memory && !info->host_resident))
+        return;
+    dir = g_build_filename("/sys/bus/pci/devices", info->gpu, NULL);
+    if (!amdgpu_is_apu(root, dir))
+        return;
+    info->has_vram = TRUE;
+    info->memory += info->host_memory;
+    info->resident += info->host_resident;
+    info->shared += info->host_shared;
+}
+
 /* Pointers into @text are valid as long as it is. */
-static Info parse(char *text)
+static Info parse(HostRoot *root, char *text)
 {
     Info info = {0};
 
@@ -144,6 +171,7 @@ static Info parse(char *text)
         *colon = '\0';
         read_pair(&info, line, g_strstrip(colon + 1));
     }
+    add_host_memory(root, &info);
     return info;
 }
 
@@ -182,7 +210,7 @@ static gboolean each_info(HostRoot *root, guint pid, const char *gpu, guint *fil
         if (!may_be_drm(root, link))
             continue;
         text = root_read(root, path, NULL);
-        info = text ? parse(text) : (Info){0};
+        info = text ? parse(root, text) : (Info){0};
         if (g_strcmp0(info.gpu, gpu) == 0 && !func(&info, data))
             return FALSE;
     }
@@ -297,7 +325,7 @@ void drm_clients_read(DrmClients *clients, DrmUse *use)
 
         if (!text)
             continue;
-        info = parse(text);
+        info = parse(clients->root, text);
         count(clients, &info, use);
     }
     g_hash_table_foreach_remove(clients->clients, is_closed, clients);

@@ -279,6 +279,27 @@ static void test_charged(void)
     close_container(&at, &arbiter);
 }
 
+#define CARD_DIR "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS "/"
+
+/* In AMD's processors (here by the measurements' form) nearly all of it is the host's memory. */
+static void test_charged_apu(void)
+{
+    static const char memory[] = "drm-memory-vram:\t1024 KiB\ndrm-memory-gtt:\t2048 KiB";
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    file_tree_write(at.root, CARD_DIR "mem_info_gtt_total", "115964116992\n");
+    use_memory(&at, 80, memory, 1000);
+    bypass_watch_look(agent_bypass(at.agent));
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 1 << 20, 1000);
+    file_tree_write(at.root, CARD_DIR "gpu_metrics", "\x60\x01\x03\x01");
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_charged(&at, 3 << 20, 1000);
+    close_container(&at, &arbiter);
+}
+
 /* What members have by the driver, beyond what they requested. */
 static void test_beyond(void)
 {
@@ -671,6 +692,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bypass/orphan", test_orphan);
     g_test_add_func("/bypass/many-cgroups", test_many_cgroups);
     g_test_add_func("/bypass/charged", test_charged);
+    g_test_add_func("/bypass/charged-apu", test_charged_apu);
     g_test_add_func("/bypass/beyond", test_beyond);
     g_test_add_func("/bypass/nvidia-charged", test_nvidia_charged);
     g_test_add_func("/bypass/nvidia-listed", test_nvidia_listed);
