@@ -82,10 +82,11 @@ build/guard/chain.so: tests/guard/chain.c
 	$(CC) $(ENGINE_WARN) -shared -fPIC -O1 -o $@ $<
 
 # The layer of containers, which looks for sockets in the build's folder.
-build/guard/layer/VkLayer_vgpu_guarded.json: $(addprefix governor/vulkan/guarded/,guarded.c VkLayer_vgpu_guarded.json.in)
+build/guard/layer/VkLayer_vgpu_guarded.json: $(addprefix governor/vulkan/,guarded/guarded.c handle_map.c \
+		guarded/VkLayer_vgpu_guarded.json.in)
 	@mkdir -p $(@D)
 	$(CC) $(VK_LAYER_CFLAGS) -DVTEST_DIR='"$(CURDIR)/build/guard/vtest"' $(GOVERNOR_OLD_LIBC) $(VK_LAYER_LDFLAGS) \
-		-o $(@D)/libvgpu_guarded.so $<
+		-o $(@D)/libvgpu_guarded.so $(filter %.c,$^)
 	sed 's|@LIBRARY@|./libvgpu_guarded.so|' $(lastword $^) > $@
 
 -include $(GUARD_OBJS:.o=.d) $(GUARD_TESTS_COMMON:.o=.d) $(wildcard $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/*.d)

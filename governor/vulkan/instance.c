@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader.h"
 #include "physical.h"
 
 const void *chain_find(const void *chain, VkStructureType type)
@@ -35,20 +36,6 @@ bool instance_has_extension(const struct layer_instance *instance, VkPhysicalDev
     }
     free(extensions);
     return found;
-}
-
-/* The loader's entry in the chain that names the next layer. */
-static VkLayerInstanceCreateInfo *find_link(const VkInstanceCreateInfo *info)
-{
-    for (const VkBaseInStructure *in = info->pNext; in; in = in->pNext) {
-        /* The loader's structure, which each layer is expected to change. */
-        VkLayerInstanceCreateInfo *found = (VkLayerInstanceCreateInfo *)in;
-
-        if (in->sType == VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO &&
-            found->function == VK_LAYER_LINK_INFO)
-            return found;
-    }
-    return NULL;
 }
 
 static enum properties2 properties2_of(const VkInstanceCreateInfo *info)
@@ -127,7 +114,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateInstance(const VkInstanceCreateInfo *
                                                     const VkAllocationCallbacks *allocator,
                                                     VkInstance *instance)
 {
-    VkLayerInstanceCreateInfo *link = find_link(info);
+    VkLayerInstanceCreateInfo *link = loader_link(info);
     struct layer_slice *slices;
     struct layer_instance *created;
     VkResult result;

@@ -4,14 +4,12 @@
 
 #include "device.h"
 #include "engines.h"
+#include "loader.h"
 #include "memory.h"
 #include "semaphore.h"
 #include "submit.h"
 #include "swapchain.h"
 #include "wait.h"
-
-/* From this version on the loader gets the layer's function pointers; older ones have none. */
-#define INTERFACE_VERSION 2
 
 enum scope { SCOPE_GLOBAL, SCOPE_INSTANCE, SCOPE_DEVICE };
 
@@ -21,22 +19,13 @@ struct command {
     PFN_vkVoidFunction function;
 };
 
-VKAPI_ATTR VkResult VKAPI_CALL
-vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *interface);
-
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetInstanceProcAddr(VkInstance instance,
                                                                           const char *name);
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetDeviceProcAddr(VkDevice device,
                                                                         const char *name);
 
-#define COMMAND(name, scope)                                                                       \
-    {                                                                                              \
-        "vk" #name, scope, (PFN_vkVoidFunction)layer_##name                                        \
-    }
-#define ALIAS(name, suffix, scope)                                                                 \
-    {                                                                                              \
-        "vk" #name #suffix, scope, (PFN_vkVoidFunction)layer_##name                                \
-    }
+#define COMMAND(name, scope)       {"vk" #name, scope, (PFN_vkVoidFunction)layer_##name}
+#define ALIAS(name, suffix, scope) {"vk" #name #suffix, scope, (PFN_vkVoidFunction)layer_##name}
 
 static const struct command commands[] = {
     COMMAND(GetInstanceProcAddr, SCOPE_GLOBAL),

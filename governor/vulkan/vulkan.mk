@@ -55,7 +55,7 @@ $(VK_LAYER_OUT)/$(VK_LAYER_NAME): $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in
 VK_GUARDED := $(VK_LAYER_SRC)/guarded
 VK_GUARDED_NAME := VkLayer_vgpu_guarded.json
 
-$(VK_LAYER_OUT)/libvgpu_guarded.so: $(VK_LAYER_OUT)/obj/$(VK_GUARDED)/guarded.o
+$(VK_LAYER_OUT)/libvgpu_guarded.so: $(addprefix $(VK_LAYER_OUT)/obj/,$(VK_GUARDED)/guarded.o $(VK_LAYER_SRC)/handle_map.o)
 	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(LDFLAGS) -o $@ $^
 
 install-vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/libvgpu_guarded.so

@@ -6,24 +6,18 @@
  * instance, and does nothing else.
  */
 #include <dirent.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <vulkan/vk_layer.h>
-#include <vulkan/vulkan.h>
+
+#include "../handle_map.h"
+#include "../loader.h"
 
 #ifndef VTEST_DIR
 #define VTEST_DIR "/run/vgpu/vtest"
 #endif
 #define SUFFIX ".sock"
-
-/* From this version on the loader gets the layer's function pointers. */
-#define INTERFACE_VERSION 2
-
-VKAPI_ATTR VkResult VKAPI_CALL
-vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *interface);
 
 /* "VTEST_SOCKET_NAME=PATH" of the slice whose name comes first; NULL: there is none. To be freed.
  */
@@ -85,103 +79,45 @@ static void find_slice(void)
 
 /* The next layer's way to its functions, for each instance: by the loader's pointer in its handle.
  */
-struct known {
-    void *key;
-    PFN_vkGetInstanceProcAddr get;
-    struct known *next;
-};
+static struct handle_map instances = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct known *known;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void *key_of(VkInstance instance)
+static uint64_t key_of(VkInstance instance)
 {
-    return *(void **)instance;
-}
-
-static struct known **find(void *key)
-{
-    struct known **at = &known;
-
-    while (*at && (*at)->key != key)
-        at = &(*at)->next;
-    return at;
-}
-
-static PFN_vkGetInstanceProcAddr next_of(VkInstance instance)
-{
-    PFN_vkGetInstanceProcAddr get;
-    struct known *found;
-
-    pthread_mutex_lock(&lock);
-    found = *find(key_of(instance));
-    get = found ? found->get : NULL;
-    pthread_mutex_unlock(&lock);
-    return get;
-}
-
-static VkLayerInstanceCreateInfo *find_link(const VkInstanceCreateInfo *info)
-{
-    for (const VkBaseInStructure *in = info->pNext; in; in = in->pNext) {
-        /* The loader's structure, which each layer is expected to change. */
-        VkLayerInstanceCreateInfo *found = (VkLayerInstanceCreateInfo *)in;
-
-        if (in->sType == VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO &&
-            found->function == VK_LAYER_LINK_INFO)
-            return found;
-    }
-    return NULL;
+    return (uintptr_t)*(void **)instance;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo *info,
                                                       const VkAllocationCallbacks *allocator,
                                                       VkInstance *instance)
 {
-    VkLayerInstanceCreateInfo *link = find_link(info);
-    struct known *made = calloc(1, sizeof(*made));
+    VkLayerInstanceCreateInfo *link = loader_link(info);
+    PFN_vkGetInstanceProcAddr get;
     PFN_vkCreateInstance create;
     VkResult result;
 
-    if (!link || !made) {
-        free(made);
-        return link ? VK_ERROR_OUT_OF_HOST_MEMORY : VK_ERROR_INITIALIZATION_FAILED;
-    }
-    made->get = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
-    create = (PFN_vkCreateInstance)made->get(NULL, "vkCreateInstance");
+    if (!link)
+        return VK_ERROR_INITIALIZATION_FAILED;
+    get = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+    create = (PFN_vkCreateInstance)get(NULL, "vkCreateInstance");
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     result = create ? create(info, allocator, instance) : VK_ERROR_INITIALIZATION_FAILED;
-    if (result != VK_SUCCESS) {
-        free(made);
+    if (result != VK_SUCCESS ||
+        handle_map_add(&instances, key_of(*instance), (void *)(uintptr_t)get))
         return result;
-    }
-    made->key = key_of(*instance);
-    pthread_mutex_lock(&lock);
-    made->next = known;
-    known = made;
-    pthread_mutex_unlock(&lock);
-    return VK_SUCCESS;
+    ((PFN_vkDestroyInstance)get(*instance, "vkDestroyInstance"))(*instance, allocator);
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
 }
 
 static VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance instance,
                                                    const VkAllocationCallbacks *allocator)
 {
-    PFN_vkDestroyInstance destroy;
-    struct known **at;
-    struct known *gone;
+    PFN_vkGetInstanceProcAddr get;
 
     if (!instance)
         return;
-    pthread_mutex_lock(&lock);
-    at = find(key_of(instance));
-    gone = *at;
-    if (gone)
-        *at = gone->next;
-    pthread_mutex_unlock(&lock);
-    if (!gone)
-        return;
-    destroy = (PFN_vkDestroyInstance)gone->get(instance, "vkDestroyInstance");
-    free(gone);
-    destroy(instance, allocator);
+    get = (PFN_vkGetInstanceProcAddr)(uintptr_t)handle_map_remove(&instances, key_of(instance));
+    if (get)
+        ((PFN_vkDestroyInstance)get(instance, "vkDestroyInstance"))(instance, allocator);
 }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance instance,
@@ -195,7 +131,9 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstanc
         return (PFN_vkVoidFunction)create_instance;
     if (!strcmp(name, "vkDestroyInstance"))
         return (PFN_vkVoidFunction)destroy_instance;
-    next = instance ? next_of(instance) : NULL;
+    if (!instance)
+        return NULL;
+    next = (PFN_vkGetInstanceProcAddr)(uintptr_t)handle_map_find(&instances, key_of(instance));
     return next ? next(instance, name) : NULL;
 }
 
