@@ -52,6 +52,7 @@ my %commands = (
     opengl => sub { return (command => ['tests/guard/opengl-check'], limit => 900, files => ['tests/guard/opengl.t']) },
     'guard-rings' => sub { return (command => [@make, 'guard-rings'], limit => 900) },
     'old-libc' => sub { return (command => ['tests/old-libc/check'], limit => 900, files => [glob 'tests/old-libc/*.t']) },
+    runtimes => sub { return (command => ['tests/runtimes/check'], limit => 900, files => [glob 'tests/runtimes/*.t']) },
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
 
