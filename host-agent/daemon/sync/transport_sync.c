@@ -120,6 +120,20 @@ static gboolean can_wait(const TransportSync *link, const Slice *slice)
     return TRUE;
 }
 
+/*
+ * What finds NVIDIA's driver behind the CUDA door on the host: programs of a native slice, such as
+ * a job's, and a guard's workers, which see the links of a folder that is there when it starts.
+ */
+static void link_cuda(const TransportSync *link, const Slice *slice)
+{
+    HostRoot *root = host_root(link->host);
+    g_autoptr(CudaDoor) cuda = nvidia_minor(root, slice->gpu) < 0 ? NULL : cuda_door_find(root);
+    g_autoptr(GError) error = NULL;
+
+    if (cuda && !cuda_door_link(root, cuda, &error))
+        g_warning("slice %s has no CUDA: %s", slice->uuid, error->message);
+}
+
 void transport_sync_prepare(TransportSync *link, const char *uuid)
 {
     const Slice *slice = slices_find(link->slices, uuid);
@@ -140,6 +154,8 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
         g_warning("cannot offer slice %s to containers: %s", uuid, error->message);
     else
         note_tenant(link, slice);
+    if (slice->transport == SLICE_TRANSPORT_NATIVE)
+        link_cuda(link, slice);
 }
 
 static char *conf_path(const char *uuid)
@@ -159,17 +175,6 @@ static gboolean write_conf(const TransportSync *link, const Slice *slice)
         return TRUE;
     g_warning("cannot set the GPU of slice %s's guard: %s", slice->uuid, error->message);
     return FALSE;
-}
-
-/* For the workers of CUDA, which see the links of a folder that is there when the guard starts. */
-static void link_cuda(const TransportSync *link, const Slice *slice)
-{
-    HostRoot *root = host_root(link->host);
-    g_autoptr(CudaDoor) cuda = nvidia_minor(root, slice->gpu) < 0 ? NULL : cuda_door_find(root);
-    g_autoptr(GError) error = NULL;
-
-    if (cuda && !cuda_door_link(root, cuda, &error))
-        g_warning("slice %s has no CUDA: %s", slice->uuid, error->message);
 }
 
 /*

@@ -179,12 +179,24 @@ static void test_incomplete(void)
     }
 }
 
+static void assert_link(HostRoot *root, const char *name, const char *expected)
+{
+    g_autofree char *path = root_path(root, CUDA_REAL_LINKS "/", name, NULL);
+    g_autofree char *target = g_file_read_link(path, NULL);
+
+    g_assert_cmpstr(target, ==, expected);
+}
+
 static void test_cdi(void)
 {
     AgentOnBus at;
+    HostRoot *root = nvidia_tree();
 
-    agent_on_bus_open_tree(&at, nvidia_tree());
+    agent_on_bus_open_tree(&at, root);
     assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    /* For a job's programs, which are in no container. */
+    assert_link(root, "libcuda.so.1", LIBS "/libcuda.so." VERSION);
+    assert_link(root, "libnvidia-ml.so.1", LIBS "/nvidia/current/libnvidia-ml.so." VERSION);
     assert_in_file(&at, CDI_PATH, "\"/dev/dri/renderD128\"");
     assert_in_file(&at, CDI_PATH, "\"/dev/nvidia3\"");
     assert_in_file(&at, CDI_PATH, "\"/dev/nvidiactl\"");
@@ -268,14 +280,6 @@ static void test_node_links(void)
     assert_says("reload", 0, "", "");
     assert_target(root, "/dev/char/510:0", "../nvidia-uvm");
     agent_on_bus_close(&at);
-}
-
-static void assert_link(HostRoot *root, const char *name, const char *expected)
-{
-    g_autofree char *path = root_path(root, CUDA_REAL_LINKS "/", name, NULL);
-    g_autofree char *target = g_file_read_link(path, NULL);
-
-    g_assert_cmpstr(target, ==, expected);
 }
 
 /* The libraries and the program of those without a node. */
