@@ -114,7 +114,8 @@ static void check_order(Check *check, const char *gres)
 }
 
 /* A fence must be able to take one card of the node, and jobs to share the node. */
-static void check_partitions(Check *check, const GStrv lines, const char *root_disabled)
+static void check_partitions(Check *check, const GStrv lines, const char *root_disabled,
+                             gboolean is_all_roots)
 {
     guint count = 0, no_root = 0, exclusive = 0;
 
@@ -129,10 +130,10 @@ static void check_partitions(Check *check, const GStrv lines, const char *root_d
         no_root += !g_ascii_strcasecmp(root ? root : root_disabled ? root_disabled : "no", "yes");
         exclusive += share && !g_ascii_strcasecmp(share, "EXCLUSIVE");
     }
-    if (count && no_root == count)
-        found(check, "slurm.conf: all partitions of this node have DisableRootJobs=YES, so that "
-                     "vgpu-slurm health cannot fence a single card, and closes the node instead. "
-                     "Write DisableRootJobs=NO for one of them");
+    if (count && no_root == count && is_all_roots)
+        found(check, "slurm.conf: all partitions of this node have DisableRootJobs=YES, and "
+                     "SlurmUser is root, so that vgpu-slurm health cannot fence a single card, and "
+                     "closes the node instead. Write DisableRootJobs=NO for one of them");
     if (count && exclusive == count)
         found(check, "slurm.conf: all partitions of this node have OverSubscribe=EXCLUSIVE: each "
                      "job has the whole node, and cards are not shared. Write OverSubscribe=NO "
@@ -142,7 +143,7 @@ static void check_partitions(Check *check, const GStrv lines, const char *root_d
 static void check_slurm_conf(Check *check)
 {
     g_autofree char *text = read_slurm_file(check, "slurm.conf"), *types = NULL, *prolog = NULL,
-                    *no_root = NULL;
+                    *no_root = NULL, *user = NULL;
     g_auto(GStrv) lines = slurm_files_lines(text);
 
     if (!text) {
@@ -176,7 +177,8 @@ static void check_slurm_conf(Check *check)
             check_order(check, gres);
     }
     no_root = value_of(text, "DisableRootJobs");
-    check_partitions(check, lines, no_root);
+    user = value_of(text, "SlurmUser");
+    check_partitions(check, lines, no_root, !user || g_str_equal(user, "root"));
 }
 
 /* One file serves the whole cluster, so only the lines of this node count. */

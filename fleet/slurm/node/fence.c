@@ -2,11 +2,13 @@
 #include "fleet/slurm/node/fence.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <signal.h>
 #include "fleet/slurm/slurm_api.h"
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "fleet/slurm/node/node.h"
 
@@ -27,12 +29,11 @@ static gboolean failed(GError **error, const char *what, const char *node)
     return FALSE;
 }
 
-/* All jobs of the cluster, or of root alone. NULL: slurmctld did not say. */
-static job_info_msg_t *load_jobs(gboolean of_root)
+/* All jobs of the cluster. NULL: slurmctld did not say. */
+static job_info_msg_t *load_jobs(void)
 {
     job_info_msg_t *jobs = NULL;
-    int rc = of_root ? slurm_load_job_user(&jobs, 0, SHOW_DETAIL | SHOW_LOCAL)
-                     : slurm_load_jobs(0, &jobs, SHOW_DETAIL | SHOW_ALL | SHOW_LOCAL);
+    int rc = slurm_load_jobs(0, &jobs, SHOW_DETAIL | SHOW_ALL | SHOW_LOCAL);
 
     return rc ? NULL : jobs;
 }
@@ -55,38 +56,101 @@ static gboolean has_card(const job_info_t *job, const char *node, guint index)
     return FALSE;
 }
 
+/**
+ * Owner - whose jobs fences are
+ * @name: root, or Slurm's own user, SlurmUser, where root may run no jobs
+ * @jobs: all that he has
+ */
+typedef struct {
+    guint32 uid;
+    guint32 gid;
+    char *name;
+    job_info_msg_t *jobs;
+} Owner;
+
+/**
+ * Fences
+ * @owners: root first
+ * @count: of owners; 1 where SlurmUser is root
+ * @until: no fence is waited for any more; monotonic microseconds
+ */
+struct Fences {
+    char *node;
+    Owner owners[2];
+    guint count;
+    gint64 until;
+};
+
 /* @address: NULL: of any card. */
-static gboolean is_fence(const job_info_t *job, const char *address)
+static gboolean is_fence(const Fences *fences, const job_info_t *job, const char *address)
 {
-    return !job->user_id && job->name && g_str_has_prefix(job->name, FENCE_NAME) &&
+    gboolean is_ours = FALSE;
+
+    for (guint i = 0; i < fences->count; i++)
+        is_ours = is_ours || job->user_id == fences->owners[i].uid;
+    return is_ours && job->name && g_str_has_prefix(job->name, FENCE_NAME) &&
            (!address || g_str_equal(job->name + strlen(FENCE_NAME), address));
 }
 
-struct Fences {
-    char *node;
-    job_info_msg_t *jobs; /* root's */
-    gint64 until;         /* no fence is waited for any more; monotonic microseconds */
-};
+/* The owners' jobs, one after the other; NULL: there are no more. */
+static const job_info_t *job_of(const Fences *fences, guint number)
+{
+    for (guint i = 0; i < fences->count; i++) {
+        const job_info_msg_t *jobs = fences->owners[i].jobs;
+
+        if (number < jobs->record_count)
+            return &jobs->job_array[number];
+        number -= jobs->record_count;
+    }
+    return NULL;
+}
+
+static gboolean add_owner(Fences *fences, guint32 uid)
+{
+    Owner *owner = &fences->owners[fences->count];
+    const struct passwd *user = getpwuid(uid);
+
+    if (slurm_load_job_user(&owner->jobs, uid, SHOW_DETAIL | SHOW_LOCAL))
+        return FALSE;
+    owner->uid = uid;
+    owner->gid = user ? user->pw_gid : 0;
+    owner->name = g_strdup(user ? user->pw_name : "root");
+    fences->count++;
+    return TRUE;
+}
+
+/* A node that does not know SlurmUser has fences of root's only. */
+static gboolean add_owners(Fences *fences)
+{
+    slurm_conf_t *conf = NULL;
+    guint32 user;
+
+    if (!add_owner(fences, 0) || slurm_load_ctl_conf(0, &conf))
+        return FALSE;
+    user = conf->slurm_user_id;
+    slurm_free_loaded_conf(conf);
+    return !user || !getpwuid(user) || add_owner(fences, user);
+}
 
 Fences *fences_load(const char *node, GError **error)
 {
-    Fences *fences;
-    job_info_msg_t *jobs = load_jobs(TRUE);
+    Fences *fences = g_new0(Fences, 1);
 
-    if (!jobs) {
-        failed(error, "look for fences on", node);
-        return NULL;
-    }
-    fences = g_new0(Fences, 1);
     fences->node = g_strdup(node);
-    fences->jobs = jobs;
     fences->until = g_get_monotonic_time() + PASS_SECONDS * G_USEC_PER_SEC;
-    return fences;
+    if (add_owners(fences))
+        return fences;
+    failed(error, "look for fences on", node);
+    fences_free(fences);
+    return NULL;
 }
 
 void fences_free(Fences *fences)
 {
-    slurm_free_job_info_msg(fences->jobs);
+    for (guint i = 0; i < fences->count; i++) {
+        slurm_free_job_info_msg(fences->owners[i].jobs);
+        g_free(fences->owners[i].name);
+    }
     g_free(fences->node);
     g_free(fences);
 }
@@ -94,7 +158,7 @@ void fences_free(Fences *fences)
 /* A fence of this node's, which has a card or waits for one. Others may have the same address. */
 static gboolean is_here(const Fences *fences, const job_info_t *job, const char *address)
 {
-    if (!is_fence(job, address))
+    if (!is_fence(fences, job, address))
         return FALSE;
     if (is_running(job))
         return node_job_detail(job, fences->node) != NULL;
@@ -104,8 +168,10 @@ static gboolean is_here(const Fences *fences, const job_info_t *job, const char 
 
 gboolean fences_any(const Fences *fences)
 {
-    for (guint i = 0; i < fences->jobs->record_count; i++)
-        if (is_here(fences, &fences->jobs->job_array[i], NULL))
+    const job_info_t *job;
+
+    for (guint i = 0; (job = job_of(fences, i)); i++)
+        if (is_here(fences, job, NULL))
             return TRUE;
     return FALSE;
 }
@@ -113,14 +179,16 @@ gboolean fences_any(const Fences *fences)
 /* One that still has a time limit was left by a health check that was killed. */
 static gboolean is_fence_of(const Fences *fences, const job_info_t *job, const FenceCard *card)
 {
-    return is_fence(job, card->address) && has_card(job, fences->node, card->index) &&
+    return is_fence(fences, job, card->address) && has_card(job, fences->node, card->index) &&
            job->time_limit == INFINITE;
 }
 
 static gboolean is_up(const Fences *fences, const FenceCard *card)
 {
-    for (guint i = 0; i < fences->jobs->record_count; i++)
-        if (is_fence_of(fences, &fences->jobs->job_array[i], card))
+    const job_info_t *job;
+
+    for (guint i = 0; (job = job_of(fences, i)); i++)
+        if (is_fence_of(fences, job, card))
             return TRUE;
     return FALSE;
 }
@@ -134,9 +202,9 @@ static gboolean is_offender(const FenceCard *card, guint32 id)
 }
 
 /* The card's jobs go back to the queue. */
-static gboolean clear_card(const char *node, const FenceCard *card)
+static gboolean clear_card(const Fences *fences, const FenceCard *card)
 {
-    job_info_msg_t *jobs = load_jobs(FALSE);
+    job_info_msg_t *jobs = load_jobs();
 
     if (!jobs)
         return FALSE;
@@ -144,7 +212,7 @@ static gboolean clear_card(const char *node, const FenceCard *card)
         const job_info_t *job = &jobs->job_array[i];
         gboolean hold;
 
-        if (!has_card(job, node, card->index) || is_fence(job, card->address))
+        if (!has_card(job, fences->node, card->index) || is_fence(fences, job, card->address))
             continue;
         hold = is_offender(card, slurm_id_of(job));
         node_say(LOG_WARNING, "job %u has card %s, which is not healthy, and %s", slurm_id_of(job),
@@ -160,9 +228,11 @@ static gboolean clear_card(const char *node, const FenceCard *card)
 
 /**
  * FencePlace - a partition that a fence may run in
+ * @owner: whose job it is there
  * @minutes: the time limit that it is submitted with
  */
 typedef struct {
+    const Owner *owner;
     char *partition;
     guint32 minutes;
 } FencePlace;
@@ -175,31 +245,41 @@ static void fence_place_free(void *data)
     g_free(place);
 }
 
-/*
- * The partitions that have the node, are up and run jobs of root's (FencePlace). In one with
- * OverSubscribe=EXCLUSIVE a fence takes the whole node, so those come last.
+/* Adds those that run jobs of the owner's. In one that is EXCLUSIVE a fence takes the whole node.
  */
-static GPtrArray *places_of(const char *node)
+static void add_places(const Fences *fences, guint owner, gboolean is_exclusive,
+                       const partition_info_msg_t *partitions, GPtrArray *places)
 {
-    GPtrArray *places = g_ptr_array_new_with_free_func(fence_place_free);
-    partition_info_msg_t *partitions = NULL;
-    guint shared = 0;
-
-    if (slurm_load_partitions(0, &partitions, SHOW_ALL))
-        return places;
     for (guint i = 0; i < partitions->record_count; i++) {
         const partition_info_t *partition = &partitions->partition_array[i];
         hostlist_t *nodes = slurm_hostlist_create(partition->nodes ? partition->nodes : "");
-        gboolean has = slurm_hostlist_find(nodes, node) >= 0;
+        gboolean has = slurm_hostlist_find(nodes, fences->node) >= 0;
+        /* Others' jobs where root may run none. */
+        guint whose = partition->flags & PART_FLAG_NO_ROOT ? 1 : 0;
         FencePlace *place;
 
         slurm_hostlist_destroy(nodes);
-        if (!has || partition->state_up != PARTITION_UP || partition->flags & PART_FLAG_NO_ROOT)
+        if (!has || partition->state_up != PARTITION_UP || whose != owner ||
+            (partition->max_share == 0) != is_exclusive)
             continue;
         place = g_new(FencePlace, 1);
-        *place = (FencePlace){g_strdup(partition->name), MIN(partition->max_time, CLOSED_MINUTES)};
-        g_ptr_array_insert(places, partition->max_share ? (int)shared++ : -1, place);
+        *place = (FencePlace){&fences->owners[owner], g_strdup(partition->name),
+                              MIN(partition->max_time, CLOSED_MINUTES)};
+        g_ptr_array_add(places, place);
     }
+}
+
+/* The partitions that have the node and are up (FencePlace), the best first. */
+static GPtrArray *places_of(const Fences *fences)
+{
+    GPtrArray *places = g_ptr_array_new_with_free_func(fence_place_free);
+    partition_info_msg_t *partitions = NULL;
+
+    if (slurm_load_partitions(0, &partitions, SHOW_ALL))
+        return places;
+    for (guint exclusive = FALSE; exclusive <= TRUE; exclusive++)
+        for (guint owner = 0; owner < fences->count; owner++)
+            add_places(fences, owner, exclusive, partitions, places);
     slurm_free_partition_info_msg(partitions);
     return places;
 }
@@ -207,6 +287,22 @@ static GPtrArray *places_of(const char *node)
 static char *reservation_of(const char *node)
 {
     return g_strconcat(CLOSED_PREFIX, node, NULL);
+}
+
+/* Where root may run no jobs, it may not submit others' either. With errno. */
+static resource_allocation_response_msg_t *allocate_as(const Owner *owner, job_desc_msg_t *job,
+                                                       int seconds)
+{
+    resource_allocation_response_msg_t *granted = NULL;
+    int problem;
+
+    if (!setegid(owner->gid) && !seteuid(owner->uid))
+        granted = slurm_allocate_or_wait(job, seconds);
+    problem = errno;
+    if (seteuid(0) || setegid(0))
+        abort();
+    errno = problem;
+    return granted;
 }
 
 /* A whole card, whichever is free within @seconds; the job's number, or 0 with errno. */
@@ -222,7 +318,8 @@ static guint32 take_any_card(const char *node, const FenceCard *card, const Fenc
 
     slurm_init_job_desc_msg(&job);
     job.name = name;
-    job.user_id = job.group_id = 0;
+    job.user_id = place->owner->uid;
+    job.group_id = place->owner->gid;
     job.min_nodes = job.max_nodes = 1;
     job.num_tasks = 1;
     job.pn_min_memory = 1;
@@ -232,7 +329,7 @@ static guint32 take_any_card(const char *node, const FenceCard *card, const Fenc
     job.tres_per_node = per_node;
     job.work_dir = dir;
     job.time_limit = place->minutes;
-    granted = slurm_allocate_or_wait(&job, seconds);
+    granted = allocate_as(place->owner, &job, seconds);
     if (!granted)
         return 0;
     id = slurm_id_of(granted);
@@ -305,26 +402,29 @@ static gboolean take_card_in(const Fences *fences, const FenceCard *card, const 
 
 static gboolean take_card(const Fences *fences, const FenceCard *card, GString *why)
 {
-    g_autoptr(GPtrArray) places = places_of(fences->node);
+    g_autoptr(GPtrArray) places = places_of(fences);
     gboolean taken = FALSE;
 
     for (guint i = 0; i < places->len && !taken; i++)
         taken = take_card_in(fences, card, places->pdata[i], why);
     if (!places->len)
         g_string_append(why, "no partition of the node is up and runs jobs of root's: remove "
-                             "DisableRootJobs= from one of them");
+                             "DisableRootJobs= from one of them, or give Slurm a user of its own "
+                             "(SlurmUser=)");
     return taken;
 }
 
-gboolean fence_close_node(const char *node, GError **error)
+gboolean fence_close_node(const Fences *fences, GError **error)
 {
-    g_autofree char *name = reservation_of(node);
-    char users[] = "root", *made;
+    g_autofree char *name = reservation_of(fences->node);
+    g_autofree char *users = g_strjoin(",", fences->owners[0].name,
+                                       fences->count > 1 ? fences->owners[1].name : NULL, NULL);
+    char *made;
     resv_desc_msg_t reservation, later;
 
     slurm_init_resv_desc_msg(&reservation);
     reservation.name = name;
-    reservation.node_list = (char *)node;
+    reservation.node_list = fences->node;
     reservation.users = users;
     reservation.start_time = time(NULL);
     reservation.duration = CLOSED_MINUTES;
@@ -335,11 +435,12 @@ gboolean fence_close_node(const char *node, GError **error)
         return TRUE;
     }
     if (errno != ESLURM_RESERVATION_NAME_DUP)
-        return failed(error, "close node", node);
+        return failed(error, "close node", fences->node);
     slurm_init_resv_desc_msg(&later);
     later.name = name;
+    later.users = users;
     later.end_time = reservation.start_time + CLOSED_MINUTES * 60;
-    return !slurm_update_reservation(&later) || failed(error, "keep closed node", node);
+    return !slurm_update_reservation(&later) || failed(error, "keep closed node", fences->node);
 }
 
 gboolean fence_open_node(const char *node, GError **error)
@@ -354,12 +455,11 @@ gboolean fence_open_node(const char *node, GError **error)
 /* What a health check that was killed has left: jobs that wait, or would not last. */
 static void drop_strays(const Fences *fences, const FenceCard *card)
 {
-    for (guint i = 0; i < fences->jobs->record_count; i++) {
-        const job_info_t *job = &fences->jobs->job_array[i];
+    const job_info_t *job;
 
+    for (guint i = 0; (job = job_of(fences, i)); i++)
         if (is_here(fences, job, card->address) && !is_fence_of(fences, job, card))
             slurm_kill_job(slurm_id_of(job), SIGKILL, 0);
-    }
 }
 
 gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **error)
@@ -370,7 +470,7 @@ gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **erro
     drop_strays(fences, card);
     if (is_up(fences, card))
         return TRUE;
-    if (card->requeue && !clear_card(node, card))
+    if (card->requeue && !clear_card(fences, card))
         return failed(error, "look for jobs on", node);
     if (take_card(fences, card, why))
         return TRUE;
@@ -382,12 +482,11 @@ gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **erro
 
 void fence_take_down(const Fences *fences, const FenceCard *card)
 {
-    for (guint i = 0; i < fences->jobs->record_count; i++) {
-        const job_info_t *job = &fences->jobs->job_array[i];
+    const job_info_t *job;
 
+    for (guint i = 0; (job = job_of(fences, i)); i++)
         if (is_here(fences, job, card->address))
             slurm_kill_job(slurm_id_of(job), SIGKILL, 0);
-    }
 }
 
 static gboolean node_state(const char *node, guint *state, char **reason)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Takes one card of a node away from Slurm, and gives it back. Slurm can only drain whole nodes, so
- * a job of root's holds the card: the fence. It runs nothing. While the fence is being put up, a
- * reservation keeps new jobs away from the node; jobs on other cards are not touched.
+ * a job of root's, or of SlurmUser's where root may run none, holds the card: the fence. It runs
+ * nothing. While the fence is being put up, a reservation keeps new jobs away from the node; jobs
+ * on other cards are not touched.
  */
 #ifndef FLEET_SLURM_NODE_FENCE_H
 #define FLEET_SLURM_NODE_FENCE_H
@@ -46,7 +47,7 @@ gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **erro
 void fence_take_down(const Fences *fences, const FenceCard *card);
 
 /* No new job starts on the node for ten minutes from now on. The same again extends them. */
-gboolean fence_close_node(const char *node, GError **error);
+gboolean fence_close_node(const Fences *fences, GError **error);
 
 /* All fences are up. Twice is once. */
 gboolean fence_open_node(const char *node, GError **error);

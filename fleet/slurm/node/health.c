@@ -121,7 +121,7 @@ static gboolean look_at_cards(HostRoot *root, const char *node, const NodeCards 
         return TRUE;
     node_note_well(root, FALSE);
     fences = fences_load(node, error);
-    if (!fences || (faults && !fence_close_node(node, error)) || !fence_resume(node, error))
+    if (!fences || (faults && !fence_close_node(fences, error)) || !fence_resume(node, error))
         return FALSE;
     if (!faults && !fences_any(fences)) {
         node_note_well(root, TRUE);
