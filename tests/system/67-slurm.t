@@ -13,42 +13,31 @@ use VGPU::Compute;
 use VGPU::Host;
 use VGPU::Podman;
 use VGPU::Slice;
+use VGPU::Slurm;
 use VGPU::Test;
 
 my ($red, $blue) = baseline();
 my $free = VGPU::Host::ledger();
 my $gpu = VGPU::Lab::gpu();
 my $mib = 2**20;
-my $user = 'jobs';
+my $user = $VGPU::Slurm::user;
 my $programs = $VGPU::Slice::programs;
 my $compute = "$programs/vk-compute --device-name Venus";
-my @daemons = qw(munge slurmctld slurmd);
 my $storage = '/var/lib/containers';
-my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
 # Of the VM that is a job.
 my ($vm, $address) = ('job', '10.77.0.9');
 
 sub host { return VGPU::Lab::host(@_) }
 sub soon { return VGPU::Slice::soon(@_) }
 sub ctl { return VGPU::Slice::ctl(@_) }
-sub owned { return grep { /^slurm:/ } split /\n/, ctl('owner list --no-headers') }
-
-# A command of Slurm's as a user without rights, or as root.
-sub as { my ($who, $command) = @_; return $who eq 'root' ? $command : "setpriv --reuid $who --regid $who --init-groups env HOME=/tmp $command" }
-sub srun { my ($words, %opt) = @_; return host('cd /tmp && ' . as($opt{as} // $user, "srun $words") . ' 2>&1', timeout => 300, %opt) }
-
-sub nothing_runs {
-    soon(sub { host('squeue -h') !~ /\S/ }, 'a job runs still');
-    soon(sub { !owned() }, 'a job\'s slice is there still');
-    return;
-}
+sub as { return VGPU::Slurm::as(@_) }
+sub srun { return VGPU::Slurm::srun(@_) }
+sub nothing_runs { return VGPU::Slurm::nothing_runs() }
 
 # A point about jobs: if it fails, what Slurm and its logs say.
 sub job_point {
     my ($what, $code) = @_;
-    my $passed = point($what, $code);
-    diag(host('squeue; sinfo -R; journalctl -q --no-pager -o cat -t vgpu-slurm -u vgpud -n 25; tail -n 20 /tmp/*.log', fail => 1)) if !$passed;
-    host("for who in root $user; do scancel -u \$who; done", fail => 1) if !$passed;
+    point($what, $code) or diag(VGPU::Slurm::explain());
     return;
 }
 
@@ -73,49 +62,9 @@ sub computes_by {
     return "$verdict\n";
 }
 
-# The blocks of code of the guide's cluster, in their order.
-sub guide {
-    open my $in, '<', VGPU::Lab::top() . '/docs/slurm.md' or die "docs/slurm.md: $!\n";
-    my $text = do { local $/ = undef; <$in> };
-    my ($section) = $text =~ /^## A cluster from nothing\n(.*?)(?=^## )/ms or die "the guide has no such section\n";
-    return $section =~ /^```\n(.*?)^```/msg;
-}
-
 point('a cluster of one node by the guide', sub {
     VGPU::Slice::mount_image($storage);
-    my $top = VGPU::Lab::top();
-    VGPU::Command::run([VGPU::Lab::rig('build', '--with', 'tests/fleet/packages.txt', '--', 'make', '-s', 'install-fleet', 'DESTDIR=build/fleet/in-l1')],
-        timeout => 900, name => '[build] make install-fleet');
-    VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"', "$top/build/fleet/in-l1",
-        VGPU::Lab::rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')], timeout => 120);
-    host("sed -i 's/^mode=shared\$/&\\npool=slurm/' /etc/vgpu/gpus.conf && vgpuctl reload", timeout => 120);
-    my ($model) = map { $_->{Model} } grep { $_->{Address} eq $gpu } @{ decode_json(ctl('-o json gpu list')) };
-    my $name = host('hostname -s') =~ s/\s//gr;
-    my ($slurm, $plugstack, $cgroup, $vgpu) = guide();
-    for ($slurm, $vgpu) {
-        s/a100-80g/$model/g;
-        s/81920/512/g;
-        s/a100\b/card/g;
-        s/^doors=.*$/doors=guarded,native,vm/m;
-    }
-    $slurm =~ s/^SlurmctldHost=\Khead$/$name/m;
-    $slurm =~ s/node1/$name/g;
-    $slurm =~ s/^NodeName=\S+ \K.* RealMemory=\d+/CPUs=2 RealMemory=2000/m or die "the guide has no node\n";
-    $slurm =~ s/^DefMemPerCPU=\K\d+/500/m;
-    my %files = ('/etc/slurm/slurm.conf' => $slurm, '/etc/slurm/plugstack.conf' => $plugstack, '/etc/slurm/cgroup.conf' => $cgroup,
-        '/etc/vgpu/vgpu.conf' => $vgpu);
-    host("cat >$_", stdin => $files{$_}) for sort keys %files;
-    my $said = host(<<"SH", timeout => 180);
-set -e
-id $user >/dev/null 2>&1 || useradd $user
-vgpu-slurm gres-conf --write
-systemctl unmask @daemons
-systemctl restart @daemons
-vgpu-slurm check
-cat /etc/slurm/gres.conf
-SH
-    soon(sub { host('sinfo -h -o %t') =~ /^idle$/m }, 'the node is not idle');
-    return $said . host('sinfo -O NodeHost,Gres:60');
+    return VGPU::Slurm::up($gpu, 'guarded,native,vm');
 });
 
 job_point('door guarded: a job computes, and has its slice\'s size', sub { return computes_by('--vgpu=64M,share=10,door=guarded') });
@@ -173,12 +122,8 @@ job_point('vgpud and slurmd are killed while a job computes: it goes on, and is 
 });
 
 point('nothing is left', sub {
-    host("systemctl stop slurmd slurmctld munge; systemctl mask @daemons; userdel $user; rm -rf /etc/vgpu/vgpu.conf /etc/vgpu/slurm-cards /etc/slurm/*.conf /var/lib/slurm/slurmctld/* /tmp/*.log");
-    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
-    host('vgpuctl reload', timeout => 120);
+    VGPU::Slurm::down();
     VGPU::Slice::unmount_image($storage);
-    my $left = host('ls -d /run/vgpu/owners/* /run/vgpu/slurm/[0-9]* /run/vgpu/containers/* 2>/dev/null', fail => 1);
-    die "left: $left" if $left =~ /\S/;
     VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
     return computes($red) . computes($blue);
 });
