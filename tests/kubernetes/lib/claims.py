@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Claims as a scheduler allocates them, and a host with vgpu-kubelet, a fake kubelet, API and vgpud, for tests of the driver."""
 import contextlib
+import json
 import uuid
 
 import fake_api
@@ -42,6 +43,13 @@ def owned(machine, obj):
 
 def taint_of(api, device=DEVICE):
     return [(taint['key'], taint['effect']) for taint in api.devices().get(device, {}).get('taints', [])]
+
+
+def keep(api, name):
+    """What was written, for upstream's own types (upstream/check)."""
+    folder = host.TOP / 'build/kubernetes/written'
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f'{name}.json').write_text(json.dumps(api.ours()))
 
 
 def register(driver):

@@ -48,6 +48,7 @@ my %commands = (
     'fleet-long' => sub { return (command => ['tests/fleet/check', '--long'], limit => 1800, files => [glob 'tests/fleet/long-*']) },
     kubernetes => sub { return (command => ['tests/kubernetes/check'], limit => 900, files => [glob 'tests/kubernetes/t-*']) },
     'kubernetes-long' => sub { return (command => ['tests/kubernetes/check', '--long'], limit => 900, files => [glob 'tests/kubernetes/long-*']) },
+    'kubernetes-upstream' => sub { return (command => ['tests/kubernetes/upstream/check'], limit => 2400) },
     demo => sub { return (command => ['tests/prove', '--merge', '-v', 'tests/demo.t'], limit => 5400, files => ['tests/demo.t']) },
     opengl => sub { return (command => ['tests/guard/opengl-check'], limit => 900, files => ['tests/guard/opengl.t']) },
     'guard-rings' => sub { return (command => [@make, 'guard-rings'], limit => 900) },
