@@ -156,7 +156,7 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
         g_autofree char *text = g_strdup_printf(
             "%s %u%s\n", slices[i].gpu, (guint)mib_of(&slices[i]),
             slices[i].request->class == FLEET_CLASS_BEST_EFFORT ? " best-effort" : "");
-        GStrv door = g_new0(char *, 4);
+        GStrv door = g_new0(char *, 5);
 
         g_file_set_contents(path, text, -1, NULL);
         if (mode_is("slow"))
@@ -170,6 +170,7 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
         door[0] = g_strdup_printf("VGPU_DEVICE=mdev-vgpu.org/slice=%s", name);
         door[1] = g_strdup_printf("VGPU_CARD=%s", slices[i].gpu);
         door[2] = g_strdup("LD_LIBRARY_PATH=/run/fake-agent/lib");
+        door[3] = g_strdup("APPTAINER_BINDPATH=/run/fake-agent/lib");
         g_ptr_array_add(*doors, door);
     }
     close(fd);

@@ -3,6 +3,7 @@
 #include "fleet/slurm/node/agent.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "fleet/guard_sockets.h"
 #include "lib/bus.h"
@@ -336,6 +337,56 @@ static GVariant *create(AgentClient *vgpud, const char *owner, GVariant *request
     }
 }
 
+#define CONTAINERS_DIR "/run/vgpu/containers/"
+
+/* In its list of binds, where these two have a meaning. */
+static void add_bind(GString *binds, const char *from, const char *to)
+{
+    g_auto(GStrv) colons = g_strsplit(from, ":", -1);
+    g_autofree char *escaped = g_strjoinv("\\:", colons);
+
+    /* A target cannot be escaped. */
+    if (to && strchr(to, ':'))
+        return;
+    g_string_append_printf(binds, "%s%s%s%s", binds->len ? "," : "", escaped, to ? ":" : "",
+                           to ? to : "");
+}
+
+/*
+ * Apptainer shows a container nothing of the host's /run and /usr, and drops the library path, but
+ * reads what to bind and which variables to set. So a job's slice is in its containers as it is in
+ * the job: at the same paths, and at those that a container of CDI has.
+ */
+static GStrv with_apptainer(GVariant *door, const char *uuid, const char *const *env)
+{
+    g_autoptr(GStrvBuilder) all = g_strv_builder_new();
+    g_autoptr(GVariant) mounts = g_variant_lookup_value(door, "Mounts", G_VARIANT_TYPE("a(sss)"));
+    g_autoptr(GString) binds = g_string_new(NULL);
+    g_autofree char *slice = g_strconcat(CONTAINERS_DIR, uuid, NULL);
+    const char *from, *to;
+
+    for (guint i = 0; env[i]; i++) {
+        const char *equals = strchr(env[i], '='), *value = equals ? equals + 1 : "";
+        g_autofree char *folder = g_path_get_dirname(value);
+
+        g_strv_builder_add(all, env[i]);
+        g_strv_builder_take(all, g_strconcat("APPTAINERENV_", env[i], NULL));
+        if (g_str_has_prefix(env[i], "VGPU_GOVERNOR_SLICES=")) {
+            add_bind(binds, value, NULL);
+            add_bind(binds, slice, NULL);
+        } else if (g_str_has_suffix(value, ".sock") && !strstr(binds->str, folder)) {
+            add_bind(binds, folder, NULL);
+        }
+    }
+    for (gsize i = 0; mounts && i < g_variant_n_children(mounts); i++) {
+        g_variant_get_child(mounts, i, "(&s&ss)", &from, &to, NULL);
+        add_bind(binds, from, to);
+    }
+    if (binds->len)
+        g_strv_builder_take(all, g_strconcat("APPTAINER_BINDPATH=", binds->str, NULL));
+    return g_strv_builder_end(all);
+}
+
 /* What a program needs for each of the slices. */
 static GPtrArray *doors_of(AgentClient *vgpud, GVariant *made, GError **error)
 {
@@ -346,12 +397,14 @@ static GPtrArray *doors_of(AgentClient *vgpud, GVariant *made, GError **error)
         g_autofree char *uuid = text_of(slice, "Uuid");
         g_autoptr(GVariant) door =
             manager_call(vgpud, "GetDoor", g_variant_new("(s)", uuid), error);
-        GStrv env = NULL;
+        g_autofree const char **env = NULL;
 
         if (!door)
             return NULL;
-        g_variant_lookup(door, "Env", "^as", &env);
-        g_ptr_array_add(doors, env ? env : g_new0(char *, 1));
+        if (g_variant_lookup(door, "Env", "^a&s", &env))
+            g_ptr_array_add(doors, with_apptainer(door, uuid, env));
+        else
+            g_ptr_array_add(doors, g_new0(char *, 1));
     }
     return g_steal_pointer(&doors);
 }

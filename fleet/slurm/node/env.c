@@ -24,12 +24,16 @@ static guint job_of_this_process(HostRoot *root)
 static bool print_variable(const char *name, const char *value, void *data)
 {
     g_autofree char *quoted = g_shell_quote(value);
-    gboolean libraries = !strcmp(name, "LD_LIBRARY_PATH");
+    const char *separator = g_str_has_suffix(name, "LD_LIBRARY_PATH") ? ":"
+                            : !strcmp(name, "APPTAINER_BINDPATH")     ? ","
+                                                                      : NULL;
 
     (void)data;
+    printf("export %s=%s", name, quoted);
     /* What the user has there stays, as for tasks. */
-    printf("export %s=%s%s\n", name, quoted,
-           libraries ? "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"" : "");
+    if (separator)
+        printf("\"${%s:+%s$%s}\"", name, separator, name);
+    printf("\n");
     return true;
 }
 

@@ -104,34 +104,45 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
     return -1;
 }
 
-/* Of a task's own LD_LIBRARY_PATH. */
+/* Of a task's own list. */
 #define MAX_PATHS 32768
+
+/* Lists of paths, and what separates them. */
+static const struct {
+    const char *name;
+    char separator;
+} lists[] = {
+    {"LD_LIBRARY_PATH", ':'},
+    {"APPTAINERENV_LD_LIBRARY_PATH", ':'},
+    {"APPTAINER_BINDPATH", ','},
+};
 
 /*
  * What the user has there stays, behind ours: it may have libraries that the program needs. A step
  * has ours from its batch script already.
  */
-static bool set_libraries(spank_t spank, const char *ours)
+static bool set_list(spank_t spank, const char *name, char separator, const char *ours)
 {
     static char rest[MAX_PATHS], all[2 * MAX_PATHS];
-    spank_err_t got = spank_getenv(spank, "LD_LIBRARY_PATH", rest, sizeof(rest));
+    spank_err_t got = spank_getenv(spank, name, rest, sizeof(rest));
     size_t length = strlen(ours);
 
     if (got != ESPANK_SUCCESS && got != ESPANK_ENV_NOEXIST)
         return false;
     if (got == ESPANK_SUCCESS && !strncmp(rest, ours, length) &&
-        (!rest[length] || rest[length] == ':'))
+        (!rest[length] || rest[length] == separator))
         return true;
     if (got != ESPANK_SUCCESS || !rest[0])
-        return spank_setenv(spank, "LD_LIBRARY_PATH", ours, 1) == ESPANK_SUCCESS;
-    return (size_t)snprintf(all, sizeof(all), "%s:%s", ours, rest) < sizeof(all) &&
-           spank_setenv(spank, "LD_LIBRARY_PATH", all, 1) == ESPANK_SUCCESS;
+        return spank_setenv(spank, name, ours, 1) == ESPANK_SUCCESS;
+    return (size_t)snprintf(all, sizeof(all), "%s%c%s", ours, separator, rest) < sizeof(all) &&
+           spank_setenv(spank, name, all, 1) == ESPANK_SUCCESS;
 }
 
 static bool set_variable(const char *name, const char *value, void *data)
 {
-    if (!strcmp(name, "LD_LIBRARY_PATH"))
-        return set_libraries(data, value);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        if (!strcmp(name, lists[i].name))
+            return set_list(data, name, lists[i].separator, value);
     return spank_setenv(data, name, value, 1) == ESPANK_SUCCESS;
 }
 
