@@ -114,6 +114,7 @@ like($of_slurm{'vgpu-slurm-ctld'}, qr/slurmctld \(>= \Q$slurm\E\), slurmctld \(<
 
 # What hosts without VMs install, and all that comes with it, what is only recommended as well.
 my %fields = map { my ($package) = m{([^/_]+)_[^/]+$}; $package => scalar `dpkg-deb -f '$_' Depends Pre-Depends Recommends` } @debs;
+unlike($fields{'cockpit-mdev-vgpu'}, qr/Recommends:.*\bcockpit\b/, 'all packages at once bring no web server') if @page;
 my @wanted = qw(vgpu-host-agent vgpu-governor vgpu-engine);
 my %for_containers;
 while (my $package = shift @wanted) {
