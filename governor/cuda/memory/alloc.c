@@ -8,8 +8,8 @@
 #include "real.h"
 #include "spill.h"
 
-/* After a successful call: corrects what was reserved to @bytes and remembers it under @key. */
-static bool keep(struct charge *charge, uint64_t key, uint64_t bytes)
+/* Corrects what was reserved to @bytes, and remembers it under @dptr. */
+static bool keep(struct charge *charge, CUdeviceptr dptr, uint64_t bytes)
 {
     struct charge before;
 
@@ -19,11 +19,23 @@ static bool keep(struct charge *charge, uint64_t key, uint64_t bytes)
         return false;
     DRIVER(cuCtxGetCurrent, &charge->context);
     before = *charge;
-    if (!ranges_put(&ranges_pointers, key, &before))
+    if (!ranges_put(&ranges_pointers, dptr, &before))
         return false;
     /* If the driver returns an address again, it was freed without us. */
     charge_give(&before);
     return true;
+}
+
+/* What comes after the driver's call: memory that cannot be remembered is freed. */
+static CUresult allocated(CUresult result, struct charge *charge, CUdeviceptr dptr, uint64_t bytes)
+{
+    if (result == CUDA_SUCCESS && !keep(charge, dptr, bytes)) {
+        DRIVER(cuMemFree_v2, dptr);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS)
+        charge_give(charge);
+    return result;
 }
 
 static bool is_spilled(const struct charge *charge)
@@ -42,13 +54,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = is_spilled(&charge) ? spill_alloc(charge.gpu, dptr, bytesize)
                                  : DRIVER(cuMemAlloc_v2, dptr, bytesize);
-    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, charge.bytes)) {
-        DRIVER(cuMemFree_v2, *dptr);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (result != CUDA_SUCCESS)
-        charge_give(&charge);
-    return result;
+    return allocated(result, &charge, *dptr, charge.bytes);
 }
 
 /* Its addresses have 32 bits, and managed memory has others: it is never spilled. */
@@ -62,13 +68,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
     if (!charge_take(gpu_current(), charge_of_alloc(bytesize), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMemAlloc, dptr, bytesize);
-    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, charge.bytes)) {
-        DRIVER(cuMemFree, *dptr);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (result != CUDA_SUCCESS)
-        charge_give(&charge);
-    return result;
+    return allocated(result, &charge, *dptr, charge.bytes);
 }
 
 /* At the limit, a call that is wrong gets the driver's error all the same: programs free memory and
@@ -89,15 +89,12 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     if (!charge_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
         return refusal(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
     result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
-    if (result == CUDA_SUCCESS &&
-        ((is_spilled(&charge) && !spill_place(charge.gpu, *dptr, bytesize)) ||
-         !keep(&charge, *dptr, charge.bytes))) {
+    if (result == CUDA_SUCCESS && is_spilled(&charge) &&
+        !spill_place(charge.gpu, *dptr, bytesize)) {
         DRIVER(cuMemFree_v2, *dptr);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (result != CUDA_SUCCESS)
-        charge_give(&charge);
-    return result;
+    return allocated(result, &charge, *dptr, charge.bytes);
 }
 
 #define PITCH_UNIT 512u
@@ -140,13 +137,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     result = is_spilled(&charge)
                  ? spill_pitched(&charge, dptr, pPitch, WidthInBytes, Height)
                  : DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, pitched(*pPitch, Height))) {
-        DRIVER(cuMemFree_v2, *dptr);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (result != CUDA_SUCCESS)
-        charge_give(&charge);
-    return result;
+    return allocated(result, &charge, *dptr, pitched(*pPitch, Height));
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
@@ -160,13 +151,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
     if (!charge_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
         return refusal(is_element_size(ElementSizeBytes));
     result = DRIVER(cuMemAllocPitch, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, pitched(*pPitch, Height))) {
-        DRIVER(cuMemFree, *dptr);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (result != CUDA_SUCCESS)
-        charge_give(&charge);
-    return result;
+    return allocated(result, &charge, *dptr, pitched(*pPitch, Height));
 }
 
 /*

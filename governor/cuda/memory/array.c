@@ -159,62 +159,37 @@ static CUresult made(CUresult result, CUarray *array, struct charge *charge)
     return result;
 }
 
-CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
-{
-    const CUDA_ARRAY_DESCRIPTOR *of = pAllocateArray;
-    struct charge charge;
+/* @of: a descriptor, of which estimate_of() says how large its array is. */
+#define CREATE(name, type, estimate_of)                                                            \
+    CUresult name(CUarray *pHandle, const type *of)                                                \
+    {                                                                                              \
+        struct charge charge;                                                                      \
+                                                                                                   \
+        if (real_depth || !pHandle || !of)                                                         \
+            return REAL(name)(pHandle, of);                                                        \
+        if (!charge_take(gpu_current(), estimate_of(of), &charge))                                 \
+            return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
+        return made(DRIVER(name, pHandle, of), pHandle, &charge);                                  \
+    }
+#define FLAT(of)  estimate_flat((of)->Width, (of)->Height, (of)->Format, (of)->NumChannels)
+#define SOLID(of) estimate(of, 1)
 
-    if (real_depth || !pHandle || !of)
-        return REAL(cuArrayCreate_v2)(pHandle, of);
-    if (!charge_take(gpu_current(),
-                     estimate_flat(of->Width, of->Height, of->Format, of->NumChannels), &charge))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return made(DRIVER(cuArrayCreate_v2, pHandle, of), pHandle, &charge);
+static uint64_t estimate_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *of)
+{
+    const CUDA_ARRAY3D_DESCRIPTOR wide = {.Width = of->Width,
+                                          .Height = of->Height,
+                                          .Depth = of->Depth,
+                                          .Format = of->Format,
+                                          .NumChannels = of->NumChannels,
+                                          .Flags = of->Flags};
+
+    return estimate(&wide, 1);
 }
 
-CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
-{
-    const CUDA_ARRAY_DESCRIPTOR_v1 *of = pAllocateArray;
-    struct charge charge;
-
-    if (real_depth || !pHandle || !of)
-        return REAL(cuArrayCreate)(pHandle, of);
-    if (!charge_take(gpu_current(),
-                     estimate_flat(of->Width, of->Height, of->Format, of->NumChannels), &charge))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return made(DRIVER(cuArrayCreate, pHandle, of), pHandle, &charge);
-}
-
-CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
-{
-    const CUDA_ARRAY3D_DESCRIPTOR *of = pAllocateArray;
-    struct charge charge;
-
-    if (real_depth || !pHandle || !of)
-        return REAL(cuArray3DCreate_v2)(pHandle, of);
-    if (!charge_take(gpu_current(), estimate(of, 1), &charge))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return made(DRIVER(cuArray3DCreate_v2, pHandle, of), pHandle, &charge);
-}
-
-CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
-{
-    const CUDA_ARRAY3D_DESCRIPTOR_v1 *of = pAllocateArray;
-    CUDA_ARRAY3D_DESCRIPTOR wide;
-    struct charge charge;
-
-    if (real_depth || !pHandle || !of)
-        return REAL(cuArray3DCreate)(pHandle, of);
-    wide = (CUDA_ARRAY3D_DESCRIPTOR){.Width = of->Width,
-                                     .Height = of->Height,
-                                     .Depth = of->Depth,
-                                     .Format = of->Format,
-                                     .NumChannels = of->NumChannels,
-                                     .Flags = of->Flags};
-    if (!charge_take(gpu_current(), estimate(&wide, 1), &charge))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return made(DRIVER(cuArray3DCreate, pHandle, of), pHandle, &charge);
-}
+CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, FLAT)
+CREATE(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR, FLAT)
+CREATE(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, estimate_v1)
+CREATE(cuArray3DCreate_v2, CUDA_ARRAY3D_DESCRIPTOR, SOLID)
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                 const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
@@ -249,32 +224,20 @@ static void freed(CUresult result, uint64_t key, bool known, struct charge *char
         charge_give(charge);
 }
 
-CUresult cuArrayDestroy(CUarray hArray)
-{
-    struct charge charge;
-    CUresult result;
-    bool known;
-
-    if (real_depth)
-        return REAL(cuArrayDestroy)(hArray);
-    known = ranges_take(&ranges_arrays, (uintptr_t)hArray, &charge);
-    vmm_rename_array(hArray, &charge);
-    result = DRIVER(cuArrayDestroy, hArray);
-    freed(result, (uintptr_t)hArray, known, &charge);
-    return result;
-}
-
-CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
-{
-    struct charge charge;
-    CUresult result;
-    bool known;
-
-    if (real_depth)
-        return REAL(cuMipmappedArrayDestroy)(hMipmappedArray);
-    known = ranges_take(&ranges_arrays, (uintptr_t)hMipmappedArray, &charge);
-    vmm_rename_array(hMipmappedArray, &charge);
-    result = DRIVER(cuMipmappedArrayDestroy, hMipmappedArray);
-    freed(result, (uintptr_t)hMipmappedArray, known, &charge);
-    return result;
-}
+#define DESTROY(name, type)                                                                        \
+    CUresult name(type array)                                                                      \
+    {                                                                                              \
+        struct charge charge;                                                                      \
+        CUresult result;                                                                           \
+        bool known;                                                                                \
+                                                                                                   \
+        if (real_depth)                                                                            \
+            return REAL(name)(array);                                                              \
+        known = ranges_take(&ranges_arrays, (uintptr_t)array, &charge);                            \
+        vmm_rename_array(array, &charge);                                                          \
+        result = DRIVER(name, array);                                                              \
+        freed(result, (uintptr_t)array, known, &charge);                                           \
+        return result;                                                                             \
+    }
+DESTROY(cuArrayDestroy, CUarray)
+DESTROY(cuMipmappedArrayDestroy, CUmipmappedArray)

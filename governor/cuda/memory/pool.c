@@ -352,29 +352,6 @@ static CUresult allocate(struct gpu *gpu, CUmemoryPool handle, CUdeviceptr *dptr
     return result;
 }
 
-static CUresult from_current(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
-{
-    (void)pool;
-    return DRIVER(cuMemAllocAsync, dptr, bytes, stream);
-}
-
-static CUresult from_current_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
-                                  CUstream stream)
-{
-    (void)pool;
-    return DRIVER(cuMemAllocAsync_ptsz, dptr, bytes, stream);
-}
-
-static CUresult from_pool(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
-{
-    return DRIVER(cuMemAllocFromPoolAsync, dptr, bytes, pool, stream);
-}
-
-static CUresult from_pool_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
-{
-    return DRIVER(cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream);
-}
-
 static bool is_of_other_context(CUstream stream, CUcontext *context)
 {
     CUcontext current = NULL;
@@ -406,25 +383,24 @@ static bool current_pool(CUstream stream, struct gpu **gpu, CUmemoryPool *pool)
     return *gpu && DRIVER(cuDeviceGetMemPool, pool, (*gpu)->device) == CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-    CUmemoryPool pool;
-    struct gpu *gpu;
-
-    if (real_depth || !dptr || !current_pool(hStream, &gpu, &pool))
-        return REAL(cuMemAllocAsync)(dptr, bytesize, hStream);
-    return allocate(gpu, pool, dptr, bytesize, hStream, from_current);
-}
-
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-    CUmemoryPool pool;
-    struct gpu *gpu;
-
-    if (real_depth || !dptr || !current_pool(hStream, &gpu, &pool))
-        return REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, hStream);
-    return allocate(gpu, pool, dptr, bytesize, hStream, from_current_ptsz);
-}
+#define ALLOC_ASYNC(name)                                                                          \
+    static CUresult call_##name(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,                \
+                                CUstream stream)                                                   \
+    {                                                                                              \
+        (void)pool;                                                                                \
+        return DRIVER(name, dptr, bytes, stream);                                                  \
+    }                                                                                              \
+    CUresult name(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)                            \
+    {                                                                                              \
+        CUmemoryPool pool;                                                                         \
+        struct gpu *gpu;                                                                           \
+                                                                                                   \
+        if (real_depth || !dptr || !current_pool(hStream, &gpu, &pool))                            \
+            return REAL(name)(dptr, bytesize, hStream);                                            \
+        return allocate(gpu, pool, dptr, bytesize, hStream, call_##name);                          \
+    }
+ALLOC_ASYNC(cuMemAllocAsync)
+ALLOC_ASYNC(cuMemAllocAsync_ptsz)
 
 /* False: not seen so far. @gpu: NULL: nobody is charged. */
 static bool is_known(CUmemoryPool handle, struct gpu **gpu)
@@ -504,25 +480,22 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
     return result;
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
-                                 CUstream hStream)
-{
-    struct gpu *gpu = real_depth || !dptr ? NULL : gpu_of_pool(pool);
-
-    if (!gpu)
-        return REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, hStream);
-    return allocate(gpu, pool, dptr, bytesize, hStream, from_pool);
-}
-
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
-                                      CUstream hStream)
-{
-    struct gpu *gpu = real_depth || !dptr ? NULL : gpu_of_pool(pool);
-
-    if (!gpu)
-        return REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, hStream);
-    return allocate(gpu, pool, dptr, bytesize, hStream, from_pool_ptsz);
-}
+#define ALLOC_FROM_POOL(name)                                                                      \
+    static CUresult call_##name(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,                \
+                                CUstream stream)                                                   \
+    {                                                                                              \
+        return DRIVER(name, dptr, bytes, pool, stream);                                            \
+    }                                                                                              \
+    CUresult name(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)         \
+    {                                                                                              \
+        struct gpu *gpu = real_depth || !dptr ? NULL : gpu_of_pool(pool);                          \
+                                                                                                   \
+        if (!gpu)                                                                                  \
+            return REAL(name)(dptr, bytesize, pool, hStream);                                      \
+        return allocate(gpu, pool, dptr, bytesize, hStream, call_##name);                          \
+    }
+ALLOC_FROM_POOL(cuMemAllocFromPoolAsync)
+ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
 
 static struct pool *first(void)
 {
