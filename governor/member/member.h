@@ -56,13 +56,11 @@ void governor_member_put(GovernorMember *member);
 
 /*
  * True if submissions of the class must be measured now. One atomic load; callers ask before each
- * submission. Of the first, the class is compute, as of each call here that names none.
+ * submission.
  */
-bool governor_member_is_metered(const GovernorMember *member);
 bool governor_member_class_is_metered(const GovernorMember *member, enum governor_class class);
 
 /* Counts a submission that is not measured. */
-void governor_member_count(GovernorMember *member);
 void governor_member_class_count(GovernorMember *member, enum governor_class class);
 
 /*
@@ -128,8 +126,6 @@ void governor_member_expect(GovernorMember *member, enum governor_class class);
  * governor_member_ran() when the work has ended, or for _cancel() if it could not be submitted.
  */
 uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work);
-/* The same for compute on queue 0. */
-uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred);
 
 /*
  * How often a submission had no lease, because work in flight was late and may have waited for it.
@@ -185,7 +181,6 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit);
  * The work in flight has not begun: it waits for a semaphore. The lease goes to someone who can use
  * it. To be called now and then while that lasts: the arbiter may lose the report.
  */
-void governor_member_stalled(GovernorMember *member);
 void governor_member_class_stalled(GovernorMember *member, enum governor_class class);
 
 enum governor_memory {

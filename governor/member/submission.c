@@ -22,37 +22,17 @@
 /* Spans with a smaller gap are one. */
 #define SAME_SPAN_NS NS_PER_US
 
-static inline bool is_metered(const GovernorMember *member, enum governor_class class)
+bool governor_member_class_is_metered(const GovernorMember *member, enum governor_class class)
 {
     fork_check(member);
     return atomic_load_explicit(&member->grant->classes[class].mode, memory_order_relaxed) ==
            GOVERNOR_MODE_METERED;
 }
 
-bool governor_member_is_metered(const GovernorMember *member)
-{
-    return is_metered(member, GOVERNOR_CLASS_COMPUTE);
-}
-
-bool governor_member_class_is_metered(const GovernorMember *member, enum governor_class class)
-{
-    return is_metered(member, class);
-}
-
-static inline void count(GovernorMember *member, enum governor_class class)
+void governor_member_class_count(GovernorMember *member, enum governor_class class)
 {
     fork_check(member);
     atomic_fetch_add_explicit(&member->usage->classes[class].submissions, 1, memory_order_relaxed);
-}
-
-void governor_member_count(GovernorMember *member)
-{
-    count(member, GOVERNOR_CLASS_COMPUTE);
-}
-
-void governor_member_class_count(GovernorMember *member, enum governor_class class)
-{
-    count(member, class);
 }
 
 static void store(_Atomic uint64_t *word, uint64_t value)
@@ -231,13 +211,6 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     atomic_fetch_add_explicit(&usage->submissions, 1, memory_order_relaxed);
     tell_rest(member, lane, idle ? REST_NONE : REST_RUNS);
     return debit;
-}
-
-uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
-{
-    struct governor_work work = {.estimate_ns = estimate_ns, .deferred = deferred};
-
-    return governor_member_submit(member, &work);
 }
 
 uint32_t governor_member_passes(const GovernorMember *member, enum governor_class class)
@@ -455,9 +428,4 @@ void governor_member_class_stalled(GovernorMember *member, enum governor_class c
     /* Again and again: the arbiter may have lost it, or have taken other work for it. */
     if (any)
         link_tell(member, GOVERNOR_STALLED, 0, class);
-}
-
-void governor_member_stalled(GovernorMember *member)
-{
-    governor_member_class_stalled(member, GOVERNOR_CLASS_COMPUTE);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "compute.h"
 #include "live.h"
 
 #include "refuse_option.h"
@@ -336,13 +337,13 @@ void live_work(struct live *live, const char *socket_path, struct live_report *r
 
     g_assert_nonnull(member);
     for (report->ready = 1;;) {
-        bool metered = governor_member_is_metered(member);
+        bool metered = compute_is_metered(member);
         uint64_t debit = 0, began, ended;
 
         if (metered)
-            debit = governor_member_begin(member, length, false);
+            debit = compute_begin(member, length, false);
         else
-            governor_member_count(member);
+            compute_count(member);
         flock(live->gpu, LOCK_EX);
         began = clock_now();
         g_usleep(length / NS_PER_US);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "compute.h"
 #include "tenant.h"
 
 struct line *line;
@@ -34,13 +35,13 @@ void tenant_done(struct live_report *report, uint64_t length)
 void tenant_execute(GovernorMember *member, struct live_report *report, uint64_t estimate,
                     uint64_t length)
 {
-    bool metered = governor_member_is_metered(member);
+    bool metered = compute_is_metered(member);
     uint64_t debit = 0;
 
     if (metered)
-        debit = governor_member_begin(member, estimate, false);
+        debit = compute_begin(member, estimate, false);
     else
-        governor_member_count(member);
+        compute_count(member);
     line_await(line_submit(line, length));
     if (metered)
         governor_member_end(member, debit, length);

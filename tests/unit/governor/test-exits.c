@@ -3,6 +3,7 @@
  * Programs that end before they have reported their use, with a real arbiter: test-adversary.c has
  * the same in simulated time. A busy machine makes them slower, so only too much of the GPU is red.
  */
+#include "compute.h"
 #include "tenant.h"
 
 #include <signal.h>
@@ -36,7 +37,7 @@ static void run(const struct program *program, const char *socket_path, struct l
      */
     if (!member)
         _exit(1);
-    debit = governor_member_begin(member, program->estimate_ns, program->deferred);
+    debit = compute_begin(member, program->estimate_ns, program->deferred);
     end = line_submit(line, program->length_ns);
     /* The layer's thread notices within 1 ms that deferred work has begun. */
     if (program->deferred)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Cases that are hard on a scheduler, between processes, with a real arbiter. */
+#include "compute.h"
 #include "tenant.h"
 
 #include <signal.h>
@@ -37,7 +38,7 @@ static void one_long(struct live *live, const char *socket_path, struct live_rep
     tenant_execute(member, report, NS_PER_MS, 2 * NS_PER_S);
     report->granted = clock_now();
     report->turns = turns();
-    governor_member_cancel(member, governor_member_begin(member, NS_PER_MS, false));
+    governor_member_cancel(member, compute_begin(member, NS_PER_MS, false));
     report->turns = turns() - report->turns;
     for (;;)
         tenant_execute(member, report, NS_PER_MS, NS_PER_MS);
@@ -113,12 +114,12 @@ static void tiny(struct live *live, const char *socket_path, struct live_report 
     while (!report->go)
         g_usleep(1000);
     /* Freely until the other is there. */
-    while (!governor_member_is_metered(pipe.member)) {
-        governor_member_count(pipe.member);
+    while (!compute_is_metered(pipe.member)) {
+        compute_count(pipe.member);
         g_usleep(1000);
     }
     for (uint64_t i = 0;; i++) {
-        pipe.ring[i % RING].debit = governor_member_begin(pipe.member, TINY_NS, false);
+        pipe.ring[i % RING].debit = compute_begin(pipe.member, TINY_NS, false);
         pipe.ring[i % RING].end = line_submit(line, TINY_NS);
         pipe.submitted++;
         while (pipe.submitted - pipe.ended >= RING)

@@ -3,6 +3,7 @@
  * SIGKILL at every write of a member to its page and to its socket: the peers go on, and nothing of
  * it stays. The calls by which it can be seen are wrapped by the linker, see governor.mk.
  */
+#include "compute.h"
 #include "governor_protocol.h"
 #include "kill_point.h"
 #include "live.h"
@@ -144,15 +145,15 @@ static void use_time(GovernorMember *member)
 {
     uint64_t debit;
 
-    governor_member_count(member);
-    debit = governor_member_begin(member, ESTIMATE_NS, false);
+    compute_count(member);
+    debit = compute_begin(member, ESTIMATE_NS, false);
     g_usleep(100);
     governor_member_end(member, debit, 100 * NS_PER_US);
-    governor_member_cancel(member, governor_member_begin(member, ESTIMATE_NS, false));
-    debit = governor_member_begin(member, ESTIMATE_NS, false);
-    governor_member_stalled(member);
+    governor_member_cancel(member, compute_begin(member, ESTIMATE_NS, false));
+    debit = compute_begin(member, ESTIMATE_NS, false);
+    compute_stalled(member);
     governor_member_end(member, debit, 100 * NS_PER_US);
-    debit = governor_member_begin(member, ESTIMATE_NS, true);
+    debit = compute_begin(member, ESTIMATE_NS, true);
     governor_member_end(member, debit, 100 * NS_PER_US);
 }
 
@@ -337,7 +338,7 @@ static void hold_and_rejoin(struct live *live, const char *socket_path, struct l
     member = governor_member_new(socket_path, true);
     use_memory(member);
     /* What may have been executed of it by the time of death stays charged: not much. */
-    governor_member_begin(member, 20 * NS_PER_MS, false);
+    compute_begin(member, 20 * NS_PER_MS, false);
     arm((long)report->go);
     report->ready = 1;
     while (!report->done)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Arbiter and members as they are: processes that share, die, fork, and come back. */
+#include "compute.h"
 #include "live.h"
 
 #include <errno.h>
@@ -463,7 +464,7 @@ static void test_of_none(void)
 
     g_assert_nonnull(member);
     close(before);
-    g_assert_false(governor_member_is_metered(member));
+    g_assert_false(compute_is_metered(member));
     g_assert_cmpint(governor_member_reserve(member, 1ull << 40, false), ==, GOVERNOR_MEMORY_DEVICE);
     governor_member_memory(member, &limit, &used);
     g_assert_cmpuint(limit, ==, 0);
@@ -471,7 +472,7 @@ static void test_of_none(void)
     if (!child) {
         bool free_still = governor_member_reserve(member, 1, false) == GOVERNOR_MEMORY_DEVICE;
 
-        governor_member_count(member);
+        compute_count(member);
         governor_member_free(member);
         _exit(free_still ? 0 : 1);
     }
@@ -512,7 +513,7 @@ static void test_not_required(void)
     g_assert_cmpint(errno, ==, ENOENT);
     member = governor_member_new(path, false);
     g_assert_nonnull(member);
-    g_assert_false(governor_member_is_metered(member));
+    g_assert_false(compute_is_metered(member));
     g_assert_cmpint(governor_member_reserve(member, 2000, false), ==, GOVERNOR_MEMORY_DEVICE);
     live_start_arbiter(&live);
     live_await(&live, "a", "members", 1);

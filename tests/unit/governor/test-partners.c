@@ -3,6 +3,7 @@
  * A program that spans two cards: in each step it launches a kernel on both, and each spins until
  * the other runs, too. Each card has an arbiter of its own.
  */
+#include "compute.h"
 #include "simulation.h"
 #include "tenant.h"
 
@@ -205,8 +206,8 @@ static void half(struct live *live, const char *socket_path, struct live_report 
     while (!report->go)
         g_usleep(100);
     for (uint64_t step = 1;; step++) {
-        bool metered = governor_member_is_metered(member);
-        uint64_t debit = metered ? governor_member_begin(member, WORK_NS, false) : 0;
+        bool metered = compute_is_metered(member);
+        uint64_t debit = metered ? compute_begin(member, WORK_NS, false) : 0;
         uint64_t began = clock_now();
 
         report->granted = step;

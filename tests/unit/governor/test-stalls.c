@@ -3,6 +3,7 @@
  * A member whose work waits for its own other work: what it tells, and that the second is not held
  * up by the time for which the first has waited. On pages of the test's own, without an arbiter.
  */
+#include "compute.h"
 #include "member_state.h"
 
 #include "clock.h"
@@ -104,7 +105,7 @@ static void test_lease(void)
 
         submit(member, 0);
         if (stalls)
-            governor_member_stalled(member);
+            compute_stalled(member);
         go_back(member, 2 * LIMIT);
         g_assert_cmpint(goes_out(member), ==, stalls);
         came_at = atomic_load(&member->usage->came_at_ns[0]);
@@ -125,7 +126,7 @@ static void test_begins(void)
 
     atomic_store(&member->lanes[0].grant->limit_ns, UINT64_MAX);
     submit(member, 0);
-    governor_member_stalled(member);
+    compute_stalled(member);
     go_back(member, LIMIT);
     then = member->lanes[0].began_at_ns;
     submit(member, 1);
@@ -140,11 +141,11 @@ static void test_told(void)
     GovernorMember *member = member_new(&arbiter);
     uint64_t debit, other;
 
-    governor_member_stalled(member);
+    compute_stalled(member);
     g_assert_cmpuint(told(arbiter, GOVERNOR_STALLED), ==, 0);
     debit = submit(member, 0);
-    governor_member_stalled(member);
-    governor_member_stalled(member);
+    compute_stalled(member);
+    compute_stalled(member);
     g_assert_cmpuint(told(arbiter, GOVERNOR_STALLED), ==, 2);
     /* The other's end leaves nothing but stalled work. */
     other = submit(member, 1);
@@ -168,7 +169,7 @@ static void test_count(void)
     atomic_store(&member->lanes[0].grant->limit_ns, UINT64_MAX);
     for (unsigned i = 0; i < 4; i++)
         debits[i] = submit(member, i);
-    governor_member_stalled(member);
+    compute_stalled(member);
     g_assert_cmpuint(member->lanes[0].stalled, ==, 4);
     governor_member_end(member, debits[0], NS_PER_MS);
     governor_member_cancel(member, debits[1]);

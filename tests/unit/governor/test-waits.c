@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Work that waits for other work: of another queue, and of another process. */
+#include "compute.h"
 #include "tenant.h"
 
 #include <signal.h>
@@ -27,7 +28,7 @@ static void *tell(void *data)
         first = since;
         if (!since || now < next)
             continue;
-        governor_member_stalled(teller->member);
+        compute_stalled(teller->member);
         next = now + STALLED_AGAIN_NS;
     }
     return NULL;
@@ -66,7 +67,7 @@ static void cycle(struct live *live, const char *socket_path, struct live_report
         /* The second answers the first, and the first continues from the second's last answer. */
         uint64_t value = first ? round - 1 : round;
 
-        uint64_t debit = governor_member_begin(member, NS_PER_MS, round % 2);
+        uint64_t debit = compute_begin(member, NS_PER_MS, round % 2);
 
         teller.since = clock_now();
         end_after(member, debit, &other->granted, value);
@@ -126,7 +127,7 @@ static void *signalling_queue(void *data)
             g_usleep(100);
         g_usleep(round % 3 ? 0 : 5000);
         for (int i = 0; i < 4; i++) {
-            uint64_t debit = governor_member_begin(queues->member, NS_PER_MS, false);
+            uint64_t debit = compute_begin(queues->member, NS_PER_MS, false);
 
             line_await(line_submit(line, NS_PER_MS / 4));
             governor_member_end(queues->member, debit, NS_PER_MS / 4);
@@ -152,7 +153,7 @@ static void two_queues(struct live *live, const char *socket_path, struct live_r
         /* More than one, as what comes after it on the queue waits too. */
         teller.since = clock_now();
         for (int i = 0; i < 3; i++)
-            debits[i] = governor_member_begin(queues.member, NS_PER_MS, round % 2);
+            debits[i] = compute_begin(queues.member, NS_PER_MS, round % 2);
         queues.waited_for = round;
         for (int i = 0; i < 3; i++)
             end_after(queues.member, debits[i], &queues.signalled, round);
@@ -192,8 +193,7 @@ static void *deferring_queue(void *data)
     struct evader *evader = data;
 
     for (;;) {
-        uint64_t debit =
-            governor_member_begin(evader->member, 2 * NS_PER_MS, evader->report->go > 0);
+        uint64_t debit = compute_begin(evader->member, 2 * NS_PER_MS, evader->report->go > 0);
 
         line_await(line_submit(line, 2 * NS_PER_MS));
         governor_member_end(evader->member, debit, 2 * NS_PER_MS);
@@ -274,7 +274,7 @@ static void defer(struct live *live, const char *socket_path, struct live_report
     for (unsigned i = 0; i < G_N_ELEMENTS(debits); i++) {
         uint64_t began = clock_now();
 
-        debits[i] = governor_member_begin(member, 10 * NS_PER_MS, true);
+        debits[i] = compute_begin(member, 10 * NS_PER_MS, true);
         if (i == 4)
             report->longest_gap_ns = clock_now() - began;
         report->done++;
@@ -285,7 +285,7 @@ static void defer(struct live *live, const char *socket_path, struct live_report
         governor_member_end(member, governor_member_begun(member, debits[i]), 10 * NS_PER_MS);
     /* There is room again. */
     for (unsigned i = 0; i < 3; i++)
-        report->granted += governor_member_begin(member, NS_PER_MS, true) > 0;
+        report->granted += compute_begin(member, NS_PER_MS, true) > 0;
     for (;;)
         pause();
 }
@@ -313,7 +313,7 @@ static void defer_for_ever(struct live *live, const char *socket_path, struct li
 
     (void)live;
     for (;;) {
-        governor_member_begin(member, 10 * NS_PER_MS, true);
+        compute_begin(member, 10 * NS_PER_MS, true);
         report->done++;
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Threads that wait for a grant: how many the arbiter wakes, and that none is forgotten. */
+#include "compute.h"
 #include "raw.h"
 #include "tenant.h"
 
@@ -89,7 +90,7 @@ static void *submit_all(void *data)
     unsigned number = crowd->joined++;
 
     for (;;) {
-        uint64_t debit = governor_member_begin(crowd->member, NS_PER_MS, false);
+        uint64_t debit = compute_begin(crowd->member, NS_PER_MS, false);
 
         line_await(line_submit(line, NS_PER_MS));
         governor_member_end(crowd->member, debit, NS_PER_MS);
