@@ -168,12 +168,14 @@ static void begin_batch(struct meter *meter, struct batch *batch)
     batch->begin = stamp_record(meter, batch->made_in, &batch->at);
 }
 
-/*
- * Where a launch begins that came to the driver when its batch had ended.
+/**
+ * struct late_begin - where a launch begins that came to the driver when its batch had ended
+ * @place: its stream
  * @stamp: that batch's end; NULL: it is not known
  * @at: the last launch before that, by the host's clock: the GPU may have waited since
  */
 struct late_begin {
+    struct place place;
     struct stamp *stamp;
     uint64_t at;
 };
@@ -407,21 +409,26 @@ static batch_rest settle(struct meter *meter, struct batch *batch, bool is_full)
     return batch->gone || batch->unseen ? batch_close_unseen : batch_close;
 }
 
+static void owe_launch(struct meter *meter, const struct launch *launch)
+{
+    atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], estimate_of(launch),
+                              memory_order_relaxed);
+}
+
 /*
  * Under the lock: the begin of a launch that its batch has left behind. False: it was in time, or
- * its context has ended; then it is owed.
+ * its context has ended, or may be ending; then it is owed.
  */
 static bool is_late(struct meter *meter, const struct launch *launch, const struct batch *batch,
                     struct late_begin *late)
 {
     if (!batch->left)
         return false;
-    if (batch->gone) {
-        atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], estimate_of(launch),
-                                  memory_order_relaxed);
+    if (batch->gone || batch->at.context != batch->made_in) {
+        owe_launch(meter, launch);
         return false;
     }
-    *late = (struct late_begin){batch->closing ? NULL : batch->end, batch->launched_ns};
+    *late = (struct late_begin){batch->at, batch->closing ? NULL : batch->end, batch->launched_ns};
     if (late->stamp)
         late->stamp->uses++;
     return true;
@@ -429,18 +436,18 @@ static bool is_late(struct meter *meter, const struct launch *launch, const stru
 
 /*
  * It has a batch of its own, or could be as long as it likes for its estimate: a program can hold a
- * thread up on its way to the driver, by a signal. False: no memory; it is owed.
+ * thread up on its way to the driver, by a signal. False: it is owed. There is no memory, or the
+ * stream captures by now, and an event of ours would be a part of the graph.
  */
-static bool charge_late(struct meter *meter, struct launch *launch, const struct place *at,
-                        const struct late_begin *late)
+static bool charge_late(struct meter *meter, struct launch *launch, const struct late_begin *late)
 {
     const struct governor_work work = {.class = launch->class, .estimate_ns = estimate_of(launch)};
 
-    if (open_batch(meter, launch, at, &work, late))
+    if (!meter_is_capturing(late->place.stream, late->place.per_thread) &&
+        open_batch(meter, launch, &late->place, &work, late))
         return true;
     stamp_put(meter, late->stamp);
-    atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], work.estimate_ns,
-                              memory_order_relaxed);
+    owe_launch(meter, launch);
     return false;
 }
 
@@ -448,7 +455,6 @@ void meter_launched(struct launch *launch, bool succeeded)
 {
     struct meter *meter = launch->meter;
     struct batch *batch = launch->batch;
-    const struct place at = batch->at;
     struct late_begin late;
     struct stamp *before = NULL;
     CUstreamCaptureMode mode;
@@ -470,7 +476,7 @@ void meter_launched(struct launch *launch, bool succeeded)
     if (rest)
         rest(meter, batch);
     if (came_late)
-        came_late = charge_late(meter, launch, &at, &late);
+        came_late = charge_late(meter, launch, &late);
     meter_unrelax(&mode);
     if (came_late)
         meter_launched(launch, true);
