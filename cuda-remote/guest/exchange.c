@@ -150,8 +150,10 @@ static void get_parts(const uint8_t *from, const struct exchange *exchange)
     }
 }
 
-/* Of the program: how many calls were posted. */
+/* Of the program: how many calls were posted; in the lower 16 bits, how many threads have a ticket
+ * whose record is not yet in their ring. */
 static _Atomic uint64_t tickets;
+#define TICKET (1ull << 16)
 
 /* Room in the ring, which may be full of what was posted. NULL: the worker is gone. */
 __attribute__((noinline)) static struct channel_record *await_room(struct channel *channel,
@@ -175,23 +177,28 @@ static bool send_request(struct channel *channel, const struct exchange *exchang
                          bool is_bulk, bool is_posted)
 {
     size_t head = signature_align(exchange->head_bytes);
-    uint64_t after = atomic_load(&tickets);
+    uint64_t before = atomic_load(&tickets);
     struct channel_record *record =
         await_room(channel, sizeof(*record) + head + (is_bulk ? 0 : in));
+    bool is_asleep;
 
     if (!record)
         return false;
     record->number = (uint16_t)exchange->number;
-    record->flags = (is_posted ? 0 : RECORD_ANSWER) | (is_bulk ? RECORD_BULK : 0);
+    record->flags = (is_posted ? 0 : RECORD_ANSWER) | (is_bulk ? RECORD_BULK : 0) |
+                    (before % TICKET ? RECORD_UNSETTLED : 0);
     record->bulk = is_bulk ? (uintptr_t)channel->bulk : 0;
-    record->after = after;
+    record->after = before / TICKET;
     memcpy(record + 1, exchange->head, exchange->head_bytes);
     put_parts(is_bulk ? channel->bulk : (uint8_t *)(record + 1) + head, exchange);
     if (is_posted)
-        record->ticket = atomic_fetch_add(&tickets, 1) + 1;
+        record->ticket = atomic_fetch_add(&tickets, TICKET + 1) / TICKET + 1;
     else
         channel->asked++;
-    if (channel_publish(channel->shared, record))
+    is_asleep = channel_publish(channel->shared, record);
+    if (is_posted)
+        atomic_fetch_sub(&tickets, 1);
+    if (is_asleep)
         connect_wake(channel->shared);
     return true;
 }

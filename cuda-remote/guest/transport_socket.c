@@ -93,10 +93,7 @@ static void wake(struct channel_shared *channel)
 
 static void await_answers(struct channel_shared *channel, uint64_t answers)
 {
-    atomic_exchange(&channel->client.state, CHANNEL_ASLEEP);
-    if (!transport_has_answers(channel, answers))
-        channel_sleep(&channel->client.state, CHANNEL_ASLEEP, LOOK_AFTER);
-    atomic_store(&channel->client.state, CHANNEL_AWAKE);
+    channel_await_answer(channel, answers, LOOK_AFTER);
 }
 
 static bool is_gone(void)

@@ -8,6 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
+/* tests/cuda/remote/steps.c waits there for a random time, so that the other end is anywhere. */
+#ifdef CHANNEL_STEPS
+void channel_step(void);
+#else
+#define channel_step() ((void)0)
+#endif
+
 _Static_assert(sizeof(struct channel_record) % CHANNEL_ALIGN == 0, "records begin aligned");
 
 static size_t align_record(size_t bytes)
@@ -38,15 +45,49 @@ struct channel_record *channel_reserve(struct channel_shared *channel, size_t by
 }
 
 /*
- * The exchange is a full barrier: either the worker, which marks itself asleep before it looks at
- * the tail for the last time, sees the new tail, or this sees the mark.
+ * Nobody sleeps while there is something for him. Who sleeps marks himself asleep before he looks
+ * for the last time; who gives changes what is looked at before he looks at the mark. All four are
+ * sequentially consistent, so one of the two sees what the other did: a weaker load may come before
+ * the store of the exchange ahead of it on arm64.
  */
 bool channel_publish(struct channel_shared *channel, const struct channel_record *record)
 {
     uint64_t tail = atomic_load_explicit(&channel->client.tail, memory_order_relaxed);
 
+    channel_step();
     atomic_exchange(&channel->client.tail, tail + record->bytes);
-    return atomic_load_explicit(&channel->worker.state, memory_order_relaxed) == CHANNEL_ASLEEP;
+    channel_step();
+    return atomic_load(&channel->worker.state) == CHANNEL_ASLEEP;
+}
+
+void channel_answer(struct channel_shared *channel, uint64_t done)
+{
+    channel_step();
+    atomic_exchange(&channel->worker.done, done);
+    channel_step();
+}
+
+void channel_await_answer(struct channel_shared *channel, uint64_t done, unsigned int milliseconds)
+{
+    channel_step();
+    atomic_exchange(&channel->client.state, CHANNEL_ASLEEP);
+    channel_step();
+    if (atomic_load(&channel->worker.done) != done)
+        channel_sleep(&channel->client.state, CHANNEL_ASLEEP, milliseconds);
+    channel_step();
+    atomic_store(&channel->client.state, CHANNEL_AWAKE);
+}
+
+void channel_await_record(struct channel_shared *channel, uint64_t head,
+                          const _Atomic bool *is_ending)
+{
+    channel_step();
+    atomic_exchange(&channel->worker.state, CHANNEL_ASLEEP);
+    channel_step();
+    if (atomic_load(&channel->client.tail) == head && !atomic_load(is_ending))
+        channel_sleep(&channel->worker.state, CHANNEL_ASLEEP, 0);
+    channel_step();
+    atomic_store(&channel->worker.state, CHANNEL_AWAKE);
 }
 
 /* The size is read once, from the copy of the header. */
@@ -91,6 +132,8 @@ void channel_sleep(_Atomic uint32_t *word, uint32_t is, unsigned int millisecond
 
 void channel_wake(_Atomic uint32_t *word)
 {
+    channel_step();
     atomic_store(word, CHANNEL_AWAKE);
+    channel_step();
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

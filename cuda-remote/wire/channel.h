@@ -64,8 +64,9 @@ struct channel_record {
     uint64_t bulk; /* where the parts lie, if they are not in the record */
 };
 
-#define RECORD_ANSWER 1u /* the client waits for one */
-#define RECORD_BULK   2u /* the parts are in bulk memory, and so is the answer */
+#define RECORD_ANSWER    1u /* the client waits for one */
+#define RECORD_BULK      2u /* the parts are in bulk memory, and so is the answer */
+#define RECORD_UNSETTLED 4u /* a ticket up to @after may be of a record that is still to come */
 
 /* At the beginning of each answer; the parts that the call wrote follow. */
 struct channel_answer {
@@ -86,6 +87,16 @@ bool channel_publish(struct channel_shared *channel, const struct channel_record
  * worker's own copy, which no other can write.
  */
 int channel_take(struct channel_shared *channel, uint64_t *head, void *to);
+
+/* The worker's side: so many answers are given. It looks at the client's state afterwards, and
+ * wakes it. */
+void channel_answer(struct channel_shared *channel, uint64_t done);
+
+/* Sleep until there are so many answers, or records behind @head, or it is time to look what else
+ * is the matter; they may return earlier. @milliseconds: 0: for ever. */
+void channel_await_answer(struct channel_shared *channel, uint64_t done, unsigned int milliseconds);
+void channel_await_record(struct channel_shared *channel, uint64_t head,
+                          const _Atomic bool *is_ending);
 
 /* Futexes; they return at once if *@word is not @is. */
 void channel_sleep(_Atomic uint32_t *word, uint32_t is, unsigned int milliseconds);

@@ -74,16 +74,20 @@ static void give_answer(struct worker_channel *channel, const struct request *re
         .result = request->result, .bytes = (uint32_t)request->out_bytes, .extra = request->extra};
     if (request->out_bytes)
         memcpy(parts, request->out, request->out_bytes);
-    atomic_exchange(&channel->shared->worker.done, ++channel->done);
+    channel_answer(channel->shared, ++channel->done);
     wake_client(channel->shared);
 }
 
-/* The earliest ticket that is left in another's channel; 0: none. Behind a record that is waited
- * for there is nothing, so the one that is carried out and the next one tell all. */
+/*
+ * The earliest ticket that is left in another's channel; 0: none. Behind a record that is waited
+ * for there is nothing, so the one that is carried out and the next one tell all. A record that is
+ * taken has its ticket told first, and then its place left: so it is seen in one of them if these
+ * are looked at the other way round.
+ */
 static uint64_t earliest_of(struct worker_channel *other)
 {
-    uint64_t ticket = atomic_load(&other->ticket), head = atomic_load(&other->head);
-    uint64_t tail = atomic_load(&other->shared->client.tail);
+    uint64_t head = atomic_load(&other->head), tail = atomic_load(&other->shared->client.tail);
+    uint64_t ticket = atomic_load(&other->ticket);
     const struct channel_record *record;
 
     if (ticket || head == tail)
@@ -110,7 +114,8 @@ static bool is_in_the_way(struct worker_channel *other, uint64_t after)
     return earliest && earliest <= after && !(since && now_s() > since + BLOCKED_S);
 }
 
-__attribute__((noinline)) static void await_others(struct worker_channel *own, uint64_t after)
+__attribute__((noinline)) static void await_others(struct worker_channel *own, uint64_t after,
+                                                   bool is_settled)
 {
     bool is_waiting = after > own->seen;
 
@@ -123,7 +128,9 @@ __attribute__((noinline)) static void await_others(struct worker_channel *own, u
         if (is_waiting)
             sched_yield();
     }
-    own->seen = after > own->seen ? after : own->seen;
+    /* A ticket whose record comes later must be looked for again. */
+    if (is_settled && after > own->seen)
+        own->seen = after;
 }
 
 /* Of an earlier call: as with the driver, the next one that can says it. */
@@ -150,7 +157,7 @@ static bool serve_record(struct worker_channel *channel)
     scratch_empty(&channel->scratch);
     /* What a stream waits for may have no call before it that waits for the stream. */
     if (record->number != HAND_CALLED)
-        await_others(channel, record->after);
+        await_others(channel, record->after, !(record->flags & RECORD_UNSETTLED));
     request.out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
     atomic_store(&channel->since, record->ticket ? now_s() : 0);
     request_carry_out(&request);
@@ -167,7 +174,6 @@ static bool serve_record(struct worker_channel *channel)
     return !request.is_broken;
 }
 
-/* Looks once more behind the mark; see channel_publish(). */
 __attribute__((noinline)) static void await_record(struct worker_channel *channel)
 {
     struct channel_shared *shared = channel->shared;
@@ -179,10 +185,7 @@ __attribute__((noinline)) static void await_record(struct worker_channel *channe
                 return;
             channel_pause();
         }
-    atomic_exchange(&shared->worker.state, CHANNEL_ASLEEP);
-    if (atomic_load(&shared->client.tail) == channel->head && !channel->is_ending)
-        channel_sleep(&shared->worker.state, CHANNEL_ASLEEP, 0);
-    atomic_store(&shared->worker.state, CHANNEL_AWAKE);
+    channel_await_record(shared, channel->head, &channel->is_ending);
 }
 
 /* What was posted is carried out, though the thread that did it has ended. */
@@ -197,6 +200,8 @@ static void *serve_channel(void *data)
         if (!taken && channel->is_ending)
             break;
         if (!taken) {
+            /* Behind what only filled the end of the ring, too. */
+            atomic_store(&channel->head, head);
             await_record(channel);
             continue;
         }

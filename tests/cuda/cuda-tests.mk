@@ -73,7 +73,7 @@ $(CUDA_TEST)/obj/%.o: %.c $(CUDA_TEST)/undeclared.inc
 	$(CC) $(CUDA_TEST_CFLAGS) -MMD -MP -c -o $@ $<
 
 CUDA_TESTS := $(patsubst $(CUDA_TEST_SRC)/%.c,$(CUDA_TEST)/%,$(wildcard $(CUDA_TEST_SRC)/test-*.c))
-CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi event-clock ptx ranges)
+CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi channel event-clock ptx ranges)
 CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o \
 	$(GOVERNOR_TESTS_SRC)/refuse_option.o)
 
@@ -93,6 +93,11 @@ $(CUDA_TEST)/test-event-clock: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/te
 
 $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o abi_ours.o abi_theirs.o)
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
+
+$(CUDA_TEST)/test-channel: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-channel.o $(CUDA_TEST_SRC)/remote/steps.o) \
+		$(REMOTE_SRC)/wire/channel.c $(REMOTE_SRC)/wire/channel.h
+	$(CC) $(CUDA_TEST_CFLAGS) -DCHANNEL_STEPS -o $@ $(filter-out %.h,$^) $(GOVERNOR_PKG_LIBS) -lpthread
+$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-channel.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire
 
 # The interpreter of the fake card, without the files that join it to the driver.
 CUDA_PTX_SRCS := $(filter-out $(addprefix %/,content.c effects.c host.c image.c linker.c tables.c),\
@@ -120,21 +125,31 @@ $(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
 $(CUDA_TEST)/client-container: $(CUDA_TEST_SRC)/client-container.c $(CUDA_TEST)/real/libcuda.so.1
 	$(CC) -O1 -g -Wall -Werror -o $@ $< -L$(CUDA_TEST)/real -l:libcuda.so.1
 
-# A program whose driver is a worker's, and the worker, sanitized.
-CUDA_REMOTE_CLIENT := $(wildcard $(CUDA_TEST_SRC)/remote/client/*.c)
-$(CUDA_TEST)/remote-client: $(CUDA_REMOTE_CLIENT) $(wildcard $(CUDA_TEST_SRC)/remote/client/*.h) $(REMOTE_OUT)/libcuda.so.1
+# A program whose driver is a worker's, and the worker, sanitized. Where both ends are (tsan-cuda-remote), REMOTE_TEST_GUEST is
+# where that library is, and REMOTE_TEST_STEPS is what makes them wait at each step of their protocol.
+REMOTE_TEST_GUEST := $(REMOTE_OUT)
+REMOTE_TEST_STEPS :=
+REMOTE_TEST_SANITIZE :=
+REMOTE_TEST_CFLAGS = -O1 $(if $(REMOTE_TEST_STEPS),-DCHANNEL_STEPS)
+$(CUDA_TEST)/guest/libcuda.so.1: $(REMOTE_GUEST) $(wildcard $(REMOTE_SRC)/*/*.h) $(REMOTE_TEST_STEPS) $(REMOTE_OUT)/made/made
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -o $@ $(CUDA_REMOTE_CLIENT) -L$(REMOTE_OUT) -l:libcuda.so.1 -lpthread
+	$(CC) $(CUDA_WARN) $(REMOTE_TEST_CFLAGS) $(CUDA_SANITIZE) -fPIC -fvisibility=hidden $(REMOTE_INCLUDES) -shared -Wl,-Bsymbolic -Wl,-z,nodelete \
+		-Wl,-soname,$(@F) -o $@ $(REMOTE_GUEST) $(REMOTE_TEST_STEPS) -lpthread
 
-$(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(REMOTE_OUT)/made/made
+CUDA_REMOTE_CLIENT := $(wildcard $(CUDA_TEST_SRC)/remote/client/*.c)
+$(CUDA_TEST)/remote-client: $(CUDA_REMOTE_CLIENT) $(wildcard $(CUDA_TEST_SRC)/remote/client/*.h) $(REMOTE_TEST_GUEST)/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -O2 -fPIE -D_FORTIFY_SOURCE=2,$(REMOTE_WORKER_CFLAGS)) -O1 $(CUDA_SANITIZE) $(REMOTE_INCLUDES) -o $@ \
-		$(REMOTE_WORKER) $(REMOTE_WORKER_LIBS)
+	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) $(REMOTE_TEST_SANITIZE) -I$(CUDA_SRC)/abi -o $@ $(CUDA_REMOTE_CLIENT) -L$(REMOTE_TEST_GUEST) -l:libcuda.so.1 -lpthread
+
+$(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(wildcard $(REMOTE_SRC)/*/*.h) $(REMOTE_TEST_STEPS) $(REMOTE_OUT)/made/made
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -O2 -fPIE -D_FORTIFY_SOURCE=2,$(REMOTE_WORKER_CFLAGS)) $(REMOTE_TEST_CFLAGS) $(CUDA_SANITIZE) $(REMOTE_INCLUDES) -o $@ \
+		$(REMOTE_WORKER) $(REMOTE_TEST_STEPS) $(REMOTE_WORKER_LIBS)
 
 $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-remote.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire
 $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/server.o): CUDA_TEST_CFLAGS += \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
-	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"'
+	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_TEST_GUEST)"'
 $(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC)/wire/,channel.o signature.o) \
 		$(CUDA_TEST_SRC)/remote/server.o)
 $(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
@@ -271,5 +286,18 @@ unit-tsan: tsan-cuda
 tsan-cuda:
 	$(MAKE) CUDA_TEST=build/tsan/cuda CUDA_SANITIZE='-fsanitize=thread -Wno-tsan' $(CUDA_TSAN)
 	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:ignore_noninstrumented_modules=1 tests/prove -e '' $(CUDA_TSAN)
+
+# Both ends of CUDA by a worker, each of which looks at its own threads; what one end writes under the other's eyes is
+# test-channel's, with both in one process.
+CUDA_TSAN_REMOTE := $(addprefix build/tsan/cuda/test-,remote channel)
+CUDA_TSAN_CASES := threads stress callbacks waiting order nodes
+.PHONY: tsan-cuda-remote
+unit-tsan: tsan-cuda-remote
+tsan-cuda-remote:
+	$(MAKE) CUDA_TEST=build/tsan/cuda CUDA_SANITIZE='-fsanitize=thread -Wno-tsan' REMOTE_TEST_SANITIZE=-fsanitize=thread \
+		REMOTE_TEST_GUEST=build/tsan/cuda/guest REMOTE_TEST_STEPS=$(CUDA_TEST_SRC)/remote/steps.c $(CUDA_TSAN_REMOTE)
+	TSAN_OPTIONS=halt_on_error=1 tests/prove -e '' build/tsan/cuda/test-channel
+	for case in $(CUDA_TSAN_CASES); do TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:ignore_noninstrumented_modules=1 \
+		tests/prove -e '' build/tsan/cuda/test-remote :: -p /remote/$$case || exit 1; done
 
 -include $(shell find $(CUDA_TEST) -name '*.d' 2>/dev/null)

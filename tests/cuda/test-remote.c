@@ -523,7 +523,7 @@ int main(int argc, char **argv)
         "compute",    "limit",      "large",     "objects",         "threads",    "graphs",
         "callbacks",  "waiting",    "order",     "posted",          "blocking",   "managed",
         "facts",      "forked",     "rows",      "captured-copies", "structures", "nodes",
-        "copy-forms", "own-memory", "any-nodes", "green-contexts",  "links"};
+        "copy-forms", "own-memory", "any-nodes", "green-contexts",  "links",      "stress"};
 
     g_test_init(&argc, &argv, NULL);
     tell_sanitizer_from_worker();

@@ -52,6 +52,8 @@ void check_facts(void);
 /* threads.c */
 void check_threads(void);
 void check_order_of_threads(void);
+/* stress.c */
+void check_random_threads(void);
 /* streams.c */
 void check_callbacks(void);
 void check_waiting_thread(void);

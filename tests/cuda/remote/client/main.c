@@ -66,6 +66,7 @@ static const struct {
     {"large", check_large_copies},
     {"objects", check_ended_objects},
     {"threads", check_threads},
+    {"stress", check_random_threads},
     {"graphs", check_captured_graph},
     {"callbacks", check_callbacks},
     {"waiting", check_waiting_thread},

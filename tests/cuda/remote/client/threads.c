@@ -57,8 +57,9 @@ static void *check_words(void *context)
 {
     ok(cuCtxSetCurrent(context));
     for (unsigned int turn = 1; turn <= TURNS; turn++) {
+        /* Calls all the time, also between a call of the other thread and its being in the ring. */
         while (written < turn)
-            sched_yield();
+            read_word(shared_word + 8192);
         must(read_word(shared_word) == turn);
         checked = turn;
     }
@@ -75,8 +76,9 @@ void check_order_of_threads(void)
     shared_word = allocate_device(MIB);
     must(!pthread_create(&other, NULL, check_words, context));
     for (unsigned int turn = 1; turn <= TURNS; turn++) {
-        /* So that the last one is not yet carried out when the other thread hears of it. */
-        for (unsigned int i = 0; i < 4; i++)
+        /* So that the last one is not yet carried out when the other thread hears of it; in every
+         * second turn its channel sleeps. */
+        for (unsigned int i = 0; i < turn % 2 * 4; i++)
             ok(cuMemsetD32Async(shared_word + 4096, i, 100000, stream));
         ok(cuMemsetD32Async(shared_word, turn, 1, stream));
         written = turn;
