@@ -192,14 +192,13 @@ CUresult structures_find(struct request *request, unsigned int structure, size_t
             return known;
         for (unsigned int i = 0; i < structure_fields_count; i++) {
             const struct structure_field *field = &structure_fields[i];
-            uint64_t value = structure_value(field, part + from);
             CUresult result = CUDA_SUCCESS;
+            uint64_t value;
 
             if (field->structure != structure || !structure_has(field, part + from))
                 continue;
-            if (field->is_written)
-                value = 0;
-            else if (field->object)
+            value = field->is_written ? 0 : structure_value(field, part + from);
+            if (field->object)
                 result = find_objects(field->object, &value, 1);
             else if (!place_is_usable(request, value, structure_extent(field, part + from)))
                 result = CUDA_ERROR_INVALID_VALUE;
@@ -366,12 +365,13 @@ static CUresult number_in_structures(const struct carried *call, const struct ar
             return CUDA_ERROR_OUT_OF_MEMORY;
         for (unsigned int i = 0; i < structure_fields_count; i++) {
             const struct structure_field *field = &structure_fields[i];
-            uint64_t value = structure_value(field, part + from);
             CUresult result;
+            uint64_t value;
 
             if (field->structure != argument->structure || !field->object ||
                 !structure_has(field, part + from))
                 continue;
+            value = structure_value(field, part + from);
             result = number_objects(call, field->object, &value, 1);
             if (result != CUDA_SUCCESS)
                 return result;

@@ -13,7 +13,7 @@ FUZZ_SANITIZE ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_MAIN ?=
 # Longer inputs add nothing, and the repository keeps them forever.
 FUZZ_KEPT_LEN := 160
-FUZZ_GROUPS := model engine guard agent governor cuda fleet $(KUBE_ALL)
+FUZZ_GROUPS := model engine guard agent governor cuda cuda_remote fleet $(KUBE_ALL)
 
 FUZZ_model_PARTS := $(wildcard mdev-driver/model/*.c)
 FUZZ_model_CFLAGS := -std=c11 -Wall -Wextra $(WERROR) -Imdev-driver/model
@@ -56,6 +56,12 @@ FUZZ_kubernetes_LIBS = $(KUBE_PKG_LIBS)
 FUZZ_cuda_PARTS := $(addprefix governor/cuda/memory/,ranges.c mappings.c)
 FUZZ_cuda_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) $(CUDA_INCLUDES)
 FUZZ_cuda_LIBS := -lpthread
+
+# What a program sends to its CUDA worker. The driver's functions are called by types that are made from the same table.
+FUZZ_cuda_remote_PARTS := $(filter-out $(addprefix $(REMOTE_SRC)/worker/,main.c listen.c control.c confine.c driver.c channels.c host_memory.c),$(REMOTE_WORKER))
+FUZZ_cuda_remote_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fno-sanitize=function $(REMOTE_INCLUDES) -I$(REMOTE_SRC)/worker
+FUZZ_cuda_remote_LIBS := -lpthread
+$(FUZZ_OUT)/obj/cuda_remote/$(REMOTE_SRC)/%.o $(FUZZ_OUT)/obj/cuda_remote/tests/fuzz/cuda_remote/%.o: | $(REMOTE_OUT)/made/made
 
 # The parts of a group are compiled once for all of its programs.
 define fuzz_group

@@ -15,6 +15,7 @@ case $name in
 agent-domain) runs=100000 ;;
 agent-files) runs=30000 ;;
 agent-requests) runs=500000 ;;
+cuda-calls) runs=20000 ;;
 cuda-ranges) runs=60000 ;;
 edid) runs=60000 ;;
 engine-commands) runs=140000 ;;
