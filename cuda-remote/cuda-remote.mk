@@ -35,9 +35,9 @@ guest-cuda: $(REMOTE_OUT)/libcuda.so.1 $(REMOTE_OUT)/vgpu-guest-cuda-check
 
 install-guest-cuda: guest-cuda
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda $(REMOTE_OUT)/libcuda.so.1
-	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda/libcuda.so
+	install -d $(DESTDIR)$(PREFIX)/lib/$(GOVERNOR_MULTIARCH)
+	ln -sf ../mdev-vgpu/guest-cuda/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/libcuda.so.1
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(REMOTE_OUT)/vgpu-guest-cuda-check
-	install -D -m 0644 -t $(DESTDIR)/etc/ld.so.conf.d $(REMOTE_SRC)/guest-package/vgpu-guest-cuda.conf
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(REMOTE_SRC)/guest-package/vgpu-guest-cuda-check.1
 
 $(REMOTE_OUT)/vgpu-guest-cuda-check: $(REMOTE_SRC)/guest-package/vgpu-guest-cuda-check.c $(REMOTE_SRC)/wire/control.h

@@ -14,14 +14,15 @@ BAIL_OUT('no packages in build/deb: make deb') if !@debs;
 my $places = qr{^(?:
     etc/vgpu/types\.d |
     etc/libvirt/hooks/qemu\.d/50-vgpu |
-    etc/ld\.so\.conf\.d/vgpu-guest-cuda\.conf |
     usr/s?bin/vgpu[a-z-]* |
     usr/lib/mdevctl/scripts\.d/callouts/mdev-vgpu |
     usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/(?:libvgpu_governor\.so|libvgpu_guarded\.so|libvgpu-member\.so\.1) |
     usr/lib/mdev-vgpu/slurm/[^/]+ |
     usr/lib/mdev-vgpu/cuda/lib(?:cuda|nvidia-ml)\.so(?:\.1)? |
-    usr/lib/mdev-vgpu/guest(?:-cuda)?/libcuda\.so(?:\.1)? |
+    usr/lib/mdev-vgpu/guest/libcuda\.so(?:\.1)? |
+    usr/lib/mdev-vgpu/guest-cuda/libcuda\.so\.1 |
+    usr/lib/[a-z0-9_]+-linux-gnu/libcuda\.so\.1 |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
     usr/share/cockpit/mdev-vgpu/[^/]+ |
