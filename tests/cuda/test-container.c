@@ -105,12 +105,9 @@ static void enter(void *unused)
 }
 
 /* What the program in the container prints. */
-static void assert_prints(const char *expected)
+static void assert_prints_with(const char *const *environment, const char *expected)
 {
     static const char *const argv[] = {"/program", NULL};
-    static const char *const environment[] = {
-        "LD_LIBRARY_PATH=" COMPAT, "FAKE_CUDA_TOTAL=8589934592", "VGPU_GOVERNOR_REQUIRED=1",
-        "VGPU_GOVERNOR_SLICES=/run/vgpu/slices", NULL};
     g_autofree char *out = NULL;
     g_autofree char *err = NULL;
     g_autoptr(GError) error = NULL;
@@ -120,6 +117,15 @@ static void assert_prints(const char *expected)
     g_assert_no_error(error);
     g_test_message("%s%s", out, err);
     g_assert_cmpstr(out, ==, expected);
+}
+
+static void assert_prints(const char *expected)
+{
+    static const char *const environment[] = {
+        "LD_LIBRARY_PATH=" COMPAT, "FAKE_CUDA_TOTAL=8589934592", "VGPU_GOVERNOR_REQUIRED=1",
+        "VGPU_GOVERNOR_SLICES=/run/vgpu/slices", NULL};
+
+    assert_prints_with(environment, expected);
 }
 
 static void open_namespace(void)
@@ -140,6 +146,32 @@ static void plain(void)
     assert_prints(HELD);
     run_hook();
     assert_prints(HELD);
+}
+
+/* Some runtimes prefer the pod's variables, and the image's, to those of CDI. A login shell has its
+ * own LD_LIBRARY_PATH. */
+static void other_variables(void)
+{
+    static const char *const environment[] = {"LD_LIBRARY_PATH=/nowhere",
+                                              "FAKE_CUDA_TOTAL=8589934592",
+                                              "VGPU_GOVERNOR=0",
+                                              "VGPU_GOVERNOR_REQUIRED=0",
+                                              "VGPU_GOVERNOR_SLICES=/nowhere",
+                                              "NVIDIA_VISIBLE_DEVICES=all",
+                                              NULL};
+
+    open_namespace();
+    mount_device();
+    run_hook();
+    assert_prints_with(environment, HELD);
+}
+
+static void test_other_variables(void)
+{
+    kit_open(64 * MIB);
+    kit_run(other_variables);
+    kit_charged(0);
+    kit_close();
 }
 
 /* Without the hook it would go by its own library, which knows no slices. */
@@ -231,6 +263,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/container/plain", test_plain);
+    g_test_add_func("/container/other-variables", test_other_variables);
     g_test_add_func("/container/own-library", test_own_library);
     g_test_add_func("/container/read-only", test_read_only);
     g_test_add_func("/container/guarded", test_guarded);
