@@ -128,6 +128,8 @@ point('a quadlet unit has its slice, with each start of its own', sub {
 [Unit]
 After=vgpud.service
 Wants=vgpud.service
+[Quadlet]
+DefaultDependencies=false
 [Container]
 Rootfs=$image:O
 AddDevice=$kind=web
