@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define RECORDS      3000u
+#define RECORDS      1500u
 #define HANG_SECONDS 120u
 
 static struct channel_shared *channel;

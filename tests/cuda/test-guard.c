@@ -314,6 +314,32 @@ static void test_ends_at_each_step(void)
     close_all(&guard);
 }
 
+/* The same in the middle of a call; the card has its memory again when the worker has ended, and
+ * the neighbour has noticed nothing. */
+static void test_dies_in_each_call(void)
+{
+    static const char *const ways[] = {"dies-starting", "dies-posting", "dies-called",
+                                       "dies-waiting",  "dies-copying", "dies-sharing",
+                                       "dies-ending"};
+    struct guard guard;
+    uint64_t before;
+    GPid neighbour;
+
+    open_all(&guard);
+    neighbour = start_holding(&guard, "goes-on");
+    before = kit_on_card();
+    for (unsigned int i = 0; i < G_N_ELEMENTS(ways); i++) {
+        g_test_message("%s", ways[i]);
+        guard_await_client(guard_start_client(&guard, ways[i], NULL), SIGKILL);
+        await_workers(&guard, 1);
+        g_assert_cmpuint(kit_on_card(), ==, before);
+    }
+    check_computes(&guard);
+    kill(neighbour, SIGTERM);
+    guard_await_client(neighbour, 0);
+    close_all(&guard);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -327,5 +353,6 @@ int main(int argc, char **argv)
     g_test_add_func("/guard/flood", test_flood);
     g_test_add_func("/guard/hostile", test_hostile);
     g_test_add_func("/guard/ends-at-each-step", test_ends_at_each_step);
+    g_test_add_func("/guard/dies-in-each-call", test_dies_in_each_call);
     return g_test_run();
 }

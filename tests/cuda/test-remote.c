@@ -7,6 +7,7 @@
 #include "kit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -474,6 +475,78 @@ static void test_wild_ring(void)
     close_worker();
 }
 
+/* Of a record's header and first words, while the worker reads them. */
+struct changer {
+    struct foe *foe;
+    _Atomic bool is_told;
+};
+
+static void *change_ring(void *data)
+{
+    static const uint32_t sizes[] = {0, 31, 32, 64, 96, 4096, 16384, 16416, 1u << 18, ~0u};
+    struct changer *changer = data;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(46);
+
+    while (!changer->is_told) {
+        uint32_t *at =
+            (uint32_t *)(changer->foe->channel->ring + g_rand_int_range(rand, 0, 64) * 32);
+        int word = g_rand_int_range(rand, 0, 8);
+
+        at[word] = word ? g_rand_int(rand) : sizes[g_rand_int_range(rand, 0, G_N_ELEMENTS(sizes))];
+    }
+    return NULL;
+}
+
+/* The same by another thread, so that what was checked is another thing when it is used. */
+static void test_changing_ring(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(47);
+
+    open_worker();
+    for (unsigned int life = 0; life < 20; life++) {
+        struct foe foe;
+        struct changer changer = {.foe = &foe};
+        pthread_t thread;
+
+        begin_formed(&foe);
+        g_assert_cmpint(pthread_create(&thread, NULL, change_ring, &changer), ==, 0);
+        for (unsigned int i = 0; i < 2000 && is_here(&foe); i++) {
+            uint64_t words[8];
+
+            for (size_t k = 0; k < G_N_ELEMENTS(words); k++)
+                words[k] = wild_word(rand);
+            send_record(&foe, (unsigned int)g_rand_int_range(rand, 1, 740), words,
+                        (size_t)g_rand_int_range(rand, 0, 8), RECORD_ANSWER, 0);
+        }
+        changer.is_told = true;
+        pthread_join(thread, NULL);
+        end_foe(&foe);
+    }
+    await_client(start_client("compute", NULL), 0);
+    kit_charged(0);
+    close_worker();
+}
+
+/* It asks, and looks at no answer: it gets all of them. */
+static void test_never_reads(void)
+{
+    struct foe foe;
+    unsigned int number = 0, asked = 1;
+
+    open_worker();
+    begin_formed(&foe);
+    while (!signatures[number].name || strcmp(signatures[number].name, "cuMemGetInfo_v2"))
+        number++;
+    while (asked < 5000)
+        if (send_record(&foe, number, (const uint64_t[]){1, 1}, 2, RECORD_ANSWER, 0))
+            asked++;
+    while (foe.channel->worker.done < asked)
+        g_assert_true(is_here(&foe));
+    end_foe(&foe);
+    kit_charged(0);
+    close_worker();
+}
+
 /* Messages beside the channels. */
 static void test_wild_control(void)
 {
@@ -540,6 +613,8 @@ int main(int argc, char **argv)
     g_test_add_func("/remote/formed-records", test_formed_records);
     g_test_add_func("/remote/wild-records", test_wild_records);
     g_test_add_func("/remote/wild-ring", test_wild_ring);
+    g_test_add_func("/remote/changing-ring", test_changing_ring);
+    g_test_add_func("/remote/never-reads", test_never_reads);
     g_test_add_func("/remote/wild-control", test_wild_control);
     return g_test_run();
 }

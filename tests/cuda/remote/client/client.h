@@ -68,6 +68,14 @@ void check_any_nodes(void);
 void check_green_contexts(void);
 /* structures.c */
 void check_structures(void);
+/* deaths.c */
+void die_starting(void);
+void die_posting(void);
+void die_called(void);
+void die_waiting(void);
+void die_copying(void);
+void die_sharing(void);
+void die_ending(void);
 /* lifetime.c */
 void check_forked_child(void);
 void hold_memory(void);
