@@ -38,10 +38,11 @@ struct transport {
 
 extern const struct transport transport_socket, transport_virtio;
 
-/* As many as the client has asked for: the worker gives no more. */
+/* As many as the client has asked for: the worker gives no more. Whoever has marked himself asleep
+ * looks by this for the last time, so it may not come before the mark (channel_publish()). */
 static inline bool transport_has_answers(const struct channel_shared *channel, uint64_t answers)
 {
-    return atomic_load_explicit(&channel->worker.done, memory_order_acquire) == answers;
+    return atomic_load(&channel->worker.done) == answers;
 }
 
 #endif

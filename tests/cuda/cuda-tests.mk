@@ -97,7 +97,7 @@ $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o
 $(CUDA_TEST)/test-channel: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-channel.o $(CUDA_TEST_SRC)/remote/steps.o) \
 		$(REMOTE_SRC)/wire/channel.c $(REMOTE_SRC)/wire/channel.h
 	$(CC) $(CUDA_TEST_CFLAGS) -DCHANNEL_STEPS -o $@ $(filter-out %.h,$^) $(GOVERNOR_PKG_LIBS) -lpthread
-$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-channel.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire
+$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-channel.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire -DCHANNEL_STEPS
 
 # The interpreter of the fake card, without the files that join it to the driver.
 CUDA_PTX_SRCS := $(filter-out $(addprefix %/,content.c effects.c host.c image.c linker.c tables.c),\
@@ -290,7 +290,7 @@ tsan-cuda:
 # Both ends of CUDA by a worker, each of which looks at its own threads; what one end writes under the other's eyes is
 # test-channel's, with both in one process.
 CUDA_TSAN_REMOTE := $(addprefix build/tsan/cuda/test-,remote channel)
-CUDA_TSAN_CASES := threads stress callbacks waiting order nodes
+CUDA_TSAN_CASES := threads stress callbacks waiting order nodes any-nodes objects lost killed
 .PHONY: tsan-cuda-remote
 unit-tsan: tsan-cuda-remote
 tsan-cuda-remote:

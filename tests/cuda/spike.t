@@ -20,13 +20,18 @@ sub verdict_of {
     return $line =~ /: (?:.*): ((?:yes|no|not asked), .*)/ ? $1 : $line;
 }
 
-my $integrity = sub { return verdict_of('integrity', { FAKE_CUDA_INTEGRITY => $_[0] }) };
+my $integrity = sub { my ($way, @options) = @_; return verdict_of('integrity', { FAKE_CUDA_INTEGRITY => $way }, @options) };
 like($integrity->(0), qr/^not asked, .*no such table/, 'integrity: a driver without the table');
 like($integrity->(1), qr/^yes, with getpid\(\) and pthread_self\(\)/, 'integrity: what asks the C library is told the program\'s pid and thread');
 # Where no namespace of pids can be made, it says so.
 my $namespaces = !system('unshare -p -f true 2>/dev/null');
 like($integrity->(2), $namespaces ? qr/^yes, .*namespace of pids/ : qr/^no, .*could not be tried/, 'integrity: what asks the kernel gets a process with that pid');
 like($integrity->(3), qr/^no, /, 'integrity: what no other process can have');
+
+for my $way (1 .. 3) {
+    my $is = $integrity->($way);
+    is($integrity->($way, '--forks'), $is, "integrity: the same of two processes that are forked: $way");
+}
 
 like(verdict_of('painting', {}), qr/^yes, .*, 0 elsewhere/, 'painting: it lies where there is room');
 like(verdict_of('painting', { FAKE_CUDA_PLACE => 1 }), qr/^no, cuInit: error 2/, 'painting: it insists on a place of its own');

@@ -18,6 +18,8 @@ void card_load(void)
     const char *folder = getenv("SPIKE_DRIVER");
     char path[4096] = "libcuda.so.1";
 
+    if (driver)
+        return;
     spike_step("the driver is loaded");
     if (folder)
         snprintf(path, sizeof(path), "%s/libcuda.so.1", folder);

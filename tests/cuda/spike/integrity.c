@@ -113,6 +113,10 @@ void integrity_answer(int fd)
     _exit(read(fd, &none, 1) != 0);
 }
 
+/* Where the layout of a process cannot be asked for, both are forked from one that has loaded the
+ * driver; what that has kept of itself while it was loaded they have in common then. */
+static bool is_forked;
+
 static struct answer wanted;
 
 /* As the wanted process, on a thread that is not its. */
@@ -165,7 +169,8 @@ void integrity_compare(int fd)
         spike_verdict(VERDICT_YES, "with the program's pid in a namespace of pids of the worker's; "
                                    "it does not ask getpid()");
     if (ask_in_thread(ask_as_itself))
-        spike_verdict(VERDICT_YES, "its answer depends on neither pid nor thread");
+        spike_verdict(VERDICT_YES, "its answer depends on neither pid nor thread%s",
+                      is_forked ? ", or it took them when it was loaded, before the fork" : "");
     if (ask_in_thread(ask_as_named))
         spike_verdict(VERDICT_YES, "with getpid() and pthread_self() of the worker's executable");
     named_pid = wanted.pid;
@@ -177,7 +182,15 @@ void integrity_compare(int fd)
     _exit(0);
 }
 
-static int start_role(const char *role, pid_t *pid)
+_Noreturn static void run_role(const char *role, void (*run)(int), int fd)
+{
+    if (!is_forked)
+        spike_again(role, fd);
+    run(fd);
+    _exit(1);
+}
+
+static int start_role(const char *role, void (*run)(int), pid_t *pid)
 {
     int ends[2];
 
@@ -185,7 +198,7 @@ static int start_role(const char *role, pid_t *pid)
         spike_verdict(VERDICT_NOT_ASKED, "cannot start a process: %s", strerror(errno));
     if (!*pid) {
         close(ends[0]);
-        spike_again(role, ends[1]);
+        run_role(role, run, ends[1]);
     }
     close(ends[1]);
     return ends[0];
@@ -208,7 +221,7 @@ static bool compare_as(pid_t pid)
         pid_t worker = (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments));
 
         if (!worker)
-            spike_again("integrity-compare", ends[1]);
+            run_role("integrity-compare", integrity_compare, ends[1]);
         _exit(worker < 0 || waitpid(worker, &status, 0) != worker || status);
     }
     close(ends[1]);
@@ -223,12 +236,13 @@ void ask_integrity(void)
     pid_t pid;
 
     /* The same addresses in each, as the common range gives them. */
-    if (personality(ADDR_NO_RANDOMIZE) < 0)
-        spike_verdict(VERDICT_NOT_ASKED, "addresses cannot be the same: %s", strerror(errno));
-    program = start_role("integrity-answer", &pid);
+    is_forked = spike_forks || personality(ADDR_NO_RANDOMIZE) < 0;
+    if (is_forked)
+        card_load();
+    program = start_role("integrity-answer", integrity_answer, &pid);
     if (read(program, &wanted, sizeof(wanted)) != sizeof(wanted))
         _exit(0);
-    worker = start_role("integrity-compare", &pid);
+    worker = start_role("integrity-compare", integrity_compare, &pid);
     if (write(worker, &wanted, sizeof(wanted)) != sizeof(wanted))
         _exit(0);
     if (waitpid(pid, &status, 0) != pid || status)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* spike [--driver DIR] [--libraries DIR:DIR] [--seconds N] [NAME...]: all questions, or these. */
+/* spike [--driver DIR] [--libraries DIR:DIR] [--seconds N] [--forks] [NAME...]: all questions, or
+ * these. */
 #include "spike.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ static const struct {
 };
 
 const char *spike_libraries;
+bool spike_forks;
 enum verdict spike_failure = VERDICT_NOT_ASKED;
 static int seconds = 30;
 static int report_fd = -1;
@@ -114,7 +116,8 @@ static void take_lines(struct said *said)
             *tab = '\0';
             if (is_step) {
                 snprintf(said->step, sizeof(said->step), "%s", tab + 1);
-            } else {
+            } else if (!*said->verdict) {
+                /* The first one: a process that has no more to ask may give another. */
                 snprintf(said->verdict, sizeof(said->verdict), "%.15s", said->buffer);
                 snprintf(said->text, sizeof(said->text), "%s", tab + 1);
             }
@@ -208,13 +211,11 @@ static bool is_wanted(const char *name, char **names)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"driver", required_argument, NULL, 'd'},
-                                            {"libraries", required_argument, NULL, 'l'},
-                                            {"seconds", required_argument, NULL, 's'},
-                                            {"role", required_argument, NULL, 'r'},
-                                            {"fd", required_argument, NULL, 'f'},
-                                            {"report", required_argument, NULL, 'p'},
-                                            {0}};
+    static const struct option options[] = {
+        {"driver", required_argument, NULL, 'd'},  {"libraries", required_argument, NULL, 'l'},
+        {"seconds", required_argument, NULL, 's'}, {"forks", no_argument, NULL, 'k'},
+        {"role", required_argument, NULL, 'r'},    {"fd", required_argument, NULL, 'f'},
+        {"report", required_argument, NULL, 'p'},  {0}};
     const char *role = NULL;
     int fd = -1, option;
 
@@ -225,6 +226,8 @@ int main(int argc, char **argv)
             setenv("SPIKE_LIBRARIES", optarg, 1);
         else if (option == 's')
             seconds = atoi(optarg);
+        else if (option == 'k')
+            spike_forks = true;
         else if (option == 'r')
             role = optarg;
         else if (option == 'f')

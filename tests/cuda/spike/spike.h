@@ -33,6 +33,8 @@ void spike_need(CUresult result, const char *what);
 _Noreturn void spike_again(const char *role, int fd);
 /* Folders of NVIDIA's libraries, with ':' between them; NULL: where the loader looks. */
 extern const char *spike_libraries;
+/* As if this system let no process ask for its layout. */
+extern bool spike_forks;
 /* Loads the first of @names that is there; NULL: none. *found: which. */
 void *spike_library(const char *const *names, const char **found);
 
