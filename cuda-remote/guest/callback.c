@@ -6,28 +6,19 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define CUDA_ERROR_NOT_PERMITTED ((CUresult)800)
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_running;
-/* The one thread that calls, while it does. */
-static _Atomic pthread_t caller;
-
-CUresult callback_check(void)
-{
-    return pthread_equal(caller, pthread_self()) ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
-}
 
 static void call_function(const struct hand_called *what)
 {
-    caller = pthread_self();
+    exchange_refuse(true);
     if (what->is_stream_callback)
         ((CUstreamCallback)(uintptr_t)what->function)(
             (CUstream)(uintptr_t)object_of_number(what->stream), (CUresult)what->result,
             (void *)(uintptr_t)what->user);
     else
         ((CUhostFn)(uintptr_t)what->function)((void *)(uintptr_t)what->user);
-    caller = 0;
+    exchange_refuse(false);
 }
 
 /* Without a worker nothing is called any more, as with a driver whose context is lost. */

@@ -15,12 +15,18 @@
 #define BULK_LEAST (1u << 20)
 #define BULK_KEPT  (32u << 20)
 
+#define CUDA_ERROR_NOT_PERMITTED ((CUresult)800)
+
+/* @after: of the last record. @expected: the count of tickets, if nobody else has posted since.
+ * @is_refused: the thread is in a function that the driver calls. */
 struct channel {
     struct channel_shared *shared;
     uint64_t asked;
+    uint64_t after, expected;
     uint8_t *bulk;
     size_t bulk_bytes;
     pid_t pid;
+    bool is_refused;
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -38,15 +44,19 @@ static void end_channel(void *data)
     free(channel);
 }
 
+static _Atomic bool has_key;
+
 static void make_key(void)
 {
     pthread_key_create(&key, end_channel);
+    atomic_store(&has_key, true);
 }
 
 static struct channel *new_channel(void)
 {
     struct channel *channel = calloc(1, sizeof(*channel));
 
+    pthread_once(&once, make_key);
     if (!channel)
         return NULL;
     channel->shared = shared_new_channel();
@@ -61,11 +71,19 @@ static struct channel *new_channel(void)
 
 static struct channel *own_channel(void)
 {
-    struct channel *own;
+    struct channel *own = NULL;
 
-    pthread_once(&once, make_key);
-    own = pthread_getspecific(key);
+    if (atomic_load_explicit(&has_key, memory_order_acquire))
+        own = pthread_getspecific(key);
     return own ? own : new_channel();
+}
+
+void exchange_refuse(bool is_calling)
+{
+    struct channel *own = own_channel();
+
+    if (own)
+        own->is_refused = is_calling;
 }
 
 /* Never more than that: what says so is a page of a VM whose engine has died. */
@@ -114,15 +132,6 @@ static void shrink_bulk(struct channel *channel)
     channel->bulk_bytes = 0;
 }
 
-static size_t sum_of(const struct part *parts, unsigned int count)
-{
-    size_t sum = 0;
-
-    for (unsigned int i = 0; i < count; i++)
-        sum += signature_align(parts[i].bytes);
-    return sum;
-}
-
 static void put_parts(uint8_t *to, const struct exchange *exchange)
 {
     for (unsigned int i = 0; i < exchange->in_count; i++) {
@@ -153,13 +162,14 @@ static void get_parts(const uint8_t *from, const struct exchange *exchange)
 /* Of the program: how many calls were posted; in the lower 16 bits, how many threads have a ticket
  * whose record is not yet in their ring. */
 static _Atomic uint64_t tickets;
-#define TICKET (1ull << 16)
+#define TICKET       (1ull << 16)
+#define NOT_EXPECTED UINT64_MAX
 
 /* Room in the ring, which may be full of what was posted. NULL: the worker is gone. */
 __attribute__((noinline)) static struct channel_record *await_room(struct channel *channel,
                                                                    size_t bytes)
 {
-    struct channel_record *record = channel_reserve(channel->shared, bytes);
+    struct channel_record *record = NULL;
 
     for (unsigned int i = 1; !record; i++) {
         if (i % SPINS)
@@ -173,31 +183,47 @@ __attribute__((noinline)) static struct channel_record *await_room(struct channe
     return record;
 }
 
-static bool send_request(struct channel *channel, const struct exchange *exchange, size_t in,
-                         bool is_bulk, bool is_posted)
+/* @before: the count before the ticket was taken, @old: as it was then. If nobody else has changed
+ * it, the thread's next call comes after no other ones than this one. */
+static void settle_posted(struct channel *channel, uint64_t before, uint64_t old)
+{
+    bool is_alone = atomic_fetch_sub(&tickets, 1) == old + TICKET + 1 && old == before;
+
+    channel->expected = is_alone ? old + TICKET : NOT_EXPECTED;
+}
+
+static bool send_request(struct channel *channel, const struct exchange *exchange, bool is_bulk,
+                         bool is_posted)
 {
     size_t head = signature_align(exchange->head_bytes);
-    uint64_t before = atomic_load(&tickets);
-    struct channel_record *record =
-        await_room(channel, sizeof(*record) + head + (is_bulk ? 0 : in));
+    size_t bytes = sizeof(struct channel_record) + head + (is_bulk ? 0 : exchange->in_room);
+    uint64_t before = atomic_load(&tickets), old = 0;
+    struct channel_record *record = channel_reserve(channel->shared, bytes);
     bool is_asleep;
 
     if (!record)
+        record = await_room(channel, bytes);
+    if (!record)
         return false;
+    if (before != channel->expected)
+        channel->after = before / TICKET;
     record->number = (uint16_t)exchange->number;
     record->flags = (is_posted ? 0 : RECORD_ANSWER) | (is_bulk ? RECORD_BULK : 0) |
                     (before % TICKET ? RECORD_UNSETTLED : 0);
     record->bulk = is_bulk ? (uintptr_t)channel->bulk : 0;
-    record->after = before / TICKET;
+    record->after = channel->after;
     memcpy(record + 1, exchange->head, exchange->head_bytes);
     put_parts(is_bulk ? channel->bulk : (uint8_t *)(record + 1) + head, exchange);
-    if (is_posted)
-        record->ticket = atomic_fetch_add(&tickets, TICKET + 1) / TICKET + 1;
-    else
+    if (is_posted) {
+        old = atomic_fetch_add(&tickets, TICKET + 1);
+        record->ticket = old / TICKET + 1;
+    } else {
         channel->asked++;
+        channel->expected = before;
+    }
     is_asleep = channel_publish(channel->shared, record);
     if (is_posted)
-        atomic_fetch_sub(&tickets, 1);
+        settle_posted(channel, before, old);
     if (is_asleep)
         connect_wake(channel->shared);
     return true;
@@ -232,8 +258,7 @@ static bool is_blocking(void)
 
 CUresult exchange(struct exchange *exchange)
 {
-    size_t in = sum_of(exchange->in, exchange->in_count);
-    size_t out = sum_of(exchange->out, exchange->out_count);
+    size_t in = exchange->in_room, out = exchange->out_room;
     size_t head = sizeof(struct channel_record) + signature_align(exchange->head_bytes);
     bool is_bulk = head + in > CHANNEL_RECORD_MOST - CHANNEL_ALIGN ||
                    out > CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
@@ -241,17 +266,17 @@ CUresult exchange(struct exchange *exchange)
     struct channel *channel;
     bool is_posted;
 
-    if (result == CUDA_SUCCESS)
-        result = callback_check();
     if (result != CUDA_SUCCESS)
         return result;
     if (connect_is_dead_known())
         return CUDA_ERROR_LAUNCH_FAILED;
     channel = own_channel();
+    if (channel && channel->is_refused)
+        return CUDA_ERROR_NOT_PERMITTED;
     if (!channel || (is_bulk && !grow_bulk(channel, in > out ? in : out)))
         return connect_is_dead() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_OUT_OF_MEMORY;
     is_posted = exchange->is_posted && !exchange->out_count && !is_bulk && !is_blocking();
-    if (!send_request(channel, exchange, in, is_bulk, is_posted))
+    if (!send_request(channel, exchange, is_bulk, is_posted))
         return CUDA_ERROR_LAUNCH_FAILED;
     if (is_posted)
         return CUDA_SUCCESS;

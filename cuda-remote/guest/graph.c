@@ -299,6 +299,7 @@ static CUresult get_kernel(unsigned int number, CUgraphNode node, KernelNode *to
     uint8_t packed[HAND_PARAMETER_BYTES] = {0};
     struct node_parameters *kept = NULL;
     const struct layout *layout;
+    uint64_t number_of;
     CUfunction function;
     CUresult result = to ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 
@@ -310,7 +311,7 @@ static CUresult get_kernel(unsigned int number, CUgraphNode node, KernelNode *to
     if (result != CUDA_SUCCESS)
         return result;
     function = (CUfunction)(uintptr_t)object_of_number(launch.function);
-    layout = launch_layout(function);
+    layout = launch_layout(function, &number_of);
     if (layout && layout->bytes <= sizeof(packed))
         kept = keep_parameters(node, layout, packed);
     if (!kept)

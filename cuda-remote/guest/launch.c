@@ -19,9 +19,7 @@ static struct layout *ask_layout(uint64_t function)
     if (!layout)
         return NULL;
     /* An answer has as many parts as there are parameters. */
-    ask.out[0] = (struct part){layout->parameters, 0};
-    ask.out_count = 1;
-    ask.out[0].bytes = HAND_PARAMETERS_MOST * sizeof(layout->parameters[0]);
+    exchange_out(&ask, layout->parameters, HAND_PARAMETERS_MOST * sizeof(layout->parameters[0]));
     ask.is_short = true;
     if (exchange(&ask) != CUDA_SUCCESS) {
         free(layout);
@@ -36,15 +34,14 @@ static struct layout *ask_layout(uint64_t function)
     return realloc(layout, sizeof(*layout) + layout->count * sizeof(layout->parameters[0]));
 }
 
-struct layout *launch_layout(CUfunction function)
+struct layout *launch_layout(CUfunction function, uint64_t *number)
 {
-    uint64_t number;
-    struct layout *layout = object_kept((uintptr_t)function, &number);
+    struct layout *layout = object_kept((uintptr_t)function, number);
 
     if (layout)
         return layout;
-    layout = ask_layout(number);
-    return layout ? object_keep((uintptr_t)function, number, layout) : NULL;
+    layout = ask_layout(*number);
+    return layout ? object_keep((uintptr_t)function, *number, layout) : NULL;
 }
 
 /* What the program has packed itself. */
@@ -82,11 +79,11 @@ static CUresult pack_parameters(const struct layout *layout, void **parameters, 
 CUresult launch_pack(CUfunction function, void **parameters, void **extra,
                      struct launch_parameters *to)
 {
-    CUresult result = connect_state();
+    CUresult result;
 
-    if (result != CUDA_SUCCESS)
-        return result;
-    to->layout = launch_layout(function);
+    to->layout = launch_layout(function, &to->function);
+    if (!to->layout && connect_state() != CUDA_SUCCESS)
+        return connect_state();
     if (!to->layout)
         return connect_is_dead_known() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_HANDLE;
     result = pack_parameters(to->layout, parameters, extra, to->buffer, &to->at, &to->bytes);
@@ -102,7 +99,7 @@ static uint64_t shape_of(const struct hand_launch *head, size_t bytes)
     uint64_t rest = ((uint64_t)head->shared_bytes << 32 | (uint32_t)bytes << 11 | head->block[2]) *
                     0x165667b19e3779f9ull;
 
-    return (block ^ (grid << 21 | grid >> 43) ^ (rest << 42 | rest >> 22) ^ !head->grid[0]) | 1;
+    return (block + grid + rest + !head->grid[0]) | 1;
 }
 
 /*
@@ -121,7 +118,7 @@ static CUresult send_launch(unsigned int number, struct hand_launch *head, CUfun
     if (result != CUDA_SUCCESS)
         return result;
     exchange_begin(&launch_of, number, head, sizeof(*head));
-    head->function = object_to_number((uintptr_t)function);
+    head->function = packed.function;
     head->stream = object_to_number((uintptr_t)stream);
     head->bytes = (uint32_t)packed.bytes;
     if (head->attributes)

@@ -68,11 +68,12 @@ struct exchange {
     size_t head_bytes;
     struct part in[PARTS_MOST], out[PARTS_MOST];
     unsigned int in_count, out_count;
-    uint64_t extra;    /* of the answer */
-    size_t out_bytes;  /* that the answer has; parts are filled as far as these go */
-    bool keeps_failed; /* the parts stay as they are if the call failed */
-    bool is_short;     /* the last part may be shorter than its room */
-    bool is_posted;    /* it need not be waited for, if it has no answer and is small */
+    size_t in_room, out_room; /* of all parts, each from a multiple of 8 bytes on */
+    uint64_t extra;           /* of the answer */
+    size_t out_bytes;         /* that the answer has; parts are filled as far as these go */
+    bool keeps_failed;        /* the parts stay as they are if the call failed */
+    bool is_short;            /* the last part may be shorter than its room */
+    bool is_posted;           /* it need not be waited for, if it has no answer and is small */
 };
 
 CUresult exchange(struct exchange *exchange);
@@ -84,6 +85,7 @@ static inline void exchange_begin(struct exchange *exchange, unsigned int number
     exchange->head = head;
     exchange->head_bytes = head_bytes;
     exchange->in_count = exchange->out_count = 0;
+    exchange->in_room = exchange->out_room = 0;
     exchange->extra = 0;
     exchange->out_bytes = 0;
     exchange->keeps_failed = exchange->is_short = exchange->is_posted = false;
@@ -91,10 +93,12 @@ static inline void exchange_begin(struct exchange *exchange, unsigned int number
 static inline void exchange_in(struct exchange *exchange, const void *at, size_t bytes)
 {
     exchange->in[exchange->in_count++] = (struct part){(void *)at, bytes};
+    exchange->in_room += signature_align(bytes);
 }
 static inline void exchange_out(struct exchange *exchange, void *at, size_t bytes)
 {
     exchange->out[exchange->out_count++] = (struct part){at, bytes};
+    exchange->out_room += signature_align(bytes);
 }
 
 /* Any call whose signature says all (call.c). */
@@ -136,13 +140,14 @@ void *object_keep_last(uint64_t value, uint64_t number, void *kept);
 
 /* A kernel's parameters as they lie in its parameter space: at @at. */
 struct launch_parameters {
+    uint64_t function; /* the worker's number */
     struct layout *layout;
     const void *at;
     size_t bytes;
     uint8_t buffer[HAND_PARAMETER_BYTES];
 };
 /* NULL: it is no function, or the worker is gone. */
-struct layout *launch_layout(CUfunction function);
+struct layout *launch_layout(CUfunction function, uint64_t *number);
 CUresult launch_pack(CUfunction function, void **parameters, void **extra,
                      struct launch_parameters *to);
 /* The head of a copy of memory that stays where it is until a graph makes it (copy_rows.c).
@@ -151,8 +156,8 @@ CUresult copy_for_graph(const CUDA_MEMCPY3D *of, struct hand_copy *head);
 /* There is a thread that calls what the driver wants to have called (callback.c). */
 bool callback_thread_runs(void);
 
-/* In a function that the driver calls, nothing of CUDA's may be called: the error for it. */
-CUresult callback_check(void);
+/* This thread is in a function that the driver calls, in which nothing of CUDA's may be called. */
+void exchange_refuse(bool is_calling);
 
 /* True: @address is the driver's, and not one of the program's own. */
 bool place_is_device(uint64_t address);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define CHANNEL_MAGIC        0x314c5543u
 #define CHANNEL_RING_BYTES   (256u << 10)
@@ -52,8 +53,9 @@ struct channel_shared {
 /*
  * Calls that are posted return before they are carried out. So that one thread's call comes after
  * what another thread had posted before, each posted record has a ticket, from one counter of the
- * program; and each record says how far the counter was when it was made. It is carried out when no
- * record with an earlier ticket is left in another channel.
+ * program; and each record says how far the counter was when it was made, or when the thread's
+ * record before it was, if nobody else has posted since. It is carried out when no record with an
+ * earlier ticket is left in another channel.
  */
 struct channel_record {
     uint32_t bytes; /* with this header; a multiple of CHANNEL_ALIGN */
@@ -75,18 +77,97 @@ struct channel_answer {
     uint64_t extra;
 };
 
-/* Room for a record of so many bytes, at most CHANNEL_RECORD_MOST; NULL: the ring is full. Nothing
- * is seen by the worker before channel_publish(). */
-struct channel_record *channel_reserve(struct channel_shared *channel, size_t bytes);
-/* @last: of what channel_reserve() returned. True: the worker sleeps and has to be woken. */
-bool channel_publish(struct channel_shared *channel, const struct channel_record *record);
+/* tests/cuda/remote/steps.c waits there for a random time, so that the other end is anywhere. */
+#ifdef CHANNEL_STEPS
+void channel_step(void);
+#else
+#define channel_step() ((void)0)
+#endif
+
+static inline size_t channel_align_record(size_t bytes)
+{
+    return (bytes + CHANNEL_ALIGN - 1) & ~(size_t)(CHANNEL_ALIGN - 1);
+}
+
+/*
+ * Room for a record of so many bytes, at most CHANNEL_RECORD_MOST; NULL: the ring is full. Nothing
+ * is seen by the worker before channel_publish(). Only the client writes its tail; so it can be
+ * read without order.
+ */
+static inline struct channel_record *channel_reserve(struct channel_shared *channel, size_t bytes)
+{
+    uint64_t tail = atomic_load_explicit(&channel->client.tail, memory_order_relaxed);
+    uint64_t head = atomic_load_explicit(&channel->worker.head, memory_order_acquire);
+    size_t place = tail % CHANNEL_RING_BYTES, wanted = channel_align_record(bytes);
+    size_t pad = place + wanted > CHANNEL_RING_BYTES ? CHANNEL_RING_BYTES - place : 0;
+    struct channel_record *record;
+
+    if (tail - head > CHANNEL_RING_BYTES || CHANNEL_RING_BYTES - (tail - head) < pad + wanted)
+        return NULL;
+    if (pad) {
+        record = (struct channel_record *)(channel->ring + place);
+        *record = (struct channel_record){.bytes = (uint32_t)pad};
+        place = 0;
+        atomic_store_explicit(&channel->client.tail, tail + pad, memory_order_release);
+    }
+    record = (struct channel_record *)(channel->ring + place);
+    *record = (struct channel_record){.bytes = (uint32_t)wanted};
+    return record;
+}
+
+/*
+ * @record: what channel_reserve() returned last. True: the worker sleeps and has to be woken.
+ *
+ * Nobody sleeps while there is something for him. Who sleeps marks himself asleep before he looks
+ * for the last time; who gives changes what is looked at before he looks at the mark. All four are
+ * sequentially consistent, so one of the two sees what the other did: a weaker load may come before
+ * the store of the exchange ahead of it on arm64.
+ */
+static inline bool channel_publish(struct channel_shared *channel,
+                                   const struct channel_record *record)
+{
+    uint64_t tail = atomic_load_explicit(&channel->client.tail, memory_order_relaxed);
+
+    channel_step();
+    atomic_exchange(&channel->client.tail, tail + record->bytes);
+    channel_step();
+    return atomic_load(&channel->worker.state) == CHANNEL_ASLEEP;
+}
 
 /*
  * The worker's side: the next record, copied to @to, which has CHANNEL_RECORD_MOST bytes. 0: there
  * is none; -1: the client has broken the rules, and is not to be served any more. @head is the
- * worker's own copy, which no other can write.
+ * worker's own copy, which no other can write. The size is read once, from the copy of the header.
  */
-int channel_take(struct channel_shared *channel, uint64_t *head, void *to);
+static inline int channel_take(struct channel_shared *channel, uint64_t *head, void *to)
+{
+    struct channel_record *record = to;
+
+    for (;;) {
+        uint64_t tail = atomic_load_explicit(&channel->client.tail, memory_order_acquire);
+        uint64_t filled = tail - *head;
+        size_t place = *head % CHANNEL_RING_BYTES, left = CHANNEL_RING_BYTES - place;
+
+        if (!filled)
+            return 0;
+        if (filled > CHANNEL_RING_BYTES || filled < sizeof(*record) || left < sizeof(*record))
+            return -1;
+        memcpy(record, channel->ring + place, sizeof(*record));
+        if (record->bytes < sizeof(*record) || record->bytes % CHANNEL_ALIGN ||
+            record->bytes > filled || record->bytes > left)
+            return -1;
+        if (record->number) {
+            if (record->bytes > CHANNEL_RECORD_MOST)
+                return -1;
+            memcpy(record + 1, channel->ring + place + sizeof(*record),
+                   record->bytes - sizeof(*record));
+        }
+        *head += record->bytes;
+        if (record->number)
+            return 1;
+        atomic_store_explicit(&channel->worker.head, *head, memory_order_release);
+    }
+}
 
 /* The worker's side: so many answers are given. It looks at the client's state afterwards, and
  * wakes it. */

@@ -521,15 +521,20 @@ static void carry_out(struct request *request, const struct signature *signature
         end_objects(request->number, &call);
 }
 
+static bool is_by_signature(unsigned int number)
+{
+    return number < signatures_count &&
+           (signatures[number].mode == CALL_POST || signatures[number].mode == CALL_SYNC ||
+            signatures[number].mode == CALL_CLIENT);
+}
+
+/* No call has two ways: those by hand, which launches are, are looked for first. */
 void request_carry_out(struct request *request)
 {
-    const struct signature *signature =
-        request->number < signatures_count ? &signatures[request->number] : NULL;
-
-    if (signature && signature->name &&
-        (signature->mode == CALL_POST || signature->mode == CALL_SYNC ||
-         signature->mode == CALL_CLIENT))
-        carry_out(request, signature);
-    else if (!hand_carry_out(request))
+    if (hand_carry_out(request))
+        return;
+    if (is_by_signature(request->number))
+        carry_out(request, &signatures[request->number]);
+    else
         request->result = CUDA_ERROR_NOT_SUPPORTED;
 }

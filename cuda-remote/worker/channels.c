@@ -117,7 +117,7 @@ static bool is_in_the_way(struct worker_channel *other, uint64_t after)
 __attribute__((noinline)) static void await_others(struct worker_channel *own, uint64_t after,
                                                    bool is_settled)
 {
-    bool is_waiting = after > own->seen;
+    bool is_waiting = true;
 
     while (is_waiting) {
         is_waiting = false;
@@ -129,7 +129,7 @@ __attribute__((noinline)) static void await_others(struct worker_channel *own, u
             sched_yield();
     }
     /* A ticket whose record comes later must be looked for again. */
-    if (is_settled && after > own->seen)
+    if (is_settled)
         own->seen = after;
 }
 
@@ -142,23 +142,43 @@ static void tell_posted_error(struct worker_channel *channel, struct request *re
     channel->posted_error = 0;
 }
 
-/* False: the client broke the rules. */
+/* All but @used, which is filled as far as it is counted. */
+static void begin_request(struct worker_channel *channel, const struct channel_record *record,
+                          struct request *request)
+{
+    request->number = record->number;
+    request->flags = record->flags;
+    request->head = (const uint8_t *)(record + 1);
+    request->head_bytes = record->bytes - sizeof(*record);
+    request->bulk = record->bulk;
+    request->result = CUDA_SUCCESS;
+    request->extra = 0;
+    request->out = NULL;
+    request->out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
+    request->out_bytes = 0;
+    request->is_broken = request->makes_objects = false;
+    request->scratch = &channel->scratch;
+    request->used_count = 0;
+}
+
+/*
+ * False: the client broke the rules.
+ *
+ * HAND_CALLED comes after nothing: a callback that has returned lets its stream go on with what was
+ * put into it before, and what was posted before it may be a call that waits for the stream. No
+ * result depends on the order of the two: what another thread has posted meanwhile has its place
+ * among the calls of its streams by its own ticket, whether the callback has returned or not.
+ */
 static bool serve_record(struct worker_channel *channel)
 {
     const struct channel_record *record = (const struct channel_record *)channel->record;
-    struct request request = {.number = record->number,
-                              .flags = record->flags,
-                              .head = (const uint8_t *)(record + 1),
-                              .head_bytes = record->bytes - sizeof(*record),
-                              .bulk = record->bulk,
-                              .scratch = &channel->scratch};
+    struct request request;
     bool is_bulk = record->flags & RECORD_BULK, is_waited = record->flags & RECORD_ANSWER;
 
     scratch_empty(&channel->scratch);
-    /* What a stream waits for may have no call before it that waits for the stream. */
-    if (record->number != HAND_CALLED)
+    begin_request(channel, record, &request);
+    if (record->after > channel->seen && record->number != HAND_CALLED)
         await_others(channel, record->after, !(record->flags & RECORD_UNSETTLED));
-    request.out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
     atomic_store(&channel->since, record->ticket ? now_s() : 0);
     request_carry_out(&request);
     atomic_store(&channel->since, 0);

@@ -158,8 +158,9 @@ bool hand_carry_out(struct request *request)
 {
     hand_function carry_out = find_function(request->number);
 
+    if (!carry_out)
+        return false;
     request->makes_objects = true;
-    if (carry_out)
-        request->result = carry_out(request);
-    return carry_out != NULL;
+    request->result = carry_out(request);
+    return true;
 }

@@ -36,12 +36,12 @@ static uint32_t *bucket_of(unsigned int type, const void *real)
     return &buckets[hash >> 48];
 }
 
-static uint64_t number_of(uint32_t index)
+static inline uint64_t number_of(uint32_t index)
 {
     return index | (uint64_t)slots[index].type << 32 | (uint64_t)slots[index].generation << 40;
 }
 
-static struct slot *slot_of(uint64_t number)
+static inline struct slot *slot_of(uint64_t number)
 {
     uint32_t index = (uint32_t)number;
 

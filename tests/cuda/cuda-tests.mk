@@ -276,8 +276,13 @@ cuda: cuda-tests $(CUDA_BOTH)
 	tests/prove --timer $(addprefix $(CUDA_TEST_SRC)/,libraries.t spike.t) tests/guard/both.t
 	tests/prove --timer -e '' $(filter-out $(CUDA_ALONE),$(CUDA_TESTS))
 
-check-cuda: cuda
+check-cuda: cuda cuda-budgets
 	tests/prove --timer -e '' $(CUDA_ALONE)
+
+# Instructions for a launch, by valgrind.
+.PHONY: cuda-budgets
+cuda-budgets: bench-cuda-programs
+	tests/prove --timer $(CUDA_TEST_SRC)/budgets.t
 
 # Races between threads. The fake driver is not instrumented.
 CUDA_TSAN := $(addprefix build/tsan/cuda/test-,threads mapping charge)
