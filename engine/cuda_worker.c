@@ -23,8 +23,10 @@ GStrv cuda_worker_environment(void)
         environment = g_environ_unsetenv(environment, without[i]);
     if (g_strcmp0(g_environ_getenv(environment, "VGPU_GOVERNOR"), "1") == 0)
         environment = g_environ_setenv(environment, "VGPU_GOVERNOR_REQUIRED", "1", TRUE);
-    /* The driver would look for one in a home, which there is not. */
-    return g_environ_setenv(environment, "CUDA_CACHE_DISABLE", "1", FALSE);
+    /* The driver would look for a cache in a home, which there is not. */
+    if (!g_environ_getenv(environment, "CUDA_CACHE_PATH"))
+        environment = g_environ_setenv(environment, "CUDA_CACHE_DISABLE", "1", FALSE);
+    return environment;
 }
 
 static void say(const char *text)

@@ -12,6 +12,8 @@
 /* Less than the units' file system has. Mesa's first, NVIDIA's is in bytes. */
 #define MAX_SIZE       "48M"
 #define MAX_SIZE_BYTES "50331648"
+/* Of code that CUDA's workers compile; with the shaders still less. */
+#define MAX_CUDA_BYTES "12582912"
 
 static char *used;
 
@@ -86,6 +88,7 @@ void shader_cache_use(const char *directory)
     if (!used) {
         g_setenv("MESA_SHADER_CACHE_DISABLE", "true", TRUE);
         g_setenv("__GL_SHADER_DISK_CACHE", "0", TRUE);
+        g_unsetenv("CUDA_CACHE_PATH");
         return;
     }
     g_unsetenv("MESA_SHADER_CACHE_DISABLE");
@@ -94,4 +97,6 @@ void shader_cache_use(const char *directory)
     g_setenv("__GL_SHADER_DISK_CACHE", "1", TRUE);
     g_setenv("__GL_SHADER_DISK_CACHE_PATH", used, TRUE);
     g_setenv("__GL_SHADER_DISK_CACHE_SIZE", MAX_SIZE_BYTES, TRUE);
+    g_setenv("CUDA_CACHE_PATH", used, TRUE);
+    g_setenv("CUDA_CACHE_MAXSIZE", MAX_CUDA_BYTES, TRUE);
 }

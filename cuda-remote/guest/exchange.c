@@ -234,8 +234,9 @@ static CUresult take_answer(struct channel *channel, struct exchange *exchange, 
     const struct channel_answer *answer = (const struct channel_answer *)channel->shared->answer;
     const uint8_t *parts = is_bulk ? channel->bulk : (const uint8_t *)(answer + 1);
     size_t most = is_bulk ? channel->bulk_bytes : CHANNEL_ANSWER_BYTES - sizeof(*answer);
-    uint32_t result = answer->result;
+    uint32_t result = answer->result & ~ANSWER_OUTPUT;
 
+    exchange->has_output = answer->result & ANSWER_OUTPUT;
     exchange->extra = answer->extra;
     exchange->out_bytes = answer->bytes < most ? answer->bytes : most;
     if (result == CUDA_SUCCESS || !exchange->keeps_failed)
@@ -287,5 +288,7 @@ CUresult exchange(struct exchange *exchange)
         return CUDA_ERROR_LAUNCH_FAILED;
     if (is_bulk)
         shrink_bulk(channel);
+    if (exchange->has_output && exchange->number != HAND_OUTPUT)
+        output_print();
     return result;
 }

@@ -73,6 +73,7 @@ struct exchange {
     size_t out_bytes;         /* that the answer has; parts are filled as far as these go */
     bool keeps_failed;        /* the parts stay as they are if the call failed */
     bool is_short;            /* the last part may be shorter than its room */
+    bool has_output;          /* kernels have printed something */
     bool is_posted;           /* it need not be waited for, if it has no answer and is small */
 };
 
@@ -89,6 +90,7 @@ static inline void exchange_begin(struct exchange *exchange, unsigned int number
     exchange->extra = 0;
     exchange->out_bytes = 0;
     exchange->keeps_failed = exchange->is_short = exchange->is_posted = false;
+    exchange->has_output = false;
 }
 static inline void exchange_in(struct exchange *exchange, const void *at, size_t bytes)
 {
@@ -155,6 +157,9 @@ CUresult launch_pack(CUfunction function, void **parameters, void **extra,
 CUresult copy_for_graph(const CUDA_MEMCPY3D *of, struct hand_copy *head);
 /* There is a thread that calls what the driver wants to have called (callback.c). */
 bool callback_thread_runs(void);
+
+/* What the program's kernels have printed since the last time (output.c). */
+void output_print(void);
 
 /* This thread is in a function that the driver calls, in which nothing of CUDA's may be called. */
 void exchange_refuse(bool is_calling);

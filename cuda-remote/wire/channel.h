@@ -70,10 +70,12 @@ struct channel_record {
 #define RECORD_BULK      2u /* the parts are in bulk memory, and so is the answer */
 #define RECORD_UNSETTLED 4u /* a ticket up to @after may be of a record that is still to come */
 
+#define ANSWER_OUTPUT 0x80000000u /* kernels have printed something (HAND_OUTPUT) */
+
 /* At the beginning of each answer; the parts that the call wrote follow. */
 struct channel_answer {
-    uint32_t result;
-    uint32_t bytes; /* of the parts */
+    uint32_t result; /* and ANSWER_OUTPUT */
+    uint32_t bytes;  /* of the parts */
     uint64_t extra;
 };
 

@@ -16,9 +16,10 @@
 
 #include <stdint.h>
 
-#define CONTROL_MAGIC 0x56475543u
-#define CONTROL_MAJOR 1u
-#define CONTROL_MINOR 1u
+#define CONTROL_MAGIC        0x56475543u
+#define CONTROL_MAJOR        1u
+#define CONTROL_MINOR        1u
+#define CONTROL_MINOR_OUTPUT 1u /* from then on a program knows ANSWER_OUTPUT */
 
 #define CONTROL_SOCKET   "/run/vgpu/cuda.sock"
 #define CONTROL_CALLS    2048u /* numbers of calls that a worker can have */

@@ -15,6 +15,8 @@ enum hand_number {
     HAND_CALLED,        /* no head; waits until the driver calls back, and is asked again when that
                            was done; answer's part: hand_called */
     HAND_LINKED,        /* hand_object, a link that is complete; answer's part: what was linked */
+    HAND_OUTPUT, /* any head; answer's parts: hand_output, and HAND_OUTPUT_MOST bytes, those of
+                    standard output first */
 };
 
 #define HAND_PARAMETERS_MOST 4000u
@@ -23,6 +25,14 @@ enum hand_number {
 #define HAND_OPTIONS_MOST    64u
 #define HAND_LOG_MOST        16384u
 #define HAND_NAME_MOST       4096u
+
+#define HAND_OUTPUT_MOST (32u << 10)
+
+/* @is_lost: some was, since the last time. */
+struct hand_output {
+    uint32_t out_bytes, err_bytes;
+    uint32_t is_lost, reserved;
+};
 
 struct hand_object {
     uint64_t object;

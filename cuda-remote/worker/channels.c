@@ -71,7 +71,9 @@ static void give_answer(struct worker_channel *channel, const struct request *re
     void *parts = is_bulk ? (void *)(uintptr_t)request->bulk : (void *)(answer + 1);
 
     *answer = (struct channel_answer){
-        .result = request->result, .bytes = (uint32_t)request->out_bytes, .extra = request->extra};
+        .result = request->result | (output_is_waiting(request->result) ? ANSWER_OUTPUT : 0),
+        .bytes = (uint32_t)request->out_bytes,
+        .extra = request->extra};
     if (request->out_bytes)
         memcpy(parts, request->out, request->out_bytes);
     channel_answer(channel->shared, ++channel->done);

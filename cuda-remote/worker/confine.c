@@ -2,7 +2,7 @@
 /*
  * What a worker that its program has taken over can still do. It has the user, the devices, the
  * system calls and the files of its guard's unit. From here on it also runs no program, makes and
- * changes no file, and writes to no node but NVIDIA's.
+ * changes no file but those of the slice's compiled code, and writes to no node but NVIDIA's.
  */
 #include "worker.h"
 
@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -71,6 +72,16 @@ static bool allow_nodes(int ruleset, uint64_t access)
     return ok;
 }
 
+/* The driver keeps code there that it has compiled, for the slice's next programs. */
+static bool allow_cache(int ruleset, uint64_t handled)
+{
+    const uint64_t access = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
+                            LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | REMOVING;
+    const char *path = getenv("CUDA_CACHE_PATH");
+
+    return !path || allow_node(ruleset, path, handled & access);
+}
+
 static bool enter_domain(void)
 {
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -85,7 +96,8 @@ static bool enter_domain(void)
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
     if (ruleset < 0)
         return false;
-    ok = allow_nodes(ruleset, access) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+    ok = allow_nodes(ruleset, access) && allow_cache(ruleset, attr.handled_access_fs) &&
+         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
     close(ruleset);
     return ok;

@@ -109,6 +109,7 @@ enum control_result control_welcome_program(int socket, const char *library)
         welcome.reply.result = (uint32_t)shared_reserve(hello.message.address, hello.message.bytes);
     if (welcome.reply.result == CONTROL_OK) {
         use_settings(&hello, hello.settings_bytes);
+        output_is_read(hello.minor >= CONTROL_MINOR_OUTPUT);
         welcome.cuda_result = start_driver(library, &welcome);
         if (welcome.cuda_result != CUDA_SUCCESS)
             welcome.reply.result = CONTROL_NO_DRIVER;

@@ -143,6 +143,7 @@ static const hand_function by_hand[] = {
     [HAND_LAYOUT - HAND_LAYOUT] = hand_layout,
     [HAND_LINKED - HAND_LAYOUT] = hand_link,
     [HAND_CALLED - HAND_LAYOUT] = hand_called,
+    [HAND_OUTPUT - HAND_LAYOUT] = hand_output,
 };
 
 static hand_function find_function(unsigned int number)

@@ -117,6 +117,15 @@ void *request_answer(struct request *request, size_t bytes);
 CUresult resource_hide(uint8_t *resource);
 CUresult resource_reveal(uint8_t *resource);
 
+/*
+ * What kernels print (output.c). The process's standard output, and error, are pipes from then on;
+ * false: there are none. @is_known: the program fetches what there is if an answer says so.
+ */
+bool output_begin(bool with_errors);
+void output_is_read(bool is_known);
+bool output_is_waiting(uint32_t result);
+CUresult hand_output(struct request *request);
+
 /* Calls whose requests have a form of their own (hand_*.c); false: it is none of them. */
 bool hand_carry_out(struct request *request);
 CUresult hand_launch(struct request *request);

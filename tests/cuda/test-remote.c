@@ -109,6 +109,29 @@ static void test_passed(void)
     g_assert_cmpint(unlink(notes), ==, 0);
 }
 
+/* 3001 lines of a kernel, of which none is lost, in their order with the program's own. */
+static void test_printing(void)
+{
+    g_autoptr(GString) wanted = g_string_new("before\nhello\nbetween\n");
+    g_autoptr(GString) said = g_string_new(NULL);
+    char text[4096];
+    ssize_t bytes;
+    int output;
+    GPid pid;
+
+    for (unsigned int i = 0; i < 3000; i++)
+        g_string_append(wanted, "hello\n");
+    g_string_append(wanted, "after\n");
+    open_worker();
+    pid = start_client("printing", &output);
+    while ((bytes = read(output, text, sizeof(text))) > 0)
+        g_string_append_len(said, text, bytes);
+    close(output);
+    await_client(pid, 0);
+    g_assert_cmpstr(said->str, ==, wanted->str);
+    close_worker();
+}
+
 static GPid start_holding(const char *name)
 {
     char said[16] = "";
@@ -608,6 +631,7 @@ int main(int argc, char **argv)
     g_test_add_func("/remote/no-worker", test_no_worker);
     g_test_add_func("/remote/host-memory", test_host_memory);
     g_test_add_func("/remote/passed", test_passed);
+    g_test_add_func("/remote/printing", test_printing);
     g_test_add_func("/remote/killed", test_killed);
     g_test_add_func("/remote/lost", test_lost);
     g_test_add_func("/remote/formed-records", test_formed_records);

@@ -2,6 +2,7 @@
 /* Calls: how they are written, and how a function is entered and left. */
 #include "inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void read_formal(struct parser *parser, struct formal *formal, struct operand *value)
@@ -143,7 +144,24 @@ static void give_arguments(struct thread *thread, const struct call *call,
     }
 }
 
-/* Formatted output is not made; it has printed nothing. */
+/* Its text as it is; numbers are not put into it. */
+static void print_text(struct thread *thread, const struct call *call)
+{
+    struct values values = {0};
+    uint64_t at = 0;
+    int result = 0;
+
+    take_arguments(thread, call, &values);
+    if (!call->arguments.count)
+        return;
+    if (call->arguments.list[0].is_register)
+        at = values.words[0];
+    else
+        memcpy(&at, thread->memory + values.from[0], sizeof(at));
+    for (const char *next; (next = memory_at(thread, SPACE_GENERIC, at, 1, &result)) && *next; at++)
+        putchar(*next);
+}
+
 static int call_missing(struct thread *thread, const struct call *call,
                         const struct ptx_function *function)
 {
@@ -157,6 +175,7 @@ static int call_missing(struct thread *thread, const struct call *call,
                 function ? function->name : "a call of no function", PTX_REASON - 1);
         return function ? PTX_UNSUPPORTED : PTX_BAD_CODE_ADDRESS;
     }
+    print_text(thread, call);
     if (call->results.count == 1 && !call->results.list[0].is_register &&
         call->results.list[0].bytes >= sizeof(none))
         memcpy(thread->memory + thread->memory_at + call->results.list[0].at, &none, sizeof(none));

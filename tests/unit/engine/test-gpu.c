@@ -469,14 +469,15 @@ static void child_cache(void)
         _exit(2);
     shader_cache_use(cache);
     if (g_strcmp0(getenv("MESA_SHADER_CACHE_DIR"), cache) != 0 ||
-        getenv("MESA_SHADER_CACHE_DISABLE") || !getenv("MESA_SHADER_CACHE_MAX_SIZE"))
+        getenv("MESA_SHADER_CACHE_DISABLE") || !getenv("MESA_SHADER_CACHE_MAX_SIZE") ||
+        g_strcmp0(getenv("CUDA_CACHE_PATH"), cache) != 0 || !getenv("CUDA_CACHE_MAXSIZE"))
         _exit(3);
     /* Only an empty one can be removed. */
     if (rmdir(cache) != 0 || access(kept, F_OK) != 0)
         _exit(4);
     shader_cache_empty();
     shader_cache_use(NULL);
-    _exit(getenv("MESA_SHADER_CACHE_DISABLE") ? 0 : 5);
+    _exit(getenv("MESA_SHADER_CACHE_DISABLE") && !getenv("CUDA_CACHE_PATH") ? 0 : 5);
 }
 
 /*

@@ -44,6 +44,8 @@ void check_copy_forms(void);
 void check_host_memory(void);
 /* links.c */
 void check_linked_files(void);
+/* printing.c */
+void print_in_kernel(void);
 /* passed.c */
 void check_passed_calls(void);
 /* objects.c */

@@ -85,6 +85,7 @@ static const struct {
     {"own-memory", check_host_memory},
     {"links", check_linked_files},
     {"passed", check_passed_calls},
+    {"printing", print_in_kernel},
     {"facts", check_facts},
     {"forked", check_forked_child},
     {"dies-starting", die_starting},

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/* A kernel that prints: its text comes between what the program prints before and after it waits.
+ */
+#include "client.h"
+
+#include <stdio.h>
+
+static const char printing_ptx[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".extern .func (.param .b32 printed) vprintf (.param .b64 text, .param .b64 values);\n"
+    ".global .align 1 .b8 text[7] = {104, 101, 108, 108, 111, 10, 0};\n"
+    ".visible .entry say() { .reg .b64 %rd<3>; .reg .b32 %r<2>;\n"
+    " { .param .b64 p0; .param .b64 p1; .param .b32 r0;\n"
+    " mov.u64 %rd1, text; cvta.global.u64 %rd1, %rd1; mov.u64 %rd2, 0;\n"
+    " st.param.b64 [p0], %rd1; st.param.b64 [p1], %rd2;\n"
+    " call.uni (r0), vprintf, (p0, p1); ld.param.b32 %r1, [r0]; } ret; }\n";
+
+void print_in_kernel(void)
+{
+    CUfunction say;
+    CUmodule module;
+
+    begin_context();
+    ok(cuModuleLoadData(&module, printing_ptx));
+    ok(cuModuleGetFunction(&say, module, "say"));
+    printf("before\n");
+    ok(cuLaunchKernel(say, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    ok(cuCtxSynchronize());
+    printf("between\n");
+    for (unsigned int i = 0; i < 3; i++)
+        ok(cuLaunchKernel(say, 1, 1, 1, 1000, 1, 1, 0, NULL, NULL, NULL));
+    ok(cuCtxSynchronize());
+    printf("after\n");
+}
