@@ -188,7 +188,8 @@ static CUresult send_call(unsigned int number, const uint64_t *words, bool may_b
         result = exchange(&exchange_of);
     take_objects(&call, result);
     for (unsigned int i = 0; i < call.signature->count && result == CUDA_SUCCESS; i++)
-        if (call.signature->arguments[i].ends)
+        if (call.signature->arguments[i].ends &&
+            call.signature->arguments[i].object != OBJECT_CUmemGenericAllocationHandle)
             object_forget(words[i], call.words[i]);
     return result;
 }

@@ -9,15 +9,35 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_running;
 
-static void call_function(const struct hand_called *what)
+/* As the driver lays it out. */
+typedef struct {
+    unsigned int kind;
+    uint64_t value;
+} Notification;
+
+typedef void (*NotificationFn)(Notification *what, void *user, void *registration);
+typedef void (*LogFn)(void *user, unsigned int grave, char *text, size_t bytes);
+
+static void call_function(const struct hand_called *what, char *text)
 {
+    void *function = (void *)(uintptr_t)what->function, *user = (void *)(uintptr_t)what->user;
+    void *object = (void *)(uintptr_t)object_of_number(what->stream);
+    Notification notification = {what->result, what->value};
+
     exchange_refuse(true);
-    if (what->is_stream_callback)
-        ((CUstreamCallback)(uintptr_t)what->function)(
-            (CUstream)(uintptr_t)object_of_number(what->stream), (CUresult)what->result,
-            (void *)(uintptr_t)what->user);
-    else
-        ((CUhostFn)(uintptr_t)what->function)((void *)(uintptr_t)what->user);
+    switch (what->kind) {
+    case HAND_CALLED_STREAM:
+        ((CUstreamCallback)function)(object, (CUresult)what->result, user);
+        break;
+    case HAND_CALLED_NOTIFY:
+        ((NotificationFn)function)(&notification, user, object);
+        break;
+    case HAND_CALLED_LOG:
+        ((LogFn)function)(user, what->result, text, (size_t)what->value);
+        break;
+    default:
+        ((CUhostFn)function)(user);
+    }
     exchange_refuse(false);
 }
 
@@ -26,12 +46,14 @@ static void *call_what_is_due(void *data)
 {
     for (;;) {
         struct hand_called what = {.function = 0};
+        char text[HAND_CALLED_TEXT] = "";
         struct exchange ask = {.number = HAND_CALLED, .head = &what, .head_bytes = 8};
 
         exchange_out(&ask, &what, sizeof(what));
+        exchange_out(&ask, text, sizeof(text));
         if (exchange(&ask) != CUDA_SUCCESS)
             return data;
-        call_function(&what);
+        call_function(&what, text);
     }
 }
 
@@ -119,4 +141,32 @@ CUresult cuUserObjectCreate(void **object, void *user, CUhostFn function, unsign
     if (result == CUDA_SUCCESS)
         *object = (void *)(uintptr_t)object_of_number(made);
     return result;
+}
+
+static CUresult register_function(unsigned int number, void *function, void *user,
+                                  unsigned int device, void **made)
+{
+    const struct hand_callback head = {0, (uintptr_t)function, (uintptr_t)user, device, 0};
+    uint64_t registration = 0;
+    CUresult result =
+        made ? submit_callback(number, &head, &registration) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS)
+        *made = (void *)(uintptr_t)object_of_number(registration);
+    return result;
+}
+
+EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device, NotificationFn function,
+                                                  void *user, void **made);
+CUresult cuDeviceRegisterAsyncNotification(CUdevice device, NotificationFn function, void *user,
+                                           void **made)
+{
+    return register_function(CALL_cuDeviceRegisterAsyncNotification, (void *)function, user,
+                             (unsigned int)device, made);
+}
+
+EXPORT CUresult cuLogsRegisterCallback(LogFn function, void *user, void **made);
+CUresult cuLogsRegisterCallback(LogFn function, void *user, void **made)
+{
+    return register_function(CALL_cuLogsRegisterCallback, (void *)function, user, 0, made);
 }

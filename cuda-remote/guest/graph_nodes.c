@@ -5,6 +5,7 @@
  */
 #include "graph.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -445,4 +446,32 @@ CUresult cuGraphExecNodeSetParams(EXEC_ARGUMENTS, AnyNode *of)
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }
+}
+
+/* The file is the program's. */
+EXPORT CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags);
+CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags)
+{
+    const struct hand_dot head = {.graph = object_to_number((uintptr_t)graph), .flags = flags};
+    struct exchange ask = {
+        .number = CALL_cuGraphDebugDotPrint, .head = &head, .head_bytes = sizeof(head)};
+    char *text = malloc(HAND_DOT_MOST);
+    CUresult result = path && *path ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    FILE *file = NULL;
+
+    if (!text)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    exchange_out(&ask, text, HAND_DOT_MOST);
+    ask.is_short = true;
+    if (result == CUDA_SUCCESS)
+        result = exchange(&ask);
+    if (result == CUDA_SUCCESS)
+        file = fopen(path, "we");
+    if (result == CUDA_SUCCESS &&
+        (!file || fwrite(text, 1, (size_t)ask.extra, file) != (size_t)ask.extra))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (file && fclose(file) != 0)
+        result = CUDA_ERROR_INVALID_VALUE;
+    free(text);
+    return result;
 }

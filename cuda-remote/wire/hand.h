@@ -171,6 +171,34 @@ struct hand_general {
     uint64_t handle, graph;
 };
 
+/*
+ * Memory and pools that go to other programs of the slice. Natively a file descriptor is passed on;
+ * here it stays in the worker, and the program passes on a file with a token. cuMemExport*,
+ * cuMemPoolExport*: the answer's part is hand_token. cuMemImport*, cuMemPoolImport*: @token; the
+ * answer's extra is what was made.
+ */
+struct hand_token {
+    uint64_t magic;
+    uint8_t worker[16], secret[16];
+};
+
+#define HAND_TOKEN_MAGIC 0x6e656b6f74756376ull
+
+struct hand_share {
+    uint64_t object;
+    uint64_t flags;
+    uint32_t type, reserved;
+    struct hand_token token;
+};
+
+/* cuGraphDebugDotPrint. The answer's part: the text. */
+#define HAND_DOT_MOST (4u << 20)
+
+struct hand_dot {
+    uint64_t graph;
+    uint32_t flags, reserved;
+};
+
 /* cuPointerGetAttribute*. Part: @count numbers of attributes, 4 bytes each. Answer: hand_value of
  * each. cuPointerSetAttribute: @value. */
 struct hand_pointer {
@@ -180,7 +208,9 @@ struct hand_pointer {
     uint32_t reserved;
 };
 
-/* cuLaunchHostFunc*, cuStreamAddCallback*, cuUserObjectCreate. @function and @user mean something
+/* cuLaunchHostFunc*, cuStreamAddCallback*, cuUserObjectCreate; and with a device in @flags
+ * cuDeviceRegisterAsyncNotification, cuLogsRegisterCallback, of which the answer's extra is the
+ * registration. @function and @user mean something
  * to the program alone. @flags: the last argument; @count: of references, of a user object. */
 struct hand_callback {
     uint64_t stream;
@@ -188,12 +218,22 @@ struct hand_callback {
     uint32_t flags, count;
 };
 
-/* @is_stream_callback: it gets the stream and @result, too. */
+enum hand_called_kind {
+    HAND_CALLED_PLAIN,
+    HAND_CALLED_STREAM, /* it gets the stream and @result, too */
+    HAND_CALLED_NOTIFY, /* what a device says: @result is its kind, @value its number; @stream: the
+                           registration */
+    HAND_CALLED_LOG, /* @result: how grave it is; @value: bytes of text, which are the next part */
+};
+
+#define HAND_CALLED_TEXT 1024u
+
 struct hand_called {
     uint64_t function, user;
     uint64_t stream;
     uint32_t result;
-    uint32_t is_stream_callback;
+    uint32_t kind;
+    uint64_t value;
 };
 
 /* @written: a bit for each byte that the driver has written. */

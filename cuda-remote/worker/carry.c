@@ -451,8 +451,12 @@ static bool is_active(CUdevice device)
 
 static void end_objects(unsigned int number, const struct carried *call)
 {
-    if (call->ends)
+    if (call->ends) {
         object_end(call->ends);
+        if (object_type(call->ends) == OBJECT_CUmemGenericAllocationHandle ||
+            object_type(call->ends) == OBJECT_CUmemoryPool)
+            share_forget_ended();
+    }
     switch (number) {
     case CALL_cuDevicePrimaryCtxRetain:
         if (call->sent[1] < DEVICES && call->words[0])

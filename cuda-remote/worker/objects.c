@@ -21,6 +21,7 @@ struct slot {
     uint64_t parent;
     uint32_t generation;
     uint32_t next;
+    uint32_t references; /* of one that was handed out, more than once */
     uint8_t type;
 };
 
@@ -99,6 +100,7 @@ static uint64_t add_object(unsigned int type, void *real, uint64_t parent)
     slots[index].real = real;
     slots[index].parent = parent;
     slots[index].type = (uint8_t)type;
+    slots[index].references = 1;
     slots[index].next = *bucket;
     *bucket = index;
     return number_of(index);
@@ -112,8 +114,10 @@ uint64_t object_number(unsigned int type, void *real, uint64_t parent)
         return (uintptr_t)real;
     pthread_mutex_lock(&lock);
     for (uint32_t at = slots ? *bucket_of(type, real) : 0; at && !number; at = slots[at].next)
-        if (slots[at].real == real && slots[at].type == type)
+        if (slots[at].real == real && slots[at].type == type) {
             number = number_of(at);
+            slots[at].references++;
+        }
     if (!number)
         number = add_object(type, real, parent);
     pthread_mutex_unlock(&lock);
@@ -163,6 +167,12 @@ void object_end_children(uint64_t number)
     pthread_mutex_unlock(&lock);
 }
 
+/* Each time that the driver hands it out is a reference, and ends by a call. */
+static bool is_counted(unsigned int type)
+{
+    return type == OBJECT_CUmemGenericAllocationHandle;
+}
+
 void object_end(uint64_t number)
 {
     struct slot *slot;
@@ -170,7 +180,7 @@ void object_end(uint64_t number)
     object_end_children(number);
     pthread_mutex_lock(&lock);
     slot = slot_of(number);
-    if (slot)
+    if (slot && !(is_counted(slot->type) && --slot->references))
         remove_slot((uint32_t)(slot - slots));
     pthread_mutex_unlock(&lock);
 }

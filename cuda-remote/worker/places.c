@@ -13,11 +13,22 @@
 enum { POINTER_MEMORY_TYPE = 2, POINTER_RANGE_START = 11, POINTER_RANGE_SIZE = 12 };
 enum { MEMORY_DEVICE = 2 };
 
+static _Thread_local bool is_asking;
+
 static bool ask_pointer(int attribute, uint64_t address, void *value)
 {
     CUresult (*get)(void *, int, CUdeviceptr) = driver_function(CALL_cuPointerGetAttribute);
+    bool is_known;
 
-    return get && get(value, attribute, address) == CUDA_SUCCESS;
+    is_asking = true;
+    is_known = get && get(value, attribute, address) == CUDA_SUCCESS;
+    is_asking = false;
+    return is_known;
+}
+
+bool place_is_asking(void)
+{
+    return is_asking;
 }
 
 /*

@@ -141,6 +141,11 @@ CUresult hand_copy(struct request *request);
 CUresult hand_capture(struct request *request);
 CUresult hand_node(struct request *request);
 CUresult hand_node_get(struct request *request);
+CUresult hand_export(struct request *request);
+CUresult hand_import(struct request *request);
+CUresult hand_dot(struct request *request);
+/* What was exported of objects that have ended cannot be imported any more (hand_share.c). */
+void share_forget_ended(void);
 
 /* The driver's objects in place of the program's numbers in structures of @each bytes, and the
  * addresses there are checked (carry.c). */
@@ -167,6 +172,8 @@ struct hand_called callback_what(const void *callback);
 
 /* All @bytes there are memory that the driver gave out, or that is shared (places.c). */
 bool place_is_usable(struct request *request, uint64_t address, uint64_t bytes);
+/* This thread asks the driver about an address, for itself. */
+bool place_is_asking(void);
 /* What a node of a graph allocates is such memory until the node ends. False: no memory. */
 bool place_remember(uint64_t node, uint64_t address, uint64_t bytes);
 /* What work is put into @stream by a call of this number becomes a graph's, and is done later, or

@@ -44,6 +44,9 @@ void check_copy_forms(void);
 void check_host_memory(void);
 /* links.c */
 void check_linked_files(void);
+/* shares.c */
+void check_shares(void);
+void import_shared_memory(void);
 /* printing.c */
 void print_in_kernel(void);
 /* passed.c */

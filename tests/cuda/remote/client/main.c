@@ -86,6 +86,8 @@ static const struct {
     {"links", check_linked_files},
     {"passed", check_passed_calls},
     {"printing", print_in_kernel},
+    {"shares", check_shares},
+    {"shared", import_shared_memory},
     {"facts", check_facts},
     {"forked", check_forked_child},
     {"dies-starting", die_starting},

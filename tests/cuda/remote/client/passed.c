@@ -217,6 +217,34 @@ static void pass_occupancy(void)
     is(cuOccupancyMaxActiveClusters(&told, function, &config), CUDA_ERROR_INVALID_VALUE);
 }
 
+CUresult cuCoredumpGetAttribute(unsigned int setting, void *to, size_t *bytes);
+CUresult cuCoredumpGetAttributeGlobal(unsigned int setting, void *to, size_t *bytes);
+CUresult cuCoredumpSetAttribute(unsigned int setting, const void *to, const size_t *bytes);
+CUresult cuCoredumpSetAttributeGlobal(unsigned int setting, const void *to, const size_t *bytes);
+
+/* Nothing of it reaches the worker, which makes no files. */
+static void ask_for_dumps(void)
+{
+    unsigned char is_on = 0x55, on = 1;
+    char name[1024];
+    size_t bytes = sizeof(is_on), room = sizeof(name), flags_bytes = sizeof(int);
+    int flags = 0x55;
+
+    ok(cuCoredumpGetAttribute(1, &is_on, &bytes));
+    must(!is_on && bytes == 1);
+    ok(cuCoredumpGetAttributeGlobal(7, &flags, &flags_bytes));
+    must(!flags);
+    ok(cuCoredumpGetAttribute(5, name, &room));
+    must(!strncmp(name, "core.cuda.", 10) && room == strlen(name) + 1);
+    room = 3;
+    is(cuCoredumpGetAttribute(5, name, &room), CUDA_ERROR_INVALID_VALUE);
+    is(cuCoredumpGetAttribute(8, name, &room), CUDA_ERROR_INVALID_VALUE);
+    ok(cuCoredumpSetAttribute(1, &is_on, &bytes));
+    is(cuCoredumpSetAttributeGlobal(1, &on, &bytes), CUDA_ERROR_NOT_SUPPORTED);
+    is(cuCoredumpSetAttribute(5, "/tmp/core", &room), CUDA_ERROR_NOT_SUPPORTED);
+    is(cuCoredumpSetAttribute(1, NULL, &bytes), CUDA_ERROR_INVALID_VALUE);
+}
+
 void check_passed_calls(void)
 {
     begin_context();
@@ -225,4 +253,5 @@ void check_passed_calls(void)
     pass_unpacking();
     pass_facts();
     pass_occupancy();
+    ask_for_dumps();
 }
