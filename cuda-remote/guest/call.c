@@ -21,12 +21,12 @@ struct bytes_64 {
 
 #include "client.inc"
 
-unsigned int remote_refuse(const char *name)
+unsigned int remote_refuse(const char *name, const char *reason)
 {
     const char *verbose = getenv("VGPU_CUDA_VERBOSE");
 
     if (verbose && *verbose == '1')
-        fprintf(stderr, "vgpu-cuda: %s is not supported here\n", name);
+        fprintf(stderr, "vgpu-cuda: %s is not supported here: %s\n", name, reason);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

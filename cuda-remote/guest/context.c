@@ -34,7 +34,8 @@ CUresult cuCtxCreate_v4(CUcontext *made, const ContextParameters *of, unsigned i
                         CUdevice device)
 {
     if (of && of->graphics)
-        return (CUresult)remote_refuse("cuCtxCreate with a graphics API's data");
+        return (CUresult)remote_refuse("cuCtxCreate with a graphics API's data",
+                                       "that API is not in the worker");
     if (of && of->affinities_count)
         return cuCtxCreate_v3(made, of->affinities, of->affinities_count, flags, device);
     return cuCtxCreate_v2(made, flags, device);

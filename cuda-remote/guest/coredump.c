@@ -21,6 +21,7 @@ enum {
 };
 
 #define NAME_MOST 1024u
+#define NO_DUMPS  "a dump of the GPU would be a file of the host"
 
 /* Bytes of the value; 0: there is no such setting. */
 static size_t value_of(unsigned int setting, char *to)
@@ -78,10 +79,10 @@ static CUresult set_setting(unsigned int setting, const void *to, const size_t *
     if (!has || !to || !bytes || !*bytes)
         return CUDA_ERROR_INVALID_VALUE;
     if (setting == COREDUMP_FILE || setting == COREDUMP_PIPE)
-        return (CUresult)remote_refuse("cuCoredumpSetAttribute of a file");
+        return (CUresult)remote_refuse("cuCoredumpSetAttribute", NO_DUMPS);
     return *bytes >= has && !memcmp(to, value, has)
                ? CUDA_SUCCESS
-               : (CUresult)remote_refuse("cuCoredumpSetAttribute");
+               : (CUresult)remote_refuse("cuCoredumpSetAttribute", NO_DUMPS);
 }
 
 #define COREDUMP_GET(name)                                                                         \

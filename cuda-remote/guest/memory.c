@@ -180,6 +180,20 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *bytes, unsigned int *attri
     return result;
 }
 
+/* Programs that ask first are told what cuMemHostRegister() does. */
+enum { DEVICE_REGISTERS_HOST_MEMORY = 99 };
+
+EXPORT CUresult cuDeviceGetAttribute(int *to, unsigned int attribute, CUdevice device);
+CUresult cuDeviceGetAttribute(int *to, unsigned int attribute, CUdevice device)
+{
+    const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)to, attribute, (uint32_t)device};
+    CUresult result = (CUresult)remote_call(CALL_cuDeviceGetAttribute, words);
+
+    if (result == CUDA_SUCCESS && attribute == DEVICE_REGISTERS_HOST_MEMORY)
+        *to = 0;
+    return result;
+}
+
 /*
  * Memory that the program has from elsewhere cannot be what both see. It may say that it will copy
  * from and to it, which works as it does without; but not that the GPU is to reach it.
@@ -233,7 +247,8 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags)
     if (shared_contains(at, 1))
         return CUDA_ERROR_ALREADY_REGISTERED;
     if (flags & ~(unsigned int)REGISTER_PORTABLE)
-        return (CUresult)remote_refuse("cuMemHostRegister with DEVICEMAP, IOMEMORY or READ_ONLY");
+        return (CUresult)remote_refuse("cuMemHostRegister for the GPU",
+                                       "it reaches what cuMemHostAlloc gives");
     return add_registered((uintptr_t)at, bytes);
 }
 

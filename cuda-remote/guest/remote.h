@@ -107,8 +107,8 @@ static inline void exchange_out(struct exchange *exchange, void *at, size_t byte
 unsigned int remote_call(unsigned int number, const uint64_t *words);
 /* The same, posted if it has no answer, though calls.def does not say so. */
 unsigned int remote_post(unsigned int number, const uint64_t *words);
-/* One that is refused by name. */
-unsigned int remote_refuse(const char *name);
+/* One that is refused by name; why, with VGPU_CUDA_VERBOSE=1. */
+unsigned int remote_refuse(const char *name, const char *reason);
 
 /*
  * The program's objects (objects.c): addresses that nobody can read, 64 bytes apart, each for a

@@ -41,7 +41,7 @@ static CUresult do_nothing(void)
 
 static CUresult refuse_slot(void)
 {
-    return (CUresult)remote_refuse("a function of NVIDIA's tables");
+    return (CUresult)remote_refuse("a function of NVIDIA's tables", "it is not published");
 }
 
 #define MODULES_BYTES     736

@@ -31,8 +31,7 @@ static unsigned int objects_count, holders_count;
 static struct call calls[NUMBERS_MAX];
 static unsigned int calls_end; /* the largest number, and 1 */
 
-static const char *const modes[] = {"local", "post",   "sync",  "client",
-                                    "hand",  "refuse", "later", NULL};
+static const char *const modes[] = {"local", "post", "sync", "client", "hand", "refuse", NULL};
 
 static bool is_mode(const struct call *call, const char *mode)
 {
@@ -156,7 +155,7 @@ static bool is_sent(const struct call *call)
 
 static bool is_refused(const struct call *call)
 {
-    return is_mode(call, "refuse") || is_mode(call, "later");
+    return is_mode(call, "refuse");
 }
 
 static const char *type_without_const(const struct argument *argument)
@@ -319,9 +318,9 @@ static void write_argument(FILE *file, const struct call *call, const struct arg
 
 static const char *mode_of(const struct call *call)
 {
-    static const char *const names[][2] = {
-        {"local", "LOCAL"}, {"post", "POST"}, {"sync", "SYNC"},     {"client", "CLIENT"},
-        {"hand", "HAND"},   {"REFUSE"},       {"refuse", "REFUSE"}, {"later", "REFUSE"}};
+    static const char *const names[][2] = {{"local", "LOCAL"}, {"post", "POST"},
+                                           {"sync", "SYNC"},   {"client", "CLIENT"},
+                                           {"hand", "HAND"},   {"refuse", "REFUSE"}};
     unsigned int i = 0;
 
     while (strcmp(names[i][0], call->mode))
@@ -411,8 +410,8 @@ static void write_client(FILE *file)
         if (is_refused(call)) {
             fprintf(file,
                     "EXPORT unsigned int %s(void);\nunsigned int %s(void) { return "
-                    "remote_refuse(\"%s\"); }\n",
-                    entry->name, entry->name, entry->name);
+                    "remote_refuse(\"%s\", \"%s\"); }\n",
+                    entry->name, entry->name, entry->name, call->roles);
             continue;
         }
         fprintf(file, "EXPORT unsigned int %s(", entry->name);

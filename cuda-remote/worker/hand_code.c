@@ -200,17 +200,17 @@ struct link {
     size_t bytes;
 };
 
+/* Held while one is used, by one thread at a time, as it is natively: a program that breaks this
+ * rule must not find a link that another of its threads has just ended. */
 static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct link *links;
 
 static struct link *link_of(uint64_t number)
 {
-    struct link *at;
+    struct link *at = links;
 
-    pthread_mutex_lock(&links_lock);
-    for (at = links; at && at->number != number; at = at->next)
-        ;
-    pthread_mutex_unlock(&links_lock);
+    while (at && at->number != number)
+        at = at->next;
     return at;
 }
 
@@ -233,10 +233,8 @@ static CUresult create_link(struct request *request)
     }
     link->head = *image.head;
     request->extra = link->number = object_number(OBJECT_CUlinkState, made, current_context());
-    pthread_mutex_lock(&links_lock);
     link->next = links;
     links = link;
-    pthread_mutex_unlock(&links_lock);
     return CUDA_SUCCESS;
 }
 
@@ -278,12 +276,19 @@ static CUresult complete_link(struct request *request, struct link *link, void *
     return result;
 }
 
+/* A copy: the link may end before it is sent. */
 static CUresult give_linked(struct request *request, const struct link *link)
 {
+    void *to;
+
     if (!link->cubin)
         return CUDA_ERROR_INVALID_VALUE;
-    request->out = (uint8_t *)(uintptr_t)link->cubin;
-    request->out_bytes = link->bytes;
+    if (request->flags & RECORD_BULK)
+        request->out_most = signature_align(link->bytes);
+    to = request_answer(request, link->bytes);
+    if (!to)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(to, link->cubin, link->bytes);
     return CUDA_SUCCESS;
 }
 
@@ -293,19 +298,16 @@ static CUresult destroy_link(struct request *request, struct link *link, void *s
     CUresult result = destroy ? destroy(state) : CUDA_ERROR_NOT_SUPPORTED;
     struct link **at = &links;
 
-    pthread_mutex_lock(&links_lock);
     while (*at && *at != link)
         at = &(*at)->next;
     if (*at)
         *at = link->next;
-    pthread_mutex_unlock(&links_lock);
     object_end(link->number);
     free(link);
     return result;
 }
 
-/* A link is one thread's at a time, as it is natively. */
-CUresult hand_link(struct request *request)
+static CUresult use_link(struct request *request)
 {
     const struct hand_object *head = (const void *)request->head;
     struct link *link;
@@ -328,4 +330,14 @@ CUresult hand_link(struct request *request)
     default:
         return destroy_link(request, link, state);
     }
+}
+
+CUresult hand_link(struct request *request)
+{
+    CUresult result;
+
+    pthread_mutex_lock(&links_lock);
+    result = use_link(request);
+    pthread_mutex_unlock(&links_lock);
+    return result;
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+CUresult cuDeviceGetAttribute(int *to, unsigned int attribute, CUdevice device);
 CUresult cuMemHostRegister(void *at, size_t bytes, unsigned int flags);
 CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags);
 CUresult cuMemHostUnregister(void *at);
@@ -21,8 +22,13 @@ static void register_own_memory(void)
 {
     static uint8_t own[8192], got[8192];
     CUdeviceptr at = allocate_device(sizeof(own));
+    int is_supported = 1, warp = 0;
     void *pinned;
 
+    ok(cuDeviceGetAttribute(&is_supported, 99, 0));
+    ok(cuDeviceGetAttribute(&warp, 10, 0));
+    must(!is_supported && warp == 32);
+    is(cuDeviceGetAttribute(NULL, 10, 0), CUDA_ERROR_INVALID_VALUE);
     memset(own, 0x5a, sizeof(own));
     ok(cuMemHostRegister(own, sizeof(own), 0));
     is(cuMemHostRegister_v2(own + 4096, 16, 1), 712);
