@@ -47,6 +47,8 @@ void check_linked_files(void);
 /* shares.c */
 void check_shares(void);
 void import_shared_memory(void);
+/* callback_order.c */
+void check_callback_order(void);
 /* printing.c */
 void print_in_kernel(void);
 /* passed.c */

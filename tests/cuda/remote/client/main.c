@@ -85,6 +85,7 @@ static const struct {
     {"own-memory", check_host_memory},
     {"links", check_linked_files},
     {"passed", check_passed_calls},
+    {"callback-order", check_callback_order},
     {"printing", print_in_kernel},
     {"shares", check_shares},
     {"shared", import_shared_memory},
