@@ -245,6 +245,8 @@ typedef struct {
     uint64_t rest;
 } AnyNode;
 
+_Static_assert(sizeof(AnyNode) == 256, "CUgraphNodeParams");
+
 #define ADD_ARGUMENTS CUgraphNode *made, CUgraph graph, const CUgraphNode *after, size_t count
 
 CUresult cuGraphAddKernelNode_v2(ADD_ARGUMENTS, const KernelNode *of);

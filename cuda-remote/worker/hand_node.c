@@ -186,10 +186,8 @@ CUresult node_give_graphs(struct request *request, const struct node *node)
     const struct general_node *of = &node->does.general;
     uint64_t *to;
 
-    if (node->moved) {
-        object_adopt(node->moved, request->extra);
-        return CUDA_SUCCESS;
-    }
+    if (node->moved)
+        return object_adopt(node->moved, request->extra) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     to = request_answer(request, of->conditional.size * sizeof(*to));
     if (!to)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -53,6 +53,9 @@ struct general_node {
     uint64_t rest;
 };
 
+_Static_assert(sizeof(struct allocation_node) == 120, "CUDA_MEM_ALLOC_NODE_PARAMS");
+_Static_assert(sizeof(struct general_node) == 256, "CUgraphNodeParams");
+
 /* A request that makes or changes a node, taken apart. */
 struct node {
     const struct hand_node *head;

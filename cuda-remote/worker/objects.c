@@ -196,10 +196,26 @@ uint64_t object_parent(uint64_t number)
     return parent;
 }
 
-void object_adopt(uint64_t number, uint64_t parent)
+/* With the lock held. */
+static bool is_above(uint64_t number, uint64_t below)
 {
+    const struct slot *slot = slot_of(below);
+
+    while (slot && below != number) {
+        below = slot->parent;
+        slot = slot_of(below);
+    }
+    return below == number;
+}
+
+bool object_adopt(uint64_t number, uint64_t parent)
+{
+    bool ok;
+
     pthread_mutex_lock(&lock);
-    if (slot_of(number))
+    ok = slot_of(number) && !is_above(number, parent);
+    if (ok)
         slot_of(number)->parent = parent;
     pthread_mutex_unlock(&lock);
+    return ok;
 }

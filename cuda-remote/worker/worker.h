@@ -38,8 +38,8 @@ void object_end(uint64_t number);
 /* All that ends with it, but not itself. */
 void object_end_children(uint64_t number);
 uint64_t object_parent(uint64_t number);
-/* From now on it ends with @parent. */
-void object_adopt(uint64_t number, uint64_t parent);
+/* From now on it ends with @parent. False: that ends with it. */
+bool object_adopt(uint64_t number, uint64_t parent);
 static inline unsigned int object_type(uint64_t number)
 {
     return (number >> 32) & 0xff;

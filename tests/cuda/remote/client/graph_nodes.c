@@ -221,6 +221,8 @@ static void add_graphs(void)
     child.child.is_moved = 1;
     ok(cuGraphAddNode(&inner, outer, NULL, 0, &child));
     ok(cuGraphAddNode(&inner, moved, NULL, 0, &empty));
+    child.child.graph = outer;
+    is(cuGraphAddNode(&node, outer, NULL, 0, &child), CUDA_ERROR_INVALID_VALUE);
     conditional.conditional.handle = 0x1234;
     is(cuGraphAddNode(&node, outer, NULL, 0, &conditional), CUDA_ERROR_INVALID_VALUE);
     conditional.conditional.size = 0;
