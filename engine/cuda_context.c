@@ -43,6 +43,7 @@ struct share {
  * struct cuda_context
  * @page: NULL: the guest has not made it yet
  * @question: that the worker has not answered; no kind: there is none
+ * @reserved: bytes in engine->shm_bytes for what it asks for, so that no other context takes them
  * @asked: the fence for its reply
  * @last: what was submitted last and not fenced yet; no kind: nothing that takes time
  */
@@ -53,6 +54,7 @@ struct cuda_context {
     int socket;
     struct host_memory *page;
     struct control_message question;
+    uint64_t reserved;
     struct wanted asked;
     struct control_message last;
     GHashTable *shares;
@@ -157,12 +159,19 @@ struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, in
     return cuda;
 }
 
+static void end_reservation(struct cuda_context *cuda)
+{
+    cuda->engine->shm_bytes -= cuda->reserved;
+    cuda->reserved = 0;
+}
+
 /* The driver gives back what a process had when it ends, whatever it does now. */
 void cuda_context_free(struct cuda_context *cuda)
 {
     if (g_hash_table_contains(cuda->engine->cuda.pids, GINT_TO_POINTER(cuda->pid)))
         kill(cuda->pid, SIGKILL);
     close(cuda->socket);
+    end_reservation(cuda);
     g_hash_table_destroy(cuda->shares);
     host_memory_leave(cuda->page);
     g_free(cuda);
@@ -204,10 +213,12 @@ static void give_reply(struct cuda_context *cuda, const void *reply, size_t byte
     signal_fence(cuda, &cuda->asked);
 }
 
-/* What a worker makes is charged to its unit, and counted when it comes. */
-static bool has_room(const struct cuda_context *cuda, const struct control_message *message)
+/* Of memory that the worker makes for it. */
+static uint64_t bytes_of(const struct control_message *message)
 {
-    return message->kind != CONTROL_SHARE_NEW || host_memory_has_room(cuda->engine, message->bytes);
+    if (message->kind == CONTROL_CHANNEL)
+        return sizeof(struct channel_shared);
+    return message->kind == CONTROL_SHARE_NEW ? message->bytes : 0;
 }
 
 static int ask(struct cuda_context *cuda, const struct control_message *message, size_t bytes)
@@ -216,13 +227,15 @@ static int ask(struct cuda_context *cuda, const struct control_message *message,
 
     if (cuda->question.kind)
         return -EINVAL;
-    if (!has_room(cuda, message)) {
+    if (!host_memory_has_room(cuda->engine, bytes_of(message))) {
         give_reply(cuda, &full, sizeof(full));
         return 0;
     }
     if (send(cuda->socket, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)bytes)
         return -EPIPE;
     cuda->question = cuda->last = *message;
+    cuda->reserved = bytes_of(message);
+    cuda->engine->shm_bytes += cuda->reserved;
     return 0;
 }
 
@@ -318,16 +331,16 @@ struct host_memory *cuda_context_blob(struct cuda_context *cuda, uint64_t blob_i
 static bool take_memory(struct cuda_context *cuda, int fd)
 {
     const struct control_message *question = &cuda->question;
-    bool is_channel = question->kind == CONTROL_CHANNEL;
-    uint64_t bytes = is_channel ? sizeof(struct channel_shared) : question->bytes;
-    struct host_memory *memory = fd >= 0 ? host_memory_adopt(cuda->engine, fd, bytes) : NULL;
+    struct host_memory *memory =
+        fd >= 0 ? host_memory_adopt(cuda->engine, fd, bytes_of(question)) : NULL;
     struct share *share;
 
     if (!memory)
         return false;
     share = g_new0(struct share, 1);
-    *share =
-        (struct share){.address = question->address, .memory = memory, .is_channel = is_channel};
+    *share = (struct share){.address = question->address,
+                            .memory = memory,
+                            .is_channel = question->kind == CONTROL_CHANNEL};
     g_hash_table_replace(cuda->shares, &share->address, share);
     return true;
 }
@@ -352,6 +365,7 @@ static bool take_reply(struct cuda_context *cuda, const struct control_reply *re
 
     if (!kind || bytes != wanted)
         return false;
+    end_reservation(cuda);
     if (is_ok && (kind == CONTROL_CHANNEL || kind == CONTROL_SHARE_NEW) && !take_memory(cuda, fd))
         return false;
     if (is_ok && (kind == CONTROL_CHANNEL_END || kind == CONTROL_SHARE_END))

@@ -345,6 +345,19 @@ static void test_too_much(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     g_assert_cmpuint(((const struct control_reply *)page->reply)->result, ==, CONTROL_OK);
 }
 
+/* What one context has asked for, no other can have, though its worker has not made it. */
+static void test_reserved(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin(f);
+    uint64_t most = 2 * f->driver.info.window_bytes;
+
+    say(f, CONTROL_RING_ASK, CONTROL_SHARE_NEW, ARENA, most - 8192);
+    g_assert_cmpuint(page->replies, ==, 0);
+    g_assert_cmpuint(f->engine.shm_bytes, ==, most - 4096);
+    fixture_reset(f);
+    g_assert_cmpuint(f->engine.shm_bytes, ==, 0);
+}
+
 static void test_waits(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
 {
     struct channel_shared *channel;
@@ -508,6 +521,7 @@ int main(int argc, char **argv)
     cuda_test("one-question", "silent", test_one_question);
     cuda_test("memory", "honest", test_memory);
     cuda_test("too-much", "honest", test_too_much);
+    cuda_test("reserved", "silent", test_reserved);
     cuda_test("waits", "honest", test_waits);
     cuda_test("too-many-waits", "honest", test_too_many_waits);
     cuda_test("dies", "dies", test_dies);
