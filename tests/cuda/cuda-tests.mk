@@ -293,12 +293,12 @@ tsan-cuda:
 	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:ignore_noninstrumented_modules=1 tests/prove -e '' $(CUDA_TSAN)
 
 # Both ends of CUDA by a worker, each of which looks at its own threads; what one end writes under the other's eyes is
-# test-channel's, with both in one process.
+# test-channel's, with both in one process. They are built after the others, in the same place.
 CUDA_TSAN_REMOTE := $(addprefix build/tsan/cuda/test-,remote channel)
 CUDA_TSAN_CASES := threads stress callbacks waiting order nodes any-nodes objects lost killed
 .PHONY: tsan-cuda-remote
 unit-tsan: tsan-cuda-remote
-tsan-cuda-remote:
+tsan-cuda-remote: tsan-cuda
 	$(MAKE) CUDA_TEST=build/tsan/cuda CUDA_SANITIZE='-fsanitize=thread -Wno-tsan' REMOTE_TEST_SANITIZE=-fsanitize=thread \
 		REMOTE_TEST_GUEST=build/tsan/cuda/guest REMOTE_TEST_STEPS=$(CUDA_TEST_SRC)/remote/steps.c $(CUDA_TSAN_REMOTE)
 	TSAN_OPTIONS=halt_on_error=1 tests/prove -e '' build/tsan/cuda/test-channel
