@@ -107,6 +107,10 @@ for my $test (@{ VGPU::Check::Plan::read_plan("$FindBin::Bin/..")->{tests} }) {
 }
 is_deeply({ map { $minutes{$_} > 80 ? ($_ => $minutes{$_}) : () } keys %minutes }, {}, 'no shard takes more than 80 minutes');
 
+# Each name of the plan is a step that can be run.
+my @unknown = grep { !VGPU::Check::Step::is_known($_) } map { $_->{name} =~ s/:.*//r } @{ VGPU::Check::Plan::read_plan("$FindBin::Bin/..")->{tests} };
+is_deeply(\@unknown, [], 'the plan names steps that there are');
+
 # Steps as they run, with this test's own commands.
 sub run_step {
     my ($script, %more) = @_;

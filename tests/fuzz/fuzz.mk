@@ -61,14 +61,14 @@ FUZZ_cuda_LIBS := -lpthread
 FUZZ_cuda_remote_PARTS := $(filter-out $(addprefix $(REMOTE_SRC)/worker/,main.c listen.c control.c confine.c driver.c channels.c host_memory.c),$(REMOTE_WORKER))
 FUZZ_cuda_remote_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fno-sanitize=function $(REMOTE_INCLUDES) -I$(REMOTE_SRC)/worker
 FUZZ_cuda_remote_LIBS := -lpthread
-$(FUZZ_OUT)/obj/cuda_remote/$(REMOTE_SRC)/%.o $(FUZZ_OUT)/obj/cuda_remote/tests/fuzz/cuda_remote/%.o: | $(REMOTE_OUT)/made/made
+FUZZ_cuda_remote_NEEDS := $(REMOTE_OUT)/made/made
 
-# The parts of a group are compiled once for all of its programs.
+# The parts of a group are compiled once for all of its programs. NEEDS: what must be made before.
 define fuzz_group
 FUZZ_$(1)_TESTS := $(patsubst tests/fuzz/$(1)/%.c,$(FUZZ_OUT)/%,$(wildcard tests/fuzz/$(1)/*.c))
 FUZZ_TESTS += $$(FUZZ_$(1)_TESTS)
 
-$(FUZZ_OUT)/obj/$(1)/%.o: %.c
+$(FUZZ_OUT)/obj/$(1)/%.o: %.c | $$(FUZZ_$(1)_NEEDS)
 	@mkdir -p $$(@D)
 	$$(FUZZ_CC) -O1 -g -fno-omit-frame-pointer $$(FUZZ_SANITIZE) $$(FUZZ_$(1)_CFLAGS) -MMD -MP -c -o $$@ $$<
 

@@ -24,6 +24,7 @@ my %commands = (
     'unit-alone' => sub { return (command => [@make, 'unit-alone'], limit => 1800) },
     check => sub { return (command => ['tests/prove', '-v', 'tests/check.t'], limit => 300) },
     cuda => sub { return (command => [@make, 'cuda'], limit => 900) },
+    'cuda-budgets' => sub { return (command => [@make, 'cuda-budgets'], limit => 900) },
     fuzz => sub { return (command => [@make, 'fuzz'], limit => 1800) },
     rig => sub { return (command => ['tests/prove', '-v', 'tests/rig/rig.t'], limit => 1800) },
     module => sub { return (command => ['tests/prove', '-v', 'tests/module.t', '::', @_], limit => 1800, where => $_[0]) },
@@ -56,6 +57,8 @@ my %commands = (
     runtimes => sub { return (command => ['tests/runtimes/check'], limit => 900, files => [glob 'tests/runtimes/*.t']) },
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
+
+sub is_known { my ($kind) = @_; return exists $commands{$kind} }
 
 sub lane { my ($kind) = @_; return $kind =~ /^(system|guests|packages|demo)$/ ? 'system' : $kind eq 'unit-alone' ? 'alone' : 'tree' }
 
