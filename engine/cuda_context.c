@@ -241,9 +241,12 @@ static int ask(struct cuda_context *cuda, const struct control_message *message,
 
 int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t bytes)
 {
+    struct control_page *page = cuda->page ? cuda->page->at : NULL;
     const struct control_message *message = data;
     size_t wanted = sizeof(*message);
 
+    if (page)
+        page->taken++;
     cuda->last.kind = 0;
     if (bytes < sizeof(*message) || message->magic != CONTROL_MAGIC)
         return -EINVAL;

@@ -86,7 +86,6 @@ void exchange_refuse(bool is_calling)
         own->is_refused = is_calling;
 }
 
-/* Never more than that: what says so is a page of a VM whose engine has died. */
 static bool has_answer(const struct channel *channel)
 {
     return transport_has_answers(channel->shared, channel->asked);

@@ -38,11 +38,15 @@ struct transport {
 
 extern const struct transport transport_socket, transport_virtio;
 
-/* As many as the client has asked for: the worker gives no more. Whoever has marked himself asleep
- * looks by this for the last time, so it may not come before the mark (channel_publish()). */
+/*
+ * As many as the client has asked for: the worker gives no more. Whoever has marked himself asleep
+ * looks by this for the last time, so it may not come before the mark (channel_publish()). A
+ * channel of a VM that was moved has another content.
+ */
 static inline bool transport_has_answers(const struct channel_shared *channel, uint64_t answers)
 {
-    return atomic_load(&channel->worker.done) == answers;
+    return atomic_load(&channel->worker.done) == answers &&
+           *(const volatile uint32_t *)&channel->magic == CHANNEL_MAGIC;
 }
 
 #endif

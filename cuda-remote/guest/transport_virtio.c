@@ -26,6 +26,8 @@
 static int node = -1;
 static struct control_page *page;
 static uint64_t asked;
+static _Atomic bool is_cut;         /* there is no engine */
+static _Atomic time_t looked_again; /* seconds of a clock */
 
 static int call(unsigned long request, void *argument)
 {
@@ -37,9 +39,9 @@ static int call(unsigned long request, void *argument)
     return ret;
 }
 
-static bool is_gone(void)
+static bool has_worker(void)
 {
-    return *(volatile uint32_t *)&page->alive != CONTROL_MAGIC;
+    return *(volatile uint32_t *)&page->alive == CONTROL_MAGIC;
 }
 
 /* A fence on a ring of the context, to be closed; -1: none was wanted, or the device is gone. */
@@ -63,9 +65,38 @@ static void await_fence(int fence)
 {
     struct pollfd end = {.fd = fence, .events = POLLIN};
 
-    while (poll(&end, 1, LOOK_AFTER) <= 0 && !is_gone())
+    while (poll(&end, 1, LOOK_AFTER) <= 0 && has_worker())
         ;
     close(fence);
+}
+
+/*
+ * Of an engine that was killed all memory stays as it was, and the guest's driver gets an answer to
+ * everything, which it does not tell.
+ */
+static bool has_engine(void)
+{
+    const struct control_message message = {CONTROL_MAGIC, CONTROL_WAIT, 0, 0};
+    uint64_t before = *(volatile uint64_t *)&page->taken;
+    int fence = submit(&message, sizeof(message), CONTROL_RING_WAIT);
+
+    if (fence < 0)
+        return false;
+    await_fence(fence);
+    return *(volatile uint64_t *)&page->taken != before;
+}
+
+/* The engine is asked once a second. */
+static bool is_gone(void)
+{
+    struct timespec now;
+
+    if (is_cut || !has_worker())
+        return true;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (atomic_exchange(&looked_again, now.tv_sec) != now.tv_sec && !has_engine())
+        is_cut = true;
+    return is_cut;
 }
 
 /* Memory of the host, once the engine has it. A mapping keeps it, so its handle need not stay. */
@@ -147,6 +178,7 @@ static void close_node(void)
         munmap(page, PAGE_BYTES);
     page = NULL;
     asked = 0;
+    is_cut = false;
     close(node);
     node = -1;
 }
@@ -176,7 +208,7 @@ static bool ask(const void *message, size_t bytes, void *reply, size_t reply_byt
     if (fence < 0)
         return false;
     await_fence(fence);
-    if (is_gone() || *(volatile uint64_t *)&page->replies != ++asked)
+    if (!has_worker() || *(volatile uint64_t *)&page->replies != ++asked)
         return false;
     memcpy(reply, page->reply, reply_bytes);
     return true;

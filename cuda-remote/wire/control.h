@@ -97,13 +97,17 @@ struct control_caps {
 #define CONTROL_REPLY_MOST 512u
 
 /*
- * @alive: CONTROL_MAGIC while there is a worker; anything else: it is gone, or the engine is.
+ * @alive: CONTROL_MAGIC while there is a worker. Of an engine that was killed the page stays as it
+ * is
  * @replies: how many there were
+ * @taken: how many messages the engine has taken, before it signals a fence for the last one. If a
+ * fence is signalled and it is the same as before, there is no engine
  */
 struct control_page {
     uint32_t alive;
     uint32_t reserved;
     uint64_t replies;
+    uint64_t taken;
     uint64_t reply[CONTROL_REPLY_MOST / sizeof(uint64_t)];
 };
 

@@ -144,6 +144,18 @@ static void test_lost(void)
     close_all();
 }
 
+/* All memory stays as it is then, and the guest's driver tells nothing. */
+static void test_engine_killed(void)
+{
+    GPid pid;
+
+    open_all();
+    pid = start_holding("lost");
+    kill(pid, SIGUSR1);
+    await_client(pid, 0);
+    close_all();
+}
+
 static void test_window_full(void)
 {
     open_all();
@@ -224,6 +236,7 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/vm/killed", test_killed);
     g_test_add_func("/vm/lost", test_lost);
+    g_test_add_func("/vm/engine-killed", test_engine_killed);
     g_test_add_func("/vm/window-full", test_window_full);
     g_test_add_func("/vm/not-there", test_not_there);
     g_test_add_func("/vm/check", test_check);

@@ -28,7 +28,7 @@ sub used { return VGPU::Slice::in_arbiter($gpu, $vgpu->{uuid})->{vram_used} }
 
 sub workers {
     my $all = VGPU::Sandbox::processes($vgpu->{unit});
-    return { map { $all->{$_}{command} =~ /vgpu-cuda-worker/ ? ($_ => $all->{$_}) : () } keys %$all };
+    return { map { $all->{$_}{command} =~ /^vgpu-cuda-worker / ? ($_ => $all->{$_}) : () } keys %$all };
 }
 
 # @options: of the engine.

@@ -8,6 +8,8 @@
  *	VM_WORKER	vgpu-cuda-worker
  *	VM_WINDOW	MiB of the window (default: 1024)
  *	VM_KERNEL	"old": a driver without contexts; "no-cuda": a host without CUDA
+ *
+ * SIGUSR1 kills the engine and its workers: from then on the driver answers everything.
  */
 #include "engine.h"
 #include "fake_driver.h"
@@ -19,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +70,7 @@ static int node = -1, bell = -1;
 static pid_t owner;
 static bool has_context;
 static uint32_t last_resource;
+static volatile sig_atomic_t is_killed;
 
 static void look_at_fences(void)
 {
@@ -95,10 +99,31 @@ static void reap(void)
     }
 }
 
+/* What is not answered yet, and what still comes, gets an answer; no memory changes. */
+static void answer_all(void)
+{
+    struct question *question;
+
+    while ((question = g_queue_pop_head(&questions)))
+        question->is_done = true;
+    for (guint i = 0; i < fences->len; i++) {
+        eventfd_write(g_array_index(fences, struct fence, i).fd, 1);
+        close(g_array_index(fences, struct fence, i).fd);
+    }
+    g_array_set_size(fences, 0);
+    cuda_host_kill(&engine.cuda);
+    reap();
+    g_cond_broadcast(&answered);
+}
+
 static void work(void)
 {
     struct question *question;
 
+    if (is_killed) {
+        answer_all();
+        return;
+    }
     while ((question = g_queue_pop_head(&questions))) {
         question->token =
             fake_driver_send(&driver, VGPU_QUEUE_CONTROL, question->data, question->bytes, 4096);
@@ -147,6 +172,11 @@ static uint32_t type_of(uint32_t token)
     return answer ? ((const struct virtio_gpu_ctrl_hdr *)answer->data)->type : 0;
 }
 
+static void on_kill(int number)
+{
+    is_killed = number;
+}
+
 static void start_engine(void)
 {
     struct cuda_worker worker = {.path = getenv("VM_WORKER")};
@@ -154,6 +184,7 @@ static void start_engine(void)
     g_autoptr(GError) error = NULL;
 
     owner = getpid();
+    signal(SIGUSR1, on_kill);
     g_unsetenv("LD_PRELOAD");
     g_unsetenv("LD_LIBRARY_PATH");
     fences = g_array_new(FALSE, FALSE, sizeof(struct fence));
@@ -243,7 +274,7 @@ static int execute(struct drm_virtgpu_execbuffer *execbuffer)
     memcpy(cmd + 1, (const void *)(uintptr_t)execbuffer->command, execbuffer->size);
     fence.token = ask(cmd, sizeof(*cmd) + cmd->size);
     if (is_fenced) {
-        execbuffer->fence_fd = eventfd(0, EFD_CLOEXEC);
+        execbuffer->fence_fd = eventfd(is_killed ? 1 : 0, EFD_CLOEXEC);
         fence.fd = fcntl(execbuffer->fence_fd, F_DUPFD_CLOEXEC, 0);
         g_array_append_val(fences, fence);
         look_at_fences();

@@ -260,6 +260,7 @@ static void test_hello(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     g_assert_cmpuint(page->replies, ==, 0);
     g_assert_cmphex(await(f, token), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(page->replies, ==, 1);
+    g_assert_cmpuint(page->taken, ==, 1);
     g_assert_cmpuint(((const struct control_welcome *)page->reply)->major, ==, 7);
 }
 
