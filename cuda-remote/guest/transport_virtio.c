@@ -201,6 +201,7 @@ static bool open_node(const char *path)
     return false;
 }
 
+/* A worker that says why it can't serve the program ends at once; the reply counts nevertheless. */
 static bool ask(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
     int fence = submit(message, bytes, CONTROL_RING_ASK);
@@ -208,8 +209,9 @@ static bool ask(const void *message, size_t bytes, void *reply, size_t reply_byt
     if (fence < 0)
         return false;
     await_fence(fence);
-    if (!has_worker() || *(volatile uint64_t *)&page->replies != ++asked)
+    if (*(volatile uint64_t *)&page->replies != ++asked)
         return false;
+    atomic_thread_fence(memory_order_acquire);
     memcpy(reply, page->reply, reply_bytes);
     return true;
 }

@@ -156,6 +156,16 @@ static void test_engine_killed(void)
     close_all();
 }
 
+/* Why there is no CUDA comes through, though the worker ends with it. */
+static void test_unusable(void)
+{
+    open_all();
+    g_setenv("FAKE_CUDA_HOST_MEMORY", "2", TRUE);
+    await_client(start_client("unusable", NULL), 0);
+    g_unsetenv("FAKE_CUDA_HOST_MEMORY");
+    close_all();
+}
+
 static void test_window_full(void)
 {
     open_all();
@@ -237,6 +247,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/killed", test_killed);
     g_test_add_func("/vm/lost", test_lost);
     g_test_add_func("/vm/engine-killed", test_engine_killed);
+    g_test_add_func("/vm/unusable", test_unusable);
     g_test_add_func("/vm/window-full", test_window_full);
     g_test_add_func("/vm/not-there", test_not_there);
     g_test_add_func("/vm/check", test_check);
