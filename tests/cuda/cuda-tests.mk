@@ -278,6 +278,7 @@ cuda: cuda-tests $(CUDA_BOTH)
 
 check-cuda: cuda cuda-budgets
 	tests/prove --timer -e '' $(CUDA_ALONE)
+	tests/prove --timer -e '' $(CUDA_TEST)/test-vm :: -m slow
 
 # Instructions for a launch, by valgrind.
 .PHONY: cuda-budgets

@@ -229,21 +229,29 @@ static void test_named_node(void)
     close_all();
 }
 
+static void add_case(const char *name)
+{
+    g_autofree char *path = g_strconcat("/vm/", name, NULL);
+
+    g_test_add_data_func(path, name, test_case);
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const cases[] = {
-        "compute",    "limit",      "large", "objects",         "threads",    "graphs",
-        "callbacks",  "waiting",    "order", "posted",          "blocking",   "managed",
-        "facts",      "forked",     "rows",  "captured-copies", "structures", "nodes",
-        "copy-forms", "own-memory", "links"};
+    /* What the way to the worker matters for. The others are as in test-remote: -m slow. */
+    static const char *const cases[] = {"compute", "limit",     "threads",  "callbacks",
+                                        "waiting", "posted",    "blocking", "managed",
+                                        "forked",  "own-memory"};
+    static const char *const others[] = {
+        "large",           "objects",    "graphs", "order",      "facts", "rows",
+        "captured-copies", "structures", "nodes",  "copy-forms", "links"};
 
     g_test_init(&argc, &argv, NULL);
     g_setenv("ASAN_OPTIONS", "detect_leaks=0", FALSE);
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *name = g_strconcat("/vm/", cases[i], NULL);
-
-        g_test_add_data_func(name, cases[i], test_case);
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        add_case(cases[i]);
+    for (size_t i = 0; g_test_slow() && i < G_N_ELEMENTS(others); i++)
+        add_case(others[i]);
     g_test_add_func("/vm/killed", test_killed);
     g_test_add_func("/vm/lost", test_lost);
     g_test_add_func("/vm/engine-killed", test_engine_killed);
