@@ -19,8 +19,8 @@ FUZZ_model_PARTS := $(wildcard mdev-driver/model/*.c)
 FUZZ_model_CFLAGS := -std=c11 -Wall -Wextra $(WERROR) -Imdev-driver/model
 FUZZ_model_LIBS :=
 
-FUZZ_engine_PARTS := $(filter-out $(addprefix engine/,main.c cuda_alone.c icd_probe.c icd.c icd_known.c describe.c vulkan_driver.c),$(ENGINE_SRCS)) \
-	$(addprefix $(ENGINE_TESTS_SRC)/,fake_driver.c fake_virgl.c fixture.c) mdev-driver/model/uapi_check.c
+FUZZ_engine_PARTS := $(filter-out $(addprefix engine/,main.c cuda_alone.c cuda_worker.c icd_probe.c icd.c icd_known.c describe.c vulkan_driver.c),$(ENGINE_SRCS)) \
+	$(addprefix $(ENGINE_TESTS_SRC)/,fake_cuda_worker.c fake_driver.c fake_virgl.c fixture.c) mdev-driver/model/uapi_check.c
 FUZZ_engine_CFLAGS = $(ENGINE_WARN) $(ENGINE_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -Imdev-driver/model
 FUZZ_engine_LIBS = $(ENGINE_TESTS_LIBS)
 

@@ -19,6 +19,7 @@ cuda-calls) runs=20000 ;;
 cuda-ranges) runs=60000 ;;
 edid) runs=60000 ;;
 engine-commands) runs=140000 ;;
+engine-cuda) runs=3000 ;;
 engine-state) runs=60000 ;;
 fleet-node) runs=200000 ;;
 fleet-request) runs=120000 ;;
