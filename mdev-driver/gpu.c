@@ -493,13 +493,15 @@ static struct vgpu_type *vgpu_type_find(const struct vgpu_gpu *gpu, const char *
 
 int vgpu_gpu_announce(const struct vgpu_control_announce *arg)
 {
-	const struct vgpu_type *type;
+	const struct vgpu_type *type = NULL;
 	struct vgpu_gpu *gpu;
 	int ret = 0;
 
 	mutex_lock(&gpus_lock);
 	gpu = vgpu_gpu_find(arg->gpu);
-	type = gpu ? vgpu_type_find(gpu, arg->type) : NULL;
+	/* mdev's core frees the names of the types of one that is gone. */
+	if (gpu && !gpu->gone)
+		type = vgpu_type_find(gpu, arg->type);
 	if (!gpu || gpu->gone)
 		ret = -ENODEV;
 	else if (!type)
