@@ -419,13 +419,29 @@ static GVariant *dict_of(const Slice *slice, const Door *door)
     return g_variant_dict_end(&dict);
 }
 
-static const Slice *slice_of_call(const CdiSync *link, GDBusMethodInvocation *invocation,
-                                  const Caller *caller)
+static const char *name_of_call(GDBusMethodInvocation *invocation)
 {
     const char *name;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s)", &name);
-    return tenants_find_slice(link->tenants, name, caller->user);
+    return name;
+}
+
+static const Slice *slice_of_call(const CdiSync *link, GDBusMethodInvocation *invocation,
+                                  const Caller *caller)
+{
+    return tenants_find_slice(link->tenants, name_of_call(invocation), caller->user);
+}
+
+static void answer_no_slice(const CdiSync *link, GDBusMethodInvocation *invocation,
+                            const Caller *caller)
+{
+    const char *name = name_of_call(invocation);
+    g_autofree char *called = tenants_slices_called(link->tenants, name, caller->user);
+
+    g_dbus_method_invocation_return_error(
+        invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+        "there is no slice %s%s; \"vgpuctl slice list\" lists the existing ones", name, called);
 }
 
 static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation,
@@ -444,9 +460,7 @@ static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation,
             "or removed, or the governor's layer is not installed",
             slice->uuid, slice->gpu);
     else
-        g_dbus_method_invocation_return_error(
-            invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-            "there is no such slice; \"vgpuctl slice list\" lists the existing ones");
+        answer_no_slice(link, invocation, caller);
 }
 
 static void door_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
