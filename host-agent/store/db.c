@@ -193,9 +193,18 @@ static const char months[] =
     "  gpu_ns = gpu_ns + excluded.gpu_ns, requests = requests + excluded.requests;"
     "DROP TABLE usage;";
 
-const char *const schema_steps[] = {first,    oversubscription, domains,     containers, displays,
-                                    engines,  operations,       programs,    owners,     sharing,
-                                    energies, members,          suspensions, months,     NULL};
+/*
+ * Tenants' slices from the time when names were unique on the host, and CDI had them without their
+ * tenant.
+ */
+static const char old_names[] =
+    "CREATE TABLE old_name (name TEXT PRIMARY KEY, uuid TEXT NOT NULL) STRICT;"
+    "INSERT INTO old_name SELECT name, max(uuid) FROM slice WHERE name <> '' AND tenant <> ''"
+    " GROUP BY name HAVING count(*) = 1;";
+
+const char *const schema_steps[] = {
+    first,  oversubscription, domains,  containers, displays,    engines, operations, programs,
+    owners, sharing,          energies, members,    suspensions, months,  old_names,  NULL};
 G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
 #define STATE_DIR       "var/lib/vgpu"

@@ -76,7 +76,7 @@ gboolean slice_table_remove(Db *db, const char *uuid, GError **error)
     return db_run(db, error, "DELETE FROM slice WHERE uuid = ?", "s", uuid);
 }
 
-static void read_suspension(sqlite3_stmt *row, void *data)
+static void read_two_texts(sqlite3_stmt *row, void *data)
 {
     g_hash_table_insert(data, g_strdup(db_text(row, 0)), g_strdup(db_text(row, 1)));
 }
@@ -85,9 +85,18 @@ GHashTable *suspension_table_read(Db *db, GError **error)
 {
     g_autoptr(GHashTable) boots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 
-    if (!db_each(db, error, read_suspension, boots, "SELECT uuid, boot FROM suspension", ""))
+    if (!db_each(db, error, read_two_texts, boots, "SELECT uuid, boot FROM suspension", ""))
         return NULL;
     return g_steal_pointer(&boots);
+}
+
+GHashTable *old_name_table_read(Db *db, GError **error)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+
+    if (!db_each(db, error, read_two_texts, names, "SELECT uuid, name FROM old_name", ""))
+        return NULL;
+    return g_steal_pointer(&names);
 }
 
 gboolean suspension_table_put(Db *db, const char *uuid, const char *boot, GError **error)

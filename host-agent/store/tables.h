@@ -41,6 +41,12 @@ gboolean suspension_table_put(Db *db, const char *uuid, const char *boot, GError
 
 gboolean suspension_table_remove(Db *db, const char *uuid, GError **error);
 
+/*
+ * UUIDs of tenants' slices that are older than tenants' own names, to their names of then; NULL
+ * with @error.
+ */
+GHashTable *old_name_table_read(Db *db, GError **error);
+
 /* Tenants in the database. */
 
 /* All of them, of Tenant, by name; NULL with @error. */

@@ -7,6 +7,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/sync/door.h"
+#include "host-agent/store/tables.h"
 
 /* The names in the programs' command lines. An owner's slices have a file of their own: one for all
  * would be written anew for each job. */
@@ -15,6 +16,22 @@
 #define CDI_FILE     CDI_DIR "/" CDI_PREFIX ".json"
 #define OWNER_PREFIX CDI_PREFIX "-owner-"
 #define SUFFIX       ".json"
+
+/**
+ * CdiSync
+ * @text: the last written content; NULL: none
+ * @owners: UUIDs of owners' slices that are in a file, to their owners
+ * @old_names: UUIDs of tenants' slices that are older than TENANT:NAME, to their names of then
+ */
+struct CdiSync {
+    Host *host;
+    const Slices *slices;
+    const Tenants *tenants;
+    gboolean started;
+    char *text;
+    GHashTable *owners;
+    GHashTable *old_names;
+};
 
 /* Containers' devices in CDI (Container Device Interface). */
 
@@ -158,8 +175,20 @@ static char *device_name(const Slice *slice)
                                           : g_strdup(slice->name);
 }
 
+/*
+ * Containers ask for a slice that is older than TENANT:NAME by its name alone, for one more
+ * release. Only such a slice has that, so no other tenant can take the name.
+ */
+static gboolean has_old_name(const CdiSync *link, const Slice *slice)
+{
+    const char *name = g_hash_table_lookup(link->old_names, slice->uuid);
+
+    return name && g_str_equal(name, slice->name) && !slices_find_named(link->slices, "", name);
+}
+
 /* A slice that cannot be used now is left out. */
-static guint add_devices(JsonBuilder *json, const GPtrArray *slices, const DoorHost *of)
+static guint add_devices(const CdiSync *link, JsonBuilder *json, const GPtrArray *slices,
+                         const DoorHost *of)
 {
     const char *hook = cdi_hook_find(host_root(of->host));
     guint count = 0;
@@ -175,6 +204,8 @@ static guint add_devices(JsonBuilder *json, const GPtrArray *slices, const DoorH
         add_device(json, slice->uuid, slice, door, of->cuda, hook);
         if (*name)
             add_device(json, name, slice, door, of->cuda, hook);
+        if (has_old_name(link, slice))
+            add_device(json, slice->name, slice, door, of->cuda, hook);
         count++;
     }
     json_builder_end_array(json);
@@ -185,7 +216,7 @@ static guint add_devices(JsonBuilder *json, const GPtrArray *slices, const DoorH
  * The specification, to be freed. @slices: of Slice, by their UUIDs; NULL if none can be used: CDI
  * has no specification without devices.
  */
-static char *cdi_spec(const GPtrArray *slices, const DoorHost *of)
+static char *cdi_spec(const CdiSync *link, const GPtrArray *slices, const DoorHost *of)
 {
     g_autoptr(JsonBuilder) json = json_builder_new();
     g_autoptr(JsonNode) root = NULL;
@@ -194,7 +225,7 @@ static char *cdi_spec(const GPtrArray *slices, const DoorHost *of)
     json_builder_begin_object(json);
     add_text(json, "cdiVersion", CDI_VERSION);
     add_text(json, "kind", DOOR_CDI_KIND);
-    if (!add_devices(json, slices, of))
+    if (!add_devices(link, json, slices, of))
         return NULL;
     json_builder_end_object(json);
     root = json_builder_get_root(json);
@@ -203,20 +234,6 @@ static char *cdi_spec(const GPtrArray *slices, const DoorHost *of)
 }
 
 /* /run/cdi/mdev-vgpu.json, kept in step with the slices; and the methods GetCdi and GetDoor. */
-
-/**
- * CdiSync
- * @text: the last written content; NULL: none
- * @owners: UUIDs of owners' slices that are in a file, to their owners
- */
-struct CdiSync {
-    Host *host;
-    const Slices *slices;
-    const Tenants *tenants;
-    gboolean started;
-    char *text;
-    GHashTable *owners;
-};
 
 static int by_uuid(const void *a, const void *b)
 {
@@ -244,7 +261,7 @@ static char *spec(const CdiSync *link, const char *owner)
     g_autoptr(DoorHost) of = door_host_new(link->host);
     g_autoptr(GPtrArray) slices = slices_of(link, owner);
 
-    return cdi_spec(slices, of);
+    return cdi_spec(link, slices, of);
 }
 
 /* Before a container is given them. */
@@ -484,11 +501,17 @@ static void door_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
 CdiSync *cdi_sync_new(Host *host, const Slices *slices, const Tenants *tenants)
 {
     CdiSync *link = g_new0(CdiSync, 1);
+    g_autoptr(GError) error = NULL;
 
     link->host = host;
     link->slices = slices;
     link->tenants = tenants;
     link->owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    link->old_names = old_name_table_read(host_db(host), &error);
+    if (!link->old_names) {
+        g_warning("containers find tenants' slices as TENANT:NAME only: %s", error->message);
+        link->old_names = g_hash_table_new(g_str_hash, g_str_equal);
+    }
     authority_answer(host_manager(host), "handle-get-cdi", ACTION_SEE, get_allowed, NULL, link);
     authority_answer(host_manager(host), "handle-get-door", ACTION_SEE, door_allowed, door_own,
                      link);
@@ -499,6 +522,7 @@ void cdi_sync_free(CdiSync *link)
 {
     g_signal_handlers_disconnect_by_data(host_manager(link->host), link);
     g_hash_table_unref(link->owners);
+    g_hash_table_unref(link->old_names);
     g_free(link->text);
     g_free(link);
 }

@@ -525,6 +525,49 @@ static void assert_names(const AgentOnBus *at, FakePolkit *polkit)
     assert_says("slice remove web", 5, "", "may not do this");
 }
 
+static guint devices_called(const AgentOnBus *at, const char *name)
+{
+    g_autofree char *path = root_path(at->root, "/run/cdi/mdev-vgpu.json", NULL);
+    g_autofree char *text = g_strdup_printf("\"name\" : \"%s\"", name);
+    g_autofree char *spec = NULL;
+    g_auto(GStrv) parts = NULL;
+
+    agent_refresh(at->agent);
+    g_assert_true(g_file_get_contents(path, &spec, NULL, NULL));
+    parts = g_strsplit(spec, text, -1);
+    return g_strv_length(parts) - 1;
+}
+
+/*
+ * What containers call a slice that was there before tenants had names of their own stays, and is
+ * never another tenant's.
+ */
+static void test_old_name(void)
+{
+    AgentOnBus at;
+
+    open_with_processes(&at);
+    assert_says("tenant set red", 0, "", "");
+    assert_says("tenant set blue", 0, "", "");
+    assert_says("slice create --vram 1G --door native --tenant red --name web", 0, "", "");
+    g_assert_cmpuint(devices_called(&at, "web"), ==, 0);
+    agent_on_bus_stop(&at);
+    run_sql(&at, STATE_DB, "DROP TABLE old_name", NULL);
+    run_sql(&at, STATE_DB, "PRAGMA user_version = 14", NULL);
+    agent_on_bus_start(&at);
+    assert_says("slice create --vram 1G --door native --tenant blue --name web", 0, "", "");
+    g_assert_cmpuint(devices_called(&at, "web"), ==, 1);
+    g_assert_cmpuint(devices_called(&at, "red:web"), ==, 1);
+    assert_says("slice create --vram 1G --door native --name web", 0, "", "");
+    g_assert_cmpuint(devices_called(&at, "web"), ==, 1);
+    assert_says("slice remove web", 0, "", "");
+    g_assert_cmpuint(devices_called(&at, "web"), ==, 1);
+    assert_says("slice remove red/web", 0, "", "");
+    g_assert_cmpuint(devices_called(&at, "web"), ==, 0);
+    g_assert_cmpuint(devices_called(&at, "blue:web"), ==, 1);
+    agent_on_bus_close(&at);
+}
+
 /* A tenant's user may promise time of the tenant's, above what a slice of that size has. */
 static void test_member(void)
 {
@@ -579,6 +622,7 @@ int main(int argc, char **argv)
     g_test_add_func("/run/call", test_call);
     g_test_add_func("/run/refused", test_refused);
     g_test_add_func("/run/member", test_member);
+    g_test_add_func("/run/old-name", test_old_name);
     g_test_add_func("/run/watch", test_watch);
     g_test_add_func("/run/claim-first", test_claim_first);
     g_test_add_func("/run/not-stored", test_not_stored);
