@@ -123,37 +123,47 @@ static gboolean can_wait(const TransportSync *link, const Slice *slice)
 /*
  * What finds NVIDIA's driver behind the CUDA door on the host: programs of a native slice, such as
  * a job's, and a guard's workers, which see the links of a folder that is there when it starts.
+ * FALSE: the GPU is not NVIDIA's.
  */
-static void link_cuda(const TransportSync *link, const Slice *slice)
+static gboolean link_cuda(const TransportSync *link, const Slice *slice)
 {
     HostRoot *root = host_root(link->host);
-    g_autoptr(CudaDoor) cuda = nvidia_minor(root, slice->gpu) < 0 ? NULL : cuda_door_find(root);
+    gboolean is_nvidia = nvidia_minor(root, slice->gpu) >= 0;
+    g_autoptr(CudaDoor) cuda = is_nvidia ? cuda_door_find(root) : NULL;
     g_autoptr(GError) error = NULL;
 
     if (cuda && !cuda_door_link(root, cuda, &error))
         g_warning("slice %s has no CUDA: %s", slice->uuid, error->message);
+    return is_nvidia;
 }
 
-void transport_sync_prepare(TransportSync *link, const char *uuid)
+static void prepare(const TransportSync *link, const Slice *slice)
 {
-    const Slice *slice = slices_find(link->slices, uuid);
     g_autoptr(GArray) uids = NULL;
     g_autoptr(GError) error = NULL;
     gboolean all;
     gboolean (*make)(HostRoot *, const char *, const uid_t *, guint, GError **);
 
-    if (!is_here(slice))
-        return;
     uids = uids_of(link, slice, &all);
     if (!all && can_wait(link, slice))
         return;
     make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
-    if (!make(host_root(link->host), uuid, (const uid_t *)(void *)uids->data, uids->len, &error) ||
+    if (!make(host_root(link->host), slice->uuid, (const uid_t *)(void *)uids->data, uids->len,
+              &error) ||
         (*slice->owner && slice->transport == SLICE_TRANSPORT_NATIVE &&
          !link_for_owner(link, slice, &error)))
-        g_warning("cannot offer slice %s to containers: %s", uuid, error->message);
+        g_warning("cannot offer slice %s to containers: %s", slice->uuid, error->message);
     else
         note_tenant(link, slice);
+}
+
+void transport_sync_prepare(TransportSync *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+
+    if (!is_here(slice))
+        return;
+    prepare(link, slice);
     if (slice->transport == SLICE_TRANSPORT_NATIVE)
         link_cuda(link, slice);
 }
@@ -238,11 +248,16 @@ void transport_sync_update(TransportSync *link, const char *uuid)
 static void prepare_all(TransportSync *link)
 {
     const GPtrArray *slices = slices_all(link->slices);
+    gboolean is_linked = FALSE;
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        transport_sync_prepare(link, slice->uuid);
+        if (is_here(slice))
+            prepare(link, slice);
+        /* Once for all: it reads the host's folders of libraries. */
+        if (!is_linked && is_here(slice) && slice->transport == SLICE_TRANSPORT_NATIVE)
+            is_linked = link_cuda(link, slice);
         guard(link, slice->uuid, slice);
     }
 }
