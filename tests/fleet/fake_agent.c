@@ -132,6 +132,13 @@ static char *name_of(const char *owner, const AgentSlice *slice)
     return g_strdup_printf("%s,%u", owner, slice->part);
 }
 
+AgentResult agent_wait_for_guards(const GPtrArray *doors, char **why)
+{
+    (void)doors;
+    (void)why;
+    return AGENT_OK;
+}
+
 AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, guint count,
                                 GPtrArray **doors, char **why)
 {

@@ -409,8 +409,7 @@ static GPtrArray *doors_of(AgentClient *vgpud, GVariant *made, GError **error)
     return g_steal_pointer(&doors);
 }
 
-/* Else a job's program that is quicker than systemd finds no GPU. */
-static gboolean wait_for_guards(const GPtrArray *doors, char **why)
+AgentResult agent_wait_for_guards(const GPtrArray *doors, char **why)
 {
     g_autoptr(GPtrArray) sockets = g_ptr_array_new_with_free_func(g_free);
     gint64 until = g_get_monotonic_time() + GUARD_WAIT_US;
@@ -422,7 +421,7 @@ static gboolean wait_for_guards(const GPtrArray *doors, char **why)
         g_usleep(GUARD_POLL_US);
     if (missing)
         *why = guard_sockets_sentence(missing);
-    return !missing;
+    return missing ? AGENT_FAILED : AGENT_OK;
 }
 
 AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, guint count,
@@ -446,7 +445,7 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     *doors = doors_of(vgpud, made, &error);
     if (!*doors)
         return give_up(error->domain == AGENT_ERROR ? AGENT_FAILED : AGENT_AWAY, error, why);
-    return wait_for_guards(*doors, why) ? AGENT_OK : AGENT_FAILED;
+    return AGENT_OK;
 }
 
 AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **why)

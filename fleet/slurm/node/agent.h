@@ -75,6 +75,12 @@ void agent_card_free(void *card);
 AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, guint count,
                                 GPtrArray **doors, char **why);
 
+/*
+ * Waits until the slices of @doors have the sockets of their guards, a minute at most: else a job's
+ * program that is quicker than systemd finds no GPU.
+ */
+AgentResult agent_wait_for_guards(const GPtrArray *doors, char **why);
+
 /* Removes all slices of the owner, used or not. One that has none is no error; its totals are 0. */
 AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **why);
 

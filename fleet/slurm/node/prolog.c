@@ -255,6 +255,9 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
             (AgentSlice){cards[i].index, address, cards[i].tasks, request, job->tenant, job->uid};
     }
     result = create_slices(root, job, slices, count, &doors, &why);
+    /* Without the lock, for which health checks and other prologs wait. */
+    if (result == AGENT_OK)
+        result = agent_wait_for_guards(doors, &why);
     if (result != AGENT_OK)
         return give_up(root, job, result, why);
     if (!write_file(root, job, cards, slices, doors, &error))
