@@ -16,6 +16,16 @@ void channel_answer(struct channel_shared *channel, uint64_t done)
     channel_step();
 }
 
+bool channel_wake_client(struct channel_shared *channel)
+{
+    uint32_t state = atomic_load(&channel->client.state);
+
+    channel_step();
+    if (state == CHANNEL_ASLEEP)
+        channel_wake(&channel->client.state);
+    return state == CHANNEL_ASLEEP_FAR;
+}
+
 void channel_await_answer(struct channel_shared *channel, uint64_t done, unsigned int milliseconds)
 {
     channel_step();

@@ -171,9 +171,12 @@ static inline int channel_take(struct channel_shared *channel, uint64_t *head, v
     }
 }
 
-/* The worker's side: so many answers are given. It looks at the client's state afterwards, and
- * wakes it. */
+/* The worker's side: so many answers are given. Afterwards it wakes the client, if that sleeps. */
 void channel_answer(struct channel_shared *channel, uint64_t done);
+
+/* True: the client is FAR, and has to be told. Its mark stays, for it may already be of its next
+ * call, which would then be answered without a word. */
+bool channel_wake_client(struct channel_shared *channel);
 
 /* Sleep until there are so many answers, or records behind @head, or it is time to look what else
  * is the matter; they may return earlier. @milliseconds: 0: for ever. */

@@ -53,18 +53,6 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
-static void wake_client(struct channel_shared *shared)
-{
-    uint32_t state = atomic_load(&shared->client.state);
-
-    if (state == CHANNEL_ASLEEP)
-        channel_wake(&shared->client.state);
-    if (state != CHANNEL_ASLEEP_FAR)
-        return;
-    atomic_store(&shared->client.state, CHANNEL_AWAKE);
-    control_tell_answered((uintptr_t)shared);
-}
-
 static void give_answer(struct worker_channel *channel, const struct request *request, bool is_bulk)
 {
     struct channel_answer *answer = (struct channel_answer *)channel->shared->answer;
@@ -77,7 +65,8 @@ static void give_answer(struct worker_channel *channel, const struct request *re
     if (request->out_bytes)
         memcpy(parts, request->out, request->out_bytes);
     channel_answer(channel->shared, ++channel->done);
-    wake_client(channel->shared);
+    if (channel_wake_client(channel->shared))
+        control_tell_answered((uintptr_t)channel->shared);
 }
 
 /*
