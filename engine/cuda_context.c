@@ -392,7 +392,7 @@ static bool take_message(struct cuda_context *cuda, const struct control_reply *
     return true;
 }
 
-/* The descriptor that came with a message; -1: none. */
+/* The descriptor that came with a message, in room for one; -1: none. */
 static int take_descriptor(struct msghdr *message)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
@@ -418,7 +418,7 @@ bool cuda_context_receive(struct cuda_context *cuda)
         struct msghdr message = {.msg_iov = &part,
                                  .msg_iovlen = 1,
                                  .msg_control = &control,
-                                 .msg_controllen = sizeof(control.space)};
+                                 .msg_controllen = CMSG_LEN(sizeof(int))};
         ssize_t got = recvmsg(cuda->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         int fd;
 

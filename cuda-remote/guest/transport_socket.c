@@ -59,7 +59,7 @@ static bool receive_memory(struct control_reply *reply, int *fd)
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+                             .msg_controllen = CMSG_LEN(sizeof(int))};
     struct cmsghdr *header;
 
     if (recvmsg(worker, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))

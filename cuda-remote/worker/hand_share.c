@@ -99,6 +99,7 @@ static void send_fd(int socket, int fd)
     sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
+/* In room for one: the kernel closes what else the other has sent. */
 static int receive_fd(int socket)
 {
     union {
@@ -110,11 +111,15 @@ static int receive_fd(int socket)
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof(control.space)};
+                             .msg_controllen = CMSG_LEN(sizeof(int))};
+    const struct cmsghdr *header;
     int fd = -1;
 
-    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
-        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) < 0)
+        return -1;
+    header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(fd)))
+        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
     return fd;
 }
 

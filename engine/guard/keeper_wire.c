@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for one descriptor: the kernel closes what does not fit. */
 union control {
     char bytes[CMSG_SPACE(sizeof(int))];
     struct cmsghdr align;
@@ -39,6 +38,7 @@ static int descriptor_of(struct msghdr *message)
     return fd;
 }
 
+/* CMSG_SPACE() has room for two descriptors, of which only one would be closed. */
 enum keeper_received keeper_receive(int connection, struct keeper_packet *packet, int *fd)
 {
     struct iovec data = {.iov_base = packet, .iov_len = sizeof(*packet)};
@@ -46,7 +46,7 @@ enum keeper_received keeper_receive(int connection, struct keeper_packet *packet
     struct msghdr message = {.msg_iov = &data,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof(control.bytes)};
+                             .msg_controllen = CMSG_LEN(sizeof(int))};
     ssize_t length = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     *fd = -1;

@@ -39,10 +39,13 @@ static int make_memory(const char *role, size_t bytes)
     return fd;
 }
 
+static size_t copies = 1; /* of a descriptor in a message */
+
 static void send_reply(int socket, const void *data, size_t bytes, int fd)
 {
+    const int fds[] = {fd, fd};
     union {
-        char space[CMSG_SPACE(sizeof(int))];
+        char space[CMSG_SPACE(sizeof(fds))];
         struct cmsghdr align;
     } control = {{0}};
     struct iovec part = {.iov_base = (void *)data, .iov_len = bytes};
@@ -51,9 +54,10 @@ static void send_reply(int socket, const void *data, size_t bytes, int fd)
     if (fd >= 0) {
         message.msg_control = &control;
         message.msg_controllen = sizeof(control.space);
-        *CMSG_FIRSTHDR(&message) = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof(fd));
+        *CMSG_FIRSTHDR(&message) = (struct cmsghdr){.cmsg_len = CMSG_LEN(copies * sizeof(fd)),
+                                                    .cmsg_level = SOL_SOCKET,
+                                                    .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), fds, copies * sizeof(fd));
     }
     if (sendmsg(socket, &message, MSG_NOSIGNAL) != (ssize_t)bytes)
         _exit(1);
@@ -84,7 +88,9 @@ static void serve(int socket, const char *role, const struct control_hello *hell
     if (message->kind == CONTROL_SHARE_END && message->address == ARENA) {
         reply.result = CONTROL_ANSWERED;
         reply.value = ARENA;
-        send_reply(socket, &reply, sizeof(reply), -1);
+        copies = 2;
+        send_reply(socket, &reply, sizeof(reply), strcmp(role, "generous") ? -1 : socket);
+        copies = 1;
     }
 }
 
@@ -415,6 +421,29 @@ static void test_dies(struct fixture *f, gconstpointer role)
     g_assert_true(watch_contexts(&f->engine));
 }
 
+static unsigned int open_files(void)
+{
+    g_autoptr(GDir) dir = g_dir_open("/proc/self/fd", 0, NULL);
+    unsigned int count = 0;
+
+    while (g_dir_read_name(dir))
+        count++;
+    return count;
+}
+
+/* Descriptors that nobody has asked for are not kept: a worker could use up the engine's. */
+static void test_too_many_descriptors(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    unsigned int before;
+
+    begin(f);
+    before = open_files();
+    make_channel(f, ARENA);
+    await(f, say(f, CONTROL_RING_ASK, CONTROL_SHARE_END, ARENA, 0));
+    make_channel(f, 2 * ARENA);
+    g_assert_cmpuint(open_files(), ==, before);
+}
+
 static void test_cut_reply(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
 {
     const struct control_hello hello = {.message = {CONTROL_MAGIC, CONTROL_HELLO, ARENA, 4096}};
@@ -529,6 +558,7 @@ int main(int argc, char **argv)
     cuda_test("unsealed-memory", "unsealed", test_dies);
     cuda_test("short-memory", "short", test_dies);
     cuda_test("no-memory", "empty", test_dies);
+    cuda_test("too-many-descriptors", "generous", test_too_many_descriptors);
     cuda_test("cut-reply", "cut", test_cut_reply);
     cuda_test("unasked-reply", "unasked", test_unasked_reply);
     cuda_test("no-program", "honest", test_no_program);
