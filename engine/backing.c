@@ -52,6 +52,8 @@ uint32_t backing_get(struct engine *engine, struct backing *backing, const struc
 
     if (nr_entries > (request->size - cmd_size) / sizeof(*guest))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    if (engine->mappings >= ENGINE_MAX_MAPPINGS)
+        return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     entries = parse_entries(guest, nr_entries, &count);
     if (!entries)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
@@ -66,6 +68,7 @@ uint32_t backing_get(struct engine *engine, struct backing *backing, const struc
         transport->ops->unpin(transport, request->epoch, backing->pin_offset);
         return response_of_errno(ret);
     }
+    engine->mappings++;
     backing->iov.iov_base = addr;
     backing->iov.iov_len = size;
     backing->entries = g_renew(struct vgpu_mem_entry, g_steal_pointer(&entries), count);
@@ -81,6 +84,7 @@ void backing_put(struct engine *engine, struct backing *backing)
         return;
 
     transport->ops->unmap(transport, backing->iov.iov_base, backing->iov.iov_len);
+    engine->mappings--;
     /* ESTALE: the driver has taken it back by itself. */
     transport->ops->unpin(transport, engine->epoch, backing->pin_offset);
     g_free(backing->entries);

@@ -27,7 +27,8 @@
 
 /* Limits of what one guest can make the engine hold. */
 #define ENGINE_MAX_RESOURCES   65536u
-#define ENGINE_MAX_CONTEXTS    128u /* each is a process; Debian's render server stops at 256 */
+#define ENGINE_MAX_CONTEXTS    128u   /* each is a process; Debian's render server stops at 256 */
+#define ENGINE_MAX_MAPPINGS    49152u /* without any left, of 65,530, malloc() fails, too */
 #define ENGINE_MAX_REQUEST     (16u << 20)
 #define ENGINE_MAX_CAPSETS     4u
 #define ENGINE_MAX_CAPSET_SIZE 65536u
@@ -56,6 +57,7 @@ struct engine {
     uint64_t contexts_made; /* since the start */
     uint64_t shm_bytes;     /* of host shared memory, see host_memory.h */
     uint64_t image_bytes;   /* of images of 2D resources */
+    unsigned int mappings;  /* of the guest's memory and of what it shares with workers */
     struct cuda_host cuda;
     struct fence_table fences;
     struct lifelines lifelines;

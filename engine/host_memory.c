@@ -12,7 +12,8 @@ bool host_memory_has_room(const struct engine *engine, uint64_t bytes)
 {
     uint64_t limit = 2 * engine->info.window_bytes;
 
-    return bytes <= limit && engine->shm_bytes <= limit - bytes;
+    return bytes <= limit && engine->shm_bytes <= limit - bytes &&
+           engine->mappings < ENGINE_MAX_MAPPINGS;
 }
 
 static struct host_memory *map(struct engine *engine, int fd, uint64_t bytes)
@@ -27,6 +28,7 @@ static struct host_memory *map(struct engine *engine, int fd, uint64_t bytes)
     memory = g_new0(struct host_memory, 1);
     *memory = (struct host_memory){engine, 1, at, bytes};
     engine->shm_bytes += bytes;
+    engine->mappings++;
     return memory;
 }
 
@@ -64,5 +66,6 @@ void host_memory_leave(struct host_memory *memory)
         return;
     munmap(memory->at, memory->bytes);
     memory->engine->shm_bytes -= memory->bytes;
+    memory->engine->mappings--;
     g_free(memory);
 }

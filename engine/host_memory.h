@@ -20,8 +20,8 @@ struct host_memory {
 };
 
 /*
- * Counts @bytes in engine->shm_bytes, for which there is room or not. It is useful only in the
- * window; a factor leaves room for what is not mapped yet.
+ * Whether there is room for @bytes more in engine->shm_bytes, and for their mapping. It is useful
+ * only in the window; a factor leaves room for what is not mapped yet.
  */
 bool host_memory_has_room(const struct engine *engine, uint64_t bytes);
 

@@ -73,6 +73,17 @@ static bool may_map(const struct resource *resource)
     return type != VIRGL_RENDERER_BLOB_FD_TYPE_OPAQUE;
 }
 
+static bool map_by_renderer(struct resource *resource)
+{
+    struct engine *engine = resource->engine;
+
+    if (engine->mappings >= ENGINE_MAX_MAPPINGS || !may_map(resource) ||
+        virgl_renderer_resource_map(resource->id, &resource->map_addr, &resource->map_size) != 0)
+        return false;
+    engine->mappings++;
+    return true;
+}
+
 bool resource_map(struct resource *resource)
 {
     if (resource->memory) {
@@ -81,10 +92,7 @@ bool resource_map(struct resource *resource)
         resource->map_users++;
         return true;
     }
-    if (resource->map_users == 0 && !may_map(resource))
-        return false;
-    if (resource->map_users == 0 &&
-        virgl_renderer_resource_map(resource->id, &resource->map_addr, &resource->map_size) != 0)
+    if (resource->map_users == 0 && !map_by_renderer(resource))
         return false;
     resource->map_users++;
     return true;
@@ -94,8 +102,10 @@ void resource_unmap(struct resource *resource)
 {
     if (--resource->map_users > 0)
         return;
-    if (!resource->memory)
+    if (!resource->memory) {
         virgl_renderer_resource_unmap(resource->id);
+        resource->engine->mappings--;
+    }
     resource->map_addr = NULL;
     resource->map_size = 0;
 }

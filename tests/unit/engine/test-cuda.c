@@ -130,6 +130,7 @@ static void tear_down(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     while (cuda_host_kill(&f->engine.cuda))
         cuda_host_reaped(&f->engine.cuda, waitpid(-1, NULL, 0));
     g_assert_cmpuint(f->engine.shm_bytes, ==, 0);
+    g_assert_cmpuint(f->engine.mappings, ==, 0);
     g_assert_cmpuint(f->engine.cuda.waits, ==, 0);
     fixture_tear_down(f, NULL);
 }
@@ -352,6 +353,31 @@ static void test_too_much(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     g_assert_cmpuint(((const struct control_reply *)page->reply)->result, ==, CONTROL_OK);
 }
 
+/* A process without mappings has no memory for anything else either, and would abort. */
+static void test_too_many_mappings(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    struct {
+        struct virtio_gpu_resource_create_blob cmd;
+        struct virtio_gpu_mem_entry entry;
+    } blob = {.cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB,
+                      .resource_id = 50,
+                      .blob_mem = VIRTIO_GPU_BLOB_MEM_GUEST,
+                      .nr_entries = 1,
+                      .size = 4096},
+              .entry = {.addr = 4096, .length = 4096}};
+    const struct control_page *page = begin(f);
+    unsigned int others = ENGINE_MAX_MAPPINGS - f->engine.mappings;
+
+    f->engine.mappings += others;
+    await(f, say(f, CONTROL_RING_ASK, CONTROL_SHARE_NEW, ARENA, 4096));
+    g_assert_cmpuint(((const struct control_reply *)page->reply)->result, ==, CONTROL_NO_MEMORY);
+    g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
+    f->engine.mappings -= others;
+    g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    await(f, say(f, CONTROL_RING_ASK, CONTROL_SHARE_NEW, ARENA, 4096));
+    g_assert_cmpuint(((const struct control_reply *)page->reply)->result, ==, CONTROL_OK);
+}
+
 /* What one context has asked for, no other can have, though its worker has not made it. */
 static void test_reserved(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
 {
@@ -551,6 +577,7 @@ int main(int argc, char **argv)
     cuda_test("one-question", "silent", test_one_question);
     cuda_test("memory", "honest", test_memory);
     cuda_test("too-much", "honest", test_too_much);
+    cuda_test("too-many-mappings", "honest", test_too_many_mappings);
     cuda_test("reserved", "silent", test_reserved);
     cuda_test("waits", "honest", test_waits);
     cuda_test("too-many-waits", "honest", test_too_many_waits);
