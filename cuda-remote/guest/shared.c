@@ -84,8 +84,9 @@ static void end_share(void *at, enum control_kind kind)
 {
     const struct control_message message = {CONTROL_MAGIC, kind, (uintptr_t)at, 0};
 
-    connect_ask(&message);
-    give_back((uintptr_t)at);
+    /* If the worker could not be told, it has something there still. */
+    if (connect_ask(&message) != CONTROL_NO_MEMORY)
+        give_back((uintptr_t)at);
 }
 
 /* @end: what the worker is told if it has the memory and the program can't have it. */

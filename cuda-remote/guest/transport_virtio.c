@@ -60,6 +60,13 @@ static int submit(const void *message, size_t bytes, uint32_t ring)
     return call(DRM_IOCTL_VIRTGPU_EXECBUFFER, &execbuffer) == 0 ? execbuffer.fence_fd : -1;
 }
 
+/* Why submit() has sent nothing: the program has no descriptor or memory left for a fence. That is
+ * no sign of anybody's end. */
+static bool is_short(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+}
+
 /* Until it is signalled, or the worker is gone. */
 static void await_fence(int fence)
 {
@@ -81,7 +88,7 @@ static bool has_engine(void)
     int fence = submit(&message, sizeof(message), CONTROL_RING_WAIT);
 
     if (fence < 0)
-        return false;
+        return is_short();
     await_fence(fence);
     return *(volatile uint64_t *)&page->taken != before;
 }
@@ -204,10 +211,13 @@ static bool open_node(const char *path)
 /* A worker that says why it can't serve the program ends at once; the reply counts nevertheless. */
 static bool ask(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
+    const struct control_reply not_sent = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
     int fence = submit(message, bytes, CONTROL_RING_ASK);
 
-    if (fence < 0)
-        return false;
+    if (fence < 0) {
+        memcpy(reply, &not_sent, sizeof(not_sent));
+        return is_short();
+    }
     await_fence(fence);
     if (*(volatile uint64_t *)&page->replies != ++asked)
         return false;

@@ -261,8 +261,17 @@ static int execute(struct drm_virtgpu_execbuffer *execbuffer)
 {
     bool is_fenced = execbuffer->flags & VIRTGPU_EXECBUF_FENCE_FD_OUT;
     struct virtio_gpu_cmd_submit *cmd = g_malloc0(sizeof(*cmd) + execbuffer->size);
-    struct fence fence;
+    struct fence fence = {.fd = -1};
 
+    if (is_fenced) {
+        execbuffer->fence_fd = eventfd(0, EFD_CLOEXEC);
+        fence.fd = fcntl(execbuffer->fence_fd, F_DUPFD_CLOEXEC, 0);
+        if (fence.fd < 0) {
+            close(execbuffer->fence_fd);
+            g_free(cmd);
+            return fail(EMFILE);
+        }
+    }
     cmd->hdr = (struct virtio_gpu_ctrl_hdr){
         .type = VIRTIO_GPU_CMD_SUBMIT_3D,
         .ctx_id = CONTEXT,
@@ -274,8 +283,8 @@ static int execute(struct drm_virtgpu_execbuffer *execbuffer)
     memcpy(cmd + 1, (const void *)(uintptr_t)execbuffer->command, execbuffer->size);
     fence.token = ask(cmd, sizeof(*cmd) + cmd->size);
     if (is_fenced) {
-        execbuffer->fence_fd = eventfd(is_killed ? 1 : 0, EFD_CLOEXEC);
-        fence.fd = fcntl(execbuffer->fence_fd, F_DUPFD_CLOEXEC, 0);
+        if (is_killed)
+            eventfd_write(fence.fd, 1);
         g_array_append_val(fences, fence);
         look_at_fences();
     }

@@ -42,6 +42,7 @@ void check_captured_copies(void);
 void check_copy_forms(void);
 /* host_memory.c */
 void check_host_memory(void);
+void check_without_files(void);
 /* links.c */
 void check_linked_files(void);
 /* shares.c */

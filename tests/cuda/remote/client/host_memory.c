@@ -2,7 +2,10 @@
 /* The program's memory: what it registers, and advice on pages that both ends have. */
 #include "client.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 CUresult cuDeviceGetAttribute(int *to, unsigned int attribute, CUdevice device);
 CUresult cuMemHostRegister(void *at, size_t bytes, unsigned int flags);
@@ -73,4 +76,36 @@ void check_host_memory(void)
     begin_context();
     register_own_memory();
     advise_and_ask();
+}
+
+static void rest(void *data)
+{
+    (void)data;
+    usleep(50000);
+}
+
+/* A program that has as many files open as it may gets no memory that both ends have, and computes
+ * on. */
+void check_without_files(void)
+{
+    struct rlimit most, none;
+    CUstream stream;
+    void *before, *pinned;
+
+    begin_context();
+    ok(cuStreamCreate(&stream, 0));
+    ok(cuLaunchHostFunc(stream, rest, NULL));
+    ok(cuStreamSynchronize(stream));
+    ok(cuMemHostAlloc(&before, 4096, 0));
+    must(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    none = most;
+    none.rlim_cur = (rlim_t)open("/dev/null", O_RDONLY | O_CLOEXEC) + 1;
+    must(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    is(cuMemHostAlloc(&pinned, 4096, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    ok(cuLaunchHostFunc(stream, rest, NULL));
+    ok(cuStreamSynchronize(stream));
+    ok(cuMemFreeHost(before));
+    must(setrlimit(RLIMIT_NOFILE, &most) == 0);
+    ok(cuMemHostAlloc(&pinned, 4096, 0));
+    ok(cuMemFreeHost(pinned));
 }

@@ -83,6 +83,7 @@ static const struct {
     {"captured-copies", check_captured_copies},
     {"copy-forms", check_copy_forms},
     {"own-memory", check_host_memory},
+    {"no-files", check_without_files},
     {"links", check_linked_files},
     {"passed", check_passed_calls},
     {"callback-order", check_callback_order},
