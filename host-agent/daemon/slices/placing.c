@@ -252,17 +252,15 @@ static gboolean check_others(const Request *request, const GPtrArray *others, GE
 }
 
 /* Another slice that its tenant calls so. */
-static gboolean check_name(const Slices *slices, const Slice *slice, const Change *change,
-                           GError **error)
+static gboolean check_name(const Slices *slices, const char *uuid, const char *tenant,
+                           const char *name, GError **error)
 {
-    const char *name = change->name ? change->name : slice->name;
-    const char *tenant = change->tenant ? change->tenant : slice->tenant;
     const Slice *other = slices_find_named(slices, tenant, name);
 
-    if (!other || g_str_equal(other->uuid, slice->uuid))
+    if (!other || g_str_equal(other->uuid, uuid))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "cannot name %s so: the name %s is taken; choose another name", slice->uuid, name);
+                "cannot name %s so: the name %s is taken; choose another name", uuid, name);
     return FALSE;
 }
 
@@ -439,7 +437,8 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
     const Gpu *gpu = host_gpu(host, slice->gpu);
     g_autoptr(Slice) wanted = NULL;
 
-    if (!check_name(slices, slice, change, error))
+    if (!check_name(slices, slice->uuid, change->tenant ? change->tenant : slice->tenant,
+                    change->name ? change->name : slice->name, error))
         return NULL;
     wanted = changed(slices, gpu, slice, change);
     if (!placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
@@ -582,6 +581,9 @@ static gboolean check_wanted(const Host *host, Offers *offers, const Slices *sli
     if (!offers_find(offers, gpu, check->type, &offer))
         return TRUE;
     wanted = slice_wanted(slices, gpu, &offer, before, check);
+    if (before && !g_str_equal(before->tenant, wanted->tenant) &&
+        !check_name(slices, wanted->uuid, wanted->tenant, wanted->name, error))
+        return FALSE;
     return placing_admit(host, slices, tenants, ways[check->action], before, wanted, error);
 }
 

@@ -268,6 +268,24 @@ static void test_named_tenant(void)
     agent_on_bus_close(&at);
 }
 
+/* Nor gets it a second vGPU of one name. */
+static void test_named_tenant_has_name(void)
+{
+    AgentOnBus at;
+
+    open_host(&at);
+    assert_says("tenant set red", 0, "", "");
+    assert_says("tenant set blue", 0, "", "");
+    assert_mdevctl("define -u " UUID " -p " GPU " -t " HALF, 0, "");
+    assert_mdevctl("define -u " UUID2 " -p " GPU " -t " HALF, 0, "");
+    assert_says("vgpu set " UUID " --tenant red --name web", 0, "", "");
+    assert_says("vgpu set " UUID2 " --tenant blue --name web", 0, "", "");
+    assert_mdevctl("modify -u " UUID2 " --addattr vgpu/tenant --value red", 1,
+                   "the name web is taken; choose another name");
+    assert_says("-o json vgpu show " UUID2, 0, "\"Tenant\" : \"blue\"", "");
+    agent_on_bus_close(&at);
+}
+
 /* Models are checked if a vGPU is new, as by vgpuctl. */
 static void test_named_tenant_model(void)
 {
@@ -573,6 +591,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mdevctl/announced", test_announced);
     g_test_add_func("/mdevctl/quota", test_quota);
     g_test_add_func("/mdevctl/named-tenant", test_named_tenant);
+    g_test_add_func("/mdevctl/named-tenant-has-name", test_named_tenant_has_name);
     g_test_add_func("/mdevctl/named-tenant-model", test_named_tenant_model);
     g_test_add_func("/mdevctl/written-tenant", test_written_tenant);
     g_test_add_func("/mdevctl/heard-of", test_heard_of);
