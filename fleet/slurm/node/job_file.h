@@ -28,7 +28,8 @@
 #define JOB_FILE_VERSION "vgpu1"
 #define JOB_FILE_REFUSED "refused "
 #define JOB_FILE_LOST    JOB_FILE_VERSION "\nlost\n"
-#define JOB_FILE_MAX     65536 /* bytes */
+/* Bytes. A card of NVIDIA's has some 8 KiB: APPTAINER_BINDPATH names each library of the driver. */
+#define JOB_FILE_MAX (1024 * 1024)
 
 /*
  * Reads a job's file into @text (JOB_FILE_MAX bytes). -1 with errno: ENOENT if the job has no slice
