@@ -118,6 +118,10 @@ static gboolean take_groups(Tenants *tenants, GHashTable *found)
 
         if (before && g_strv_equal(before, members))
             continue;
+        if (!*(char **)members)
+            g_message("users=%s of a tenant gives nobody access: \"getent group %s\" shows no "
+                      "members",
+                      (const char *)name, (const char *)name + 1);
         g_hash_table_insert(tenants->groups, g_strdup(name), g_strdupv(members));
         changed = TRUE;
     }
