@@ -73,22 +73,26 @@ static void give_answer(struct worker_channel *channel, const struct request *re
  * The earliest ticket that is left in another's channel; 0: none. Behind a record that is waited
  * for there is nothing, so the one that is carried out and the next one tell all. A record that is
  * taken has its ticket told first, and then its place left: so it is seen in one of them if these
- * are looked at the other way round.
+ * are looked at the other way round. If its place was left meanwhile, what is there now may be
+ * another's, and the record behind it may be the earliest: that is looked for again.
  */
 static uint64_t earliest_of(struct worker_channel *other)
 {
-    uint64_t head = atomic_load(&other->head), tail = atomic_load(&other->shared->client.tail);
-    uint64_t ticket = atomic_load(&other->ticket);
-    const struct channel_record *record;
+    for (;;) {
+        uint64_t head = atomic_load(&other->head), tail = atomic_load(&other->shared->client.tail);
+        uint64_t ticket = atomic_load(&other->ticket);
+        const struct channel_record *record;
 
-    if (ticket || head == tail)
-        return ticket;
-    record = (const struct channel_record *)(other->shared->ring + head % CHANNEL_RING_BYTES);
-    if (!record->number && head % CHANNEL_RING_BYTES)
-        record = (const struct channel_record *)other->shared->ring;
-    ticket = *(const volatile uint64_t *)&record->ticket;
-    /* It was taken meanwhile: what is there now may be another's. */
-    return atomic_load(&other->head) == head ? ticket : atomic_load(&other->ticket);
+        if (ticket || head == tail)
+            return ticket;
+        record = (const struct channel_record *)(other->shared->ring + head % CHANNEL_RING_BYTES);
+        if (!record->number && head % CHANNEL_RING_BYTES)
+            record = (const struct channel_record *)other->shared->ring;
+        ticket = *(const volatile uint64_t *)&record->ticket;
+        channel_step();
+        if (atomic_load(&other->head) == head)
+            return ticket;
+    }
 }
 
 /*
@@ -226,6 +230,7 @@ static void *serve_channel(void *data)
             _exit(1);
         }
         atomic_store(&channel->ticket, 0);
+        channel_step();
     }
     scratch_empty(&channel->scratch);
     return NULL;
