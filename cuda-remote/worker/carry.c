@@ -464,7 +464,7 @@ static void end_objects(unsigned int number, const struct carried *call)
         break;
     case CALL_cuGraphConditionalHandleCreate:
         if (call->words[0])
-            condition_remember(*(const uint64_t *)(uintptr_t)call->words[0]);
+            condition_remember(*(const uint64_t *)(uintptr_t)call->words[0], call->sent[1]);
         break;
     case CALL_cuDevicePrimaryCtxRelease:
     case CALL_cuDevicePrimaryCtxRelease_v2:

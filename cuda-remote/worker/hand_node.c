@@ -114,38 +114,59 @@ CUresult node_get_allocation(struct request *request, void *node)
 
 /*
  * Handles of conditions. Kernels have them, too, so a program has the driver's own numbers, and
- * only those that the driver has given out go back to it.
+ * only those that the driver has given out go back to it, until their graph ends.
  */
-static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *handles;
-static size_t handles_count, handles_room;
+struct condition {
+    uint64_t handle, graph;
+};
 
-bool condition_remember(uint64_t handle)
+static pthread_mutex_t conditions_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct condition *conditions;
+static size_t conditions_count, conditions_room;
+
+static bool is_there(const struct condition *condition)
 {
-    bool has_room = true;
+    void *graph;
 
-    pthread_mutex_lock(&handles_lock);
-    if (handles_count == handles_room) {
-        uint64_t *more = realloc(handles, (handles_room + 256) * sizeof(*more));
+    return object_find(OBJECT_CUgraph, condition->graph, &graph);
+}
 
-        has_room = more != NULL;
-        handles = more ? more : handles;
-        handles_room += more ? 256 : 0;
-    }
-    if (has_room)
-        handles[handles_count++] = handle;
-    pthread_mutex_unlock(&handles_lock);
-    return has_room;
+/* So that they are not more and more. False: there is no memory. */
+static bool make_room(void)
+{
+    struct condition *more;
+    size_t left = 0;
+
+    for (size_t i = 0; i < conditions_count; i++)
+        if (is_there(&conditions[i]))
+            conditions[left++] = conditions[i];
+    conditions_count = left;
+    if (left < conditions_room / 2)
+        return true;
+    more = realloc(conditions, (2 * left + 256) * sizeof(*more));
+    if (!more)
+        return left < conditions_room;
+    conditions = more;
+    conditions_room = 2 * left + 256;
+    return true;
+}
+
+void condition_remember(uint64_t handle, uint64_t graph)
+{
+    pthread_mutex_lock(&conditions_lock);
+    if (conditions_count < conditions_room || make_room())
+        conditions[conditions_count++] = (struct condition){handle, graph};
+    pthread_mutex_unlock(&conditions_lock);
 }
 
 static bool is_known_condition(uint64_t handle)
 {
     bool is_known = false;
 
-    pthread_mutex_lock(&handles_lock);
-    for (size_t i = 0; i < handles_count && !is_known; i++)
-        is_known = handles[i] == handle;
-    pthread_mutex_unlock(&handles_lock);
+    pthread_mutex_lock(&conditions_lock);
+    for (size_t i = 0; i < conditions_count && !is_known; i++)
+        is_known = conditions[i].handle == handle && is_there(&conditions[i]);
+    pthread_mutex_unlock(&conditions_lock);
     return is_known;
 }
 

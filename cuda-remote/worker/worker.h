@@ -151,8 +151,8 @@ void share_forget_ended(void);
  * addresses there are checked (carry.c). */
 CUresult structures_find(struct request *request, unsigned int structure, size_t each,
                          uint8_t *part, size_t bytes);
-/* A handle of a condition that the driver has given out (hand_node.c). False: no memory. */
-bool condition_remember(uint64_t handle);
+/* A handle of a condition that the driver has given out, for a graph (hand_node.c). */
+void condition_remember(uint64_t handle, uint64_t graph);
 /* A function of a launch, or a kernel, which serves wherever a function is launched. */
 bool launch_function(uint64_t number, void **real, bool *is_kernel);
 /* Where a parameter lies. An error: there are fewer, or the driver does not say. */

@@ -205,6 +205,7 @@ static void add_graphs(void)
     struct any_node conditional = {.type = 13}, empty = {.type = 5}, child = {.type = 4}, told;
     CUgraph outer, moved;
     CUgraphNode node, inner;
+    uint64_t handle;
 
     ok(cuGraphCreate(&outer, 0));
     ok(cuGraphConditionalHandleCreate(&conditional.conditional.handle, outer, NULL, 1, 1));
@@ -223,6 +224,7 @@ static void add_graphs(void)
     ok(cuGraphAddNode(&inner, moved, NULL, 0, &empty));
     child.child.graph = outer;
     is(cuGraphAddNode(&node, outer, NULL, 0, &child), CUDA_ERROR_INVALID_VALUE);
+    handle = conditional.conditional.handle;
     conditional.conditional.handle = 0x1234;
     is(cuGraphAddNode(&node, outer, NULL, 0, &conditional), CUDA_ERROR_INVALID_VALUE);
     conditional.conditional.size = 0;
@@ -231,6 +233,9 @@ static void add_graphs(void)
     is(cuGraphAddNode(&inner, moved, NULL, 0, &empty), CUDA_ERROR_INVALID_VALUE);
     is(cuGraphAddNode(&inner, conditional.conditional.graphs[0], NULL, 0, &empty),
        CUDA_ERROR_INVALID_VALUE);
+    conditional.conditional.handle = handle;
+    conditional.conditional.size = 2;
+    is(cuGraphAddNode(&node, graph, NULL, 0, &conditional), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void add_events(void)
