@@ -10,11 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#define END_MS 2000
 
 extern char **environ;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct transport *transport; /* NULL: there is no worker */
+static pid_t connected_pid;
 static struct control_welcome welcome;
 static _Atomic CUresult state = CUDA_ERROR_NOT_INITIALIZED;
 static _Atomic bool is_dead;
@@ -159,11 +163,27 @@ static CUresult start_connection(void)
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS && pthread_atfork(NULL, NULL, after_fork))
         result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        connected_pid = getpid();
         return result;
+    }
     transport->close();
     transport = NULL;
     return result;
+}
+
+/*
+ * Natively, a program's memory is free when the program has ended, and scripts start the next one
+ * then. So its worker's end is waited for. Other threads may still be within calls. A process that
+ * was made without fork()'s handlers has the same socket, but no worker.
+ */
+__attribute__((destructor)) static void end_worker(void)
+{
+    if (!transport || !transport->end || is_dead || connected_pid != getpid())
+        return;
+    state = CUDA_ERROR_DEINITIALIZED;
+    is_dead = true;
+    transport->end(END_MS);
 }
 
 CUresult connect_worker(void)

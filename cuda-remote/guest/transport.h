@@ -23,6 +23,8 @@
  * @wake: the worker, which sleeps at the channel
  * @await: waits for so many answers; it may return early, and does so if the worker is gone
  * @is_gone: whether the worker is
+ * @end: ends the worker, and waits for that, but no longer than so many milliseconds; NULL: its end
+ * cannot be waited for
  */
 struct transport {
     const char *name, *why;
@@ -33,6 +35,7 @@ struct transport {
     void (*wake)(struct channel_shared *channel);
     void (*await)(struct channel_shared *channel, uint64_t answers);
     bool (*is_gone)(void);
+    void (*end)(int milliseconds);
     void (*close)(void);
 };
 

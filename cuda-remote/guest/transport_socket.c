@@ -103,6 +103,14 @@ static bool is_gone(void)
     return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL);
 }
 
+static void end_worker(int milliseconds)
+{
+    struct pollfd end = {.fd = worker};
+
+    shutdown(worker, SHUT_WR);
+    poll(&end, 1, milliseconds);
+}
+
 const struct transport transport_socket = {
     "the slice's socket",
     "its guard refused it; \"journalctl -u 'vgpu-guard@*'\" on the host says why",
@@ -112,5 +120,6 @@ const struct transport transport_socket = {
     wake,
     await_answers,
     is_gone,
+    end_worker,
     close_socket,
 };

@@ -281,5 +281,6 @@ const struct transport transport_virtio = {
     wake,
     await_answers,
     is_gone,
+    NULL,
     close_node,
 };
