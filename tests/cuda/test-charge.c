@@ -449,14 +449,18 @@ static void leave_behind(void)
     }
 }
 
-/* The same, by a thread that the program holds up for long. */
+/*
+ * The same, by a thread that the program holds up for long. On a busy machine it is held up for
+ * longer in some rounds, which are charged by the estimates (end_meanwhile()). If all were, it would
+ * be 2 ms.
+ */
 static void left_behind(void)
 {
     gint64 charge;
 
     enter_and_hold();
     charge = charge_of(leave_behind);
-    g_assert_cmpint(charge, >, 45 * (gint64)MS);
+    g_assert_cmpint(charge, >, 20 * (gint64)MS);
     g_assert_cmpint(charge, <, 75 * (gint64)MS);
 }
 
