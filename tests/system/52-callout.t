@@ -192,7 +192,7 @@ point('Proxmox\' calls: a UUID without a newline, plain QEMU at once, "remove"; 
     $seen .= host("vgpuctl vgpu list | grep $id");
     host("echo 1 >/sys/bus/mdev/devices/$id/remove; ! [ -e /sys/bus/pci/devices/$gpu/$id ]");
     host("vgpuctl gpu drain $gpu");
-    $seen .= says("printf %s $id >$type/create", 1, qr/busy/i);
+    $seen .= says("(printf %s $id >$type/create)", 1, qr/busy/i);
     host("vgpuctl gpu resume $gpu");
     return $seen;
 });
