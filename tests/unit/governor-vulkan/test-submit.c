@@ -130,7 +130,8 @@ static void test_measured(void)
 
 /*
  * By the GPU's clock, which the driver tells in the host's: from when until when it ran. Of known
- * work one in eight is measured, at random, and more while its length varies.
+ * work one in eight is measured, at random, and more while its length varies. On a busy machine this
+ * thread sleeps longer than the work takes, but not in each round.
  */
 static void test_span(void)
 {
@@ -139,6 +140,7 @@ static void test_span(void)
     VkCommandBuffer commands;
     VkFence fence;
     uint64_t measured;
+    bool is_filled = false;
 
     g_setenv("VGPU_GOVERNOR_CLOCK", "device", TRUE);
     member = gpu_open_metered(&gpu, NULL);
@@ -157,12 +159,13 @@ static void test_span(void)
             continue;
         g_assert_cmpuint(member->last_begin_ns, >=, begin);
         g_assert_cmpuint(member->last_end_ns, <=, end);
-        g_assert_cmpuint(member->last_end_ns - member->last_begin_ns, >, (end - begin) / 4);
+        is_filled |= member->last_end_ns - member->last_begin_ns > (end - begin) / 4;
     }
     measured = member->ran;
     g_test_message("%d of %d had times", (int)measured, (int)member->ended);
     g_assert_cmpuint(member->ended, ==, 99);
     g_assert_cmpuint(measured, >=, 2);
+    g_assert_true(is_filled);
     g_unsetenv("VGPU_GOVERNOR_CLOCK");
     vkDestroyFence(gpu.device, fence, NULL);
     gpu_close_checked(&gpu, member);
