@@ -219,15 +219,21 @@ point('libvirt defines, starts, updates and shows one with attributes', sub {
     my $name = 'mdev_' . ($uuid =~ s/-/_/gr) . '_' . ($gpu =~ s/[:.]/_/gr);
     my $define = sub { my ($weight) = @_; return "echo '" . $xml->($weight) . "' >/run/vgpu-mdev.xml; virsh nodedev-define /run/vgpu-mdev.xml" };
     my $seen = says($define->(0), 1, qr/vgpu\/weight must be/);
+    # libvirt reads mdevctl's list when udev or a watch of its folders tells it, some time after the change.
+    my $until = sub { my ($state) = @_; return host("timeout 60 sh -c 'until virsh nodedev-info $name | grep \"^Active: *$state\"; do sleep 0.3; done'") };
     $seen .= says($define->(55), 0, qr/\Q$name\E/);
+    $until->('no');
     host("virsh nodedev-start $name");
+    $until->('yes');
     die 'weight ' . attribute($uuid, 'weight') . "\n" if attribute($uuid, 'weight') != 55;
     # For a new device libvirt shows only its definition.
     my $shown = host("virsh nodedev-dumpxml --inactive $name");
     die $shown if $shown !~ /<attr name='vgpu\/weight' value='55'\/>/;
     host("virsh nodedev-dumpxml --inactive $name | sed s/\\'55\\'/\\'56\\'/ >/run/vgpu-mdev.xml; virsh nodedev-update $name /run/vgpu-mdev.xml --live");
     die 'weight ' . attribute($uuid, 'weight') . "\n" if attribute($uuid, 'weight') != 56;
-    host("virsh nodedev-destroy $name; virsh nodedev-undefine $name");
+    host("virsh nodedev-destroy $name");
+    $until->('no');
+    host("virsh nodedev-undefine $name");
     return $seen . $shown;
 });
 
