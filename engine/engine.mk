@@ -71,7 +71,7 @@ tsan-engine:
 	$(MAKE) ENGINE_TESTS_OUT=build/tsan/engine ENGINE_SANITIZE=-fsanitize=thread build/tsan/engine/test-painter
 	TSAN_OPTIONS=halt_on_error=1 tests/prove -e '' build/tsan/engine/test-painter
 
-# Counts for docs/performance.md.
+# Counts for tests/bench/RESULTS.md.
 .PHONY: engine-counts
 engine-counts: $(ENGINE_TESTS_OUT)/count-turns
 $(ENGINE_TESTS_OUT)/count-turns: %: %.o $(ENGINE_TESTS_COMMON)

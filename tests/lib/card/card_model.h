@@ -57,7 +57,7 @@ enum model_kinds {
     MODEL_IN_ORDER,
     /*
      * A card that the driver divides into time slices: lengths and changes are those of an NVIDIA
-     * H200 (docs/card.md). What streams gain by overlapping is an assumption.
+     * H200 (tests/cuda/RESULTS-h200.md). What streams gain by overlapping is an assumption.
      */
     MODEL_SLICED,
     /* The same with changes between processes that are short and long. */

@@ -2,7 +2,7 @@
 /*
  * The cost of requests for the engine's loop, in counts: count-turns REQUESTS GAP_US. A guest sends
  * a request every GAP_US microseconds, and rings only if the engine is not polling, like the
- * driver. Not a test: for docs/performance.md, with strace -c.
+ * driver. Not a test: for tests/bench/RESULTS.md, with strace -c.
  */
 #include "fixture.h"
 
