@@ -116,7 +116,7 @@ point('a tenant at work is seen in Prometheus and in vgpuctl top', sub {
 });
 
 point('Prometheus answers every query of the guide', sub {
-    open my $file, '<', 'docs/operator.md' or die "operator.md: $!\n";
+    open my $file, '<', 'docs/watch.md' or die "watch.md: $!\n";
     my @queries = map { /^\| [^|]+ \| `(.*vgpu_.*)` \|$/ } <$file>;
     die "no queries\n" if @queries < 10;
     my $script = join '', map { "promtool query instant $prometheus '$_' >/dev/null || echo '$_'\n" } @queries;

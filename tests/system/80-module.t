@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The module cannot be unloaded under a vGPU; after draining it can be replaced by another version, and
-# vGPUs that were defined with autostart come back by themselves. The steps are those of docs/operator.md,
+# vGPUs that were defined with autostart come back by themselves. The steps are those of docs/install.md,
 # "Upgrading".
 use strict;
 use warnings;

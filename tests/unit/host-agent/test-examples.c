@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files in the operator's guide are accepted without changes. */
+/* The files of /etc/vgpu that the guides show are accepted without changes. */
 #include <string.h>
 
 #include "lib/vgpud_conf.h"
@@ -49,13 +49,15 @@ static char **try_example(char **line)
     return line;
 }
 
-static void test_operator(void)
+/* Returns how many files of /etc/vgpu the page shows. */
+static guint try_page(const char *page)
 {
+    g_autofree char *path = g_strdup_printf(HOSTS "/../../../../docs/%s", page);
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
     guint count = 0;
 
-    g_assert_true(g_file_get_contents(HOSTS "/../../../../docs/operator.md", &text, NULL, NULL));
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line;) {
         if (!g_str_has_prefix(*line, BEGIN)) {
@@ -65,12 +67,18 @@ static void test_operator(void)
         line = try_example(line);
         count++;
     }
-    g_assert_cmpuint(count, >=, 4);
+    return count;
+}
+
+static void test_guides(void)
+{
+    g_assert_cmpuint(try_page("operator.md"), >=, 4);
+    g_assert_cmpuint(try_page("tenants.md"), >=, 1);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/examples/operator", test_operator);
+    g_test_add_func("/examples/guides", test_guides);
     return g_test_run();
 }
