@@ -2,7 +2,7 @@
 /*
  * Decides who may use the engines of one class of a GPU: start-time fair queueing over slices, by
  * leases that one slice at a time has under contention; budgets for hard caps; priorities with a
- * minimum for the lower ones. See docs/governor.md. Each class has a scheduler of its own.
+ * minimum for the lower ones. See governor/DESIGN.md. Each class has a scheduler of its own.
  *
  * Pure: it reads the members' usage pages, writes their grant pages, and is told the time. The
  * caller wakes members whose grant has changed, and calls scheduler_run() after each event and at
