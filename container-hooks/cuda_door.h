@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts the CUDA door where a container's programs look for NVIDIA's libraries. docs/cuda.md says
+ * Puts the CUDA door where a container's programs look for NVIDIA's libraries. governor/cuda/DESIGN.md says
  * how.
  */
 #ifndef CONTAINER_HOOKS_CUDA_DOOR_H
