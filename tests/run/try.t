@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# make try: the commands of the README's first block, in the shell that it opens, for a user without rights.
+# make try: the commands of the README's first block, which the quick start has, too, in the shell that it opens, for a user
+# without rights.
 use strict;
 use warnings;
 use Test::More;
@@ -16,9 +17,16 @@ sub try_out {
     return $said;
 }
 
-open my $readme, '<', 'README.md' or die "README.md: $!\n";
-my @commands = map { /^ *try\$ ([^#]*?)\s*(?:#.*)?$/ ? $1 : () } <$readme>;
+# The commands after the shell's prompt in a page.
+sub commands_of {
+    my ($page) = @_;
+    open my $in, '<', $page or die "$page: $!\n";
+    return map { /^ *try\$ ([^#]*?)\s*(?:#.*)?$/ ? $1 : () } <$in>;
+}
+
+my @commands = commands_of('README.md');
 is(scalar @commands, 5, 'the README has commands for it') or diag(@commands);
+is_deeply([commands_of('docs/quickstart.md')], \@commands, 'the quick start has the same');
 
 # The one in the background has its slice by the time that the next command lists it.
 my $wait = 'for i in $(seq 100); do vgpuctl slice list | grep -q sleep && break; sleep 0.1; done';

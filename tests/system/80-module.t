@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The module cannot be unloaded under a vGPU; after draining it can be replaced by another version, and
 # vGPUs that were defined with autostart come back by themselves. The steps are those of docs/install.md,
-# "Upgrading".
+# "Unload the module".
 use strict;
 use warnings;
 use FindBin;
