@@ -10,6 +10,7 @@ AGENT_XML := $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.xml
 AGENT_MODEL := $(wildcard $(AGENT_SRC)/model/*.c)
 AGENT_STORE := $(wildcard $(AGENT_SRC)/store/*.c)
 AGENT_DAEMON := $(wildcard $(AGENT_SRC)/daemon/*.c $(AGENT_SRC)/daemon/*/*.c)
+AGENT_METER := $(wildcard $(AGENT_SRC)/meter/*.c)
 AGENT_DOCTOR := $(wildcard $(AGENT_SRC)/doctor/*.c)
 # Files that change the host; unit tests replace them.
 AGENT_KERNEL := $(AGENT_SRC)/daemon/modes/kernel_call.c
@@ -22,7 +23,7 @@ VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 l
 AGENT_TEST_PKG_LIBS = $(call once,AGENT_TEST_PKG_LIBS,pkg-config --libs $(AGENT_PKGS) libxml-2.0)
 AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
-VGPUD_SOURCES := $(AGENT_DAEMON) $(AGENT_STORE) $(AGENT_MODEL)
+VGPUD_SOURCES := $(AGENT_METER) $(AGENT_DAEMON) $(AGENT_STORE) $(AGENT_MODEL)
 VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) $(AGENT_DOCTOR)
 
 # A unit test is a file test-NAME.c in a folder of a program that talks to vgpud. All of vgpud except main(), under the

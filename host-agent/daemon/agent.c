@@ -10,7 +10,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/audit_sources.h"
 #include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/health/vulkan_watch.h"
+#include "host-agent/daemon/host/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/methods/slice_run.h"

@@ -7,12 +7,12 @@
 
 #include "lib/host_root.h"
 #include "host-agent/daemon/domains/domains.h"
-#include "host-agent/daemon/health/health_watch.h"
-#include "host-agent/daemon/health/bypass_watch.h"
-#include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/meter/health_watch.h"
+#include "host-agent/meter/bypass_watch.h"
+#include "host-agent/meter/pressure_watch.h"
 #include "host-agent/daemon/host/host.h"
-#include "host-agent/daemon/metrics/metrics_server.h"
-#include "host-agent/daemon/metrics/usage_sampler.h"
+#include "host-agent/meter/metrics_server.h"
+#include "host-agent/meter/usage_sampler.h"
 #include "host-agent/daemon/operations/operation.h"
 #include "host-agent/daemon/slices/tenants.h"
 

@@ -3,7 +3,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/meter/pressure_watch.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/agent.h"
-#include "host-agent/daemon/metrics/metrics_server.h"
+#include "host-agent/meter/metrics_server.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_arbiter.h"

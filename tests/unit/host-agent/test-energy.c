@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host-agent/model/energy.h"
-#include "host-agent/daemon/metrics/metrics_server.h"
+#include "host-agent/meter/metrics_server.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"

@@ -16,6 +16,7 @@ typedef struct {
 #define LIB   "lib"
 #define MODEL "host-agent/model"
 #define STORE "host-agent/store"
+#define METER "host-agent/meter"
 #define D     "host-agent/daemon/"
 
 static const Layer layers[] = {
@@ -28,8 +29,12 @@ static const Layer layers[] = {
     {STORE, {LIB, MODEL}},
     {"host-agent/doctor", {LIB}},
     {"host-agent/vgpuctl", {LIB, "host-agent/doctor"}},
-    {"host-agent/daemon", {LIB, MODEL, STORE, "host-agent/daemon"}},
+    {"host-agent/daemon", {LIB, MODEL, STORE}},
+    {METER, {LIB, MODEL, STORE, "host-agent/daemon"}},
 };
+
+/* What vgpud decides needs no meter: only the file that puts it together knows there is one. */
+#define AGENT D "agent."
 
 /* Programs and tests that are linked with lib/, besides those of the layers. */
 static const char *const others[] = {
@@ -44,8 +49,8 @@ static const char *const others[] = {
 
 /* In the daemon each may use the earlier ones. */
 static const char *const rooms[] = {
-    D "engines", D "host",    D "operations", D "modes",  D "slices",  D "containers",
-    D "sync",    D "methods", D "domains",    D "health", D "metrics",
+    D "engines",    D "host", D "operations", D "modes",   D "slices",
+    D "containers", D "sync", D "methods",    D "domains",
 };
 
 static gboolean is_below(const char *path, const char *folder)
@@ -80,7 +85,8 @@ static gboolean may_use(const char *path, const char *include)
     if (!to)
         return FALSE;
     if (from != to)
-        return g_strv_contains(from->uses, to->folder);
+        return g_strv_contains(from->uses, to->folder) ||
+               (g_str_has_prefix(path, AGENT) && is_below(include, METER));
     return !is_below(path, "host-agent/daemon") || room_of(include) <= room_of(path);
 }
 
@@ -165,7 +171,10 @@ static void test_upward(void)
     g_assert_true(has_bare_root("Db *db_open(const char " "*root, GError **error)"));
     g_assert_true(has_bare_root("    char " "*root;"));
     g_assert_false(has_bare_root("char *root_path(HostRoot *root, const char *first, ...)"));
-    g_assert_true(may_use(D "agent.c", D "metrics/metrics_server.h"));
+    g_assert_false(may_use(D "sync/limits.c", METER "/health_watch.h"));
+    g_assert_false(may_use(D "main.c", METER "/health_watch.h"));
+    g_assert_true(may_use(D "agent.c", METER "/health_watch.h"));
+    g_assert_true(may_use(METER "/health_watch.c", D "host/host.h"));
     g_assert_true(may_use(D "slices/slices.c", STORE "/db.h"));
 }
 

@@ -4,8 +4,8 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "host-agent/daemon/metrics/vgpu_metrics.h"
-#include "host-agent/daemon/metrics/metrics_server.h"
+#include "host-agent/meter/vgpu_metrics.h"
+#include "host-agent/meter/metrics_server.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/recorded_host.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "host-agent/daemon/containers/owner_dirs.h"
-#include "host-agent/daemon/metrics/metrics_server.h"
+#include "host-agent/meter/metrics_server.h"
 #include "host-agent/store/owner_table.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "host-agent/daemon/engines/counters.h"
-#include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/meter/pressure_watch.h"
 #include "lib/vgpud_conf.h"
 #include "host-agent/model/gpu_health.h"
 #include "tests/unit/file_tree.h"

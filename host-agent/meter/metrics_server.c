@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/metrics/metrics_server.h"
+#include "host-agent/meter/metrics_server.h"
 
 #include <glib-unix.h>
 #include <microhttpd.h>
@@ -10,9 +10,9 @@
 
 #include "lib/bus.h"
 #include "host-agent/daemon/engines/counters.h"
-#include "host-agent/daemon/metrics/gpu_metrics.h"
-#include "host-agent/daemon/metrics/job_metrics.h"
-#include "host-agent/daemon/metrics/vgpu_metrics.h"
+#include "host-agent/meter/gpu_metrics.h"
+#include "host-agent/meter/job_metrics.h"
+#include "host-agent/meter/vgpu_metrics.h"
 
 #define UNIX_PREFIX     "unix:"
 #define CONTENT_TYPE    "text/plain; version=0.0.4; charset=utf-8"

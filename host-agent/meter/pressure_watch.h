@@ -3,8 +3,8 @@
  * Keeps memory free on GPUs that have a water mark (water-mark= in gpus.conf), at the cost of
  * best-effort vGPUs.
  */
-#ifndef VGPUD_HEALTH_PRESSURE_WATCH_H
-#define VGPUD_HEALTH_PRESSURE_WATCH_H
+#ifndef METER_PRESSURE_WATCH_H
+#define METER_PRESSURE_WATCH_H
 
 #include <glib.h>
 

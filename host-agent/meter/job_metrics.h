@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What Prometheus' text says of owners: engines' jobs. */
-#ifndef VGPUD_METRICS_JOB_METRICS_H
-#define VGPUD_METRICS_JOB_METRICS_H
+#ifndef METER_JOB_METRICS_H
+#define METER_JOB_METRICS_H
 
-#include "host-agent/daemon/metrics/vgpu_metrics.h"
+#include "host-agent/meter/vgpu_metrics.h"
 #include "host-agent/daemon/slices/owners.h"
 
 /* More owners without slices are left out, so that short jobs make no thousands of time series. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/meter/pressure_watch.h"
 
 #include <gio/gio.h>
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Prometheus' text over HTTP, made once a second at most. */
-#ifndef VGPUD_METRICS_METRICS_SERVER_H
-#define VGPUD_METRICS_METRICS_SERVER_H
+#ifndef METER_METRICS_SERVER_H
+#define METER_METRICS_SERVER_H
 
 #include <gio/gio.h>
 
 #include "lib/host_root.h"
 #include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/health/health_watch.h"
-#include "host-agent/daemon/health/bypass_watch.h"
-#include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/meter/health_watch.h"
+#include "host-agent/meter/bypass_watch.h"
+#include "host-agent/meter/pressure_watch.h"
 #include "host-agent/daemon/slices/owners.h"
 
 typedef struct MetricsServer MetricsServer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/metrics/gpu_metrics.h"
+#include "host-agent/meter/gpu_metrics.h"
 
 /* A value of a GPU. FALSE: it is not known. */
 typedef gboolean GpuValue(const GpuMetrics *gpu, const Share *share, double *value);

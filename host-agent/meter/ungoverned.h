@@ -7,8 +7,8 @@
  * Memory that members have beyond is charged if two looks in a row have seen it, and if it is more
  * than a driver's rounding. It is not known of drivers that do not say how much of it is shared.
  */
-#ifndef VGPUD_HEALTH_UNGOVERNED_H
-#define VGPUD_HEALTH_UNGOVERNED_H
+#ifndef METER_UNGOVERNED_H
+#define METER_UNGOVERNED_H
 
 #include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/model/slice.h"

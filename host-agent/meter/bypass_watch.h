@@ -7,8 +7,8 @@
  *
  * A process is told if two looks in a row see it: one that has just begun may not have joined yet.
  */
-#ifndef VGPUD_HEALTH_BYPASS_WATCH_H
-#define VGPUD_HEALTH_BYPASS_WATCH_H
+#ifndef METER_BYPASS_WATCH_H
+#define METER_BYPASS_WATCH_H
 
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/slices/slices.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/metrics/job_metrics.h"
+#include "host-agent/meter/job_metrics.h"
 
 #define NS_PER_SECOND 1e9
 #define UJ_PER_JOULE  1e6

@@ -4,8 +4,8 @@
  * that is one cgroup for each job of the node, in which sessions of ssh are, too, if
  * pam_slurm_adopt has put them there.
  */
-#ifndef VGPUD_HEALTH_JOB_CGROUP_H
-#define VGPUD_HEALTH_JOB_CGROUP_H
+#ifndef METER_JOB_CGROUP_H
+#define METER_JOB_CGROUP_H
 
 #include "lib/host_root.h"
 

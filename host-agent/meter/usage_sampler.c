@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/metrics/usage_sampler.h"
+#include "host-agent/meter/usage_sampler.h"
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/usage.h"

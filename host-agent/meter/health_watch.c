@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/health/health_watch.h"
+#include "host-agent/meter/health_watch.h"
 
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What Prometheus' text says of GPUs, and of slices and tenants. */
-#ifndef VGPUD_METRICS_GPU_METRICS_H
-#define VGPUD_METRICS_GPU_METRICS_H
+#ifndef METER_GPU_METRICS_H
+#define METER_GPU_METRICS_H
 
-#include "host-agent/daemon/metrics/vgpu_metrics.h"
+#include "host-agent/meter/vgpu_metrics.h"
 
 /* @gpus: of GpuMetrics. */
 void add_gpu_metrics(Exposition *exposition, const GArray *gpus, const VgpuTable *vgpus);

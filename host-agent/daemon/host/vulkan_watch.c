@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/health/vulkan_watch.h"
+#include "host-agent/daemon/host/vulkan_watch.h"
 
 #include "lib/host_root.h"
 

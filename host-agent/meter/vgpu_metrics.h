@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Prometheus' text, and what it says of vGPUs. */
-#ifndef VGPUD_METRICS_VGPU_METRICS_H
-#define VGPUD_METRICS_VGPU_METRICS_H
+#ifndef METER_VGPU_METRICS_H
+#define METER_VGPU_METRICS_H
 
 #include <glib.h>
 

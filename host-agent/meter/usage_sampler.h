@@ -3,8 +3,8 @@
  * Records promises and usage of each slice, and answers the manager's Report. It samples once a
  * minute while a GPU is used. While none is, it only stores the time, every quarter of an hour.
  */
-#ifndef VGPUD_METRICS_USAGE_SAMPLER_H
-#define VGPUD_METRICS_USAGE_SAMPLER_H
+#ifndef METER_USAGE_SAMPLER_H
+#define METER_USAGE_SAMPLER_H
 
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"

@@ -3,8 +3,8 @@
  * Vulkan's view of the GPUs. vgpu-describe@GPU.service loads a Vulkan driver in its own sandbox,
  * and leaves its result in /run/vgpu/vulkan/GPU.
  */
-#ifndef VGPUD_HEALTH_VULKAN_WATCH_H
-#define VGPUD_HEALTH_VULKAN_WATCH_H
+#ifndef VGPUD_HOST_VULKAN_WATCH_H
+#define VGPUD_HOST_VULKAN_WATCH_H
 
 #include "host-agent/daemon/host/host.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/metrics/vgpu_metrics.h"
+#include "host-agent/meter/vgpu_metrics.h"
 
 #include <string.h>
 

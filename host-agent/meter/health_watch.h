@@ -3,8 +3,8 @@
  * The health of the host's GPUs, from udev, the kernel's counters and sensors: as properties, as
  * events, and stored in the database.
  */
-#ifndef VGPUD_HEALTH_HEALTH_WATCH_H
-#define VGPUD_HEALTH_HEALTH_WATCH_H
+#ifndef METER_HEALTH_WATCH_H
+#define METER_HEALTH_WATCH_H
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/slices.h"

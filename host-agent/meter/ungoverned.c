@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/health/ungoverned.h"
+#include "host-agent/meter/ungoverned.h"
 
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"

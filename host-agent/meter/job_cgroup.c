@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/health/job_cgroup.h"
+#include "host-agent/meter/job_cgroup.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/health/bypass_watch.h"
+#include "host-agent/meter/bypass_watch.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
-#include "host-agent/daemon/health/job_cgroup.h"
-#include "host-agent/daemon/health/ungoverned.h"
+#include "host-agent/meter/job_cgroup.h"
+#include "host-agent/meter/ungoverned.h"
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"
 #include "lib/program.h"
