@@ -129,7 +129,8 @@ struct Agent {
     Slices *slices;
     Tenants *tenants;
     Claims *claims;
-    Owners *owners;
+    ArbiterReports *reports;
+    Meter *meter;
     Pools *pools;
     TransportSync *doors;
     CdiSync *cdi;
@@ -137,15 +138,10 @@ struct Agent {
     Vgpus *vgpus;
     ArbiterSync *arbiters;
     LimitsSync *limits;
-    Health *health;
     Modes *modes;
     Schedule *schedule;
     DefinitionWatch *definitions;
     DomainWatch *domains;
-    PressureWatch *pressure;
-    BypassWatch *bypass;
-    UsageSampler *usage;
-    Scrape *scrape;
     VulkanWatch *vulkan;
     AuditWorld audit;
     AuditOperations *audit_operations;
@@ -227,23 +223,12 @@ static Settings *settings_read(const Agent *agent, GError **error)
     return g_steal_pointer(&settings);
 }
 
-/* A busy metrics port must not stop the agent. */
-static void offer_metrics(Agent *agent, const char *listen)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (!scrape_listen(agent->scrape, listen, &error))
-        g_message("%s", error->message);
-}
-
 static void settings_take(Agent *agent, Settings *settings)
 {
     tenants_declare(agent->tenants, g_steal_pointer(&settings->tenants));
     offers_take(agent->offers, g_steal_pointer(&settings->offers));
     schedule_take(agent->schedule, g_steal_pointer(&settings->schedule));
-    pressure_watch_set_grace(agent->pressure, settings->conf->pressure_grace);
-    bypass_watch_set_policy(agent->bypass, settings->conf->on_bypass);
-    offer_metrics(agent, settings->conf->metrics_listen);
+    meter_configure(agent->meter, settings->conf);
     host_refresh(agent->host);
     slices_refresh(agent->slices);
     modes_reload(agent->modes);
@@ -251,7 +236,7 @@ static void settings_take(Agent *agent, Settings *settings)
     arbiter_sync_start_again(agent->arbiters);
     limits_sync_refresh(agent->limits);
     cdi_sync_refresh(agent->cdi);
-    pressure_watch_refresh(agent->pressure);
+    meter_refresh(agent->meter);
 }
 
 static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -311,42 +296,31 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
                                        (const char *const *)changes);
 }
 
-/* The modules that watch the GPUs and their users. */
-static gboolean make_watches(Agent *agent, GError **error)
+/* Nothing of vgpud but its wiring knows that there is a meter. */
+static gboolean make_meter(Agent *agent, GError **error)
 {
     g_autoptr(VgpudConf) conf = vgpud_conf_load_at_start(inventory_root(agent->inventory), error);
+    const Metered metered = {agent->host,    agent->offers, agent->slices,
+                             agent->tenants, agent->claims, agent->reports};
 
-    if (!conf)
-        return FALSE;
-    agent->health = health_new(agent->host, agent->slices);
-    agent->pressure =
-        pressure_watch_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
-    agent->bypass = bypass_watch_new(agent->host, agent->slices, agent->claims, agent->arbiters,
-                                     conf->on_bypass);
-    agent->usage = usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
-    agent->scrape = scrape_new(agent->host, agent->offers, agent->slices, agent->health,
-                               agent->pressure, agent->bypass, agent->claims, agent->owners);
-    offer_metrics(agent, conf->metrics_listen);
-    return TRUE;
+    if (conf)
+        agent->meter = meter_new(&metered, conf, error);
+    return agent->meter != NULL;
 }
 
 static void slice_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    owners_update(agent->owners, uuid);
     transport_sync_prepare(agent->doors, uuid);
     arbiter_sync_update(agent->arbiters, uuid);
     limits_sync_update(agent->limits, uuid);
     transport_sync_update(agent->doors, uuid);
     cdi_sync_update(agent->cdi, uuid);
     node_access_update(agent->nodes);
-    if (!agent->exported)
-        return;
-    domain_watch_refresh(agent->domains);
-    pressure_watch_refresh(agent->pressure);
-    usage_sampler_refresh(agent->usage);
-    bypass_watch_refresh(agent->bypass);
+    meter_slice_changed(agent->meter, uuid);
+    if (agent->exported)
+        domain_watch_refresh(agent->domains);
 }
 
 static void tenants_changed(void *data)
@@ -406,7 +380,7 @@ static void claim_changed(const char *uuid, void *data)
     arbiter_sync_update(agent->arbiters, uuid);
     limits_sync_update(agent->limits, uuid);
     transport_sync_update(agent->doors, uuid);
-    bypass_watch_refresh(agent->bypass);
+    meter_users_changed(agent->meter);
 }
 
 /* "slurm job 4711" of "slurm:CLUSTER:4711"; other engines' owners as they are. To be freed. */
@@ -459,12 +433,12 @@ static gboolean make_modules(Agent *agent, GError **error)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
         agent->claims = claims_new(agent->host, error);
-    if (agent->claims)
-        agent->owners = owners_new(agent->host, agent->slices, error);
-    if (!agent->owners)
+    agent->reports =
+        arbiter_reports_new(inventory_root(agent->inventory), host_counters(agent->host));
+    if (!agent->claims || !make_meter(agent, error))
         return FALSE;
-    agent->life =
-        (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations, agent->owners};
+    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations,
+                              meter_owner_uses(agent->meter)};
     operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
     agent->modes = modes_new(agent->host, agent->operations);
     agent->pools = pools_new(agent->host, agent->slices);
@@ -481,7 +455,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     host_set_door(agent->host, slice_transport_of_gpu);
-    agent->arbiters = arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
+    agent->arbiters =
+        arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims, agent->reports);
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
@@ -492,7 +467,7 @@ static gboolean make_modules(Agent *agent, GError **error)
                      reload_authorized, NULL, agent);
     authority_answer(host_manager(agent->host), "handle-apply-config", ACTION_ADMINISTER,
                      apply_authorized, NULL, agent);
-    return make_watches(agent, error);
+    return TRUE;
 }
 
 Agent *agent_new(HostRoot *root, GError **error)
@@ -520,11 +495,6 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->definitions, definition_watch_free);
     g_clear_pointer(&agent->domains, domain_watch_free);
     g_clear_pointer(&agent->vulkan, vulkan_watch_free);
-    g_clear_pointer(&agent->scrape, scrape_free);
-    g_clear_pointer(&agent->usage, usage_sampler_free);
-    g_clear_pointer(&agent->pressure, pressure_watch_free);
-    g_clear_pointer(&agent->bypass, bypass_watch_free);
-    g_clear_pointer(&agent->health, health_free);
     g_clear_pointer(&agent->limits, limits_sync_free);
     g_clear_pointer(&agent->arbiters, arbiter_sync_free);
     g_clear_pointer(&agent->nodes, node_access_free);
@@ -532,7 +502,8 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
     g_clear_pointer(&agent->pools, pools_free);
-    g_clear_pointer(&agent->owners, owners_free);
+    g_clear_pointer(&agent->meter, meter_free);
+    g_clear_pointer(&agent->reports, arbiter_reports_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);
@@ -551,34 +522,14 @@ Host *agent_host(const Agent *agent)
     return agent->host;
 }
 
-Health *agent_health(const Agent *agent)
+Meter *agent_meter(const Agent *agent)
 {
-    return agent->health;
+    return agent->meter;
 }
 
 DomainWatch *agent_domains(const Agent *agent)
 {
     return agent->domains;
-}
-
-PressureWatch *agent_pressure(const Agent *agent)
-{
-    return agent->pressure;
-}
-
-BypassWatch *agent_bypass(const Agent *agent)
-{
-    return agent->bypass;
-}
-
-UsageSampler *agent_usage(const Agent *agent)
-{
-    return agent->usage;
-}
-
-Scrape *agent_scrape(const Agent *agent)
-{
-    return agent->scrape;
 }
 
 Operations *agent_operations(const Agent *agent)
@@ -596,14 +547,6 @@ static void definition_changed(const char *uuid, void *data)
     agent_update_vgpu(data, uuid);
 }
 
-static void refresh_watches(Agent *agent)
-{
-    domain_watch_refresh(agent->domains);
-    pressure_watch_refresh(agent->pressure);
-    usage_sampler_refresh(agent->usage);
-    bypass_watch_refresh(agent->bypass);
-}
-
 void agent_export(Agent *agent, GDBusConnection *bus)
 {
     modes_share_without_driver(agent->modes);
@@ -616,8 +559,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     operations_resume(agent->operations);
     modes_recover(agent->modes);
     schedule_start(agent->schedule, bus);
-    pressure_watch_connect(agent->pressure, bus);
-    refresh_watches(agent);
+    domain_watch_refresh(agent->domains);
     transport_sync_start(agent->doors, bus, guard_starts, agent);
     arbiter_sync_start(agent->arbiters, bus);
     cdi_sync_start(agent->cdi);
@@ -625,7 +567,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     limits_sync_start(agent->limits, bus);
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;
-    owners_sample(agent->owners);
+    meter_start(agent->meter, bus);
     claims_recover(agent->claims);
     slice_sweep_start(agent->vgpus);
 }
@@ -639,13 +581,14 @@ void agent_refresh(Agent *agent)
     arbiter_sync_refresh(agent->arbiters);
     limits_sync_refresh(agent->limits);
     slice_sweep(agent->vgpus);
-    refresh_watches(agent);
+    domain_watch_refresh(agent->domains);
+    meter_refresh(agent->meter);
 }
 
 void agent_events_lost(Agent *agent)
 {
     counters_forget(host_counters(agent->host), NULL);
-    health_events_lost(agent->health);
+    meter_events_lost(agent->meter);
     agent_refresh(agent);
 }
 
@@ -657,6 +600,6 @@ void agent_update_vgpu(Agent *agent, const char *uuid)
     slices_update(agent->slices, uuid);
     arbiter_sync_update(agent->arbiters, uuid);
     limits_sync_update(agent->limits, uuid);
-    health_vgpu_changed(agent->health, uuid);
-    refresh_watches(agent);
+    domain_watch_refresh(agent->domains);
+    meter_vgpu_changed(agent->meter, uuid);
 }

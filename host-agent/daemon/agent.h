@@ -7,14 +7,10 @@
 
 #include "lib/host_root.h"
 #include "host-agent/daemon/domains/domains.h"
-#include "host-agent/meter/health_watch.h"
-#include "host-agent/meter/bypass_watch.h"
-#include "host-agent/meter/pressure_watch.h"
 #include "host-agent/daemon/host/host.h"
-#include "host-agent/meter/metrics_server.h"
-#include "host-agent/meter/usage_sampler.h"
 #include "host-agent/daemon/operations/operation.h"
 #include "host-agent/daemon/slices/tenants.h"
+#include "host-agent/meter/meter.h"
 
 typedef struct Agent Agent;
 
@@ -26,12 +22,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Agent, agent_free)
 Host *agent_host(const Agent *agent);
 
 /* For tests, which have their own clock. */
-Health *agent_health(const Agent *agent);
+Meter *agent_meter(const Agent *agent);
 DomainWatch *agent_domains(const Agent *agent);
-PressureWatch *agent_pressure(const Agent *agent);
-BypassWatch *agent_bypass(const Agent *agent);
-UsageSampler *agent_usage(const Agent *agent);
-Scrape *agent_scrape(const Agent *agent);
 Operations *agent_operations(const Agent *agent);
 
 /* For tests, which do not wait: checks whether containers with slices have ended. */

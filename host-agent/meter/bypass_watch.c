@@ -54,7 +54,7 @@ struct BypassWatch {
     Host *host;
     const Slices *slices;
     const Claims *claims;
-    ArbiterSync *arbiters;
+    ArbiterReports *arbiters;
     OnBypass policy;
     Ungoverned *ungoverned;
     GHashTable *seen; /* pid to Seen */
@@ -216,7 +216,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Members, members_clear)
 
 /**
  * GpuLook - what is known of a GPU in one look
- * @members: as of arbiter_sync_members()
+ * @members: as of arbiter_reports_members()
  * @nvidia, @nvidia_at: as of nvidia_processes()
  */
 typedef struct {
@@ -241,7 +241,7 @@ static const GpuLook *gpu_look(const BypassWatch *watch, const char *gpu, GHashT
 
     if (!look) {
         look = g_new0(GpuLook, 1);
-        look->members = arbiter_sync_members(watch->arbiters, gpu);
+        look->members = arbiter_reports_members(watch->arbiters, gpu);
         look->nvidia = nvidia_processes(host_root(watch->host), gpu, &look->nvidia_at);
         g_hash_table_insert(looks, g_strdup(gpu), look);
     }
@@ -527,7 +527,7 @@ void bypass_watch_set_policy(BypassWatch *watch, OnBypass policy)
 }
 
 BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
-                              ArbiterSync *arbiters, OnBypass policy)
+                              ArbiterReports *arbiters, OnBypass policy)
 {
     BypassWatch *watch = g_new0(BypassWatch, 1);
 

@@ -11,15 +11,15 @@
 #define METER_BYPASS_WATCH_H
 
 #include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/engines/arbiter_reports.h"
 #include "host-agent/daemon/slices/slices.h"
-#include "host-agent/daemon/sync/arbiter_sync.h"
 #include "lib/vgpud_conf.h"
 
 typedef struct BypassWatch BypassWatch;
 
 /* All of them live longer. */
 BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
-                              ArbiterSync *arbiters, OnBypass policy);
+                              ArbiterReports *arbiters, OnBypass policy);
 
 void bypass_watch_free(BypassWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BypassWatch, bypass_watch_free)

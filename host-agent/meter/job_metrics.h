@@ -4,7 +4,7 @@
 #define METER_JOB_METRICS_H
 
 #include "host-agent/meter/vgpu_metrics.h"
-#include "host-agent/daemon/slices/owners.h"
+#include "host-agent/meter/owners.h"
 
 /* More owners without slices are left out, so that short jobs make no thousands of time series. */
 #define JOB_METRICS_ENDED 256

@@ -10,7 +10,7 @@
 #include "host-agent/meter/health_watch.h"
 #include "host-agent/meter/bypass_watch.h"
 #include "host-agent/meter/pressure_watch.h"
-#include "host-agent/daemon/slices/owners.h"
+#include "host-agent/meter/owners.h"
 
 typedef struct MetricsServer MetricsServer;
 

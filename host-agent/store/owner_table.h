@@ -25,7 +25,8 @@ typedef struct {
  * OwnerUse - of one slice
  * @sum: since it was made
  * @last: the arbiter's counters when they were read last
- * @last_alone_ns: likewise, vgpud's own (alone_time.h); not in the table, because vgpud counts anew
+ * @last_alone_ns: likewise, the meter's own (alone_time.h); not in the table, because it counts
+ * anew
  * @peak_vram: bytes, the most that was seen
  * @energy_uj: microjoules, or OWNER_NO_ENERGY
  * @ended: seconds since 1970; 0: the slice exists

@@ -41,7 +41,8 @@ static GVariant *dict_of(const OwnerTotals *totals)
 
 static void answer(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *owner)
 {
-    OwnerTotals totals = owners_totals(vgpus->life->owners, owner);
+    const OwnerUses *uses = &vgpus->life->uses;
+    OwnerTotals totals = uses->totals(uses->data, owner);
 
     vgpu_manager_complete_release_owner(host_manager(vgpus->host), invocation, dict_of(&totals));
 }
@@ -168,6 +169,7 @@ static gboolean read_arguments(GDBusMethodInvocation *invocation, const char **o
 void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
+    const OwnerUses *uses = &vgpus->life->uses;
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) uuids = NULL;
     gboolean dry_run = FALSE;
@@ -179,7 +181,7 @@ void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void
         return;
     }
     /* While the slices exist: the arbiter forgets them with their files. */
-    owners_sample(vgpus->life->owners);
+    uses->sample(uses->data);
     if (dry_run) {
         answer(vgpus, invocation, owner);
         return;

@@ -10,7 +10,7 @@
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/operations/operation.h"
-#include "host-agent/daemon/slices/owners.h"
+#include "host-agent/daemon/slices/owner_uses.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
 
@@ -25,7 +25,7 @@ typedef struct {
     Slices *slices;
     Claims *claims;
     Operations *operations;
-    Owners *owners;
+    OwnerUses uses;
 } Lifecycle;
 
 /* Of one slice: stopped in the kernel, undefined, forgotten. */

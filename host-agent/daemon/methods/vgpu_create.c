@@ -462,7 +462,7 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     }
     /* What an earlier job of that name has used is not counted again. */
     if (*first->owner)
-        owners_begin(vgpus->life->owners, first->owner);
+        vgpus->life->uses.begin(vgpus->life->uses.data, first->owner);
     if (has_vgpu(making->made))
         begin(vgpus, invocation, caller, making);
     else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GPU time of slices that their arbiter does not measure, as GPU drivers report it. */
-#include "host-agent/daemon/engines/alone_time.h"
+#include "host-agent/meter/alone_time.h"
 
 #include "tests/unit/file_tree.h"
 
@@ -68,11 +68,12 @@ static void nvidia(Fixture *f, const char *busy, gint64 age)
 static SliceUse report(Fixture *f, gboolean alone)
 {
     SliceUse use = {.gpu_ns = f->measured, .alone = alone};
-    AloneReport report = {.pids = f->pids, .measured = f->measured + f->others};
+    ReportedSlice slice = {
+        .gpu = GPU, .uuid = SLICE, .pids = f->pids, .measured = f->measured + f->others};
 
     f->now += SECOND;
-    report.now = f->now;
-    alone_time_add(f->times, GPU, SLICE, &use, &report);
+    slice.now = f->now;
+    alone_time_add(f->times, &slice, &use);
     return use;
 }
 

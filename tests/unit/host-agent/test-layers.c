@@ -168,8 +168,10 @@ static void test_upward(void)
     g_assert_false(may_use("host-agent/vgpuctl/gpu.c", "host-agent/daemon/host/host.h"));
     g_assert_false(may_use(D "host/host.c", D "methods/lists.h"));
     g_assert_false(may_use(D "host/host.c", "host.h"));
-    g_assert_true(has_bare_root("Db *db_open(const char " "*root, GError **error)"));
-    g_assert_true(has_bare_root("    char " "*root;"));
+    g_assert_true(has_bare_root("Db *db_open(const char "
+                                "*root, GError **error)"));
+    g_assert_true(has_bare_root("    char "
+                                "*root;"));
     g_assert_false(has_bare_root("char *root_path(HostRoot *root, const char *first, ...)"));
     g_assert_false(may_use(D "sync/limits.c", METER "/health_watch.h"));
     g_assert_false(may_use(D "main.c", METER "/health_watch.h"));

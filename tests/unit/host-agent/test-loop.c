@@ -129,7 +129,7 @@ static void test_wake(void)
 
     share_gpu(&at);
     counters_watched(host_counters(agent_host(at.agent)));
-    sampler = agent_usage(at.agent);
+    sampler = meter_usage(agent_meter(at.agent));
     fake_arbiter_open(&arbiter, at.root);
     usage_sampler_tick(sampler, 60);
     usage_sampler_tick(sampler, 60);

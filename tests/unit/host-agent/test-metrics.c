@@ -292,7 +292,7 @@ static void test_host(void)
     file_tree_write(at.root, "/sys/devices/" PLACE "/hwmon/hwmon0/power1_average", "85500000\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/gpu_busy_percent", "48\n");
     agent_refresh(at.agent);
-    text = scrape_text(agent_scrape(at.agent), &length);
+    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
     g_assert_cmpuint(length, ==, strlen(text));
     g_assert_nonnull(strstr(text, "\nvgpu_agent_start_time_seconds "));
     assert_sample(text, "vgpu_build_info{version=\"" VGPU_VERSION "\"} 1");
@@ -314,7 +314,7 @@ static void test_host(void)
     file_tree_write(at.root, "/sys/devices/" PLACE "/mem_info_gtt_used", "500\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/gpu_metrics", "\x60\x01\x03\x01");
     g_free(text);
-    text = scrape_text(agent_scrape(at.agent), &length);
+    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
     assert_sample(text, "vgpu_gpu_vram_used_bytes{gpu=\"" GPU "\"} 1000500");
     agent_on_bus_close(&at);
 }
@@ -488,10 +488,10 @@ static void test_many(void)
         add_vgpu(at.root, uuid, "device=closed engine=ready");
     }
     agent_refresh(at.agent);
-    text = scrape_text(agent_scrape(at.agent), &length);
+    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
     g_free(text);
     begin = g_get_monotonic_time();
-    text = scrape_text(agent_scrape(at.agent), &length);
+    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
     g_test_message("%u vGPUs: %" G_GINT64_FORMAT " us, %zu bytes", MANY,
                    g_get_monotonic_time() - begin, length);
     assert_sample(text, "vgpu_gpu_vgpus{gpu=\"" GPU "\"} 1024");

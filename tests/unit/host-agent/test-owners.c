@@ -296,7 +296,7 @@ static void look(const AgentOnBus *at, const char *seconds)
 {
     g_autofree char *line = g_strdup_printf("\"} %s\n", seconds);
     gsize length;
-    g_autofree char *text = scrape_text(agent_scrape(at->agent), &length);
+    g_autofree char *text = scrape_text(meter_scrape(agent_meter(at->agent)), &length);
     const char *sample = strstr(text, "\nvgpu_slice_alone_gpu_seconds_total{");
 
     g_assert_nonnull(sample);
@@ -407,7 +407,7 @@ static void test_containers_and_shares(void)
 static void assert_metric(const AgentOnBus *at, const char *line, gboolean there)
 {
     gsize length;
-    g_autofree char *text = scrape_text(agent_scrape(at->agent), &length);
+    g_autofree char *text = scrape_text(meter_scrape(agent_meter(at->agent)), &length);
 
     g_test_message("%s", strstr(text, "# HELP vgpu_job_slices"));
     g_assert_cmpint(strstr(text, line) != NULL, ==, there);
@@ -458,7 +458,7 @@ static void test_metrics(void)
     }
     agent_on_bus_restart(&at);
     g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
-    text = scrape_text(agent_scrape(at.agent), &length);
+    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
     g_assert_cmpuint(count_words(text, "\nvgpu_job_slices{"), ==, 257);
     g_assert_nonnull(strstr(text, "\nvgpu_job_slices{owner=\"" OWNER "\"} 1\n"));
     g_assert_nonnull(strstr(text, "\nvgpu_job_slices{owner=\"job-299\"} 0\n"));

@@ -244,7 +244,7 @@ static void test_on_bus(void)
     guint subscription;
 
     open_host(&at, &systemd);
-    watch = agent_pressure(at.agent);
+    watch = meter_pressure(agent_meter(at.agent));
     subscription = g_dbus_connection_signal_subscribe(at.bus, NULL, "org.mdev_vgpu.Host1.Manager",
                                                       NULL, NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
                                                       remember_signal, signals, NULL);

@@ -520,9 +520,9 @@ static void test_on_bus(void)
                            "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
                            "doorbells=1|interrupts=1|engine_losses=0");
     agent_refresh(at.agent);
-    usage_sampler_sample(agent_usage(at.agent), 60);
+    usage_sampler_sample(meter_usage(agent_meter(at.agent)), 60);
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/requests", "20\n");
-    usage_sampler_sample(agent_usage(at.agent), 60);
+    usage_sampler_sample(meter_usage(agent_meter(at.agent)), 60);
     assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
     agent_on_bus_restart(&at);
     assert_says("report", 0, UUID, "");
@@ -549,27 +549,27 @@ static void test_rest(void)
                            "doorbells=1|interrupts=1|engine_losses=0");
     agent_refresh(at.agent);
     for (guint i = 0; i < 15; i++)
-        usage_sampler_tick(agent_usage(at.agent), 60);
+        usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
     /* Real seconds, in which this test runs, count, too. */
     assert_says("-o json report", 0, "\"Hours\" : 0.25", "");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",
                     "device=running engine=ready\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/requests", "20\n");
-    g_assert_true(usage_sampler_rests(agent_usage(at.agent)));
+    g_assert_true(usage_sampler_rests(meter_usage(agent_meter(at.agent))));
     counters_forget(host_counters(agent_host(at.agent)), UUID);
-    g_assert_false(usage_sampler_rests(agent_usage(at.agent)));
-    usage_sampler_tick(agent_usage(at.agent), 60);
-    g_assert_false(usage_sampler_rests(agent_usage(at.agent)));
+    g_assert_false(usage_sampler_rests(meter_usage(agent_meter(at.agent))));
+    usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
+    g_assert_false(usage_sampler_rests(meter_usage(agent_meter(at.agent))));
     assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
     assert_says("-o json report", 0, "\"Hours\" : 0.26", "");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",
                     "device=closed engine=ready\n");
     counters_forget(host_counters(agent_host(at.agent)), UUID);
     for (guint i = 0; i < 14; i++)
-        usage_sampler_tick(agent_usage(at.agent), 60);
+        usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
     recorded_host_remove_vgpu(at.root, UUID);
     agent_refresh(at.agent);
-    usage_sampler_tick(agent_usage(at.agent), 60);
+    usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
     assert_says("-o json report", 0, "\"Hours\" : 0.5", "");
     fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);

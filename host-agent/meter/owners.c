@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/slices/owners.h"
+#include "host-agent/meter/owners.h"
 
-#include "host-agent/daemon/slices/owner_energy.h"
+#include "host-agent/meter/owner_energy.h"
 
 #include <string.h>
 
@@ -214,8 +214,9 @@ static gboolean is_of(void *uuid, void *value, void *data)
     return g_str_equal(((const OwnerUse *)value)->owner, data);
 }
 
-void owners_begin(Owners *owners, const char *owner)
+static void begin(void *data, const char *owner)
 {
+    Owners *owners = data;
     GHashTableIter iter;
     void *value;
 
@@ -246,8 +247,9 @@ static void add_to(OwnerTotals *totals, const OwnerUse *use)
     totals->ended = MAX(totals->ended, use->ended);
 }
 
-OwnerTotals owners_totals(const Owners *owners, const char *owner)
+static OwnerTotals sum_totals(const void *data, const char *owner)
 {
+    const Owners *owners = data;
     OwnerTotals totals = {.owner = owner};
     GHashTableIter iter;
     void *value;
@@ -257,6 +259,16 @@ OwnerTotals owners_totals(const Owners *owners, const char *owner)
         if (g_str_equal(((const OwnerUse *)value)->owner, owner))
             add_to(&totals, value);
     return totals;
+}
+
+static void sample(void *data)
+{
+    owners_sample(data);
+}
+
+OwnerUses owners_uses(Owners *owners)
+{
+    return (OwnerUses){owners, begin, sample, sum_totals};
 }
 
 /* Those that have slices, then those whose last one ended last. */

@@ -5,10 +5,10 @@
  * last half minute in which the GPU computed, for whomever. What is before the first look at a
  * slice is not known.
  */
-#ifndef VGPUD_ENGINES_ALONE_TIME_H
-#define VGPUD_ENGINES_ALONE_TIME_H
+#ifndef METER_ALONE_TIME_H
+#define METER_ALONE_TIME_H
 
-#include "host-agent/daemon/engines/arbiter.h"
+#include "host-agent/daemon/engines/arbiter_reports.h"
 #include "lib/host_root.h"
 
 /* Of all slices of a host. */
@@ -19,24 +19,8 @@ AloneTime *alone_time_new(HostRoot *root);
 void alone_time_free(AloneTime *times);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AloneTime, alone_time_free)
 
-/**
- * AloneReport - of an arbiter, beside a slice's use
- * @pids: the slice's processes, of guint
- * @measured: GPU time of all slices of the GPU, ns
- * @now: of CLOCK_MONOTONIC, us
- */
-typedef struct {
-    const GArray *pids;
-    guint64 measured;
-    gint64 now;
-} AloneReport;
-
-/*
- * The arbiter of @gpu has reported @use of slice @uuid. Sets alone_ns and alone_known of @use.
- * alone_ns never decreases.
- */
-void alone_time_add(AloneTime *times, const char *gpu, const char *uuid, SliceUse *use,
-                    const AloneReport *report);
+/* An arbiter has reported @use. Sets its alone_ns, which never decreases, and alone_known. */
+void alone_time_add(AloneTime *times, const ReportedSlice *slice, SliceUse *use);
 
 /* The slice is gone. */
 void alone_time_forget(AloneTime *times, const char *uuid);

@@ -3,8 +3,8 @@
  * The energy of owners' slices, of GPUs whose driver has a counter of it (hwmon's energy1_input).
  * What is used while vgpud does not run is nobody's.
  */
-#ifndef VGPUD_SLICES_OWNER_ENERGY_H
-#define VGPUD_SLICES_OWNER_ENERGY_H
+#ifndef METER_OWNER_ENERGY_H
+#define METER_OWNER_ENERGY_H
 
 #include "host-agent/daemon/slices/slices.h"
 

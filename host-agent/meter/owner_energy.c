@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/slices/owner_energy.h"
+#include "host-agent/meter/owner_energy.h"
 
 #include "host-agent/model/energy.h"
 #include "lib/readings.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/engines/alone_time.h"
+#include "host-agent/meter/alone_time.h"
 
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"
@@ -93,11 +93,10 @@ static guint64 of_members(const SliceUse *use)
 
 /* Others may have worked between two looks, too: then the arbiter has measured a part of the time.
  */
-static void look(HostRoot *root, Part *part, const char *gpu, const SliceUse *use,
-                 const AloneReport *report)
+static void look(HostRoot *root, Part *part, const ReportedSlice *slice, const SliceUse *use)
 {
-    GHashTable *clients = clients_of(root, gpu, report->pids);
-    gint64 elapsed = report->now - part->at;
+    GHashTable *clients = clients_of(root, slice->gpu, slice->pids);
+    gint64 elapsed = slice->now - part->at;
     guint64 ns = 0, measured = 0;
     guint percent;
 
@@ -105,28 +104,27 @@ static void look(HostRoot *root, Part *part, const char *gpu, const SliceUse *us
     if (drm_uses_have_times(clients)) {
         ns = part->clients ? drm_uses_growth(part->clients, clients, (guint64)elapsed * US_NS) : 0;
         measured = growth(part->measured, of_members(use));
-    } else if (nvidia_busy(root, gpu, &percent)) {
+    } else if (nvidia_busy(root, slice->gpu, &percent)) {
         if (part->clients && elapsed <= SAMPLE_US)
             ns = (guint64)elapsed * percent * PERCENT_NS;
-        measured = growth(part->measured_of_gpu, report->measured);
+        measured = growth(part->measured_of_gpu, slice->measured);
     } else {
         part->known = FALSE;
     }
     part->ns += ns - MIN(measured, ns);
     g_clear_pointer(&part->clients, g_hash_table_unref);
     part->clients = clients;
-    part->at = report->now;
+    part->at = slice->now;
     part->measured = of_members(use);
-    part->measured_of_gpu = report->measured;
+    part->measured_of_gpu = slice->measured;
 }
 
-void alone_time_add(AloneTime *times, const char *gpu, const char *uuid, SliceUse *use,
-                    const AloneReport *report)
+void alone_time_add(AloneTime *times, const ReportedSlice *slice, SliceUse *use)
 {
-    Part *part = part_of(times, uuid);
+    Part *part = part_of(times, slice->uuid);
 
     if (use->alone)
-        look(times->root, part, gpu, use, report);
+        look(times->root, part, slice, use);
     else
         g_clear_pointer(&part->clients, g_hash_table_unref);
     use->alone_ns = part->ns;
