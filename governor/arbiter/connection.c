@@ -39,17 +39,21 @@ pid_t connection_pid(const struct connection *connection)
     return peer_pid(connection->fd);
 }
 
-/* Effective, as SO_PEERCRED's. */
-static uid_t user_of(pid_t pid)
+/*
+ * Whether the effective user, as SO_PEERCRED's, is another one by now. False if /proc does not
+ * tell: with hidepid= and gid= it shows the arbiter no other user's process.
+ */
+static bool is_of_another_user(const struct ucred *peer)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)pid);
+    g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)peer->pid);
     g_autofree char *text = NULL;
     unsigned user = (unsigned)-1;
     const char *line;
 
-    if (g_file_get_contents(path, &text, NULL, NULL) && (line = strstr(text, "\nUid:")))
-        sscanf(line, "\nUid: %*u %u", &user);
-    return user;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return false;
+    line = strstr(text, "\nUid:");
+    return !line || sscanf(line, "\nUid: %*u %u", &user) != 1 || user != peer->uid;
 }
 
 /*
@@ -61,7 +65,7 @@ static int pidfd_of_number(int fd)
     struct ucred peer = peer_of(fd);
     int pidfd = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1;
 
-    if (pidfd < 0 || user_of(peer.pid) == peer.uid)
+    if (pidfd < 0 || !is_of_another_user(&peer))
         return pidfd;
     close(pidfd);
     return -1;

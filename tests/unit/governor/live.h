@@ -40,6 +40,8 @@ struct live {
 
 /* Arbiters that start from now on have a kernel that fails for a socket option; option 0: none. */
 void live_refuse_option(int option, int error);
+/* The same for a /proc that shows them no other user's process (hidepid=2,gid=). Needs root. */
+void live_hide_processes(bool hide);
 
 typedef void (*LiveFunc)(struct live *live, const char *socket_path, struct live_report *report);
 

@@ -424,16 +424,22 @@ static void test_gone_peer(void)
     live_close(&live);
 }
 
+static bool can_be_another(void)
+{
+    if (geteuid() == 0)
+        return true;
+    g_test_skip("needs root, to be somebody else");
+    return false;
+}
+
 /* Before Linux 6.5 there is nothing but the number, and who made the connection. */
 static void test_number_of_another(void)
 {
     struct live live;
     pid_t pid;
 
-    if (geteuid() != 0) {
-        g_test_skip("needs root, to be somebody else");
+    if (!can_be_another())
         return;
-    }
     open_without_pidfd(&live, ENOPROTOOPT);
     close(member_of_a(&live));
     kill(live.arbiter, SIGSTOP);
@@ -454,6 +460,32 @@ static void test_number_of_another(void)
     live_close(&live);
 }
 
+/* An arbiter may see no other user's process where /proc is mounted with hidepid=. */
+static void test_hidden_peer(void)
+{
+    struct live live;
+    int status;
+    pid_t pid;
+
+    if (!can_be_another())
+        return;
+    live_hide_processes(true);
+    open_without_pidfd(&live, ENOPROTOOPT);
+    live_hide_processes(false);
+    pid = fork();
+    if (!pid) {
+        g_autofree char *path = live_socket(&live, "a");
+        g_autofree char *dir = g_path_get_dirname(path);
+
+        g_assert_no_errno(chdir(dir));
+        g_assert_no_errno(setresuid(65534, 65534, 65534));
+        _exit(raw_member("governor.sock") < 0);
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, 0);
+    live_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -467,5 +499,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/abuse/lingering-ends", test_lingering_ends);
     g_test_add_func("/governor/abuse/gone-peer", test_gone_peer);
     g_test_add_func("/governor/abuse/number-of-another", test_number_of_another);
+    g_test_add_func("/governor/abuse/hidden-peer", test_hidden_peer);
     return g_test_run();
 }
