@@ -7,6 +7,7 @@
 
 #include "wire/channel.h"
 #include "wire/control.h"
+#include "wire/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -392,41 +393,20 @@ static bool take_message(struct cuda_context *cuda, const struct control_reply *
     return true;
 }
 
-/* The descriptor that came with a message, in room for one; -1: none. */
-static int take_descriptor(struct msghdr *message)
-{
-    struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    int fd = -1;
-
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(fd)))
-        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    return fd;
-}
-
 bool cuda_context_receive(struct cuda_context *cuda)
 {
     bool ok = true;
 
     for (int i = 0; ok && i < RECEIVE_MOST; i++) {
         uint64_t buffer[CONTROL_REPLY_MOST / sizeof(uint64_t)];
-        union {
-            char space[CMSG_SPACE(sizeof(int))];
-            struct cmsghdr align;
-        } control;
-        struct iovec part = {.iov_base = buffer, .iov_len = sizeof(buffer)};
-        struct msghdr message = {.msg_iov = &part,
-                                 .msg_iovlen = 1,
-                                 .msg_control = &control,
-                                 .msg_controllen = CMSG_LEN(sizeof(int))};
-        ssize_t got = recvmsg(cuda->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         int fd;
+        ssize_t got =
+            descriptor_receive(cuda->socket, buffer, sizeof(buffer), MSG_DONTWAIT, &fd, 1);
 
         if (got < 0 && errno == EAGAIN)
             return true;
         if (got <= 0)
             return false;
-        fd = take_descriptor(&message);
         ok = take_message(cuda, (const struct control_reply *)buffer, (size_t)got, fd);
         if (fd >= 0)
             close(fd);

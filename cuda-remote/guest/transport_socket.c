@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The worker is on this host: a socket, descriptors of memory, and futexes. */
+#include "descriptor.h"
 #include "transport.h"
 
 #include <errno.h>
@@ -38,45 +39,29 @@ static bool open_socket(const char *path)
     return false;
 }
 
-static bool tell(const void *message, size_t bytes)
+static bool send_message(const void *message, size_t bytes)
 {
     return send(worker, message, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
-static bool ask(const void *message, size_t bytes, void *reply, size_t reply_bytes)
+static bool ask_worker(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
-    return tell(message, bytes) && recv(worker, reply, reply_bytes, 0) == (ssize_t)reply_bytes;
+    return send_message(message, bytes) &&
+           recv(worker, reply, reply_bytes, 0) == (ssize_t)reply_bytes;
 }
 
-/* @fd: unchanged if there comes none. */
-static bool receive_memory(struct control_reply *reply, int *fd)
+static bool share_memory(const struct control_message *message, struct control_reply *reply,
+                         bool *is_mapped)
 {
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec part = {.iov_base = reply, .iov_len = sizeof(*reply)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_LEN(sizeof(int))};
-    struct cmsghdr *header;
+    int fd;
 
-    if (recvmsg(worker, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))
+    if (!send_message(message, sizeof(*message)))
         return false;
-    header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(header), sizeof(int));
-    return true;
-}
-
-static bool share(const struct control_message *message, struct control_reply *reply,
-                  bool *is_mapped)
-{
-    int fd = -1;
-
-    if (!tell(message, sizeof(*message)) || !receive_memory(reply, &fd))
+    if (descriptor_receive(worker, reply, sizeof(*reply), 0, &fd, 1) != (ssize_t)sizeof(*reply)) {
+        if (fd >= 0)
+            close(fd);
         return false;
+    }
     if (fd < 0)
         return true;
     *is_mapped = reply->result == CONTROL_OK &&
@@ -86,7 +71,7 @@ static bool share(const struct control_message *message, struct control_reply *r
     return true;
 }
 
-static void wake(struct channel_shared *channel)
+static void wake_worker(struct channel_shared *channel)
 {
     channel_wake(&channel->worker.state);
 }
@@ -115,9 +100,9 @@ const struct transport transport_socket = {
     "the slice's socket",
     "its guard refused it; \"journalctl -u 'vgpu-guard@*'\" on the host says why",
     open_socket,
-    ask,
-    share,
-    wake,
+    ask_worker,
+    share_memory,
+    wake_worker,
     await_answers,
     is_gone,
     end_worker,

@@ -4,6 +4,7 @@
 #include "worker.h"
 
 #include "control_loop.h"
+#include "descriptor.h"
 #include "numbers.h"
 
 #include <stdlib.h>
@@ -51,25 +52,7 @@ static void use_settings(const struct control_hello *hello, size_t bytes)
 
 static bool send_reply(int socket, const void *data, size_t bytes, int fd)
 {
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct iovec part = {.iov_base = (void *)data, .iov_len = bytes};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-
-    if (fd >= 0) {
-        struct cmsghdr *header;
-
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control.space);
-        header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    }
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)bytes;
+    return descriptor_send(socket, data, bytes, 0, &fd, 1) == (ssize_t)bytes;
 }
 
 static CUresult start_driver(const char *library, struct control_welcome *welcome)

@@ -6,6 +6,7 @@
  * name is in the token. Both are of one user: a slice's; and a slice's unit has a network namespace
  * of its own.
  */
+#include "descriptor.h"
 #include "hand.h"
 #include "worker.h"
 
@@ -78,48 +79,19 @@ static int find_shared(const struct hand_token *token)
     return fd;
 }
 
-static void send_fd(int socket, int fd)
+static void send_descriptor(int socket, int fd)
 {
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    char none = 0;
-    struct iovec part = {&none, 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control.space)};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    const char none = 0;
 
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    sendmsg(socket, &message, MSG_NOSIGNAL);
+    descriptor_send(socket, &none, sizeof(none), 0, &fd, 1);
 }
 
-/* In room for one: the kernel closes what else the other has sent. */
-static int receive_fd(int socket)
+static int receive_descriptor(int socket)
 {
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
     char none;
-    struct iovec part = {&none, 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_LEN(sizeof(int))};
-    const struct cmsghdr *header;
-    int fd = -1;
+    int fd;
 
-    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) < 0)
-        return -1;
-    header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(fd)))
-        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+    descriptor_receive(socket, &none, sizeof(none), 0, &fd, 1);
     return fd;
 }
 
@@ -140,7 +112,7 @@ static void *serve_others(void *data)
             recv(other, &token, sizeof(token), 0) == (ssize_t)sizeof(token))
             fd = find_shared(&token);
         if (fd >= 0) {
-            send_fd(other, fd);
+            send_descriptor(other, fd);
             close(fd);
         }
         close(other);
@@ -246,12 +218,13 @@ static int ask_other(const struct hand_token *token)
     if (limit_patience(other) && connect(other, (const struct sockaddr *)&address, bytes) == 0 &&
         is_of_own_user(other) &&
         send(other, token, sizeof(*token), MSG_NOSIGNAL) == (ssize_t)sizeof(*token))
-        fd = receive_fd(other);
+        fd = receive_descriptor(other);
     close(other);
     return fd;
 }
 
-static CUresult import(struct request *request, const struct hand_share *head, int fd, void **made)
+static CUresult import_object(struct request *request, const struct hand_share *head, int fd,
+                              void **made)
 {
     void *function = driver_function(request->number), *os = (void *)(intptr_t)fd;
 
@@ -278,7 +251,7 @@ CUresult hand_import(struct request *request)
         fd = ask_other(&head->token);
     if (fd < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    result = import(request, head, fd, &made);
+    result = import_object(request, head, fd, &made);
     close(fd);
     if (result == CUDA_SUCCESS)
         request->extra = object_number(

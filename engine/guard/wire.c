@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "wire.h"
 
+#include "wire/descriptor.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -239,24 +241,14 @@ bool wire_write_fd(struct wire *wire, const void *data, size_t size, int fd)
         {.iov_base = (void *)data, .iov_len = size},
         {.iov_base = &byte, .iov_len = 1},
     };
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
     struct mmsghdr messages[] = {
         {.msg_hdr = {.msg_iov = &iov[0], .msg_iovlen = 1}},
-        {.msg_hdr = {.msg_iov = &iov[1],
-                     .msg_iovlen = 1,
-                     .msg_control = &control,
-                     .msg_controllen = sizeof(control)}},
+        {.msg_hdr = {.msg_iov = &iov[1], .msg_iovlen = 1}},
     };
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&messages[1].msg_hdr);
+    union descriptor_room room;
     int sent = 0;
 
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(fd));
-    memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+    descriptor_attach(&messages[1].msg_hdr, &room, &fd, 1);
     while (sent < 2) {
         int ret = sendmmsg(wire->fd, messages + sent, (unsigned int)(2 - sent), MSG_NOSIGNAL);
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "descriptor.h"
 #include "remote/server.h"
 #include "channel.h"
 #include "signature.h"
@@ -193,26 +194,16 @@ static struct control_welcome greet_worker(struct foe *foe, uint64_t address, ui
     return welcome;
 }
 
-static int receive_fd(int from)
-{
-    char space[CMSG_SPACE(sizeof(int))];
-    struct control_reply reply = {0};
-    struct iovec part = {&reply, sizeof(reply)};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space)};
-    int fd = -1;
-
-    if (recvmsg(from, &message, 0) == (ssize_t)sizeof(reply) && CMSG_FIRSTHDR(&message))
-        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-    return fd;
-}
-
 static int ask_worker(struct foe *foe, uint32_t kind, uint64_t address, uint64_t bytes)
 {
     const struct control_message message = {CONTROL_MAGIC, kind, address, bytes};
 
+    struct control_reply reply;
+    int fd;
+
     send(foe->socket, &message, sizeof(message), MSG_NOSIGNAL);
-    return receive_fd(foe->socket);
+    descriptor_receive(foe->socket, &reply, sizeof(reply), 0, &fd, 1);
+    return fd;
 }
 
 static void begin_foe(struct foe *foe)
@@ -583,6 +574,7 @@ static void test_wild_control(void)
         for (unsigned int i = 0; i < 300 && is_here(&foe); i++) {
             struct control_message message = {CONTROL_MAGIC, (uint32_t)g_rand_int_range(rand, 0, 7),
                                               wild_word(rand), wild_word(rand)};
+            struct control_reply reply;
             int fd;
 
             if (g_rand_int_range(rand, 0, 2))
@@ -594,7 +586,7 @@ static void test_wild_control(void)
                 continue;
             send(foe.socket, &message, g_rand_int_range(rand, 0, 50) ? sizeof(message) : 7,
                  MSG_NOSIGNAL);
-            fd = receive_fd(foe.socket);
+            descriptor_receive(foe.socket, &reply, sizeof(reply), 0, &fd, 1);
             if (fd >= 0)
                 close(fd);
         }

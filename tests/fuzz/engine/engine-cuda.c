@@ -9,6 +9,7 @@
 #include "watch.h"
 #include "wire/channel.h"
 #include "wire/control.h"
+#include "wire/descriptor.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -92,26 +93,13 @@ static void reply(struct input *in)
         struct control_reply reply;
         uint8_t bytes[CONTROL_REPLY_MOST + 8];
     } message = {{0}};
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
     uint8_t choice = take8(in);
-    struct iovec part = {.iov_base = &message, .iov_len = sizes[choice & 3]};
-    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
     int fd = choice & 0x10 ? make_file(in) : -1;
 
     message.reply = (struct control_reply){choice & 0x20 ? 0 : CONTROL_MAGIC,
                                            take8(in) % (CONTROL_ANSWERED + 2u), take_address(in)};
-    if (fd >= 0) {
-        packet.msg_control = &control;
-        packet.msg_controllen = sizeof(control.space);
-        *CMSG_FIRSTHDR(&packet) = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&packet)), &fd, sizeof(fd));
-    }
     if (fake_cuda_worker >= 0)
-        sendmsg(fake_cuda_worker, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+        descriptor_send(fake_cuda_worker, &message, sizes[choice & 3], MSG_DONTWAIT, &fd, 1);
     if (fd >= 0)
         close(fd);
 }

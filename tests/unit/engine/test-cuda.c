@@ -8,6 +8,7 @@
 #include "watch.h"
 #include "wire/channel.h"
 #include "wire/control.h"
+#include "wire/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,22 +45,8 @@ static size_t copies = 1; /* of a descriptor in a message */
 static void send_reply(int socket, const void *data, size_t bytes, int fd)
 {
     const int fds[] = {fd, fd};
-    union {
-        char space[CMSG_SPACE(sizeof(fds))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct iovec part = {.iov_base = (void *)data, .iov_len = bytes};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    if (fd >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control.space);
-        *CMSG_FIRSTHDR(&message) = (struct cmsghdr){.cmsg_len = CMSG_LEN(copies * sizeof(fd)),
-                                                    .cmsg_level = SOL_SOCKET,
-                                                    .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), fds, copies * sizeof(fd));
-    }
-    if (sendmsg(socket, &message, MSG_NOSIGNAL) != (ssize_t)bytes)
+    if (descriptor_send(socket, data, bytes, 0, fds, copies) != (ssize_t)bytes)
         _exit(1);
 }
 
