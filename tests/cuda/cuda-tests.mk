@@ -147,11 +147,11 @@ $(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(wildcard $(REMOTE_SRC)/*/*.h) 
 		$(REMOTE_WORKER) $(REMOTE_TEST_STEPS) $(REMOTE_WORKER_LIBS)
 
 $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-remote.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire
-$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/server.o): CUDA_TEST_CFLAGS += \
+$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/program.o remote/server.o): CUDA_TEST_CFLAGS += \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_TEST_GUEST)"'
 $(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC)/wire/,channel.o signature.o) \
-		$(CUDA_TEST_SRC)/remote/server.o)
+		$(addprefix $(CUDA_TEST_SRC)/remote/,program.o server.o))
 $(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 # The same by a VM's engine, which is in the client's process here with what stands for the guest's kernel.
 CUDA_VM_SRCS := $(CUDA_TEST_SRC)/remote/vm.c $(filter-out engine/main.c,$(ENGINE_SRCS)) $(addprefix $(ENGINE_TESTS_SRC)/,fake_driver.c fake_virgl.c) \
@@ -167,13 +167,14 @@ $(CUDA_TEST)/vm-shim.so: $(CUDA_VM_SRCS:%.c=$(CUDA_TEST)/vm/%.o)
 $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-vm.o: CUDA_TEST_CFLAGS += \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DVM_SHIM='"$(CURDIR)/$(CUDA_TEST)/vm-shim.so"'
+$(CUDA_TEST)/test-vm: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/program.o
 $(CUDA_TEST)/test-vm: | $(REMOTE_OUT)/vgpu-guest-cuda-check $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 # The same by a slice's guard.
 CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-container test-guard test-guard-shares)
 $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-container.o test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DGUARD='"$(CURDIR)/build/engine/vgpu-guard"'
-$(CUDA_TESTS_GUARD): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/guard.o
+$(CUDA_TESTS_GUARD): $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/,guard.o program.o)
 $(CUDA_TESTS_GUARD): | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker build/engine/vgpu-guard
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: CUDA_TEST_CFLAGS += -I$(REMOTE_OUT)/made
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: $(REMOTE_OUT)/made/made

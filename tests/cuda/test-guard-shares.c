@@ -4,6 +4,7 @@
  * What counts is work that has ended. Nothing else should run beside this test.
  */
 #include "remote/guard.h"
+#include "remote/program.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -65,7 +66,7 @@ static void test_shares(void)
     guards[0] = guard_open("a");
     guards[1] = guard_open("b");
     for (unsigned int i = 0; i < 2; i++) {
-        pids[i] = guard_start_client(&guards[i], "fill", &outputs[i]);
+        pids[i] = program_start("fill", guard_environment(&guards[i]), &outputs[i]);
         g_assert_cmpint(fcntl(outputs[i], F_SETFL, O_NONBLOCK), ==, 0);
     }
     while (!lines(outputs[0], &did[0]) || !lines(outputs[1], &did[1]))
@@ -77,7 +78,7 @@ static void test_shares(void)
     }
     for (unsigned int i = 0; i < 2; i++) {
         kill(pids[i], SIGKILL);
-        guard_await_client(pids[i], SIGKILL);
+        program_await(pids[i], SIGKILL);
         close(outputs[i]);
         guard_close(&guards[i]);
     }

@@ -5,6 +5,7 @@
  * no rules.
  */
 #include "remote/guard.h"
+#include "remote/program.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,19 +24,7 @@
 
 static void check_computes(const struct guard *guard)
 {
-    guard_await_client(guard_start_client(guard, "compute", NULL), 0);
-}
-
-static GPid start_holding(const struct guard *guard, const char *name)
-{
-    char said[16] = "";
-    int output;
-    GPid pid = guard_start_client(guard, name, &output);
-
-    g_assert_cmpint(read(output, said, sizeof(said) - 1), >, 0);
-    g_assert_cmpstr(said, ==, "holding\n");
-    close(output);
-    return pid;
+    program_await(program_start("compute", guard_environment(guard), NULL), 0);
 }
 
 /* The worker that was started last; 0: there is none. */
@@ -88,8 +77,8 @@ static void test_computes(void)
 
     open_all(&guard);
     check_computes(&guard);
-    guard_await_client(guard_start_client(&guard, "limit", NULL), 0);
-    guard_await_client(guard_start_client(&guard, "threads", NULL), 0);
+    program_await(program_start("limit", guard_environment(&guard), NULL), 0);
+    program_await(program_start("threads", guard_environment(&guard), NULL), 0);
     close_all(&guard);
 }
 
@@ -100,7 +89,7 @@ static void test_no_arbiter(void)
 
     open_all(&guard);
     live_kill_arbiter(&kit_live, SIGKILL);
-    guard_await_client(guard_start_client(&guard, "no-arbiter", NULL), 0);
+    program_await(program_start("no-arbiter", guard_environment(&guard), NULL), 0);
     live_start_arbiter(&kit_live);
     check_computes(&guard);
     close_all(&guard);
@@ -131,17 +120,17 @@ static void test_client_killed(void)
     gint64 begin;
 
     open_all(&guard);
-    neighbour = start_holding(&guard, "goes-on");
-    pid = start_holding(&guard, "hold");
+    neighbour = program_start_holding("goes-on", guard_environment(&guard));
+    pid = program_start_holding("hold", guard_environment(&guard));
     g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
     begin = g_get_monotonic_time();
     kill(pid, SIGKILL);
     while (kit_on_card() >= 32 * MIB)
         g_usleep(500);
     g_test_message("back after %d us", (int)(g_get_monotonic_time() - begin));
-    guard_await_client(pid, SIGKILL);
+    program_await(pid, SIGKILL);
     kill(neighbour, SIGTERM);
-    guard_await_client(neighbour, 0);
+    program_await(neighbour, 0);
     close_all(&guard);
 }
 
@@ -153,14 +142,14 @@ static void test_worker_killed(void)
     GPid neighbour, pid;
 
     open_all(&guard);
-    neighbour = start_holding(&guard, "goes-on");
-    pid = start_holding(&guard, "lost");
+    neighbour = program_start_holding("goes-on", guard_environment(&guard));
+    pid = program_start_holding("lost", guard_environment(&guard));
     kill(last_worker(&guard, &count), SIGKILL);
     g_assert_cmpuint(count, ==, 2);
-    guard_await_client(pid, 0);
+    program_await(pid, 0);
     check_computes(&guard);
     kill(neighbour, SIGTERM);
-    guard_await_client(neighbour, 0);
+    program_await(neighbour, 0);
     close_all(&guard);
 }
 
@@ -172,10 +161,10 @@ static void test_worker_hangs(void)
     GPid pid;
 
     open_all(&guard);
-    pid = start_holding(&guard, "hold");
+    pid = program_start_holding("hold", guard_environment(&guard));
     kill(last_worker(&guard, &count), SIGSTOP);
     kill(pid, SIGKILL);
-    guard_await_client(pid, SIGKILL);
+    program_await(pid, SIGKILL);
     await_workers(&guard, 0);
     check_computes(&guard);
     close_all(&guard);
@@ -188,10 +177,10 @@ static void test_guard_killed(void)
     GPid pid;
 
     open_all(&guard);
-    pid = start_holding(&guard, "lost");
+    pid = program_start_holding("lost", guard_environment(&guard));
     kill(guard.pid, SIGKILL);
     g_assert_cmpint(waitpid(guard.pid, NULL, 0), ==, guard.pid);
-    guard_await_client(pid, 0);
+    program_await(pid, 0);
     kit_charged(0);
     guard_clear(&guard);
     guard = guard_open("a");
@@ -219,7 +208,7 @@ static void test_flood(void)
     for (unsigned int i = 0; i < MOST; i++)
         fds[i] = connect_to(&guard);
     await_workers(&guard, MOST);
-    guard_await_client(guard_start_client(&guard, "refused", NULL), 0);
+    program_await(program_start("refused", guard_environment(&guard), NULL), 0);
     close(fds[0]);
     await_workers(&guard, MOST - 1);
     check_computes(&guard);
@@ -243,7 +232,7 @@ static void test_hostile(void)
     GPid neighbour;
 
     open_all(&guard);
-    neighbour = start_holding(&guard, "goes-on");
+    neighbour = program_start_holding("goes-on", guard_environment(&guard));
     for (unsigned int round = 0; round < 40; round++) {
         int fd = connect_to(&guard), on = 1;
 
@@ -263,7 +252,7 @@ static void test_hostile(void)
     await_workers(&guard, 1);
     check_computes(&guard);
     kill(neighbour, SIGTERM);
-    guard_await_client(neighbour, 0);
+    program_await(neighbour, 0);
     close_all(&guard);
 }
 
@@ -326,17 +315,17 @@ static void test_dies_in_each_call(void)
     GPid neighbour;
 
     open_all(&guard);
-    neighbour = start_holding(&guard, "goes-on");
+    neighbour = program_start_holding("goes-on", guard_environment(&guard));
     before = kit_on_card();
     for (unsigned int i = 0; i < G_N_ELEMENTS(ways); i++) {
         g_test_message("%s", ways[i]);
-        guard_await_client(guard_start_client(&guard, ways[i], NULL), SIGKILL);
+        program_await(program_start(ways[i], guard_environment(&guard), NULL), SIGKILL);
         await_workers(&guard, 1);
         g_assert_cmpuint(kit_on_card(), ==, before);
     }
     check_computes(&guard);
     kill(neighbour, SIGTERM);
-    guard_await_client(neighbour, 0);
+    program_await(neighbour, 0);
     close_all(&guard);
 }
 

@@ -7,17 +7,20 @@
 #include "kit.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "control.h"
 #include "descriptor.h"
+#include "remote/program.h"
 #include "remote/server.h"
 #include "channel.h"
 #include "signature.h"
@@ -39,32 +42,15 @@ static void close_worker(void)
     g_unsetenv("FAKE_CUDA_CONTENT");
 }
 
-/* @output: a pipe from it; NULL: none. */
 static GPid start_client(const char *name, int *output)
 {
-    g_auto(GStrv) env = server_environment(g_get_environ());
-    char *argv[] = {(char *)REMOTE_CLIENT, (char *)name, NULL};
-    GError *error = NULL;
-    GPid pid;
-
-    g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL,
-                             output, NULL, &error);
-    g_assert_no_error(error);
-    return pid;
-}
-
-static void await_client(GPid pid, int wanted)
-{
-    int status;
-
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    g_assert_cmpint(status, ==, wanted);
+    return program_start(name, server_environment(g_get_environ()), output);
 }
 
 static void test_case(const void *name)
 {
     open_worker();
-    await_client(start_client(name, NULL), 0);
+    program_await(start_client(name, NULL), 0);
     kit_charged(0);
     close_worker();
 }
@@ -90,11 +76,11 @@ static void test_host_memory(void)
 {
     g_setenv("FAKE_CUDA_HOST_MEMORY", "1", TRUE);
     open_worker();
-    await_client(start_client("compute", NULL), 0);
+    program_await(start_client("compute", NULL), 0);
     close_worker();
     g_setenv("FAKE_CUDA_HOST_MEMORY", "2", TRUE);
     open_worker();
-    await_client(start_client("unusable", NULL), 0);
+    program_await(start_client("unusable", NULL), 0);
     close_worker();
     g_unsetenv("FAKE_CUDA_HOST_MEMORY");
 }
@@ -128,21 +114,58 @@ static void test_printing(void)
     while ((bytes = read(output, text, sizeof(text))) > 0)
         g_string_append_len(said, text, bytes);
     close(output);
-    await_client(pid, 0);
+    program_await(pid, 0);
     g_assert_cmpstr(said->str, ==, wanted->str);
     close_worker();
 }
 
-static GPid start_holding(const char *name)
+/* A worker without a driver, for a program that does no more than cuInit(). */
+static int welcome_program(int listening)
 {
-    char said[16] = "";
-    int output;
-    GPid pid = start_client(name, &output);
+    int socket = accept(listening, NULL, NULL);
+    const struct control_welcome welcome = {.reply.magic = CONTROL_MAGIC, .major = CONTROL_MAJOR};
+    struct control_hello hello;
 
+    g_assert_cmpint(recv(socket, &hello, sizeof(hello), 0), ==, sizeof(hello));
+    g_assert_cmpint(send(socket, &welcome, sizeof(welcome), 0), ==, sizeof(welcome));
+    return socket;
+}
+
+static int listen_at(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    g_assert_cmpint(bind(fd, (const struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(listen(fd, 1), ==, 0);
+    return fd;
+}
+
+/* The program has let go of its worker, and has not ended before the worker has. */
+static void test_end(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("vgpu-end-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "cuda.sock", NULL);
+    char **env = g_environ_setenv(g_get_environ(), "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
+    int listening = listen_at(path), worker, output;
+    struct pollfd end = {.events = POLLIN};
+    char said[16] = "";
+    GPid pid;
+
+    pid = program_start("ends", g_environ_setenv(env, "VGPU_CUDA_SOCKET", path, TRUE), &output);
+    worker = welcome_program(listening);
+    g_assert_cmpint(recv(worker, said, sizeof(said), 0), ==, 0);
+    end.fd = output;
+    g_assert_cmpint(poll(&end, 1, 0), ==, 0);
+    close(worker);
     g_assert_cmpint(read(output, said, sizeof(said) - 1), >, 0);
-    g_assert_cmpstr(said, ==, "holding\n");
+    g_assert_cmpstr(said, ==, "ended\n");
+    program_await(pid, 0);
     close(output);
-    return pid;
+    close(listening);
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_cmpint(rmdir(folder), ==, 0);
 }
 
 /* Its memory is the card's again. */
@@ -151,10 +174,10 @@ static void test_killed(void)
     GPid pid;
 
     open_worker();
-    pid = start_holding("hold");
+    pid = program_start_holding("hold", server_environment(g_get_environ()));
     g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
     kill(pid, SIGKILL);
-    await_client(pid, SIGKILL);
+    program_await(pid, SIGKILL);
     kit_charged(0);
     close_worker();
 }
@@ -165,11 +188,11 @@ static void test_lost(void)
     GPid pid;
 
     open_worker();
-    pid = start_holding("lost");
+    pid = program_start_holding("lost", server_environment(g_get_environ()));
     server_kill_workers();
-    await_client(pid, 0);
+    program_await(pid, 0);
     kit_charged(0);
-    await_client(start_client("compute", NULL), 0);
+    program_await(start_client("compute", NULL), 0);
     close_worker();
 }
 
@@ -457,7 +480,7 @@ static void test_wild_records(void)
                 let_serve(&foe);
         end_foe(&foe);
     }
-    await_client(start_client("compute", NULL), 0);
+    program_await(start_client("compute", NULL), 0);
     kit_charged(0);
     close_worker();
 }
@@ -536,7 +559,7 @@ static void test_changing_ring(void)
         pthread_join(thread, NULL);
         end_foe(&foe);
     }
-    await_client(start_client("compute", NULL), 0);
+    program_await(start_client("compute", NULL), 0);
     kit_charged(0);
     close_worker();
 }
@@ -626,6 +649,7 @@ int main(int argc, char **argv)
     g_test_add_func("/remote/host-memory", test_host_memory);
     g_test_add_func("/remote/passed", test_passed);
     g_test_add_func("/remote/printing", test_printing);
+    g_test_add_func("/remote/end", test_end);
     g_test_add_func("/remote/killed", test_killed);
     g_test_add_func("/remote/lost", test_lost);
     g_test_add_func("/remote/formed-records", test_formed_records);

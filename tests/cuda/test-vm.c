@@ -5,6 +5,7 @@
  * slice's limits hold, and what ends ends alone.
  */
 #include "kit.h"
+#include "remote/program.h"
 
 #include <glib/gstdio.h>
 #include <signal.h>
@@ -15,24 +16,13 @@
 
 #define LIMIT (64 * MIB)
 
-static char *write_worker(void)
-{
-    char *path = g_build_filename(kit_live.root, "worker", NULL);
-    static const char text[] =
-        "#!/bin/sh\nexec " REMOTE_WORKER " \"$@\" --library " PLAIN_DIR "/libcuda.so.1\n";
-
-    g_assert_true(g_file_set_contents(path, text, -1, NULL));
-    g_assert_cmpint(g_chmod(path, 0755), ==, 0);
-    return path;
-}
-
 static void open_all(void)
 {
     g_autofree char *worker = NULL;
 
     g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
     kit_open(LIMIT);
-    worker = write_worker();
+    worker = program_write_worker();
     g_setenv("VM_WORKER", worker, TRUE);
 }
 
@@ -56,45 +46,16 @@ static char **environment(void)
     return g_environ_unsetenv(env, "VGPU_CUDA_SOCKET");
 }
 
-/* @output: a pipe from it; NULL: none. */
 static GPid start_client(const char *name, int *output)
 {
-    char *argv[] = {(char *)REMOTE_CLIENT, (char *)name, NULL};
-    g_auto(GStrv) env = environment();
-    GError *error = NULL;
-    GPid pid;
-
-    g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL,
-                             output, NULL, &error);
-    g_assert_no_error(error);
-    return pid;
-}
-
-static void await_client(GPid pid, int wanted)
-{
-    int status;
-
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    g_assert_cmpint(status, ==, wanted);
+    return program_start(name, environment(), output);
 }
 
 static void test_case(const void *name)
 {
     open_all();
-    await_client(start_client(name, NULL), 0);
+    program_await(start_client(name, NULL), 0);
     close_all();
-}
-
-static GPid start_holding(const char *name)
-{
-    char said[16] = "";
-    int output;
-    GPid pid = start_client(name, &output);
-
-    g_assert_cmpint(read(output, said, sizeof(said) - 1), >, 0);
-    g_assert_cmpstr(said, ==, "holding\n");
-    close(output);
-    return pid;
 }
 
 /* Of the engine, which is in the program here. */
@@ -125,10 +86,10 @@ static void test_killed(void)
     GPid pid;
 
     open_all();
-    pid = start_holding("hold");
+    pid = program_start_holding("hold", environment());
     g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
     kill(pid, SIGKILL);
-    await_client(pid, SIGKILL);
+    program_await(pid, SIGKILL);
     close_all();
 }
 
@@ -138,9 +99,9 @@ static void test_lost(void)
     GPid pid;
 
     open_all();
-    pid = start_holding("lost");
+    pid = program_start_holding("lost", environment());
     kill_worker(pid);
-    await_client(pid, 0);
+    program_await(pid, 0);
     close_all();
 }
 
@@ -150,9 +111,9 @@ static void test_engine_killed(void)
     GPid pid;
 
     open_all();
-    pid = start_holding("lost");
+    pid = program_start_holding("lost", environment());
     kill(pid, SIGUSR1);
-    await_client(pid, 0);
+    program_await(pid, 0);
     close_all();
 }
 
@@ -161,7 +122,7 @@ static void test_unusable(void)
 {
     open_all();
     g_setenv("FAKE_CUDA_HOST_MEMORY", "2", TRUE);
-    await_client(start_client("unusable", NULL), 0);
+    program_await(start_client("unusable", NULL), 0);
     g_unsetenv("FAKE_CUDA_HOST_MEMORY");
     close_all();
 }
@@ -170,7 +131,7 @@ static void test_window_full(void)
 {
     open_all();
     g_setenv("VM_WINDOW", "16", TRUE);
-    await_client(start_client("window", NULL), 0);
+    program_await(start_client("window", NULL), 0);
     close_all();
 }
 
@@ -182,7 +143,7 @@ static void test_not_there(void)
     for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++) {
         open_all();
         g_setenv("VM_KERNEL", kernels[i], TRUE);
-        await_client(start_client("refused", NULL), 0);
+        program_await(start_client("refused", NULL), 0);
         close_all();
     }
 }
@@ -220,11 +181,11 @@ static void test_named_node(void)
 {
     open_all();
     g_setenv("VGPU_CUDA_NODE", "/dev/dri/renderD128", TRUE);
-    await_client(start_client("compute", NULL), 0);
+    program_await(start_client("compute", NULL), 0);
     g_setenv("VGPU_CUDA_NODE", "/dev/dri/renderD129", TRUE);
-    await_client(start_client("refused", NULL), 0);
+    program_await(start_client("refused", NULL), 0);
     g_setenv("VGPU_CUDA_NODE", "/dev/null", TRUE);
-    await_client(start_client("refused", NULL), 0);
+    program_await(start_client("refused", NULL), 0);
     g_unsetenv("VGPU_CUDA_NODE");
     close_all();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "remote/guard.h"
 
+#include "remote/program.h"
+
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <signal.h>
@@ -29,14 +31,6 @@ static void write_file(const char *path, const char *text)
     g_assert_true(g_file_set_contents(full, text, -1, NULL));
 }
 
-/* As the guard's unit has it: the worker's door is where it is installed. */
-static char *write_worker(void)
-{
-    write_file("worker",
-               "#!/bin/sh\nexec " REMOTE_WORKER " \"$@\" --library " PLAIN_DIR "/libcuda.so.1\n");
-    return g_build_filename(kit_live.root, "worker", NULL);
-}
-
 static bool is_listening(const struct guard *guard)
 {
     g_autofree char *log = NULL;
@@ -46,7 +40,7 @@ static bool is_listening(const struct guard *guard)
 
 struct guard guard_open(const char *slice)
 {
-    g_autofree char *worker = write_worker();
+    g_autofree char *worker = program_write_worker();
     g_autofree char *governor = live_socket(&kit_live, slice);
     struct guard guard = {.socket = g_strdup_printf("%s/cuda-%s.sock", kit_live.root, slice),
                           .vulkan = g_strdup_printf("%s/vtest-%s.sock", kit_live.root, slice),
@@ -61,7 +55,6 @@ struct guard guard_open(const char *slice)
     write_file("host/proc/driver/nvidia/gpus/" GPU "/information", "Device Minor: \t 0\n");
     write_file("host/dev/nvidia0", "");
     write_file("host/dev/nvidiactl", "");
-    g_assert_cmpint(g_chmod(worker, 0755), ==, 0);
     g_strv_builder_add_many(words, GUARD, "--gpu=" GPU, "--no-landlock", NULL);
     g_strv_builder_take(words, g_strconcat("--sysroot=", kit_live.root, "/host", NULL));
     g_strv_builder_take(words, g_strconcat("--socket=", guard.vulkan, NULL));
@@ -113,25 +106,10 @@ void guard_close(struct guard *guard)
     guard_clear(guard);
 }
 
-GPid guard_start_client(const struct guard *guard, const char *name, int *output)
+char **guard_environment(const struct guard *guard)
 {
-    g_auto(GStrv) env = g_environ_setenv(g_get_environ(), "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
-    char *argv[] = {(char *)REMOTE_CLIENT, (char *)name, NULL};
-    GError *error = NULL;
-    GPid pid;
+    char **env = g_environ_setenv(g_get_environ(), "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
 
     env = g_environ_setenv(env, "VGPU_CUDA_SOCKET", guard->socket, TRUE);
-    env = g_environ_unsetenv(env, "VGPU_GOVERNOR_SLICES");
-    g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL,
-                             output, NULL, &error);
-    g_assert_no_error(error);
-    return pid;
-}
-
-void guard_await_client(GPid pid, int wanted)
-{
-    int status;
-
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    g_assert_cmpint(status, ==, wanted);
+    return g_environ_unsetenv(env, "VGPU_GOVERNOR_SLICES");
 }

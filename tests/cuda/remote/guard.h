@@ -21,11 +21,7 @@ void guard_clear(struct guard *guard);
 /* To be freed. */
 char *guard_log(const struct guard *guard);
 
-/*
- * remote/client with that case, which knows its libraries and the socket, and no slice. @output: a
- * pipe from it; NULL: none.
- */
-GPid guard_start_client(const struct guard *guard, const char *name, int *output);
-void guard_await_client(GPid pid, int wanted);
+/* Of a program that knows its libraries and the guard's socket, and no slice; to be freed. */
+char **guard_environment(const struct guard *guard);
 
 #endif

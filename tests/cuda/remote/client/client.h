@@ -52,6 +52,7 @@ void import_shared_memory(void);
 void check_callback_order(void);
 /* printing.c */
 void print_in_kernel(void);
+void print_at_end(void);
 /* passed.c */
 void check_passed_calls(void);
 /* objects.c */

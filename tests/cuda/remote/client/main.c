@@ -88,6 +88,7 @@ static const struct {
     {"passed", check_passed_calls},
     {"callback-order", check_callback_order},
     {"printing", print_in_kernel},
+    {"ends", print_at_end},
     {"shares", check_shares},
     {"shared", import_shared_memory},
     {"facts", check_facts},
