@@ -80,9 +80,10 @@ void context_lost(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return;
-    guest_warning("context %u: its worker has ended; its commands fail until the guest "
-                  "destroys it",
-                  context->id);
+    if (!context->dismissed)
+        guest_warning("context %u: its worker has ended; its commands fail until the guest "
+                      "destroys it",
+                      context->id);
     context_end(engine, context);
 }
 

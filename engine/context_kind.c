@@ -158,7 +158,10 @@ static void cuda_end(struct context *context)
 static int cuda_submit(struct engine *engine G_GNUC_UNUSED, struct context *context,
                        uint32_t *commands, size_t words)
 {
-    return cuda_context_submit(context->cuda, commands, words * sizeof(*commands));
+    int ret = cuda_context_submit(context->cuda, commands, words * sizeof(*commands));
+
+    context->dismissed = cuda_context_is_dismissed(context->cuda);
+    return ret;
 }
 
 static int cuda_fence(struct context *context, uint32_t ring_idx, uint64_t id)

@@ -63,6 +63,7 @@ struct context_kind {
  * @woken: the journal already says that its worker was woken
  * @rings: of a Venus context
  * @cuda: of a CUDA context whose worker has not been ended
+ * @dismissed: its guest has asked for its worker's end
  * @resources: ids of those that its worker has
  * @credits, @held_since: see hold.h; monotonic, 0: it is not held
  * @probe: the last fence that was sent to the worker to check that it lives
@@ -74,6 +75,7 @@ struct context {
     uint64_t serial;
     const struct context_kind *kind;
     bool lost;
+    bool dismissed;
     bool woken;
     struct venus_rings rings;
     struct cuda_context *cuda;

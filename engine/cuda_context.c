@@ -47,6 +47,7 @@ struct share {
  * @reserved: bytes in engine->shm_bytes for what it asks for, so that no other context takes them
  * @asked: the fence for its reply
  * @last: what was submitted last and not fenced yet; no kind: nothing that takes time
+ * @is_dismissed: the program has ended its worker
  */
 struct cuda_context {
     struct engine *engine;
@@ -58,6 +59,7 @@ struct cuda_context {
     uint64_t reserved;
     struct wanted asked;
     struct control_message last;
+    bool is_dismissed;
     GHashTable *shares;
 };
 
@@ -268,6 +270,11 @@ int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t byte
     case CONTROL_WAIT:
         cuda->last = *message;
         return 0;
+    case CONTROL_END:
+        cuda->last = *message;
+        cuda->is_dismissed = true;
+        shutdown(cuda->socket, SHUT_WR);
+        return 0;
     default:
         return -EINVAL;
     }
@@ -292,12 +299,15 @@ static void await_answers(struct cuda_context *cuda, struct wanted wanted)
     cuda->engine->cuda.waits++;
 }
 
-/* Ring 0 is the engine's own (hold.h), for which there is nothing to wait. */
+/* Ring 0 is the engine's own (hold.h), for which there is nothing to wait. The worker's end signals
+ * all fences. */
 void cuda_context_fence(struct cuda_context *cuda, uint32_t ring_idx, uint64_t id)
 {
     struct wanted wanted = {ring_idx, id};
     uint32_t kind = ring_idx ? cuda->last.kind : 0;
 
+    if (kind == CONTROL_END)
+        return;
     if (kind == CONTROL_WAIT)
         await_answers(cuda, wanted);
     else if (kind && cuda->question.kind)
@@ -391,6 +401,11 @@ static bool take_message(struct cuda_context *cuda, const struct control_reply *
     if (channel)
         signal_answers(cuda, channel);
     return true;
+}
+
+bool cuda_context_is_dismissed(const struct cuda_context *cuda)
+{
+    return cuda->is_dismissed;
 }
 
 bool cuda_context_receive(struct cuda_context *cuda)

@@ -74,6 +74,9 @@ struct host_memory *cuda_context_blob(struct cuda_context *cuda, uint64_t blob_i
 /* False: the worker has ended, or broke the rules. */
 bool cuda_context_receive(struct cuda_context *cuda);
 
+/* The program has ended its worker, and waits for that. */
+bool cuda_context_is_dismissed(const struct cuda_context *cuda);
+
 /* Tells the program that its worker has ended. */
 void cuda_context_fail(struct cuda_context *cuda);
 

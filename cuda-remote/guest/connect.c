@@ -179,7 +179,7 @@ static CUresult start_connection(void)
  */
 __attribute__((destructor)) static void end_worker(void)
 {
-    if (!transport || !transport->end || is_dead || connected_pid != getpid())
+    if (!transport || is_dead || connected_pid != getpid())
         return;
     state = CUDA_ERROR_DEINITIALIZED;
     is_dead = true;

@@ -23,8 +23,7 @@
  * @wake: the worker, which sleeps at the channel
  * @await: waits for so many answers; it may return early, and does so if the worker is gone
  * @is_gone: whether the worker is
- * @end: ends the worker, and waits for that, but no longer than so many milliseconds; NULL: its end
- * cannot be waited for
+ * @end: ends the worker, and waits for that, but no longer than so many milliseconds
  */
 struct transport {
     const char *name, *why;

@@ -271,6 +271,19 @@ static void await_answers(struct channel_shared *channel, uint64_t answers)
     atomic_store(&channel->client.state, CHANNEL_AWAKE);
 }
 
+/* All fences of the context are signalled when its worker has ended. */
+static void end_worker(int milliseconds)
+{
+    const struct control_message message = {CONTROL_MAGIC, CONTROL_END, 0, 0};
+    struct pollfd end = {.fd = submit(&message, sizeof(message), CONTROL_RING_ASK),
+                         .events = POLLIN};
+
+    if (end.fd < 0)
+        return;
+    poll(&end, 1, milliseconds);
+    close(end.fd);
+}
+
 const struct transport transport_virtio = {
     "the VM's vGPU",
     "no worker was started, or it has no driver; \"journalctl -u 'vgpu-engine@*'\" on the host "
@@ -281,6 +294,6 @@ const struct transport transport_virtio = {
     wake,
     await_answers,
     is_gone,
-    NULL,
+    end_worker,
     close_node,
 };

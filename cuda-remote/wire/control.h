@@ -41,6 +41,7 @@ enum control_kind {
     /* In a VM, where the two can't wake each other; for the engine, without a reply: */
     CONTROL_WAKE, /* @address: of a channel whose worker sleeps */
     CONTROL_WAIT, /* @address: of a channel, @bytes: for so many answers; it may end early */
+    CONTROL_END,  /* the worker ends; all fences of the context are signalled when it has */
 };
 
 struct control_message {

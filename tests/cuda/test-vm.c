@@ -22,7 +22,7 @@ static void open_all(void)
 
     g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
     kit_open(LIMIT);
-    worker = program_write_worker();
+    worker = program_write_worker(NULL);
     g_setenv("VM_WORKER", worker, TRUE);
 }
 
@@ -90,6 +90,21 @@ static void test_killed(void)
     g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
     kill(pid, SIGKILL);
     program_await(pid, SIGKILL);
+    close_all();
+}
+
+/* A script's next program has all memory: the one before it has ended after its worker, which here
+ * ends slowly. */
+static void test_end_is_awaited(void)
+{
+    g_autofree char *worker = NULL, *ended = NULL, *after = NULL;
+
+    open_all();
+    ended = g_build_filename(kit_live.root, "ended", NULL);
+    after = g_strconcat("sleep 0.2; echo >", ended, NULL);
+    worker = program_write_worker(after);
+    program_await(start_client("limit", NULL), 0);
+    g_assert_true(g_file_test(ended, G_FILE_TEST_EXISTS));
     close_all();
 }
 
@@ -214,6 +229,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; g_test_slow() && i < G_N_ELEMENTS(others); i++)
         add_case(others[i]);
     g_test_add_func("/vm/killed", test_killed);
+    g_test_add_func("/vm/end-is-awaited", test_end_is_awaited);
     g_test_add_func("/vm/lost", test_lost);
     g_test_add_func("/vm/engine-killed", test_engine_killed);
     g_test_add_func("/vm/unusable", test_unusable);

@@ -40,7 +40,7 @@ static bool is_listening(const struct guard *guard)
 
 struct guard guard_open(const char *slice)
 {
-    g_autofree char *worker = program_write_worker();
+    g_autofree char *worker = program_write_worker(NULL);
     g_autofree char *governor = live_socket(&kit_live, slice);
     struct guard guard = {.socket = g_strdup_printf("%s/cuda-%s.sock", kit_live.root, slice),
                           .vulkan = g_strdup_printf("%s/vtest-%s.sock", kit_live.root, slice),

@@ -41,10 +41,11 @@ void program_await(GPid pid, int wanted)
     g_assert_cmpint(status, ==, wanted);
 }
 
-char *program_write_worker(void)
+char *program_write_worker(const char *after)
 {
-    static const char text[] =
-        "#!/bin/sh\nexec " REMOTE_WORKER " \"$@\" --library " PLAIN_DIR "/libcuda.so.1\n";
+    static const char worker[] = REMOTE_WORKER " \"$@\" --library " PLAIN_DIR "/libcuda.so.1\n";
+    g_autofree char *text =
+        g_strconcat("#!/bin/sh\n", after ? "" : "exec ", worker, after ? after : "", "\n", NULL);
     char *path = g_build_filename(kit_live.root, "worker", NULL);
 
     g_assert_true(g_file_set_contents(path, text, -1, NULL));

@@ -434,6 +434,26 @@ static void test_dies(struct fixture *f, gconstpointer role)
     g_assert_true(watch_contexts(&f->engine));
 }
 
+/* The program waits for its worker's end, also for one that owes it a reply. The journal has no
+ * word of it. */
+static void test_dismissed(struct fixture *f, gconstpointer role)
+{
+    const struct control_page *page = begin(f);
+    bool is_silent = !strcmp(role, "silent");
+    uint32_t question = say(f, CONTROL_RING_ASK, CONTROL_CHANNEL, ARENA, 0), end;
+
+    if (!is_silent)
+        g_assert_cmphex(await(f, question), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    end = say(f, CONTROL_RING_ASK, CONTROL_END, 0, 0);
+    g_assert_cmphex(fixture_answer_type(f, end), ==, 0);
+    g_assert_cmphex(await(f, end), ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    g_assert_cmphex(page->alive, ==, 0);
+    if (is_silent)
+        g_assert_cmphex(fixture_answer_type(f, question), ==,
+                        VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    g_assert_true(watch_contexts(&f->engine));
+}
+
 static unsigned int open_files(void)
 {
     g_autoptr(GDir) dir = g_dir_open("/proc/self/fd", 0, NULL);
@@ -569,6 +589,8 @@ int main(int argc, char **argv)
     cuda_test("waits", "honest", test_waits);
     cuda_test("too-many-waits", "honest", test_too_many_waits);
     cuda_test("dies", "dies", test_dies);
+    cuda_test("dismissed", "honest", test_dismissed);
+    cuda_test("dismissed-while-asked", "silent", test_dismissed);
     cuda_test("unsealed-memory", "unsealed", test_dies);
     cuda_test("short-memory", "short", test_dies);
     cuda_test("no-memory", "empty", test_dies);
