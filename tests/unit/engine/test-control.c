@@ -155,6 +155,26 @@ static void test_capsets(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(fixture_ask(f, &get, sizeof(get)), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
 }
 
+/* What others have a capset for: gfxstream, the display of another VM, a GPU's own driver in the
+ * guest, virglrenderer's remoting of APIs (ggml-virtgpu), and numbers that nobody has. */
+static void test_capsets_of_others(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    static const uint32_t ids[] = {VIRTIO_GPU_CAPSET_VIRGL, 3, 5, 6, 10, 31, 63, 255};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ids); i++) {
+        struct virtio_gpu_get_capset get = {.hdr.type = VIRTIO_GPU_CMD_GET_CAPSET,
+                                            .capset_id = ids[i]};
+        struct virtio_gpu_ctx_create create = {
+            .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = 1}, .context_init = ids[i]};
+
+        g_assert_cmphex(fixture_ask(f, &get, sizeof(get)), ==,
+                        VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+        g_assert_cmphex(fixture_ask(f, &create, sizeof(create)), ==,
+                        VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    }
+    g_assert_cmpuint(g_hash_table_size(f->engine.contexts), ==, 0);
+}
+
 static void test_context_create(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     struct virtio_gpu_ctx_create cmd = {
@@ -327,6 +347,7 @@ int main(int argc, char **argv)
     fixture_test("/control/cursor-queue", test_cursor_queue);
     fixture_test("/control/budget", test_budget);
     fixture_test("/control/capsets", test_capsets);
+    fixture_test("/control/capsets-of-others", test_capsets_of_others);
     fixture_test("/control/context-create", test_context_create);
     fixture_test("/control/context-without-renderer", test_context_without_renderer);
     fixture_test("/control/context-limit", test_context_limit);
