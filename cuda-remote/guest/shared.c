@@ -29,6 +29,11 @@ void shared_begin(uint64_t address, uint64_t bytes)
     arena_end = address + bytes;
 }
 
+bool shared_is_arena(uint64_t address)
+{
+    return address >= arena && address < arena_end;
+}
+
 /* The first gap. */
 static struct area **find_gap(uint64_t bytes, uint64_t *address)
 {
@@ -133,7 +138,7 @@ bool shared_contains(const void *at, size_t bytes)
     uint64_t address = (uintptr_t)at;
     bool is_in = false;
 
-    if (address < arena || address >= arena_end)
+    if (!shared_is_arena(address))
         return false;
     pthread_rwlock_rdlock(&lock);
     for (struct area *area = areas; area && area->address <= address; area = area->next)

@@ -3,6 +3,8 @@
  * The worker is on the host of this VM, whose vGPU offers CUDA: a context of virtio-gpu for it.
  * Memory is its blobs, messages are its execbuffers, and fences tell what has happened there.
  */
+#include "remote.h"
+
 #include "transport.h"
 
 #include <drm/virtgpu_drm.h>
@@ -175,6 +177,7 @@ static bool make_context(void)
         return false;
     madvise(at, PAGE_BYTES, MADV_DONTFORK);
     page = at;
+    lost_memory_replace(at, PAGE_BYTES);
     return true;
 }
 

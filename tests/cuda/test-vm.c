@@ -132,6 +132,18 @@ static void test_engine_killed(void)
     close_all();
 }
 
+/* Its memory and its driver are gone, and no fence is signalled. */
+static void test_unplugged(void)
+{
+    GPid pid;
+
+    open_all();
+    pid = start_holding("lost-memory");
+    kill(pid, SIGUSR2);
+    await_client(pid, 0);
+    close_all();
+}
+
 /* Why there is no CUDA comes through, though the worker ends with it. */
 static void test_unusable(void)
 {
@@ -217,7 +229,7 @@ int main(int argc, char **argv)
     /* What the way to the worker matters for. The others are as in test-remote: -m slow. */
     static const char *const cases[] = {"compute", "limit",      "threads",  "callbacks",
                                         "waiting", "posted",     "blocking", "managed",
-                                        "forked",  "own-memory", "no-files"};
+                                        "forked",  "own-memory", "no-files", "own-faults"};
     static const char *const others[] = {
         "large",           "objects",    "graphs", "order",      "facts", "rows",
         "captured-copies", "structures", "nodes",  "copy-forms", "links"};
@@ -232,6 +244,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/end-is-awaited", test_end_is_awaited);
     g_test_add_func("/vm/lost", test_lost);
     g_test_add_func("/vm/engine-killed", test_engine_killed);
+    g_test_add_func("/vm/unplugged", test_unplugged);
     g_test_add_func("/vm/unusable", test_unusable);
     g_test_add_func("/vm/window-full", test_window_full);
     g_test_add_func("/vm/not-there", test_not_there);

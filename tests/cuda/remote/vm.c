@@ -9,7 +9,8 @@
  *	VM_WINDOW	MiB of the window (default: 1024)
  *	VM_KERNEL	"old": a driver without contexts; "no-cuda": a host without CUDA
  *
- * SIGUSR1 kills the engine and its workers: from then on the driver answers everything.
+ * SIGUSR1 kills the engine and its workers: from then on the driver answers everything. SIGUSR2
+ * unplugs the vGPU: its memory is gone, and so is the driver.
  */
 #include "engine.h"
 #include "fake_driver.h"
@@ -70,7 +71,8 @@ static int node = -1, bell = -1;
 static pid_t owner;
 static bool has_context;
 static uint32_t last_resource;
-static volatile sig_atomic_t is_killed;
+static volatile sig_atomic_t is_killed, is_pulled;
+static bool is_unplugged;
 
 static void look_at_fences(void)
 {
@@ -116,6 +118,27 @@ static void answer_all(void)
     g_cond_broadcast(&answered);
 }
 
+static void *real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+}
+
+/* No fence is signalled, and whoever touches what was mapped gets SIGBUS. */
+static void unplug(void)
+{
+    int nothing = memfd_create("nothing", MFD_CLOEXEC);
+
+    cuda_host_kill(&engine.cuda);
+    for (size_t i = 0; i < BLOBS; i++) {
+        if (blobs[i].at)
+            real_mmap(blobs[i].at, blobs[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                      nothing, 0);
+        blobs[i] = (struct blob){0};
+    }
+    close(nothing);
+    is_unplugged = true;
+}
+
 static void work(void)
 {
     struct question *question;
@@ -130,9 +153,12 @@ static void work(void)
         g_assert_cmpint(queue_run(&engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
         question->is_done = true;
     }
+    if (is_pulled && !is_unplugged)
+        unplug();
     watch_lost(&engine);
     reap();
-    look_at_fences();
+    if (!is_unplugged)
+        look_at_fences();
     g_cond_broadcast(&answered);
 }
 
@@ -172,9 +198,12 @@ static uint32_t type_of(uint32_t token)
     return answer ? ((const struct virtio_gpu_ctrl_hdr *)answer->data)->type : 0;
 }
 
-static void on_kill(int number)
+static void on_signal(int number)
 {
-    is_killed = number;
+    if (number == SIGUSR1)
+        is_killed = true;
+    else
+        is_pulled = true;
 }
 
 static void start_engine(void)
@@ -184,7 +213,8 @@ static void start_engine(void)
     g_autoptr(GError) error = NULL;
 
     owner = getpid();
-    signal(SIGUSR1, on_kill);
+    signal(SIGUSR1, on_signal);
+    signal(SIGUSR2, on_signal);
     g_unsetenv("LD_PRELOAD");
     g_unsetenv("LD_LIBRARY_PATH");
     fences = g_array_new(FALSE, FALSE, sizeof(struct fence));
@@ -406,7 +436,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     if (fd < 0 || fd != node)
         return (int)syscall(SYS_ioctl, fd, request, argument);
     g_mutex_lock(&lock);
-    ret = call(request, argument);
+    ret = is_unplugged ? fail(ENODEV) : call(request, argument);
     g_mutex_unlock(&lock);
     return ret;
 }
@@ -458,17 +488,12 @@ EXPORT int close(int fd)
     if (fd >= 0 && fd == node && getpid() == owner) {
         g_mutex_lock(&lock);
         node = -1;
-        if (has_context)
+        if (has_context && !is_unplugged)
             ask(&cmd, sizeof(cmd));
         has_context = false;
         g_mutex_unlock(&lock);
     }
     return (int)syscall(SYS_close, fd);
-}
-
-static void *real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
-{
-    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
 }
 
 /* What was mapped there is not any more. */

@@ -89,6 +89,8 @@ void die_ending(void);
 void check_forked_child(void);
 void hold_memory(void);
 void check_lost_worker(void);
+void check_lost_memory(void);
+void check_own_faults(void);
 void fill_until_killed(void);
 void flood_guard(void);
 void compute_until_told(void);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "client.h"
 
+#include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -56,13 +59,11 @@ static void *use_until_lost(void *data)
     return (void *)(uintptr_t)result;
 }
 
-void check_lost_worker(void)
+static void lose_worker(void)
 {
-    CUcontext context = begin_context();
     pthread_t other;
     void *result;
 
-    (void)context;
     must(!pthread_create(&other, NULL, use_until_lost, NULL));
     puts("holding");
     fflush(stdout);
@@ -71,6 +72,101 @@ void check_lost_worker(void)
     pthread_join(other, &result);
     must((uintptr_t)result == 719 || (uintptr_t)result == CUDA_ERROR_INVALID_CONTEXT);
     is(cuCtxSynchronize(), 719);
+}
+
+void check_lost_worker(void)
+{
+    begin_context();
+    lose_worker();
+}
+
+static void *write_all(void *data)
+{
+    uint64_t *at = data;
+
+    for (size_t i = 0; i < MIB / sizeof(*at); i++)
+        at[i] = i;
+    return NULL;
+}
+
+/* The vGPU is unplugged: memory that both ends had is the program's alone then. It has lost what
+ * was in it, and has no number that one could take for a result. */
+void check_lost_memory(void)
+{
+    const double *results;
+    pthread_t other;
+    uint64_t *at;
+
+    begin_context();
+    ok(cuMemHostAlloc((void **)&at, 3 * MIB, 0));
+    memset(at, 0, 3 * MIB);
+    lose_worker();
+    results = (const double *)at;
+    must(isnan(results[0]) && isnan(results[3 * MIB / sizeof(*results) - 1]));
+    must(isnan(((const float *)at)[1]) && isnan(((const float *)at)[0]));
+    must(!pthread_create(&other, NULL, write_all, at + MIB / sizeof(*at)));
+    write_all(at);
+    pthread_join(other, NULL);
+    for (size_t i = 0; i < MIB / sizeof(*at); i++)
+        must(at[i] == i && at[MIB / sizeof(*at) + i] == i);
+    is(cuMemFreeHost(at), 719);
+}
+
+static sigjmp_buf back;
+
+static void go_back(int number)
+{
+    siglongjmp(back, number);
+}
+
+static volatile char *map_nothing(void)
+{
+    return mmap(NULL, 4096, PROT_READ, MAP_SHARED, memfd_create("nothing", 0), 0);
+}
+
+static void handle_own_faults(void)
+{
+    const struct sigaction own = {.sa_handler = go_back};
+    volatile char *at = map_nothing();
+
+    must(sigaction(SIGBUS, &own, NULL) == 0);
+    begin_context();
+    if (!sigsetjmp(back, 1)) {
+        must(*at);
+        must(!"a fault");
+    }
+    if (!sigsetjmp(back, 1)) {
+        raise(SIGBUS);
+        must(!"a signal");
+    }
+    ok(cuMemFree_v2(allocate_device(4096)));
+}
+
+static int status_of(pid_t child)
+{
+    int status;
+
+    must(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+/* A fault in memory of the program's own is the program's, as if the library was not there. */
+void check_own_faults(void)
+{
+    volatile char *at = map_nothing();
+    pid_t child = fork();
+
+    if (!child) {
+        handle_own_faults();
+        exit(0);
+    }
+    must(status_of(child) == 0);
+    begin_context();
+    child = fork();
+    if (!child)
+        _exit(*at);
+    must(WTERMSIG(status_of(child)) == SIGBUS);
+    ok(cuMemFree_v2(allocate_device(4096)));
 }
 
 /* Fills that take the fake card 2 ms each, until it is killed: a line for each twelve. While it

@@ -102,6 +102,8 @@ static const struct {
     {"dies-ending", die_ending},
     {"hold", hold_memory},
     {"lost", check_lost_worker},
+    {"lost-memory", check_lost_memory},
+    {"own-faults", check_own_faults},
     {"unusable", check_unusable_gpu},
     {"fill", fill_until_killed},
     {"refused", check_no_device},
