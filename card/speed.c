@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows of tests/bench/RESULTS.md that need no VM, in the three places in turn, so that a machine
- * that becomes slower does so for all of them; and whether the results there are right.
+ * The rows of tests/bench/RESULTS.md that need no VM, in the three places in turn, so that a
+ * machine that becomes slower does so for all of them; and whether the results there are right.
  */
 #include "card.h"
 #include "numbers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts the CUDA door where a container's programs look for NVIDIA's libraries. governor/cuda/DESIGN.md says
- * how.
+ * Puts the CUDA door where a container's programs look for NVIDIA's libraries.
+ * governor/cuda/DESIGN.md says how.
  */
 #ifndef CONTAINER_HOOKS_CUDA_DOOR_H
 #define CONTAINER_HOOKS_CUDA_DOOR_H

@@ -25,14 +25,10 @@ struct control_command {
 };
 
 #define COMMAND(NAME, struct_name, handler)                                                        \
-    {                                                                                              \
-        VIRTIO_GPU_CMD_##NAME, sizeof(struct virtio_gpu_##struct_name), 0, handler                 \
-    }
+    {VIRTIO_GPU_CMD_##NAME, sizeof(struct virtio_gpu_##struct_name), 0, handler}
 #define COMMAND_OF_RESOURCE(NAME, struct_name, handler)                                            \
-    {                                                                                              \
-        VIRTIO_GPU_CMD_##NAME, sizeof(struct virtio_gpu_##struct_name),                            \
-            offsetof(struct virtio_gpu_##struct_name, resource_id), handler                        \
-    }
+    {VIRTIO_GPU_CMD_##NAME, sizeof(struct virtio_gpu_##struct_name),                               \
+     offsetof(struct virtio_gpu_##struct_name, resource_id), handler}
 
 /* Frequent ones first. */
 static const struct control_command commands[] = {

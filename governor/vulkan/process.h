@@ -2,7 +2,7 @@
 /*
  * The slices that this process is a member of, shared by its instances.
  *
- *   VGPU_GOVERNOR_SLICES     a directory with GPU/SLICE/governor.sock for each: a slice for each GPU
+ *   VGPU_GOVERNOR_SLICES     a directory with GPU/SLICE/governor.sock for each GPU
  *   VGPU_GOVERNOR_SOCKET     otherwise: one slice's socket, for any GPU;
  *                            GOVERNOR_DEFAULT_SOCKET if it is not set
  *   /run/vgpu/slices         such a directory, without any of these: a container's mounts;

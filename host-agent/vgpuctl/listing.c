@@ -318,23 +318,14 @@ static char **types;
 static char **filter_states;
 
 #define GPU_OPTION                                                                                 \
-    {                                                                                              \
-        "gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus, "Only of this GPU; may be a pattern", "GPU" \
-    }
+    {"gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus, "Only of this GPU; may be a pattern", "GPU"}
 #define TENANT_OPTION                                                                              \
-    {                                                                                              \
-        "tenant", 0, 0, G_OPTION_ARG_STRING_ARRAY, &tenants, "Only of this tenant; '': of none",   \
-            "TENANT"                                                                               \
-    }
-#define TYPE_OPTION                                                                                \
-    {                                                                                              \
-        "type", 0, 0, G_OPTION_ARG_STRING_ARRAY, &types, "Only of this type", "TYPE"               \
-    }
+    {"tenant", 0, 0, G_OPTION_ARG_STRING_ARRAY, &tenants, "Only of this tenant; '': of none",      \
+     "TENANT"}
+#define TYPE_OPTION {"type", 0, 0, G_OPTION_ARG_STRING_ARRAY, &types, "Only of this type", "TYPE"}
 #define STATE_OPTION(words)                                                                        \
-    {                                                                                              \
-        "state", 0, 0, G_OPTION_ARG_STRING_ARRAY, &filter_states, "Only in this state: " words,    \
-            "STATE"                                                                                \
-    }
+    {"state", 0, 0, G_OPTION_ARG_STRING_ARRAY, &filter_states, "Only in this state: " words,       \
+     "STATE"}
 
 const GOptionEntry gpu_list_options[] = {
     GPU_OPTION,

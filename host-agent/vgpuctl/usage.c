@@ -148,8 +148,8 @@ static char *month;
 
 const GOptionEntry report_options[] = {
     {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Only of this tenant", "TENANT"},
-    {"month", 0, 0, G_OPTION_ARG_STRING, &month, "As 2026-11, or 2026 for a year, in UTC; default: this month",
-     "MONTH"},
+    {"month", 0, 0, G_OPTION_ARG_STRING, &month,
+     "As 2026-11, or 2026 for a year, in UTC; default: this month", "MONTH"},
     G_OPTION_ENTRY_NULL,
 };
 

@@ -35,8 +35,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *options, GError 
 }
 
 /* The command, with session->gpu set; NULL with @error if the command line is invalid. */
-static const Command *parse_command(int argc, char **argv, const Options *options,
-                                    Session *session, GError **error)
+static const Command *parse_command(int argc, char **argv, const Options *options, Session *session,
+                                    GError **error)
 {
     const Command *command = argc > 1 ? command_find(argv[1]) : NULL;
 
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     Session session = {.out = stdout, .log = stderr};
     const Command *command = NULL;
     g_autoptr(GError) error = NULL;
-    Options options = { 0 };
+    Options options = {0};
     int result = REGISTRAR_ERROR_USAGE;
 
     if (parse_options(&argc, &argv, &options, &error) && options.version) {

@@ -451,8 +451,8 @@ static void leave_behind(void)
 
 /*
  * The same, by a thread that the program holds up for long. On a busy machine it is held up for
- * longer in some rounds, which are charged by the estimates (end_meanwhile()). If all were, it would
- * be 2 ms.
+ * longer in some rounds, which are charged by the estimates (end_meanwhile()). If all were, it
+ * would be 2 ms.
  */
 static void left_behind(void)
 {

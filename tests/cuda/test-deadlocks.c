@@ -37,7 +37,7 @@ static struct seen {
     _Atomic unsigned int released;
     _Atomic gint64 longest_us;
     _Atomic unsigned int rival;
-} * seen;
+} *seen;
 
 static void rival(void)
 {

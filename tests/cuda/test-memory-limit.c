@@ -42,7 +42,7 @@ static void *driver;
 
 static CUresult take(size_t bytes)
 {
-    CUresult (*alloc)(CUdeviceptr * at, size_t size);
+    CUresult (*alloc)(CUdeviceptr *at, size_t size);
     CUdeviceptr at;
 
     *(void **)&alloc = dlsym(driver, "cuMemAlloc_v2");
@@ -52,7 +52,7 @@ static CUresult take(size_t bytes)
 static void enter(const char *below)
 {
     CUresult (*init)(unsigned int flags);
-    CUresult (*create)(CUcontext * context, unsigned int flags, CUdevice device);
+    CUresult (*create)(CUcontext *context, unsigned int flags, CUdevice device);
     g_autofree char *path = g_strconcat(cgroup, below, NULL);
     CUcontext context;
 

@@ -13,7 +13,8 @@
 #define BLANK  0xffffffff
 #define ROUNDS 300
 
-/* A testbed with its guest up, and another address space that has other memory at the same place. */
+/* A testbed with its guest up, and another address space that has other memory at the same place.
+ */
 typedef struct {
     Testbed *tb;
     VmmContainer other;

@@ -345,7 +345,7 @@ static void test_dma_unmap_pieces(void)
 /* Engine and VMM work on it at the same time: the engine never gets a signal. */
 static int call_touch(EngineCtx *ctx, void *arg)
 {
-    volatile uint32_t *word = (volatile uint32_t *)(uintptr_t) * (uint64_t *)arg;
+    volatile uint32_t *word = (volatile uint32_t *)(uintptr_t)*(uint64_t *)arg;
     int64_t end = now_ms() + 300;
     uint32_t sum = 0;
 

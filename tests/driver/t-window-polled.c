@@ -8,7 +8,7 @@
 
 #include "testbed.h"
 
-#define SIZE     (16 * PAGE_BYTES)
+#define SIZE (16 * PAGE_BYTES)
 /*
  * The pages are removed from one mapping after the other, so the first can fault while the last is
  * still being processed.
@@ -36,8 +36,8 @@ static void map_all(Testbed *tb, Poller *poller)
 {
     testbed_window(tb);
     for (unsigned i = 0; i < MAPPINGS; i++) {
-        void *mapping = vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 0, SIZE,
-                                        PROT_READ | PROT_WRITE);
+        void *mapping =
+            vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 0, SIZE, PROT_READ | PROT_WRITE);
 
         g_assert_true(mapping != MAP_FAILED);
         poller->mapping[i] = mapping;

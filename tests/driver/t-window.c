@@ -243,7 +243,7 @@ static void test_early_munmap_udmabuf(void)
 
 static int call_remap(EngineCtx *ctx, void *arg)
 {
-    void *addr = (void *)(uintptr_t) * (uint64_t *)arg;
+    void *addr = (void *)(uintptr_t)*(uint64_t *)arg;
     void *got = mmap(addr, PAGE_BYTES, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 

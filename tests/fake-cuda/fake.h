@@ -10,8 +10,9 @@
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
  *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet
  *   FAKE_CUDA_INSTANTIATE  flags: cuGetProcAddress("cuGraphInstantiate") gives ..WithFlags
- *   FAKE_CUDA_HOST_OFFSET  bytes between where the process has locked memory, and where the GPU has it
- *   FAKE_CUDA_HOST_MEMORY  the GPU reaches all of the process's memory: 1 unless it is asked not to, 2
+ *   FAKE_CUDA_HOST_OFFSET  bytes between where the process has locked memory, and where the GPU has
+ * it FAKE_CUDA_HOST_MEMORY  the GPU reaches all of the process's memory: 1 unless it is asked not
+ * to, 2
  */
 #ifndef FAKE_CUDA_FAKE_H
 #define FAKE_CUDA_FAKE_H

@@ -18,7 +18,7 @@
 #include "kernels.cl.h"
 
 #define MAX_PLATFORMS 8
-#define MAX_DEVICES 16
+#define MAX_DEVICES   16
 
 struct compute {
     const struct job *job;
@@ -53,8 +53,7 @@ static bool choose_on_platform(struct compute *c, cl_platform_id platform, char 
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, devices, &count) != CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < MAX_DEVICES; i++) {
-        check(c->job,
-              clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(c->name), c->name, NULL),
+        check(c->job, clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(c->name), c->name, NULL),
               "clGetDeviceInfo");
         if (job_wants_device(c->job, c->name)) {
             c->device = devices[i];
@@ -90,8 +89,7 @@ static void build_kernels(struct compute *c)
 
     c->program = clCreateProgramWithSource(c->context, 1, &source, NULL, &error);
     check(c->job, error, "clCreateProgramWithSource");
-    check(c->job, clBuildProgram(c->program, 1, &c->device, NULL, NULL, NULL),
-          "clBuildProgram");
+    check(c->job, clBuildProgram(c->program, 1, &c->device, NULL, NULL, NULL), "clBuildProgram");
     for (int i = 0; i < JOB_NUM_KERNELS; i++) {
         c->kernels[i] = clCreateKernel(c->program, job_kernel_name[i], &error);
         check(c->job, error, "clCreateKernel");
@@ -103,7 +101,7 @@ static void compute_open(struct compute *c, const struct job *job)
     size_t size = buffer_bytes(job);
     cl_int error;
 
-    *c = (struct compute){ .job = job };
+    *c = (struct compute){.job = job};
     choose_device(c);
     c->context = clCreateContext(NULL, 1, &c->device, NULL, NULL, &error);
     check(job, error, "clCreateContext");
@@ -146,8 +144,7 @@ static void enqueue_kernel(struct compute *c, uint64_t round, enum job_kernel wh
     check(job, clSetKernelArg(kernel, 2, sizeof(cl_uint), &params.size), "clSetKernelArg");
     check(job, clSetKernelArg(kernel, 3, sizeof(cl_uint), &params.iterations), "clSetKernelArg");
     check(job, clSetKernelArg(kernel, 4, sizeof(cl_uint), &params.offset), "clSetKernelArg");
-    check(job,
-          clEnqueueNDRangeKernel(c->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL),
+    check(job, clEnqueueNDRangeKernel(c->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL),
           "clEnqueueNDRangeKernel");
 }
 
@@ -157,8 +154,7 @@ static void compute_round(struct compute *c, uint64_t round)
     size_t size = buffer_bytes(job);
 
     job_fill_input(job, round, c->host[0]);
-    check(job, clEnqueueWriteBuffer(c->queue, c->in, CL_TRUE, 0, size, c->host[0], 0, NULL,
-                                    NULL),
+    check(job, clEnqueueWriteBuffer(c->queue, c->in, CL_TRUE, 0, size, c->host[0], 0, NULL, NULL),
           "clEnqueueWriteBuffer");
     for (int i = 0; i < JOB_NUM_KERNELS; i++)
         enqueue_kernel(c, round, (enum job_kernel)i);

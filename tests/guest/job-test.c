@@ -94,7 +94,7 @@ static void test_kernel(const struct job *job, enum job_kernel kernel)
 
 int main(void)
 {
-    struct job job = { .program = "job-test", .size = SIZE, .iterations = 1000, .seed = 7 };
+    struct job job = {.program = "job-test", .size = SIZE, .iterations = 1000, .seed = 7};
 
     for (int i = 0; i < JOB_NUM_KERNELS; i++)
         test_kernel(&job, (enum job_kernel)i);

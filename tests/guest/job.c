@@ -95,21 +95,31 @@ static _Noreturn void help(const struct job *job)
     exit(0);
 }
 
-enum { OPT_DEVICE = 1, OPT_SIZE, OPT_ITERATIONS, OPT_ROUNDS, OPT_FOREVER, OPT_FRESH, OPT_SEED,
-       OPT_TIMEOUT, OPT_PAUSE, OPT_HELP };
+enum {
+    OPT_DEVICE = 1,
+    OPT_SIZE,
+    OPT_ITERATIONS,
+    OPT_ROUNDS,
+    OPT_FOREVER,
+    OPT_FRESH,
+    OPT_SEED,
+    OPT_TIMEOUT,
+    OPT_PAUSE,
+    OPT_HELP
+};
 
 static const struct option options[] = {
-    { "device-name", required_argument, NULL, OPT_DEVICE },
-    { "size", required_argument, NULL, OPT_SIZE },
-    { "iterations", required_argument, NULL, OPT_ITERATIONS },
-    { "rounds", required_argument, NULL, OPT_ROUNDS },
-    { "forever", no_argument, NULL, OPT_FOREVER },
-    { "fresh", no_argument, NULL, OPT_FRESH },
-    { "seed", required_argument, NULL, OPT_SEED },
-    { "timeout", required_argument, NULL, OPT_TIMEOUT },
-    { "pause", required_argument, NULL, OPT_PAUSE },
-    { "help", no_argument, NULL, OPT_HELP },
-    { NULL, 0, NULL, 0 },
+    {"device-name", required_argument, NULL, OPT_DEVICE},
+    {"size", required_argument, NULL, OPT_SIZE},
+    {"iterations", required_argument, NULL, OPT_ITERATIONS},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"forever", no_argument, NULL, OPT_FOREVER},
+    {"fresh", no_argument, NULL, OPT_FRESH},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"pause", required_argument, NULL, OPT_PAUSE},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
 };
 
 static void set_option(struct job *job, int opt)
@@ -259,8 +269,7 @@ static _Noreturn void wrong_value(const struct job *job, uint64_t round, enum jo
           (unsigned long long)round + 1, job_kernel_name[kernel], i, got, expected, what);
 }
 
-void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel,
-                const uint32_t *out)
+void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel, const uint32_t *out)
 {
     struct job_params params = job_params(job, round);
     uint32_t key = round_key(job, round), mask = job->size - 1, mul, add;
@@ -272,8 +281,7 @@ void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel,
         if (kernel == JOB_MADD)
             expected = input(key, i) * mul + add;
         else
-            expected = input(key, (i * GATHER_STRIDE + params.offset) & mask) ^
-                       (i * GATHER_SALT);
+            expected = input(key, (i * GATHER_STRIDE + params.offset) & mask) ^ (i * GATHER_SALT);
         if (got != expected)
             wrong_value(job, round, kernel, i, got, expected);
     }
@@ -303,12 +311,12 @@ void job_report_round(const struct job *job, uint64_t round, const char *device)
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds = (double)(now.tv_sec - started.tv_sec) +
-                     (double)(now.tv_nsec - started.tv_nsec) / 1e9;
+    double seconds =
+        (double)(now.tv_sec - started.tv_sec) + (double)(now.tv_nsec - started.tv_nsec) / 1e9;
     printf("OK round %llu: %u elements, madd and gather right, %.3f s, %s\n",
            (unsigned long long)round + 1, job->size, seconds, device);
     if (job->pause) {
-        struct timespec pause = { job->pause / 1000, job->pause % 1000 * 1000000L };
+        struct timespec pause = {job->pause / 1000, job->pause % 1000 * 1000000L};
 
         nanosleep(&pause, NULL);
     }

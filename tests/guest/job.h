@@ -12,8 +12,8 @@
  * The expected values are pseudo-random, so a page of zeros, of 0xff, or of the round before is
  * found out at its first element.
  *
- * Everything that goes wrong ends the process with a status of enum job_end and one line on stderr, so that an
- * error, wrong data and a hang can be told apart.
+ * Everything that goes wrong ends the process with a status of enum job_end and one line on stderr,
+ *so that an error, wrong data and a hang can be told apart.
  */
 #ifndef GUEST_JOB_H
 #define GUEST_JOB_H
@@ -80,8 +80,7 @@ void job_fill_output(const struct job *job, uint32_t *out);
 uint32_t *job_alloc(const struct job *job);
 
 /* Compares all elements; the first wrong one ends the process. */
-void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel,
-                const uint32_t *out);
+void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel, const uint32_t *out);
 
 /* Starts the clock of a round; if it runs out, the process ends. */
 void job_start_clock(const struct job *job);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_DEVICES 16
-#define MAX_FAMILIES 16
+#define MAX_DEVICES    16
+#define MAX_FAMILIES   16
 #define MAX_EXTENSIONS 512
 
 static const char *result_name(VkResult result)
@@ -122,7 +122,7 @@ static void create_device(struct vk_device *dev, const char *const *extensions, 
 void vk_device_open_with(struct vk_device *dev, const struct job *job,
                          const char *const *extensions, uint32_t count, const void *features)
 {
-    *dev = (struct vk_device){ .job = job };
+    *dev = (struct vk_device){.job = job};
     create_instance(dev);
     choose_gpu(dev);
     choose_queue_family(dev);
@@ -138,7 +138,7 @@ bool vk_device_offers(const struct job *job, const char *extension)
 {
     VkExtensionProperties list[MAX_EXTENSIONS];
     uint32_t count = MAX_EXTENSIONS;
-    struct vk_device dev = { .job = job };
+    struct vk_device dev = {.job = job};
     bool found = false;
 
     create_instance(&dev);
@@ -163,8 +163,7 @@ static uint32_t memory_type(const struct vk_device *dev, uint32_t allowed, enum 
     if (place == VK_PLACE_HOST)
         wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     for (uint32_t i = 0; i < dev->memory.memoryTypeCount; i++) {
-        if ((allowed & (1u << i)) &&
-            (dev->memory.memoryTypes[i].propertyFlags & wanted) == wanted)
+        if ((allowed & (1u << i)) && (dev->memory.memoryTypes[i].propertyFlags & wanted) == wanted)
             return i;
     }
     job_fail(dev->job, "%s has no memory that is %s", dev->name,
@@ -183,8 +182,7 @@ void vk_buffer_create(const struct vk_device *dev, VkDeviceSize size, enum vk_pl
     };
     VkMemoryRequirements needs;
 
-    vk_check(dev->job, vkCreateBuffer(dev->device, &info, NULL, &buffer->buffer),
-             "vkCreateBuffer");
+    vk_check(dev->job, vkCreateBuffer(dev->device, &info, NULL, &buffer->buffer), "vkCreateBuffer");
     vkGetBufferMemoryRequirements(dev->device, buffer->buffer, &needs);
 
     VkMemoryAllocateInfo alloc = {

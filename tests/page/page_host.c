@@ -2,8 +2,8 @@
 /*
  * page-host TREE: vgpud as the page's test has it. All of the daemon but its main(), on the system
  * bus of the environment, over a file tree that stands for / and over the unit tests' fake kernel.
- * A TREE that does not exist is made from the file "host" beside this one. Prints "ready" when vgpud
- * has its name on the bus. SIGTERM ends it; the tree stays, and can be used again.
+ * A TREE that does not exist is made from the file "host" beside this one. Prints "ready" when
+ * vgpud has its name on the bus. SIGTERM ends it; the tree stays, and can be used again.
  */
 #include <gio/gio.h>
 #include <glib-unix.h>

@@ -78,7 +78,8 @@ void guard_units_stop(GuardUnits *units, const char *uuid);
 
 /*
  * The CUDA door on this host, and NVIDIA's driver behind it: what a container with a slice of an
- * NVIDIA GPU gets, and what a program of the host needs. governor/cuda/DESIGN.md says how the door works.
+ * NVIDIA GPU gets, and what a program of the host needs. governor/cuda/DESIGN.md says how the door
+ * works.
  */
 
 /* Where the door finds the driver's libraries on the host: FOLDER/real is a link to this. */

@@ -35,7 +35,7 @@ static void *find(const char *name)
 BY_NAME(cuInit, (unsigned int flags), flags)
 BY_NAME(cuCtxCreate_v2, (void **context, unsigned int flags, int device), context, flags, device)
 BY_NAME(cuCtxGetDevice, (int *device), device)
-BY_NAME(cuMemAlloc_v2, (uint64_t * at, size_t bytes), at, bytes)
+BY_NAME(cuMemAlloc_v2, (uint64_t *at, size_t bytes), at, bytes)
 BY_NAME(cuMemFree_v2, (uint64_t at), at)
 BY_NAME(cuMemAllocHost_v2, (void **at, size_t bytes), at, bytes)
 BY_NAME(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t bytes, void *stream), to, from,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * governor-load: a tenant of a GPU that does fixed work and says, in one line of JSON, what of it was done when.
- * It knows nothing of a governor.
+ * governor-load: a tenant of a GPU that does fixed work and says, in one line of JSON, what of it
+ * was done when. It knows nothing of a governor.
  */
 #include "load.h"
 

@@ -52,26 +52,27 @@ static const struct option options[] = {
 
 static _Noreturn void help(const char *program)
 {
-    printf("Usage: %s closed|online|calibrate|submit-cost [OPTION]...\n"
-           "Does batches of fixed work on the GPU and prints one line of JSON.\n\n"
-           "  --name TEXT         for the JSON\n"
-           "  --device-name TEXT  the device whose name contains TEXT (default: the first)\n"
-           "  --iterations N      of the kernel of a batch (default 1)\n"
-           "  --ms X              calibrate: find the iterations that take X ms (default 2)\n"
-           "  --seconds X         begin no batch after X seconds (default 10)\n"
-           "  --batches N         begin no more than N (submit-cost: default 10000)\n"
-           "  --wait              say 'ready', and start at the CLOCK_MONOTONIC (ns) read from stdin\n"
-           "closed: the next batch when one has ended\n"
-           "  --depth N           batches in flight (default 1)\n"
-           "  --think-us N        rest after each\n"
-           "  --on-ms N, --off-ms N  work so long, rest so long\n"
-           "online: batches at random times\n"
-           "  --rate X            a second (default 100)\n"
-           "  --burst N           that come at once (default 1)\n"
-           "  --day X             the rate follows a day of X seconds, X a second at noon\n"
-           "  --seed N            other times (default 1)\n"
-           "  --deadline-ms X     count what took longer\n",
-           program);
+    printf(
+        "Usage: %s closed|online|calibrate|submit-cost [OPTION]...\n"
+        "Does batches of fixed work on the GPU and prints one line of JSON.\n\n"
+        "  --name TEXT         for the JSON\n"
+        "  --device-name TEXT  the device whose name contains TEXT (default: the first)\n"
+        "  --iterations N      of the kernel of a batch (default 1)\n"
+        "  --ms X              calibrate: find the iterations that take X ms (default 2)\n"
+        "  --seconds X         begin no batch after X seconds (default 10)\n"
+        "  --batches N         begin no more than N (submit-cost: default 10000)\n"
+        "  --wait              say 'ready', and start at the CLOCK_MONOTONIC (ns) read from stdin\n"
+        "closed: the next batch when one has ended\n"
+        "  --depth N           batches in flight (default 1)\n"
+        "  --think-us N        rest after each\n"
+        "  --on-ms N, --off-ms N  work so long, rest so long\n"
+        "online: batches at random times\n"
+        "  --rate X            a second (default 100)\n"
+        "  --burst N           that come at once (default 1)\n"
+        "  --day X             the rate follows a day of X seconds, X a second at noon\n"
+        "  --seed N            other times (default 1)\n"
+        "  --deadline-ms X     count what took longer\n",
+        program);
     exit(0);
 }
 

@@ -32,7 +32,8 @@ static void note_error(EngineCtx *ctx, int ret)
         atomic_store(&ctx->state->error, -ret);
 }
 
-static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch, const struct vgpu_queue_request *pop)
+static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch,
+                   const struct vgpu_queue_request *pop)
 {
     size_t room = MIN(pop->response_size, BUFFER_SIZE);
     size_t size = engine_echo(ctx->request, pop->request_size, ctx->response, room);
@@ -40,7 +41,8 @@ static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch, const struct 
     note_error(ctx, engine_push(ctx, queue, epoch, pop->token, ctx->response, size));
 }
 
-static void hold(EngineCtx *ctx, unsigned queue, uint64_t epoch, const struct vgpu_queue_request *pop)
+static void hold(EngineCtx *ctx, unsigned queue, uint64_t epoch,
+                 const struct vgpu_queue_request *pop)
 {
     EngineHeld *held = &ctx->held[ctx->nheld++ % ENGINE_MAX_HELD];
 

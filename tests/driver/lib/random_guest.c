@@ -9,10 +9,10 @@
 #define COMMON(f)    offsetof(struct virtio_pci_common_cfg, f)
 #define RING_SIZE    16u
 #define QUEUE_BYTES  0x4000u
-#define DESC(q)      ((q)*QUEUE_BYTES)
-#define AVAIL(q)     ((q)*QUEUE_BYTES + 0x1000u)
-#define USED(q)      ((q)*QUEUE_BYTES + 0x2000u)
-#define TABLE(q)     ((q)*QUEUE_BYTES + 0x3000u)
+#define DESC(q)      ((q) * QUEUE_BYTES)
+#define AVAIL(q)     ((q) * QUEUE_BYTES + 0x1000u)
+#define USED(q)      ((q) * QUEUE_BYTES + 0x2000u)
+#define TABLE(q)     ((q) * QUEUE_BYTES + 0x3000u)
 #define BUFFERS      0x8000u
 #define BUFFER_BYTES (WORLD_RINGS_SIZE - BUFFERS)
 

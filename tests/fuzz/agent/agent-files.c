@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files that vgpud and the registrar read: types, GPUs, mdevctl's definitions, the schedule, vgpud's own. The first byte
- * chooses which.
+ * The files that vgpud and the registrar read: types, GPUs, mdevctl's definitions, the schedule,
+ * vgpud's own. The first byte chooses which.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * LD_PRELOAD for the outer QEMU's render server: the rig's GPU. L1's Mesa can lose the wake-up of a
- * ring's thread (see engine/venus_rings.h), and QEMU doesn't look after it as our engine does. So such
- * a thread wakes up by itself now and then, as condition variables allow. In other threads the
+ * ring's thread (see engine/venus_rings.h), and QEMU doesn't look after it as our engine does. So
+ * such a thread wakes up by itself now and then, as condition variables allow. In other threads the
  * library does nothing.
  */
 #define _GNU_SOURCE

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * LD_PRELOAD for the outer QEMU: mends how QEMU (9.0 and later, 10.0.13 looked at) writes to virtqueues behind an
- * IOMMU.
+ * LD_PRELOAD for the outer QEMU: mends how QEMU (9.0 and later, 10.0.13 looked at) writes to
+ * virtqueues behind an IOMMU.
  *
- * address_space_write_cached_slow() translates the address it is given once, and where the translation
- * ends with a page it goes on at the next page of host memory, not at the next page of the device.
- * An entry of a used ring is 8 bytes at 4 modulo 8, so one of them lies across each page boundary. virtio-gpu's
- * ring of 1024 has such a boundary, and Linux makes it of single pages: once in 1024 commands the
- * length of an answer, mostly 24, was written over the first 4 bytes of a page of L1 that belonged to somebody else.
- * In page tables, maple nodes and free memory it was seen.
+ * address_space_write_cached_slow() translates the address it is given once, and where the
+ * translation ends with a page it goes on at the next page of host memory, not at the next page of
+ * the device. An entry of a used ring is 8 bytes at 4 modulo 8, so one of them lies across each
+ * page boundary. virtio-gpu's ring of 1024 has such a boundary, and Linux makes it of single pages:
+ * once in 1024 commands the length of an answer, mostly 24, was written over the first 4 bytes of a
+ * page of L1 that belonged to somebody else. In page tables, maple nodes and free memory it was
+ * seen.
  *
  * Words of 4 bytes, which lie in one page each, are translated each for itself.
  */

@@ -24,7 +24,7 @@
 
 #define TARGETS_FILE "/usr/local/share/sandbox-probe.targets"
 #define TIME_LIMIT_S 20
-#define ENGINE_FD    3 /* --fd of vgpu-engine@.service */
+#define ENGINE_FD    3   /* --fd of vgpu-engine@.service */
 #define BY_SIGSYS    200 /* more than any errno that matters here */
 #define BY_SIGNAL    201
 

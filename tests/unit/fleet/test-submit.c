@@ -199,8 +199,8 @@ static void test_modify(void)
     g_assert_true(submit_modify(&(SubmitAsk){.extra = ""}, FALSE, error));
     g_assert_true(submit_modify(&(SubmitAsk){.extra = "x"}, TRUE, error));
     g_assert_false(submit_modify(&(SubmitAsk){.extra = "vgpu1;vram=5"}, FALSE, error));
-    g_assert_false(submit_modify(&(SubmitAsk){.extra = "x", .per_task = "gres/shard:5"}, FALSE,
-                                 error));
+    g_assert_false(
+        submit_modify(&(SubmitAsk){.extra = "x", .per_task = "gres/shard:5"}, FALSE, error));
     g_assert_false(submit_modify(&(SubmitAsk){.per_task = "gres/shard:5"}, FALSE, error));
     g_assert_false(submit_modify(&(SubmitAsk){.per_node = "gres/shard:5"}, FALSE, error));
     g_assert_false(submit_modify(&(SubmitAsk){.per_task = "gres/shard:5"}, TRUE, error));

@@ -130,8 +130,8 @@ static void test_measured(void)
 
 /*
  * By the GPU's clock, which the driver tells in the host's: from when until when it ran. Of known
- * work one in eight is measured, at random, and more while its length varies. On a busy machine this
- * thread sleeps longer than the work takes, but not in each round.
+ * work one in eight is measured, at random, and more while its length varies. On a busy machine
+ * this thread sleeps longer than the work takes, but not in each round.
  */
 static void test_span(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * What the governor is to reach on a card that divides its time among processes, each goal a row:
- * in simulated time, with the numbers of a card (tests/cuda/RESULTS-h200.md). What a row needs of the doors is
- * said beside it.
+ * in simulated time, with the numbers of a card (tests/cuda/RESULTS-h200.md). What a row needs of
+ * the doors is said beside it.
  */
 #include "simulation.h"
 

@@ -105,8 +105,8 @@ static void test_cap(void)
 }
 
 /*
- * A program loses half a millisecond at the begin of each lease (tests/cuda/RESULTS-h200.md), so a cap is given
- * in at most 18 leases a second: that costs less than 1 % of the card.
+ * A program loses half a millisecond at the begin of each lease (tests/cuda/RESULTS-h200.md), so a
+ * cap is given in at most 18 leases a second: that costs less than 1 % of the card.
  */
 static void test_cap_leases(void)
 {

@@ -575,9 +575,7 @@ static const struct bad_case {
     uint32_t count;
 } bad_cases[] = {
 #define BAD(name, fault, context, ...)                                                             \
-    {                                                                                              \
-        name, fault, context, {__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)  \
-    }
+    {name, fault, context, {__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)}
     BAD("unknown-command", "*command 99, which*", true, 0, 99),
     BAD("unused-command", "*command 2, which*", true, 10, 2),
     BAD("huge-command", "*command 4294967295, which*", true, 0, UINT32_MAX),

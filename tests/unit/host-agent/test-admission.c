@@ -38,23 +38,11 @@ static const char *const words[REASONS] = {
 };
 
 /* In the order of Reason: whether the path is refused. */
-#define ALL                                                                                        \
-    {                                                                                              \
-        TRUE, TRUE, TRUE, TRUE, TRUE, TRUE                                                         \
-    }
-#define PROMISES                                                                                   \
-    {                                                                                              \
-        TRUE, TRUE, FALSE, FALSE, FALSE, FALSE                                                     \
-    }
-#define GPU_STATES                                                                                 \
-    {                                                                                              \
-        FALSE, FALSE, TRUE, TRUE, TRUE, TRUE                                                       \
-    }
+#define ALL        {TRUE, TRUE, TRUE, TRUE, TRUE, TRUE}
+#define PROMISES   {TRUE, TRUE, FALSE, FALSE, FALSE, FALSE}
+#define GPU_STATES {FALSE, FALSE, TRUE, TRUE, TRUE, TRUE}
 /* A GPU that is not shared is no mdev parent: mdevctl itself cannot start anything there. */
-#define SHARED                                                                                     \
-    {                                                                                              \
-        TRUE, TRUE, TRUE, TRUE, FALSE, TRUE                                                        \
-    }
+#define SHARED {TRUE, TRUE, TRUE, TRUE, FALSE, TRUE}
 
 /**
  * Way

@@ -65,7 +65,8 @@ static void test_vgpu(void)
     assert_says("vgpu list", 0,
                 UUID "  0000:02:00.0  amdgpu-vgpu-half  running  ready   8.0 GiB  guaranteed  -",
                 "");
-    assert_says("vgpu show C0FFEE00-0000-4000-8000-000000000001", 0, "Engines lost:           2", "");
+    assert_says("vgpu show C0FFEE00-0000-4000-8000-000000000001", 0, "Engines lost:           2",
+                "");
     assert_says("vgpu show " UUID, 0, "GPU's engines:          all", "");
     assert_says("-o json vgpu show " UUID, 0, "\"Priority\" : 1", "");
     assert_says("-o json vgpu list", 0, "\"Requests\" : 12345", "");
@@ -115,7 +116,8 @@ static void test_errors(void)
     assert_says("gpu show", 2, "", "usage: vgpuctl gpu show GPU");
     assert_says("gpu frobnicate", 2, "", "no command \"gpu frobnicate\"");
     assert_says("", 2, "", "no command");
-    assert_says("-o xml gpu list", 2, "", "--output cannot be \"xml\": it must be one of table, wide, name, yaml, json");
+    assert_says("-o xml gpu list", 2, "",
+                "--output cannot be \"xml\": it must be one of table, wide, name, yaml, json");
     assert_says("--bogus", 2, "", "--bogus");
     agent_on_bus_close(&at);
 }

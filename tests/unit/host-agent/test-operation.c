@@ -595,8 +595,9 @@ static void test_upgrade(void)
     g_assert_nonnull(db);
     /* What it was stays, for who goes back to the older vgpud. */
     g_assert_cmpint(sqlite3_open(copy, &old), ==, SQLITE_OK);
-    g_assert_cmpint(sqlite3_exec(old, "SELECT state FROM slice WHERE uuid = 'u4'", NULL, NULL, NULL),
-                    ==, SQLITE_OK);
+    g_assert_cmpint(
+        sqlite3_exec(old, "SELECT state FROM slice WHERE uuid = 'u4'", NULL, NULL, NULL), ==,
+        SQLITE_OK);
     sqlite3_close(old);
     list = operation_table_read(db, NULL);
     g_assert_cmpuint(list->len, ==, 5);

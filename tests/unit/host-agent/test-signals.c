@@ -173,8 +173,8 @@ static char *heard_by(uid_t uid)
                  g_variant_new("(stt@as)", "0000:02:00.0", (guint64)1, (guint64)2,
                                g_variant_new_strv(NULL, 0)));
             emit(&bus, MANAGER, "Progress",
-                 g_variant_new("(ts@assuub)", (guint64)1, "start",
-                               g_variant_new_strv(NULL, 0), "start", 1, 2, FALSE));
+                 g_variant_new("(ts@assuub)", (guint64)1, "start", g_variant_new_strv(NULL, 0),
+                               "start", 1, 2, FALSE));
             emit(&bus, "org.freedesktop.DBus.Properties", LAST,
                  g_variant_new("(s@a{sv}@as)", "org.mdev_vgpu.Host1.Gpu",
                                g_variant_new("a{sv}", NULL), g_variant_new_strv(NULL, 0)));
@@ -193,8 +193,8 @@ static void test_root(void)
     g_assert_cmpstr(heard, ==, "listening Event MemoryPressure Progress " LAST " ");
 }
 
-/* Owners and creators of vGPUs are only for callers with the right to see them. vgpud sends Progress
- * to one caller only. */
+/* Owners and creators of vGPUs are only for callers with the right to see them. vgpud sends
+ * Progress to one caller only. */
 static void test_anybody(void)
 {
     g_autofree char *heard = heard_by(NOBODY);

@@ -100,13 +100,13 @@ static void test_two_gpus(void)
     HostRoot *root = shared_tree();
 
     file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu soft:a]\nmode=shared\nvram=8G\n");
-    file_tree_write(root,
-                    "/sys/devices/virtual/vgpu-soft/a/mdev_supported_types/vgpu-soft-half/name",
-                    "x\n");
+    file_tree_write(
+        root, "/sys/devices/virtual/vgpu-soft/a/mdev_supported_types/vgpu-soft-half/name", "x\n");
     agent_on_bus_open_tree(&at, root);
     process(&at, 77, 1000);
     assert_says("slice create --vram 1G --door native --gpu soft:a --uuid " UUID, 0, "soft:a", "");
-    assert_says("slice create --vram 2G --door native --gpu " ADDRESS " --uuid " UUID2, 0, ADDRESS, "");
+    assert_says("slice create --vram 2G --door native --gpu " ADDRESS " --uuid " UUID2, 0, ADDRESS,
+                "");
     assert_hook_of(&at, UUID, "claim", WEB, 0, "");
     assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
     assert_in_file(&at, "/run/vgpu/governor/soft:a/slices/" UUID ".conf", "vram=1073741824\n");

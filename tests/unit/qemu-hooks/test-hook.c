@@ -137,13 +137,13 @@ static void test_start_and_end(void)
 /* As the recipes for Intel's GVT-g write it: the address in the guest is not the source's. */
 static void test_recipe(void)
 {
-    static const char recipe[] = DOMAIN(
-        REQUEST("uuid='" UUID "' type='half'"),
-        "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci' display='off'>"
-        "<source><address uuid='C0FFEE00-0000-4000-8000-000000000001'/></source>"
-        "<alias name='ua-vgpu'/><rom bar='off'/>"
-        "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0' "
-        "multifunction='on'/></hostdev>");
+    static const char recipe[] =
+        DOMAIN(REQUEST("uuid='" UUID "' type='half'"),
+               "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci' display='off'>"
+               "<source><address uuid='C0FFEE00-0000-4000-8000-000000000001'/></source>"
+               "<alias name='ua-vgpu'/><rom bar='off'/>"
+               "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0' "
+               "multifunction='on'/></hostdev>");
     AgentOnBus at;
 
     open_shared(&at);

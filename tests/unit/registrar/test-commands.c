@@ -8,19 +8,19 @@
 #include "lib/gpus.h"
 #include "tests/unit/registrar/tree.h"
 
-#define GPU "0000:01:00.0"
+#define GPU     "0000:01:00.0"
 #define PCI_DIR "/sys/bus/pci/devices/" GPU
-#define UUID_A "11111111-1111-1111-1111-111111111111"
-#define UUID_B "22222222-2222-2222-2222-222222222222"
+#define UUID_A  "11111111-1111-1111-1111-111111111111"
+#define UUID_B  "22222222-2222-2222-2222-222222222222"
 
 /* BAR 0: 512 MiB, not prefetchable; BAR 2: 256 MiB, prefetchable; the ROM and a bridge's window. */
-#define RESOURCE                                                     \
-    "0x00000000c0000000 0x00000000dfffffff 0x0000000000040200\n"     \
-    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"     \
-    "0x00000000e0000000 0x00000000efffffff 0x000000000014220c\n"     \
-    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"     \
-    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"     \
-    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"     \
+#define RESOURCE                                                                                   \
+    "0x00000000c0000000 0x00000000dfffffff 0x0000000000040200\n"                                   \
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"                                   \
+    "0x00000000e0000000 0x00000000efffffff 0x000000000014220c\n"                                   \
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"                                   \
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"                                   \
+    "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"                                   \
     "0x0000004000000000 0x0000007fffffffff 0x000000000014220c\n"
 
 /* A shared GPU with a driver, two types that fit and one that does not. */
@@ -72,7 +72,10 @@ static void test_host_kernel(void)
     static const struct {
         const char *release;
         gboolean told;
-    } kernels[] = {{"6.1.0-41-amd64", TRUE}, {"6.12.96+deb13-amd64", TRUE}, {"6.13.0", FALSE}, {"7.3.1", FALSE}};
+    } kernels[] = {{"6.1.0-41-amd64", TRUE},
+                   {"6.12.96+deb13-amd64", TRUE},
+                   {"6.13.0", FALSE},
+                   {"7.3.1", FALSE}};
 
     for (guint i = 0; i < G_N_ELEMENTS(kernels); i++) {
         g_autoptr(Tree) tree = usual_tree();
@@ -144,7 +147,7 @@ static void test_soft(void)
 /* A mistake in any file: the driver is not called at all, even if the others are correct. */
 static void test_broken(void)
 {
-    static const char *const commands[] = { "add", "update", "check" };
+    static const char *const commands[] = {"add", "update", "check"};
     g_autoptr(Tree) tree = usual_tree();
 
     tree_write(tree, "/usr/lib/vgpu/types.d/50.conf", "[type x]\nvram=lots\n");
@@ -199,8 +202,9 @@ static void test_absent(void)
     g_autoptr(Tree) tree = usual_tree();
 
     tree_pci_gpu(tree, "0000:02:00.0", NULL, RESOURCE);
-    tree_write(tree, GPUS_CONF, "[gpu 0000:02:00.0]\nmode=shared\n[gpu 0000:03:00.0]\nmode=shared\n"
-                                "[gpu " GPU "]\nmode=shared\n");
+    tree_write(tree, GPUS_CONF,
+               "[gpu 0000:02:00.0]\nmode=shared\n[gpu 0000:03:00.0]\nmode=shared\n"
+               "[gpu " GPU "]\nmode=shared\n");
     g_assert_cmpint(tree_run(tree, "add", "0000:02:00.0"), ==, REGISTRAR_ERROR_ABSENT);
     assert_contains(tree->log, "no driver is bound");
     g_assert_cmpint(tree_run(tree, "add", "0000:03:00.0"), ==, REGISTRAR_ERROR_ABSENT);
@@ -228,7 +232,7 @@ static void test_wrong_device(void)
 
 static void test_no_driver(void)
 {
-    static const char *const commands[] = { "add", "update", "remove" };
+    static const char *const commands[] = {"add", "update", "remove"};
     g_autoptr(Tree) tree = usual_tree();
     g_autofree char *node = root_path(tree->root, "/dev/vgpu-control", NULL);
 
@@ -248,18 +252,18 @@ static void test_errno(void)
         int result;
         const char *part;
     } cases[] = {
-        { "add", EEXIST, 0, "registered already" },
-        { "add", ENODEV, REGISTRAR_ERROR_REFUSED, "has just gone" },
-        { "add", ENXIO, REGISTRAR_ERROR_REFUSED, "no driver is bound" },
-        { "add", ENOTTY, REGISTRAR_ERROR_REFUSED, "not a display controller" },
-        { "add", EINVAL, REGISTRAR_ERROR_REFUSED, "does not accept these values" },
-        { "add", EPERM, REGISTRAR_ERROR_REFUSED, "as root" },
-        { "add", ENOMEM, REGISTRAR_ERROR_REFUSED, "Cannot allocate memory" },
-        { "update", EBUSY, REGISTRAR_ERROR_REFUSED, "while it has vGPUs: " UUID_A " " UUID_B ";" },
-        { "update", ENOSPC, REGISTRAR_ERROR_REFUSED, "promised more memory" },
-        { "update", ENODEV, REGISTRAR_ERROR_ABSENT, "not registered" },
-        { "remove", EBUSY, REGISTRAR_ERROR_REFUSED, "while it has vGPUs: " UUID_A " " UUID_B ";" },
-        { "remove", ENODEV, REGISTRAR_ERROR_ABSENT, "not registered" },
+        {"add", EEXIST, 0, "registered already"},
+        {"add", ENODEV, REGISTRAR_ERROR_REFUSED, "has just gone"},
+        {"add", ENXIO, REGISTRAR_ERROR_REFUSED, "no driver is bound"},
+        {"add", ENOTTY, REGISTRAR_ERROR_REFUSED, "not a display controller"},
+        {"add", EINVAL, REGISTRAR_ERROR_REFUSED, "does not accept these values"},
+        {"add", EPERM, REGISTRAR_ERROR_REFUSED, "as root"},
+        {"add", ENOMEM, REGISTRAR_ERROR_REFUSED, "Cannot allocate memory"},
+        {"update", EBUSY, REGISTRAR_ERROR_REFUSED, "while it has vGPUs: " UUID_A " " UUID_B ";"},
+        {"update", ENOSPC, REGISTRAR_ERROR_REFUSED, "promised more memory"},
+        {"update", ENODEV, REGISTRAR_ERROR_ABSENT, "not registered"},
+        {"remove", EBUSY, REGISTRAR_ERROR_REFUSED, "while it has vGPUs: " UUID_A " " UUID_B ";"},
+        {"remove", ENODEV, REGISTRAR_ERROR_ABSENT, "not registered"},
     };
     g_autoptr(Tree) tree = usual_tree();
 

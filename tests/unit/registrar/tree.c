@@ -42,7 +42,7 @@ Tree *tree_new(void)
     Tree *tree = g_new0(Tree, 1);
 
     tree->root = file_tree_new();
-    fake_driver = (FakeDriver){ 0 };
+    fake_driver = (FakeDriver){0};
     return tree;
 }
 
@@ -68,10 +68,10 @@ void tree_pci_gpu(Tree *tree, const char *address, const char *driver, const cha
 {
     g_autofree char *dir = g_strconcat("/sys/bus/pci/devices/", address, NULL);
     const char *const files[][2] = {
-        { "class", "0x030000\n" },
-        { "vendor", "0x1002\n" },
-        { "device", "0x73bf\n" },
-        { "resource", resource },
+        {"class", "0x030000\n"},
+        {"vendor", "0x1002\n"},
+        {"device", "0x73bf\n"},
+        {"resource", resource},
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
@@ -89,8 +89,8 @@ void tree_pci_gpu(Tree *tree, const char *address, const char *driver, const cha
 
 void tree_mdev_type(Tree *tree, const char *parent, const char *type, const char *uuids)
 {
-    g_autofree char *dir = g_strdup_printf("/sys/class/mdev_bus/%s/mdev_supported_types/%s",
-                                           parent, type);
+    g_autofree char *dir =
+        g_strdup_printf("/sys/class/mdev_bus/%s/mdev_supported_types/%s", parent, type);
     g_autofree char *available = g_build_filename(dir, "available_instances", NULL);
     g_autofree char *description = g_build_filename(dir, "description", NULL);
     g_auto(GStrv) list = g_strsplit(uuids, " ", -1);
@@ -108,7 +108,7 @@ void tree_mdev_type(Tree *tree, const char *parent, const char *type, const char
 int tree_run(Tree *tree, const char *command, const char *gpu)
 {
     size_t out_size, log_size;
-    Session session = { .root = tree->root, .gpu = gpu };
+    Session session = {.root = tree->root, .gpu = gpu};
     int result;
 
     free(tree->out);
