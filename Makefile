@@ -13,6 +13,7 @@
 #   make check-all SHARD=1	everything except tests that take hours, in five shards (root)
 #   make check-changed BASE=…	the tests beyond the gate that changes since a commit require (root)
 #   make check-turn MINUTES=30	the part of what is beyond the gate whose turn it is today (root)
+#   make format		user space's C files in the form of .clang-format, by the Debian tree's clang-format (root)
 #   make which FILE=…		the tests that a change of a file requires
 #   make card			measures the GPU of this machine, with the programs built here
 #   make conformance		other projects' test programs in VMs and containers (root)

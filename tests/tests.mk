@@ -3,6 +3,10 @@
 # allows; to be called inside the rig's tree. The steps after it only run. This is the last fragment, because it
 # uses names of the others.
 
+.PHONY: format
+format:
+	$(RIG) build -- tests/format --write
+
 # How many tests run at a time; one processor is left for other work.
 JOBS ?= 1
 
