@@ -196,4 +196,10 @@ is_deeply([VGPU::Check::Docs::faults("$dir", ['docs/a.md'], ['c.h'])],
     is_deeply([VGPU::Check::Docs::faults('.', \@docs, ['vn_renderer_vtest.c'])], [], 'documents name only files that exist');
 }
 
+# What a guide prints of a file that is installed.
+{
+    my ($pod) = map { s/^#.*\n//mgr =~ s/\A\n+//r } VGPU::Check::Docs::read_text("$FindBin::Bin/../fleet/kubernetes/conf/pod-cuda.yaml");
+    like(VGPU::Check::Docs::read_text("$FindBin::Bin/../docs/kubernetes.md"), qr/^```yaml\n\Q$pod\E```$/m, 'the pod with CUDA is the one that is installed');
+}
+
 done_testing();
