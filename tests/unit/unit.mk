@@ -4,6 +4,7 @@
 #
 #	make unit [JOBS=2]	all but those of UNIT_ALONE, one after the other, or so many at a time
 #	make unit-alone		those of UNIT_ALONE; nothing else should run meanwhile
+#	make unit-pure		those of what asks nobody: a package's build runs them (packaging/debian/rules)
 
 UNIT_OUT := build/unit
 UNIT_SRC := tests/unit/model
@@ -21,12 +22,15 @@ UNIT_TESTS += $(UNIT_MODEL_TESTS) tests/unit/format.t
 # A failed GLib test says "Bail out!", which prove takes for an order to run no other test: that line is filtered.
 UNIT_PROVE := tests/prove --timer -e tests/unit/run
 
-.PHONY: unit unit-alone
+.PHONY: unit unit-alone unit-pure
 unit: unit-build
 	$(UNIT_PROVE) -j$(JOBS) $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
 
 unit-alone: unit-build
 	$(UNIT_PROVE) $(UNIT_ALONE)
+
+unit-pure: $(UNIT_MODEL_TESTS) $(REGISTRAR_TESTS) $(FLEET_UNIT) $(KUBE_UNIT)
+	$(UNIT_PROVE) $^
 
 $(UNIT_OUT)/obj/model/%.o: mdev-driver/model/%.c
 	@mkdir -p $(@D)

@@ -85,7 +85,9 @@ static char *read_status(const struct live *live)
     return text;
 }
 
-/* Without gid=, root's group sees all. Its unit leaves the arbiter no more capabilities than that.
+/*
+ * Without gid=, root's group sees all. Its unit leaves the arbiter no more capabilities than
+ * that.
  */
 static void hide_processes(void)
 {
