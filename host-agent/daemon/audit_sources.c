@@ -3,7 +3,7 @@
 
 #include "lib/bus.h"
 #include "host-agent/daemon/host/host.h"
-#include "host-agent/model/slice.h"
+#include "host-agent/model/slice_keys.h"
 
 /* The audit of GPUs that appear, disappear, or change their mode without vgpud. */
 
@@ -178,6 +178,18 @@ static void add_flag(GString *text, const char *key, gboolean flag)
     add(text, key, flag ? "yes" : "no");
 }
 
+static void add_key(GString *text, const SliceKey *key, const Slice *slice)
+{
+    g_autofree char *value = NULL;
+
+    if (key->type == SLICE_KEY_FLAG || key->type == SLICE_KEY_SWITCH) {
+        add_flag(text, key->name, slice_key_number(key, slice) > 0);
+        return;
+    }
+    value = slice_key_text(key, slice);
+    add(text, key->name, value);
+}
+
 static void rename_to(char **name, const char *own)
 {
     g_free(*name);
@@ -187,7 +199,6 @@ static void rename_to(char **name, const char *own)
 static char *slice_state(const AuditWorld *world, char **name, const char *caller)
 {
     const Slice *slice = tenants_find_slice(world->tenants, *name, caller);
-    g_autofree char *engines = slice ? engines_format(slice->engines) : NULL;
     const char *user = slice ? claims_claimed_by(world->claims, slice->uuid) : NULL;
     GString *text;
 
@@ -195,25 +206,9 @@ static char *slice_state(const AuditWorld *world, char **name, const char *calle
         return NULL;
     rename_to(name, slice->uuid);
     text = g_string_new(NULL);
-    add(text, "Gpu", slice->gpu);
-    add(text, "Type", slice->type);
-    add(text, "Door", slice_transport_name(slice->transport));
-    add(text, "Name", slice->name);
-    add(text, "Tenant", slice->tenant);
-    add(text, "Class", slice_class_name(slice->class));
-    add_number(text, "Vram", slice->vram);
-    add_number(text, "Oversubscribe", slice->oversubscribe);
-    add_number(text, "Compute", slice->compute);
-    add_number(text, "Weight", slice->weight);
-    add_number(text, "Cap", slice->cap);
-    add_number(text, "Priority", slice->priority);
-    add(text, "Engines", engines);
-    add_flag(text, "Display", slice->display > 0);
-    add_flag(text, "Started", slice->present);
-    add_flag(text, "Defined", slice->defined);
-    add_flag(text, "Autostart", slice->autostart);
-    add_flag(text, "Suspended", slice->suspended);
-    add(text, "Owner", slice->owner);
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].uses & SLICE_KEY_AUDITED)
+            add_key(text, &slice_keys[i], slice);
     add(text, "User", user ? user : "");
     return g_string_free(text, FALSE);
 }

@@ -45,38 +45,46 @@ static gboolean bad(GError **error, const char *key, const char *why)
     return FALSE;
 }
 
-static gboolean unknown(GError **error, const DictKey *keys, gsize count, const char *name)
+static gboolean unknown(GError **error, guint use, const DictKey *keys, gsize count,
+                        const char *name)
 {
     g_autoptr(GString) known = g_string_new(NULL);
 
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].uses & use)
+            g_string_append_printf(known, "%s%s", known->len ? ", " : "", slice_keys[i].name);
     for (gsize i = 0; i < count; i++)
-        g_string_append_printf(known, "%s%s", i ? ", " : "", keys[i].key);
+        g_string_append_printf(known, "%s%s", known->len ? ", " : "", keys[i].key);
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "unknown key %s; allowed are: %s", name,
                 known->str);
     return FALSE;
 }
 
-static gboolean check_number(const DictKey *key, guint64 number, GError **error)
+static gboolean check_number(const char *key, guint64 number, guint64 min, guint64 max,
+                             GError **error)
 {
     g_autofree char *why = NULL;
 
-    if ((!key->min && !key->max) || (number >= key->min && number <= key->max))
+    if ((!min && !max) || (number >= min && number <= max))
         return TRUE;
     why = g_strdup_printf("must be from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
                           ", not %" G_GUINT64_FORMAT,
-                          key->min, key->max, number);
-    return bad(error, key->key, why);
+                          min, max, number);
+    return bad(error, key, why);
+}
+
+static gboolean check_length(const char *key, GVariant *text, GError **error)
+{
+    return g_variant_get_size(text) <= MAX_TEXT + 1 ||
+           bad(error, key, "is longer than 255 characters");
 }
 
 static gboolean read_text(const DictKey *key, GVariant *value, GError **error)
 {
-    gsize length;
-    const char *text = g_variant_get_string(value, &length);
-
-    if (length > MAX_TEXT)
-        return bad(error, key->key, "is longer than 255 characters");
+    if (!check_length(key->key, value, error))
+        return FALSE;
     g_free(*(char **)key->value);
-    *(char **)key->value = g_strdup(text);
+    *(char **)key->value = g_variant_dup_string(value, NULL);
     return TRUE;
 }
 
@@ -100,10 +108,10 @@ static gboolean read_value(const DictKey *key, GVariant *value, GError **error)
         return read_list(key, value, error);
     case 't':
         *(guint64 *)key->value = g_variant_get_uint64(value);
-        return check_number(key, *(guint64 *)key->value, error);
+        return check_number(key->key, *(guint64 *)key->value, key->min, key->max, error);
     case 'u':
         *(guint *)key->value = g_variant_get_uint32(value);
-        return check_number(key, *(guint *)key->value, error);
+        return check_number(key->key, *(guint *)key->value, key->min, key->max, error);
     case 'i':
         *(int *)key->value = g_variant_get_int32(value);
         return TRUE;
@@ -113,15 +121,37 @@ static gboolean read_value(const DictKey *key, GVariant *value, GError **error)
     }
 }
 
-static gboolean read_entry(const DictKey *key, const char *name, GVariant *value, GError **error)
+static gboolean check_type(const char *name, GVariant *value, const char *type, GError **error)
 {
     g_autofree char *why = NULL;
 
-    if (g_variant_is_of_type(value, G_VARIANT_TYPE(type_string(key->type))))
-        return read_value(key, value, error);
-    why = g_strdup_printf("must be of the D-Bus type \"%s\", not \"%s\"", type_string(key->type),
+    if (g_variant_is_of_type(value, G_VARIANT_TYPE(type)))
+        return TRUE;
+    why = g_strdup_printf("must be of the D-Bus type \"%s\", not \"%s\"", type,
                           g_variant_get_type_string(value));
     return bad(error, name, why);
+}
+
+/* The value of a slice. */
+static gboolean read_row(const SliceKey *row, GVariant *value, Slice *slice, GError **error)
+{
+    const char type[] = {slice_key_asked_as(row), '\0'};
+    guint64 number;
+
+    if (!check_type(row->name, value, type, error))
+        return FALSE;
+    if (slice_key_is_text(row)) {
+        const char *text = g_variant_get_string(value, NULL);
+
+        return check_length(row->name, value, error) &&
+               (!row->check || row->check(row->name, text, error)) &&
+               slice_key_set_text(row, slice, text);
+    }
+    number = type[0] == 't'   ? g_variant_get_uint64(value)
+             : type[0] == 'b' ? (guint64)g_variant_get_boolean(value)
+                              : g_variant_get_uint32(value);
+    slice_key_set_number(row, slice, (gint64)number);
+    return check_number(row->name, number, row->min, row->max, error);
 }
 
 gboolean dict_check_unique(GVariant *dict, GError **error)
@@ -137,10 +167,18 @@ gboolean dict_check_unique(GVariant *dict, GError **error)
     return TRUE;
 }
 
-gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error)
+/* The row that a call of that kind takes by that name. */
+static const SliceKey *find_row(guint use, const char *name)
+{
+    const SliceKey *row = slice_key_find(name);
+
+    return row && (row->uses & use) ? row : NULL;
+}
+
+gboolean dict_read_slice(GVariant *dict, guint use, Slice *slice, guint64 *given,
+                         const DictKey *keys, gsize count, GError **error)
 {
     GVariantIter iter;
-    const DictKey *key;
     const char *name;
     GVariant *value;
 
@@ -149,14 +187,24 @@ gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **er
     g_variant_iter_init(&iter, dict);
     while (g_variant_iter_next(&iter, "{&sv}", &name, &value)) {
         g_autoptr(GVariant) owned = value;
+        const SliceKey *row = find_row(use, name);
+        const DictKey *key = find(keys, count, name);
 
-        key = find(keys, count, name);
-        if (!key)
-            return unknown(error, keys, count, name);
-        if (!read_entry(key, name, owned, error))
+        if (!row && !key)
+            return unknown(error, use, keys, count, name);
+        if (row)
+            *given |= slice_key_bit(row);
+        if (row ? !read_row(row, owned, slice, error)
+                : !check_type(name, owned, type_string(key->type), error) ||
+                      !read_value(key, owned, error))
             return FALSE;
     }
     return TRUE;
+}
+
+gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error)
+{
+    return dict_read_slice(dict, 0, NULL, NULL, keys, count, error);
 }
 
 #define MAX_WINDOW   (G_GUINT64_CONSTANT(64) << 30)
@@ -561,41 +609,34 @@ gboolean requests_check_owner(const GPtrArray *requests, GError **error)
 
 void change_free(Change *change)
 {
-    g_free(change->tenant);
-    g_free(change->name);
+    slice_free(change->values);
     g_free(change);
+}
+
+gboolean change_has(const Change *change, const char *name)
+{
+    return (change->given & slice_key_bit(slice_key_find(name))) != 0;
+}
+
+void change_make(const Change *change, Slice *slice)
+{
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (change->given & slice_key_bit(&slice_keys[i]))
+            slice_key_copy(&slice_keys[i], slice, change->values);
 }
 
 Change *change_parse(GVariant *dict, GError **error)
 {
     g_autoptr(Change) change = g_new0(Change, 1);
-    g_autofree char *class = NULL;
-    g_autofree char *engines = NULL;
     const DictKey keys[] = {
-        {"Vram", 't', &change->vram, &change->vram_given, MIB, REQUEST_MAX_BYTES},
         {"VramPercent", 'u', &change->vram_percent, NULL, 1, MAX_PER_CENT},
-        {"Weight", 'u', &change->weight, &change->weight_given, 1, MAX_WEIGHT},
-        {"Cap", 'u', &change->cap, &change->cap_given, 1, MAX_PER_CENT},
-        {"Priority", 'u', &change->priority, &change->priority_given, 0, MAX_PRIORITY},
-        {"Compute", 'u', &change->compute, &change->compute_given, 0, MAX_PER_CENT},
-        {"Oversubscribe", 't', &change->oversubscribe, &change->oversubscribe_given, 0,
-         REQUEST_MAX_BYTES},
-        {"Engines", 's', &engines, &change->engines_given, 0, 0},
-        {"Display", 'u', &change->display, &change->display_given, 0, 1},
-        {"Class", 's', &class, &change->class_given, 0, 0},
-        {"Tenant", 's', &change->tenant, NULL, 0, 0},
-        {"Name", 's', &change->name, NULL, 0, 0},
         {"DryRun", 'b', &change->dry_run, NULL, 0, 0},
     };
 
-    if (!dict_read(dict, keys, G_N_ELEMENTS(keys), error) ||
-        !check_vram(change->vram_given, change->vram_percent, error))
-        return NULL;
-    if (class && !request_parse_class(class, &change->class, error))
-        return NULL;
-    if (engines && !engines_parse(engines, &change->engines, error))
-        return NULL;
-    if (!request_check_tenant(change->tenant, error) || !check_name(change->name, error))
+    change->values = slice_new("", "", "");
+    if (!dict_read_slice(dict, SLICE_KEY_CHANGED, change->values, &change->given, keys,
+                         G_N_ELEMENTS(keys), error) ||
+        !check_vram(change_has(change, "Vram"), change->vram_percent, error))
         return NULL;
     return g_steal_pointer(&change);
 }

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "host-agent/model/slice.h"
+#include "host-agent/model/slice_keys.h"
 
 /*
  * Strict reading of a dictionary (a{sv}) from the bus. An unknown key, a duplicate key or another
@@ -36,6 +36,13 @@ gboolean dict_check_unique(GVariant *dict, GError **error);
 
 /* Strings and lists are copied; the caller frees them. AGENT_ERROR_INVALID. */
 gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error);
+
+/*
+ * The same with the values of a slice that calls of kind @use take (SLICE_KEY_ASKED or _CHANGED):
+ * into @slice, and which there were into @given, of slice_key_bit().
+ */
+gboolean dict_read_slice(GVariant *dict, guint use, Slice *slice, guint64 *given,
+                         const DictKey *keys, gsize count, GError **error);
 
 /* A request for vGPUs, and where they may be placed. */
 
@@ -142,29 +149,26 @@ Request *request_parse_slice(GVariant *dict, GError **error);
 gboolean requests_check_owner(const GPtrArray *requests, GError **error);
 
 /**
- * Change - the changes of SetVgpu; a flag for each value that is given
- * @vram_percent: of the GPU's memory, in place of @vram; 0: not given
+ * Change - the changes of SetVgpu
+ * @values: those that are given, of a slice
+ * @given: which, of slice_key_bit()
+ * @vram_percent: of the GPU's memory, in place of its Vram; 0: not given
  */
 typedef struct {
-    gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,
-        oversubscribe_given, display_given, engines_given;
-    guint64 vram;
+    Slice *values;
+    guint64 given;
     guint vram_percent;
-    guint weight;
-    guint cap;
-    guint priority;
-    guint compute;
-    guint64 oversubscribe;
-    guint display;
-    guint engines;
-    SliceClass class;
-    char *tenant; /* NULL: not given */
-    char *name;   /* NULL: not given; "": none */
     gboolean dry_run;
 } Change;
 
 void change_free(Change *change);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Change, change_free)
+
+/* The value of that name is given. */
+gboolean change_has(const Change *change, const char *name);
+
+/* Sets what is given. */
+void change_make(const Change *change, Slice *slice);
 
 /* As request_parse(). */
 Change *change_parse(GVariant *dict, GError **error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/slice.h"
 
+#include "host-agent/model/slice_keys.h"
 #include "lib/bus.h"
 
 static const char *const class_names[] = {
@@ -16,21 +17,17 @@ static const char *const transport_names[] = {
     [SLICE_TRANSPORT_GUARDED] = "guarded",
 };
 
+/* Of a text. */
+static char **text_at(const SliceKey *key, Slice *slice)
+{
+    return G_STRUCT_MEMBER_P(slice, key->offset);
+}
+
 void slice_free(Slice *slice)
 {
-    g_free(slice->uuid);
-    g_free(slice->name);
-    g_free(slice->request);
-    g_free(slice->gpu);
-    g_free(slice->type);
-    g_free(slice->tenant);
-    g_free(slice->job);
-    g_free(slice->replica);
-    g_free(slice->domain);
-    g_free(slice->owner);
-    g_free(slice->part);
-    g_free(slice->pool);
-    g_free(slice->asked);
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].type == SLICE_KEY_TEXT)
+            g_free(*text_at(&slice_keys[i], slice));
     g_free(slice);
 }
 
@@ -38,19 +35,12 @@ Slice *slice_new(const char *uuid, const char *gpu, const char *type)
 {
     Slice *slice = g_new0(Slice, 1);
 
-    slice->uuid = g_strdup(uuid);
-    slice->name = g_strdup("");
-    slice->request = g_strdup("");
-    slice->gpu = g_strdup(gpu);
-    slice->type = g_strdup(type);
-    slice->tenant = g_strdup("");
-    slice->job = g_strdup("");
-    slice->replica = g_strdup("");
-    slice->domain = g_strdup("");
-    slice->owner = g_strdup("");
-    slice->part = g_strdup("");
-    slice->pool = g_strdup("");
-    slice->asked = g_strdup("");
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].type == SLICE_KEY_TEXT)
+            *text_at(&slice_keys[i], slice) = g_strdup("");
+    slice_set_text(&slice->uuid, uuid);
+    slice_set_text(&slice->gpu, gpu);
+    slice_set_text(&slice->type, type);
     slice->uid = SLICE_NO_UID;
     slice->display = -1;
     return slice;
@@ -68,19 +58,9 @@ Slice *slice_copy(const Slice *slice)
 {
     Slice *copy = g_memdup2(slice, sizeof(*slice));
 
-    copy->uuid = g_strdup(slice->uuid);
-    copy->name = g_strdup(slice->name);
-    copy->request = g_strdup(slice->request);
-    copy->gpu = g_strdup(slice->gpu);
-    copy->type = g_strdup(slice->type);
-    copy->tenant = g_strdup(slice->tenant);
-    copy->job = g_strdup(slice->job);
-    copy->replica = g_strdup(slice->replica);
-    copy->domain = g_strdup(slice->domain);
-    copy->owner = g_strdup(slice->owner);
-    copy->part = g_strdup(slice->part);
-    copy->pool = g_strdup(slice->pool);
-    copy->asked = g_strdup(slice->asked);
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].type == SLICE_KEY_TEXT)
+            *text_at(&slice_keys[i], copy) = g_strdup(*text_at(&slice_keys[i], copy));
     return copy;
 }
 
@@ -89,80 +69,24 @@ GVariant *slice_to_dict(const Slice *slice)
     GVariantDict dict;
 
     g_variant_dict_init(&dict, NULL);
-    g_variant_dict_insert(&dict, "uuid", "s", slice->uuid);
-    g_variant_dict_insert(&dict, "door", "s", slice_transport_name(slice->transport));
-    g_variant_dict_insert(&dict, "name", "s", slice->name);
-    g_variant_dict_insert(&dict, "ephemeral", "b", slice->ephemeral);
-    g_variant_dict_insert(&dict, "request", "s", slice->request);
-    g_variant_dict_insert(&dict, "gpu", "s", slice->gpu);
-    g_variant_dict_insert(&dict, "type", "s", slice->type);
-    g_variant_dict_insert(&dict, "tenant", "s", slice->tenant);
-    g_variant_dict_insert(&dict, "class", "s", slice_class_name(slice->class));
-    g_variant_dict_insert(&dict, "vram", "t", slice->vram);
-    g_variant_dict_insert(&dict, "compute", "u", slice->compute);
-    g_variant_dict_insert(&dict, "oversubscribe", "t", slice->oversubscribe);
-    g_variant_dict_insert(&dict, "weight", "u", slice->weight);
-    g_variant_dict_insert(&dict, "cap", "u", slice->cap);
-    g_variant_dict_insert(&dict, "priority", "u", slice->priority);
-    g_variant_dict_insert(&dict, "display", "i", slice->display);
-    g_variant_dict_insert(&dict, "engines", "u", slice->engines);
-    g_variant_dict_insert(&dict, "job", "s", slice->job);
-    g_variant_dict_insert(&dict, "replica", "s", slice->replica);
-    g_variant_dict_insert(&dict, "domain", "s", slice->domain);
-    g_variant_dict_insert(&dict, "owner", "s", slice->owner);
-    g_variant_dict_insert(&dict, "part", "s", slice->part);
-    g_variant_dict_insert(&dict, "pool", "s", slice->pool);
-    g_variant_dict_insert(&dict, "asked", "s", slice->asked);
-    g_variant_dict_insert(&dict, "uid", "x", slice->uid);
-    g_variant_dict_insert(&dict, "since", "x", slice->since);
-    g_variant_dict_insert(&dict, "defined", "b", slice->defined);
-    g_variant_dict_insert(&dict, "autostart", "b", slice->autostart);
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].column)
+            g_variant_dict_insert_value(&dict, slice_keys[i].column,
+                                        slice_key_stored(&slice_keys[i], slice));
     return g_variant_dict_end(&dict);
-}
-
-static void read_text(GVariant *dict, const char *key, char **text)
-{
-    const char *value;
-
-    if (g_variant_lookup(dict, key, "&s", &value))
-        slice_set_text(text, value);
 }
 
 Slice *slice_from_dict(GVariant *dict)
 {
     Slice *slice = slice_new("", "", "");
-    const char *door, *class;
 
-    if (g_variant_lookup(dict, "door", "&s", &door))
-        slice_transport_parse(door, &slice->transport);
-    if (g_variant_lookup(dict, "class", "&s", &class))
-        slice_class_parse(class, &slice->class);
-    read_text(dict, "uuid", &slice->uuid);
-    read_text(dict, "name", &slice->name);
-    read_text(dict, "request", &slice->request);
-    read_text(dict, "gpu", &slice->gpu);
-    read_text(dict, "type", &slice->type);
-    read_text(dict, "tenant", &slice->tenant);
-    read_text(dict, "job", &slice->job);
-    read_text(dict, "replica", &slice->replica);
-    read_text(dict, "domain", &slice->domain);
-    read_text(dict, "owner", &slice->owner);
-    read_text(dict, "part", &slice->part);
-    read_text(dict, "pool", &slice->pool);
-    read_text(dict, "asked", &slice->asked);
-    g_variant_lookup(dict, "uid", "x", &slice->uid);
-    g_variant_lookup(dict, "since", "x", &slice->since);
-    g_variant_lookup(dict, "ephemeral", "b", &slice->ephemeral);
-    g_variant_lookup(dict, "vram", "t", &slice->vram);
-    g_variant_lookup(dict, "compute", "u", &slice->compute);
-    g_variant_lookup(dict, "oversubscribe", "t", &slice->oversubscribe);
-    g_variant_lookup(dict, "weight", "u", &slice->weight);
-    g_variant_lookup(dict, "cap", "u", &slice->cap);
-    g_variant_lookup(dict, "priority", "u", &slice->priority);
-    g_variant_lookup(dict, "display", "i", &slice->display);
-    g_variant_lookup(dict, "engines", "u", &slice->engines);
-    g_variant_lookup(dict, "defined", "b", &slice->defined);
-    g_variant_lookup(dict, "autostart", "b", &slice->autostart);
+    for (guint i = 0; i < slice_keys_count; i++) {
+        g_autoptr(GVariant) value =
+            slice_keys[i].column ? g_variant_lookup_value(dict, slice_keys[i].column, NULL) : NULL;
+
+        if (value)
+            slice_key_restore(&slice_keys[i], slice, value);
+    }
     slice->present = !slice_is_vgpu(slice);
     return slice;
 }

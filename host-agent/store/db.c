@@ -379,6 +379,18 @@ static int bind_all(sqlite3_stmt *statement, const char *types, va_list *values)
     return ret;
 }
 
+/* @ret: of what was done with @statement so far; it is finished here. */
+static gboolean step_all(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
+                         sqlite3_stmt *statement, int ret)
+{
+    if (ret == SQLITE_OK)
+        while ((ret = sqlite3_step(statement)) == SQLITE_ROW)
+            if (func)
+                func(statement, data);
+    sqlite3_finalize(statement);
+    return ret == SQLITE_DONE ? TRUE : fail(db, sql, error);
+}
+
 static gboolean step(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
                      const char *types, va_list *values)
 {
@@ -387,12 +399,17 @@ static gboolean step(Db *db, GError **error, DbRowFunc func, void *data, const c
 
     if (ret == SQLITE_OK)
         ret = bind_all(statement, types, values);
+    return step_all(db, error, func, data, sql, statement, ret);
+}
+
+gboolean db_run_bound(Db *db, GError **error, const char *sql, DbBindFunc bind, const void *data)
+{
+    sqlite3_stmt *statement = NULL;
+    int ret = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
+
     if (ret == SQLITE_OK)
-        while ((ret = sqlite3_step(statement)) == SQLITE_ROW)
-            if (func)
-                func(statement, data);
-    sqlite3_finalize(statement);
-    return ret == SQLITE_DONE ? TRUE : fail(db, sql, error);
+        ret = bind(statement, data);
+    return step_all(db, error, NULL, NULL, sql, statement, ret);
 }
 
 gboolean db_run(Db *db, GError **error, const char *sql, const char *types, ...)

@@ -34,9 +34,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Db, db_free)
 /* Runs a statement that returns no rows. */
 gboolean db_run(Db *db, GError **error, const char *sql, const char *types, ...);
 
+/* Binds the values of a statement, with sqlite3_bind_*(). */
+typedef int (*DbBindFunc)(sqlite3_stmt *statement, const void *data);
+
+/* The same with values that @bind binds. */
+gboolean db_run_bound(Db *db, GError **error, const char *sql, DbBindFunc bind, const void *data);
+
 /*
- * The same without waiting for the disk: it survives kill -9, but power loss only after the next
- * db_run(). Not between db_begin() and db_commit().
+ * The same as db_run() without waiting for the disk: it survives kill -9, but power loss only after
+ * the next db_run(). Not between db_begin() and db_commit().
  */
 gboolean db_run_later(Db *db, GError **error, const char *sql, const char *types, ...);
 

@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/store/tables.h"
 
+#include "host-agent/model/slice_keys.h"
+
 /* Slices in the database. */
+
+/* "uuid, gpu, …", each with @before. To be freed. */
+static char *stored_columns(const char *before)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].column)
+            g_string_append_printf(list, "%s%s%s", list->len ? ", " : "", before,
+                                   slice_keys[i].column);
+    return g_string_free(g_steal_pointer(&list), FALSE);
+}
 
 static void read_slice(sqlite3_stmt *row, void *data)
 {
-    Slice *slice = slice_new(db_text(row, 0), db_text(row, 2), db_text(row, 3));
+    Slice *slice = slice_new("", "", "");
+    int column = 0;
 
-    slice_set_text(&slice->request, db_text(row, 1));
-    slice_set_text(&slice->tenant, db_text(row, 4));
-    if (!slice_class_parse(db_text(row, 5), &slice->class))
-        slice->class = SLICE_BEST_EFFORT;
-    slice->vram = (guint64)sqlite3_column_int64(row, 6);
-    slice->compute = (guint)sqlite3_column_int(row, 7);
-    slice->weight = (guint)sqlite3_column_int(row, 8);
-    slice->cap = (guint)sqlite3_column_int(row, 9);
-    slice->priority = (guint)sqlite3_column_int(row, 10);
-    slice_set_text(&slice->job, db_text(row, 11));
-    slice_set_text(&slice->replica, db_text(row, 12));
-    slice->defined = sqlite3_column_int(row, 13);
-    slice->autostart = sqlite3_column_int(row, 14);
-    slice->oversubscribe = (guint64)sqlite3_column_int64(row, 15);
-    slice_set_text(&slice->domain, db_text(row, 16));
-    slice_transport_parse(db_text(row, 17), &slice->transport);
-    slice_set_text(&slice->name, db_text(row, 18));
-    slice->ephemeral = sqlite3_column_int(row, 19) != 0;
-    slice->display = sqlite3_column_int(row, 20);
-    engines_parse(db_text(row, 21), &slice->engines, NULL);
-    slice_set_text(&slice->owner, db_text(row, 22));
-    slice_set_text(&slice->part, db_text(row, 23));
-    slice_set_text(&slice->pool, db_text(row, 24));
-    slice_set_text(&slice->asked, db_text(row, 25));
-    slice->uid = sqlite3_column_int64(row, 26);
-    slice->since = sqlite3_column_int64(row, 27);
+    slice->class = SLICE_BEST_EFFORT;
+    for (guint i = 0; i < slice_keys_count; i++) {
+        const SliceKey *key = &slice_keys[i];
+
+        if (!key->column)
+            continue;
+        if (slice_key_is_text(key))
+            slice_key_set_text(key, slice, db_text(row, column));
+        else
+            slice_key_set_number(key, slice, sqlite3_column_int64(row, column));
+        column++;
+    }
     slice->present = !slice_is_vgpu(slice);
     g_ptr_array_add(data, slice);
 }
@@ -40,35 +41,40 @@ static void read_slice(sqlite3_stmt *row, void *data)
 GPtrArray *slice_table_read(Db *db, GError **error)
 {
     g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
+    g_autofree char *columns = stored_columns("");
+    g_autofree char *sql = g_strdup_printf("SELECT %s FROM slice ORDER BY uuid", columns);
 
-    if (!db_each(db, error, read_slice, slices,
-                 "SELECT uuid, request, gpu, type, tenant, class, vram, compute, weight,"
-                 " cap, priority, job, replica, defined, autostart, oversubscribe, domain,"
-                 " door, name, ephemeral, display, engines, owner, part, pool, asked, uid, since"
-                 " FROM slice ORDER BY uuid",
-                 ""))
+    if (!db_each(db, error, read_slice, slices, sql, ""))
         return NULL;
     return g_steal_pointer(&slices);
 }
 
+static int bind_slice(sqlite3_stmt *statement, const void *data)
+{
+    const Slice *slice = data;
+    int ret = SQLITE_OK, at = 1;
+
+    for (guint i = 0; ret == SQLITE_OK && i < slice_keys_count; i++) {
+        const SliceKey *key = &slice_keys[i];
+        g_autofree char *text = slice_key_is_text(key) ? slice_key_text(key, slice) : NULL;
+
+        if (!key->column)
+            continue;
+        ret = text ? sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT)
+                   : sqlite3_bind_int64(statement, at, slice_key_number(key, slice));
+        at++;
+    }
+    return ret;
+}
+
 gboolean slice_table_put(Db *db, const Slice *slice, GError **error)
 {
-    g_autofree char *engines = engines_format(slice->engines);
+    g_autofree char *columns = stored_columns("");
+    g_autofree char *values = stored_columns(":");
+    g_autofree char *sql =
+        g_strdup_printf("INSERT OR REPLACE INTO slice (%s) VALUES (%s)", columns, values);
 
-    return db_run(db, error,
-                  "INSERT OR REPLACE INTO slice (uuid, request, gpu, type, tenant, class,"
-                  " vram, compute, weight, cap, priority, job, replica, defined, autostart,"
-                  " oversubscribe, domain, door, name, ephemeral, display, engines,"
-                  " owner, part, pool, asked, uid, since)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                  " ?, ?, ?, ?, ?, ?)",
-                  "sssssstuuuussbbtsssbisssssxx", slice->uuid, slice->request, slice->gpu,
-                  slice->type, slice->tenant, slice_class_name(slice->class), slice->vram,
-                  slice->compute, slice->weight, slice->cap, slice->priority, slice->job,
-                  slice->replica, slice->defined, slice->autostart, slice->oversubscribe,
-                  slice->domain, slice_transport_name(slice->transport), slice->name,
-                  slice->ephemeral, slice->display, engines, slice->owner, slice->part, slice->pool,
-                  slice->asked, slice->uid, slice->since);
+    return db_run_bound(db, error, sql, bind_slice, slice);
 }
 
 gboolean slice_table_remove(Db *db, const char *uuid, GError **error)

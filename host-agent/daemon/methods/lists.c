@@ -8,7 +8,7 @@
 #include "lib/mdev.h"
 #include "lib/vgpu.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/model/slice.h"
+#include "host-agent/model/slice_keys.h"
 
 static void add_text(GVariantBuilder *dict, const char *key, const char *text)
 {
@@ -25,46 +25,23 @@ static void add_count(GVariantBuilder *dict, const char *key, guint count)
     g_variant_builder_add(dict, "{sv}", key, g_variant_new_uint32(count));
 }
 
-static void add_flag(GVariantBuilder *dict, const char *key, gboolean flag)
+static gboolean is_listed(const SliceKey *key, const Slice *slice)
 {
-    g_variant_builder_add(dict, "{sv}", key, g_variant_new_boolean(flag));
+    return (key->uses & SLICE_KEY_LISTED) &&
+           (!(key->uses & SLICE_KEY_CONTAINER) || slice_is_for_container(slice)) &&
+           (!(key->uses & SLICE_KEY_OWNED) || *slice->owner);
 }
 
 /* vgpud's own values. */
 static void add_slice(GVariantBuilder *dict, const Slice *slice)
 {
-    g_autofree char *engines = engines_format(slice->engines);
+    for (guint i = 0; i < slice_keys_count; i++) {
+        const SliceKey *key = &slice_keys[i];
+        GVariant *value = is_listed(key, slice) ? slice_key_listed(key, slice) : NULL;
 
-    add_text(dict, "Uuid", slice->uuid);
-    add_text(dict, "Gpu", slice->gpu);
-    add_text(dict, "Type", slice->type);
-    add_text(dict, "Tenant", slice->tenant);
-    add_text(dict, "Class", slice_class_name(slice->class));
-    add_text(dict, "Job", slice->job);
-    add_text(dict, "Replica", slice->replica);
-    add_text(dict, "Domain", slice->domain);
-    add_number(dict, "Vram", slice->vram);
-    add_count(dict, "Compute", slice->compute);
-    add_number(dict, "Oversubscribe", slice->oversubscribe);
-    add_count(dict, "Weight", slice->weight);
-    add_count(dict, "Cap", slice->cap);
-    g_variant_builder_add(dict, "{sv}", "Priority", g_variant_new_int32((int)slice->priority));
-    if (slice->display >= 0)
-        add_count(dict, "Display", (guint)slice->display);
-    add_text(dict, "Engines", engines);
-    add_flag(dict, "Defined", slice->defined);
-    add_flag(dict, "Autostart", slice->autostart);
-    add_text(dict, "Name", slice->name);
-    if (*slice->owner) {
-        add_text(dict, "Owner", slice->owner);
-        add_text(dict, "Part", slice->part);
-        add_text(dict, "Pool", *slice->pool ? slice->pool : GPU_POOL_LOCAL);
+        if (value)
+            g_variant_builder_add(dict, "{sv}", key->name, value);
     }
-    if (!slice_is_for_container(slice))
-        return;
-    add_text(dict, "Door", slice_transport_name(slice->transport));
-    add_flag(dict, "Ephemeral", slice->ephemeral);
-    add_flag(dict, "Suspended", slice->suspended);
 }
 
 /* Unknown values are left out. */

@@ -7,6 +7,7 @@
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/placement.h"
+#include "host-agent/model/slice_keys.h"
 
 #define BEFORE "before"
 #define WANTED "wanted"
@@ -51,13 +52,23 @@ static gboolean write_driver(const Lifecycle *life, const Slice *from, const Sli
 {
     g_autofree char *device = mdev_path(to->uuid);
     g_autofree char *dir = g_build_filename(device, "vgpu", NULL);
-    g_auto(GStrv) before = slice_attributes(from);
-    g_auto(GStrv) after = slice_attributes(to);
-    VgpuWrite list[SLICE_ATTRIBUTES];
+    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
+    g_autofree VgpuWrite *list = g_new(VgpuWrite, slice_keys_count);
+    gsize count = 0;
 
-    for (guint i = 0; i < SLICE_ATTRIBUTES; i++)
-        list[i] = (VgpuWrite){slice_attribute_names[i], before[i], after[i]};
-    return vgpu_write(host_root(life->host), dir, list, SLICE_ATTRIBUTES, error);
+    for (guint i = 0; i < slice_keys_count; i++) {
+        const SliceKey *key = &slice_keys[i];
+        char *before, *after;
+
+        if (!key->attribute)
+            continue;
+        before = slice_key_text(key, from);
+        after = slice_key_text(key, to);
+        g_ptr_array_add(texts, before);
+        g_ptr_array_add(texts, after);
+        list[count++] = (VgpuWrite){key->attribute, before, after};
+    }
+    return vgpu_write(host_root(life->host), dir, list, count, error);
 }
 
 /* Values that others change meanwhile stay. */
@@ -254,7 +265,7 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
 {
     g_autoptr(Vgpu) vgpu = NULL;
 
-    if (!asked->display_given)
+    if (!change_has(asked, "Display"))
         return TRUE;
     if (!slice_is_vgpu(slice)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
@@ -262,7 +273,8 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
         return FALSE;
     }
     vgpu = vgpu_read(host_root(vgpus->host), slice->uuid);
-    if (!vgpu || g_str_equal(vgpu->device, "closed") || vgpu->display == asked->display)
+    if (!vgpu || g_str_equal(vgpu->device, "closed") ||
+        (int)vgpu->display == asked->values->display)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                 "vGPU %s is open in a VM, so its display can't change; shut the VM down, or detach "
@@ -277,7 +289,8 @@ static gboolean check_tenant(const Vgpus *vgpus, const Slice *slice, const Chang
 {
     g_autofree char *user = NULL;
 
-    if (!asked->tenant || slice_is_vgpu(slice) || g_str_equal(asked->tenant, slice->tenant))
+    if (!change_has(asked, "Tenant") || slice_is_vgpu(slice) ||
+        g_str_equal(asked->values->tenant, slice->tenant))
         return TRUE;
     user = claims_user(vgpus->claims, host_counters(vgpus->host), slice);
     if (!user)
@@ -297,7 +310,7 @@ static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *
 {
     g_autoptr(Slice) wanted = NULL;
 
-    if (asked->tenant && member) {
+    if (change_has(asked, "Tenant") && member) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                     "only an administrator can give %s to another tenant", slice->uuid);
         return NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <json-glib/json-glib.h>
 
+#include "host-agent/model/slice_keys.h"
 #include "lib/bus.h"
 #include "lib/gpus.h"
 #include "lib/program.h"
@@ -69,19 +70,22 @@ static void append(JsonArray *list, const char *name, const char *value)
 /* All values of the slice: the type's may be different when the vGPU is started next. */
 static void append_slice(JsonArray *list, const Slice *slice)
 {
-    g_auto(GStrv) values = slice_attributes(slice);
+    for (guint i = 0; i < slice_keys_count; i++) {
+        const char *name = slice_keys[i].attribute;
+        g_autofree char *value = name ? slice_key_text(&slice_keys[i], slice) : NULL;
 
-    for (guint i = 0; i < SLICE_ATTRIBUTES; i++)
-        if (*values[i])
-            append(list, slice_attribute_names[i], values[i]);
+        if (value && *value)
+            append(list, name, value);
+    }
 }
 
 static gboolean is_of_slice(JsonNode *node)
 {
-    for (guint i = 0; JSON_NODE_HOLDS_OBJECT(node) && i < SLICE_ATTRIBUTES; i++) {
-        g_autofree char *attribute = g_strconcat(PREFIX, slice_attribute_names[i], NULL);
+    for (guint i = 0; JSON_NODE_HOLDS_OBJECT(node) && i < slice_keys_count; i++) {
+        const char *name = slice_keys[i].attribute;
+        g_autofree char *attribute = name ? g_strconcat(PREFIX, name, NULL) : NULL;
 
-        if (json_object_has_member(json_node_get_object(node), attribute))
+        if (name && json_object_has_member(json_node_get_object(node), attribute))
             return TRUE;
     }
     return FALSE;
@@ -134,34 +138,6 @@ char *mdevctl_changed_json(HostRoot *root, const Definition *definition, const S
 const char *mdevctl_parent(const char *gpu)
 {
     return gpu_name_is_soft(gpu) ? gpu + strlen(GPU_SOFT_PREFIX) : gpu;
-}
-
-const char *const slice_attribute_names[SLICE_ATTRIBUTES] = {
-    "vram_bytes", "weight", "cap", "priority", "tenant", "class", "oversubscribe_bytes", "display"};
-
-static void add_number(GStrvBuilder *texts, guint64 number)
-{
-    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, number);
-
-    g_strv_builder_add(texts, text);
-}
-
-GStrv slice_attributes(const Slice *slice)
-{
-    g_autoptr(GStrvBuilder) texts = g_strv_builder_new();
-
-    add_number(texts, slice->vram);
-    add_number(texts, slice->weight);
-    add_number(texts, slice->cap);
-    add_number(texts, slice->priority);
-    g_strv_builder_add(texts, slice->tenant);
-    g_strv_builder_add(texts, slice_class_name(slice->class));
-    add_number(texts, slice->oversubscribe);
-    if (slice->display < 0)
-        g_strv_builder_add(texts, "");
-    else
-        add_number(texts, (guint64)slice->display);
-    return g_strv_builder_end(texts);
 }
 
 /* Reports when definitions in mdevctl's configuration are added, changed or removed. */

@@ -41,17 +41,6 @@ char *mdevctl_changed_json(HostRoot *root, const Definition *definition, const S
 /* The GPU's name among mdev parents. Part of @gpu. */
 const char *mdevctl_parent(const char *gpu);
 
-/*
- * Values of a slice that are attributes of its vGPU, in the driver and in mdevctl's configuration.
- */
-#define SLICE_ATTRIBUTES 8
-
-/* Files in vgpu/ of the device in sysfs; mdevctl's names have the prefix "vgpu/". */
-extern const char *const slice_attribute_names[SLICE_ATTRIBUTES];
-
-/* Their values, in that order; "": not set in the slice. */
-GStrv slice_attributes(const Slice *slice);
-
 /* Reports when definitions in mdevctl's configuration are added, changed or removed. */
 
 typedef struct DefinitionWatch DefinitionWatch;

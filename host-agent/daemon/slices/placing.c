@@ -320,42 +320,22 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
                       const Change *change)
 {
     Slice *wanted = slice_copy(slice);
-    gboolean resized = change->vram_given || change->vram_percent || change->class_given;
+    gboolean resized =
+        change_has(change, "Vram") || change->vram_percent || change_has(change, "Class");
+    gboolean has_compute = change_has(change, "Compute");
 
-    if (change->vram_given)
-        wanted->vram = change->vram;
+    change_make(change, wanted);
+    wanted->compute = slice->compute;
     if (change->vram_percent && gpu)
         wanted->vram = vram_of_percent(gpu->vram, change->vram_percent);
-    if (change->weight_given)
-        wanted->weight = change->weight;
-    if (change->cap_given)
-        wanted->cap = change->cap;
-    if (change->priority_given)
-        wanted->priority = change->priority;
-    if (change->oversubscribe_given)
-        wanted->oversubscribe = change->oversubscribe;
-    if (change->display_given)
-        wanted->display = (int)change->display;
-    if (change->engines_given)
-        wanted->engines = change->engines;
-    if (change->class_given)
-        wanted->class = change->class;
-    if (change->tenant) {
-        g_free(wanted->tenant);
-        wanted->tenant = g_strdup(change->tenant);
-    }
-    if (change->name) {
-        g_free(wanted->name);
-        wanted->name = g_strdup(change->name);
-    }
     /* An engine that has promised nothing counts nothing. */
-    if (*slice->owner && !slice->compute && !change->compute_given)
+    if (*slice->owner && !slice->compute && !has_compute)
         return wanted;
-    if (change->compute_given || resized || change->cap_given)
+    if (has_compute || resized || change_has(change, "Cap"))
         wanted->compute = slices_compute(slices, gpu, wanted,
-                                         change->compute_given ? change->compute
-                                         : resized             ? 0
-                                                               : wanted->compute);
+                                         has_compute ? change->values->compute
+                                         : resized   ? 0
+                                                     : wanted->compute);
     return wanted;
 }
 
@@ -435,13 +415,10 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
                       const Slice *slice, const Change *change, GError **error)
 {
     const Gpu *gpu = host_gpu(host, slice->gpu);
-    g_autoptr(Slice) wanted = NULL;
+    g_autoptr(Slice) wanted = changed(slices, gpu, slice, change);
 
-    if (!check_name(slices, slice->uuid, change->tenant ? change->tenant : slice->tenant,
-                    change->name ? change->name : slice->name, error))
-        return NULL;
-    wanted = changed(slices, gpu, slice, change);
-    if (!placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
+    if (!check_name(slices, slice->uuid, wanted->tenant, wanted->name, error) ||
+        !placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
         return NULL;
     return g_steal_pointer(&wanted);
 }

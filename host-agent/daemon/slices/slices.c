@@ -7,6 +7,7 @@
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/model/placement.h"
+#include "host-agent/model/slice_keys.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/vgpu.h"
@@ -260,13 +261,13 @@ gboolean slices_forget(Slices *slices, const char *uuid, GError **error)
     return removed;
 }
 
+/* In all that others than vgpud can change. */
 static gboolean same(const Slice *a, const Slice *b)
 {
-    return a->vram == b->vram && a->weight == b->weight && a->cap == b->cap &&
-           a->priority == b->priority && a->display == b->display &&
-           g_str_equal(a->tenant, b->tenant) && a->class == b->class &&
-           a->oversubscribe == b->oversubscribe && a->present == b->present &&
-           a->defined == b->defined && a->autostart == b->autostart;
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].attribute && !slice_key_is_same(&slice_keys[i], a, b))
+            return FALSE;
+    return a->present == b->present && a->defined == b->defined && a->autostart == b->autostart;
 }
 
 gboolean slices_are_busy(const Slices *slices, const char *uuid)

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/model/slice_keys.h"
+
+#include "lib/bus.h"
+#include "lib/conf.h"
+#include "lib/gpus.h"
+#include "lib/tenants_conf.h"
+
+#define WEIGHT_MAX   10000
+#define PER_CENT_MAX 100
+#define PRIORITY_MAX 15
+
+static gboolean refuse(const char *name, const char *rule, const char *text, GError **error)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s must be %s: \"%s\"", name, rule, text);
+    return FALSE;
+}
+
+static gboolean check_tenant(const char *name, const char *text, GError **error)
+{
+    return !*text || tenant_name_valid(text) ||
+           refuse(name, "up to 63 letters, digits, \"_\", \"-\" and \".\"", text, error);
+}
+
+static gboolean check_name(const char *name, const char *text, GError **error)
+{
+    return !*text || slice_name_valid(text) ||
+           refuse(name,
+                  "up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and no UUID",
+                  text, error);
+}
+
+/* It is shown on terminals and written to logs. */
+static gboolean check_printable(const char *name, const char *text, GError **error)
+{
+    for (const char *at = text; *at; at = g_utf8_next_char(at))
+        if (g_unichar_iscntrl(g_utf8_get_char(at))) {
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s can't have control characters",
+                        name);
+            return FALSE;
+        }
+    return TRUE;
+}
+
+static gboolean check_class(const char *name, const char *text, GError **error)
+{
+    SliceClass class;
+
+    return slice_class_parse(text, &class) ||
+           refuse(name, "guaranteed, burstable or best-effort", text, error);
+}
+
+static gboolean check_engines(const char *name, const char *text, GError **error)
+{
+    guint engines;
+
+    (void)name;
+    return engines_parse(text, &engines, error);
+}
+
+#define LISTED    SLICE_KEY_LISTED
+#define AUDITED   SLICE_KEY_AUDITED
+#define SHOWN     (LISTED | AUDITED)
+#define ASKED     SLICE_KEY_ASKED
+#define SETTABLE  (ASKED | SLICE_KEY_CHANGED | SHOWN)
+#define CONTAINER (LISTED | SLICE_KEY_CONTAINER)
+#define OWNED     (LISTED | SLICE_KEY_OWNED)
+/* What is left out is none: no attribute of a vGPU, no bounds, no check. */
+#define KEY(NAME, COLUMN, TYPE, USES, MEMBER, ...)                                                 \
+    {.name = NAME,                                                                                 \
+     .column = COLUMN,                                                                             \
+     .type = SLICE_KEY_##TYPE,                                                                     \
+     .uses = USES,                                                                                 \
+     .offset = G_STRUCT_OFFSET(Slice, MEMBER),                                                     \
+     .size = sizeof(((Slice *)NULL)->MEMBER),                                                      \
+     __VA_ARGS__}
+
+const SliceKey slice_keys[] = {
+    KEY("Uuid", "uuid", TEXT, LISTED, uuid),
+    KEY("Gpu", "gpu", TEXT, SHOWN, gpu),
+    KEY("Type", "type", TEXT, SHOWN, type),
+    KEY("Door", "door", DOOR, CONTAINER | AUDITED, transport),
+    KEY("Name", "name", TEXT, SETTABLE, name, .check = check_name),
+    KEY("Tenant", "tenant", TEXT, SETTABLE, tenant, .attribute = "tenant", .check = check_tenant),
+    KEY("Class", "class", CLASS, SETTABLE, class, .attribute = "class", .check = check_class),
+    KEY("Vram", "vram", BYTES, SETTABLE, vram, .attribute = "vram_bytes", .min = MIB,
+        .max = SLICE_BYTES_MAX),
+    KEY("Oversubscribe", "oversubscribe", BYTES, SETTABLE, oversubscribe,
+        .attribute = "oversubscribe_bytes", .max = SLICE_BYTES_MAX),
+    KEY("Compute", "compute", NUMBER, SETTABLE, compute, .max = PER_CENT_MAX),
+    KEY("Weight", "weight", NUMBER, SETTABLE, weight, .attribute = "weight", .min = 1,
+        .max = WEIGHT_MAX),
+    KEY("Cap", "cap", NUMBER, SETTABLE, cap, .attribute = "cap", .min = 1, .max = PER_CENT_MAX),
+    KEY("Priority", "priority", LEVEL, SETTABLE, priority, .attribute = "priority",
+        .max = PRIORITY_MAX),
+    KEY("Engines", "engines", ENGINES, SETTABLE, engines, .check = check_engines),
+    KEY("Display", "display", SWITCH, SETTABLE, display, .attribute = "display", .max = 1),
+    KEY("Started", NULL, FLAG, AUDITED, present),
+    KEY("Defined", "defined", FLAG, SHOWN, defined),
+    KEY("Autostart", "autostart", FLAG, SHOWN, autostart),
+    KEY("Suspended", NULL, FLAG, CONTAINER | AUDITED, suspended),
+    KEY("Ephemeral", "ephemeral", FLAG, CONTAINER, ephemeral),
+    KEY("Job", "job", TEXT, ASKED | LISTED, job, .check = check_printable),
+    KEY("Replica", "replica", TEXT, ASKED | LISTED, replica, .check = check_printable),
+    KEY("Domain", "domain", TEXT, ASKED | LISTED, domain, .check = check_printable),
+    KEY("Owner", "owner", TEXT, OWNED | AUDITED, owner),
+    KEY("Part", "part", TEXT, OWNED, part),
+    KEY("Pool", "pool", TEXT, OWNED, pool, .unset = GPU_POOL_LOCAL),
+    KEY("Uid", "uid", TIME, 0, uid),
+    KEY("Request", "request", TEXT, 0, request),
+    KEY("Asked", "asked", TEXT, 0, asked),
+    KEY("Since", "since", TIME, 0, since),
+    KEY("Reserved", NULL, FLAG, 0, reserved),
+    KEY("Leaving", NULL, FLAG, 0, leaving),
+};
+
+const guint slice_keys_count = G_N_ELEMENTS(slice_keys);
+
+/* Of D-Bus, by the type of the key: as it is stored, and as lists have it. */
+static const struct {
+    char stored;
+    char listed;
+} signatures[] = {
+    [SLICE_KEY_TEXT] = {'s', 's'},   [SLICE_KEY_FLAG] = {'b', 'b'},
+    [SLICE_KEY_NUMBER] = {'u', 'u'}, [SLICE_KEY_LEVEL] = {'u', 'i'},
+    [SLICE_KEY_BYTES] = {'t', 't'},  [SLICE_KEY_TIME] = {'x', 'x'},
+    [SLICE_KEY_SWITCH] = {'i', 'u'}, [SLICE_KEY_DOOR] = {'s', 's'},
+    [SLICE_KEY_CLASS] = {'s', 's'},  [SLICE_KEY_ENGINES] = {'u', 's'},
+};
+
+const SliceKey *slice_key_find(const char *name)
+{
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (g_str_equal(slice_keys[i].name, name))
+            return &slice_keys[i];
+    return NULL;
+}
+
+guint64 slice_key_bit(const SliceKey *key)
+{
+    G_STATIC_ASSERT(G_N_ELEMENTS(slice_keys) <= 64);
+
+    return G_GUINT64_CONSTANT(1) << (key - slice_keys);
+}
+
+char slice_key_asked_as(const SliceKey *key)
+{
+    return key->type == SLICE_KEY_LEVEL ? 'u' : signatures[key->type].listed;
+}
+
+gboolean slice_key_is_text(const SliceKey *key)
+{
+    return signatures[key->type].listed == 's';
+}
+
+static void *member_of(const SliceKey *key, const Slice *slice)
+{
+    return G_STRUCT_MEMBER_P(slice, key->offset);
+}
+
+gint64 slice_key_number(const SliceKey *key, const Slice *slice)
+{
+    const void *member = member_of(key, slice);
+
+    if (key->size == sizeof(gint64))
+        return *(const gint64 *)member;
+    if (key->type == SLICE_KEY_SWITCH)
+        return *(const int *)member;
+    return *(const guint *)member;
+}
+
+void slice_key_set_number(const SliceKey *key, Slice *slice, gint64 number)
+{
+    void *member = member_of(key, slice);
+
+    if (key->size == sizeof(gint64))
+        *(gint64 *)member = number;
+    else
+        *(guint *)member = (guint)number;
+}
+
+char *slice_key_text(const SliceKey *key, const Slice *slice)
+{
+    switch (key->type) {
+    case SLICE_KEY_TEXT:
+        return g_strdup(*(char **)member_of(key, slice));
+    case SLICE_KEY_DOOR:
+        return g_strdup(slice_transport_name(slice->transport));
+    case SLICE_KEY_CLASS:
+        return g_strdup(slice_class_name(slice->class));
+    case SLICE_KEY_ENGINES:
+        return engines_format(slice->engines);
+    case SLICE_KEY_SWITCH:
+        if (slice_key_number(key, slice) < 0)
+            return g_strdup("");
+        break;
+    default:
+        break;
+    }
+    return g_strdup_printf("%" G_GINT64_FORMAT, slice_key_number(key, slice));
+}
+
+gboolean slice_key_set_text(const SliceKey *key, Slice *slice, const char *text)
+{
+    switch (key->type) {
+    case SLICE_KEY_DOOR:
+        return slice_transport_parse(text, &slice->transport);
+    case SLICE_KEY_CLASS:
+        return slice_class_parse(text, &slice->class);
+    case SLICE_KEY_ENGINES:
+        return engines_parse(text, &slice->engines, NULL);
+    default:
+        slice_set_text(member_of(key, slice), text);
+        return TRUE;
+    }
+}
+
+static GVariant *value_of(const SliceKey *key, const Slice *slice, char signature)
+{
+    g_autofree char *text = NULL;
+
+    switch (signature) {
+    case 's':
+        text = slice_key_text(key, slice);
+        return g_variant_new_string(text ? text : "");
+    case 'b':
+        return g_variant_new_boolean(slice_key_number(key, slice) != 0);
+    case 'i':
+        return g_variant_new_int32((gint32)slice_key_number(key, slice));
+    case 't':
+        return g_variant_new_uint64((guint64)slice_key_number(key, slice));
+    case 'x':
+        return g_variant_new_int64(slice_key_number(key, slice));
+    default:
+        return g_variant_new_uint32((guint32)slice_key_number(key, slice));
+    }
+}
+
+GVariant *slice_key_listed(const SliceKey *key, const Slice *slice)
+{
+    if (key->type == SLICE_KEY_SWITCH && slice_key_number(key, slice) < 0)
+        return NULL;
+    if (key->unset && !**(char **)member_of(key, slice))
+        return g_variant_new_string(key->unset);
+    return value_of(key, slice, signatures[key->type].listed);
+}
+
+GVariant *slice_key_stored(const SliceKey *key, const Slice *slice)
+{
+    return value_of(key, slice, signatures[key->type].stored);
+}
+
+void slice_key_restore(const SliceKey *key, Slice *slice, GVariant *value)
+{
+    if (g_variant_classify(value) != (GVariantClass)signatures[key->type].stored)
+        return;
+    switch (signatures[key->type].stored) {
+    case 's':
+        slice_key_set_text(key, slice, g_variant_get_string(value, NULL));
+        return;
+    case 'b':
+        slice_key_set_number(key, slice, g_variant_get_boolean(value));
+        return;
+    case 'i':
+        slice_key_set_number(key, slice, g_variant_get_int32(value));
+        return;
+    case 't':
+        slice_key_set_number(key, slice, (gint64)g_variant_get_uint64(value));
+        return;
+    case 'x':
+        slice_key_set_number(key, slice, g_variant_get_int64(value));
+        return;
+    default:
+        slice_key_set_number(key, slice, g_variant_get_uint32(value));
+    }
+}
+
+void slice_key_copy(const SliceKey *key, Slice *to, const Slice *from)
+{
+    if (key->type == SLICE_KEY_TEXT)
+        slice_set_text(member_of(key, to), *(char **)member_of(key, from));
+    else
+        slice_key_set_number(key, to, slice_key_number(key, from));
+}
+
+gboolean slice_key_is_same(const SliceKey *key, const Slice *a, const Slice *b)
+{
+    if (key->type == SLICE_KEY_TEXT)
+        return g_strcmp0(*(char **)member_of(key, a), *(char **)member_of(key, b)) == 0;
+    return slice_key_number(key, a) == slice_key_number(key, b);
+}
