@@ -78,11 +78,12 @@ endef
 $(eval $(call cuda_library,$(CUDA_OUT),$(CUDA_REAL_DIR),$(CUDA_DIR),$(GOVERNOR_LIBRARIES),$(CUDA_CFLAGS)))
 
 # For processes of a slice: vgpu-suspend, which loads the driver by its path.
-CUDA_SUSPEND_SRCS := $(addprefix $(CUDA_SRC)/suspend/,vgpu-suspend.c driver.c)
-CUDA_SUSPEND_CFLAGS := $(CUDA_WARN) -O2 -pthread
+CUDA_SUSPEND_SRCS := $(addprefix $(CUDA_SRC)/suspend/,vgpu-suspend.c driver.c room.c)
+CUDA_SUSPEND_HEADERS := $(addprefix $(CUDA_SRC)/,suspend/driver.h suspend/room.h abi/nvml_abi.h)
+CUDA_SUSPEND_CFLAGS := $(CUDA_WARN) -O2 -pthread -I$(CUDA_SRC)/abi
 cuda-door: $(CUDA_OUT)/vgpu-suspend
 
-$(CUDA_OUT)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
+$(CUDA_OUT)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SUSPEND_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_REAL_DIR)"' $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(CUDA_SUSPEND_SRCS) -ldl
 

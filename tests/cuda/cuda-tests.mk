@@ -179,7 +179,7 @@ $(CUDA_TESTS_GUARD): | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker 
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: CUDA_TEST_CFLAGS += -I$(REMOTE_OUT)/made
 $(CUDA_TEST)/obj/$(REMOTE_SRC)/wire/signature.o: $(REMOTE_OUT)/made/made
 
-$(CUDA_TEST)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
+$(CUDA_TEST)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SUSPEND_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -O1 $(CUDA_SANITIZE) -DVGPU_REAL_DIR='"$(CUDA_TEST_REAL)"' -o $@ $(CUDA_SUSPEND_SRCS) -ldl
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * vgpu-suspend over the fake card: what two processes have leaves the card and comes back, and if
- * one of them fails half of the way, both are what they were. What counts is the card's memory and
- * whether the processes go on.
+ * one of them fails half of the way, both are what they were. Nothing comes back to a card without
+ * room. What counts is the card's memory and whether the processes go on.
  */
 #include "kit.h"
 
@@ -12,7 +12,7 @@
 
 #define EACH (64 * MIB)
 
-/* Calls that each process has made. */
+/* Calls that each process has made; of a third one, which fills the card, whether it does. */
 static _Atomic unsigned int *calls;
 static int pids[2];
 
@@ -178,6 +178,101 @@ static void test_limits(void)
     close_two();
 }
 
+#define FILLER 2
+
+/* All of the card but @left bytes. */
+static void fill(uint64_t left)
+{
+    size_t free;
+    CUdeviceptr at;
+
+    kit_context();
+    ok(cuMemGetInfo_v2(&free, NULL));
+    ok(cuMemAlloc_v2(&at, free - left));
+    calls[FILLER] = 1;
+    while (calls[FILLER])
+        g_usleep(1000);
+}
+
+static void fill_all(void)
+{
+    fill(0);
+}
+
+static void fill_all_but_one(void)
+{
+    fill(EACH);
+}
+
+static unsigned int open_filler(void (*filler)(void))
+{
+    unsigned int number = kit_start(filler);
+
+    while (!calls[FILLER])
+        g_usleep(1000);
+    return number;
+}
+
+static void close_filler(unsigned int number)
+{
+    calls[FILLER] = 0;
+    kit_await(number);
+}
+
+#define ROOM "--gpu 0000:3b:00.0 --bytes 134217728"
+
+/* The driver would lose a process that it brings back to a card without room. */
+static void test_full_card(void)
+{
+    unsigned int filler;
+
+    open_two();
+    g_assert_cmpint(run(ROOM, "suspend", "suspended"), ==, 0);
+    filler = open_filler(fill_all);
+    g_assert_cmpint(run(ROOM, "resume", "GPU 0000:3b:00.0 has 0 MiB of free memory, and 131 MiB"),
+                    ==, 1);
+    close_filler(filler);
+    assert_suspended();
+    /* There is room for one of them only: all or none. */
+    filler = open_filler(fill_all_but_one);
+    g_assert_cmpint(run(ROOM, "resume", "has 64 MiB of free memory"), ==, 1);
+    close_filler(filler);
+    assert_suspended();
+    g_assert_cmpint(run(ROOM, "resume", "running"), ==, 0);
+    assert_running();
+    close_two();
+}
+
+/* Nor by the way back of a suspend that has failed. */
+static void test_full_card_on_the_way_back(void)
+{
+    const char *more = "--gpu 0000:3b:00.0 --bytes 268435456";
+    unsigned int filler;
+
+    open_two();
+    filler = open_filler(fill_all);
+    g_assert_cmpint(run_failing("FAIL_CHECKPOINT", more, "suspend", "has 64 MiB of free memory"),
+                    ==, 3);
+    g_assert_true(goes_on(1, LONG));
+    g_assert_false(goes_on(0, SHORT));
+    close_filler(filler);
+    g_assert_cmpint(run(ROOM, "resume", "running"), ==, 0);
+    assert_running();
+    close_two();
+}
+
+static void test_gpu_refused(void)
+{
+    open_two();
+    g_assert_cmpint(run("--gpu 0000:ff:00.0", "suspend", "NVML does not find GPU 0000:ff:00.0"), ==,
+                    1);
+    g_setenv("RUNTIME_DIRECTORY", "/no/such", TRUE);
+    g_assert_cmpint(run(ROOM, "suspend", "/no/such/0000:3b:00.0 cannot be opened"), ==, 1);
+    g_setenv("RUNTIME_DIRECTORY", kit_live.root, TRUE);
+    assert_running();
+    close_two();
+}
+
 static void test_others(void)
 {
     open_two();
@@ -199,8 +294,12 @@ int main(int argc, char **argv)
     g_test_add_func("/suspend/way-back", test_way_back);
     g_test_add_func("/suspend/torn", test_torn);
     g_test_add_func("/suspend/limits", test_limits);
+    g_test_add_func("/suspend/full-card", test_full_card);
+    g_test_add_func("/suspend/full-card-on-the-way-back", test_full_card_on_the_way_back);
+    g_test_add_func("/suspend/gpu-refused", test_gpu_refused);
     g_test_add_func("/suspend/others", test_others);
     kit_open(0);
+    g_setenv("RUNTIME_DIRECTORY", kit_live.root, TRUE);
     status = g_test_run();
     kit_close();
     return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes that are suspended: they wait in their next call, and have nothing on the card.
+ * Processes that are suspended: they wait in their next call, and have nothing on the card. One
+ * whose restore meets a card without room is lost: no later restore succeeds.
  *
  *   FAKE_CUDA_FAIL_LOCK, _CHECKPOINT, _RESTORE, _UNLOCK   the pid with which that fails
  *   FAKE_CUDA_HANG_CHECKPOINT                             the pid with which that takes 3 s
@@ -12,7 +13,7 @@
 
 #include "card.h"
 
-enum { RUNNING, LOCKED, CHECKPOINTED };
+enum { RUNNING, LOCKED, CHECKPOINTED, FAILED };
 
 static struct card_process *find(struct card *card, int pid)
 {
@@ -29,8 +30,10 @@ static CUresult move(struct card *card, struct card_process *process, uint32_t t
         card->used -= process->used;
         process->used = 0;
     } else if (process->state == CHECKPOINTED) {
-        if (process->saved > card->total - card->used)
+        if (process->saved > card->total - card->used) {
+            process->state = FAILED;
             return CUDA_ERROR_OUT_OF_MEMORY;
+        }
         process->used = process->saved;
         card->used += process->saved;
     }

@@ -62,15 +62,17 @@ sub make_systemd {
 while [ "\$1" != -- ]; do shift; done
 shift 2
 if [ -e "$root/fails" ]; then read -r name pid <"$root/fails"; export "FAKE_CUDA_FAIL_\$name=\$pid"; fi
-exec "$cuda/vgpu-suspend" "\$@"
+mkdir -p "$root/run/vgpu-suspend"
+RUNTIME_DIRECTORY="$root/run/vgpu-suspend" exec "$cuda/vgpu-suspend" "\$@"
 END
     put('/bin/systemctl', "#!/bin/sh\nexit 5\n", 0755);
     return;
 }
 
-# MiB of the card's memory that programs have.
+# MiB of the card's memory that programs have: those of the slice, or others.
 sub on_card {
-    my ($text) = output_of("$cuda/vgpu-memory-limit show $card /programs");
+    my ($cgroup) = @_;
+    my ($text) = output_of("$cuda/vgpu-memory-limit show $card " . ($cgroup // '/programs'));
     return $text =~ /^\S+ (\d+)$/ ? $1 >> 20 : $text;
 }
 
@@ -142,6 +144,21 @@ start_vgpud();
 ($text, $status) = output_of("$vgpuctl slice remove $other");
 is($status, 0, 'the other goes') or diag($text);
 
+# A program outside of all slices has half of the card, with the driver alone: what is free is just too little beside it.
+{
+    local $ENV{LD_LIBRARY_PATH} = "$cuda/real";
+    local $ENV{FAKE_CUDA_CGROUP} = '/outside';
+    local $ENV{CLIENT_STAYS} = 'calls';
+    my $outside = start('outside', "$cuda/client-container");
+    ok(within(20, sub { on_card('/outside') == 512 }), 'a program of the host has half of the card') or diag(slurp("$root/outside.log"));
+    ($text, $status) = output_of("$vgpuctl slice resume $uuid");
+    is($status, 1, 'the slice is not brought back to a card without room');
+    like($text, qr/GPU \Q$card\E has 512 MiB of free memory, and 527 MiB would come back to it/, 'and it says what is missing');
+    ok(stands_still(), 'it still stands still');
+    kill 'KILL', $outside;
+    waitpid $outside, 0;
+    forget($outside);
+}
 put('/fails', "RESTORE $program\n");
 ($text, $status) = output_of("$vgpuctl slice resume $uuid");
 is($status, 1, 'if the driver cannot bring it back, that fails');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * vgpu-suspend [--limit MS] [--bytes N] suspend|resume|state PID...
+ * vgpu-suspend [--limit MS] [--gpu ADDRESS] [--bytes N] suspend|resume|state PID...
  *
  * Suspends the processes of a slice, as root on the host: their GPU memory goes to the host's, and
  * they wait in their next call of CUDA. Resuming brings it back. All of them, or none: if one
@@ -8,7 +8,9 @@
  * suspended.
  *
  * --limit   for each call of the driver; 10000. Locking waits for the work that has been launched
- * --bytes   of GPU memory that the host must have room for
+ * --gpu     that they use: nothing comes back to it while its free memory is less than that. One
+ *           program at a time moves memory of a GPU
+ * --bytes   of GPU memory that they have together: what the host must have room for, or the GPU
  *
  * Prints a line for each process: its pid and its state. Exit status: 0; 1: it failed, and all are
  * as before; 2: wrong call; 3: it failed, and not all are as before.
@@ -20,11 +22,13 @@
 #include <string.h>
 
 #include "driver.h"
+#include "room.h"
 
 #define PIDS_MOST 4096
 #define LIMIT_MS  10000u
 
 static unsigned int limit_ms = LIMIT_MS;
+static const char *gpu;
 static uint64_t bytes;
 static int pids[PIDS_MOST];
 static unsigned int count;
@@ -48,8 +52,9 @@ static bool complain(const char *format, ...)
 
 static bool take(enum step step, int pid, const char *what)
 {
-    const char *error = driver_step(step, pid, limit_ms);
+    const char *error = step == STEP_RESTORE ? room_look(pids, count, bytes) : NULL;
 
+    error = error ? error : driver_step(step, pid, limit_ms);
     return !error || complain("cannot %s process %d: %s", what, pid, error);
 }
 
@@ -188,6 +193,8 @@ static const char *parse(char **argv)
     while (argv[0] && argv[1] && !strncmp(argv[0], "--", 2)) {
         if (!strcmp(argv[0], "--limit") && parse_number(argv[1], 3600000, &number) && number)
             limit_ms = (unsigned int)number;
+        else if (!strcmp(argv[0], "--gpu"))
+            gpu = argv[1];
         else if (!strcmp(argv[0], "--bytes") && parse_number(argv[1], UINT64_MAX, &number))
             bytes = number;
         else
@@ -203,10 +210,14 @@ int main(int argc, char **argv)
     bool done = true;
 
     if (!verb || (strcmp(verb, "suspend") && strcmp(verb, "resume") && strcmp(verb, "state"))) {
-        complain("usage: vgpu-suspend [--limit MS] [--bytes N] suspend|resume|state PID...");
+        complain(
+            "usage: vgpu-suspend [--limit MS] [--gpu ADDRESS] [--bytes N] suspend|resume|state "
+            "PID...");
         return 2;
     }
     error = driver_open(VGPU_REAL_DIR "/libcuda.so.1");
+    if (!error && gpu && strcmp(verb, "state"))
+        error = room_open(VGPU_REAL_DIR "/libnvidia-ml.so.1", gpu);
     if (error) {
         complain("%s", error);
         return 1;

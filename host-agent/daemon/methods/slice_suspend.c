@@ -34,6 +34,10 @@ static const char *const outside[] = {
     "--property=ProtectSystem=strict",
     "--property=ProtectHome=yes",
     "--property=PrivateNetwork=yes",
+    /* Its locks, one for each GPU. */
+    "--property=RuntimeDirectory=vgpu-suspend",
+    "--property=RuntimeDirectoryMode=0700",
+    "--property=RuntimeDirectoryPreserve=yes",
     "--",
     "/usr/lib/mdev-vgpu/vgpu-suspend",
 };
@@ -63,7 +67,9 @@ static char *unit_of(const char *uuid)
     return g_strdup_printf("vgpu-suspend-%s.service", uuid);
 }
 
-static GPtrArray *command_line(const Run *run, const GArray *pids, guint64 bytes)
+/* @bytes: what they have of the GPU: the host must have room for it, and then the GPU again. */
+static GPtrArray *command_line(const Run *run, const Slice *slice, const GArray *pids,
+                               guint64 bytes)
 {
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *unit = unit_of(operation_object(run->operation, 0));
@@ -72,10 +78,10 @@ static GPtrArray *command_line(const Run *run, const GArray *pids, guint64 bytes
     g_ptr_array_add(argv, g_strconcat("--unit=", unit, NULL));
     for (gsize i = 0; i < G_N_ELEMENTS(outside); i++)
         g_ptr_array_add(argv, g_strdup(outside[i]));
-    if (g_str_equal(run->verb, "suspend") && bytes) {
-        g_ptr_array_add(argv, g_strdup("--bytes"));
-        g_ptr_array_add(argv, g_strdup_printf("%" G_GUINT64_FORMAT, bytes));
-    }
+    g_ptr_array_add(argv, g_strdup("--gpu"));
+    g_ptr_array_add(argv, g_strdup(slice->gpu));
+    g_ptr_array_add(argv, g_strdup("--bytes"));
+    g_ptr_array_add(argv, g_strdup_printf("%" G_GUINT64_FORMAT, bytes));
     g_ptr_array_add(argv, g_strdup(run->verb));
     for (guint i = 0; i < pids->len; i++)
         g_ptr_array_add(argv, g_strdup_printf("%u", g_array_index(pids, guint, i)));
@@ -83,12 +89,19 @@ static GPtrArray *command_line(const Run *run, const GArray *pids, guint64 bytes
     return argv;
 }
 
+static const Slice *slice_of(const Run *run)
+{
+    const Lifecycle *life = operation_world(run->operation);
+
+    return slices_find(life->slices, operation_object(run->operation, 0));
+}
+
 /* The processes that are the slice's now. */
 static GError *find_processes(const Run *run, GArray *pids, guint64 *bytes)
 {
     const Lifecycle *life = operation_world(run->operation);
     const char *uuid = operation_object(run->operation, 0);
-    const Slice *slice = slices_find(life->slices, uuid);
+    const Slice *slice = slice_of(run);
 
     if (slice && arbiter_members_read(host_root(life->host), slice->gpu, uuid, pids, bytes))
         return NULL;
@@ -101,7 +114,7 @@ static GError *find_processes(const Run *run, GArray *pids, guint64 *bytes)
 /* Not cancelled: a half of them would be the worst. */
 static void run_program(Run *run, const GArray *pids, guint64 bytes)
 {
-    g_autoptr(GPtrArray) argv = command_line(run, pids, bytes);
+    g_autoptr(GPtrArray) argv = command_line(run, slice_of(run), pids, bytes);
     const Program program = {.argv = (const char *const *)argv->pdata, .seconds = PROGRAM_S};
 
     program_start(&program, NULL, ran, run);

@@ -592,7 +592,7 @@ static void test_suspend(void)
     assert_says("slice create full --door native --uuid " UUID, 0, UUID, "");
     assert_says("slice create half --door native --uuid " UUID2, 7, "", "no room");
     assert_says("slice suspend " UUID, 0, "", "");
-    assert_in_file(&at, SUSPEND_LOG, "--bytes 4096 suspend 77 78\n");
+    assert_in_file(&at, SUSPEND_LOG, "--gpu " ADDRESS " --bytes 4096 suspend 77 78\n");
     assert_in_file(&at, SHARE_OF(UUID), "vram=1\nspill=0\n");
     assert_says("slice show " UUID, 0, "Suspended", "");
     assert_no_claim(UUID);
@@ -606,7 +606,7 @@ static void test_suspend(void)
     assert_in_file(&at, SHARE_OF(UUID), "vram=1\n");
     assert_says("slice remove " UUID2, 0, "", "");
     assert_says("slice resume " UUID, 0, "", "");
-    assert_in_file(&at, SUSPEND_LOG, "\nresume 77 78\n");
+    assert_in_file(&at, SUSPEND_LOG, "\n--gpu " ADDRESS " --bytes 4096 resume 77 78\n");
     assert_not_in_file(&at, SHARE_OF(UUID), "vram=1\n");
     assert_says("slice create half --door native --uuid " UUID2, 7, "", "no room");
     agent_on_bus_close(&at);
@@ -660,7 +660,8 @@ static void test_suspend_interrupted(void)
     file_tree_write(root, "/unit-runs", UNIT "\n");
     agent_on_bus_restart(&at);
     iterate_until(has_resumed, &at);
-    assert_in_file(&at, SUSPEND_LOG, UNIT " has ended\nresume 77 78\n");
+    assert_in_file(&at, SUSPEND_LOG,
+                   UNIT " has ended\n--gpu " ADDRESS " --bytes 4096 resume 77 78\n");
     agent_on_bus_close(&at);
     fake_arbiter_close(&arbiter);
 }
