@@ -28,6 +28,12 @@ struct client {
     const char *argv[24];
 };
 
+/* @memory: how it shows that of the slice, or how much of it is in use. */
+struct monitor {
+    struct client client;
+    const char *memory;
+};
+
 static char **make_environment(void)
 {
     char **env = g_get_environ();
@@ -199,6 +205,23 @@ static void test_smi(const void *data)
     close_slice();
 }
 
+/* What shows a card shows the slice. */
+static void test_monitor(const void *data)
+{
+    const struct monitor *monitor = data;
+    g_autofree char *said = NULL;
+    int status;
+
+    open_slice();
+    said = run(&monitor->client, &status);
+    if (said) {
+        g_assert_cmpint(status, ==, 0);
+        g_assert_nonnull(strstr(said, monitor->memory));
+        kit_charged(0);
+    }
+    close_slice();
+}
+
 #define OWN(name) REAL_PROGRAMS "/" name
 #define PYTHON    ROOT "/usr/lib/python3/dist-packages"
 
@@ -237,6 +260,13 @@ static const struct client crack = {"/usr/share/hashcat",
                                      "?l?l?l"}};
 static const struct client smi = {"/", {ROOT "/usr/lib/nvidia/current/nvidia-smi"}};
 
+static const struct monitor gpustat = {
+    {PYTHON "/gpustat", {"python3", "-m", "gpustat", "--no-color"}}, "/    64 MB"};
+static const struct monitor nvitop = {
+    {PYTHON "/nvitop", {"python3", "-m", "nvitop", "--once", "--ascii"}}, "64.00MiB"};
+static const struct monitor nvtop = {{"/", {ROOT "/usr/bin/nvtop", "--snapshot"}},
+                                     "\"mem_util\": \"0%\""};
+
 /* --remote: each program has a worker. */
 int main(int argc, char **argv)
 {
@@ -253,7 +283,11 @@ int main(int argc, char **argv)
     g_test_add_data_func("/real/numba", &numba, test_client);
     g_test_add_data_func("/real/hashcat", &hashcat, test_hashcat);
     g_test_add_data_func("/real/hashcat-cracks", &crack, test_crack);
-    if (!is_remote)
+    if (!is_remote) {
         g_test_add_data_func("/real/nvidia-smi", &smi, test_smi);
+        g_test_add_data_func("/real/gpustat", &gpustat, test_monitor);
+        g_test_add_data_func("/real/nvitop", &nvitop, test_monitor);
+        g_test_add_data_func("/real/nvtop", &nvtop, test_monitor);
+    }
     return g_test_run();
 }
