@@ -69,13 +69,14 @@ static bool attach(struct engine *engine, GError **error)
     return true;
 }
 
-/* No path: it is not wanted, or not installed. */
-static struct cuda_worker find_cuda_worker(const struct options *options)
+/* No path: the vGPU's type has no CUDA, or the worker is not installed. */
+static struct cuda_worker find_cuda_worker(const struct engine *engine,
+                                           const struct options *options)
 {
     const char *path = options->cuda_worker ? options->cuda_worker : VGPU_CUDA_WORKER;
     struct cuda_worker worker = {.is_confined = !options->no_landlock};
 
-    if (!options->cuda && !options->cuda_worker)
+    if (!engine->info.cuda && !options->cuda_worker)
         return worker;
     if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
         worker.path = path;
@@ -129,7 +130,7 @@ static bool start_cuda_alone(struct engine *engine, const struct options *option
 
 static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
 {
-    struct cuda_worker worker = find_cuda_worker(options);
+    struct cuda_worker worker = find_cuda_worker(engine, options);
     g_autofree char *no_vulkan = NULL;
 
     if (worker.path) {

@@ -47,13 +47,10 @@ static bool parse(struct options *options, const GOptionEntry *own, const char *
 
 bool options_parse(struct options *options, int argc, char **argv, GError **error)
 {
-    gboolean cuda = FALSE;
     const GOptionEntry own[] = {
         {"device", 'd', 0, G_OPTION_ARG_FILENAME, &options->device, "The vGPU: /dev/vgpu/<uuid>",
          "PATH"},
         {"fd", 'f', 0, G_OPTION_ARG_INT, &options->fd, "The vGPU as an open file", "N"},
-        {"cuda", 0, 0, G_OPTION_ARG_NONE, &cuda,
-         "Offer CUDA, if the GPU's driver is NVIDIA's (default: Vulkan alone)", NULL},
         {"cuda-worker", 0, 0, G_OPTION_ARG_FILENAME, &options->cuda_worker,
          "Offer CUDA by this program, for any GPU (for tests)", "PATH"},
         {"describe", 0, 0, G_OPTION_ARG_STRING, &options->describe,
@@ -66,7 +63,6 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
                "vgpu-engine@UUID.service.",
                argc, argv, error))
         return false;
-    options->cuda = cuda;
     if (!options->device || options->fd < 0)
         return true;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,

@@ -17,7 +17,6 @@ struct options {
     char *socket; /* NULL: systemd's */
     char *cuda_socket;
     char *cuda_worker; /* NULL: as installed */
-    bool cuda;         /* the engine offers it; the guard always does */
 
     char *icd; /* NULL: find out */
     char *sysroot;

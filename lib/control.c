@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "lib/conf.h"
 #include "lib/pci.h"
@@ -20,27 +21,37 @@ void plan_free(Plan *plan)
     g_free(plan);
 }
 
-static void fill_desc(struct vgpu_type_desc *desc, const GpuType *type, guint64 vram_bytes)
+static void fill_desc(struct vgpu_type_desc *desc, const GpuType *type, const char *driver,
+                      guint64 vram_bytes)
 {
     g_strlcpy(desc->name, type->name, sizeof(desc->name));
     g_strlcpy(desc->description, type->description, sizeof(desc->description));
     desc->vram_bytes = vram_bytes;
-    desc->window_bytes = type->window_bytes;
+    desc->window_bytes = type_window(type, driver);
     desc->weight = type->weight;
     desc->cap = type->cap;
     desc->priority = type->priority;
     desc->max_instances = type->max_instances;
     desc->scanouts = type->display;
+    desc->cuda = type_has_cuda(type, driver);
 }
 
-static void leave_out(Plan *plan, const GpuType *type, guint64 vram_bytes)
+/* Why the GPU does not get @type; NULL: it does. To be freed. */
+static char *why_not(const Plan *plan, const GpuType *type, guint64 vram_bytes)
 {
-    g_autofree char *wanted = size_format(vram_bytes);
-    g_autofree char *there = size_format(plan->vram_bytes);
+    g_autofree char *wanted = NULL;
+    g_autofree char *there = NULL;
 
-    g_ptr_array_add(plan->left_out,
-                    g_strdup_printf("type %s is left out: its %s don't fit into the GPU's %s",
-                                    type->name, wanted, there));
+    if (type->cuda == TYPE_CUDA_YES && !type_has_cuda(type, plan->driver))
+        return g_strdup_printf("type %s is left out: it has cuda=yes, and only GPUs of NVIDIA's "
+                               "driver have CUDA",
+                               type->name);
+    if (vram_bytes && vram_bytes <= plan->vram_bytes)
+        return NULL;
+    wanted = size_format(vram_bytes);
+    there = size_format(plan->vram_bytes);
+    return g_strdup_printf("type %s is left out: its %s don't fit into the GPU's %s", type->name,
+                           wanted, there);
 }
 
 static gboolean add_types(Plan *plan, const char *ids, const GPtrArray *types, GError **error)
@@ -48,11 +59,13 @@ static gboolean add_types(Plan *plan, const char *ids, const GPtrArray *types, G
     for (guint i = 0; i < types->len; i++) {
         const GpuType *type = g_ptr_array_index(types, i);
         guint64 vram_bytes = amount_resolve(&type->vram, plan->vram_bytes);
+        char *why;
 
         if (!type_matches(type, plan->gpu, ids))
             continue;
-        if (!vram_bytes || vram_bytes > plan->vram_bytes) {
-            leave_out(plan, type, vram_bytes);
+        why = why_not(plan, type, vram_bytes);
+        if (why) {
+            g_ptr_array_add(plan->left_out, why);
             continue;
         }
         if (plan->ntypes == VGPU_MAX_TYPES) {
@@ -61,7 +74,7 @@ static gboolean add_types(Plan *plan, const char *ids, const GPtrArray *types, G
                         plan->gpu, VGPU_MAX_TYPES, type->name, type->file);
             return FALSE;
         }
-        fill_desc(&plan->types[plan->ntypes++], type, vram_bytes);
+        fill_desc(&plan->types[plan->ntypes++], type, plan->driver, vram_bytes);
     }
     if (plan->ntypes)
         return TRUE;
@@ -180,26 +193,46 @@ static void set_left_over(GError **error, HostRoot *root, const char *gpu)
         gpu, *names ? ": " : "", names);
 }
 
-static struct vgpu_control_gpu make_argument(const Plan *plan)
+static int call_with(int fd, unsigned long request, const Plan *plan,
+                     const struct vgpu_type_desc *types)
 {
     struct vgpu_control_gpu argument = {
         .argsz = sizeof(argument),
         .vram_bytes = plan->capacity_bytes,
         .ntypes = plan->ntypes,
-        .type_size = sizeof(plan->types[0]),
-        .types = (guint64)(guintptr)plan->types,
+        .type_size = sizeof(*types),
+        .types = (guint64)(guintptr)types,
     };
 
     g_strlcpy(argument.gpu, plan->gpu, sizeof(argument.gpu));
-    return argument;
+    return control_call(fd, request, &argument);
+}
+
+/*
+ * The module of 0.2.0, which stays loaded until the host is rebooted, refuses types with CUDA: its
+ * vGPUs have none until then.
+ */
+static int call_with_types(int fd, unsigned long request, const Plan *plan)
+{
+    struct vgpu_type_desc types[VGPU_MAX_TYPES];
+    gboolean has_cuda = FALSE;
+    int result = call_with(fd, request, plan, plan->types);
+
+    if (!result || errno != EINVAL)
+        return result;
+    memcpy(types, plan->types, sizeof(types));
+    for (guint i = 0; i < plan->ntypes; i++) {
+        has_cuda = has_cuda || types[i].cuda;
+        types[i].cuda = 0;
+    }
+    errno = EINVAL;
+    return has_cuda ? call_with(fd, request, plan, types) : result;
 }
 
 gboolean control_add(int fd, HostRoot *root, const Plan *plan, gboolean *existed, GError **error)
 {
-    struct vgpu_control_gpu argument = make_argument(plan);
-
     *existed = FALSE;
-    if (!control_call(fd, VGPU_CONTROL_ADD_GPU, &argument))
+    if (!call_with_types(fd, VGPU_CONTROL_ADD_GPU, plan))
         return TRUE;
     switch (errno) {
     case EEXIST:
@@ -230,9 +263,7 @@ static void set_not_registered(GError **error, const char *gpu)
 
 gboolean control_update(int fd, HostRoot *root, const Plan *plan, GError **error)
 {
-    struct vgpu_control_gpu argument = make_argument(plan);
-
-    if (!control_call(fd, VGPU_CONTROL_SET_TYPES, &argument))
+    if (!call_with_types(fd, VGPU_CONTROL_SET_TYPES, plan))
         return TRUE;
     switch (errno) {
     case EBUSY:

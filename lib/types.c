@@ -6,23 +6,26 @@
 #include <string.h>
 
 #include "lib/conf.h"
+#include "lib/nvidia_readings.h"
 
 #define DEFAULT_WINDOW (256 * MIB)
-#define MIN_WINDOW     MIB
-#define MAX_WINDOW     (64 * 1024 * MIB)
-#define WINDOW_RULE    "a power of two from 1M to 64G"
-#define MAX_WEIGHT     10000
-#define MAX_CAP        100
-#define MAX_PRIORITY   15
-#define MAX_COMPUTE    100
-#define INFINITY_WORD  "infinity"
+/* All that a program of CUDA's shares with the GPU is in the window. */
+#define CUDA_WINDOW   (4 * 1024 * MIB)
+#define MIN_WINDOW    MIB
+#define MAX_WINDOW    (64 * 1024 * MIB)
+#define WINDOW_RULE   "a power of two from 1M to 64G"
+#define MAX_WEIGHT    10000
+#define MAX_CAP       100
+#define MAX_PRIORITY  15
+#define MAX_COMPUTE   100
+#define INFINITY_WORD "infinity"
 
 static const char *const type_dirs[] = {"/etc/vgpu/types.d", "/usr/local/lib/vgpu/types.d",
                                         "/usr/lib/vgpu/types.d", NULL};
-static const char *const type_keys[] = {
-    "description",   "vram",          "window", "weight",  "cap",
-    "priority",      "max-instances", "gpu",    "class",   "compute",
-    "oversubscribe", "cpu",           "memory", "display", NULL};
+static const char *const type_keys[] = {"description", "vram",     "window",        "weight",
+                                        "cap",         "priority", "max-instances", "gpu",
+                                        "class",       "compute",  "oversubscribe", "cpu",
+                                        "memory",      "display",  "cuda",          NULL};
 static const char *const classes[] = {"guaranteed", "burstable", "best-effort", NULL};
 
 static void type_free(GpuType *type)
@@ -120,7 +123,6 @@ static gboolean read_window(const ConfGroup *group, GpuType *type, GError **erro
     g_autofree char *text = conf_string(group, "window", &cause);
     guint64 bytes;
 
-    type->window_bytes = DEFAULT_WINDOW;
     if (cause) {
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
@@ -134,6 +136,24 @@ static gboolean read_window(const ConfGroup *group, GpuType *type, GError **erro
     }
     type->window_bytes = bytes;
     return TRUE;
+}
+
+static gboolean read_cuda(const ConfGroup *group, GpuType *type, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "cuda", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!text)
+        return TRUE;
+    type->cuda = g_str_equal(text, "yes") ? TYPE_CUDA_YES : TYPE_CUDA_NO;
+    if (type->cuda == TYPE_CUDA_YES || g_str_equal(text, "no"))
+        return TRUE;
+    conf_bad_value(group, "cuda", text, "yes or no", error);
+    return FALSE;
 }
 
 static gboolean read_gpus(const ConfGroup *group, GpuType *type, GError **error)
@@ -227,7 +247,8 @@ static gboolean read_type(const ConfGroup *group, GpuType *type, GError **error)
     type->name = g_strdup(group->name);
     type->file = g_strdup(group->file);
     return read_description(group, type, error) && read_vram(group, type, error) &&
-           read_window(group, type, error) && read_gpus(group, type, error) &&
+           read_window(group, type, error) && read_cuda(group, type, error) &&
+           read_gpus(group, type, error) &&
            conf_number(group, "weight", 1, MAX_WEIGHT, 100, &type->weight, error) &&
            conf_number(group, "cap", 1, MAX_CAP, 100, &type->cap, error) &&
            conf_number(group, "priority", 0, MAX_PRIORITY, 0, &type->priority, error) &&
@@ -273,6 +294,18 @@ GPtrArray *types_load(HostRoot *root, GError **error)
             return NULL;
     }
     return g_steal_pointer(&types);
+}
+
+gboolean type_has_cuda(const GpuType *type, const char *driver)
+{
+    return type->cuda != TYPE_CUDA_NO && g_strcmp0(driver, NVIDIA_DRIVER) == 0;
+}
+
+guint64 type_window(const GpuType *type, const char *driver)
+{
+    if (type->window_bytes)
+        return type->window_bytes;
+    return type_has_cuda(type, driver) ? CUDA_WINDOW : DEFAULT_WINDOW;
 }
 
 gboolean type_matches(const GpuType *type, const char *name, const char *ids)

@@ -96,6 +96,7 @@ Vgpu *vgpu_read(HostRoot *root, const char *uuid)
     vgpu->uuid = g_strdup(uuid);
     vgpu->gpu = gpu_name_of(parent);
     vgpu->type = sysfs_link_name(root, device, "mdev_type");
+    vgpu->cuda = sysfs_number(root, dir, "cuda", 0) > 0;
     vgpu_update(root, vgpu, dir, state);
     vgpu->dir = g_steal_pointer(&dir);
     return vgpu;

@@ -19,6 +19,7 @@
  * @failure: why its engine gave up; empty: it did not
  * @vram, @window: bytes
  * @display: number of displays, 0 or 1
+ * @cuda: its engine offers CUDA; not with an older driver
  * @tenant, @class: as written by anybody with write access to sysfs, in any form; empty: not
  * written, or an older driver
  * @oversubscribe: bytes; -1: the same
@@ -39,6 +40,7 @@ typedef struct {
     guint cap;
     int priority;
     guint display;
+    gboolean cuda;
     char *tenant;
     char *class;
     gint64 oversubscribe;

@@ -148,6 +148,13 @@ VGPU_ATTR_U32(cap, cap, 1, 100, false);
 VGPU_ATTR_U32(priority, priority, 0, 15, false);
 VGPU_ATTR_U32(display, scanouts, 0, VGPU_MAX_SCANOUTS, true);
 
+/* Of the type alone: an engine has told the driver of its capsets before mdevctl writes attributes. */
+static ssize_t cuda_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", vgpu_from_dev(dev)->params.cuda);
+}
+static DEVICE_ATTR_RO(cuda);
+
 /* Attributes for vgpud (struct vgpu_notes). An empty line unsets the value, as at first. */
 static const char *const vgpu_classes[] = { "", "guaranteed", "burstable", "best-effort" };
 
@@ -314,6 +321,7 @@ static struct attribute *vgpu_attrs[] = {
 	&dev_attr_cap.attr,
 	&dev_attr_priority.attr,
 	&dev_attr_display.attr,
+	&dev_attr_cuda.attr,
 	&dev_attr_tenant.attr,
 	&dev_attr_class.attr,
 	&dev_attr_oversubscribe_bytes.attr,

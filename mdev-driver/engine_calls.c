@@ -67,6 +67,7 @@ static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *in
 	info->cap = params.cap;
 	info->priority = params.priority;
 	info->num_scanouts = params.scanouts;
+	info->cuda = params.cuda;
 	vgpu_uuid_bytes(vgpu, info->uuid);
 	strscpy(info->gpu, vgpu->gpu->name, sizeof(info->gpu));
 	strscpy(info->type, vgpu->type->desc.name, sizeof(info->type));

@@ -537,6 +537,7 @@ static struct vgpu_params vgpu_type_params(const struct vgpu_type_desc *desc)
 		.cap = desc->cap,
 		.priority = desc->priority,
 		.scanouts = desc->scanouts,
+		.cuda = desc->cuda,
 	};
 }
 

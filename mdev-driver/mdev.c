@@ -159,10 +159,10 @@ static ssize_t vgpu_mdev_description(struct mdev_type *core, char *buf)
 	ssize_t n;
 
 	vgpu_gpus_lock();
-	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u%s\n",
+	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u%s%s\n",
 		       desc->description, desc->description[0] ? "; " : "",
 		       desc->vram_bytes >> 20, desc->window_bytes >> 20, desc->weight, desc->cap,
-		       desc->priority, desc->scanouts ? " display" : "");
+		       desc->priority, desc->scanouts ? " display" : "", desc->cuda ? " cuda" : "");
 	vgpu_gpus_unlock();
 	return n;
 }

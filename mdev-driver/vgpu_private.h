@@ -67,6 +67,7 @@ struct vgpu_params {
 	u32 cap;
 	u32 priority;
 	u32 scanouts;
+	u32 cuda;
 };
 
 /*

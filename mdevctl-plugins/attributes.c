@@ -43,6 +43,7 @@ static const struct {
 } elsewhere[] = {
     {"vram", "the attribute is vgpu/vram_bytes, in bytes"},
     {"window", "the attribute is vgpu/window_bytes, in bytes"},
+    {"cuda", "it belongs to the type: cuda= in /etc/vgpu/types.d"},
     {"policy", "it belongs to the GPU: policy= in /etc/vgpu/gpus.conf"},
     {"oversubscribe", "the attribute is vgpu/oversubscribe_bytes, in bytes"},
 };

@@ -423,16 +423,32 @@ static Ports ports_of(const char *info)
     return ports;
 }
 
-/* Of the smallest window among the types; 0: no types. */
+/* Of the smallest window among @types on GPUs at @driver; 0: no types. */
+static guint64 least_of_driver(const GPtrArray *types, const char *driver)
+{
+    guint64 least = 0;
+
+    for (guint i = 0; i < types->len; i++) {
+        guint64 window = type_window(g_ptr_array_index(types, i), driver);
+
+        least = least ? MIN(least, window) : window;
+    }
+    return least;
+}
+
+/* The same on any GPU of the host. */
 static guint64 least_window(HostRoot *root)
 {
     g_autoptr(GPtrArray) types = types_load(root, NULL);
+    g_autoptr(Inventory) inventory = inventory_new(root);
+    g_autoptr(GPtrArray) gpus = inventory_read(inventory);
     guint64 least = 0;
 
-    for (guint i = 0; types && i < types->len; i++) {
-        const GpuType *type = g_ptr_array_index(types, i);
+    for (guint i = 0; types && i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        guint64 window = least_of_driver(types, gpu->pci->driver);
 
-        least = least ? MIN(least, type->window_bytes) : type->window_bytes;
+        least = least ? MIN(least, window) : window;
     }
     return least;
 }

@@ -374,6 +374,7 @@ static const Column type_columns[] = {
     {"VRAM", "Vram", dict_bytes, COLUMN_WIDE},
     {"CLASS", "Class", dict_text, COLUMN_WIDE},
     {"COMPUTE", "Compute", dict_limit, COLUMN_WIDE},
+    {"CUDA", "Cuda", dict_flag, COLUMN_WIDE},
     {"DESCRIPTION", "Description", dict_text, COLUMN_LONG},
 };
 
@@ -392,6 +393,7 @@ static const Column type_lines[] = {
     {"Cap", "Cap", dict_number, 0},
     {"Priority", "Priority", dict_number, 0},
     {"Display", "Display", dict_number, 0},
+    {"CUDA", "Cuda", dict_flag, 0},
 };
 
 static const Listing type_listing = {

@@ -63,6 +63,8 @@ static const Column lines[] = {
     {"Cap", "Cap", dict_number, 0},
     {"Priority", "Priority", dict_number, 0},
     {"GPU's engines", "Engines", dict_text, 0},
+    {"Window", "Window", dict_bytes, 0},
+    {"CUDA", "Cuda", dict_flag, 0},
 };
 
 static const Listing listing = {

@@ -54,6 +54,7 @@ static const Column lines[] = {
     {"Priority", "Priority", dict_number, 0},
     {"GPU's engines", "Engines", dict_text, 0},
     {"Display", "Display", dict_number, 0},
+    {"CUDA", "Cuda", dict_flag, 0},
     {"Job", "Job", dict_text, 0},
     {"Replica", "Replica", dict_text, 0},
     {"Requests", "Requests", dict_number, 0},

@@ -110,7 +110,7 @@ static int vgpu_check_type(const struct vgpu_type_desc *desc)
 	if (!desc->weight || desc->weight > 10000 || !desc->cap || desc->cap > 100 ||
 	    desc->priority > 15)
 		return -EINVAL;
-	if (desc->scanouts > VGPU_MAX_SCANOUTS ||
+	if (desc->scanouts > VGPU_MAX_SCANOUTS || desc->cuda > 1 ||
 	    !vgpu_all_zero(desc->reserved, sizeof(desc->reserved)))
 		return -EINVAL;
 	return 0;

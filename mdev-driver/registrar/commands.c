@@ -232,8 +232,8 @@ static void print_plan(const Session *session, const Plan *plan)
 
     fprintf(session->out, "GPU %s (%s), %s of memory from %s\n", plan->gpu,
             plan->driver ? plan->driver : "no PCI device", vram, plan->vram_source);
-    fprintf(session->out, "  %-31s %9s %9s %6s %4s %8s %4s\n", "TYPE", "VRAM", "WINDOW", "WEIGHT",
-            "CAP", "PRIORITY", "MAX");
+    fprintf(session->out, "  %-31s %9s %9s %6s %4s %8s %4s %4s\n", "TYPE", "VRAM", "WINDOW",
+            "WEIGHT", "CAP", "PRIORITY", "MAX", "CUDA");
     for (guint i = 0; i < plan->ntypes; i++) {
         const struct vgpu_type_desc *type = &plan->types[i];
         g_autofree char *size = size_format(type->vram_bytes);
@@ -242,8 +242,9 @@ static void print_plan(const Session *session, const Plan *plan)
 
         if (type->max_instances)
             most = MIN(most, type->max_instances);
-        fprintf(session->out, "  %-31s %9s %9s %6u %3u%% %8u %4" G_GUINT64_FORMAT "\n", type->name,
-                size, window, type->weight, type->cap, type->priority, most);
+        fprintf(session->out, "  %-31s %9s %9s %6u %3u%% %8u %4" G_GUINT64_FORMAT " %4s\n",
+                type->name, size, window, type->weight, type->cap, type->priority, most,
+                type->cuda ? "yes" : "no");
     }
     for (guint i = 0; i < plan->left_out->len; i++)
         fprintf(session->out, "  %s\n", (const char *)g_ptr_array_index(plan->left_out, i));

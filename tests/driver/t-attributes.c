@@ -116,7 +116,8 @@ static void test_bad_values(void)
 static void test_read_only(void)
 {
     static const char *const names[] = {
-        "state", "failure", "pinned_bytes", "window_published_bytes", "doorbells", "interrupts"};
+        "state",     "failure",    "pinned_bytes", "window_published_bytes",
+        "doorbells", "interrupts", "cuda"};
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
@@ -144,6 +145,21 @@ static void test_while_open(void)
 
     testbed_close_vmm(tb);
     assert_ok(set(tb, "window_bytes", "67108864"));
+}
+
+/* Of the type; the engine is told. */
+static void test_cuda(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GPU);
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+    struct vgpu_engine_info info;
+
+    type.cuda = 1;
+    assert_ok(mdev_gpu_set_types(TESTBED_GPU, TESTBED_GPU_VRAM, &type, 1));
+    testbed_advance(tb, TESTBED_AT_OPEN);
+    assert_attr(tb, "cuda", 1);
+    assert_ok(peer_info(tb->engine, &info));
+    g_assert_cmpuint(info.cuda, ==, 1);
 }
 
 static void assert_text(Testbed *tb, const char *name, const char *expected)
@@ -292,6 +308,7 @@ int main(int argc, char **argv)
     driver_test_add("/attributes/bad-values", test_bad_values);
     driver_test_add("/attributes/read-only", test_read_only);
     driver_test_add("/attributes/while-open", test_while_open);
+    driver_test_add("/attributes/cuda", test_cuda);
     driver_test_add("/attributes/kept", test_kept);
     driver_test_add("/attributes/kept-bad-values", test_kept_bad_values);
     driver_test_add("/attributes/kept-while-open", test_kept_while_open);

@@ -161,9 +161,14 @@ static void spoil_scanouts(struct vgpu_type_desc *t)
 {
     t->scanouts = 2;
 }
+static void spoil_cuda(struct vgpu_type_desc *t)
+{
+    t->cuda = 2;
+}
+
 static void spoil_reserved(struct vgpu_type_desc *t)
 {
-    t->reserved[6] = 1;
+    t->reserved[5] = 1;
 }
 
 static void test_bad_type_values(void)
@@ -171,7 +176,8 @@ static void test_bad_type_values(void)
     static const Spoil spoils[] = {
         spoil_vram,         spoil_window_zero, spoil_window_odd,   spoil_window_small,
         spoil_window_large, spoil_weight_zero, spoil_weight_large, spoil_cap_zero,
-        spoil_cap_large,    spoil_priority,    spoil_scanouts,     spoil_reserved,
+        spoil_cap_large,    spoil_priority,    spoil_scanouts,     spoil_cuda,
+        spoil_reserved,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(spoils); i++) {
@@ -435,6 +441,28 @@ static void test_set_types_in_place(void)
     g_assert_cmpuint(mdev_attr_u64(second, "vgpu/weight"), ==, 77);
 }
 
+/* A vGPU that was made before its type had CUDA has none, and keeps its window. */
+static void test_set_types_cuda(void)
+{
+    struct vgpu_type_desc type = small_type();
+    g_autofree char *before = mdev_uuid_new();
+    g_autofree char *after = mdev_uuid_new();
+    g_autofree char *description = NULL;
+
+    assert_ok(mdev_gpu_add(GPU, 256 * MIB, &type, 1));
+    assert_ok(mdev_create(GPU, "small", before));
+    type.cuda = 1;
+    type.window_bytes = 4096 * MIB;
+    assert_ok(mdev_gpu_set_types(GPU, 256 * MIB, &type, 1));
+    description = mdev_type_attr(GPU, "small", "description");
+    g_assert_true(g_str_has_suffix(description, " cuda"));
+    assert_ok(mdev_create(GPU, "small", after));
+    g_assert_cmpuint(mdev_attr_u64(before, "vgpu/cuda"), ==, 0);
+    g_assert_cmpuint(mdev_attr_u64(before, "vgpu/window_bytes"), ==, 16 * MIB);
+    g_assert_cmpuint(mdev_attr_u64(after, "vgpu/cuda"), ==, 1);
+    g_assert_cmpuint(mdev_attr_u64(after, "vgpu/window_bytes"), ==, 4096 * MIB);
+}
+
 static void test_set_types_renames(void)
 {
     struct vgpu_type_desc type = small_type();
@@ -536,6 +564,7 @@ int main(int argc, char **argv)
     driver_test_add("/control/max-instances", test_max_instances);
     driver_test_add("/control/remove-busy", test_remove_busy);
     driver_test_add("/control/set-types-in-place", test_set_types_in_place);
+    driver_test_add("/control/set-types-cuda", test_set_types_cuda);
     driver_test_add("/control/set-types-renames", test_set_types_renames);
     driver_test_add("/control/create-race", test_create_race);
     driver_test_add("/control/churn", test_churn);

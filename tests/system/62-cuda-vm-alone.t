@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # CUDA alone in a VM: a GPU at a driver called nvidia, which the fake driver serves, and which has no render node (as in
-# 61-cuda-guarded.t). Its vGPU's engine starts by --cuda, and its guest computes. Without the option the engine says what
-# is missing.
+# 61-cuda-guarded.t). Its types have CUDA without a word on it, and the guest computes. With cuda=no the engine says what is
+# missing.
 # Rig: --gpus 2
 use strict;
 use warnings;
@@ -31,16 +31,20 @@ sub workers {
     return { map { $all->{$_}{command} =~ /^vgpu-cuda-worker / ? ($_ => $all->{$_}) : () } keys %$all };
 }
 
-# @options: of the engine.
+sub type_called {
+    my ($name) = @_;
+    my ($type) = host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types") =~ /^(\S+-$name)$/m;
+    return $type // die "no type $name\n";
+}
+
 sub set_engine {
-    my (@options) = @_;
     return host(<<"SH");
 set -e
 mkdir -p $units/$vgpu->{unit}.d
 cat >$units/$vgpu->{unit}.d/fake.conf <<END
 [Service]
 ExecStart=
-ExecStart=/usr/bin/vgpu-engine --fd=3 --shader-cache=/run/vgpu/shaders --setenv=VGPU_GOVERNOR=1 @options --setenv=FAKE_CUDA_PCI=$gpu --setenv=FAKE_CUDA_TOTAL=8589934592 --setenv=FAKE_CUDA_CARD=/dev/nvidia-uvm --setenv=FAKE_CUDA_CONTENT=1
+ExecStart=/usr/bin/vgpu-engine --fd=3 --shader-cache=/run/vgpu/shaders --setenv=VGPU_GOVERNOR=1 --setenv=FAKE_CUDA_PCI=$gpu --setenv=FAKE_CUDA_TOTAL=8589934592 --setenv=FAKE_CUDA_CARD=/dev/nvidia-uvm --setenv=FAKE_CUDA_CONTENT=1
 BindPaths=$card:/dev/nvidia-uvm
 END
 systemctl daemon-reload
@@ -69,20 +73,23 @@ echo $gpu >/sys/bus/pci/drivers_probe
 SH
     VGPU::Slice::soon(sub { host("cat /run/vgpu/readings/$gpu", fail => 1) =~ /^memory=8588886016$/m }, 'the driver is not read');
     host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\n");
+    # The guest's root ports have no room for 4 GiB, the default.
+    host('cat >/etc/vgpu/types.d/60-cuda.conf', stdin => "[type small]\nvram=1/4\nwindow=256M\ngpu=$gpu\n[type plain]\nvram=1/4\ncuda=no\ngpu=$gpu\n");
     host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
     VGPU::Whole::until_mode($gpu, 'shared');
     return host("vgpuctl gpu list; ls /sys/bus/pci/devices/$gpu/mdev_supported_types");
 });
 
-point('an engine with --cuda starts, and offers CUDA alone', sub {
-    my ($type) = host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types") =~ /^(\S+-vgpu-quarter)$/m;
-    $vgpu = VGPU::Vgpu->new(3, $type // die "no type\n");
-    set_engine('--cuda');
+point('an engine starts, and offers CUDA alone', sub {
+    $vgpu = VGPU::Vgpu->new(3, type_called('small'));
+    set_engine();
     $vgpu->start($gpu);
     $vgpu->wait_engine;
     host("vgpuctl vgpu set $vgpu->{uuid} --vram 64M", timeout => 120);
     my $status = host("systemctl show -P StatusText $vgpu->{unit}");
     die $status if $status !~ /with CUDA alone/;
+    my $shown = host("vgpuctl vgpu show $vgpu->{uuid}");
+    die $shown if $shown !~ /^CUDA: +yes$/m;
     return $status . host("journalctl -q --no-pager -o cat -n 5 -u $vgpu->{unit}");
 });
 
@@ -109,16 +116,18 @@ point('a worker is confined, from outside', sub {
     return join "\n", map { $_->{command} } values %$workers;
 });
 
-point('without the option it does not start, and says what is missing', sub {
+point('of a type with cuda=no it does not start, and says what is missing', sub {
     $blue->detach($vgpu);
-    set_engine();
-    host("systemctl restart --no-block $vgpu->{unit}");
+    $vgpu->remove;
+    $vgpu = VGPU::Vgpu->new(3, type_called('plain'));
+    $vgpu->start($gpu);
     VGPU::Slice::soon(sub { host("journalctl -q --no-pager -o cat -n 20 -u $vgpu->{unit}") =~ /no render node; modprobe nvidia-drm modeset=1/ }, 'it does not say so');
     return host("journalctl -q --no-pager -o cat -n 3 -u $vgpu->{unit}");
 });
 
 point('nothing is left', sub {
     $vgpu->remove;
+    host('rm /etc/vgpu/types.d/60-cuda.conf');
     host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
     host(<<"SH", timeout => 180);
 vgpuctl reload

@@ -72,6 +72,8 @@ static void add_vgpu(GVariantBuilder *dict, const VgpuCounters *counters)
     add_text(dict, "Engine", vgpu ? vgpu->engine : "none");
     add_text(dict, "Failure", vgpu ? vgpu->failure : "");
     add_number(dict, "Window", vgpu ? vgpu->window : 0);
+    if (vgpu)
+        add_flag(dict, "Cuda", vgpu->cuda);
     add_number(dict, "Requests", vgpu ? vgpu->requests : 0);
     add_number(dict, "Doorbells", vgpu ? vgpu->doorbells : 0);
     add_number(dict, "Interrupts", vgpu ? vgpu->interrupts : 0);
@@ -249,6 +251,7 @@ static void add_offer(GVariantBuilder *dict, const Offer *offer)
     add(dict, "Cap", g_variant_new_uint32(desc->cap));
     add(dict, "Priority", g_variant_new_uint32(desc->priority));
     add(dict, "Display", g_variant_new_uint32(desc->scanouts));
+    add(dict, "Cuda", g_variant_new_boolean(desc->cuda != 0));
 }
 
 static GVariant *dictionary_of(const Vgpus *vgpus, const Gpu *gpu, const MdevType *type)

@@ -50,6 +50,7 @@
  * @priority: 0 (lowest) to 15
  * @max_instances: maximum of vGPUs of this type on the GPU; 0: as many as the VRAM holds
  * @scanouts: displays, 0 or 1
+ * @cuda: 1: engines of its vGPUs offer CUDA to the guest
  */
 struct vgpu_type_desc {
 	char name[VGPU_TYPE_NAME_LEN];
@@ -61,7 +62,8 @@ struct vgpu_type_desc {
 	__u32 priority;
 	__u32 max_instances;
 	__u32 scanouts;
-	__u32 reserved[7];
+	__u32 cuda;
+	__u32 reserved[6];
 };
 
 /**
@@ -197,6 +199,7 @@ enum vgpu_queue_id {
  * @vram_bytes, @window_bytes, @weight, @cap, @priority, @num_scanouts: the vGPU's parameters:
  *	its type's, changed by its sysfs attributes. window_bytes and num_scanouts do not change
  *	while a VMM has the device open
+ * @cuda: of the type that the vGPU was made of. It does not change
  * @queue_size: maximum of entries of each virtqueue; as many chains can be in flight
  * @features: VGPU_FEATURE_*, what this driver has and earlier ones of its version had not
  */
@@ -218,7 +221,9 @@ struct vgpu_engine_info {
 	__u32 num_queues;
 	__u32 queue_size;
 	__u64 features;
-	__u64 reserved[7];
+	__u32 cuda;
+	__u32 reserved0;
+	__u64 reserved[6];
 };
 
 /* Fills in struct vgpu_engine_info; allowed before ATTACH. */

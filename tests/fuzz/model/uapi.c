@@ -95,8 +95,9 @@ static void check_types(struct input *in)
         if (how & 2)
             take_bytes(in, (u8 *)d->description, 1 + take8(in) % sizeof(d->description));
         if (how & 4)
-            d->reserved[take8(in) % 7] = take8(in);
+            d->reserved[take8(in) % 6] = take8(in);
         d->scanouts = how / 8 % 4;
+        d->cuda = how / 64;
     }
     for (u32 i = 0; i < n; i++) {
         const struct vgpu_type_desc *d = &descs[i];
@@ -104,7 +105,7 @@ static void check_types(struct input *in)
         good &= ends_within(d->name, sizeof(d->name)) && d->name[0] && d->name[0] != '.' &&
                 !strpbrk(d->name, "/%") && ends_within(d->description, sizeof(d->description)) &&
                 d->vram_bytes && d->window_bytes >= 1ull << 20 && d->weight && d->cap <= 100 &&
-                d->scanouts <= 1;
+                d->scanouts <= 1 && d->cuda <= 1;
         for (u32 j = 0; good && j < i; j++)
             good &= strcmp(d->name, descs[j].name) != 0;
     }

@@ -16,6 +16,7 @@
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/elf_kit.h"
 #include "tests/unit/host-agent/fake_arbiter.h"
+#include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #if defined(__aarch64__)
@@ -64,6 +65,25 @@ static HostRoot *nvidia_tree(void)
 {
     HostRoot *root = shared_tree();
 
+    add_driver(root);
+    return root;
+}
+
+#define GPU_DIR "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS
+
+/* A host that shares an NVIDIA GPU with VMs, and has no slice. */
+static HostRoot *vgpu_tree(void)
+{
+    HostRoot *root = recorded_host_new("empty");
+
+    recorded_host_add(root, "pci0000:00/0000:00:01.0 class=0x060400 driver=pcieport");
+    recorded_host_add(root, "pci0000:00/0000:00:01.0/" ADDRESS
+                            " class=0x030200 vendor=0x10de device=0x2330 driver=nvidia "
+                            "drm=card0,renderD128 types=nvidia-vgpu-full,nvidia-vgpu-half");
+    file_tree_write(root, GPU_DIR "/mdev_supported_types/nvidia-vgpu-half/description",
+                    "vram=8192M window=4096M weight=400 cap=100% priority=0 cuda\n");
+    file_tree_write(root, "/run/vgpu/readings/" ADDRESS, "[gpu]\nmemory=17179869184\n");
+    complete_tree(root);
     add_driver(root);
     return root;
 }
@@ -221,6 +241,29 @@ static void test_cdi(void)
     assert_says("slice remove " UUID, 0, "", "");
     assert_says("slice create half --door guarded --uuid " UUID, 0, UUID, "");
     assert_not_in_file(&at, CDI_PATH, "nvidia");
+    agent_on_bus_close(&at);
+}
+
+/* Of a type without a word on it; a vGPU that is older than its module has none. */
+static void test_vgpu(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open_tree(&at, vgpu_tree());
+    assert_says("type show half", 0, "CUDA:              yes\n", "");
+    assert_says("type show half", 0, "Window:            4.0 GiB\n", "");
+    assert_says("type list -o wide", 0, "CUDA", "");
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    assert_says("vgpu show " UUID, 0, "CUDA:                   yes\n", "");
+    assert_says("slice create half --door vfio --uuid " UUID2, 0, UUID2, "");
+    assert_says("slice show " UUID2, 0, "CUDA:                   yes\n", "");
+    assert_says("vgpu remove " UUID, 0, "", "");
+    recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/" ADDRESS, UUID, "nvidia-vgpu-half",
+                           "state=device=closed engine=ready|failure=|vram_bytes=1073741824|"
+                           "window_bytes=268435456|weight=100|cap=100|priority=0");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("vgpu show " UUID, 0, "CUDA:                   no\n", "");
+    assert_says("vgpu show " UUID, 0, "Window:                 256.0 MiB\n", "");
     agent_on_bus_close(&at);
 }
 
@@ -714,6 +757,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/incomplete", test_incomplete);
     g_test_add_func("/cuda/cdi", test_cdi);
     g_test_add_func("/cuda/auto-door", test_auto_door);
+    g_test_add_func("/cuda/vgpu", test_vgpu);
     g_test_add_func("/cuda/node-links", test_node_links);
     g_test_add_func("/cuda/cdi-without-display", test_cdi_without_display);
     g_test_add_func("/cuda/links", test_links);

@@ -158,6 +158,7 @@ static void test_attributes_refused(void)
     add_attribute("vgpu/class", "firm", "must be guaranteed, burstable or best-effort, not firm");
     add_attribute("vgpu/oversubscribe", "1", "the attribute is vgpu/oversubscribe_bytes");
     add_attribute("vgpu/oversubscribe_bytes", "1G", "bytes, without suffix, from 0 to");
+    add_attribute("vgpu/cuda", "0", "the attribute vgpu/cuda: it belongs to the type: cuda= in");
     add_attribute("vgpu/policy", "equal", "policy= in /etc/vgpu/gpus.conf");
     add_attribute("policy", "equal", "policy= in /etc/vgpu/gpus.conf");
     add_attribute("display", "1", "its name begins with vgpu/");

@@ -97,11 +97,13 @@ static void test_type_numbers(void)
     assert_field(-EINVAL, vram_bytes, 0);
     assert_field(0, scanouts, 1);
     assert_field(-EINVAL, scanouts, 2);
+    assert_field(0, cuda, 1);
+    assert_field(-EINVAL, cuda, 2);
     assert_field(0, window_bytes, 64ull << 30);
     assert_field(-EINVAL, window_bytes, 128ull << 30);
     assert_field(-EINVAL, window_bytes, MIB / 2);
     assert_field(-EINVAL, window_bytes, 3 * MIB);
-    assert_field(-EINVAL, reserved[6], 1);
+    assert_field(-EINVAL, reserved[5], 1);
 }
 
 static void test_type_names(void)

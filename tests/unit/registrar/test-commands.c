@@ -24,12 +24,12 @@
     "0x0000004000000000 0x0000007fffffffff 0x000000000014220c\n"
 
 /* A shared GPU with a driver, two types that fit and one that does not. */
-static Tree *usual_tree(void)
+static Tree *tree_with(const char *driver)
 {
     Tree *tree = tree_new();
 
     tree_write(tree, "/dev/vgpu-control", "");
-    tree_pci_gpu(tree, GPU, "amdgpu", RESOURCE);
+    tree_pci_gpu(tree, GPU, driver, RESOURCE);
     tree_write(tree, GPUS_CONF, "[gpu " GPU "]\nmode=shared\n");
     tree_write(tree, "/etc/vgpu/types.d/10.conf",
                "[type half]\ndescription=Half\nvram=1/2\nweight=7\ncap=50\npriority=3\n"
@@ -38,6 +38,11 @@ static Tree *usual_tree(void)
                "[type large]\nvram=64G\n"
                "[type intel]\nvram=16M\ngpu=8086:*\n");
     return tree;
+}
+
+static Tree *usual_tree(void)
+{
+    return tree_with("amdgpu");
 }
 
 static void test_add(void)
@@ -64,6 +69,58 @@ static void test_add(void)
     g_assert_cmpstr(fake_driver.types[1].name, ==, "small");
     assert_contains(tree->log, "2 types on 256 MiB of memory (from the size of its BAR 2");
     assert_contains(tree->log, "type large is left out: its 64 GiB don't fit");
+}
+
+#define NVIDIA_CONF "[gpu " GPU "]\nmode=shared\nvram=1G\n"
+#define CUDA_TYPES                                                                                 \
+    "[type half]\nvram=1/2\n[type plain]\nvram=1/2\ncuda=no\n[type wanted]\nvram=1/2\ncuda=yes\n"
+
+/* An NVIDIA GPU offers CUDA, and its types have a larger window, unless they say otherwise. */
+static void test_cuda(void)
+{
+    g_autoptr(Tree) tree = tree_with("nvidia");
+
+    tree_write(tree, GPUS_CONF, NVIDIA_CONF);
+    tree_write(tree, "/etc/vgpu/types.d/10.conf", CUDA_TYPES);
+    g_assert_cmpint(tree_run(tree, "add", GPU), ==, 0);
+    g_assert_cmpuint(fake_driver.gpu.ntypes, ==, 3);
+    g_assert_cmpuint(fake_driver.types[0].cuda, ==, 1);
+    g_assert_cmpuint(fake_driver.types[0].window_bytes, ==, 4096 * MIB);
+    g_assert_cmpuint(fake_driver.types[1].cuda, ==, 0);
+    g_assert_cmpuint(fake_driver.types[1].window_bytes, ==, 256 * MIB);
+    g_assert_cmpuint(fake_driver.types[2].cuda, ==, 1);
+    g_assert_cmpint(tree_run(tree, "check", NULL), ==, 0);
+    assert_contains(tree->out, "  MAX CUDA\n");
+    assert_contains(tree->out, "    2  yes\n");
+    assert_contains(tree->out, "    2   no\n");
+}
+
+static void test_cuda_of_other_drivers(void)
+{
+    g_autoptr(Tree) tree = usual_tree();
+
+    tree_write(tree, "/etc/vgpu/types.d/10.conf", CUDA_TYPES);
+    g_assert_cmpint(tree_run(tree, "add", GPU), ==, 0);
+    g_assert_cmpuint(fake_driver.gpu.ntypes, ==, 2);
+    g_assert_cmpuint(fake_driver.types[0].cuda, ==, 0);
+    g_assert_cmpuint(fake_driver.types[0].window_bytes, ==, 256 * MIB);
+    assert_contains(tree->log, "type wanted is left out: it has cuda=yes, and only GPUs of "
+                               "NVIDIA's driver have CUDA");
+}
+
+/* The module that stays loaded after an upgrade: VMs have vGPUs, without CUDA. */
+static void test_cuda_of_older_module(void)
+{
+    g_autoptr(Tree) tree = tree_with("nvidia");
+
+    tree_write(tree, GPUS_CONF, NVIDIA_CONF);
+    fake_driver.is_older = TRUE;
+    g_assert_cmpint(tree_run(tree, "add", GPU), ==, 0);
+    g_assert_cmpuint(fake_driver.calls, ==, 2);
+    g_assert_cmpuint(fake_driver.gpu.ntypes, ==, 2);
+    g_assert_cmpuint(fake_driver.types[0].cuda, ==, 0);
+    g_assert_cmpint(tree_run(tree, "update", GPU), ==, 0);
+    g_assert_cmpuint(fake_driver.request, ==, VGPU_CONTROL_SET_TYPES);
 }
 
 /* Its VMs would stop: it is registered, with a warning. */
@@ -398,6 +455,9 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/add/usual", test_add);
+    g_test_add_func("/add/cuda", test_cuda);
+    g_test_add_func("/add/cuda-of-other-drivers", test_cuda_of_other_drivers);
+    g_test_add_func("/add/cuda-of-older-module", test_cuda_of_older_module);
     g_test_add_func("/add/host-kernel", test_host_kernel);
     g_test_add_func("/add/vram-sources", test_vram_sources);
     g_test_add_func("/add/overcommit", test_overcommit);

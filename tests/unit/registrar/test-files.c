@@ -105,7 +105,8 @@ static void test_type_defaults(void)
     type = g_ptr_array_index(types, 0);
     g_assert_cmpstr(type->name, ==, "a");
     g_assert_cmpstr(type->description, ==, "");
-    g_assert_cmpuint(type->window_bytes, ==, 256 * MIB);
+    g_assert_cmpuint(type_window(type, "amdgpu"), ==, 256 * MIB);
+    g_assert_cmpuint(type_window(type, NULL), ==, 256 * MIB);
     g_assert_cmpuint(type->weight, ==, 100);
     g_assert_cmpuint(type->cap, ==, 100);
     g_assert_cmpuint(type->priority, ==, 0);
@@ -116,6 +117,33 @@ static void test_type_defaults(void)
     g_assert_cmpuint(type->cpu, ==, 0);
     g_assert_cmpuint(type->memory, ==, 0);
     g_assert_true(type_matches(type, "0000:01:00.0", "1002:73bf"));
+}
+
+/* By default where it is possible; then with a larger window, if none is given. */
+static void test_type_cuda(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) types = NULL;
+    g_autoptr(GError) error = NULL;
+    const GpuType *type;
+
+    tree_write(tree, "/etc/vgpu/types.d/10-a.conf",
+               "[type a]\nvram=1G\n[type yes]\nvram=1G\ncuda=yes\nwindow=256M\n"
+               "[type no]\nvram=1G\ncuda=no\n");
+    types = types_load(tree->root, &error);
+    g_assert_no_error(error);
+    type = g_ptr_array_index(types, 0);
+    g_assert_true(type_has_cuda(type, "nvidia"));
+    g_assert_false(type_has_cuda(type, "amdgpu"));
+    g_assert_false(type_has_cuda(type, NULL));
+    g_assert_cmpuint(type_window(type, "nvidia"), ==, 4096 * MIB);
+    type = g_ptr_array_index(types, 1);
+    g_assert_true(type_has_cuda(type, "nvidia"));
+    g_assert_false(type_has_cuda(type, "amdgpu"));
+    g_assert_cmpuint(type_window(type, "nvidia"), ==, 256 * MIB);
+    type = g_ptr_array_index(types, 2);
+    g_assert_false(type_has_cuda(type, "nvidia"));
+    g_assert_cmpuint(type_window(type, "nvidia"), ==, 256 * MIB);
 }
 
 static void test_type_values(void)
@@ -188,6 +216,8 @@ static void test_type_mistakes(void)
         {"[type a]\nvram=5/4\n", "vram=5/4 is not allowed: it must be a size of 1M or more"},
         {"[type a]\nvram=1G\nwindow=3M\n", "window=3M is not allowed: it must be a power of two"},
         {"[type a]\nvram=1G\nwindow=128G\n", "window=128G"},
+        {"[type a]\nvram=1G\ncuda=1\n", "cuda=1 is not allowed: it must be yes or no"},
+        {"[type a]\nvram=1G\ncuda=\n", "cuda= is not allowed"},
         {"[type a]\nvram=1G\nweight=0\n", "weight=0 is not allowed: it must be a whole number "
                                           "from 1 to 10000"},
         {"[type a]\nvram=1G\ncap=101\n", "cap=101 is not allowed"},
@@ -459,6 +489,7 @@ int main(int argc, char **argv)
     g_test_add_func("/units/format", test_size_format);
     g_test_add_func("/types/defaults", test_type_defaults);
     g_test_add_func("/types/values", test_type_values);
+    g_test_add_func("/types/cuda", test_type_cuda);
     g_test_add_func("/types/override", test_override);
     g_test_add_func("/types/mistakes", test_type_mistakes);
     g_test_add_func("/types/twice", test_type_twice);

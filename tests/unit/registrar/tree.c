@@ -33,6 +33,8 @@ int control_call(int fd, unsigned long request, void *argument)
         memcpy(fake_driver.types, (const void *)(guintptr)fake_driver.gpu.types,
                fake_driver.gpu.ntypes * sizeof(fake_driver.types[0]));
     }
+    for (guint i = 0; fake_driver.is_older && i < fake_driver.gpu.ntypes; i++)
+        fake_driver.fail = fake_driver.types[i].cuda ? EINVAL : 0;
     errno = fake_driver.fail;
     return fake_driver.fail ? -1 : 0;
 }

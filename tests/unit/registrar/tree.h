@@ -41,11 +41,13 @@ int tree_run(Tree *tree, const char *command, const char *gpu);
 /**
  * FakeDriver - arguments and answers of control_call()
  * @fail: errno for every call; 0: succeed
+ * @is_older: it refuses types with CUDA, which it does not know
  * @calls: calls so far
  * @request, @gpu, @types, @drained: of the last call
  */
 typedef struct {
     int fail;
+    gboolean is_older;
     guint calls;
     unsigned long request;
     struct vgpu_control_gpu gpu;
