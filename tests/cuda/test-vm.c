@@ -138,9 +138,9 @@ static void test_unplugged(void)
     GPid pid;
 
     open_all();
-    pid = start_holding("lost-memory");
+    pid = program_start_holding("lost-memory", environment());
     kill(pid, SIGUSR2);
-    await_client(pid, 0);
+    program_await(pid, 0);
     close_all();
 }
 

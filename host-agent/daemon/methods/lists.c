@@ -32,6 +32,11 @@ static gboolean is_listed(const SliceKey *key, const Slice *slice)
            (!(key->uses & SLICE_KEY_OWNED) || *slice->owner);
 }
 
+static void add_flag(GVariantBuilder *dict, const char *key, gboolean value)
+{
+    g_variant_builder_add(dict, "{sv}", key, g_variant_new_boolean(value));
+}
+
 /* vgpud's own values. */
 static void add_slice(GVariantBuilder *dict, const Slice *slice)
 {

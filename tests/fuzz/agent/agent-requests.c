@@ -42,7 +42,8 @@ static void check_change(GVariant *dict)
 
     if (!change != !!error || (error && !*error->message))
         abort();
-    if (change && change->weight_given && (change->weight < 1 || change->weight > 10000))
+    if (change && change_has(change, "Weight") &&
+        (change->values->weight < 1 || change->values->weight > 10000))
         abort();
 }
 
