@@ -112,6 +112,16 @@ for my $runtime (sort keys %run) {
     $computes->("-v $volumes/usr:/usr", 'with all of /usr on one');
 }
 
+# Files of other vendors' devices beside ours, of which one is none.
+put('/etc/cdi/net.json', encode_json({ cdiVersion => '0.8.0', kind => 'example.com/net',
+    devices => [{ name => 'n0', containerEdits => { env => ['VGPU_GOVERNOR_SLICES=/x'], additionalGids => [992] } }] }));
+put('/etc/cdi/broken.json', '{"cdiVersion": "0.5.0", "kind": "broken", "devices": []}');
+for my $runtime (sort keys %run) {
+    my $text = `@{[ $run{$runtime}->('') ]} 2>&1`;
+    is($?, 0, "$runtime: beside other vendors' files, and one that is broken, it computes") or diag($text);
+}
+sh('rm /etc/cdi/*.json');
+
 # crun makes the places before the volume is read-only; runc cannot.
 sh("rm -rf $volumes/run && mkdir $volumes/run");
 my $said = `@{[ $run{docker}->("-v $volumes/run:/run:ro") ]} 2>&1`;
