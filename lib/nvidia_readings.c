@@ -43,6 +43,13 @@ gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes)
     return file && number(file, "memory", bytes) && *bytes > 0;
 }
 
+gboolean nvidia_memory_used(HostRoot *root, const char *address, guint64 *bytes, gint64 *at)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+
+    return is_fresh(file, at) && number(file, "memory_used", bytes);
+}
+
 gboolean nvidia_is_unified(HostRoot *root, const char *address)
 {
     g_autoptr(GKeyFile) file = file_of(root, address);

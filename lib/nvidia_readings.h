@@ -16,6 +16,12 @@
 /* All of the GPU's memory that programs can have, in bytes. FALSE: there was no reading yet. */
 gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes);
 
+/*
+ * What all programs had of it. FALSE: unknown, or the last reading is too old. @at: when it was
+ * read, of CLOCK_MONOTONIC in us.
+ */
+gboolean nvidia_memory_used(HostRoot *root, const char *address, guint64 *bytes, gint64 *at);
+
 /* It uses the host's memory, and NVIDIA's library does not report how much. */
 gboolean nvidia_is_unified(HostRoot *root, const char *address);
 

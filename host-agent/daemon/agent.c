@@ -537,6 +537,11 @@ Operations *agent_operations(const Agent *agent)
     return agent->operations;
 }
 
+Slices *agent_slices(const Agent *agent)
+{
+    return agent->slices;
+}
+
 void agent_look_at_containers(Agent *agent)
 {
     claims_look(agent->claims);

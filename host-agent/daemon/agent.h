@@ -25,6 +25,7 @@ Host *agent_host(const Agent *agent);
 Meter *agent_meter(const Agent *agent);
 DomainWatch *agent_domains(const Agent *agent);
 Operations *agent_operations(const Agent *agent);
+Slices *agent_slices(const Agent *agent);
 
 /* For tests, which do not wait: checks whether containers with slices have ended. */
 void agent_look_at_containers(Agent *agent);

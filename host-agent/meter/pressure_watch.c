@@ -7,8 +7,8 @@
 #include "lib/conf.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
-#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/engines/counters.h"
+#include "host-agent/meter/gpu_memory.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/tables.h"
@@ -28,6 +28,7 @@ struct PressureWatch {
     const Slices *slices;
     gint64 grace_us;
     GDBusConnection *bus;
+    GpuMemory *memory;
     GHashTable *gpus; /* address to Pressure */
     guint timer;
 };
@@ -51,18 +52,27 @@ guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu)
     return amount_resolve(&settings->water_mark, vram);
 }
 
+gboolean pressure_watch_used(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
+                             guint64 *bytes)
+{
+    return gpu_memory_used(watch->memory, gpu->pci, vgpus, bytes);
+}
+
 /*
- * Best effort, on the GPU, and in use: a vGPU with an engine that can be stopped, or a slice of a
- * container or job, which whoever has started it must stop.
+ * Best effort, on the GPU, and in use: a vGPU with an engine that can be stopped, or a slice of
+ * containers or jobs that has some of the GPU's memory, or may have.
  */
 static gboolean is_victim(const PressureWatch *watch, const Slice *slice, const char *gpu)
 {
     const VgpuCounters *vgpu;
+    const SliceUse *use;
 
     if (slice->class != SLICE_BEST_EFFORT || !slice->present || !g_str_equal(slice->gpu, gpu))
         return FALSE;
-    if (!slice_is_vgpu(slice))
-        return TRUE;
+    if (!slice_is_vgpu(slice)) {
+        use = counters_use(host_counters(watch->host), slice->uuid);
+        return !slice->suspended && (!use || use->vram_used);
+    }
     vgpu = counters_read_one(host_counters(watch->host), slice->uuid);
     return vgpu && (g_str_equal(vgpu->vgpu->engine, "ready") ||
                     g_str_equal(vgpu->vgpu->engine, "starting"));
@@ -155,44 +165,57 @@ static void run_command(const PressureWatch *watch, const Want *want)
         pressure_command_run(settings->pressure_command, gpu, want->free, want->mark, uuids);
 }
 
-/* An engine that systemd is asked to stop. */
+/**
+ * Eviction - of a slice whose unit systemd is asked to stop
+ * @before, @after: for the audit
+ */
 typedef struct {
     char *uuid;
+    char *unit;
     char *before;
+    const char *after;
 } Eviction;
 
-static void stopped(GObject *bus, GAsyncResult *answer, void *data)
+static void eviction_free(Eviction *eviction)
+{
+    g_free(eviction->uuid);
+    g_free(eviction->unit);
+    g_free(eviction->before);
+    g_free(eviction);
+}
+
+static void unit_stopped(GObject *bus, GAsyncResult *answer, void *data)
 {
     Eviction *eviction = data;
     g_autoptr(GError) error = NULL;
     g_autoptr(GVariant) job = g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
 
     if (!job)
-        g_message("the engine of vGPU %s can't be stopped, though its GPU is short of memory: %s",
-                  eviction->uuid, error->message);
+        g_message("%s can't be stopped, though the GPU of its slice is short of memory: %s",
+                  eviction->unit, error->message);
     if (audit_is_on())
         audit_write(&(AuditEntry){.who = AUDIT_BY_PRESSURE,
                                   .what = AUDIT_DO_EVICT,
                                   .object = eviction->uuid,
                                   .before = eviction->before,
-                                  .after = job ? "Engine=stopped" : eviction->before,
+                                  .after = job ? eviction->after : eviction->before,
                                   .error = error});
-    g_free(eviction->uuid);
-    g_free(eviction->before);
-    g_free(eviction);
+    eviction_free(eviction);
 }
 
-static void stop_engine(const PressureWatch *watch, const char *uuid)
+static void stop_unit(const PressureWatch *watch, const Slice *slice, const char *unit)
 {
-    g_autofree char *unit = engine_unit_name(uuid);
-    const VgpuCounters *vgpu = counters_read_one(host_counters(watch->host), uuid);
+    const VgpuCounters *vgpu = counters_read_one(host_counters(watch->host), slice->uuid);
     Eviction *eviction = g_new0(Eviction, 1);
 
-    eviction->uuid = g_strdup(uuid);
-    eviction->before = g_strconcat("Engine=", vgpu ? vgpu->vgpu->engine : "", NULL);
+    eviction->uuid = g_strdup(slice->uuid);
+    eviction->unit = g_strdup(unit);
+    eviction->before =
+        vgpu ? g_strconcat("Engine=", vgpu->vgpu->engine, NULL) : g_strdup("Guard=started");
+    eviction->after = vgpu ? "Engine=stopped" : "Guard=stopped";
     g_dbus_connection_call(watch->bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "StopUnit",
                            g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE, -1,
-                           NULL, stopped, eviction);
+                           NULL, unit_stopped, eviction);
 }
 
 static void remember(const PressureWatch *watch, const char *gpu, const char *tenant)
@@ -204,6 +227,17 @@ static void remember(const PressureWatch *watch, const char *gpu, const char *te
         g_message("%s", error->message);
 }
 
+/*
+ * What holds a slice's memory, and can be stopped; to be freed. NULL: the programs of a native
+ * slice do, and pressure-command= has been told of it.
+ */
+static char *unit_of_slice(const Slice *slice)
+{
+    if (slice_is_vgpu(slice))
+        return engine_unit_name(slice->uuid);
+    return slice->transport == SLICE_TRANSPORT_GUARDED ? guard_unit_name(slice->uuid) : NULL;
+}
+
 static void evict(const PressureWatch *watch, const Want *want)
 {
     const char *gpu = want->gpu->pci->address;
@@ -211,16 +245,19 @@ static void evict(const PressureWatch *watch, const Want *want)
 
     for (guint i = 0; i < want->victims->len; i++) {
         const Slice *slice = g_ptr_array_index(want->victims, i);
+        g_autofree char *unit = unit_of_slice(slice);
 
-        /* Its programs are not vgpud's: pressure-command= has been told of it. */
-        if (!slice_is_vgpu(slice))
+        if (!unit)
             continue;
-        remember(watch, gpu, slice->tenant);
-        stop_engine(watch, slice->uuid);
+        /* A scheduler places its jobs itself, and takes a refusal for a broken node. */
+        if (!*slice->owner)
+            remember(watch, gpu, slice->tenant);
+        stop_unit(watch, slice, unit);
         host_event(watch->host, "evicted", gpu, slice->uuid,
-                   "the engine of vGPU %s (best effort) was stopped, because GPU %s should have %s "
-                   "of free memory; \"systemctl start vgpu-engine@%s\" starts it again",
-                   slice->uuid, gpu, mark, slice->uuid);
+                   "the %s of %s %s (best effort) was stopped, because GPU %s should have %s of "
+                   "free memory; \"systemctl start %s\" starts it again",
+                   slice_is_vgpu(slice) ? "engine" : "guard",
+                   slice_is_vgpu(slice) ? "vGPU" : "slice", slice->uuid, gpu, mark, unit);
     }
 }
 
@@ -269,25 +306,6 @@ static void look_at(const PressureWatch *watch, Want *want, gint64 now_us)
               want);
 }
 
-static void add_slice_use(const char *uuid, const SliceUse *use, GArray *pids, void *data)
-{
-    guint64 *bytes = data;
-
-    (void)uuid;
-    (void)pids;
-    *bytes += use->vram_used;
-}
-
-/*
- * What containers and jobs use of a GPU whose driver does not say how much is used. Programs
- * outside of all slices are not counted. FALSE: unknown.
- */
-static gboolean slices_vram_used(const PressureWatch *watch, const char *gpu, guint64 *bytes)
-{
-    *bytes = 0;
-    return arbiter_status_read(host_root(watch->host), gpu, add_slice_use, bytes);
-}
-
 /* FALSE: unknown. */
 static gboolean free_vram(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
                           guint64 *bytes)
@@ -296,8 +314,7 @@ static gboolean free_vram(const PressureWatch *watch, const Gpu *gpu, const GPtr
     guint64 used;
 
     offers_capacity(watch->offers, gpu, &vram);
-    if (!gpu_vram_used(host_root(watch->host), gpu->pci, vgpus, &used) &&
-        !slices_vram_used(watch, gpu->pci->address, &used))
+    if (!pressure_watch_used(watch, gpu, vgpus, &used))
         return FALSE;
     *bytes = used < vram ? vram - used : 0;
     return TRUE;
@@ -381,6 +398,7 @@ PressureWatch *pressure_watch_new(Host *host, Offers *offers, const Slices *slic
     watch->host = host;
     watch->offers = offers;
     watch->slices = slices;
+    watch->memory = gpu_memory_new(host, slices);
     pressure_watch_set_grace(watch, grace);
     watch->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return watch;
@@ -390,6 +408,7 @@ void pressure_watch_free(PressureWatch *watch)
 {
     g_clear_handle_id(&watch->timer, g_source_remove);
     g_hash_table_unref(watch->gpus);
+    gpu_memory_free(watch->memory);
     g_clear_object(&watch->bus);
     g_free(watch);
 }

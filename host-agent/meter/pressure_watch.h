@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps memory free on GPUs that have a water mark (water-mark= in gpus.conf), at the cost of
- * best-effort vGPUs.
+ * best-effort vGPUs and slices.
  */
 #ifndef METER_PRESSURE_WATCH_H
 #define METER_PRESSURE_WATCH_H
@@ -31,5 +31,9 @@ void pressure_watch_look(PressureWatch *watch, gint64 now_us);
 
 /* Bytes that should be free on the GPU; 0: not configured. */
 guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu);
+
+/* Bytes in use on the GPU, as gpu_memory_used(). */
+gboolean pressure_watch_used(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
+                             guint64 *bytes);
 
 #endif

@@ -116,6 +116,7 @@ static void test_processes(void)
         g_usleep(1000);
     g_assert_cmpint(run(""), ==, 0);
     file = file_of(PCI);
+    g_assert_cmpuint(value(file, "memory_used"), ==, kit_on_card());
     g_assert_cmpuint(g_key_file_get_uint64(file, "process_memory", pid, NULL), >=, 5 * MIB);
     g_assert_cmpuint(g_key_file_get_uint64(file, "process_busy", pid, NULL), ==, 7);
     kit_kill_all();
@@ -132,6 +133,7 @@ static void test_unified(void)
     file = file_of(PCI);
     g_assert_nonnull(file);
     g_assert_false(g_key_file_has_key(file, "gpu", "memory", NULL));
+    g_assert_false(g_key_file_has_key(file, "gpu", "memory_used", NULL));
     g_assert_true(g_key_file_get_boolean(file, "gpu", "unified", NULL));
     g_assert_cmpuint(value(file, "temperature"), ==, 42000);
     g_assert_cmpuint(value(file, "power"), ==, 78290000);

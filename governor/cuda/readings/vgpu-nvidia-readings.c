@@ -12,15 +12,15 @@
  * any more, or is unloaded.
  *
  * A file has GKeyFile's form, one group "gpu": "time" of CLOCK_MONOTONIC in us, "memory" in bytes
- * without what the driver keeps for itself, or "unified=true" if the GPU uses the host's memory and
- * the library does not report any, and what the GPU has of "temperature" and
- * "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ, "ecc_uncorrectable"
- * and "ecc_correctable" since the driver was loaded, "busy", how much of the time since the last
- * reading the GPU computed, in per cent, "flops" of 32 bits a second, and "memory_bandwidth" in
- * bytes a second, both as its highest clocks allow. The group "nvlink" has the number of links that
- * are up, by the address of the GPU at the other end, or "switch". The groups "process_memory" and
- * "process_busy" have bytes of memory, and per cent of the time in which the GPU computed, by
- * process id.
+ * without what the driver keeps for itself, and of that "memory_used" now, or "unified=true" if the
+ * GPU uses the host's memory and the library does not report any, and what the GPU has of
+ * "temperature" and "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ,
+ * "ecc_uncorrectable" and "ecc_correctable" since the driver was loaded, "busy", how much of the
+ * time since the last reading the GPU computed, in per cent, "flops" of 32 bits a second, and
+ * "memory_bandwidth" in bytes a second, both as its highest clocks allow. The group "nvlink" has
+ * the number of links that are up, by the address of the GPU at the other end, or "switch". The
+ * groups "process_memory" and "process_busy" have bytes of memory, and per cent of the time in
+ * which the GPU computed, by process id.
  *
  * Exit status: 0: the driver was unloaded, or --once; 1: it failed; 2: wrong call.
  */
@@ -274,7 +274,8 @@ static bool print_gpu(FILE *file, nvmlDevice_t device)
     if (result)
         fprintf(file, "unified=true\n");
     else
-        fprintf(file, "memory=%llu\n", memory.total - memory.reserved);
+        fprintf(file, "memory=%llu\nmemory_used=%llu\n", memory.total - memory.reserved,
+                memory.used);
     print_temperature(file, device);
     if (nvml.power && !nvml.power(device, &mw))
         fprintf(file, "power=%llu\n", mw * 1000ull);

@@ -364,36 +364,3 @@ void counters_forget(Counters *counters, const char *uuid)
     while (g_hash_table_iter_next(&iter, NULL, &entry))
         ((Entry *)entry)->fresh = FALSE;
 }
-
-#define STAND_IN "/run/vgpu/vram-used"
-
-static gboolean of_engines(const char *gpu, const GPtrArray *vgpus, guint64 *bytes)
-{
-    gboolean known = FALSE;
-
-    *bytes = 0;
-    for (guint i = 0; i < vgpus->len; i++) {
-        const VgpuCounters *vgpu = g_ptr_array_index(vgpus, i);
-        guint64 vram;
-
-        if (!g_str_equal(vgpu->vgpu->gpu, gpu) || !counters_vram(vgpu, &vram))
-            continue;
-        known = TRUE;
-        *bytes += vram;
-    }
-    return known;
-}
-
-gboolean gpu_vram_used(HostRoot *root, const PciDevice *pci, const GPtrArray *vgpus, guint64 *bytes)
-{
-    gint64 used = sysfs_number(root, pci->dir, "mem_info_vram_used", -1);
-
-    if (amdgpu_is_apu(root, pci->dir) && amdgpu_apu_memory(root, pci->dir, "used", bytes))
-        return TRUE;
-    if (used < 0)
-        used = sysfs_number(root, STAND_IN, pci->address, -1);
-    if (used < 0)
-        return of_engines(pci->address, vgpus, bytes);
-    *bytes = (guint64)used;
-    return TRUE;
-}

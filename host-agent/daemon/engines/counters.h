@@ -125,13 +125,4 @@ void counters_watched(Counters *counters);
  */
 void counters_forget(Counters *counters, const char *uuid);
 
-/* Usage of a GPU's memory. */
-/*
- * Bytes in use on the GPU now, by all users: from its driver (amdgpu); else, on test hosts with
- * substitute GPUs, from the file /run/vgpu/vram-used/ADDRESS; else the sum of its vGPUs'
- * engines. @vgpus: of VgpuCounters, all of the host. FALSE: unknown.
- */
-gboolean gpu_vram_used(HostRoot *root, const PciDevice *pci, const GPtrArray *vgpus,
-                       guint64 *bytes);
-
 #endif

@@ -20,10 +20,11 @@ static const char members[] = "{\"slices\":[{\"id\":\"" UUID2 "\",\"pids\":[5]},
 static void *tell_members(void *data)
 {
     FakeArbiter *arbiter = data;
-    const char *text = arbiter->text;
     int peer;
 
     while ((peer = accept(arbiter->listener, NULL, NULL)) >= 0) {
+        const char *text = g_atomic_pointer_get(&arbiter->text);
+
         g_atomic_int_inc(&arbiter->asked);
         g_assert_cmpint(send(peer, text, strlen(text), MSG_NOSIGNAL), ==, strlen(text));
         close(peer);

@@ -7,6 +7,7 @@
 
 #include "lib/host_root.h"
 
+/* @text: its answer, atomic */
 typedef struct {
     const char *text;
     int listener;

@@ -3,13 +3,16 @@
 #include <string.h>
 
 #include "host-agent/daemon/engines/counters.h"
+#include "host-agent/meter/gpu_memory.h"
 #include "host-agent/meter/pressure_watch.h"
 #include "lib/vgpud_conf.h"
 #include "host-agent/model/gpu_health.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/fake_systemd.h"
 #include "tests/unit/host-agent/recorded_host.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
 #define PLACE  "pci0000:00/0000:00:01.0/0000:02:00.0"
 #define GPU    "0000:02:00.0"
@@ -62,23 +65,6 @@ static void test_nobody_to_stop(void)
     assert_step(&pressure, 0, 0, 20, PRESSURE_NOTHING);
     assert_step(&pressure, 0, 0, 1000, PRESSURE_NOTHING);
     assert_step(&pressure, 0, 1, 1001, PRESSURE_EVICT);
-}
-
-static void test_used(void)
-{
-    HostRoot *root = recorded_host_new("shared");
-    g_autoptr(PciDevice) pci = pci_device_read(root, GPU);
-    g_autoptr(Counters) counters = counters_new(root);
-    guint64 bytes;
-
-    g_assert_false(gpu_vram_used(root, pci, counters_read(counters), &bytes));
-    file_tree_write(root, "/run/vgpu/vram-used/" GPU, "1000\n");
-    g_assert_true(gpu_vram_used(root, pci, counters_read(counters), &bytes));
-    g_assert_cmpuint(bytes, ==, 1000);
-    file_tree_write(root, USED, "2000\n"); /* a driver has precedence over a file */
-    g_assert_true(gpu_vram_used(root, pci, counters_read(counters), &bytes));
-    g_assert_cmpuint(bytes, ==, 2000);
-    file_tree_free(root);
 }
 
 static VgpudConf *load_conf(const char *text, GError **error)
@@ -276,6 +262,136 @@ static void test_on_bus(void)
     agent_on_bus_close(&at);
 }
 
+#define READING      "/run/vgpu/readings/" GPU
+#define GIB          ((guint64)1 << 30)
+#define BOTH         "'" UUID "', '" UUID2 "'"
+#define OF(id, more) "{\"id\":\"" id "\",\"pids\":[]," more "}"
+/* Of two slices: 2 GiB and 1 GiB, of which nobody has asked for 512 MiB; and then the first has
+ * given back what it had. */
+#define SECOND_USES OF(UUID2, "\"vram_used\":1073741824,\"vram_ungoverned\":536870912")
+#define BOTH_USE    "{\"slices\":[" OF(UUID, "\"vram_used\":2147483648") "," SECOND_USES "]}"
+#define ONE_USES    "{\"slices\":[" OF(UUID, "\"vram_used\":0") "," SECOND_USES "]}"
+
+/* NVIDIA's library says that so much is in use. */
+static void write_reading(HostRoot *root, guint64 used)
+{
+    g_autofree char *text = g_strdup_printf(
+        "[gpu]\ntime=%" G_GINT64_FORMAT "\nmemory=17163091968\nmemory_used=%" G_GUINT64_FORMAT "\n",
+        g_get_monotonic_time(), used);
+
+    file_tree_write(root, READING, text);
+}
+
+static guint64 memory_used(const AgentOnBus *at, GpuMemory *memory)
+{
+    g_autoptr(PciDevice) pci = pci_device_read(at->root, GPU);
+    const GPtrArray *vgpus = counters_read(host_counters(agent_host(at->agent)));
+    guint64 bytes;
+
+    g_assert_true(gpu_memory_used(memory, pci, vgpus, &bytes));
+    return bytes;
+}
+
+/* A GPU of 16 GiB with two best-effort slices, of containers, and no vGPU. */
+static void open_slices(AgentOnBus *at, FakeArbiter *arbiter)
+{
+    HostRoot *root = shared_tree();
+    g_autofree char *dir = root_path(root, "", NULL);
+    g_autofree char *conf =
+        g_strdup_printf("[gpu " GPU "]\nmode=shared\nwater-mark=1G\n"
+                        "pressure-command=/bin/sh -c 'echo $FREE $VGPUS >%s/said'\n",
+                        dir);
+
+    file_tree_write(root, "/etc/vgpu/gpus.conf", conf);
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf",
+                    "[type vgpu-half]\nvram=4G\nclass=best-effort\n");
+    fake_arbiter_open_with(arbiter, root, BOTH_USE);
+    agent_on_bus_open_tree(at, root);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_says("slice create half --door guarded --uuid " UUID2, 0, UUID2, "");
+}
+
+static void close_slices(AgentOnBus *at, FakeArbiter *arbiter)
+{
+    agent_on_bus_close(at);
+    fake_arbiter_close(arbiter);
+}
+
+/* By the driver, by NVIDIA's library, and else by what slices have. */
+static void test_used(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    GpuMemory *memory;
+
+    open_slices(&at, &arbiter);
+    memory = gpu_memory_new(agent_host(at.agent), agent_slices(at.agent));
+    g_assert_cmpuint(memory_used(&at, memory), ==, 3 * GIB);
+    /* Others have 7 GiB. What slices give back is seen before the next reading. */
+    write_reading(at.root, 10 * GIB);
+    g_assert_cmpuint(memory_used(&at, memory), ==, 10 * GIB);
+    g_atomic_pointer_set(&arbiter.text, ONE_USES);
+    g_assert_cmpuint(memory_used(&at, memory), ==, 8 * GIB);
+    write_reading(at.root, 9 * GIB);
+    g_assert_cmpuint(memory_used(&at, memory), ==, 9 * GIB);
+    g_atomic_pointer_set(&arbiter.text, BOTH_USE);
+    g_assert_cmpuint(memory_used(&at, memory), ==, 11 * GIB);
+    /* What is suspended is in the host's memory, though the arbiter counts it. */
+    file_tree_write(at.root, READING, "[gpu]\ntime=1\nmemory_used=1\n");
+    g_assert_true(slices_set_suspended(agent_slices(at.agent), UUID, TRUE, NULL));
+    g_assert_cmpuint(memory_used(&at, memory), ==, 1 * GIB);
+    file_tree_write(at.root, "/run/vgpu/vram-used/" GPU, "1000\n");
+    g_assert_cmpuint(memory_used(&at, memory), ==, 1000);
+    file_tree_write(at.root, USED, "2000\n"); /* a driver has precedence over a file */
+    g_assert_cmpuint(memory_used(&at, memory), ==, 2000);
+    gpu_memory_free(memory);
+    close_slices(&at, &arbiter);
+}
+
+/* Slices of containers and jobs, on a GPU of NVIDIA's, without a vGPU. */
+static void test_slices(void)
+{
+    g_autoptr(GString) signals = g_string_new(NULL);
+    g_autofree char *said = NULL;
+    FakeArbiter arbiter;
+    FakeSystemd systemd;
+    AgentOnBus at;
+    PressureWatch *watch;
+    guint subscription;
+
+    open_slices(&at, &arbiter);
+    fake_systemd_start(&systemd, at.daemon);
+    agent_on_bus_restart(&at);
+    watch = meter_pressure(agent_meter(at.agent));
+    subscription = g_dbus_connection_signal_subscribe(at.bus, NULL, "org.mdev_vgpu.Host1.Manager",
+                                                      NULL, NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
+                                                      remember_signal, signals, NULL);
+    write_reading(at.root, 14 * GIB);
+    pressure_watch_look(watch, 0);
+    write_reading(at.root, 16 * GIB);
+    pressure_watch_look(watch, 1 * SECOND);
+    iterate_until_said(signals, "MemoryPressure ('" GPU "', 0, 1073741824, [" BOTH "])");
+    pressure_watch_look(watch, 11 * SECOND);
+    said = wait_for_file(at.root, "said");
+    g_assert_cmpstr(said, ==, "0 " UUID " " UUID2 "\n");
+    pressure_watch_look(watch, 21 * SECOND);
+    iterate_until_said(systemd.stopped, "\n");
+    g_assert_cmpstr(systemd.stopped->str, ==, "vgpu-guard@" UUID2 ".service\n");
+    iterate_until_said(signals, "('evicted', '" GPU "', '" UUID2 "'");
+    assert_says("slice create half --door native", 7, "", "stopped there because memory was short");
+    /* The command has made room, which the next reading has not seen yet. */
+    g_atomic_pointer_set(&arbiter.text, ONE_USES);
+    pressure_watch_look(watch, 22 * SECOND);
+    iterate_until_said(signals, "enough free memory again");
+    /* Who has nothing makes no room. */
+    write_reading(at.root, 17 * GIB);
+    pressure_watch_look(watch, 23 * SECOND);
+    iterate_until_said(signals, "MemoryPressure ('" GPU "', 0, 1073741824, ['" UUID2 "'])");
+    g_dbus_connection_signal_unsubscribe(at.bus, subscription);
+    fake_systemd_stop(&systemd);
+    close_slices(&at, &arbiter);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -287,5 +403,6 @@ int main(int argc, char **argv)
     g_test_add_func("/pressure/bad-conf", test_bad_conf);
     g_test_add_func("/pressure/broken-conf", test_broken_conf);
     g_test_add_func("/pressure/on-bus", test_on_bus);
+    g_test_add_func("/pressure/slices", test_slices);
     return g_test_run();
 }
