@@ -61,9 +61,7 @@ set -e
 ldconfig
 touch $card
 chmod 666 $card
-mkdir -p $units/vgpu-nvidia-readings.service.d /run/vgpu/nvidia
-ln -sf $libraries/libcuda.so.570.1 /run/vgpu/nvidia/libcuda.so.1
-ln -sf $libraries/libnvidia-ml.so.570.1 /run/vgpu/nvidia/libnvidia-ml.so.1
+mkdir -p $units/vgpu-nvidia-readings.service.d
 printf '[Service]\\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592 FAKE_CUDA_CARD=$card\\n' >$units/vgpu-nvidia-readings.service.d/fake.conf
 systemctl daemon-reload
 insmod /run/nvidia.ko
@@ -88,6 +86,7 @@ point('an engine starts, and offers CUDA alone', sub {
     host("vgpuctl vgpu set $vgpu->{uuid} --vram 64M", timeout => 120);
     my $status = host("systemctl show -P StatusText $vgpu->{unit}");
     die $status if $status !~ /with CUDA alone/;
+    VGPU::Slice::soon(sub { host('readlink /run/vgpu/nvidia/libcuda.so.1', fail => 1) eq "$libraries/libcuda.so.570.1\n" }, 'the driver is not linked');
     my $shown = host("vgpuctl vgpu show $vgpu->{uuid}");
     die $shown if $shown !~ /^CUDA: +yes$/m;
     return $status . host("journalctl -q --no-pager -o cat -n 5 -u $vgpu->{unit}");

@@ -33,6 +33,7 @@ struct TransportSync {
     GuardStarts starts; /* called with @starts_data */
     void *starts_data;
     GHashTable *guarded;    /* UUIDs whose guard was started, or is about to be */
+    GHashTable *vgpus;      /* UUIDs of vGPUs for whose engines NVIDIA's driver was looked for */
     GHashTable *users;      /* name to User */
     GHashTable *tenants_in; /* UUID to the tenant whose users its directories let in */
     GCancellable *looking;  /* for the users, pending */
@@ -122,8 +123,8 @@ static gboolean can_wait(const TransportSync *link, const Slice *slice)
 
 /*
  * What finds NVIDIA's driver behind the CUDA door on the host: programs of a native slice, such as
- * a job's, and a guard's workers, which see the links of a folder that is there when it starts.
- * FALSE: the GPU is not NVIDIA's.
+ * a job's, and workers of a guard or an engine, which see the links of a folder that is there when
+ * it starts. FALSE: the GPU is not NVIDIA's.
  */
 static gboolean link_cuda(const TransportSync *link, const Slice *slice)
 {
@@ -161,6 +162,11 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
 {
     const Slice *slice = slices_find(link->slices, uuid);
 
+    if (!slice)
+        return;
+    /* Once: it reads the host's folders of libraries, and a vGPU's state changes all the time. */
+    if (slice_is_vgpu(slice) && g_hash_table_add(link->vgpus, g_strdup(uuid)))
+        link_cuda(link, slice);
     if (!is_here(slice))
         return;
     prepare(link, slice);
@@ -241,6 +247,8 @@ void transport_sync_update(TransportSync *link, const char *uuid)
     if (!link->units)
         return;
     guard(link, uuid, slice);
+    if (!slice)
+        g_hash_table_remove(link->vgpus, uuid);
     if (!is_here(slice))
         remove_dirs(link, uuid);
 }
@@ -256,7 +264,7 @@ static void prepare_all(TransportSync *link)
         if (is_here(slice))
             prepare(link, slice);
         /* Once for all: it reads the host's folders of libraries. */
-        if (!is_linked && is_here(slice) && slice->transport == SLICE_TRANSPORT_NATIVE)
+        if (!is_linked && slice->transport != SLICE_TRANSPORT_GUARDED)
             is_linked = link_cuda(link, slice);
         guard(link, slice->uuid, slice);
     }
@@ -428,6 +436,7 @@ TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenant
     link->tenants = tenants;
     link->claims = claims;
     link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    link->vgpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     link->users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     link->tenants_in = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return link;
@@ -439,6 +448,7 @@ void transport_sync_free(TransportSync *link)
     g_hash_table_unref(link->users);
     g_hash_table_unref(link->tenants_in);
     g_hash_table_unref(link->guarded);
+    g_hash_table_unref(link->vgpus);
     g_clear_pointer(&link->units, guard_units_free);
     g_free(link);
 }

@@ -244,6 +244,37 @@ static void test_cdi(void)
     agent_on_bus_close(&at);
 }
 
+#define VGPU_ATTRIBUTES                                                                            \
+    "state=device=closed engine=ready|failure=|vram_bytes=1073741824|window_bytes=268435456|"      \
+    "weight=100|cap=100|priority=0"
+
+/* For its engine's workers, on a host that has no slice for containers. */
+static void test_vgpu_links(void)
+{
+    HostRoot *root = vgpu_tree();
+    AgentOnBus at;
+
+    agent_on_bus_open_tree(&at, root);
+    assert_link(root, "libcuda.so.1", NULL);
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    assert_link(root, "libcuda.so.1", LIBS "/libcuda.so." VERSION);
+    assert_link(root, "libnvidia-ml.so.1", LIBS "/nvidia/current/libnvidia-ml.so." VERSION);
+    agent_on_bus_close(&at);
+}
+
+/* At boot a vGPU is there before vgpud. */
+static void test_vgpu_links_at_start(void)
+{
+    HostRoot *root = vgpu_tree();
+    AgentOnBus at;
+
+    recorded_host_add_vgpu(root, "pci0000:00/0000:00:01.0/" ADDRESS, UUID, "nvidia-vgpu-half",
+                           VGPU_ATTRIBUTES);
+    agent_on_bus_open_tree(&at, root);
+    assert_link(root, "libcuda.so.1", LIBS "/libcuda.so." VERSION);
+    agent_on_bus_close(&at);
+}
+
 /* Of a type without a word on it; a vGPU that is older than its module has none. */
 static void test_vgpu(void)
 {
@@ -259,8 +290,7 @@ static void test_vgpu(void)
     assert_says("slice show " UUID2, 0, "CUDA:                   yes\n", "");
     assert_says("vgpu remove " UUID, 0, "", "");
     recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/" ADDRESS, UUID, "nvidia-vgpu-half",
-                           "state=device=closed engine=ready|failure=|vram_bytes=1073741824|"
-                           "window_bytes=268435456|weight=100|cap=100|priority=0");
+                           VGPU_ATTRIBUTES);
     agent_update_vgpu(at.agent, UUID);
     assert_says("vgpu show " UUID, 0, "CUDA:                   no\n", "");
     assert_says("vgpu show " UUID, 0, "Window:                 256.0 MiB\n", "");
@@ -758,6 +788,8 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/cdi", test_cdi);
     g_test_add_func("/cuda/auto-door", test_auto_door);
     g_test_add_func("/cuda/vgpu", test_vgpu);
+    g_test_add_func("/cuda/vgpu-links", test_vgpu_links);
+    g_test_add_func("/cuda/vgpu-links-at-start", test_vgpu_links_at_start);
     g_test_add_func("/cuda/node-links", test_node_links);
     g_test_add_func("/cuda/cdi-without-display", test_cdi_without_display);
     g_test_add_func("/cuda/links", test_links);
