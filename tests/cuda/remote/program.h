@@ -12,8 +12,8 @@ GPid program_start_holding(const char *name, char **env);
 /* Until it has ended, as @wanted says (waitpid()). */
 void program_await(GPid pid, int wanted);
 
-/* The worker as units have it: a program whose door is where it is installed. @after: what the shell
- * does when the worker has ended; NULL: nothing. Its path, to be freed. After kit_open(). */
+/* The worker as units have it: a program whose door is where it is installed. @after: what the
+ * shell does when the worker has ended; NULL: nothing. Its path, to be freed. After kit_open(). */
 char *program_write_worker(const char *after);
 
 #endif
