@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The operator's guide by task: its commands are run as they are written, in their order, and leave the host as it was.
+# The operator's guide by task, and other tools of vms.md: commands are run as they are written, in their order, and
+# leave the host as it was.
 # Files are put at the paths that they name; names for other programs are looked up.
 use strict;
 use warnings;
@@ -13,17 +14,24 @@ use VGPU::Whole;
 my ($red, $blue) = baseline();
 my $gpu = VGPU::Lab::gpu();
 
-# The section "By task": tasks in their order, each with its blocks of commands and files.
-sub tasks {
-    open my $in, '<', 'docs/operator.md' or die "docs/operator.md: $!\n";
-    my ($section) = do { local $/ = undef; <$in> } =~ /^## By task\n(.*?)^## /ms or die "the guide has no section by task\n";
-    my @tasks;
+# A page's section: its parts in their order, each with its blocks of commands and files.
+sub parts_of {
+    my ($page, $heading) = @_;
+    open my $in, '<', $page or die "$page: $!\n";
+    my ($section) = do { local $/ = undef; <$in> } =~ /^## \Q$heading\E\n(.*?)(?=^## |\z)/ms or die "$page has no section \"$heading\"\n";
+    my @parts;
     for my $part (split /^### /m, $section) {
         my ($title) = $part =~ /^(.+)$/m;
         my @blocks = $part =~ /((?:^    .*\n|^\n(?=    ))+)/mg;
-        push @tasks, [$title, map { s/^    //mgr =~ s/\A\n+//r } @blocks] if @blocks;
+        push @parts, [$title, map { s/^    //mgr =~ s/\A\n+//r } @blocks] if @blocks;
     }
-    return @tasks;
+    return @parts;
+}
+
+# Of other tools, what names our types.
+sub tasks {
+    my @tools = grep { $_->[0] =~ /^(?:Incus|KubeVirt|Nova)$/ } parts_of('docs/vms.md', 'Other tools');
+    return (parts_of('docs/operator.md', 'By task'), @tools);
 }
 
 # A file whose first line is its path; text after an empty line that is not a section of it is commands again.
@@ -78,16 +86,18 @@ my %check = (
         my ($address, $type) = $_[0] =~ /gputype=mdev pci=(\S+) mdev=(\S+)/;
         return VGPU::Lab::host("cat /sys/class/mdev_bus/$address/mdev_supported_types/$type/name");
     },
-    'KubeVirt and Nova' => sub {
-        my ($kubevirt, $nova) = @_;
+    'KubeVirt' => sub {
+        my ($kubevirt) = @_;
         my ($name) = $kubevirt =~ /mdevNameSelector: (\S+)/;
+        die "KubeVirt would remove the vGPUs\n" if $kubevirt !~ /mediatedDevicesConfiguration: \{enabled: false\}/;
+        return VGPU::Lab::host("grep -lx '$name' /sys/class/mdev_bus/$gpu/mdev_supported_types/*/name");
+    },
+    'Nova' => sub {
+        my ($nova) = @_;
         my ($type) = $nova =~ /enabled_mdev_types = (\S+)/;
         my ($address) = $nova =~ /device_addresses = (\S+)/;
-        my $found = VGPU::Lab::host("cat /sys/class/mdev_bus/$address/mdev_supported_types/$type/name");
-        chomp $found;
-        die "KubeVirt would remove the vGPUs\n" if $kubevirt !~ /mediatedDevicesConfiguration: \{enabled: false\}/;
-        die "$type is '$found', not $name\n" if $found ne $name || $nova !~ /^\[mdev_$type\]$/m;
-        return "$type: $found";
+        die "the section of $type is missing\n" if $nova !~ /^\[mdev_$type\]$/m;
+        return VGPU::Lab::host("cat /sys/class/mdev_bus/$address/mdev_supported_types/$type/name");
     },
 );
 
