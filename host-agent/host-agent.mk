@@ -35,7 +35,7 @@ AGENT_TEST_SOURCES := $(filter-out $(LIB_CALL),$(LIB_SOURCES)) $(AGENT_DOCTOR) \
 	$(filter-out $(AGENT_SRC)/daemon/main.c $(AGENT_KERNEL),$(VGPUD_SOURCES)) \
 	$(filter-out $(AGENT_TESTS)/test-%.c,$(wildcard $(AGENT_TESTS)/*.c)) \
 	tests/unit/container-hooks/container.c tests/unit/file_tree.c
-UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t $(AGENT_TESTS)/units.t $(AGENT_TESTS)/messages.t
+UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t $(AGENT_TESTS)/units.t $(AGENT_TESTS)/messages.t $(AGENT_TESTS)/commands.t
 # vgpud waits for an arbiter for 0.2 s.
 UNIT_ALONE += build/unit/host-agent/test-arbiter
 

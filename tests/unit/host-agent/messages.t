@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# docs/troubleshooting.md is searched by message: each that it quotes of ours is in the sources, word for word.
+# docs/troubleshooting.md is searched by message: each that it quotes of ours is in the sources, word for word. So is each
+# line of our programs or the module that another page shows.
 use strict;
 use warnings;
 use File::Find;
@@ -36,6 +37,9 @@ my @quoted;
 for my $row (grep { /^\| .* \|$/ } split /\n/, slurp('docs/troubleshooting.md')) {
     my ($cell) = $row =~ /^\| (.*?) \| /;
     push @quoted, grep { $_ !~ $others } $cell =~ /`([^`]+)`/g;
+}
+for my $page (grep { !/troubleshooting/ } glob 'README.md docs/*.md') {
+    push @quoted, slurp($page) =~ /(?:`|^ {4,})((?:vgpu-[a-z]+|mdev_vgpu): [a-z][^`\n]+)/mg;
 }
 # Numbers, and what stands before a colon, are put in.
 for my $message (@quoted) {
