@@ -109,8 +109,8 @@ $(CUDA_TEST)/test-ptx: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ptx.o
 # tests/cuda/real/check: programs of NVIDIA's toolkit.
 CUDA_REAL := build/cuda-real
 $(CUDA_REAL)/programs: CUDA_TEST_CFLAGS += -DREAL_PROGRAMS='"$(CURDIR)/$(CUDA_REAL)"'
-$(CUDA_REAL)/programs: | $(CUDA_TEST)/vgpu-cuda-worker $(REMOTE_OUT)/libcuda.so
-$(CUDA_REAL)/programs: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,real/programs.o remote/server.o) $(CUDA_TESTS_COMMON) $(CUDA_DOORS) $(GOVERNOR_OUT)/vgpu-arbiter
+$(CUDA_REAL)/programs: | $(CUDA_TEST)/vgpu-cuda-worker $(CUDA_TEST)/vm-shim.so $(REMOTE_OUT)/libcuda.so
+$(CUDA_REAL)/programs: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,real/programs.o remote/program.o remote/server.o remote/vm_program.o) $(CUDA_TESTS_COMMON) $(CUDA_DOORS) $(GOVERNOR_OUT)/vgpu-arbiter
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SANITIZE) -o $@ $(filter %.o,$^) -L$(CUDA_TEST)/san -Wl,--no-as-needed -l:libcuda.so.1 \
 		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
@@ -164,11 +164,13 @@ $(CUDA_TEST)/vm/%.o: %.c
 $(CUDA_TEST)/vm-shim.so: $(CUDA_VM_SRCS:%.c=$(CUDA_TEST)/vm/%.o)
 	$(CC) -shared -Wl,-z,defs -o $@ $^ $(ENGINE_TESTS_LIBS)
 
-$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-vm.o: CUDA_TEST_CFLAGS += \
+CUDA_TESTS_VM := $(addprefix $(CUDA_TEST)/,test-vm test-vm-shares)
+$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-vm.o test-vm-shares.o remote/vm_program.o): CUDA_TEST_CFLAGS += \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DVM_SHIM='"$(CURDIR)/$(CUDA_TEST)/vm-shim.so"'
-$(CUDA_TEST)/test-vm: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/program.o
-$(CUDA_TEST)/test-vm: | $(REMOTE_OUT)/vgpu-guest-cuda-check $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
+$(CUDA_TESTS_VM): $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/,program.o vm_program.o)
+$(CUDA_TESTS_VM): | $(REMOTE_OUT)/vgpu-guest-cuda-check $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
+$(addprefix $(CUDA_TEST)/,test-vm-shares test-guard-shares): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/shares.o
 # The same by a slice's guard.
 CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-container test-guard test-guard-shares)
 $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-container.o test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \
@@ -263,7 +265,7 @@ $(CUDA_ON_CARD)/vgpu-suspend: $(CUDA_SUSPEND_SRCS)
 
 NEED_cuda := cc glslangValidator $(AGENT_PKGS) $(ENGINE_PKGS) libxml-2.0 smartcols vulkan ffnvcodec
 NEED_check-cuda := $(NEED_cuda)
-CUDA_ALONE := $(addprefix $(CUDA_TEST)/,test-shares test-guard-shares)
+CUDA_ALONE := $(addprefix $(CUDA_TEST)/,test-shares test-guard-shares test-vm-shares)
 UNIT_ALONE += $(CUDA_ALONE)
 UNIT_NEEDS += $(CUDA_ALONE)
 

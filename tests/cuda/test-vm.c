@@ -6,8 +6,8 @@
  */
 #include "kit.h"
 #include "remote/program.h"
+#include "remote/vm_program.h"
 
-#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,43 +18,35 @@
 
 static void open_all(void)
 {
-    g_autofree char *worker = NULL;
-
     g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
     kit_open(LIMIT);
-    worker = program_write_worker(NULL);
-    g_setenv("VM_WORKER", worker, TRUE);
+    vm_program_open();
 }
 
 static void close_all(void)
 {
+    vm_program_close();
     kit_charged(0);
     kit_close();
-    g_unsetenv("VM_WORKER");
     g_unsetenv("VM_WINDOW");
     g_unsetenv("VM_KERNEL");
     g_unsetenv("FAKE_CUDA_CONTENT");
 }
 
-/* The slice is the worker's; the program itself is no member. */
-static char **environment(void)
+static GPid start_client(const char *name)
 {
-    char **env = g_environ_setenv(g_get_environ(), "LD_LIBRARY_PATH", REMOTE_DIR, TRUE);
-
-    env = g_environ_setenv(env, "LD_PRELOAD", VM_SHIM, TRUE);
-    env = g_environ_setenv(env, "VGPU_GOVERNOR_REQUIRED", "1", TRUE);
-    return g_environ_unsetenv(env, "VGPU_CUDA_SOCKET");
+    return program_start(name, vm_program_environment(g_get_environ()), NULL);
 }
 
-static GPid start_client(const char *name, int *output)
+static GPid start_holding(const char *name)
 {
-    return program_start(name, environment(), output);
+    return program_start_holding(name, vm_program_environment(g_get_environ()));
 }
 
 static void test_case(const void *name)
 {
     open_all();
-    program_await(start_client(name, NULL), 0);
+    program_await(start_client(name), 0);
     close_all();
 }
 
@@ -86,7 +78,7 @@ static void test_killed(void)
     GPid pid;
 
     open_all();
-    pid = program_start_holding("hold", environment());
+    pid = start_holding("hold");
     g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
     kill(pid, SIGKILL);
     program_await(pid, SIGKILL);
@@ -97,13 +89,13 @@ static void test_killed(void)
  * ends slowly. */
 static void test_end_is_awaited(void)
 {
-    g_autofree char *worker = NULL, *ended = NULL, *after = NULL;
+    g_autofree char *ended = NULL, *after = NULL;
 
     open_all();
     ended = g_build_filename(kit_live.root, "ended", NULL);
     after = g_strconcat("sleep 0.2; echo >", ended, NULL);
-    worker = program_write_worker(after);
-    program_await(start_client("limit", NULL), 0);
+    vm_program_set_worker(after);
+    program_await(start_client("limit"), 0);
     g_assert_true(g_file_test(ended, G_FILE_TEST_EXISTS));
     close_all();
 }
@@ -114,7 +106,7 @@ static void test_lost(void)
     GPid pid;
 
     open_all();
-    pid = program_start_holding("lost", environment());
+    pid = start_holding("lost");
     kill_worker(pid);
     program_await(pid, 0);
     close_all();
@@ -126,7 +118,7 @@ static void test_engine_killed(void)
     GPid pid;
 
     open_all();
-    pid = program_start_holding("lost", environment());
+    pid = start_holding("lost");
     kill(pid, SIGUSR1);
     program_await(pid, 0);
     close_all();
@@ -138,7 +130,7 @@ static void test_unplugged(void)
     GPid pid;
 
     open_all();
-    pid = program_start_holding("lost-memory", environment());
+    pid = start_holding("lost-memory");
     kill(pid, SIGUSR2);
     program_await(pid, 0);
     close_all();
@@ -149,7 +141,7 @@ static void test_unusable(void)
 {
     open_all();
     g_setenv("FAKE_CUDA_HOST_MEMORY", "2", TRUE);
-    program_await(start_client("unusable", NULL), 0);
+    program_await(start_client("unusable"), 0);
     g_unsetenv("FAKE_CUDA_HOST_MEMORY");
     close_all();
 }
@@ -158,7 +150,7 @@ static void test_window_full(void)
 {
     open_all();
     g_setenv("VM_WINDOW", "16", TRUE);
-    program_await(start_client("window", NULL), 0);
+    program_await(start_client("window"), 0);
     close_all();
 }
 
@@ -170,7 +162,7 @@ static void test_not_there(void)
     for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++) {
         open_all();
         g_setenv("VM_KERNEL", kernels[i], TRUE);
-        program_await(start_client("refused", NULL), 0);
+        program_await(start_client("refused"), 0);
         close_all();
     }
 }
@@ -185,7 +177,7 @@ static void check_says(const char *kernel, int wanted, const char *line)
 
     if (kernel)
         g_setenv("VM_KERNEL", kernel, TRUE);
-    env = environment();
+    env = vm_program_environment(g_get_environ());
     g_assert_true(g_spawn_sync(NULL, argv, env, 0, NULL, NULL, &said, NULL, &status, NULL));
     g_test_message("%s", said);
     g_assert_cmpint(status, ==, wanted);
@@ -208,11 +200,11 @@ static void test_named_node(void)
 {
     open_all();
     g_setenv("VGPU_CUDA_NODE", "/dev/dri/renderD128", TRUE);
-    program_await(start_client("compute", NULL), 0);
+    program_await(start_client("compute"), 0);
     g_setenv("VGPU_CUDA_NODE", "/dev/dri/renderD129", TRUE);
-    program_await(start_client("refused", NULL), 0);
+    program_await(start_client("refused"), 0);
     g_setenv("VGPU_CUDA_NODE", "/dev/null", TRUE);
-    program_await(start_client("refused", NULL), 0);
+    program_await(start_client("refused"), 0);
     g_unsetenv("VGPU_CUDA_NODE");
     close_all();
 }

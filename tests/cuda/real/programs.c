@@ -7,6 +7,7 @@
  */
 #include "kit.h"
 #include "remote/server.h"
+#include "remote/vm_program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@
 /* Where Debian has no link to the library. */
 #define DEEPER LIBRARIES "/blas:" LIBRARIES "/lapack:" ROOT "/usr/lib/llvm-19/lib"
 
-/* The same programs, whose driver is a worker's. */
-static gboolean is_remote;
+/* The same programs, whose driver is a worker's, which they reach by a socket, or from a VM. */
+static enum { WAY_DOOR, WAY_SOCKET, WAY_VM } way;
 
 /* @needs: what must be there, below REAL_PROGRAMS, too. */
 struct client {
@@ -40,8 +41,8 @@ static char **make_environment(void)
 
     /* The door is nowhere in a worker's program's way: Numba would find it. */
     env = g_environ_setenv(env, "LD_LIBRARY_PATH",
-                           is_remote ? REAL_PROGRAMS ":" LIBRARIES ":" DEEPER
-                                     : PLAIN_DIR ":" REAL_PROGRAMS ":" LIBRARIES ":" DEEPER,
+                           way == WAY_DOOR ? PLAIN_DIR ":" REAL_PROGRAMS ":" LIBRARIES ":" DEEPER
+                                           : REAL_PROGRAMS ":" LIBRARIES ":" DEEPER,
                            TRUE);
     env = g_environ_setenv(env, "PYTHONPATH", ROOT "/usr/lib/python3/dist-packages", TRUE);
     env = g_environ_setenv(env, "CUDA_HOME", REAL_PROGRAMS "/home", TRUE);
@@ -49,7 +50,9 @@ static char **make_environment(void)
     env = g_environ_setenv(env, "PYTHONWARNINGS", "ignore", TRUE);
     env = g_environ_setenv(env, "FAKE_CUDA_VERBOSE", "1", TRUE);
     env = g_environ_setenv(env, "VGPU_CUDA_VERBOSE", "1", TRUE);
-    return is_remote ? server_environment(env) : env;
+    if (way == WAY_VM)
+        return vm_program_environment(env);
+    return way == WAY_SOCKET ? server_environment(env) : env;
 }
 
 /* With all files that it is given. */
@@ -88,8 +91,10 @@ static void open_slice_of(const char *vram)
     shown = g_build_filename(kit_live.root, "only-a", NULL);
     g_setenv("VGPU_GOVERNOR_SLICES", shown, TRUE);
     g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
-    if (is_remote)
+    if (way == WAY_SOCKET)
         server_open();
+    else if (way == WAY_VM)
+        vm_program_open();
 }
 
 static void open_slice(void)
@@ -99,8 +104,10 @@ static void open_slice(void)
 
 static void close_slice(void)
 {
-    if (is_remote)
+    if (way == WAY_SOCKET)
         server_close();
+    else if (way == WAY_VM)
+        vm_program_close();
     kit_close();
     g_unsetenv("FAKE_CUDA_CAPABILITY");
     g_unsetenv("FAKE_CUDA_CONTENT");
@@ -267,11 +274,14 @@ static const struct monitor nvitop = {
 static const struct monitor nvtop = {{"/", {ROOT "/usr/bin/nvtop", "--snapshot"}},
                                      "\"mem_util\": \"0%\""};
 
-/* --remote: each program has a worker. */
+/* --remote, --vm: each program has a worker. */
 int main(int argc, char **argv)
 {
-    is_remote = argc > 1 && !strcmp(argv[argc - 1], "--remote");
-    argc -= is_remote;
+    if (argc > 1 && !strcmp(argv[argc - 1], "--remote"))
+        way = WAY_SOCKET;
+    else if (argc > 1 && !strcmp(argv[argc - 1], "--vm"))
+        way = WAY_VM;
+    argc -= way != WAY_DOOR;
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/real/nvcc/fatbin", &fatbin, test_client);
     g_test_add_data_func("/real/nvcc/ptx", &ptx, test_client);
@@ -283,7 +293,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/real/numba", &numba, test_client);
     g_test_add_data_func("/real/hashcat", &hashcat, test_hashcat);
     g_test_add_data_func("/real/hashcat-cracks", &crack, test_crack);
-    if (!is_remote) {
+    if (way == WAY_DOOR) {
         g_test_add_data_func("/real/nvidia-smi", &smi, test_smi);
         g_test_add_data_func("/real/gpustat", &gpustat, test_monitor);
         g_test_add_data_func("/real/nvitop", &nvitop, test_monitor);
