@@ -67,9 +67,9 @@ static GArray *fences;
 static struct blob blobs[BLOBS];
 static struct fake_driver driver;
 static struct engine engine;
-static int node = -1, bell = -1;
+static bool is_node[1024]; /* by descriptor */
+static int context_node = -1, bell = -1;
 static pid_t owner;
-static bool has_context;
 static uint32_t last_resource;
 static volatile sig_atomic_t is_killed, is_pulled;
 static bool is_unplugged;
@@ -270,7 +270,8 @@ static int get_caps(const struct drm_virtgpu_get_caps *get)
     return 0;
 }
 
-static int init_context(const struct drm_virtgpu_context_init *init)
+/* There is one for the whole program; others open the node to look at it. */
+static int init_context(int fd, const struct drm_virtgpu_context_init *init)
 {
     const struct drm_virtgpu_context_set_param *params = (void *)(uintptr_t)init->ctx_set_params;
     struct virtio_gpu_ctx_create cmd = {
@@ -280,9 +281,9 @@ static int init_context(const struct drm_virtgpu_context_init *init)
         if (params[i].param == VIRTGPU_CONTEXT_PARAM_CAPSET_ID)
             cmd.context_init = (uint32_t)params[i].value;
     }
-    if (has_context || !(capsets() & 1ull << cmd.context_init))
+    if (context_node >= 0 || !(capsets() & 1ull << cmd.context_init))
         return fail(EINVAL);
-    has_context = true;
+    context_node = fd;
     ask(&cmd, sizeof(cmd)); /* Linux does not look at the answer */
     return 0;
 }
@@ -395,21 +396,31 @@ static int close_handle(const struct drm_gem_close *end)
     return 0;
 }
 
-static int call(unsigned long request, void *argument)
+/* Without room for the name, its length is asked for. */
+static void get_version(struct drm_version *version)
 {
-    struct drm_version *version = argument;
+    static const char name[] = "virtio_gpu";
+
+    if (version->name)
+        strncpy(version->name, name, version->name_len);
+    version->name_len = strlen(name);
+    version->date_len = version->desc_len = 0;
+}
+
+static int call(int fd, unsigned long request, void *argument)
+{
     struct drm_virtgpu_map *map = argument;
 
     switch (request) {
     case DRM_IOCTL_VERSION:
-        g_strlcpy(version->name, "virtio_gpu", version->name_len + 1);
+        get_version(argument);
         return 0;
     case DRM_IOCTL_VIRTGPU_GETPARAM:
         return get_param(argument);
     case DRM_IOCTL_VIRTGPU_GET_CAPS:
         return get_caps(argument);
     case DRM_IOCTL_VIRTGPU_CONTEXT_INIT:
-        return init_context(argument);
+        return init_context(fd, argument);
     case DRM_IOCTL_VIRTGPU_EXECBUFFER:
         return execute(argument);
     case DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB:
@@ -424,6 +435,11 @@ static int call(unsigned long request, void *argument)
     }
 }
 
+static bool is_of_node(int fd)
+{
+    return fd >= 0 && fd < (int)G_N_ELEMENTS(is_node) && is_node[fd];
+}
+
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
     va_list list;
@@ -433,24 +449,32 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     va_start(list, request);
     argument = va_arg(list, void *);
     va_end(list);
-    if (fd < 0 || fd != node)
+    if (!is_of_node(fd))
         return (int)syscall(SYS_ioctl, fd, request, argument);
     g_mutex_lock(&lock);
-    ret = is_unplugged ? fail(ENODEV) : call(request, argument);
+    ret = is_unplugged ? fail(ENODEV) : call(fd, request, argument);
     g_mutex_unlock(&lock);
     return ret;
 }
 
 static int open_any(const char *path, int flags, mode_t mode)
 {
+    int fd;
+
     if (strncmp(path, NODES, strlen(NODES)))
         return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
     if (strcmp(path, NODE))
         return fail(ENOENT);
     if (!owner)
         start_engine();
-    node = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, mode);
-    return node;
+    fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, mode);
+    if (fd >= (int)G_N_ELEMENTS(is_node)) {
+        syscall(SYS_close, fd);
+        return fail(EMFILE);
+    }
+    if (fd >= 0)
+        is_node[fd] = true;
+    return fd;
 }
 
 static mode_t mode_of(int flags, va_list list)
@@ -485,12 +509,14 @@ EXPORT int close(int fd)
     struct virtio_gpu_ctx_destroy cmd = {
         .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = CONTEXT}};
 
-    if (fd >= 0 && fd == node && getpid() == owner) {
+    if (is_of_node(fd) && getpid() == owner) {
         g_mutex_lock(&lock);
-        node = -1;
-        if (has_context && !is_unplugged)
-            ask(&cmd, sizeof(cmd));
-        has_context = false;
+        is_node[fd] = false;
+        if (fd == context_node) {
+            context_node = -1;
+            if (!is_unplugged)
+                ask(&cmd, sizeof(cmd));
+        }
         g_mutex_unlock(&lock);
     }
     return (int)syscall(SYS_close, fd);
@@ -526,7 +552,7 @@ EXPORT void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off
     struct blob *blob;
     void *mapped;
 
-    if (fd >= 0 && fd == node) {
+    if (is_of_node(fd)) {
         g_mutex_lock(&lock);
         blob = find_blob((uint32_t)(offset >> 32));
         mapped = blob && blob->bytes ? map_blob(blob, at, bytes, flags) : MAP_FAILED;

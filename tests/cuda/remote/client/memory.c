@@ -41,15 +41,15 @@ void check_managed_memory(void)
  * again. */
 void check_full_window(void)
 {
-    void *at[16];
+    static void *at[4096];
 
     begin_context();
     for (unsigned int round = 0; round < 3; round++) {
         unsigned int count = 0;
 
-        while (count < 16 && cuMemHostAlloc(&at[count], MIB, 0) == CUDA_SUCCESS)
+        while (count < 4096 && cuMemHostAlloc(&at[count], MIB, 0) == CUDA_SUCCESS)
             memset(at[count++], 1, MIB);
-        must(count >= 8 && count < 16);
+        must(count >= 8 && count < 4096);
         is(cuMemHostAlloc(&at[count], MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
         while (count)
             ok(cuMemFreeHost(at[--count]));
