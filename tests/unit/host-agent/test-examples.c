@@ -72,8 +72,9 @@ static guint try_page(const char *page)
 
 static void test_guides(void)
 {
-    g_assert_cmpuint(try_page("operator.md"), >=, 4);
+    g_assert_cmpuint(try_page("operator.md"), >=, 6);
     g_assert_cmpuint(try_page("tenants.md"), >=, 1);
+    g_assert_cmpuint(try_page("watch.md"), >=, 2);
 }
 
 int main(int argc, char **argv)
