@@ -262,8 +262,7 @@ static GpuMetrics gpu_metrics(const Scrape *scrape, const Gpu *gpu, const GPtrAr
 
     gpu_readings_read(host_root(scrape->host), gpu->pci, &metrics.readings);
     metrics.capacity = offers_capacity(scrape->offers, gpu, &metrics.vram);
-    metrics.vram_used_known =
-        pressure_watch_used(scrape->pressure, gpu, vgpus, &metrics.vram_used);
+    metrics.vram_used_known = pressure_watch_used(scrape->pressure, gpu, vgpus, &metrics.vram_used);
     metrics.mark = pressure_watch_mark(scrape->pressure, gpu);
     metrics.healthy = health_is_good(scrape->health, gpu->pci->address);
     metrics.health = health_of_gpu(scrape->health, gpu->pci->address);
