@@ -97,11 +97,36 @@ static void test_wrong(void)
     check_wrong("nonsense\n", "");
 }
 
+/* The blocks of docs/kubernetes.md that begin with a group of the file. */
+static void test_guide(void)
+{
+    g_autoptr(GRegex) block =
+        g_regex_new("^ *```\\n((?: *\\[(?:api|seats )[^`]*))```", G_REGEX_MULTILINE, 0, NULL);
+    g_autoptr(GRegex) indent = g_regex_new("^ +", G_REGEX_MULTILINE, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    g_autofree char *page = NULL;
+    guint count = 0;
+
+    g_assert_true(g_file_get_contents("docs/kubernetes.md", &page, NULL, NULL));
+    for (g_regex_match(block, page, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL), count++) {
+        g_autofree char *found = g_match_info_fetch(match, 1);
+        g_autofree char *text = g_regex_replace_literal(indent, found, -1, 0, "", 0, NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(KubeConf) conf = read_text(text, &error);
+
+        g_assert_no_error(error);
+        g_assert_true(conf->url || conf->seats->len == 1);
+    }
+    g_assert_cmpuint(count, ==, 2);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/conf/defaults", test_defaults);
     g_test_add_func("/conf/all", test_all);
     g_test_add_func("/conf/wrong", test_wrong);
+    g_test_add_func("/conf/guide", test_guide);
     return g_test_run();
 }
