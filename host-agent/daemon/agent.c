@@ -132,6 +132,7 @@ struct Agent {
     ArbiterReports *reports;
     Meter *meter;
     Pools *pools;
+    Outputs *outputs;
     TransportSync *doors;
     CdiSync *cdi;
     NodeAccess *nodes;
@@ -447,7 +448,9 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->vulkan = vulkan_watch_new(agent->host);
     agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
     claims_watch(agent->claims, container_ended, agent);
-    agent->doors = transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
+    agent->outputs = outputs_new(host_root(agent->host));
+    agent->doors = transport_sync_new(agent->host, agent->outputs, agent->slices, agent->tenants,
+                                      agent->claims);
     agent->cdi = cdi_sync_new(agent->host, agent->slices, agent->tenants);
     agent->nodes = node_access_new(agent->host, agent->slices);
     tenants_watch(agent->tenants, tenants_changed, agent);
@@ -499,6 +502,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->arbiters, arbiter_sync_free);
     g_clear_pointer(&agent->nodes, node_access_free);
     g_clear_pointer(&agent->cdi, cdi_sync_free);
+    g_clear_pointer(&agent->outputs, outputs_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
     g_clear_pointer(&agent->pools, pools_free);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <glib/gstdio.h>
-#include <sys/acl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -14,13 +13,10 @@
 #include "lib/program.h"
 #include "lib/systemd.h"
 
-#define SLICES_DIR "/run/vgpu/slices"
 /* Short, because the socket's path is limited. */
-#define PROGRAM_DIR     "/g"
-#define ONLY_SLICE      "0"
-#define GOVERNOR_SOCKET "governor.sock"
-/* As the arbiter makes it. */
-#define GOVERNOR_MARK    "required"
+#define PROGRAM_DIR      "/g"
+#define ONLY_SLICE       "0"
+#define GOVERNOR_SOCKET  "governor.sock"
 #define MOST_SOCKET_PATH 107u
 
 static char *path_of(HostRoot *root, const char *uuid, const char *below)
@@ -35,76 +31,6 @@ static gboolean transport_failed(const char *path, const char *what, GError **er
     g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code), "%s can't be %s: %s", path,
                 what, g_strerror(code));
     return FALSE;
-}
-
-static gboolean is_among(const uid_t *uids, guint count, uid_t uid)
-{
-    for (guint i = 0; i < count; i++)
-        if (uids[i] == uid)
-            return TRUE;
-    return FALSE;
-}
-
-/* acl(5)'s short text form. Root may do everything, the users may pass through. */
-static char *acl_for(const uid_t *uids, guint count)
-{
-    GString *text = g_string_new("u::rwx,g::-,m::x,o::-");
-
-    for (guint i = 0; i < count; i++)
-        if (!is_among(uids, i, uids[i]))
-            g_string_append_printf(text, ",u:%u:x", (guint)uids[i]);
-    return g_string_free(text, FALSE);
-}
-
-/*
- * Without users the mode is sufficient, even on file systems without ACLs: it is the mask of an ACL
- * that is there already.
- */
-static gboolean let_through(const char *path, const uid_t *uids, guint count, GError **error)
-{
-    g_autofree char *text = NULL;
-    acl_t acl;
-    int rc;
-
-    if (!count)
-        return chmod(path, 0700) == 0 || transport_failed(path, "closed", error);
-    text = acl_for(uids, count);
-    acl = acl_from_text(text);
-    rc = acl ? acl_set_file(path, ACL_TYPE_ACCESS, acl) : -1;
-    if (rc < 0)
-        transport_failed(path, "opened to the users of its tenant", error);
-    if (acl)
-        acl_free(acl);
-    return rc == 0;
-}
-
-static gboolean make_link(HostRoot *root, const char *uuid, GError **error)
-{
-    g_autofree char *dir = root_path(root, SLICES_DIR, NULL);
-    g_autofree char *link = g_build_filename(dir, uuid, NULL);
-    g_autofree char *target = g_strconcat("../containers/", uuid, "/slice", NULL);
-
-    g_mkdir_with_parents(dir, 0700);
-    if (g_file_test(link, G_FILE_TEST_IS_SYMLINK) || symlink(target, link) == 0)
-        return TRUE;
-    return transport_failed(link, "made", error);
-}
-
-gboolean slice_dirs_make(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
-                         GError **error)
-{
-    g_autofree char *parent = path_of(root, "", "");
-    g_autofree char *outer = path_of(root, uuid, "");
-    g_autofree char *inner = path_of(root, uuid, "/slice");
-
-    if (g_mkdir_with_parents(parent, 0755) < 0 || (g_mkdir(outer, 0700) < 0 && errno != EEXIST))
-        return transport_failed(outer, "made", error);
-    if (g_mkdir(inner, 0755) < 0 && errno != EEXIST)
-        return transport_failed(inner, "made", error);
-    /* Whatever the umask is. */
-    if (chmod(inner, 0755) < 0)
-        return transport_failed(inner, "opened", error);
-    return let_through(outer, uids, count, error) && make_link(root, uuid, error);
 }
 
 char *slice_dirs_of_program(HostRoot *root, const char *uuid)
@@ -133,67 +59,6 @@ gboolean slice_dirs_link(HostRoot *root, const char *uuid, const char *gpu, GErr
     if (g_file_test(link, G_FILE_TEST_IS_SYMLINK) || symlink("../../slice", link) == 0)
         return TRUE;
     return transport_failed(link, "made", error);
-}
-
-static void remove_links(HostRoot *root, const char *uuid)
-{
-    g_autofree char *gpus = g_build_filename(CONTAINERS_DIR, uuid, PROGRAM_DIR, NULL);
-    g_auto(GStrv) names = sysfs_list(root, gpus);
-
-    for (guint i = 0; names[i]; i++) {
-        g_autofree char *dir = g_build_filename(gpus, names[i], NULL);
-        g_autofree char *link = g_build_filename(dir, ONLY_SLICE, NULL);
-
-        root_remove(root, link);
-        root_rmdir(root, dir);
-    }
-    root_rmdir(root, gpus);
-}
-
-gboolean slice_dirs_make_guard(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
-                               GError **error)
-{
-    g_autofree char *parent = root_path(root, GUARD_DIR, NULL);
-    g_autofree char *dir = g_build_filename(parent, uuid, NULL);
-
-    if (g_mkdir_with_parents(parent, 0755) < 0 || (g_mkdir(dir, 0700) < 0 && errno != EEXIST))
-        return transport_failed(dir, "made", error);
-    return let_through(dir, uids, count, error);
-}
-
-gboolean slice_dirs_exist(HostRoot *root, const char *uuid)
-{
-    g_autofree char *native = g_build_filename(CONTAINERS_DIR, uuid, NULL);
-    g_autofree char *guarded = g_build_filename(GUARD_DIR, uuid, NULL);
-
-    return root_is(root, native, G_FILE_TEST_IS_DIR) || root_is(root, guarded, G_FILE_TEST_IS_DIR);
-}
-
-void slice_dirs_remove(HostRoot *root, const char *uuid)
-{
-    g_autofree char *link = g_build_filename(SLICES_DIR, uuid, NULL);
-    g_autofree char *outer = g_build_filename(CONTAINERS_DIR, uuid, NULL);
-    g_autofree char *inner = g_build_filename(outer, "slice", NULL);
-    g_autofree char *socket = g_build_filename(inner, GOVERNOR_SOCKET, NULL);
-    g_autofree char *mark = g_build_filename(inner, GOVERNOR_MARK, NULL);
-    g_autofree char *guard = g_build_filename(GUARD_DIR, uuid, NULL);
-    g_autofree char *guard_socket = g_build_filename(guard, GUARD_SOCKET, NULL);
-    g_autofree char *cuda_socket = g_build_filename(guard, CUDA_SOCKET, NULL);
-
-    root_remove(root, guard_socket);
-    root_remove(root, cuda_socket);
-    root_rmdir(root, guard);
-    root_remove(root, link);
-    remove_links(root, uuid);
-    root_remove(root, socket);
-    root_remove(root, mark);
-    root_rmdir(root, inner);
-    root_rmdir(root, outer);
-}
-
-GStrv slice_dirs_list(HostRoot *root)
-{
-    return sysfs_list(root, CONTAINERS_DIR);
 }
 
 #define USER_PROGRAM "/usr/lib/mdev-vgpu/vgpu-engine-user"
@@ -240,9 +105,9 @@ static void finish_first(GuardUnits *units, const char *why)
     Step *step = g_queue_pop_head(&units->steps);
 
     if (why && step->start) {
-        g_warning("slice %s has no guard, and containers that ask for it cannot start: %s: %s",
-                  step->uuid, USER_PROGRAM, why);
-        units->funcs.failed(step->uuid, units->data);
+        g_autofree char *cause = g_strconcat(USER_PROGRAM ": ", why, NULL);
+
+        units->funcs.failed(step->uuid, cause, units->data);
     } else if (step->start) {
         units->funcs.starts(step->uuid, units->data);
         ask_systemd(units, "StartUnit", step->uuid);

@@ -16,34 +16,18 @@
 
 #define CONTAINERS_DIR "/run/vgpu/containers"
 #define GUARD_DIR      "/run/vgpu/guard"
+#define OWNERS_DIR     "/run/vgpu/owners"
 #define GUARD_SOCKET   "vtest.sock"
 #define CUDA_SOCKET    "cuda.sock"
 
 /*
- * Makes the directories of transport native, or changes who can enter. @uids: of the tenant's
- * users.
+ * In the slice's directory, which must exist: the link for a program. @gpu: address of the slice's
+ * GPU.
  */
-gboolean slice_dirs_make(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
-                         GError **error);
-
-/* The link for a program; @gpu: address of the slice's GPU. The directories must exist. */
 gboolean slice_dirs_link(HostRoot *root, const char *uuid, const char *gpu, GError **error);
 
 /* Its path, for VGPU_GOVERNOR_SLICES. To be freed. */
 char *slice_dirs_of_program(HostRoot *root, const char *uuid);
-
-/* The same for transport guarded. */
-gboolean slice_dirs_make_guard(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
-                               GError **error);
-
-/* There are directories of either transport. */
-gboolean slice_dirs_exist(HostRoot *root, const char *uuid);
-
-/* Of both transports, with the sockets. Missing ones are ignored. */
-void slice_dirs_remove(HostRoot *root, const char *uuid);
-
-/* UUIDs with directories of transport native, to be freed. */
-GStrv slice_dirs_list(HostRoot *root);
 
 /*
  * vgpu-guard@UUID.service of containers' slices: started with its own user, which vgpu-engine-user
@@ -57,11 +41,11 @@ typedef void (*GuardStarts)(const char *uuid, void *data);
 
 /**
  * GuardFuncs
- * @failed: the guard of @uuid has no user, and was not started
+ * @failed: the guard of @uuid has no user, and was not started: why
  */
 typedef struct {
     GuardStarts starts;
-    void (*failed)(const char *uuid, void *data);
+    void (*failed)(const char *uuid, const char *why, void *data);
 } GuardFuncs;
 
 /* @bus: a reference is taken. @funcs: copied. */
@@ -72,7 +56,7 @@ GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, const GuardFun
 void guard_units_free(GuardUnits *units);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(GuardUnits, guard_units_free)
 
-/* Neither waits; failures are logged. */
+/* Neither waits. */
 void guard_units_start(GuardUnits *units, const char *uuid);
 void guard_units_stop(GuardUnits *units, const char *uuid);
 

@@ -5,7 +5,6 @@
 
 #include "lib/mdev.h"
 #include "lib/pci.h"
-#include "host-agent/daemon/containers/owner_dirs.h"
 
 #define MANIFESTS        "/usr/share/vulkan/implicit_layer.d/"
 #define MANIFEST         MANIFESTS "VkLayer_vgpu_governor.json"
@@ -205,7 +204,7 @@ static void add_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *
 /* Of a program: all of its owner's slices, or this one. */
 static char *slices_of_program(const DoorHost *of, const Slice *slice)
 {
-    return *slice->owner ? owner_dirs_path(host_root(of->host), slice->owner)
+    return *slice->owner ? root_path(host_root(of->host), OWNERS_DIR, slice->owner, NULL)
                          : slice_dirs_of_program(host_root(of->host), slice->uuid);
 }
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host-agent/daemon/containers/owner_dirs.h"
+#include "host-agent/daemon/sync/slice_dirs.h"
 #include "lib/host_root.h"
 #include "lib/pci.h"
 #include "host-agent/daemon/host/authority.h"
@@ -26,19 +26,17 @@ typedef struct {
 
 struct TransportSync {
     Host *host;
+    Outputs *outputs;
     const Slices *slices;
     const Tenants *tenants;
     const Claims *claims;
     GuardUnits *units;  /* NULL: not yet */
     GuardStarts starts; /* called with @starts_data */
     void *starts_data;
-    GHashTable *guarded;    /* UUIDs whose guard was started, or is about to be */
-    GHashTable *vgpus;      /* UUIDs of vGPUs for whose engines NVIDIA's driver was looked for */
-    GHashTable *users;      /* name to User */
-    GHashTable *tenants_in; /* UUID to the tenant whose users its directories let in */
-    GCancellable *looking;  /* for the users, pending */
-    guint retry;            /* source, if not all were found */
-    guint delay;            /* until it, in seconds; 0: all were found */
+    GHashTable *users;     /* name to User */
+    GCancellable *looking; /* for the users, pending */
+    guint retry;           /* source, if not all were found */
+    guint delay;           /* until it, in seconds; 0: all were found */
 };
 
 /*
@@ -76,50 +74,53 @@ static gboolean is_here(const Slice *slice)
     return slice && !slice_is_vgpu(slice);
 }
 
+static const OutputKind slice_dirs_kind, guard_kind;
+
 /* Of all slices of the owner: it has one directory. */
-static gboolean link_for_owner(const TransportSync *link, const Slice *slice, GError **error)
+static GArray *uids_of_owner(const TransportSync *link, const char *owner)
 {
     const GPtrArray *slices = slices_all(link->slices);
-    g_autoptr(GArray) uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
+    GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *other = g_ptr_array_index(slices, i);
         uid_t uid = (uid_t)other->uid;
 
-        if (other->uid != SLICE_NO_UID && g_str_equal(other->owner, slice->owner))
+        if (other->uid != SLICE_NO_UID && g_str_equal(other->owner, owner))
             g_array_append_val(uids, uid);
     }
-    return owner_dirs_link(host_root(link->host), slice->owner, slice->gpu, slice->uuid,
-                           (const uid_t *)(void *)uids->data, uids->len, error);
-}
-
-/* The owner's link goes first: it is found by the slice's own directory. */
-static void remove_dirs(const TransportSync *link, const char *uuid)
-{
-    g_hash_table_remove(link->tenants_in, uuid);
-    owner_dirs_unlink(host_root(link->host), uuid);
-    slice_dirs_remove(host_root(link->host), uuid);
-}
-
-static void note_tenant(const TransportSync *link, const Slice *slice)
-{
-    g_hash_table_insert(link->tenants_in, g_strdup(slice->uuid), g_strdup(slice->tenant));
+    return uids;
 }
 
 /*
- * Its directories stay as they are until the users are known; but no tenant keeps another's slice
- * for that. A vgpud that has just started finds them for the present one.
+ * Its directories stay as they are until the users are known, but no tenant keeps another's slice
+ * for that.
  */
-static gboolean can_wait(const TransportSync *link, const Slice *slice)
+static gboolean want_slice_dirs(Wants *wants, const char *uuid, void *data)
 {
-    const char *tenant = g_hash_table_lookup(link->tenants_in, slice->uuid);
+    const TransportSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
+    const char *tenant = outputs_note(link->outputs, &slice_dirs_kind, uuid);
+    g_autoptr(GArray) uids = NULL;
+    g_autoptr(GArray) of_owner = NULL;
+    gboolean all;
 
-    if (!slice_dirs_exist(host_root(link->host), slice->uuid) ||
-        (tenant && !g_str_equal(tenant, slice->tenant)))
+    if (!is_here(slice))
+        return TRUE;
+    uids = uids_of(link, slice, &all);
+    if (!all && g_strcmp0(tenant, slice->tenant) == 0)
         return FALSE;
-    note_tenant(link, slice);
+    of_owner = uids_of_owner(link, slice->owner);
+    slice_dirs_want(wants, host_root(link->host), slice, uids, of_owner);
+    want_note(wants, slice->tenant);
     return TRUE;
 }
+
+static const OutputKind slice_dirs_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"cannot offer slice ", " to containers"},
+    .want = want_slice_dirs,
+};
 
 /*
  * What finds NVIDIA's driver behind the CUDA door on the host: programs of a native slice, such as
@@ -138,38 +139,39 @@ static gboolean link_cuda(const TransportSync *link, const Slice *slice)
     return is_nvidia;
 }
 
-static void prepare(const TransportSync *link, const Slice *slice)
+/* Once for a vGPU: it reads the host's folders of libraries, and vGPUs change all the time. */
+static gboolean want_vgpu_cuda(Wants *wants, const char *uuid, void *data)
 {
-    g_autoptr(GArray) uids = NULL;
-    g_autoptr(GError) error = NULL;
-    gboolean all;
-    gboolean (*make)(HostRoot *, const char *, const uid_t *, guint, GError **);
+    const TransportSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
 
-    uids = uids_of(link, slice, &all);
-    if (!all && can_wait(link, slice))
-        return;
-    make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
-    if (!make(host_root(link->host), slice->uuid, (const uid_t *)(void *)uids->data, uids->len,
-              &error) ||
-        (*slice->owner && slice->transport == SLICE_TRANSPORT_NATIVE &&
-         !link_for_owner(link, slice, &error)))
-        g_warning("cannot offer slice %s to containers: %s", slice->uuid, error->message);
-    else
-        note_tenant(link, slice);
+    if (slice && slice_is_vgpu(slice))
+        want_unit(wants, "");
+    return TRUE;
 }
+
+static void link_vgpu_cuda(const char *uuid, void *data)
+{
+    const TransportSync *link = data;
+
+    link_cuda(link, slices_find(link->slices, uuid));
+}
+
+static const OutputKind vgpu_cuda_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"vGPU ", " has no CUDA"},
+    .want = want_vgpu_cuda,
+    .start = link_vgpu_cuda,
+};
 
 void transport_sync_prepare(TransportSync *link, const char *uuid)
 {
     const Slice *slice = slices_find(link->slices, uuid);
 
-    if (!slice)
-        return;
-    /* Once: it reads the host's folders of libraries, and a vGPU's state changes all the time. */
-    if (slice_is_vgpu(slice) && g_hash_table_add(link->vgpus, g_strdup(uuid)))
-        link_cuda(link, slice);
+    outputs_update(link->outputs, &vgpu_cuda_kind, link, uuid);
     if (!is_here(slice))
         return;
-    prepare(link, slice);
+    outputs_update(link->outputs, &slice_dirs_kind, link, uuid);
     if (slice->transport == SLICE_TRANSPORT_NATIVE)
         link_cuda(link, slice);
 }
@@ -177,20 +179,6 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
 static char *conf_path(const char *uuid)
 {
     return g_strconcat(GUARD_DIR "/", uuid, CONF, NULL);
-}
-
-static gboolean write_conf(const TransportSync *link, const Slice *slice)
-{
-    g_autofree char *path = conf_path(slice->uuid);
-    g_autofree char *text =
-        g_strdup_printf("[slice]\ngpu=%s\ntenant=%s\n", slice->gpu, slice->tenant);
-    HostRoot *root = host_root(link->host);
-    g_autoptr(GError) error = NULL;
-
-    if (root_mkdir(root, GUARD_DIR, 0755, &error) && root_write(root, path, text, 0644, &error))
-        return TRUE;
-    g_warning("cannot set the GPU of slice %s's guard: %s", slice->uuid, error->message);
-    return FALSE;
 }
 
 /*
@@ -206,15 +194,6 @@ static gboolean is_of_another_tenant(const TransportSync *link, const Slice *sli
     return tenant && !g_str_equal(tenant, slice->tenant);
 }
 
-static void end_guard(TransportSync *link, const char *uuid)
-{
-    g_autofree char *path = conf_path(uuid);
-
-    g_hash_table_remove(link->guarded, uuid);
-    guard_units_stop(link->units, uuid);
-    root_remove(host_root(link->host), path);
-}
-
 /* The GPU is available: it is shared, and stays so for its users. */
 static gboolean is_served(const TransportSync *link, const Slice *slice)
 {
@@ -226,31 +205,54 @@ static gboolean is_served(const TransportSync *link, const Slice *slice)
            (!target || !*target || claims_container(link->claims, slice->uuid));
 }
 
-static void guard(TransportSync *link, const char *uuid, const Slice *slice)
+static gboolean want_guard(Wants *wants, const char *uuid, void *data)
 {
-    gboolean wanted =
-        slice && slice->transport == SLICE_TRANSPORT_GUARDED && is_served(link, slice);
+    const TransportSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
+    g_autofree char *path = conf_path(uuid);
+    g_autofree char *text = NULL;
 
-    if (wanted ? is_of_another_tenant(link, slice) : g_hash_table_contains(link->guarded, uuid))
-        end_guard(link, uuid);
-    if (wanted && !g_hash_table_contains(link->guarded, uuid) && write_conf(link, slice)) {
-        g_hash_table_add(link->guarded, g_strdup(uuid));
-        link_cuda(link, slice);
-        guard_units_start(link->units, uuid);
-    }
+    if (!slice || slice->transport != SLICE_TRANSPORT_GUARDED || !is_served(link, slice))
+        return TRUE;
+    if (is_of_another_tenant(link, slice))
+        want_anew(wants);
+    text = g_strdup_printf("[slice]\ngpu=%s\ntenant=%s\n", slice->gpu, slice->tenant);
+    want_dir(wants, DIR_STAYS, GUARD_DIR, 0755);
+    want_file(wants, path, text);
+    want_unit(wants, "");
+    return TRUE;
 }
+
+static void start_guard(const char *uuid, void *data)
+{
+    const TransportSync *link = data;
+
+    link_cuda(link, slices_find(link->slices, uuid));
+    guard_units_start(link->units, uuid);
+}
+
+static void stop_guard(const char *uuid, void *data)
+{
+    const TransportSync *link = data;
+
+    guard_units_stop(link->units, uuid);
+}
+
+static const OutputKind guard_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"slice ", " has no guard, and containers that ask for it cannot start"},
+    .want = want_guard,
+    .start = start_guard,
+    .stop = stop_guard,
+};
 
 void transport_sync_update(TransportSync *link, const char *uuid)
 {
-    const Slice *slice = slices_find(link->slices, uuid);
-
     if (!link->units)
         return;
-    guard(link, uuid, slice);
-    if (!slice)
-        g_hash_table_remove(link->vgpus, uuid);
-    if (!is_here(slice))
-        remove_dirs(link, uuid);
+    outputs_update(link->outputs, &guard_kind, link, uuid);
+    if (!is_here(slices_find(link->slices, uuid)))
+        outputs_update(link->outputs, &slice_dirs_kind, link, uuid);
 }
 
 static void prepare_all(TransportSync *link)
@@ -261,12 +263,11 @@ static void prepare_all(TransportSync *link)
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        if (is_here(slice))
-            prepare(link, slice);
+        outputs_update(link->outputs, &slice_dirs_kind, link, slice->uuid);
         /* Once for all: it reads the host's folders of libraries. */
         if (!is_linked && slice->transport != SLICE_TRANSPORT_GUARDED)
             is_linked = link_cuda(link, slice);
-        guard(link, slice->uuid, slice);
+        outputs_update(link->outputs, &guard_kind, link, slice->uuid);
     }
 }
 
@@ -370,34 +371,45 @@ void transport_sync_refresh(TransportSync *link)
     begin_look_up(link);
 }
 
-/* UUIDs of guards that a previous vgpud has started; to be freed. */
-static GStrv guards_left(const TransportSync *link)
+/* Directories of a slice that there is are its present tenant's. */
+static void find_left_dirs(TransportSync *link)
 {
-    g_auto(GStrv) names = sysfs_list(host_root(link->host), GUARD_DIR);
-    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+    HostRoot *root = host_root(link->host);
+    g_auto(GStrv) uuids = slice_dirs_list(root);
 
-    for (guint i = 0; names[i]; i++)
-        if (g_str_has_suffix(names[i], CONF))
-            g_strv_builder_take(uuids, g_strndup(names[i], strlen(names[i]) - strlen(CONF)));
-    return g_strv_builder_end(uuids);
+    for (guint i = 0; uuids[i]; i++) {
+        const Slice *slice = slices_find(link->slices, uuids[i]);
+        Wants *left = outputs_left(link->outputs, &slice_dirs_kind, link, uuids[i]);
+
+        slice_dirs_left(left, root, uuids[i]);
+        if (slice)
+            want_note(left, slice->tenant);
+    }
+}
+
+static void find_left_guards(TransportSync *link)
+{
+    g_auto(GStrv) paths = root_glob(host_root(link->host), GUARD_DIR "/*" CONF);
+
+    for (guint i = 0; paths[i]; i++) {
+        g_autofree char *name = g_path_get_basename(paths[i]);
+        g_autofree char *uuid = g_strndup(name, strlen(name) - strlen(CONF));
+        const Slice *slice = slices_find(link->slices, uuid);
+        Wants *left;
+
+        /* One that may be wanted is started, which changes nothing if it runs. */
+        if (slice && slice->transport == SLICE_TRANSPORT_GUARDED)
+            continue;
+        left = outputs_left(link->outputs, &guard_kind, link, uuid);
+        want_file(left, paths[i], "");
+        want_unit(left, "");
+    }
 }
 
 static void sweep(TransportSync *link)
 {
-    g_auto(GStrv) guards = guards_left(link);
-    g_auto(GStrv) dirs = slice_dirs_list(host_root(link->host));
-
-    for (guint i = 0; guards[i]; i++) {
-        const Slice *slice = slices_find(link->slices, guards[i]);
-
-        if (slice && slice->transport == SLICE_TRANSPORT_GUARDED)
-            continue;
-        end_guard(link, guards[i]);
-        remove_dirs(link, guards[i]);
-    }
-    for (guint i = 0; dirs[i]; i++)
-        if (!is_here(slices_find(link->slices, dirs[i])))
-            remove_dirs(link, dirs[i]);
+    outputs_update_all(link->outputs, &guard_kind);
+    outputs_update_all(link->outputs, &slice_dirs_kind);
 }
 
 static void guard_starts(const char *uuid, void *data)
@@ -407,12 +419,11 @@ static void guard_starts(const char *uuid, void *data)
     link->starts(uuid, link->starts_data);
 }
 
-/* The next event, or "vgpuctl reload", tries again. */
-static void guard_failed(const char *uuid, void *data)
+static void guard_failed(const char *uuid, const char *why, void *data)
 {
     const TransportSync *link = data;
 
-    g_hash_table_remove(link->guarded, uuid);
+    outputs_failed(link->outputs, &guard_kind, uuid, why);
 }
 
 void transport_sync_start(TransportSync *link, GDBusConnection *bus, GuardStarts starts, void *data)
@@ -422,23 +433,23 @@ void transport_sync_start(TransportSync *link, GDBusConnection *bus, GuardStarts
     link->starts = starts;
     link->starts_data = data;
     link->units = guard_units_new(host_root(link->host), bus, &funcs, link);
+    find_left_guards(link);
     sweep(link);
     transport_sync_refresh(link);
 }
 
-TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenants *tenants,
-                                  const Claims *claims)
+TransportSync *transport_sync_new(Host *host, Outputs *outputs, const Slices *slices,
+                                  const Tenants *tenants, const Claims *claims)
 {
     TransportSync *link = g_new0(TransportSync, 1);
 
     link->host = host;
+    link->outputs = outputs;
     link->slices = slices;
     link->tenants = tenants;
     link->claims = claims;
-    link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    link->vgpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     link->users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    link->tenants_in = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    find_left_dirs(link);
     return link;
 }
 
@@ -446,9 +457,6 @@ void transport_sync_free(TransportSync *link)
 {
     end_look_up(link);
     g_hash_table_unref(link->users);
-    g_hash_table_unref(link->tenants_in);
-    g_hash_table_unref(link->guarded);
-    g_hash_table_unref(link->vgpus);
     g_clear_pointer(&link->units, guard_units_free);
     g_free(link);
 }

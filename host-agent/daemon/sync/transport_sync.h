@@ -11,12 +11,13 @@
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
+#include "host-agent/daemon/sync/outputs.h"
 
 typedef struct TransportSync TransportSync;
 
 /* All of them live longer. */
-TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenants *tenants,
-                                  const Claims *claims);
+TransportSync *transport_sync_new(Host *host, Outputs *outputs, const Slices *slices,
+                                  const Tenants *tenants, const Claims *claims);
 
 void transport_sync_free(TransportSync *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TransportSync, transport_sync_free)

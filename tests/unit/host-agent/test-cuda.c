@@ -396,8 +396,8 @@ static void test_cdi_guarded_parts(void)
     g_autofree char *away = root_path(root, "/away", NULL);
 
     add_remote(root);
-    file_tree_write(root, "/run/vgpu/guard/" UUID "/vtest.sock", "");
     agent_on_bus_open_tree(&at, root);
+    file_tree_write(root, "/run/vgpu/guard/" UUID "/vtest.sock", "");
     assert_says("slice create half --door guarded --uuid " UUID, 0, UUID, "");
     assert_in_file(&at, CDI_PATH, "vtest.sock");
     assert_not_in_file(&at, CDI_PATH, "cuda");

@@ -2,7 +2,6 @@
 /* What an engine makes for its jobs: the same call twice, all or none, and their end. */
 #include <string.h>
 
-#include "host-agent/daemon/containers/owner_dirs.h"
 #include "host-agent/meter/metrics_server.h"
 #include "host-agent/store/owner_table.h"
 #include "lib/bus.h"
@@ -521,20 +520,37 @@ static void test_doors(void)
 /* What cannot be linked leaves no empty directories. */
 static void test_directory_fails(void)
 {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *long_name = g_strnfill(100, 'o');
+    g_autoptr(GString) log = g_string_new(NULL);
+    g_autofree char *owner = g_strnfill(60, 'o');
+    g_autofree char *dir = g_strconcat("/run/vgpu/owners/", owner, NULL);
+    g_autofree char *text = g_strdup_printf("({'Owner': <'%s'>, 'Part': <'a'>, 'Vram': <uint64 "
+                                            "4294967296>" NATIVE "},)",
+                                            owner);
+    g_autofree char *uuid = NULL;
     AgentOnBus at;
 
     open_shared(&at);
-    g_assert_true(root_mkdir(at.root, "/run/vgpu", 0755, &error));
-    g_assert_false(owner_dirs_link(at.root, long_name, ADDRESS,
-                                   "c0ffee00-0000-4000-8000-000000000001", NULL, 0, &error));
-    g_assert_error(error, G_FILE_ERROR, G_FILE_ERROR_NAMETOOLONG);
-    {
-        g_autofree char *path = g_strconcat("/run/vgpu/owners/", long_name, NULL);
+    take_log(log);
+    uuid = made(&at, text);
+    iterate_until_said(log, "too long for a socket");
+    g_assert_false(exists(&at, dir));
+    end_log();
+    agent_on_bus_close(&at);
+}
 
-        g_assert_false(exists(&at, path));
-    }
+/* The links of a slice that has gone while vgpud was away. */
+static void test_links_left(void)
+{
+    g_autofree char *uuid = NULL, *sql = NULL;
+    AgentOnBus at;
+
+    open_shared(&at);
+    uuid = made(&at, "(" SLICE("1", NATIVE) ",)");
+    agent_on_bus_stop(&at);
+    sql = g_strdup_printf("DELETE FROM slice WHERE uuid = '%s'", uuid);
+    run_sql(&at, STATE_DB, sql, NULL);
+    agent_on_bus_start(&at);
+    g_assert_false(exists(&at, "/run/vgpu/owners/" OWNER));
     agent_on_bus_close(&at);
 }
 
@@ -661,6 +677,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/metrics", test_metrics);
     g_test_add_func("/owners/doors", test_doors);
     g_test_add_func("/owners/directory-fails", test_directory_fails);
+    g_test_add_func("/owners/links-left", test_links_left);
     g_test_add_func("/owners/pool", test_pool);
     g_test_add_func("/owners/drain", test_drain);
     g_test_add_func("/owners/drain-vfio", test_drain_vfio);
