@@ -31,16 +31,10 @@ EngineLimits engine_limits_of(const Slice *slice, guint cpu, guint64 memory)
     return limits;
 }
 
-static gboolean engine_limits_equal(const EngineLimits *a, const EngineLimits *b)
-{
-    return a->cpu_us == b->cpu_us && a->memory == b->memory && a->weight == b->weight;
-}
-
 gboolean engine_limits_are_none(const EngineLimits *limits)
 {
-    static const EngineLimits none = {LIMIT_NONE, LIMIT_NONE, DEFAULT_WEIGHT};
-
-    return engine_limits_equal(limits, &none);
+    return limits->cpu_us == LIMIT_NONE && limits->memory == LIMIT_NONE &&
+           limits->weight == DEFAULT_WEIGHT;
 }
 
 /*
@@ -105,20 +99,17 @@ typedef struct {
 
 /**
  * LimitsSync
- * @asked: UUID to EngineLimits that systemd has, or was asked to set
- * @device: what the kernel and the drivers of GPUs were told
  * @waiting: of Question; only the first is sent: a bus limits a peer to some tens of pending
  * answers, and a host may have a thousand vGPUs
  */
 struct LimitsSync {
     Host *host;
+    Outputs *outputs;
     Offers *offers;
     const Slices *slices;
     const Claims *claims;
-    DeviceLimits *device;
     GDBusConnection *bus;
     GCancellable *end;
-    GHashTable *asked;
     GQueue waiting;
 };
 
@@ -176,22 +167,25 @@ static void ask(LimitsSync *link, const char *method, GVariant *parameters, cons
         ask_first(link);
 }
 
+static const OutputKind limits_kind, device_kind;
+
 static void device_limits_set(LimitsSync *link, const char *uuid, const GError *error)
 {
+    g_autofree char *why = NULL;
+
     if (!error)
         return;
-    g_message("slice %s: its GPU memory is not limited below the door, because "
-              "vgpu-device-limits@%s.service cannot be started: %s",
-              uuid, uuid, error->message);
-    device_limits_forget(link->device, uuid);
+    why = g_strdup_printf("vgpu-device-limits@%s.service cannot be started: %s", uuid,
+                          error->message);
+    outputs_failed(link->outputs, &device_kind, uuid, why);
 }
 
 /* systemd would merge a start with one that runs, and that has read the former limit. */
-static void set_device_limits(LimitsSync *link, const char *uuid)
+static void set_device_limits(const char *uuid, void *data)
 {
     g_autofree char *unit = g_strconcat("vgpu-device-limits@", uuid, ".service", NULL);
 
-    ask(link, "RestartUnit", g_variant_new("(ss)", unit, "replace"), uuid, device_limits_set);
+    ask(data, "RestartUnit", g_variant_new("(ss)", unit, "replace"), uuid, device_limits_set);
 }
 
 static void reverted(LimitsSync *link, const char *uuid, const GError *error)
@@ -224,35 +218,20 @@ static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *
 {
     g_autofree char *unit = engine_unit_name(uuid);
 
-    if (error) {
-        g_message("cannot limit the engine of vGPU %s: %s", uuid, error->message);
-        g_hash_table_remove(link->asked, uuid); /* requested again with the next event */
-    } else if (!is_there(link, uuid)) {
+    if (error)
+        outputs_failed(link->outputs, &limits_kind, uuid, error->message);
+    else if (!is_there(link, uuid))
         revert(link, uuid, unit);
-    }
 }
 
 static void guard_limits_set(LimitsSync *link, const char *uuid, const GError *error)
 {
     g_autofree char *unit = guard_unit_name(uuid);
 
-    if (error) {
-        g_message("cannot limit the guard of slice %s: %s", uuid, error->message);
-        g_hash_table_remove(link->asked, uuid);
-    } else if (!slices_find(link->slices, uuid)) {
+    if (error)
+        outputs_failed(link->outputs, &limits_kind, uuid, error->message);
+    else if (!slices_find(link->slices, uuid))
         revert(link, uuid, unit);
-    }
-}
-
-/* At run time only: the unit keeps it as long as the slice exists, and that ends with a boot. */
-static void set_engine_limits(LimitsSync *link, const Slice *slice, const EngineLimits *limits)
-{
-    g_autofree char *unit = unit_of(slice);
-    GVariant *properties = engine_limits_properties(limits);
-
-    g_hash_table_insert(link->asked, g_strdup(slice->uuid), g_memdup2(limits, sizeof(*limits)));
-    ask(link, "SetUnitProperties", g_variant_new("(sb@a(sv))", unit, TRUE, properties), slice->uuid,
-        is_guarded(slice) ? guard_limits_set : engine_limits_set);
 }
 
 static gboolean is_being_asked(const LimitsSync *link, const char *uuid)
@@ -262,18 +241,6 @@ static gboolean is_being_asked(const LimitsSync *link, const char *uuid)
             return TRUE;
     }
     return FALSE;
-}
-
-static gboolean are_in_force(const LimitsSync *link, const char *uuid, const char *unit,
-                             const EngineLimits *limits)
-{
-    const EngineLimits *asked = g_hash_table_lookup(link->asked, uuid);
-
-    if (asked && engine_limits_equal(asked, limits) && is_being_asked(link, uuid))
-        return TRUE;
-    if (!engine_limits_were_set(host_root(link->host), unit))
-        return engine_limits_are_none(limits);
-    return asked && engine_limits_equal(asked, limits);
 }
 
 /*
@@ -295,15 +262,56 @@ static gboolean find_limits(const LimitsSync *link, const Slice *slice, EngineLi
     return TRUE;
 }
 
-static void hold(LimitsSync *link, const Slice *slice)
+static gboolean has_unit(const Slice *slice)
 {
+    return slice && slice->present && (slice_is_vgpu(slice) || is_guarded(slice));
+}
+
+/* Without a trace of limits in the unit there are none, or they ended with the unit before it. */
+static gboolean want_limits(Wants *wants, const char *uuid, void *data)
+{
+    const LimitsSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
+    g_autofree char *unit = has_unit(slice) ? unit_of(slice) : NULL;
+    g_autofree char *settings = NULL;
+    EngineLimits limits;
+
+    if (!unit)
+        return TRUE;
+    if (!engine_limits_can_be_set(host_root(link->host), unit) ||
+        !find_limits(link, slice, &limits))
+        return FALSE;
+    if (!engine_limits_were_set(host_root(link->host), unit) && !is_being_asked(link, uuid)) {
+        if (engine_limits_are_none(&limits))
+            return TRUE;
+        want_anew(wants);
+    }
+    settings = g_strdup_printf("%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %u", limits.cpu_us,
+                               limits.memory, limits.weight);
+    want_unit(wants, settings);
+    return TRUE;
+}
+
+/* At run time only: the unit keeps it as long as the slice exists, and that ends with a boot. */
+static void set_limits(const char *uuid, void *data)
+{
+    LimitsSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
     g_autofree char *unit = unit_of(slice);
     EngineLimits limits;
 
-    if (engine_limits_can_be_set(host_root(link->host), unit) &&
-        find_limits(link, slice, &limits) && !are_in_force(link, slice->uuid, unit, &limits))
-        set_engine_limits(link, slice, &limits);
+    if (find_limits(link, slice, &limits))
+        ask(link, "SetUnitProperties",
+            g_variant_new("(sb@a(sv))", unit, TRUE, engine_limits_properties(&limits)), uuid,
+            is_guarded(slice) ? guard_limits_set : engine_limits_set);
 }
+
+static const OutputKind limits_kind = {
+    .level = G_LOG_LEVEL_MESSAGE,
+    .trouble = {"cannot limit the engine or guard of slice ", ""},
+    .want = want_limits,
+    .start = set_limits,
+};
 
 static char *device_cgroup(const LimitsSync *link, const Slice *slice)
 {
@@ -316,41 +324,34 @@ static char *device_cgroup(const LimitsSync *link, const Slice *slice)
 }
 
 /* A container's slices of one GPU are one limit, which the first of them stands for. */
-static void hold_device(LimitsSync *link, const Slice *slice)
-{
-    g_autoptr(Slice) share = share_group_share(link->slices, link->claims, slice);
-    const Gpu *gpu = host_gpu(link->host, slice->gpu);
-    g_autofree char *cgroup = device_cgroup(link, slice);
-
-    if (!share || !gpu || !cgroup)
-        device_limits_forget(link->device, slice->uuid);
-    else if (device_limits_update(link->device, share, gpu, cgroup))
-        set_device_limits(link, slice->uuid);
-}
-
-void limits_sync_update(LimitsSync *link, const char *uuid)
-{
-    const Slice *slice = slices_find(link->slices, uuid);
-
-    if (!link->bus)
-        return;
-    if (slice && slice->present && (slice_is_vgpu(slice) || is_guarded(slice)))
-        hold(link, slice);
-    else
-        g_hash_table_remove(link->asked, uuid);
-    if (slice && slice->present)
-        hold_device(link, slice);
-    else
-        device_limits_forget(link->device, uuid);
-}
-
-static gboolean is_gone(void *uuid, void *value, void *data)
+static gboolean want_device_limits(Wants *wants, const char *uuid, void *data)
 {
     const LimitsSync *link = data;
     const Slice *slice = slices_find(link->slices, uuid);
+    gboolean is_here = slice && slice->present;
+    g_autoptr(Slice) share = is_here ? share_group_share(link->slices, link->claims, slice) : NULL;
+    const Gpu *gpu = is_here ? host_gpu(link->host, slice->gpu) : NULL;
+    g_autofree char *cgroup = is_here ? device_cgroup(link, slice) : NULL;
 
-    (void)value;
-    return !slice || !slice->present;
+    if (share && gpu && cgroup)
+        device_limits_want(wants, host_root(link->host), share, gpu, cgroup,
+                           outputs_started(link->outputs, &device_kind, uuid));
+    return TRUE;
+}
+
+static const OutputKind device_kind = {
+    .level = G_LOG_LEVEL_MESSAGE,
+    .trouble = {"the GPU memory of slice ", " is not limited below the door"},
+    .want = want_device_limits,
+    .start = set_device_limits,
+};
+
+void limits_sync_update(LimitsSync *link, const char *uuid)
+{
+    if (!link->bus)
+        return;
+    outputs_update(link->outputs, &limits_kind, link, uuid);
+    outputs_update(link->outputs, &device_kind, link, uuid);
 }
 
 void limits_sync_refresh(LimitsSync *link)
@@ -359,22 +360,21 @@ void limits_sync_refresh(LimitsSync *link)
 
     if (!link->bus)
         return;
-    g_hash_table_foreach_remove(link->asked, is_gone, link);
     for (guint i = 0; i < slices->len; i++)
         limits_sync_update(link, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
 }
 
-LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices, const Claims *claims)
+LimitsSync *limits_sync_new(Host *host, Outputs *outputs, Offers *offers, const Slices *slices,
+                            const Claims *claims)
 {
     LimitsSync *link = g_new0(LimitsSync, 1);
 
     link->host = host;
+    link->outputs = outputs;
     link->offers = offers;
     link->slices = slices;
     link->claims = claims;
-    link->device = device_limits_new(host_root(host));
     link->end = g_cancellable_new();
-    link->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return link;
 }
 
@@ -383,8 +383,6 @@ void limits_sync_free(LimitsSync *link)
     g_cancellable_cancel(link->end);
     g_object_unref(link->end);
     g_clear_object(&link->bus);
-    g_hash_table_unref(link->asked);
-    device_limits_free(link->device);
     g_queue_clear_full(&link->waiting, question_free);
     g_free(link);
 }

@@ -6,6 +6,7 @@
 #include "lib/host_root.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/sync/outputs.h"
 #include "host-agent/model/slice.h"
 
 /*
@@ -56,7 +57,8 @@ gboolean engine_limits_are_none(const EngineLimits *limits);
 typedef struct LimitsSync LimitsSync;
 
 /* All live longer. */
-LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices, const Claims *claims);
+LimitsSync *limits_sync_new(Host *host, Outputs *outputs, Offers *offers, const Slices *slices,
+                            const Claims *claims);
 
 /* Pending calls are dropped. */
 void limits_sync_free(LimitsSync *link);

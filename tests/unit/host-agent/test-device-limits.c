@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/sync/device_limits.h"
 #include "host-agent/doctor/doctor.h"
 #include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/device_limits_kit.h"
 #include "tests/unit/host-agent/elf_kit.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
@@ -68,17 +68,17 @@ static void test_place_cannot_be_written(void)
     Gpu gpu = {.pci = &pci};
     Slice slice = {.uuid = UUID, .gpu = ADDRESS, .vram = 4096, .transport = SLICE_TRANSPORT_NATIVE};
     HostRoot *root = file_tree_new();
-    DeviceLimits *limits = device_limits_new(root);
+    DeviceWorld *limits = device_world_new(root, &slice, &gpu);
 
     file_tree_write(root, CONTAINER "/cgroup.procs", "1\n");
     file_tree_write(root, "/run/vgpu/limits", "a file in its place");
-    g_test_expect_message(NULL, G_LOG_LEVEL_WARNING, "slice " UUID "*");
-    g_assert_false(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    g_test_expect_message(NULL, G_LOG_LEVEL_MESSAGE, "slice " UUID " has no limits*");
+    g_assert_false(device_world_update(limits, CONTAINER));
     g_test_assert_expected_messages();
     root_remove(root, "/run/vgpu/limits");
-    g_assert_true(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    g_assert_true(device_world_update(limits, CONTAINER));
     assert_file(root, PLACE, ADDRESS " 4096 /machine.slice/libpod-web.scope\n");
-    device_limits_free(limits);
+    device_world_free(limits);
     file_tree_free(root);
 }
 
@@ -89,24 +89,24 @@ static void test_driver_is_told(void)
     Gpu gpu = {.pci = &pci};
     Slice slice = {.uuid = UUID, .gpu = ADDRESS, .vram = 4096, .transport = SLICE_TRANSPORT_NATIVE};
     HostRoot *root = file_tree_new();
-    DeviceLimits *limits = device_limits_new(root);
+    DeviceWorld *limits = device_world_new(root, &slice, &gpu);
 
-    g_assert_false(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    g_assert_false(device_world_update(limits, CONTAINER));
     file_tree_write(root, CONTAINER "/cgroup.procs", "1\n");
-    g_assert_true(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    g_assert_true(device_world_update(limits, CONTAINER));
     assert_file(root, PLACE, ADDRESS " 4096 /machine.slice/libpod-web.scope\n");
-    g_assert_false(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    g_assert_false(device_world_update(limits, CONTAINER));
     slice.vram = 8192;
-    g_assert_true(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    g_assert_true(device_world_update(limits, CONTAINER));
     assert_file(root, PLACE, ADDRESS " 8192 /machine.slice/libpod-web.scope\n");
     file_tree_write(root, GROUP "/other/cgroup.procs", "1\n");
     move(root, CONTAINER, GROUP "/old");
     move(root, GROUP "/other", CONTAINER);
-    g_assert_true(device_limits_update(limits, &slice, &gpu, CONTAINER));
-    device_limits_forget(limits, UUID);
+    g_assert_true(device_world_update(limits, CONTAINER));
+    g_assert_false(device_world_update(limits, NULL));
     assert_file(root, PLACE, NULL);
-    g_assert_true(device_limits_update(limits, &slice, &gpu, CONTAINER));
-    device_limits_free(limits);
+    g_assert_true(device_world_update(limits, CONTAINER));
+    device_world_free(limits);
     file_tree_free(root);
 }
 
@@ -118,26 +118,26 @@ static void test_guard(void)
     Slice slice = {
         .uuid = UUID, .gpu = ADDRESS, .vram = 4096, .transport = SLICE_TRANSPORT_GUARDED};
     HostRoot *root = file_tree_new();
-    DeviceLimits *limits = device_limits_new(root);
+    DeviceWorld *limits = device_world_new(root, &slice, &gpu);
     g_autofree char *cgroup = guard_unit_cgroup(UUID);
     g_autofree char *processes = g_strconcat(cgroup, "/cgroup.procs", NULL);
     g_autofree char *place =
         g_strdup_printf(ADDRESS " 4096 %s\n", cgroup + strlen("/sys/fs/cgroup"));
 
-    g_assert_false(device_limits_update(limits, &slice, &gpu, cgroup));
+    g_assert_false(device_world_update(limits, cgroup));
     assert_file(root, PLACE, place);
     file_tree_write(root, processes, "1\n");
     slice.vram = 8192;
-    g_assert_true(device_limits_update(limits, &slice, &gpu, cgroup));
-    g_assert_false(device_limits_update(limits, &slice, &gpu, cgroup));
+    g_assert_true(device_world_update(limits, cgroup));
+    g_assert_false(device_world_update(limits, cgroup));
     /* No limit that a guard could find, if the kernel has none. */
-    device_limits_forget(limits, UUID);
+    g_assert_false(device_world_update(limits, NULL));
     pci.driver = "amdgpu";
     root_remove(root, processes);
     root_rmdir(root, cgroup);
-    g_assert_false(device_limits_update(limits, &slice, &gpu, cgroup));
+    g_assert_false(device_world_update(limits, cgroup));
     assert_file(root, PLACE, NULL);
-    device_limits_free(limits);
+    device_world_free(limits);
     file_tree_free(root);
 }
 
