@@ -7,10 +7,11 @@
 #define NOTHING_NS 0.5
 
 const struct model_kind model_kinds[] = {
-    [MODEL_IN_ORDER] = {"in order", 0, 0, 1},
-    [MODEL_SLICED] = {"sliced", 2090000, 140000, 1.3},
-    [MODEL_QUICK] = {"quick", 2000000, 10000, 1.3},
-    [MODEL_SLOW] = {"slow", 2000000, 250000, 1.3},
+    [MODEL_IN_ORDER] = {"in order", 0, 0, 1, 0},
+    [MODEL_SLICED] = {"sliced", 2090000, 140000, 1.3, 0},
+    [MODEL_QUICK] = {"quick", 2000000, 10000, 1.3, 0},
+    [MODEL_SLOW] = {"slow", 2000000, 250000, 1.3, 0},
+    [MODEL_BEHIND_BUS] = {"behind a bus", 0, 0, 1, 1.6},
 };
 
 void model_init(struct model *model, enum model_kinds kind, uint64_t now)
@@ -61,6 +62,24 @@ uint64_t model_least_ns(const struct model *model, uint32_t stream)
     if (first && first->length_ns < MODEL_ENDLESS)
         ns -= first->length_ns - first->left_ns;
     return ns > 0 ? (uint64_t)ns : 0;
+}
+
+bool model_take(struct model *model, uint32_t process, uint64_t bytes)
+{
+    if (bytes > model->memory - model->memory_used)
+        return false;
+    model->memory_used += bytes;
+    model->memory_of[process] += bytes;
+    return true;
+}
+
+bool model_give(struct model *model, uint32_t process, uint64_t bytes)
+{
+    if (bytes > model->memory_of[process])
+        return false;
+    model->memory_used -= bytes;
+    model->memory_of[process] -= bytes;
+    return true;
 }
 
 static uint32_t take_free(struct model *model)
@@ -263,9 +282,22 @@ static void begin(struct model *model, const struct model_engine_state *engine,
     }
 }
 
+/* The other direction of the bus has something to copy, too. */
+static bool is_both_ways(const struct model *model, const struct model_engine_state *engine)
+{
+    unsigned at = (unsigned)(engine - model->engines), card = at - at % MODEL_OF_CARD;
+
+    if (!model->kind.both_ways || (at != card + MODEL_COPY && at != card + MODEL_COPY_OUT))
+        return false;
+    return model->engines[card + MODEL_COPY].running_count &&
+           model->engines[card + MODEL_COPY_OUT].running_count;
+}
+
 /* How much of an operation is done in a nanosecond. */
 static double rate(const struct model *model, const struct model_engine_state *engine)
 {
+    if (is_both_ways(model, engine))
+        return model->kind.both_ways / 2;
     return engine->running_count < 2 ? 1 : model->kind.overlap / engine->running_count;
 }
 

@@ -4,6 +4,8 @@
  * in slices, and a change between two of them costs; streams of one process overlap. A stream is in
  * order, and its operations may be of several engines, or of none.
  *
+ * Its memory is counted by process, and the two directions of its bus share what that can move.
+ *
  * The simulation of the governor (tests/unit/governor/card.c) and the fake CUDA driver
  * (tests/fake-cuda) are the two users. The time is the caller's; between two events of the card
  * nothing is computed. The model has no pointers, so processes may share one, under a lock of
@@ -44,12 +46,15 @@ enum model_engine {
  * operation ends, and operations run in the order in which they came
  * @handover_ns: what a change between two processes costs the engine
  * @overlap: how much faster streams of one process get on together than one after the other
+ * @both_ways: what copies to the card and from it move together, by what one direction does alone;
+ * 0: twice as much
  */
 struct model_kind {
     const char *name;
     uint64_t slice_ns;
     uint64_t handover_ns;
     double overlap;
+    double both_ways;
 };
 
 enum model_kinds {
@@ -63,6 +68,8 @@ enum model_kinds {
     /* The same with changes between processes that are short and long. */
     MODEL_QUICK,
     MODEL_SLOW,
+    /* In order, behind a bus whose directions slow each other down: an assumption. */
+    MODEL_BEHIND_BUS,
 };
 
 extern const struct model_kind model_kinds[];
@@ -129,6 +136,8 @@ struct model_engine_state {
  * @engine_count: no engine after these was ever used
  * @active: streams that have operations
  * @ops: @used of them were used so far; @free: the first of those that are free again, plus one
+ * @memory: bytes that the card has, 0: it is not counted; @memory_used of them, by process
+ * @memory_of
  * @busy_ns and @ran_ns of an engine: how long it worked, and for whom, without changes; @cost_ns:
  * with those to it
  */
@@ -143,6 +152,8 @@ struct model {
     uint32_t active[MODEL_STREAMS];
     uint32_t active_count;
     uint32_t used, free;
+    uint64_t memory, memory_used;
+    uint64_t memory_of[MODEL_PROCESSES];
     struct model_op ops[MODEL_OPS];
 };
 
@@ -183,6 +194,12 @@ void model_drop(struct model *model, uint32_t stream);
 
 /* Its first operation; NULL: it has none. */
 struct model_op *model_first(struct model *model, uint32_t stream);
+
+/* The process takes memory of the card. False: there is not so much. */
+bool model_take(struct model *model, uint32_t process, uint64_t bytes);
+
+/* It gives some back. False: it has not so much. */
+bool model_give(struct model *model, uint32_t process, uint64_t bytes);
 
 /* No earlier than after so long has it done all that it has to do now. */
 uint64_t model_least_ns(const struct model *model, uint32_t stream);

@@ -8,7 +8,7 @@
 
 #include "card_model.h"
 
-enum card_engine { CARD_COMPUTE, CARD_COPY, CARD_VIDEO, CARD_ENGINES };
+enum card_engine { CARD_COMPUTE, CARD_COPY, CARD_VIDEO, CARD_COPY_OUT, CARD_ENGINES };
 
 #define CARD_PROCESSES 72
 #define CARD_QUEUES    2
@@ -22,6 +22,7 @@ enum card_kind {
     CARD_SLICED = MODEL_SLICED,
     CARD_QUICK = MODEL_QUICK,
     CARD_SLOW = MODEL_SLOW,
+    CARD_BEHIND_BUS = MODEL_BEHIND_BUS,
 };
 
 #define card_models model_kinds

@@ -112,6 +112,36 @@ static void test_engines(void)
     g_free(run);
 }
 
+/* Copies to the card and from it slow each other down, and then not. */
+static void test_bus(void)
+{
+    struct run *run = run_new(CARD_BEHIND_BUS);
+
+    submit(run, CARD_COPY, 0, 0, 8 * NS_PER_MS);
+    submit(run, CARD_COPY_OUT, 1, 0, 16 * NS_PER_MS);
+    submit(run, CARD_COMPUTE, 2, 0, 10 * NS_PER_MS);
+    advance(run, 30 * NS_PER_MS);
+    g_assert_cmpfloat(ABS(ended_ms(run, 0) - 10), <, 0.01);
+    g_assert_cmpfloat(ABS(ended_ms(run, 1) - 18), <, 0.01);
+    g_assert_cmpfloat(ABS(ended_ms(run, 2) - 10), <, 0.01);
+    g_free(run);
+}
+
+static void test_memory(void)
+{
+    struct run *run = run_new(CARD_BEHIND_BUS);
+    struct model *model = &run->card.model;
+
+    model->memory = 100;
+    g_assert_true(model_take(model, 0, 60));
+    g_assert_false(model_take(model, 1, 41));
+    g_assert_true(model_take(model, 1, 40));
+    g_assert_false(model_give(model, 1, 41));
+    g_assert_true(model_give(model, 0, 60));
+    g_assert_cmpuint(model->memory_used, ==, 40);
+    g_free(run);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -119,5 +149,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/card/sliced", test_sliced);
     g_test_add_func("/governor/card/overlap", test_overlap);
     g_test_add_func("/governor/card/engines", test_engines);
+    g_test_add_func("/governor/card/bus", test_bus);
+    g_test_add_func("/governor/card/memory", test_memory);
     return g_test_run();
 }
