@@ -289,12 +289,12 @@ static gboolean check_domain(const Request *request, GError **error)
                    request->domain);
 }
 
-static gboolean check_window(guint64 window, GError **error)
+static gboolean check_window(const char *key, guint64 window, GError **error)
 {
     if ((window & (window - 1)) == 0)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                "Window must be a power of two, not %" G_GUINT64_FORMAT, window);
+                "%s must be a power of two, not %" G_GUINT64_FORMAT, key, window);
     return FALSE;
 }
 
@@ -387,8 +387,8 @@ static gboolean has_size(const Request *request, GError **error)
 /* Keys of vGPUs only. */
 static gboolean check_no_vgpu(const Request *request, const char *door, GError **error)
 {
-    if (!request->window && !request->define && !request->autostart && !request->domain &&
-        !request->display_given)
+    if (!request->window && !request->window_most && !request->define && !request->autostart &&
+        !request->domain && !request->display_given)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                 "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s "
@@ -500,7 +500,9 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
     if (class && !request_parse_class(class, &request->class, error))
         return FALSE;
     if (!parse_policy(policy, &request->policy, error) ||
-        !request_check_tenant(request->tenant, error) || !check_window(request->window, error) ||
+        !request_check_tenant(request->tenant, error) ||
+        !check_window("Window", request->window, error) ||
+        !check_window("WindowMost", request->window_most, error) ||
         !check_request_name(request, error))
         return FALSE;
     fill_defaults(request);
@@ -529,6 +531,7 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         {"Vram", 't', &request->vram, NULL, MIB, REQUEST_MAX_BYTES},
         {"VramPercent", 'u', &request->vram_percent, NULL, 1, MAX_PER_CENT},
         {"Window", 't', &request->window, NULL, MIB, MAX_WINDOW},
+        {"WindowMost", 't', &request->window_most, NULL, MIB, MAX_WINDOW},
         {"Weight", 'u', &request->weight, NULL, 1, MAX_WEIGHT},
         {"Cap", 'u', &request->cap, NULL, 1, MAX_PER_CENT},
         {"Priority", 'u', &request->priority, &request->priority_given, 0, MAX_PRIORITY},

@@ -97,6 +97,7 @@ typedef struct {
     SliceClass class;
     guint64 vram;
     guint64 window;
+    guint64 window_most;
     guint weight;
     guint cap;
     gboolean priority_given;

@@ -12,6 +12,7 @@
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
 #include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/window_room.h"
 
 /* A vGPU in a domain's XML. */
 
@@ -353,15 +354,23 @@ static gboolean check_display(GVariantDict *dict, GError **error)
     return FALSE;
 }
 
-static GVariant *make(Client *client, const VmLink *link, GError **error)
+/* @room: for its window; 0: not known. */
+static GVariant *make(Client *client, const VmLink *link, guint64 room, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    GVariant *vgpus;
+    gboolean is_fitted;
 
-    if (!vgpu_options_for_domain(&dict, error) || !check_display(&dict, error))
+    if (!vgpu_options_for_domain(&dict, error) || !check_display(&dict, error) ||
+        !window_room_fit(&dict, room, link, error))
         return NULL;
+    is_fitted = g_variant_dict_contains(&dict, "WindowMost");
     g_variant_dict_insert(&dict, "Domain", "s", vm_link_name(link));
-    return client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
-                      "creating a vGPU", error);
+    vgpus = client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+                       "creating a vGPU", error);
+    if (vgpus && is_fitted)
+        window_room_tell(client, link, room, vgpus);
+    return vgpus;
 }
 
 /* The running domain; NULL: no vGPU can be attached to it. */
@@ -393,11 +402,12 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
     g_autoptr(VmLink) link = vm_link_open(vgpu_options_uri(), args[0], error);
     g_autoptr(Domain) domain = link ? domain_to_attach_to(link, error) : NULL;
     g_autoptr(GVariant) known = NULL;
+    guint64 room = domain ? window_room(link, domain) : 0;
     g_autoptr(GVariant) vgpus = NULL;
     g_autofree char *uuid = NULL;
 
     known = domain ? client_get(client, "ListVgpus", NULL, NULL, error) : NULL;
-    vgpus = known ? make(client, link, error) : NULL;
+    vgpus = known ? make(client, link, room, error) : NULL;
     if (!vgpus)
         return FALSE;
     uuid = made_uuid(vgpus);

@@ -71,15 +71,14 @@ echo $gpu >/sys/bus/pci/drivers_probe
 SH
     VGPU::Slice::soon(sub { host("cat /run/vgpu/readings/$gpu", fail => 1) =~ /^memory=8588886016$/m }, 'the driver is not read');
     host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\n");
-    # The guest's root ports have no room for 4 GiB, the default.
-    host('cat >/etc/vgpu/types.d/60-cuda.conf', stdin => "[type small]\nvram=1/4\nwindow=256M\ngpu=$gpu\n[type plain]\nvram=1/4\ncuda=no\ngpu=$gpu\n");
+    host('cat >/etc/vgpu/types.d/60-plain.conf', stdin => "[type plain]\nvram=1/4\ncuda=no\ngpu=$gpu\n");
     host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
     VGPU::Whole::until_mode($gpu, 'shared');
     return host("vgpuctl gpu list; ls /sys/bus/pci/devices/$gpu/mdev_supported_types");
 });
 
 point('an engine starts, and offers CUDA alone', sub {
-    $vgpu = VGPU::Vgpu->new(3, type_called('small'));
+    $vgpu = VGPU::Vgpu->new(3, type_called('vgpu-quarter'));
     set_engine();
     $vgpu->start($gpu);
     $vgpu->wait_engine;
@@ -88,7 +87,7 @@ point('an engine starts, and offers CUDA alone', sub {
     die $status if $status !~ /with CUDA alone/;
     VGPU::Slice::soon(sub { host('readlink /run/vgpu/nvidia/libcuda.so.1', fail => 1) eq "$libraries/libcuda.so.570.1\n" }, 'the driver is not linked');
     my $shown = host("vgpuctl vgpu show $vgpu->{uuid}");
-    die $shown if $shown !~ /^CUDA: +yes$/m;
+    die $shown if $shown !~ /^CUDA: +yes$/m || $shown !~ /^Window: +4.0 GiB$/m;
     return $status . host("journalctl -q --no-pager -o cat -n 5 -u $vgpu->{unit}");
 });
 
@@ -126,7 +125,7 @@ point('of a type with cuda=no it does not start, and says what is missing', sub 
 
 point('nothing is left', sub {
     $vgpu->remove;
-    host('rm /etc/vgpu/types.d/60-cuda.conf');
+    host('rm /etc/vgpu/types.d/60-plain.conf');
     host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
     host(<<"SH", timeout => 180);
 vgpuctl reload

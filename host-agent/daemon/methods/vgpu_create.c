@@ -413,6 +413,18 @@ static void store_slices(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     answer(vgpus, invocation, list_slices(making->all));
 }
 
+/* Of a new vGPU; 0: its type's, if a VM has room for that. */
+static guint64 window_of(const Vgpus *vgpus, const Request *request, const Slice *slice)
+{
+    const Gpu *gpu = host_gpu(vgpus->host, slice->gpu);
+    guint64 most = request->window_most;
+    Offer offer;
+
+    if (request->window || !most || !gpu || !offers_find(vgpus->offers, gpu, slice->type, &offer))
+        return request->window;
+    return offer.desc->window_bytes > most ? most : 0;
+}
+
 static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
                   Making *making)
 {
@@ -430,8 +442,8 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
     g_message("%u vGPUs of type %s were requested by %s", making->made->len,
               ((const Slice *)making->made->pdata[0])->type, caller->user);
     vgpu_call_ask(call, caller, &operation);
-    if (!creation_start(vgpus->life, g_ptr_array_ref(making->made), request->window, &operation,
-                        &error))
+    if (!creation_start(vgpus->life, g_ptr_array_ref(making->made),
+                        window_of(vgpus, request, making->made->pdata[0]), &operation, &error))
         vgpu_call_refuse(call, error);
 }
 

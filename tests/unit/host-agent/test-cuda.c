@@ -468,6 +468,38 @@ static gboolean is_there(gconstpointer data)
     return *(GVariant *const *)data != NULL;
 }
 
+/* A VM's room: the type's window becomes smaller, and never larger. */
+static guint64 window_with(const char *request)
+{
+    g_autoptr(GDBusConnection) bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, NULL);
+    g_autoptr(GVariant) answer = NULL;
+    g_autoptr(GVariant) vgpus = NULL;
+    g_autoptr(GVariant) vgpu = NULL;
+    guint64 window = 0;
+
+    g_dbus_connection_call(bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, "org.mdev_vgpu.Host1.Manager",
+                           "CreateVgpus", g_variant_new_parsed(request), NULL,
+                           G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_answer, &answer);
+    iterate_until(is_there, &answer);
+    g_variant_get_child(answer, 0, "@aa{sv}", &vgpus);
+    vgpu = g_variant_get_child_value(vgpus, 0);
+    g_variant_lookup(vgpu, "Window", "t", &window);
+    return window;
+}
+
+static void test_window(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open_tree(&at, vgpu_tree());
+    g_assert_cmpuint(window_with("({'Type': <'half'>, 'WindowMost': <uint64 1073741824>},)"), ==,
+                     1073741824);
+    /* What mdevctl does not write is the fake kernel's. */
+    g_assert_cmpuint(window_with("({'Type': <'half'>, 'WindowMost': <uint64 8589934592>},)"), ==,
+                     268435456);
+    agent_on_bus_close(&at);
+}
+
 /* The environment that vgpud tells this process, as if it were vgpuctl run. */
 static GVariant *run_slice(void)
 {
@@ -788,6 +820,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/cdi", test_cdi);
     g_test_add_func("/cuda/auto-door", test_auto_door);
     g_test_add_func("/cuda/vgpu", test_vgpu);
+    g_test_add_func("/cuda/window", test_window);
     g_test_add_func("/cuda/vgpu-links", test_vgpu_links);
     g_test_add_func("/cuda/vgpu-links-at-start", test_vgpu_links_at_start);
     g_test_add_func("/cuda/node-links", test_node_links);

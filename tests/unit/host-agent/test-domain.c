@@ -13,7 +13,7 @@
 
 #define UUID "c0ffee00-0000-4000-8000-000000000001"
 
-static const char types[] = "[type vgpu-full]\nvram=1/1\n"
+static const char types[] = "[type vgpu-full]\nvram=1/1\nwindow=4G\n"
                             "[type vgpu-half]\nvram=1/2\nweight=400\n";
 
 #define PORT(index) "<controller type='pci' index='" index "' model='pcie-root-port'/>"
@@ -204,6 +204,43 @@ static void test_attach_no_port(void)
     agent_on_bus_close(&at);
 }
 
+/* Port 1 has a device, and 768 MiB of room are behind port 2. */
+#define INFO_PCI                                                                                   \
+    "  Bus  0, device   1, function 0:\n    PCI bridge: PCI device 1b36:000c\n"                    \
+    "      secondary bus 1.\n      prefetchable memory range [0xc0000000, 0xc01fffff]\n"           \
+    "  Bus  1, device   0, function 0:\n    VGA controller: PCI device 1af4:1050\n"                \
+    "  Bus  0, device   2, function 0:\n    PCI bridge: PCI device 1b36:000c\n"                    \
+    "      secondary bus 2.\n      prefetchable memory range [0x800000000, 0x82fffffff]\n"
+
+/* The window is no larger than the room. */
+static void test_attach_window(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_shared(&at, NODE(PORT("1")));
+    said = vgpuctl("attach red --type full --dry-run");
+    g_assert_cmpstr(said.err, ==, "");
+    said_clear(&said);
+    file_tree_write(at.root, "/info-pci", INFO_PCI);
+    assert_says("attach red --type full --dry-run", 0, "would be created",
+                "vgpuctl: domain red has room for a window of 512 MiB behind its root ports, and "
+                "the vGPU's type has one of 4 GiB, so the vGPU gets 512 MiB; for more, give its "
+                "root ports more (pcie-root-port.pref64-reserve=4G, for example)");
+    said = vgpuctl("attach red --type half --dry-run");
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_cmpstr(said.err, ==, "");
+    said_clear(&said);
+    assert_says("attach red --type half --window 1G --dry-run", 7, "",
+                "cannot attach a vGPU with a window of 1 GiB to domain red: behind its free root "
+                "ports fits one of 512 MiB at most; for more,");
+    said = vgpuctl("attach red --type full --window 512M --dry-run");
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_cmpstr(said.err, ==, "");
+    said_clear(&said);
+    agent_on_bus_close(&at);
+}
+
 /* All but the last step, which the test driver refuses: everything made is removed again. */
 static void test_attach(void)
 {
@@ -298,6 +335,7 @@ int main(int argc, char **argv)
     g_test_add_func("/domain/prepare-secret", test_prepare_secret);
     g_test_add_func("/domain/prepare-refused", test_prepare_refused);
     g_test_add_func("/domain/attach-no-port", test_attach_no_port);
+    g_test_add_func("/domain/attach-window", test_attach_window);
     g_test_add_func("/domain/attach", test_attach);
     g_test_add_func("/domain/attach-undone", test_attach_undone);
     g_test_add_func("/domain/attach-second", test_attach_second);
