@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "describe.h"
 
+#include "cuda_alone.h"
 #include "sandbox.h"
 #include "vulkan_driver.h"
 
@@ -47,11 +48,25 @@ char *describe_report(const char *manifest, const struct icd_report *report)
     return g_key_file_to_data(keyfile, NULL, NULL);
 }
 
+char *describe_missing(const char *why)
+{
+    g_autoptr(GKeyFile) keyfile = g_key_file_new();
+
+    g_key_file_set_string(keyfile, GROUP, "missing", why);
+    return g_key_file_to_data(keyfile, NULL, NULL);
+}
+
 bool describe_gpu(const struct options *options, GError **error)
 {
+    g_autofree char *no_vulkan = cuda_alone_why(options->describe, options);
     struct vulkan_driver driver;
     bool ok;
 
+    if (no_vulkan) {
+        g_autofree char *text = describe_missing(no_vulkan);
+
+        return fputs(text, stdout) >= 0;
+    }
     sandbox_clean_environment((const char *const *)options->environment);
     ok = vulkan_driver_enter(&driver, options->describe, options, error);
     if (ok) {

@@ -269,10 +269,11 @@ static void check_export(Examination *exam)
         if (!keyfile)
             continue;
         device = g_key_file_get_string(keyfile, "vulkan", "device", NULL);
-        if (!g_key_file_get_boolean(keyfile, "vulkan", "exports-memory", NULL))
+        /* Of a GPU without Vulkan there is only the reason. */
+        if (device && !g_key_file_get_boolean(keyfile, "vulkan", "exports-memory", NULL))
             finding_add(exam, FINDING_WARNING, "Vulkan",
                         g_strdup_printf("GPU %s (%s): its driver can't export memory as dma-bufs",
-                                        gpus[i], device ? device : "nameless"),
+                                        gpus[i], device),
                         g_strdup("use a driver with VK_EXT_external_memory_dma_buf; without it "
                                  "guests' memory uses a slower path"));
     }

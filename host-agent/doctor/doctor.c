@@ -224,7 +224,7 @@ static void check_drm(Examination *exam)
     if (!host_has(exam, "/sys/module/nvidia_drm"))
         finding_add(exam, FINDING_INFO, CUDA_SUBJECT,
                     g_strdup("the module nvidia-drm is not loaded, so slices with the door guarded "
-                             "have CUDA but no Vulkan, and VMs have no vGPU of these GPUs"),
+                             "and VMs have CUDA but no Vulkan"),
                     g_strdup("if you need them, load it: modprobe nvidia-drm modeset=1"));
 }
 

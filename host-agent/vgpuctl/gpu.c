@@ -90,16 +90,19 @@ static char *findings_text(GVariant *gpu, const char *key)
     return text->len ? g_string_free(text, FALSE) : (g_string_free(text, TRUE), NULL);
 }
 
-/* "AMD Radeon RX 6800 (1.4.305, radeon_icd.x86_64.json)" */
+/* "AMD Radeon RX 6800 (1.4.305, radeon_icd.x86_64.json)"; "none, vGPUs have CUDA alone: …" */
 static char *vulkan_text(GVariant *gpu, const char *key)
 {
-    const char *device = "", *api = "", *driver = "";
+    const char *device = "", *api = "", *driver = "", *missing = "";
     gboolean exports = TRUE;
 
     g_variant_lookup(gpu, key, "&s", &device);
     g_variant_lookup(gpu, "VulkanApi", "&s", &api);
     g_variant_lookup(gpu, "VulkanDriver", "&s", &driver);
     g_variant_lookup(gpu, "VulkanExportsMemory", "b", &exports);
+    g_variant_lookup(gpu, "VulkanMissing", "&s", &missing);
+    if (*missing)
+        return g_strconcat("none, vGPUs have CUDA alone: ", missing, NULL);
     if (!*device)
         return NULL;
     return g_strdup_printf("%s (%s, %s%s)", device, api, driver,

@@ -64,7 +64,7 @@ static const Column lines[] = {
     {"Priority", "Priority", dict_number, 0},
     {"GPU's engines", "Engines", dict_text, 0},
     {"Window", "Window", dict_bytes, 0},
-    {"CUDA", "Cuda", dict_flag, 0},
+    {"CUDA", "Cuda", vgpu_cuda_text, 0},
 };
 
 static const Listing listing = {

@@ -7,6 +7,16 @@
 
 /* vgpuctl vgpu list, show: vGPUs, whoever created them. */
 
+char *vgpu_cuda_text(GVariant *vgpu, const char *key)
+{
+    gboolean has_cuda = FALSE;
+    gboolean has_vulkan = TRUE;
+
+    g_variant_lookup(vgpu, key, "b", &has_cuda);
+    g_variant_lookup(vgpu, "Vulkan", "b", &has_vulkan);
+    return has_cuda && !has_vulkan ? g_strdup("yes, without Vulkan") : dict_flag(vgpu, key);
+}
+
 static const Column columns[] = {
     {"VGPU", "Uuid", dict_text, 0},
     {"GPU", "Gpu", dict_text, 0},
@@ -54,7 +64,7 @@ static const Column lines[] = {
     {"Priority", "Priority", dict_number, 0},
     {"GPU's engines", "Engines", dict_text, 0},
     {"Display", "Display", dict_number, 0},
-    {"CUDA", "Cuda", dict_flag, 0},
+    {"CUDA", "Cuda", vgpu_cuda_text, 0},
     {"Job", "Job", dict_text, 0},
     {"Replica", "Replica", dict_text, 0},
     {"Requests", "Requests", dict_number, 0},

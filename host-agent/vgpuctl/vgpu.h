@@ -13,6 +13,9 @@
 
 extern const Listing vgpu_listing;
 
+/* Of a vGPU that may also be a slice: "yes", "no", "yes, without Vulkan". */
+char *vgpu_cuda_text(GVariant *vgpu, const char *key);
+
 /*
  * The options that describe a vGPU and its place, for all commands that create or change one.
  * Their values are here; the tables of options are in command.h.

@@ -57,6 +57,7 @@ static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
     vgpu_gpu_set_pool_source(interface, "");
     vgpu_gpu_set_mode_source(interface, "");
     vgpu_gpu_set_vulkan_device(interface, "");
+    vgpu_gpu_set_vulkan_missing(interface, "");
     vgpu_gpu_set_vulkan_driver(interface, "");
     vgpu_gpu_set_vulkan_api(interface, "");
     vgpu_gpu_set_vulkan_features(interface, none);

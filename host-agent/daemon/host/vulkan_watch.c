@@ -2,6 +2,7 @@
 #include "host-agent/daemon/host/vulkan_watch.h"
 
 #include "lib/host_root.h"
+#include "lib/nvidia_readings.h"
 
 #define VULKAN_DIR "/run/vgpu/vulkan"
 #define GROUP      "vulkan"
@@ -17,12 +18,14 @@ static void show(VgpuGpu *interface, GKeyFile *keyfile)
 {
     g_autofree char *device = g_key_file_get_string(keyfile, GROUP, "device", NULL);
     g_autofree char *driver = g_key_file_get_string(keyfile, GROUP, "driver", NULL);
+    g_autofree char *missing = g_key_file_get_string(keyfile, GROUP, "missing", NULL);
     g_autofree char *api = g_key_file_get_string(keyfile, GROUP, "api", NULL);
     g_auto(GStrv) features = g_key_file_get_string_list(keyfile, GROUP, "features", NULL, NULL);
     static const char *const none[] = {NULL};
 
     vgpu_gpu_set_vulkan_device(interface, device ? device : "");
     vgpu_gpu_set_vulkan_driver(interface, driver ? driver : "");
+    vgpu_gpu_set_vulkan_missing(interface, missing ? missing : "");
     vgpu_gpu_set_vulkan_api(interface, api ? api : "");
     vgpu_gpu_set_vulkan_features(interface, features ? (const char *const *)features : none);
     vgpu_gpu_set_vulkan_exports_memory(
@@ -78,12 +81,19 @@ static void ask(const VulkanWatch *watch, const char *address)
                            NULL, started, NULL);
 }
 
+/* A GPU of NVIDIA's driver can be one for CUDA alone, of which the engine says so. */
+static gboolean may_describe(const Gpu *gpu)
+{
+    return gpu->drm_nodes[0] || gpu_name_is_soft(gpu->pci->address) ||
+           g_strcmp0(gpu->pci->driver, NVIDIA_DRIVER) == 0;
+}
+
 /* The inputs of Vulkan's result. The host must not touch a GPU that a VM may own as a whole. */
 static char *signature(const Gpu *gpu)
 {
     g_autofree char *nodes = g_strjoinv(" ", gpu->drm_nodes);
 
-    if (gpu->mode == GPU_MODE_PASSTHROUGH || (!*nodes && !gpu_name_is_soft(gpu->pci->address)))
+    if (gpu->mode == GPU_MODE_PASSTHROUGH || !may_describe(gpu))
         return g_strdup("");
     return g_strdup_printf("%s %s", gpu->pci->driver ? gpu->pci->driver : "", nodes);
 }

@@ -68,8 +68,24 @@ static void add_use(GVariantBuilder *dict, const VgpuCounters *counters)
         add_number(dict, "VramUsed", vram);
 }
 
+/* The host's GPUs have Vulkan, except for some of NVIDIA's driver. */
+static gboolean has_vulkan(const Host *host, const char *gpu)
+{
+    VgpuGpu *interface = host_gpu_interface(host, gpu);
+    const char *missing = interface ? vgpu_gpu_get_vulkan_missing(interface) : NULL;
+
+    return !missing || !*missing;
+}
+
+/* What the guest is offered. */
+static void add_offered(GVariantBuilder *dict, const Host *host, const Vgpu *vgpu)
+{
+    add_flag(dict, "Cuda", vgpu->cuda);
+    add_flag(dict, "Vulkan", has_vulkan(host, vgpu->gpu));
+}
+
 /* The driver's values; NULL: the vGPU is not started. */
-static void add_vgpu(GVariantBuilder *dict, const VgpuCounters *counters)
+static void add_vgpu(GVariantBuilder *dict, const Host *host, const VgpuCounters *counters)
 {
     const Vgpu *vgpu = counters ? counters->vgpu : NULL;
 
@@ -78,7 +94,7 @@ static void add_vgpu(GVariantBuilder *dict, const VgpuCounters *counters)
     add_text(dict, "Failure", vgpu ? vgpu->failure : "");
     add_number(dict, "Window", vgpu ? vgpu->window : 0);
     if (vgpu)
-        add_flag(dict, "Cuda", vgpu->cuda);
+        add_offered(dict, host, vgpu);
     add_number(dict, "Requests", vgpu ? vgpu->requests : 0);
     add_number(dict, "Doorbells", vgpu ? vgpu->doorbells : 0);
     add_number(dict, "Interrupts", vgpu ? vgpu->interrupts : 0);
@@ -87,13 +103,14 @@ static void add_vgpu(GVariantBuilder *dict, const VgpuCounters *counters)
         add_use(dict, counters);
 }
 
-static GVariant *dictionary_of_slice(const Slice *slice, const VgpuCounters *vgpu)
+/* @host may be NULL without @vgpu. */
+static GVariant *dictionary_of_slice(const Host *host, const Slice *slice, const VgpuCounters *vgpu)
 {
     GVariantBuilder dict;
 
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
     add_slice(&dict, slice);
-    add_vgpu(&dict, vgpu);
+    add_vgpu(&dict, host, vgpu);
     return g_variant_builder_end(&dict);
 }
 
@@ -117,10 +134,10 @@ static GPtrArray *sorted_slices(const Slices *slices)
     return sorted;
 }
 
-GVariant *list_vgpus(Counters *counters, const Slices *slices, const Tenants *tenants,
+GVariant *list_vgpus(const Host *host, const Slices *slices, const Tenants *tenants,
                      const char *user)
 {
-    const GPtrArray *vgpus = counters_read(counters);
+    const GPtrArray *vgpus = counters_read(host_counters(host));
     g_autoptr(GPtrArray) sorted = sorted_slices(slices);
     GVariantBuilder list;
 
@@ -130,7 +147,7 @@ GVariant *list_vgpus(Counters *counters, const Slices *slices, const Tenants *te
 
         if (is_vgpu_for(tenants, slice, user))
             g_variant_builder_add_value(
-                &list, dictionary_of_slice(slice, counters_find(vgpus, slice->uuid)));
+                &list, dictionary_of_slice(host, slice, counters_find(vgpus, slice->uuid)));
     }
     return g_variant_builder_end(&list);
 }
@@ -156,8 +173,9 @@ GVariant *list_vgpus_short(Counters *counters, const Slices *slices, const Tenan
     return g_variant_builder_end(&list);
 }
 
-GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStrv uuids)
+GVariant *list_vgpus_called(const Host *host, const Slices *slices, const GStrv uuids)
 {
+    Counters *counters = host_counters(host);
     GVariantBuilder list;
 
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
@@ -166,7 +184,7 @@ GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStr
 
         if (slice)
             g_variant_builder_add_value(
-                &list, dictionary_of_slice(slice, counters_read_one(counters, uuids[i])));
+                &list, dictionary_of_slice(host, slice, counters_read_one(counters, uuids[i])));
     }
     return g_variant_builder_end(&list);
 }
@@ -187,11 +205,11 @@ static void add_slice_use(GVariantBuilder *dict, const SliceUse *use)
     add_number(dict, "Throttled", use->throttled_ns);
 }
 
-static GVariant *dictionary_of_container_slice(const Counters *counters, const GPtrArray *vgpus,
+static GVariant *dictionary_of_container_slice(const Host *host, const GPtrArray *vgpus,
                                                const Slices *slices, const Claims *claims,
                                                const Slice *slice)
 {
-    const SliceUse *use = counters_use(counters, slice->uuid);
+    const SliceUse *use = counters_use(host_counters(host), slice->uuid);
     const char *first = share_group_first(slices, claims, slice);
     g_autofree char *containers = claims_containers(claims, slice->uuid);
     GVariantBuilder dict;
@@ -201,16 +219,16 @@ static GVariant *dictionary_of_container_slice(const Counters *counters, const G
     add_text(&dict, "Container", containers);
     add_text(&dict, "CountedWith", first == slice->uuid ? "" : first);
     if (slice_is_vgpu(slice))
-        add_vgpu(&dict, counters_find(vgpus, slice->uuid));
+        add_vgpu(&dict, host, counters_find(vgpus, slice->uuid));
     else if (use)
         add_slice_use(&dict, use);
     return g_variant_builder_end(&dict);
 }
 
-GVariant *list_container_slices(Counters *counters, const Slices *slices, const Tenants *tenants,
+GVariant *list_container_slices(const Host *host, const Slices *slices, const Tenants *tenants,
                                 const Claims *claims, const char *user)
 {
-    const GPtrArray *vgpus = counters_read(counters);
+    const GPtrArray *vgpus = counters_read(host_counters(host));
     g_autoptr(GPtrArray) sorted = sorted_slices(slices);
     GVariantBuilder list;
 
@@ -220,7 +238,7 @@ GVariant *list_container_slices(Counters *counters, const Slices *slices, const 
 
         if (slice_is_for_container(slice) && tenants_shows(tenants, slice->tenant, user))
             g_variant_builder_add_value(
-                &list, dictionary_of_container_slice(counters, vgpus, slices, claims, slice));
+                &list, dictionary_of_container_slice(host, vgpus, slices, claims, slice));
     }
     return g_variant_builder_end(&list);
 }
@@ -231,7 +249,8 @@ GVariant *list_slices(const GPtrArray *slices)
 
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < slices->len; i++)
-        g_variant_builder_add_value(&list, dictionary_of_slice(g_ptr_array_index(slices, i), NULL));
+        g_variant_builder_add_value(&list,
+                                    dictionary_of_slice(NULL, g_ptr_array_index(slices, i), NULL));
     return g_variant_builder_end(&list);
 }
 

@@ -8,7 +8,7 @@
 #include "host-agent/daemon/slices/tenants.h"
 
 /* All vGPUs by UUID; with @user only those of its tenants. */
-GVariant *list_vgpus(Counters *counters, const Slices *slices, const Tenants *tenants,
+GVariant *list_vgpus(const Host *host, const Slices *slices, const Tenants *tenants,
                      const char *user);
 
 /* The same in the form of ListVgpusShort: of type a(ssssstss). */
@@ -16,10 +16,10 @@ GVariant *list_vgpus_short(Counters *counters, const Slices *slices, const Tenan
                            const char *user);
 
 /* Those of @uuids, in that order. */
-GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStrv uuids);
+GVariant *list_vgpus_called(const Host *host, const Slices *slices, const GStrv uuids);
 
 /* Containers' slices in the form of ListSlices; with @user only those of its tenants. */
-GVariant *list_container_slices(Counters *counters, const Slices *slices, const Tenants *tenants,
+GVariant *list_container_slices(const Host *host, const Slices *slices, const Tenants *tenants,
                                 const Claims *claims, const char *user);
 
 /* Slices, of Slice, that are no vGPUs, or not yet. */

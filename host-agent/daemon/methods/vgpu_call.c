@@ -299,14 +299,14 @@ static void answer_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const c
 {
     const char *method = g_dbus_method_invocation_get_method_name(invocation);
     VgpuManager *manager = host_manager(vgpus->host);
-    Counters *counters = host_counters(vgpus->host);
 
     if (g_str_equal(method, "ListVgpusShort"))
         vgpu_manager_complete_list_vgpus_short(
-            manager, invocation, list_vgpus_short(counters, vgpus->slices, vgpus->tenants, user));
+            manager, invocation,
+            list_vgpus_short(host_counters(vgpus->host), vgpus->slices, vgpus->tenants, user));
     else
-        vgpu_manager_complete_list_vgpus(manager, invocation,
-                                         list_vgpus(counters, vgpus->slices, vgpus->tenants, user));
+        vgpu_manager_complete_list_vgpus(
+            manager, invocation, list_vgpus(vgpus->host, vgpus->slices, vgpus->tenants, user));
 }
 
 /* mdevctl may have stopped it a moment ago, and udev's event be on its way. */

@@ -251,8 +251,7 @@ static void created(const GError *error, void *data)
     if (error)
         g_dbus_method_invocation_return_gerror(call->invocation, error);
     else
-        answer(vgpus, call->invocation,
-               list_vgpus_called(host_counters(vgpus->host), vgpus->slices, call->uuids));
+        answer(vgpus, call->invocation, list_vgpus_called(vgpus->host, vgpus->slices, call->uuids));
     vgpu_call_free(call);
 }
 

@@ -249,6 +249,7 @@ static void test_known(void)
     const struct icd_report report = {.devices = 1, .name = "Some GPU", .dma_buf = true};
     g_autofree char *text = describe_report("/usr/share/vulkan/icd.d/b.json", &report);
     g_autofree char *gone = describe_report("/usr/share/vulkan/icd.d/gone.json", &report);
+    g_autofree char *none = describe_missing("GPU 0000:02:00.0: it has no render node");
     g_autofree char *half = g_strndup(text, (gsize)(strstr(text, "features") - text));
     g_autofree char *expected = g_strconcat(sysroot, "/usr/share/vulkan/icd.d/b.json", NULL);
     bool dma_buf = false;
@@ -268,6 +269,8 @@ static void test_known(void)
     describe_at(100, gone);
     g_assert_null(known(&dma_buf));
     describe_at(100, "");
+    g_assert_null(known(&dma_buf));
+    describe_at(100, none);
     g_assert_null(known(&dma_buf));
 }
 
@@ -373,6 +376,9 @@ static void test_describe(void)
                     "[vulkan]\ndevice=A [GPU] = 7\ndriver=radeon_icd.json\napi=1.4.305\n"
                     "exports-memory=true\ncompute-queues=5\ngraphics-queues=0\n"
                     "features=fp16;timeline-semaphores;\n");
+    g_free(text);
+    text = describe_missing("GPU 0000:02:00.0: it has no render node");
+    g_assert_cmpstr(text, ==, "[vulkan]\nmissing=GPU 0000:02:00.0: it has no render node\n");
 }
 
 /* The render server inherits it; this process charges nothing itself. */

@@ -45,6 +45,22 @@ static void test_vulkan(void)
     agent_on_bus_close(&at);
 }
 
+/* A card of NVIDIA's driver without nvidia-drm is described, too. */
+static void test_no_vulkan(void)
+{
+    AgentOnBus at;
+    HostRoot *root = recorded_host_new("empty");
+
+    recorded_host_add(root, "pci0000:00/0000:00:09.0/0000:02:00.0 class=0x030200 vendor=0x10de "
+                            "device=0x2330 driver=nvidia");
+    file_tree_write(root, "/run/vgpu/vulkan/0000:02:00.0",
+                    "[vulkan]\nmissing=GPU 0000:02:00.0: it has no render node\n");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("gpu show 02:00.0", 0,
+                "none, vGPUs have CUDA alone: GPU 0000:02:00.0: it has no render node\n", "");
+    agent_on_bus_close(&at);
+}
+
 #define UUID "c0ffee00-0000-4000-8000-000000000001"
 
 static void test_vgpu(void)
@@ -254,6 +270,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bus/gpu", test_gpu);
     g_test_add_func("/bus/vulkan", test_vulkan);
+    g_test_add_func("/bus/no-vulkan", test_no_vulkan);
     g_test_add_func("/bus/vgpu", test_vgpu);
     g_test_add_func("/bus/type", test_type);
     g_test_add_func("/bus/topo", test_topo);

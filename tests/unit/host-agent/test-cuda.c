@@ -297,6 +297,19 @@ static void test_vgpu(void)
     agent_on_bus_close(&at);
 }
 
+static void test_vgpu_alone(void)
+{
+    HostRoot *root = vgpu_tree();
+    AgentOnBus at;
+
+    file_tree_write(root, "/run/vgpu/vulkan/" ADDRESS, "[vulkan]\nmissing=it has no render node\n");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door vfio --uuid " UUID, 0, UUID, "");
+    assert_says("slice show " UUID, 0, "CUDA:                   yes, without Vulkan\n", "");
+    assert_says("vgpu show " UUID, 0, "CUDA:                   yes, without Vulkan\n", "");
+    agent_on_bus_close(&at);
+}
+
 /* Who asks for no door gets CUDA if the GPU has it, and the guarded one if the CUDA door is
  * missing. */
 static void test_auto_door(void)
@@ -821,6 +834,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/auto-door", test_auto_door);
     g_test_add_func("/cuda/vgpu", test_vgpu);
     g_test_add_func("/cuda/window", test_window);
+    g_test_add_func("/cuda/vgpu-alone", test_vgpu_alone);
     g_test_add_func("/cuda/vgpu-links", test_vgpu_links);
     g_test_add_func("/cuda/vgpu-links-at-start", test_vgpu_links_at_start);
     g_test_add_func("/cuda/node-links", test_node_links);
