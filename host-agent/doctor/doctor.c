@@ -337,10 +337,11 @@ static gboolean is_for_vms(const Examination *exam)
 GPtrArray *doctor_examine(HostRoot *root)
 {
     static Check *const checks[] = {
-        check_module,   check_agent,    check_conf,   check_disk,       check_engines,
-        check_arbiters, check_schedule, check_vulkan, check_cuda,       check_udmabuf,
-        check_lsm,      check_kvm,      check_iommu,  check_groups,     check_kvm_window,
-        check_cgroups,  check_programs, check_vms,    check_kubernetes, check_limits,
+        check_module,     check_agent,    check_conf,     check_disk,  check_engines,
+        check_arbiters,   check_schedule, check_vulkan,   check_cuda,  check_cuda_vms,
+        check_udmabuf,    check_lsm,      check_kvm,      check_iommu, check_groups,
+        check_kvm_window, check_cgroups,  check_programs, check_vms,   check_kubernetes,
+        check_limits,
     };
     Examination exam = {
         .root = root,

@@ -45,6 +45,7 @@ GStrv host_list(const Examination *exam, const char *path);
 typedef void Check(Examination *exam);
 Check check_agent;
 Check check_conf;
+Check check_cuda_vms;
 Check check_disk;
 Check check_arbiters;
 Check check_iommu;

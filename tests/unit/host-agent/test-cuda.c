@@ -635,6 +635,86 @@ static void test_doctor_guarded(void)
     file_tree_free(root);
 }
 
+/* Of CUDA in VMs. @words: NULL: nothing at all. */
+static void assert_of_vms(HostRoot *root, Severity severity, const char *words)
+{
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    gboolean said = FALSE;
+
+    for (guint i = 0; i < findings->len; i++) {
+        const Finding *finding = g_ptr_array_index(findings, i);
+
+        if (!g_str_equal(finding->subject, "CUDA in VMs"))
+            continue;
+        g_test_message("%s: %s", severity_name(finding->severity), finding->text);
+        g_assert_nonnull(words);
+        g_assert_cmpint(finding->severity, ==, severity);
+        said = said || strstr(finding->text, words);
+    }
+    g_assert_cmpint(said, ==, words != NULL);
+}
+
+static void take_away(HostRoot *root, const char *path)
+{
+    g_autofree char *full = root_path(root, path, NULL);
+
+    g_assert_cmpint(g_unlink(full), ==, 0);
+}
+
+static HostRoot *doctor_tree(void)
+{
+    HostRoot *root = vgpu_tree();
+
+    file_tree_write(root, "/sys/module/mdev_vgpu/version", "1\n");
+    add_remote(root);
+    return root;
+}
+
+/* What is missing, one thing after the other. */
+static void test_doctor_vms(void)
+{
+    HostRoot *root = doctor_tree();
+
+    assert_of_vms(root, FINDING_OK, "guests need the package vgpu-guest-cuda");
+    take_away(root, "/usr/lib/mdev-vgpu/vgpu-cuda-worker");
+    assert_of_vms(root, FINDING_WARNING, "vgpu-cuda-worker is not installed");
+    add_remote(root);
+    take_away(root, "/usr/lib/mdev-vgpu/guest/libcuda.so.1");
+    assert_of_vms(root, FINDING_WARNING, "the libcuda.so.1 of guests and containers is not");
+    add_remote(root);
+    take_away(root, LIBS "/libcuda.so." VERSION);
+    assert_of_vms(root, FINDING_WARNING, "libcuda and NVML of the loaded module's version");
+    file_tree_free(root);
+}
+
+/* A window that is too small; and types without CUDA need nothing. */
+static void test_doctor_vms_window(void)
+{
+    HostRoot *root = doctor_tree();
+
+    file_tree_write(root, "/etc/vgpu/types.d/20.conf", "[type small]\nvram=1G\nwindow=256M\n");
+    assert_of_vms(root, FINDING_WARNING, "type small has a window of 256 MiB, which all memory");
+    file_tree_write(root, "/etc/vgpu/types.d/20.conf", "");
+    assert_of_vms(root, FINDING_OK, "");
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", "[type a]\nvram=1G\ncuda=no\n");
+    take_away(root, "/usr/lib/mdev-vgpu/vgpu-cuda-worker");
+    assert_of_vms(root, FINDING_OK, NULL);
+    file_tree_free(root);
+}
+
+/* A driver that was upgraded or removed under a vGPU. */
+static void test_doctor_vms_link(void)
+{
+    HostRoot *root = doctor_tree();
+
+    recorded_host_add_vgpu(root, "pci0000:00/0000:00:01.0/" ADDRESS, UUID, "nvidia-vgpu-half",
+                           VGPU_ATTRIBUTES "|cuda=1");
+    assert_of_vms(root, FINDING_WARNING, "/run/vgpu/nvidia/libcuda.so.1 leads to no driver");
+    file_tree_link(root, CUDA_REAL_LINKS "/libcuda.so.1", LIBS "/libcuda.so." VERSION);
+    assert_of_vms(root, FINDING_OK, "");
+    file_tree_free(root);
+}
+
 static void test_doctor_without(void)
 {
     HostRoot *root = shared_tree();
@@ -833,6 +913,9 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/cdi", test_cdi);
     g_test_add_func("/cuda/auto-door", test_auto_door);
     g_test_add_func("/cuda/vgpu", test_vgpu);
+    g_test_add_func("/cuda/doctor-vms", test_doctor_vms);
+    g_test_add_func("/cuda/doctor-vms-window", test_doctor_vms_window);
+    g_test_add_func("/cuda/doctor-vms-link", test_doctor_vms_link);
     g_test_add_func("/cuda/window", test_window);
     g_test_add_func("/cuda/vgpu-alone", test_vgpu_alone);
     g_test_add_func("/cuda/vgpu-links", test_vgpu_links);
