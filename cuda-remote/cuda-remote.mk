@@ -28,22 +28,29 @@ install-cuda-remote: cuda-remote
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_GUEST_DIR) $(REMOTE_OUT)/libcuda.so.1
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_GUEST_DIR)/libcuda.so
 
-# For VMs: the same library where their programs find it, and what says whether it works. Never installed on a host, whose
-# programs would find it, too.
+# For VMs: the same library where their programs find it, what gives it to containers there, and what says whether it
+# works. Never installed on a host, whose programs would find it, too.
+GUEST_PACKAGE_SRC := $(REMOTE_SRC)/guest-package
+GUEST_PROGRAMS := $(addprefix $(REMOTE_OUT)/,vgpu-guest-cuda-check vgpu-guest-cdi)
+
 .PHONY: guest-cuda install-guest-cuda
-guest-cuda: $(REMOTE_OUT)/libcuda.so.1 $(REMOTE_OUT)/vgpu-guest-cuda-check
+guest-cuda: $(REMOTE_OUT)/libcuda.so.1 $(GUEST_PROGRAMS) container-hooks
 
 install-guest-cuda: guest-cuda
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda $(REMOTE_OUT)/libcuda.so.1
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda $(REMOTE_OUT)/vgpu-guest-cdi $(CONTAINER_HOOK_OUT)/vgpu-container-hook
 	install -d $(DESTDIR)$(PREFIX)/lib/$(GOVERNOR_MULTIARCH)
 	ln -sf ../mdev-vgpu/guest-cuda/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/libcuda.so.1
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(REMOTE_OUT)/vgpu-guest-cuda-check
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(REMOTE_SRC)/guest-package/vgpu-guest-cuda-check.1
+	$(call install_unit,$(GUEST_PACKAGE_SRC)/vgpu-guest-cdi.service,$(SYSTEMD_UNIT_DIR))
+	$(call install_unit,$(GUEST_PACKAGE_SRC)/60-vgpu-guest.rules,$(UDEV_RULES_DIR))
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(GUEST_PACKAGE_SRC)/vgpu-guest-cuda-check.1
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(GUEST_PACKAGE_SRC)/vgpu-guest-cdi.8
 
-$(REMOTE_OUT)/vgpu-guest-cuda-check: $(REMOTE_SRC)/guest-package/vgpu-guest-cuda-check.c $(REMOTE_SRC)/wire/control.h
+$(GUEST_PROGRAMS): $(REMOTE_OUT)/%: $(GUEST_PACKAGE_SRC)/%.c $(addprefix $(GUEST_PACKAGE_SRC)/,nodes.c nodes.h) $(REMOTE_SRC)/wire/control.h
 	@mkdir -p $(@D)
-	$(CC) $(CUDA_WARN) -O2 $(HARDEN_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -I$(REMOTE_SRC)/wire $(CPPFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) \
-		$(LDFLAGS) -o $@ $< -ldl
+	$(CC) $(CUDA_WARN) -O2 $(HARDEN_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -DVGPU_FOLDER='"$(PREFIX)/lib/mdev-vgpu"' \
+		-I$(REMOTE_SRC)/wire $(CPPFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldl
 
 $(REMOTE_OUT)/gen-remote: $(REMOTE_SRC)/wire/gen-remote.c $(addprefix $(CUDA_SRC)/,entry_table.c entry_table.h)
 	@mkdir -p $(@D)

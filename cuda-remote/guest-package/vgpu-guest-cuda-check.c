@@ -1,49 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* vgpu-guest-cuda-check: what a VM has of CUDA, and what is missing. */
-#include "control.h"
+#include "nodes.h"
 
 #include <dlfcn.h>
-#include <drm/virtgpu_drm.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#define FIRST_NODE 128
-#define NODES      64
-#define MIB        (1024.0 * 1024.0)
-
-enum node_state { NODE_NONE, NODE_OTHER, NODE_CLOSED, NODE_OLD_KERNEL, NODE_NO_CUDA, NODE_CUDA };
-
-static bool is_virtio_gpu(int node)
-{
-    char name[16] = "";
-    struct drm_version version = {.name = name, .name_len = sizeof(name) - 1};
-
-    return ioctl(node, DRM_IOCTL_VERSION, &version) == 0 && strcmp(name, "virtio_gpu") == 0;
-}
-
-static enum node_state ask_node(int node, struct control_caps *caps)
-{
-    uint64_t capsets = 0;
-    struct drm_virtgpu_getparam ask = {.param = VIRTGPU_PARAM_SUPPORTED_CAPSET_IDs,
-                                       .value = (uintptr_t)&capsets};
-    struct drm_virtgpu_get_caps get = {
-        .cap_set_id = CONTROL_CAPSET, .addr = (uintptr_t)caps, .size = sizeof(*caps)};
-
-    if (!is_virtio_gpu(node))
-        return NODE_OTHER;
-    if (ioctl(node, DRM_IOCTL_VIRTGPU_GETPARAM, &ask) < 0)
-        return NODE_OLD_KERNEL;
-    if (!(capsets & 1ull << CONTROL_CAPSET) || ioctl(node, DRM_IOCTL_VIRTGPU_GET_CAPS, &get) < 0 ||
-        caps->magic != CONTROL_MAGIC)
-        return NODE_NO_CUDA;
-    return NODE_CUDA;
-}
+#define MIB (1024.0 * 1024.0)
 
 static enum node_state look_at_node(int number)
 {
@@ -54,17 +18,12 @@ static enum node_state look_at_node(int number)
         [NODE_NO_CUDA] = "a vGPU without CUDA: its host does not offer it",
     };
     struct control_caps caps = {0};
-    enum node_state state;
+    enum node_state state = node_look(number, &caps);
     char path[32];
-    int node;
 
-    snprintf(path, sizeof(path), "/dev/dri/renderD%d", number);
-    node = open(path, O_RDWR | O_CLOEXEC);
-    if (node < 0 && errno == ENOENT)
-        return NODE_NONE;
-    state = node < 0 ? NODE_CLOSED : ask_node(node, &caps);
-    if (node >= 0)
-        close(node);
+    if (state == NODE_NONE)
+        return state;
+    snprintf(path, sizeof(path), NODE_PATH, number);
     if (state != NODE_CUDA)
         printf("%s: %s\n", path, texts[state]);
     else
@@ -79,7 +38,7 @@ static enum node_state look_at_nodes(void)
     enum node_state best = NODE_NONE;
 
     for (int i = 0; i < NODES; i++) {
-        enum node_state state = look_at_node(FIRST_NODE + i);
+        enum node_state state = look_at_node(NODES_FIRST + i);
 
         best = state > best ? state : best;
     }

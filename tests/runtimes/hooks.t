@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The hooks of a guarded slice with CUDA in containers of podman's (crun) and docker's (containerd, runc), as hardened ones
-# and those with volumes are. CDI's file is made here as vgpud makes it, but for the claim; a worker with the fake driver
+# and those with volumes are, and of a VM's vGPU. CDI's file of the slice is made here as vgpud makes it, but for the claim; a worker with the fake driver
 # is the guard. User namespaces, and all of it with vgpud, are in tests/system/61-cuda-guarded.t.
 # Run by `check`, in a mount namespace of its own: what is mounted here is nobody else's.
 use strict;
@@ -127,5 +127,19 @@ sh("rm -rf $volumes/run && mkdir $volumes/run");
 my $said = `@{[ $run{docker}->("-v $volumes/run:/run:ro") ]} 2>&1`;
 isnt($?, 0, 'docker: over a volume that nobody can write to there is no place, and the container is refused');
 like($said, qr{/run/vgpu/\S+, which the slice needs, is covered by what the container has mounted on /run; mount nothing there}, 'and told why');
+
+# In a VM the guest's package makes CDI's file. The worker's socket stands for the vGPU, and /dev/null's number for its node.
+sh("rm /run/cdi/mdev-vgpu.json && rm -r $door/guest && mkdir -p $door/guest-cuda /run/dri && mknod /run/dri/renderD128 c 1 3");
+sh("cp build/cuda-remote/libcuda.so.1 build/cuda-remote/vgpu-guest-cdi $hook $door/guest-cuda/");
+sh("$door/guest-cuda/vgpu-guest-cdi --node /run/dri/renderD128");
+for my $name (qw(renderD128 all)) {
+    $device = "--rm --network none --log-driver none --device mdev-vgpu.org/cuda=$name -v $guard:/run/vgpu/cuda.sock";
+    for my $runtime (sort keys %run) {
+        my $out = `@{[ $run{$runtime}->('--read-only --user 1000:1000 --cap-drop ALL') ]} 2>&1`;
+        is("$? $out", '0 ', "$runtime in a VM: a container of $name computes");
+    }
+}
+sh("$door/guest-cuda/vgpu-guest-cdi");
+ok(!-e '/run/cdi/mdev-vgpu-cuda.json', 'without a vGPU there is no file');
 
 done_testing();
