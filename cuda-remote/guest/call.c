@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* The calls of which the signature says all. */
+#include "context.h"
+#include "kept.h"
+#include "places.h"
 #include "remote.h"
 #include "structure.h"
 
@@ -55,11 +58,6 @@ static void read_numbers(struct coded *call)
     }
 }
 
-static bool is_pointer(const struct argument *argument)
-{
-    return argument_is_read(argument) || argument_is_written(argument);
-}
-
 static void code_word(struct coded *call, unsigned int i)
 {
     const struct argument *argument = &call->signature->arguments[i];
@@ -69,7 +67,7 @@ static void code_word(struct coded *call, unsigned int i)
     if (argument->kind == ARGUMENT_OBJECT) {
         call->words[i] = object_to_number(call->given[i]);
         call->is_doubtful |= call->given[i] > 2 && object_type(call->words[i]) != argument->object;
-    } else if (is_pointer(argument)) {
+    } else if (argument_is_pointer(argument)) {
         call->bytes[i] = !at ? 0
                          : argument->kind == ARGUMENT_TEXT
                              ? strlen(at) + 1
@@ -131,7 +129,7 @@ static bool add_parts(struct coded *call, struct exchange *exchange)
             const struct argument *argument = &call->signature->arguments[i];
             void *at = (void *)(uintptr_t)call->given[i];
 
-            if (argument->is_indirect != pass || !is_pointer(argument) || !at ||
+            if (argument->is_indirect != pass || !argument_is_pointer(argument) || !at ||
                 (argument->is_shareable && call->words[i] > 1))
                 continue;
             if (call->bytes[i] > SIZE_MAX / 4)
@@ -202,4 +200,72 @@ unsigned int remote_call(unsigned int number, const uint64_t *words)
 unsigned int remote_post(unsigned int number, const uint64_t *words)
 {
     return (unsigned int)send_call(number, words, true);
+}
+
+static unsigned int ask_or_find(unsigned int number, const uint64_t *words, uint64_t context,
+                                uint64_t since)
+{
+    CUresult result = connect_usable();
+    struct kept_key key;
+
+    if (result != CUDA_SUCCESS)
+        return (unsigned int)result;
+    kept_ask(&key, number, words, context, since);
+    if (kept_find(&key, number, words))
+        return CUDA_SUCCESS;
+    result = send_call(number, words, false);
+    if (result == CUDA_SUCCESS)
+        kept_add(&key, number, words);
+    return (unsigned int)result;
+}
+
+unsigned int remote_keep(unsigned int number, const uint64_t *words)
+{
+    return ask_or_find(number, words, 0, 0);
+}
+
+unsigned int remote_keep_here(unsigned int number, const uint64_t *words)
+{
+    return ask_or_find(number, words, context_number(), 0);
+}
+
+unsigned int remote_keep_since(unsigned int number, const uint64_t *words, uint64_t since)
+{
+    return ask_or_find(number, words, context_number(), since);
+}
+
+unsigned int remote_turn(unsigned int number, const uint64_t *words)
+{
+    CUresult result = send_call(number, words, false);
+
+    context_forget();
+    return (unsigned int)result;
+}
+
+/* And with it memory. */
+static bool ends_context(unsigned int number)
+{
+    switch (number) {
+    case CALL_cuCtxDestroy:
+    case CALL_cuCtxDestroy_v2:
+    case CALL_cuCtxDetach:
+    case CALL_cuDevicePrimaryCtxRelease:
+    case CALL_cuDevicePrimaryCtxRelease_v2:
+    case CALL_cuDevicePrimaryCtxReset:
+    case CALL_cuDevicePrimaryCtxReset_v2:
+    case CALL_cuGreenCtxDestroy:
+        return true;
+    default:
+        return false;
+    }
+}
+
+unsigned int remote_alter(unsigned int number, const uint64_t *words)
+{
+    CUresult result = send_call(number, words, false);
+
+    kept_end(number);
+    if (ends_context(number))
+        place_end_all();
+    return (unsigned int)result;
 }

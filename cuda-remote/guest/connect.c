@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The program's worker: found, greeted, and asked for what is not a call. */
+#include "places.h"
 #include "remote.h"
 
 #include "transport.h"
@@ -30,6 +31,7 @@ static void after_fork(void)
     is_dead = true;
     /* Another thread may have had it, which is not in the child. */
     pthread_mutex_init(&lock, NULL);
+    place_begin_child();
     if (transport)
         transport->close();
     transport = NULL;
@@ -205,6 +207,11 @@ CUresult connect_state(void)
     return state;
 }
 
+CUresult connect_usable(void)
+{
+    return state != CUDA_SUCCESS ? state : is_dead ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+}
+
 int connect_driver_version(void)
 {
     return welcome.driver_version;
@@ -213,11 +220,6 @@ int connect_driver_version(void)
 bool connect_has(unsigned int number)
 {
     return number < CONTROL_CALLS && (welcome.has[number / 64] >> (number % 64)) & 1;
-}
-
-bool connect_is_dead_known(void)
-{
-    return is_dead;
 }
 
 bool connect_is_dead(void)

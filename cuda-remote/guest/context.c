@@ -1,5 +1,79 @@
 // SPDX-License-Identifier: MIT
+#include "context.h"
+
+#include "kept.h"
 #include "remote.h"
+
+/*
+ * Of this thread. @epoch: when that was known; 0: never. A context that has ended, by any thread,
+ * has another number in its place, or none.
+ */
+static _Thread_local struct {
+    uint64_t epoch, value, number;
+} current;
+
+static bool is_known(void)
+{
+    return current.epoch == kept_epoch() && object_to_number(current.value) == current.number;
+}
+
+void context_forget(void)
+{
+    current.epoch = 0;
+}
+
+static void remember_current(uint64_t epoch, uint64_t value)
+{
+    current.value = value;
+    current.number = object_to_number(value);
+    current.epoch = epoch;
+}
+
+static CUresult ask_current(void)
+{
+    uint64_t epoch = kept_epoch(), value = 0;
+    const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)&value};
+    CUresult result = (CUresult)remote_call(CALL_cuCtxGetCurrent, words);
+
+    if (result == CUDA_SUCCESS)
+        remember_current(epoch, value);
+    return result;
+}
+
+uint64_t context_number(void)
+{
+    return is_known() || ask_current() == CUDA_SUCCESS ? current.number : 0;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    CUresult result = connect_usable();
+
+    if (result == CUDA_SUCCESS && !context)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && !is_known())
+        result = ask_current();
+    if (result == CUDA_SUCCESS)
+        *context = (CUcontext)(uintptr_t)current.value;
+    return result;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)context};
+    uint64_t epoch = kept_epoch();
+    CUresult result = connect_usable();
+
+    if (result != CUDA_SUCCESS || (is_known() && current.value == (uintptr_t)context))
+        return result;
+    context_forget();
+    result = (CUresult)remote_call(CALL_cuCtxSetCurrent, words);
+    if (result == CUDA_SUCCESS)
+        remember_current(epoch, (uintptr_t)context);
+    return result;
+}
 
 CUresult cuCtxGetDevice(CUdevice *device);
 
@@ -14,7 +88,7 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 
     if (object_type(object_to_number((uintptr_t)context)) != OBJECT_CUcontext)
         return cuCtxGetDevice(device);
-    return (CUresult)remote_call(CALL_cuCtxGetDevice_v2, words);
+    return (CUresult)remote_keep(CALL_cuCtxGetDevice_v2, words);
 }
 
 typedef struct {

@@ -3,6 +3,7 @@
 #include "remote.h"
 
 #include "channels.h"
+#include "context.h"
 #include "transport.h"
 
 #include <pthread.h>
@@ -61,6 +62,8 @@ static struct channel *new_channel(void)
         return NULL;
     channel->shared = shared_new_channel();
     channel->pid = getpid();
+    /* Its thread of the worker's has none. */
+    context_forget();
     if (channel->shared && pthread_setspecific(key, channel) == 0)
         return channel;
     if (channel->shared)
@@ -262,14 +265,12 @@ CUresult exchange(struct exchange *exchange)
     size_t head = sizeof(struct channel_record) + signature_align(exchange->head_bytes);
     bool is_bulk = head + in > CHANNEL_RECORD_MOST - CHANNEL_ALIGN ||
                    out > CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer);
-    CUresult result = connect_state();
+    CUresult result = connect_usable();
     struct channel *channel;
     bool is_posted;
 
     if (result != CUDA_SUCCESS)
         return result;
-    if (connect_is_dead_known())
-        return CUDA_ERROR_LAUNCH_FAILED;
     channel = own_channel();
     if (channel && channel->is_refused)
         return CUDA_ERROR_NOT_PERMITTED;

@@ -82,10 +82,9 @@ CUresult launch_pack(CUfunction function, void **parameters, void **extra,
     CUresult result;
 
     to->layout = launch_layout(function, &to->function);
-    if (!to->layout && connect_state() != CUDA_SUCCESS)
-        return connect_state();
+    result = to->layout ? CUDA_SUCCESS : connect_usable();
     if (!to->layout)
-        return connect_is_dead_known() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_HANDLE;
+        return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
     result = pack_parameters(to->layout, parameters, extra, to->buffer, &to->at, &to->bytes);
     return result == CUDA_SUCCESS && to->bytes > HAND_PARAMETER_BYTES ? CUDA_ERROR_INVALID_VALUE
                                                                       : result;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Memory of the host that the GPU reaches, and what the driver knows of an address. */
+/* Memory of the host that the GPU reaches. */
+#include "places.h"
 #include "remote.h"
 
 #include <pthread.h>
@@ -28,10 +29,12 @@ static CUresult allocate_pinned(void **to, size_t bytes)
     if (!at)
         return connect_is_dead() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_OUT_OF_MEMORY;
     result = register_memory(CALL_cuMemHostAlloc, at, bytes);
-    if (result == CUDA_SUCCESS)
-        *to = at;
-    else
+    if (result != CUDA_SUCCESS) {
         shared_end(at);
+        return result;
+    }
+    place_add((uintptr_t)at, bytes);
+    *to = at;
     return result;
 }
 
@@ -60,6 +63,7 @@ CUresult cuMemFreeHost(void *at)
 
     if (!shared_contains(at, 1))
         return connect_state() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : connect_state();
+    place_end((uintptr_t)at);
     result = register_memory(CALL_cuMemFreeHost, at, 1);
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_LAUNCH_FAILED)
         shared_end(at);
@@ -91,17 +95,6 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *at)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = 3;
     return CUDA_SUCCESS;
-}
-
-/* What is managed is such memory here. */
-EXPORT CUresult cuMemFree_v2(CUdeviceptr at);
-CUresult cuMemFree_v2(CUdeviceptr at)
-{
-    const uint64_t words[SIGNATURE_ARGUMENTS] = {at};
-
-    if (shared_contains((const void *)(uintptr_t)at, 1))
-        return cuMemFreeHost((void *)(uintptr_t)at);
-    return (CUresult)remote_call(CALL_cuMemFree_v2, words);
 }
 
 /* Pages that both see: right, and over the bus. */
@@ -187,7 +180,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *to, unsigned int attribute, CUdevice d
 CUresult cuDeviceGetAttribute(int *to, unsigned int attribute, CUdevice device)
 {
     const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)to, attribute, (uint32_t)device};
-    CUresult result = (CUresult)remote_call(CALL_cuDeviceGetAttribute, words);
+    CUresult result = (CUresult)remote_keep(CALL_cuDeviceGetAttribute, words);
 
     if (result == CUDA_SUCCESS && attribute == DEVICE_REGISTERS_HOST_MEMORY)
         *to = 0;
@@ -275,67 +268,4 @@ CUresult cuMemHostUnregister(void *at)
     pthread_mutex_unlock(&registered_lock);
     free(found);
     return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_REGISTERED;
-}
-
-enum { POINTER_CONTEXT = 1, POINTER_HOST_POINTER = 4, POINTER_POOL = 17 };
-
-/* As many bytes as the driver would have written. */
-static void put_value(void *to, unsigned int attribute, const struct hand_value *value)
-{
-    uint64_t is = value->value;
-
-    if (attribute == POINTER_CONTEXT || attribute == POINTER_POOL)
-        is = object_of_number(is);
-    for (unsigned int i = 0; i < 8; i++)
-        if (value->written & (1u << i))
-            ((uint8_t *)to)[i] = (uint8_t)(is >> (8 * i));
-}
-
-static CUresult get_attributes(unsigned int number, unsigned int count,
-                               const unsigned int *attributes, void **data, CUdeviceptr address)
-{
-    const struct hand_pointer head = {.address = address, .count = count};
-    struct hand_value values[HAND_ATTRIBUTES_MOST] = {{0}};
-    struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
-    CUresult result;
-
-    if (!count || count > HAND_ATTRIBUTES_MOST || !attributes || !data)
-        return CUDA_ERROR_INVALID_VALUE;
-    exchange_in(&ask, attributes, count * sizeof(*attributes));
-    exchange_out(&ask, values, count * sizeof(*values));
-    result = exchange(&ask);
-    for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)
-        if (data[i])
-            put_value(data[i], attributes[i], &values[i]);
-    return result;
-}
-
-EXPORT CUresult cuPointerGetAttribute(void *data, unsigned int attribute, CUdeviceptr address);
-CUresult cuPointerGetAttribute(void *data, unsigned int attribute, CUdeviceptr address)
-{
-    return data ? get_attributes(CALL_cuPointerGetAttribute, 1, &attribute, &data, address)
-                : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuPointerGetAttributes(unsigned int count, unsigned int *attributes, void **data,
-                                       CUdeviceptr address);
-CUresult cuPointerGetAttributes(unsigned int count, unsigned int *attributes, void **data,
-                                CUdeviceptr address)
-{
-    return get_attributes(CALL_cuPointerGetAttributes, count, attributes, data, address);
-}
-
-EXPORT CUresult cuPointerSetAttribute(const void *value, unsigned int attribute,
-                                      CUdeviceptr address);
-CUresult cuPointerSetAttribute(const void *value, unsigned int attribute, CUdeviceptr address)
-{
-    struct hand_pointer head = {.address = address, .count = 1};
-    struct exchange set = {
-        .number = CALL_cuPointerSetAttribute, .head = &head, .head_bytes = sizeof(head)};
-
-    if (!value)
-        return CUDA_ERROR_INVALID_VALUE;
-    head.value = *(const unsigned int *)value;
-    exchange_in(&set, &attribute, sizeof(attribute));
-    return exchange(&set);
 }

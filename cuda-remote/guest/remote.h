@@ -29,10 +29,10 @@ CUresult connect_worker(void);
 CUresult connect_state(void);
 int connect_driver_version(void);
 bool connect_has(unsigned int number);
+/* The same, and CUDA_ERROR_LAUNCH_FAILED if it is known that the worker is gone. */
+CUresult connect_usable(void);
 /* True: the worker is gone. */
 bool connect_is_dead(void);
-/* The same without looking. */
-bool connect_is_dead_known(void);
 
 /*
  * What worker and program share (shared.c). Memory at the same address in both, in whole pages.
@@ -112,6 +112,15 @@ static inline void exchange_out(struct exchange *exchange, void *at, size_t byte
 unsigned int remote_call(unsigned int number, const uint64_t *words);
 /* The same, posted if it has no answer, though calls.def does not say so. */
 unsigned int remote_post(unsigned int number, const uint64_t *words);
+/* Those whose answer is kept (kept.h), or kept for the thread's current context. */
+unsigned int remote_keep(unsigned int number, const uint64_t *words);
+unsigned int remote_keep_here(unsigned int number, const uint64_t *words);
+/* The same, while the program counts as much as @since. */
+unsigned int remote_keep_since(unsigned int number, const uint64_t *words, uint64_t since);
+/* Those after which the thread may have another current context; and those after which no answer
+ * of before holds, and so neither. */
+unsigned int remote_turn(unsigned int number, const uint64_t *words);
+unsigned int remote_alter(unsigned int number, const uint64_t *words);
 /* One that is refused by name; why, with VGPU_CUDA_VERBOSE=1. */
 unsigned int remote_refuse(const char *name, const char *reason);
 

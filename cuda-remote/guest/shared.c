@@ -4,6 +4,7 @@
 #include "remote.h"
 
 #include "channels.h"
+#include "places.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -157,7 +158,7 @@ bool place_is_device(uint64_t address)
     unsigned char resident;
     long page = sysconf(_SC_PAGESIZE);
 
-    if (shared_contains((const void *)(uintptr_t)address, 1))
+    if (place_is_known(address) || shared_contains((const void *)(uintptr_t)address, 1))
         return true;
     return mincore((void *)(uintptr_t)(address / (uint64_t)page * (uint64_t)page), 1, &resident) !=
            0;

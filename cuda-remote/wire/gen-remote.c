@@ -17,12 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECTS_MAX 64
-#define NUMBERS_MAX 2048
+#define OBJECTS_MAX    64
+#define NUMBERS_MAX    2048
+#define KEPT_ARGUMENTS 6u /* of guest/kept.h */
 
 struct call {
     const struct entry *entry;
-    char *mode, *roles;
+    const struct mode *mode;
+    char *roles;
 };
 
 static char *objects[OBJECTS_MAX], *holders[OBJECTS_MAX];
@@ -31,11 +33,34 @@ static unsigned int objects_count, holders_count;
 static struct call calls[NUMBERS_MAX];
 static unsigned int calls_end; /* the largest number, and 1 */
 
-static const char *const modes[] = {"local", "post", "sync", "client", "hand", "refuse", NULL};
+/* Those that are sent as their signature says; @function sends what it is given, NULL: by hand. */
+static const struct mode {
+    const char *name, *constant, *function;
+    bool is_sent;
+} modes[] = {
+    {"local", "LOCAL", NULL, false},
+    {"post", "POST", "remote_call", true},
+    {"sync", "SYNC", "remote_call", true},
+    {"keep", "KEEP", "remote_keep", true},
+    {"here", "HERE", "remote_keep_here", true},
+    {"turn", "TURN", "remote_turn", true},
+    {"alter", "ALTER", "remote_alter", true},
+    {"client", "CLIENT", NULL, true},
+    {"hand", "HAND", NULL, false},
+    {"refuse", "REFUSE", NULL, false},
+};
 
 static bool is_mode(const struct call *call, const char *mode)
 {
-    return call->entry && !strcmp(call->mode, mode);
+    return call->entry && !strcmp(call->mode->name, mode);
+}
+
+static const struct mode *find_mode(const char *name)
+{
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+        if (!strcmp(modes[i].name, name))
+            return &modes[i];
+    return NULL;
 }
 
 static const struct entry *find_entry(const char *name)
@@ -100,9 +125,9 @@ static void read_structures(const char *path)
 
 static void parse_call(char *line)
 {
-    unsigned int number = (unsigned int)strtoul(line + 2, &line, 10), i = 0;
+    unsigned int number = (unsigned int)strtoul(line + 2, &line, 10);
     struct call *call = &calls[number];
-    char *name;
+    char *name, *mode;
 
     if (!number || number >= NUMBERS_MAX)
         fail("%u is no number of a call", number);
@@ -111,16 +136,16 @@ static void parse_call(char *line)
     if (call->entry)
         fail("%s and %s have the number %u", call->entry->name, name, number);
     call->entry = find_entry(name);
-    call->mode = field(&line, ',');
+    mode = field(&line, ',');
+    call->mode = find_mode(mode);
+    if (!call->mode)
+        fail("%s has the unknown mode %s", name, mode);
     line = strchr(line, '"') + 1;
     call->roles = field(&line, '"');
-    while (modes[i] && strcmp(modes[i], call->mode))
-        i++;
-    if (!modes[i])
-        fail("%s has the unknown mode %s", name, call->mode);
     if (number >= calls_end)
         calls_end = number + 1;
     free(name);
+    free(mode);
 }
 
 static void read_calls(const char *path)
@@ -150,7 +175,7 @@ static void read_calls(const char *path)
 
 static bool is_sent(const struct call *call)
 {
-    return is_mode(call, "post") || is_mode(call, "sync") || is_mode(call, "client");
+    return call->entry && call->mode->is_sent;
 }
 
 static bool is_refused(const struct call *call)
@@ -316,16 +341,18 @@ static void write_argument(FILE *file, const struct call *call, const struct arg
     fputs("},", file);
 }
 
-static const char *mode_of(const struct call *call)
+/* An answer is kept by what was asked: a few numbers and objects. */
+static void check_kept(const struct call *call)
 {
-    static const char *const names[][2] = {{"local", "LOCAL"}, {"post", "POST"},
-                                           {"sync", "SYNC"},   {"client", "CLIENT"},
-                                           {"hand", "HAND"},   {"refuse", "REFUSE"}};
-    unsigned int i = 0;
+    if (call->entry->count > KEPT_ARGUMENTS)
+        fail("%s: an answer to so many arguments is not kept", call->entry->name);
+    for (unsigned int i = 0; i < call->entry->count; i++) {
+        const struct argument *argument = &call->entry->arguments[i];
 
-    while (strcmp(names[i][0], call->mode))
-        i++;
-    return names[i][1];
+        if (argument->stars ? strcmp(argument->direction, "out") != 0 : argument->bytes > 8)
+            fail("%s: an answer to what %s points to is not kept", call->entry->name,
+                 argument->name);
+    }
 }
 
 static void write_signatures(FILE *file)
@@ -338,7 +365,9 @@ static void write_signatures(FILE *file)
 
         if (!call->entry)
             continue;
-        fprintf(file, "[%u] = {\"%s\", CALL_%s, ", n, call->entry->name, mode_of(call));
+        if (is_mode(call, "keep") || is_mode(call, "here"))
+            check_kept(call);
+        fprintf(file, "[%u] = {\"%s\", CALL_%s, ", n, call->entry->name, call->mode->constant);
         if (is_sent(call)) {
             fprintf(file, "%u, {", call->entry->count);
             for (unsigned int i = 0; i < call->entry->count; i++)
@@ -405,7 +434,7 @@ static void write_client(FILE *file)
         const struct call *call = &calls[n];
         const struct entry *entry = call->entry;
 
-        if (!entry || (!is_refused(call) && !is_mode(call, "sync") && !is_mode(call, "post")))
+        if (!entry || (!is_refused(call) && !call->mode->function))
             continue;
         if (is_refused(call)) {
             fprintf(file,
@@ -423,7 +452,7 @@ static void write_client(FILE *file)
             fputs(i ? ", " : "", file);
             write_word(file, &entry->arguments[i], i);
         }
-        fprintf(file, "};\n    return remote_call(%u, words);\n}\n", n);
+        fprintf(file, "};\n    return %s(%u, words);\n}\n", call->mode->function, n);
     }
 }
 

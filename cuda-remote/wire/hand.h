@@ -236,10 +236,11 @@ struct hand_called {
     uint64_t value;
 };
 
-/* @written: a bit for each byte that the driver has written. */
+/* @written: a bit for each byte that the driver has written. @result: of this attribute alone. */
 struct hand_value {
     uint64_t value;
-    uint64_t written;
+    uint32_t written;
+    uint32_t result;
 };
 
 #endif

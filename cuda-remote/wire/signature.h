@@ -57,7 +57,20 @@ struct argument {
     uint32_t fixed;
 };
 
-enum call_mode { CALL_NONE, CALL_LOCAL, CALL_POST, CALL_SYNC, CALL_CLIENT, CALL_HAND, CALL_REFUSE };
+/* As in calls.def. */
+enum call_mode {
+    CALL_NONE,
+    CALL_LOCAL,
+    CALL_POST,
+    CALL_SYNC,
+    CALL_KEEP,
+    CALL_HERE,
+    CALL_TURN,
+    CALL_ALTER,
+    CALL_CLIENT,
+    CALL_HAND,
+    CALL_REFUSE,
+};
 
 struct signature {
     const char *name;
@@ -95,6 +108,17 @@ static inline bool argument_is_read(const struct argument *argument)
 static inline bool argument_is_written(const struct argument *argument)
 {
     return argument->kind == ARGUMENT_OUT || argument->kind == ARGUMENT_IO;
+}
+
+static inline bool argument_is_pointer(const struct argument *argument)
+{
+    return argument_is_read(argument) || argument_is_written(argument);
+}
+
+/* Its request is what its signature says. */
+static inline bool signature_is_sent(const struct signature *of)
+{
+    return of->name && of->mode >= CALL_POST && of->mode <= CALL_CLIENT;
 }
 
 #endif

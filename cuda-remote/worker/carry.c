@@ -139,11 +139,6 @@ static bool is_shared(const struct argument *argument, uint64_t word)
     return argument->is_shareable && word > 1;
 }
 
-static bool is_pointer(const struct argument *argument)
-{
-    return argument_is_read(argument) || argument_is_written(argument);
-}
-
 /* False: the bytes that a part has cannot be. */
 static bool measure_part(struct carried *call, unsigned int at)
 {
@@ -293,7 +288,7 @@ static CUresult take_arguments(struct request *request, struct carried *call)
 
             if (argument->is_indirect != pass)
                 continue;
-            if (!is_pointer(argument))
+            if (!argument_is_pointer(argument))
                 here = take_value(request, call, i);
             else if (!measure_part(call, i))
                 request->is_broken = true;
@@ -527,9 +522,7 @@ static void carry_out(struct request *request, const struct signature *signature
 
 static bool is_by_signature(unsigned int number)
 {
-    return number < signatures_count &&
-           (signatures[number].mode == CALL_POST || signatures[number].mode == CALL_SYNC ||
-            signatures[number].mode == CALL_CLIENT);
+    return number < signatures_count && signature_is_sent(&signatures[number]);
 }
 
 /* No call has two ways: those by hand, which launches are, are looked for first. */

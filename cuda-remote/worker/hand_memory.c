@@ -29,22 +29,34 @@ CUresult hand_host_memory(struct request *request)
                : lock(at, head->bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
 }
 
+/* Of several attributes, those that a pointer does not have are no error, and the driver writes
+ * something for them, too. One without this function had fewer attributes. */
+static CUresult read_attribute(unsigned int attribute, CUdeviceptr address, uint64_t *to)
+{
+    CUresult (*get_all)(unsigned int, unsigned int *, void **, CUdeviceptr) =
+        driver_function(CALL_cuPointerGetAttributes);
+    void *data = to;
+
+    return get_all ? get_all(1, &attribute, &data, address) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /*
  * The driver writes as many bytes as an attribute has, and a program has room for no more. How many
  * these are is seen by asking twice, into different values.
  */
-static CUresult get_value(unsigned int attribute, CUdeviceptr address, struct hand_value *value)
+static void get_value(unsigned int attribute, CUdeviceptr address, struct hand_value *value)
 {
     CUresult (*get)(void *, unsigned int, CUdeviceptr) =
         driver_function(CALL_cuPointerGetAttribute);
     uint64_t first = 0, second = ~0ull;
-    CUresult result;
 
+    value->result = CUDA_ERROR_NOT_SUPPORTED;
     if (!get || attribute == POINTER_P2P_TOKENS)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    result = get(&first, attribute, address);
-    if (result == CUDA_SUCCESS)
-        result = get(&second, attribute, address);
+        return;
+    value->result = get(&first, attribute, address);
+    if (read_attribute(attribute, address, &first) != CUDA_SUCCESS ||
+        read_attribute(attribute, address, &second) != CUDA_SUCCESS)
+        return;
     for (unsigned int i = 0; i < 8; i++)
         if (((first >> (8 * i)) & 0xff) == ((second >> (8 * i)) & 0xff))
             value->written |= 1u << i;
@@ -53,7 +65,6 @@ static CUresult get_value(unsigned int attribute, CUdeviceptr address, struct ha
         value->value = object_number(OBJECT_CUcontext, (void *)(uintptr_t)first, 0);
     else if (attribute == POINTER_POOL)
         value->value = object_number(OBJECT_CUmemoryPool, (void *)(uintptr_t)first, 0);
-    return result;
 }
 
 static CUresult set_value(const struct hand_pointer *head, const uint32_t *attribute)
@@ -66,7 +77,6 @@ static CUresult set_value(const struct hand_pointer *head, const uint32_t *attri
     return set(&head->value, *attribute, head->address);
 }
 
-/* Of several attributes, those that a pointer does not have are 0, and that is no error. */
 CUresult hand_pointer(struct request *request)
 {
     const struct hand_pointer *head = (const void *)request->head;
@@ -85,13 +95,12 @@ CUresult hand_pointer(struct request *request)
         return set_value(head, attributes);
     for (uint32_t i = 0; i < head->count; i++) {
         struct hand_value *value = request_answer(request, sizeof(*value));
-        CUresult one;
 
         if (!value)
             return CUDA_ERROR_INVALID_VALUE;
-        one = get_value(attributes[i], head->address, value);
+        get_value(attributes[i], head->address, value);
         if (request->number == CALL_cuPointerGetAttribute)
-            result = one;
+            result = (CUresult)value->result;
     }
     return result;
 }

@@ -299,7 +299,7 @@ tsan-cuda:
 # Both ends of CUDA by a worker, each of which looks at its own threads; what one end writes under the other's eyes is
 # test-channel's, with both in one process. They are built after the others, in the same place.
 CUDA_TSAN_REMOTE := $(addprefix build/tsan/cuda/test-,remote channel)
-CUDA_TSAN_CASES := threads stress callbacks waiting order nodes any-nodes objects lost killed
+CUDA_TSAN_CASES := threads local stress callbacks waiting order nodes any-nodes objects lost killed
 .PHONY: tsan-cuda-remote
 unit-tsan: tsan-cuda-remote
 tsan-cuda-remote: tsan-cuda

@@ -196,6 +196,20 @@ static void test_lost(void)
     close_worker();
 }
 
+/* What is answered without the worker is answered without one. */
+static void test_without_worker(void)
+{
+    GPid pid;
+
+    open_worker();
+    pid = program_start_holding("without-worker", server_environment(g_get_environ()));
+    server_kill_workers();
+    kill(pid, SIGTERM);
+    program_await(pid, 0);
+    kit_charged(0);
+    close_worker();
+}
+
 /*
  * A program that knows the protocol and keeps none of its rules.
  */
@@ -450,8 +464,8 @@ static void test_formed_records(void)
             uint64_t words[2048];
             size_t count;
 
-            if (!of->name || of->mode < CALL_POST || of->mode > CALL_CLIENT ||
-                !is_harmless(number) || !form_call(of, words, &count, rand))
+            if (!signature_is_sent(of) || !is_harmless(number) ||
+                !form_call(of, words, &count, rand))
                 continue;
             g_test_message("%s", of->name);
             send_record(&foe, number, words, count, RECORD_ANSWER, 0);
@@ -636,7 +650,7 @@ int main(int argc, char **argv)
                                         "facts",      "forked", "rows",           "captured-copies",
                                         "structures", "nodes",  "copy-forms",     "own-memory",
                                         "any-nodes",  "shares", "callback-order", "green-contexts",
-                                        "links",      "stress"};
+                                        "links",      "stress", "local"};
 
     g_test_init(&argc, &argv, NULL);
     tell_sanitizer_from_worker();
@@ -650,6 +664,7 @@ int main(int argc, char **argv)
     g_test_add_func("/remote/passed", test_passed);
     g_test_add_func("/remote/printing", test_printing);
     g_test_add_func("/remote/end", test_end);
+    g_test_add_func("/remote/without-worker", test_without_worker);
     g_test_add_func("/remote/killed", test_killed);
     g_test_add_func("/remote/lost", test_lost);
     g_test_add_func("/remote/formed-records", test_formed_records);

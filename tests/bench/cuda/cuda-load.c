@@ -14,6 +14,8 @@
  * - calls NS N: kernels of NS, eight at a time: how often the fake driver was called meanwhile by
  *   each of the functions that batches need, beside the launches
  * - ask N: a question of the driver, so many times: the median and what 99 of 100 took, in us
+ * - repeat WHAT N: a question whose answer does not change, so many times, which callgrind counts
+ *   in repeat()
  * - peek: what the fake card has given out, now and at most
  */
 #include <dlfcn.h>
@@ -32,11 +34,16 @@ int cuInit(unsigned int flags);
 int cuCtxCreate_v2(handle *context, unsigned int flags, int device);
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, handle stream);
 int cuStreamSynchronize(handle stream);
-int cuCtxGetDevice(int *device);
+int cuCtxGetCurrent(handle *context);
+int cuCtxGetLimit(size_t *to, unsigned int limit);
+int cuDeviceGetAttribute(int *to, unsigned int attribute, int device);
+int cuPointerGetAttribute(void *to, unsigned int attribute, uint64_t at);
+int cuStreamIsCapturing(handle stream, unsigned int *status);
 int cuMemAlloc_v2(uint64_t *at, size_t bytes);
 int cuMemFree_v2(uint64_t at);
 int cuMemAllocHost_v2(void **at, size_t bytes);
 void burst(unsigned int count);
+void repeat(void (*question)(void), unsigned int count);
 
 #define SECOND 1000000000u
 /* As the fake card copies. */
@@ -239,18 +246,76 @@ static int compare(const void *a, const void *b)
 static void ask(unsigned int count)
 {
     uint64_t *took = calloc(count, sizeof(*took));
-    int device;
+    size_t limit;
 
     context();
     for (unsigned int i = 0; i < count; i++) {
         uint64_t from = now();
 
-        check(cuCtxGetDevice(&device));
+        check(cuCtxGetLimit(&limit, 0));
         took[i] = now() - from;
     }
     qsort(took, count, sizeof(*took), compare);
     printf("%.3f %.3f\n", (double)took[count / 2] / 1e3, (double)took[count / 100 * 99] / 1e3);
     free(took);
+}
+
+static uint64_t on_card;
+
+static void ask_context(void)
+{
+    handle is;
+
+    check(cuCtxGetCurrent(&is));
+}
+
+static void ask_pointer(void)
+{
+    unsigned int type;
+
+    check(cuPointerGetAttribute(&type, 2, on_card));
+}
+
+static void ask_device(void)
+{
+    int warp;
+
+    check(cuDeviceGetAttribute(&warp, 10, 0));
+}
+
+static void ask_stream(void)
+{
+    unsigned int status;
+
+    check(cuStreamIsCapturing(NULL, &status));
+}
+
+__attribute__((noinline)) void repeat(void (*question)(void), unsigned int count)
+{
+    for (unsigned int i = 0; i < count; i++)
+        question();
+}
+
+static void questions(const char *what, unsigned int count)
+{
+    static const struct {
+        const char *name;
+        void (*question)(void);
+    } all[] = {{"context", ask_context},
+               {"pointer", ask_pointer},
+               {"device", ask_device},
+               {"stream", ask_stream}};
+    uint64_t others[100];
+
+    context();
+    for (unsigned int i = 0; i < 100; i++)
+        check(cuMemAlloc_v2(&others[i], PIECE));
+    on_card = others[37];
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (!strcmp(all[i].name, what)) {
+            all[i].question();
+            repeat(all[i].question, count);
+        }
 }
 
 static void peek(void)
@@ -278,6 +343,8 @@ int main(int argc, char **argv)
         hold(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
     else if (argc == 3 && !strcmp(argv[1], "ask"))
         ask((unsigned int)atoi(argv[2]));
+    else if (argc == 4 && !strcmp(argv[1], "repeat"))
+        questions(argv[2], (unsigned int)atoi(argv[3]));
     else if (argc == 2 && !strcmp(argv[1], "peek"))
         peek();
     else

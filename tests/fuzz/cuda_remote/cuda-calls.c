@@ -274,8 +274,7 @@ static void carry_out_one(void)
                               .bulk = ARENA + (how & 2 ? 4096 : 0),
                               .scratch = &scratch,
                               .out_most = CHANNEL_ANSWER_BYTES - sizeof(struct channel_answer)};
-    bool is_formed = number < signatures_count && signatures[number].name &&
-                     signatures[number].mode >= CALL_POST && signatures[number].mode <= CALL_CLIENT;
+    bool is_formed = number < signatures_count && signature_is_sent(&signatures[number]);
     size_t bytes;
     uint8_t *head;
 

@@ -50,6 +50,9 @@ void check_shares(void);
 void import_shared_memory(void);
 /* callback_order.c */
 void check_callback_order(void);
+/* local.c */
+void check_local_answers(void);
+void check_answers_without_worker(void);
 /* printing.c */
 void print_in_kernel(void);
 void print_at_end(void);

@@ -87,6 +87,8 @@ static const struct {
     {"links", check_linked_files},
     {"passed", check_passed_calls},
     {"callback-order", check_callback_order},
+    {"local", check_local_answers},
+    {"without-worker", check_answers_without_worker},
     {"printing", print_in_kernel},
     {"ends", print_at_end},
     {"shares", check_shares},
