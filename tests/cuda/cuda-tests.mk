@@ -185,7 +185,7 @@ $(CUDA_TEST)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SUSPEND_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -O1 $(CUDA_SANITIZE) -DVGPU_REAL_DIR='"$(CUDA_TEST_REAL)"' -o $@ $(CUDA_SUSPEND_SRCS) -ldl
 
-$(CUDA_TEST)/test-suspend: | $(CUDA_TEST)/vgpu-suspend
+$(addprefix $(CUDA_TEST)/,test-suspend test-vm): | $(CUDA_TEST)/vgpu-suspend
 
 $(CUDA_TEST)/vgpu-memory-limit: $(CUDA_LIMIT_SRCS) $(CUDA_SRC)/abi/nvml_abi.h
 	@mkdir -p $(@D)

@@ -51,26 +51,26 @@ static void test_case(const void *name)
 }
 
 /* Of the engine, which is in the program here. */
-static void kill_worker(GPid program)
+static GPid find_worker(GPid program)
 {
     g_autofree char *tasks = g_strdup_printf("/proc/%d/task", program);
     GDir *dir = g_dir_open(tasks, 0, NULL);
-    unsigned int count = 0;
     const char *task;
+    GPid found = 0;
 
     while ((task = g_dir_read_name(dir))) {
         g_autofree char *path = g_build_filename(tasks, task, "children", NULL);
         g_autofree char *children = NULL;
-        GPid pid;
+        GPid pid = 0;
 
-        if (!g_file_get_contents(path, &children, NULL, NULL))
-            continue;
-        pid = (GPid)strtol(children, NULL, 10);
-        if (pid)
-            count += kill(pid, SIGKILL) == 0;
+        if (g_file_get_contents(path, &children, NULL, NULL))
+            pid = (GPid)strtol(children, NULL, 10);
+        g_assert_true(!pid || !found);
+        found = pid ? pid : found;
     }
     g_dir_close(dir);
-    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpint(found, >, 0);
+    return found;
 }
 
 static void test_killed(void)
@@ -100,6 +100,34 @@ static void test_end_is_awaited(void)
     close_all();
 }
 
+static void run_suspend(const char *verb, GPid worker)
+{
+    g_autofree char *line = g_strdup_printf(CLIENTS_DIR "/vgpu-suspend %s %d", verb, worker);
+    int status;
+
+    g_assert_true(g_spawn_command_line_sync(line, NULL, NULL, &status, NULL));
+    g_assert_cmpint(status, ==, 0);
+}
+
+/* What its worker has leaves the card, and the program waits in its call until it is there again.
+ */
+static void test_suspended(void)
+{
+    GPid pid, worker;
+
+    open_all();
+    pid = start_holding("goes-on");
+    worker = find_worker(pid);
+    run_suspend("suspend", worker);
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+    kill(pid, SIGTERM);
+    g_usleep(100000);
+    g_assert_cmpint(waitpid(pid, NULL, WNOHANG), ==, 0);
+    run_suspend("resume", worker);
+    program_await(pid, 0);
+    close_all();
+}
+
 /* The program is told, and lives. */
 static void test_lost(void)
 {
@@ -107,7 +135,7 @@ static void test_lost(void)
 
     open_all();
     pid = start_holding("lost");
-    kill_worker(pid);
+    kill(find_worker(pid), SIGKILL);
     program_await(pid, 0);
     close_all();
 }
@@ -234,6 +262,7 @@ int main(int argc, char **argv)
         add_case(others[i]);
     g_test_add_func("/vm/killed", test_killed);
     g_test_add_func("/vm/end-is-awaited", test_end_is_awaited);
+    g_test_add_func("/vm/suspended", test_suspended);
     g_test_add_func("/vm/lost", test_lost);
     g_test_add_func("/vm/engine-killed", test_engine_killed);
     g_test_add_func("/vm/unplugged", test_unplugged);
