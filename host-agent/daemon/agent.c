@@ -458,6 +458,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     host_set_door(agent->host, slice_transport_of_gpu);
+    agent->arbiters =
         arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims, agent->reports);
     agent->limits =
         limits_sync_new(agent->host, agent->outputs, agent->offers, agent->slices, agent->claims);
