@@ -21,10 +21,7 @@ my $libraries = $VGPU::FakeNvidia::libraries;
 my $image = $VGPU::Slice::image;
 my $own = '/run/image-own';
 my $compat = '/usr/local/cuda-12.4/compat';
-my $units = '/run/systemd/system';
-my $card = '/run/fake-card';
 my @storage = qw(/var/lib/containers);
-my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
 my $gpu = VGPU::FakeNvidia::gpu();
 my $client = '/opt/remote-client';
 
@@ -62,24 +59,8 @@ sub started {
     return $job;
 }
 
-# What is asked of the fake driver in a guard: its unit with more of its environment, and the card that all share in the
-# place of a node that it may use.
-sub set_guard {
-    my ($slice, @more) = @_;
-    my $dir = "$units/" . unit($slice) . '.d';
-    my $words = join ' ', map { "--setenv=$_" } 'VGPU_GOVERNOR=1', "FAKE_CUDA_PCI=$gpu", 'FAKE_CUDA_TOTAL=8589934592', 'FAKE_CUDA_CARD=/dev/nvidia-uvm', @more;
-    return host(<<"SH");
-set -e
-mkdir -p $dir
-cat >$dir/fake.conf <<END
-[Service]
-ExecStart=
-ExecStart=/usr/bin/vgpu-guard --config=/run/vgpu/guard.conf --shader-cache=/run/vgpu/shaders $words
-BindPaths=$card:/dev/nvidia-uvm
-END
-systemctl daemon-reload
-SH
-}
+# What is asked of the fake driver in its guard.
+sub set_guard { my ($slice, @more) = @_; return VGPU::FakeNvidia::set_guard($id{$slice}, @more) }
 
 # Its sockets appear some moments after the slice.
 sub make_slice {
@@ -101,9 +82,7 @@ sub remove_slices {
 point('a GPU at a driver called nvidia, which the fake driver serves, is shared', sub {
     VGPU::Slice::mount_image(@storage);
     VGPU::FakeNvidia::install('client-container', 'remote-client');
-    host("touch $card && chmod 666 $card");
-    VGPU::FakeNvidia::share($gpu, "FAKE_CUDA_CARD=$card");
-    return host("ls -l $card; vgpuctl gpu list; vgpuctl doctor | grep -i cuda");
+    return VGPU::FakeNvidia::share();
 });
 
 point('a slice has a socket and one library in CDI\'s file, and no node; its guard offers CUDA alone', sub {
@@ -305,8 +284,8 @@ point('from inside, a worker can do nothing that it need not', sub {
 point('nothing is left', sub {
     ctl('slice remove web');
     VGPU::Slice::must_have_gone($gpu, values %id);
-    VGPU::FakeNvidia::remove($gpu, $conf);
-    host("rm -rf $units/vgpu-guard\@*.service.d $card $own && systemctl daemon-reload");
+    VGPU::FakeNvidia::remove();
+    host("rm -r $own");
     VGPU::Slice::unmount_image(@storage);
     return '';
 });

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The CUDA door in podman's, docker's and containerd's containers, with everything as it is installed but NVIDIA's part
-# (VGPU::FakeNvidia). A program that knows nothing of slices is held to its
-# slice, in an image with its own loader, and in one that brings its own libcuda. containerd is asked as a kubelet asks it.
+# (VGPU::FakeNvidia). A program that knows nothing of slices is held to its slice, in an image with its own loader, and in
+# one that brings its own libcuda. containerd is asked as a kubelet asks it.
 # Rig: --gpus 2 --packages tests/system/kubernetes/packages.txt
 use strict;
 use warnings;
@@ -21,16 +21,14 @@ my $libraries = $VGPU::FakeNvidia::libraries;
 my $image = $VGPU::Slice::image;
 # An image of the least that a program needs, and the same with a libcuda of its own.
 my ($small, $own) = ('/run/image-small', '/run/image-own');
-my $readings = $VGPU::FakeNvidia::readings;
 my $compat = '/usr/local/cuda-12.4/compat';
 my @storage = qw(/var/lib/containers /var/lib/docker /var/lib/containerd);
 my @units = qw(docker.socket docker.service containerd.service);
 # What the program prints: in its slice, and without one.
 my ($held, $free) = ("64 MiB, 8 pieces\n", "8192 MiB, 64 pieces\n");
-my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
 my $gpu = VGPU::FakeNvidia::gpu();
 # What the fake driver needs to know.
-my $card = "-e FAKE_CUDA_PCI=$gpu -e FAKE_CUDA_TOTAL=8589934592";
+my $card = join ' ', map { "-e $_" } split ' ', VGPU::FakeNvidia::env();
 my $program = '/opt/client-container';
 
 sub host { return VGPU::Lab::host(@_) }
@@ -70,8 +68,8 @@ point('a GPU at a driver called nvidia, which the fake driver serves, is shared'
     VGPU::Containerd::install();
     VGPU::Slice::mount_image(@storage);
     VGPU::FakeNvidia::install('client-container');
-    VGPU::FakeNvidia::share($gpu, '');
-    return host("readlink /sys/bus/pci/devices/$gpu/driver; vgpuctl gpu show $gpu | grep NVIDIA.s.library; cat /sys/module/nvidia/version /proc/driver/nvidia/gpus/$gpu/information; vgpuctl gpu list; vgpuctl doctor | grep -i cuda");
+    return VGPU::FakeNvidia::share()
+        . host("readlink /sys/bus/pci/devices/$gpu/driver; vgpuctl gpu show $gpu | grep NVIDIA.s.library; cat /sys/module/nvidia/version /proc/driver/nvidia/gpus/$gpu/information");
 });
 
 point('two images: one without a libcuda, one that brings its own', sub {
@@ -167,14 +165,17 @@ point('podman: a container that is killed gives its memory back', sub {
     return prints($held, podman('', "$small:O $program"));
 });
 
+# At once, while the service that does so is stopped.
+sub read_driver { return host(VGPU::FakeNvidia::env() . " FAKE_CUDA_CARD=$VGPU::FakeNvidia::card /usr/lib/mdev-vgpu/vgpu-nvidia-readings --once") }
+
 # The driver's own library goes before ours. Everybody sees the same card, and each other; so do the readings.
 point('podman: what goes round the door is reported, and its slice is charged', sub {
-    my $shared = '/run/fake-card';
+    my $shared = $VGPU::FakeNvidia::card;
     my $see = "-e FAKE_CUDA_CARD=$shared -v $shared:$shared --pid host";
-    host("touch $shared; systemctl stop vgpu-nvidia-readings.service");
+    host('systemctl stop vgpu-nvidia-readings.service');
     my $job = VGPU::Lab::host_job(podman("$see -e CLIENT_STAYS=1 -e LD_PRELOAD=/usr/lib/mdev-vgpu/real/libcuda.so.1", "$small:O $program"));
     VGPU::Slice::soon(sub {
-        host("FAKE_CUDA_PCI=$gpu FAKE_CUDA_CARD=$shared /usr/lib/mdev-vgpu/vgpu-nvidia-readings --once");
+        read_driver();
         return VGPU::Slice::in_arbiter($gpu, $web)->{vram_ungoverned} >= 512 * 2**20;
     }, 'it is not charged');
     my $said = host("journalctl -q -u vgpud --no-pager | grep 'without the slice.s governor'");
@@ -183,12 +184,13 @@ point('podman: what goes round the door is reported, and its slice is charged', 
     host("podman kill -s KILL cuda-$$", timeout => 120);
     given_back();
     VGPU::Slice::soon(sub { !VGPU::Slice::in_arbiter($gpu, $web)->{vram_used} }, 'its memory is charged still');
-    host("rm $shared; systemctl start vgpu-nvidia-readings.service");
+    host('systemctl start vgpu-nvidia-readings.service');
     return $said . $governed . prints($held, podman('', "$small:O $program"));
 });
 
 point('errors in its memory fence the GPU, until somebody has looked', sub {
-    host("printf 'Environment=FAKE_NVML_ECC=2\\n' >>$readings/fake.conf; systemctl daemon-reload; systemctl restart vgpu-nvidia-readings.service");
+    VGPU::FakeNvidia::set_readings('FAKE_NVML_ECC=2');
+    host('systemctl restart vgpu-nvidia-readings.service');
     VGPU::Slice::soon(sub { host("vgpuctl gpu show $gpu") =~ /^Healthy: +no: 2 errors in its memory/m }, 'it is not fenced');
     my $said = host("vgpuctl slice create --gpu $gpu --vram 1M --door native", fail => 1);
     die $said if $VGPU::Command::status != 7 || $said !~ /it is not healthy/;
@@ -264,7 +266,7 @@ point('nothing is left', sub {
     host("systemctl stop @units; rm -r /etc/docker; systemctl mask @units", timeout => 120);
     ctl('slice remove web');
     VGPU::Slice::must_have_gone($gpu, $web);
-    VGPU::FakeNvidia::remove($gpu, $conf);
+    VGPU::FakeNvidia::remove();
     host("rm -r $small $own /opt/kubernetes");
     VGPU::Slice::unmount_image(@storage);
     return '';

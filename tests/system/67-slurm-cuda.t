@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Slurm's jobs with CUDA, on a card at a fake driver of NVIDIA's (lib/VGPU/FakeCuda.pm): by the door that a job gets
+# Slurm's jobs with CUDA, on a card at a fake driver of NVIDIA's (lib/VGPU/FakeNvidia.pm): by the door that a job gets
 # without a word, which is native there, and by the guarded one. A job's program knows nothing of slices, and is held to
 # the job's.
 # Rig: --gpus 2 --packages tests/system/slurm/packages.txt
@@ -9,7 +9,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
-use VGPU::FakeCuda;
+use VGPU::FakeNvidia;
 use VGPU::Podman;
 use VGPU::Sandbox;
 use VGPU::Slice;
@@ -17,7 +17,7 @@ use VGPU::Slurm;
 use VGPU::Test;
 
 my @storage = qw(/var/lib/containers);
-my $gpu = VGPU::FakeCuda::gpu();
+my $gpu = VGPU::FakeNvidia::gpu();
 my $programs = $VGPU::Slice::programs;
 my $client = "$programs/client-container";
 my $remote = "$programs/remote-client";
@@ -27,7 +27,7 @@ sub host { return VGPU::Lab::host(@_) }
 sub soon { return VGPU::Slice::soon(@_) }
 
 # With what the fake driver needs in the job's own processes.
-sub srun { my ($words, %opt) = @_; return VGPU::Slurm::srun($words, env => VGPU::FakeCuda::env(), %opt) }
+sub srun { my ($words, %opt) = @_; return VGPU::Slurm::srun($words, env => VGPU::FakeNvidia::env(), %opt) }
 
 sub job_point {
     my ($what, $code) = @_;
@@ -47,7 +47,7 @@ sub used { my ($slice) = @_; return (VGPU::Slice::in_arbiter($gpu, $slice->{Uuid
 # A batch job that takes 64 MiB and keeps it, and its slice.
 sub holding {
     my ($words) = @_;
-    my $id = host('cd /tmp && ' . VGPU::Slurm::as($user, 'env CLIENT_STAYS=1 ' . VGPU::FakeCuda::env() . " sbatch --parsable $words -o /tmp/hold.log --wrap 'exec $client'")) =~ s/\s//gr;
+    my $id = host('cd /tmp && ' . VGPU::Slurm::as($user, 'env CLIENT_STAYS=1 ' . VGPU::FakeNvidia::env() . " sbatch --parsable $words -o /tmp/hold.log --wrap 'exec $client'")) =~ s/\s//gr;
     my $slice = slice();
     soon(sub { used($slice) == 64 * 2**20 }, 'it has not taken its memory');
     return ($id, $slice);
@@ -61,7 +61,11 @@ sub nodes_of {
 }
 
 point('a cluster of one node by the guide, whose card is one of NVIDIA\'s', sub {
-    return VGPU::FakeCuda::up(@storage) . VGPU::FakeCuda::set_guards('FAKE_CUDA_CONTENT=1') . VGPU::Slurm::up($gpu, 'guarded,native');
+    VGPU::Slice::mount_image(@storage);
+    VGPU::FakeNvidia::install('client-container', 'remote-client');
+    my $said = VGPU::FakeNvidia::share();
+    VGPU::FakeNvidia::set_guard('', 'FAKE_CUDA_CONTENT=1');
+    return $said . VGPU::Slurm::up($gpu, 'guarded,native');
 });
 
 job_point('a job that names no door has CUDA by the native one, and no more than its slice', sub {
@@ -132,7 +136,8 @@ job_point('the guard of a job is killed: its program gets an error, and the next
 
 point('nothing is left', sub {
     VGPU::Slurm::down();
-    VGPU::FakeCuda::down(@storage);
+    VGPU::FakeNvidia::remove();
+    VGPU::Slice::unmount_image(@storage);
     return '';
 });
 

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Claims of Kubernetes by the guarded door on a card at a fake driver of NVIDIA's (lib/VGPU/FakeCuda.pm): a pod's container
+# Claims of Kubernetes by the guarded door on a card at a fake driver of NVIDIA's (lib/VGPU/FakeNvidia.pm): a pod's container
 # without a node computes with CUDA. vgpu-kubelet as it is installed, a fake kubelet and API (tests/kubernetes/node), the
 # real vgpud, and containerd, which is asked as a kubelet asks it. 61-cuda.t has the native door.
 # Rig: --gpus 2 --packages tests/system/kubernetes/packages.txt
@@ -10,11 +10,11 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
 use VGPU::Containerd;
-use VGPU::FakeCuda;
+use VGPU::FakeNvidia;
 use VGPU::Slice;
 use VGPU::Test;
 
-my $gpu = VGPU::FakeCuda::gpu();
+my $gpu = VGPU::FakeNvidia::gpu();
 my $device = 'gpu-' . $gpu =~ tr/:./-/r;
 my $node = '/run/node';
 my $small = '/run/image-small';
@@ -52,8 +52,10 @@ sub in_pod { my ($slice, $command) = @_; return host(VGPU::Containerd::words($sl
 my ($pod, $other);
 
 point('a node whose card is one of NVIDIA\'s', sub {
-    my $said = VGPU::FakeCuda::up($VGPU::Containerd::storage);
-    VGPU::FakeCuda::set_guards('FAKE_CUDA_CONTENT=1');
+    VGPU::Slice::mount_image($VGPU::Containerd::storage);
+    VGPU::FakeNvidia::install('client-container', 'remote-client');
+    my $said = VGPU::FakeNvidia::share();
+    VGPU::FakeNvidia::set_guard('', 'FAKE_CUDA_CONTENT=1');
     VGPU::Containerd::install();
     VGPU::Containerd::small_tree($small);
     VGPU::Containerd::start($small);
@@ -111,7 +113,8 @@ point('claims are undone: nothing is left', sub {
     VGPU::Slice::must_have_gone($gpu, $pod, $other);
     VGPU::Containerd::stop();
     host("systemctl stop vgpu-kubelet node; rm -rf /etc/vgpu/kubernetes.conf /var/lib/kubelet /opt/kubernetes $node $small");
-    VGPU::FakeCuda::down($VGPU::Containerd::storage);
+    VGPU::FakeNvidia::remove();
+    VGPU::Slice::unmount_image($VGPU::Containerd::storage);
     return '';
 });
 

@@ -3,8 +3,8 @@
  * A container whose image gets the CUDA door, by the hook as a program, in a mount namespace of the
  * test's own.
  */
-#ifndef TEST_CONTAINER_H
-#define TEST_CONTAINER_H
+#ifndef TESTS_UNIT_CONTAINER_HOOKS_CONTAINER_H
+#define TESTS_UNIT_CONTAINER_HOOKS_CONTAINER_H
 
 #include "lib/host_root.h"
 
