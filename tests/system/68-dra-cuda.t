@@ -46,8 +46,11 @@ sub unprepared {
     return;
 }
 
-# A container of a pod, to its end.
-sub in_pod { my ($slice, $command) = @_; return host(VGPU::Containerd::words($slice, 'localhost/small:1') . " $command 2>&1", timeout => 240) }
+# A container of a pod with $options of its own, to its end.
+sub in_pod {
+    my ($slice, $command, $options) = @_;
+    return host(VGPU::Containerd::words($slice, ($options // '') . ' localhost/small:1') . " $command 2>&1", timeout => 240);
+}
 
 my ($pod, $other);
 
@@ -86,6 +89,12 @@ point('it is told of the claim\'s memory, and gets no more', sub {
     my $said = in_pod($pod, $client);
     die $said if $said !~ /^64 MiB, 8 pieces$/m;
     return $said . in_pod($pod, "$remote limit");
+});
+
+point('a pod that runs as another user (runAsNonRoot), and one whose users are not the host\'s (hostUsers: false)', sub {
+    my $ids = in_pod($pod, '/usr/bin/cat /proc/self/uid_map', '--host-users 2000000');
+    die $ids if join(' ', split ' ', $ids) ne '0 2000000 65536';
+    return join '', $ids, map { in_pod($pod, "$remote compute", $_) } '--user 1000 --read-only', '--host-users 2000000', '--host-users 2000000 --user 1000';
 });
 
 point('a second claim has its own part, while the first one is full', sub {

@@ -5,15 +5,19 @@ package VGPU::Containerd;
 use strict;
 use warnings;
 
+use JSON::PP;
 use VGPU::Command;
 use VGPU::Lab;
 use VGPU::Slice;
 
 our $storage = '/var/lib/containerd';
 my $conf = '/etc/containerd/config.toml';
+# Of pods' networks: a plugin of CNI's that does nothing, for pods that may not have the host's.
+my ($networks, $plugins) = ('/etc/cni/net.d', '/run/cni');
 my $libraries = '/usr/lib/x86_64-linux-gnu';
 
-# The least tree that a program needs, of the image's own files: the loader, libc, and a program for pods that do nothing.
+# The least tree that a program needs, of the image's own files: the loader, libc, and programs for pods that do nothing,
+# and that show what they have.
 sub small_tree {
     my ($root) = @_;
     my $image = $VGPU::Slice::image;
@@ -25,7 +29,7 @@ mkdir -p opt run dev proc sys etc tmp
 for name in lib lib64 bin; do ln -sfn usr/\$name \$name; done
 cp -L $image/lib64/ld-linux-x86-64.so.2 usr/lib64/
 cp -L $image$libraries/libc.so.6 $image$libraries/libm.so.6 .$libraries/
-cp -L $image/usr/bin/sleep usr/bin/
+cp -L $image/usr/bin/sleep $image/usr/bin/cat usr/bin/
 SH
     return;
 }
@@ -48,15 +52,33 @@ SH
     return;
 }
 
+sub make_network {
+    my $plugin = <<'SH';
+#!/bin/sh
+case $CNI_COMMAND in
+VERSION) echo '{"cniVersion": "0.4.0", "supportedVersions": ["0.3.1", "0.4.0"]}' ;;
+ADD) echo '{"cniVersion": "0.4.0", "interfaces": [{"name": "'$CNI_IFNAME'", "sandbox": "'$CNI_NETNS'"}],'
+    echo '"ips": [{"version": "4", "interface": 0, "address": "192.0.2.2/24"}]}' ;;
+esac
+SH
+    VGPU::Lab::host("mkdir -p $networks $plugins && cat >$networks/10-none.conflist", stdin => encode_json({
+        cniVersion => '0.4.0', name => 'none', plugins => [{ type => 'none' }] }));
+    VGPU::Lab::host("tee $plugins/none | sed s/0.4.0/0.3.1/ >$plugins/loopback && chmod +x $plugins/*", stdin => $plugin);
+    return;
+}
+
 # Starts it with the image localhost/small:1, of the tree $root, which every pod's first process has, too. containerd 1
 # must be told that it may read CDI's files.
 sub start {
     my ($root) = @_;
-    VGPU::Lab::host("mkdir -p /etc/containerd && cat >$conf", stdin => <<'TOML');
+    make_network();
+    VGPU::Lab::host("mkdir -p /etc/containerd && cat >$conf", stdin => <<"TOML");
 version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   enable_cdi = true
   sandbox_image = "localhost/small:1"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "$plugins"
 TOML
     VGPU::Lab::host('systemctl unmask containerd && systemctl restart containerd', timeout => 120);
     import_tree('small', $root);
@@ -64,7 +86,7 @@ TOML
 }
 
 sub stop {
-    VGPU::Lab::host("systemctl stop containerd; systemctl mask containerd; rm -f $conf", fail => 1, timeout => 120);
+    VGPU::Lab::host("systemctl stop containerd; systemctl mask containerd; rm -rf $conf $networks $plugins", fail => 1, timeout => 120);
     return;
 }
 
