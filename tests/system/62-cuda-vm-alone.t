@@ -8,19 +8,15 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use VGPU::FakeNvidia;
 use VGPU::Sandbox;
 use VGPU::Slice;
 use VGPU::Test;
-use VGPU::Whole;
 
 my (undef, $blue) = baseline();
-my $libraries = '/usr/lib/x86_64-linux-gnu';
-my $units = '/run/systemd/system';
-my $card = '/run/fake-card';
+my $libraries = $VGPU::FakeNvidia::libraries;
 my $client = 'LD_LIBRARY_PATH=/opt/cuda /opt/cuda/remote-client';
-my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
-my (undef, $gpu) = VGPU::Lab::host('lspci -Dn -d 1af4:1050') =~ /^(\S+)/mg;
-die "this rig has no second GPU (rig up --gpus 2)\n" if !$gpu;
+my $gpu = VGPU::FakeNvidia::gpu();
 my $vgpu;
 
 sub host { return VGPU::Lab::host(@_) }
@@ -37,44 +33,13 @@ sub type_called {
     return $type // die "no type $name\n";
 }
 
-sub set_engine {
-    return host(<<"SH");
-set -e
-mkdir -p $units/$vgpu->{unit}.d
-cat >$units/$vgpu->{unit}.d/fake.conf <<END
-[Service]
-ExecStart=
-ExecStart=/usr/bin/vgpu-engine --fd=3 --shader-cache=/run/vgpu/shaders --setenv=VGPU_GOVERNOR=1 --setenv=FAKE_CUDA_PCI=$gpu --setenv=FAKE_CUDA_TOTAL=8589934592 --setenv=FAKE_CUDA_CARD=/dev/nvidia-uvm --setenv=FAKE_CUDA_CONTENT=1
-BindPaths=$card:/dev/nvidia-uvm
-END
-systemctl daemon-reload
-SH
-}
+sub set_engine { return VGPU::FakeNvidia::set_unit($vgpu->{unit}, '/usr/bin/vgpu-engine --fd=3 --shader-cache=/run/vgpu/shaders', 'FAKE_CUDA_CONTENT=1') }
 
 point('a GPU at a driver called nvidia is shared', sub {
-    VGPU::Command::run([VGPU::Lab::rig('build', '--kernel', $VGPU::Lab::kernel, '--', 'sh', '-c', 'make -s cuda-in-l1 guest-cuda KVER=$(ls /lib/modules | head -n 1)')],
-        timeout => 900, name => '[build] make cuda-in-l1');
-    VGPU::Command::run([VGPU::Lab::rig('put', "build/cuda-in-l1/$_->[0]", "$_->[1]/")])
-        for ['nvidia.ko', '/run'], ['libcuda.so.570.1', $libraries], ['libnvidia-ml.so.570.1', $libraries];
-    host(<<"SH", timeout => 120);
-set -e
-ldconfig
-touch $card
-chmod 666 $card
-mkdir -p $units/vgpu-nvidia-readings.service.d
-printf '[Service]\\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592 FAKE_CUDA_CARD=$card\\n' >$units/vgpu-nvidia-readings.service.d/fake.conf
-systemctl daemon-reload
-insmod /run/nvidia.ko
-echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
-echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
-echo $gpu >/sys/bus/pci/drivers_probe
-SH
-    VGPU::Slice::soon(sub { host("cat /run/vgpu/readings/$gpu", fail => 1) =~ /^memory=8588886016$/m }, 'the driver is not read');
-    host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\n");
+    VGPU::Command::run([VGPU::Lab::rig('build', '--', 'make', '-s', 'guest-cuda')], timeout => 900, name => '[build] make guest-cuda');
+    VGPU::FakeNvidia::install();
     host('cat >/etc/vgpu/types.d/60-plain.conf', stdin => "[type plain]\nvram=1/4\ncuda=no\ngpu=$gpu\n");
-    host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
-    VGPU::Whole::until_mode($gpu, 'shared');
-    return host("vgpuctl gpu list; ls /sys/bus/pci/devices/$gpu/mdev_supported_types");
+    return VGPU::FakeNvidia::share() . host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types");
 });
 
 point('an engine starts, and offers CUDA alone', sub {
@@ -126,21 +91,7 @@ point('of a type with cuda=no it does not start, and says what is missing', sub 
 point('nothing is left', sub {
     $vgpu->remove;
     host('rm /etc/vgpu/types.d/60-plain.conf');
-    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
-    host(<<"SH", timeout => 180);
-vgpuctl reload
-echo >/sys/bus/pci/devices/$gpu/driver_override
-echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
-set -e
-rmmod nvidia
-echo $gpu >/sys/bus/pci/drivers_probe
-systemctl stop vgpu-nvidia-readings.service
-rm -rf $units/vgpu-nvidia-readings.service.d /run/vgpu/readings
-systemctl daemon-reload
-rm /run/vgpu/nvidia/libcuda.so.1 /run/vgpu/nvidia/libnvidia-ml.so.1
-rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1 $card
-ldconfig
-SH
+    VGPU::FakeNvidia::remove();
     $blue->attach($blue->{vgpu});
     return computes($blue);
 });
