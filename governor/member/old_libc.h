@@ -38,6 +38,7 @@ OLD_LIBC(pthread_detach, "2.2.5");
 OLD_LIBC(pthread_getspecific, "2.2.5");
 OLD_LIBC(pthread_join, "2.2.5");
 OLD_LIBC(pthread_key_create, "2.2.5");
+OLD_LIBC(pthread_key_delete, "2.2.5");
 OLD_LIBC(pthread_mutex_trylock, "2.2.5");
 OLD_LIBC(pthread_once, "2.2.5");
 OLD_LIBC(pthread_rwlock_rdlock, "2.2.5");
