@@ -35,6 +35,8 @@ $(CALLOUT_OUT)/test/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/test-obj/%.o,$(CALL
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
 
+UNIT_TESTS += tests/unit/mdevctl-plugins/upgrade.t
+
 build/unit/mdevctl-plugins/test-mdevctl: | $(CALLOUT_OUT)/test/mdev-vgpu
 
 -include $(shell find $(CALLOUT_OUT) -name '*.d' 2>/dev/null)
