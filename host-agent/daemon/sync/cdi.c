@@ -19,17 +19,14 @@
 
 /**
  * CdiSync
- * @text: the last written content; NULL: none
- * @owners: UUIDs of owners' slices that are in a file, to their owners
  * @old_names: UUIDs of tenants' slices that are older than TENANT:NAME, to their names of then
  */
 struct CdiSync {
     Host *host;
+    Outputs *outputs;
     const Slices *slices;
     const Tenants *tenants;
     gboolean started;
-    char *text;
-    GHashTable *owners;
     GHashTable *old_names;
 };
 
@@ -277,124 +274,116 @@ static void name_nodes(const Host *host)
     }
 }
 
-static void put(HostRoot *root, const char *path, const char *text)
-{
-    g_autofree char *dir = g_path_get_dirname(path);
-    g_autoptr(GError) error = NULL;
-
-    if (!text) {
-        root_remove(root, path);
-        return;
-    }
-    if (!root_mkdir(root, dir, 0755, &error) || !root_write(root, path, text, 0644, &error))
-        g_warning("cannot offer slices to containers: %s", error->message);
-}
-
-static void write_now(CdiSync *link, gboolean always)
-{
-    g_autofree char *text = spec(link, "");
-
-    name_nodes(link->host);
-    if (!always && g_strcmp0(text, link->text) == 0)
-        return;
-    put(host_root(link->host), CDI_FILE, text);
-    g_free(link->text);
-    link->text = g_steal_pointer(&text);
-}
-
 static char *path_of_owner(const char *owner)
 {
-    return g_strconcat(CDI_DIR "/" OWNER_PREFIX, owner, SUFFIX, NULL);
+    return *owner ? g_strconcat(CDI_DIR "/" OWNER_PREFIX, owner, SUFFIX, NULL) : g_strdup(CDI_FILE);
 }
 
-static void write_owner(const CdiSync *link, const char *owner)
+/* The file of @owner; "": of the slices without one. */
+static gboolean want_file_of(Wants *wants, const char *owner, void *data)
 {
-    g_autofree char *text = spec(link, owner);
+    const CdiSync *link = data;
     g_autofree char *path = path_of_owner(owner);
+    g_autofree char *text = spec(link, owner);
 
     name_nodes(link->host);
-    put(host_root(link->host), path, text);
+    if (!text)
+        return TRUE;
+    want_dir(wants, DIR_STAYS, CDI_DIR, 0755);
+    want_file(wants, path, text);
+    return TRUE;
 }
 
-/* Of owners that there are, and no others. */
-static void write_owners(CdiSync *link)
+static const OutputKind file_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"cannot offer slices of owner \"", "\" to containers"},
+    .want = want_file_of,
+};
+
+/*
+ * Notes in whose file a slice is. The vGPUs of VMs, of which there may be a thousand, are in none.
+ */
+static gboolean want_owner(Wants *wants, const char *uuid, void *data)
 {
-    const GPtrArray *slices = slices_all(link->slices);
-    g_auto(GStrv) names = sysfs_list(host_root(link->host), CDI_DIR);
-    g_autoptr(GHashTable) owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    GHashTableIter iter;
-    void *owner;
+    const CdiSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
 
-    g_hash_table_remove_all(link->owners);
-    for (guint i = 0; i < slices->len; i++) {
-        const Slice *slice = g_ptr_array_index(slices, i);
+    if (slice && slice_is_for_container(slice))
+        want_note(wants, slice->owner);
+    return TRUE;
+}
 
-        if (!*slice->owner || !slice_is_for_container(slice))
-            continue;
-        g_hash_table_replace(link->owners, g_strdup(slice->uuid), g_strdup(slice->owner));
-        g_hash_table_add(owners, g_strdup(slice->owner));
-    }
-    for (guint i = 0; names[i]; i++) {
-        g_autofree char *path = g_build_filename(CDI_DIR, names[i], NULL);
-        g_autofree char *name = g_str_has_prefix(names[i], OWNER_PREFIX)
-                                    ? g_strdup(names[i] + strlen(OWNER_PREFIX))
-                                    : NULL;
+static const OutputKind owner_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"slice ", " is in no file"},
+    .want = want_owner,
+};
 
-        if (!name)
-            continue;
-        /* Another end is of a file that a vgpud was writing when it was killed. */
-        if (g_str_has_suffix(name, SUFFIX))
-            name[strlen(name) - strlen(SUFFIX)] = '\0';
-        else
-            *name = '\0';
-        if (!g_hash_table_contains(owners, name))
-            root_remove(host_root(link->host), path);
-    }
-    g_hash_table_iter_init(&iter, owners);
-    while (g_hash_table_iter_next(&iter, &owner, NULL))
-        write_owner(link, owner);
+/* A slice of an owner changes its owner's file only. */
+void cdi_sync_update(CdiSync *link, const char *uuid)
+{
+    g_autofree char *before = g_strdup(outputs_note(link->outputs, &owner_kind, uuid));
+    const char *now;
+
+    if (!link->started)
+        return;
+    outputs_update(link->outputs, &owner_kind, link, uuid);
+    now = outputs_note(link->outputs, &owner_kind, uuid);
+    if (now)
+        outputs_update(link->outputs, &file_kind, link, now);
+    if (before && g_strcmp0(before, now) != 0)
+        outputs_update(link->outputs, &file_kind, link, before);
 }
 
 void cdi_sync_refresh(CdiSync *link)
 {
+    const GPtrArray *slices = slices_all(link->slices);
+    g_autoptr(GHashTable) owners = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTableIter iter;
+    void *owner;
+
     if (!link->started)
         return;
-    write_now(link, FALSE);
-    write_owners(link);
+    g_hash_table_add(owners, (void *)"");
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        outputs_update(link->outputs, &owner_kind, link, slice->uuid);
+        if (slice_is_for_container(slice))
+            g_hash_table_add(owners, slice->owner);
+    }
+    g_hash_table_iter_init(&iter, owners);
+    while (g_hash_table_iter_next(&iter, &owner, NULL))
+        outputs_update(link->outputs, &file_kind, link, owner);
 }
 
-/* A slice of an owner changes its owner's file only. */
-static gboolean update_owner(CdiSync *link, const Slice *slice, const char *uuid)
+/* The owners' files of an earlier vgpud. Another end is of a file that it was writing when it was
+ * killed. */
+static void find_left(CdiSync *link)
 {
-    const char *known = g_hash_table_lookup(link->owners, uuid);
-    g_autofree char *owner = g_strdup(slice && *slice->owner ? slice->owner : known);
+    HostRoot *root = host_root(link->host);
+    g_auto(GStrv) paths = root_glob(root, CDI_DIR "/" OWNER_PREFIX "*");
 
-    if (!owner)
-        return FALSE;
-    if (slice && slice_is_for_container(slice))
-        g_hash_table_replace(link->owners, g_strdup(uuid), g_strdup(owner));
-    else
-        g_hash_table_remove(link->owners, uuid);
-    write_owner(link, owner);
-    return TRUE;
-}
+    for (guint i = 0; paths[i]; i++) {
+        const char *name = paths[i] + strlen(CDI_DIR "/" OWNER_PREFIX);
+        g_autofree char *owner = NULL;
 
-void cdi_sync_update(CdiSync *link, const char *uuid)
-{
-    const Slice *slice = slices_find(link->slices, uuid);
-
-    if (!link->started || update_owner(link, slice, uuid))
-        return;
-    /* The vGPUs of VMs, of which there may be a thousand, are not in the file. */
-    if ((slice && slice_is_for_container(slice)) || (link->text && strstr(link->text, uuid)))
-        write_now(link, FALSE);
+        if (!g_str_has_suffix(name, SUFFIX)) {
+            root_remove(root, paths[i]);
+            continue;
+        }
+        owner = g_strndup(name, strlen(name) - strlen(SUFFIX));
+        want_file(outputs_left(link->outputs, &file_kind, link, owner), paths[i], "");
+    }
 }
 
 void cdi_sync_start(CdiSync *link)
 {
     link->started = TRUE;
-    write_now(link, TRUE);
-    write_owners(link);
+    find_left(link);
+    want_file(outputs_left(link->outputs, &file_kind, link, ""), CDI_FILE, "");
+    outputs_update_all(link->outputs, &file_kind);
+    cdi_sync_refresh(link);
 }
 
 static void get_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -498,15 +487,15 @@ static void door_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
         authority_refuse(invocation, caller, ACTION_SEE, NULL);
 }
 
-CdiSync *cdi_sync_new(Host *host, const Slices *slices, const Tenants *tenants)
+CdiSync *cdi_sync_new(Host *host, Outputs *outputs, const Slices *slices, const Tenants *tenants)
 {
     CdiSync *link = g_new0(CdiSync, 1);
     g_autoptr(GError) error = NULL;
 
     link->host = host;
+    link->outputs = outputs;
     link->slices = slices;
     link->tenants = tenants;
-    link->owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     link->old_names = old_name_table_read(host_db(host), &error);
     if (!link->old_names) {
         g_warning("containers find tenants' slices as TENANT:NAME only: %s", error->message);
@@ -521,8 +510,6 @@ CdiSync *cdi_sync_new(Host *host, const Slices *slices, const Tenants *tenants)
 void cdi_sync_free(CdiSync *link)
 {
     g_signal_handlers_disconnect_by_data(host_manager(link->host), link);
-    g_hash_table_unref(link->owners);
     g_hash_table_unref(link->old_names);
-    g_free(link->text);
     g_free(link);
 }

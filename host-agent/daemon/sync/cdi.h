@@ -6,6 +6,7 @@
 #include "lib/host_root.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
+#include "host-agent/daemon/sync/outputs.h"
 
 /*
  * Containers' devices in CDI (Container Device Interface), for podman, docker, containerd and
@@ -20,7 +21,7 @@
 typedef struct CdiSync CdiSync;
 
 /* All of them live longer. Nothing is written before cdi_sync_start(). */
-CdiSync *cdi_sync_new(Host *host, const Slices *slices, const Tenants *tenants);
+CdiSync *cdi_sync_new(Host *host, Outputs *outputs, const Slices *slices, const Tenants *tenants);
 
 void cdi_sync_free(CdiSync *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiSync, cdi_sync_free)
