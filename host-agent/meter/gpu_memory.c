@@ -104,19 +104,24 @@ static gboolean read_nvidia(GpuMemory *memory, const char *gpu, const Counted *c
     return TRUE;
 }
 
-gboolean gpu_memory_used(GpuMemory *memory, const PciDevice *pci, const GPtrArray *vgpus,
+gboolean gpu_memory_used(GpuMemory *memory, const Gpu *gpu, guint64 vram, const GPtrArray *vgpus,
                          guint64 *bytes)
 {
+    const char *address = gpu->pci->address;
     Counted counted = {0};
 
-    if (read_driver(host_root(memory->host), pci, bytes))
-        return TRUE;
-    count_vgpus(pci->address, vgpus, &counted);
-    count_slices(memory, pci->address, &counted);
-    if (read_nvidia(memory, pci->address, &counted, bytes))
-        return TRUE;
-    *bytes = counted.used;
-    return counted.known;
+    count_vgpus(address, vgpus, &counted);
+    count_slices(memory, address, &counted);
+    if (!read_driver(host_root(memory->host), gpu->pci, bytes) &&
+        !read_nvidia(memory, address, &counted, bytes)) {
+        *bytes = counted.used;
+        return counted.known;
+    }
+    if (gpu->vram > vram) {
+        *bytes -= MIN(*bytes, gpu->vram - vram);
+        *bytes = MAX(*bytes, counted.used);
+    }
+    return TRUE;
 }
 
 GpuMemory *gpu_memory_new(const Host *host, const Slices *slices)

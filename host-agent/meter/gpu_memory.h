@@ -17,8 +17,12 @@ GpuMemory *gpu_memory_new(const Host *host, const Slices *slices);
 
 void gpu_memory_free(GpuMemory *memory);
 
-/* Bytes, right after counters_read(), whose result is @vgpus. FALSE: unknown. */
-gboolean gpu_memory_used(GpuMemory *memory, const PciDevice *pci, const GPtrArray *vgpus,
+/*
+ * Bytes of the GPU's @vram that slices may have, right after counters_read(), whose result is
+ * @vgpus. If that is not all of the card, programs outside of slices fill the rest of it first.
+ * FALSE: unknown.
+ */
+gboolean gpu_memory_used(GpuMemory *memory, const Gpu *gpu, guint64 vram, const GPtrArray *vgpus,
                          guint64 *bytes);
 
 #endif

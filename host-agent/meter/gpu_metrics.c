@@ -101,7 +101,8 @@ static const struct {
     GpuValue *value;
 } gauges[] = {
     {"vgpu_gpu_vram_bytes", "Memory of the GPU.", vram},
-    {"vgpu_gpu_vram_used_bytes", "Memory in use by all users, if known.", vram_used_of_gpu},
+    {"vgpu_gpu_vram_used_bytes", "Memory in use, if known, also by programs outside of slices.",
+     vram_used_of_gpu},
     {"vgpu_gpu_vram_capacity_bytes", "Memory that may be promised to vGPUs.", capacity},
     {"vgpu_gpu_vram_promised_bytes", "Memory promised to vGPUs.", vram_promised},
     {"vgpu_gpu_vram_mark_bytes", "Memory that should be free.", vram_mark},

@@ -55,7 +55,10 @@ guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu)
 gboolean pressure_watch_used(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
                              guint64 *bytes)
 {
-    return gpu_memory_used(watch->memory, gpu->pci, vgpus, bytes);
+    guint64 vram;
+
+    offers_capacity(watch->offers, gpu, &vram);
+    return gpu_memory_used(watch->memory, gpu, vram, vgpus, bytes);
 }
 
 /*

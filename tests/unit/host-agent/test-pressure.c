@@ -282,14 +282,19 @@ static void write_reading(HostRoot *root, guint64 used)
     file_tree_write(root, READING, text);
 }
 
-static guint64 memory_used(const AgentOnBus *at, GpuMemory *memory)
+static guint64 memory_used_of(const AgentOnBus *at, GpuMemory *memory, guint64 vram)
 {
-    g_autoptr(PciDevice) pci = pci_device_read(at->root, GPU);
+    const Gpu *gpu = host_gpu(agent_host(at->agent), GPU);
     const GPtrArray *vgpus = counters_read(host_counters(agent_host(at->agent)));
     guint64 bytes;
 
-    g_assert_true(gpu_memory_used(memory, pci, vgpus, &bytes));
+    g_assert_true(gpu_memory_used(memory, gpu, vram, vgpus, &bytes));
     return bytes;
+}
+
+static guint64 memory_used(const AgentOnBus *at, GpuMemory *memory)
+{
+    return memory_used_of(at, memory, host_gpu(agent_host(at->agent), GPU)->vram);
 }
 
 /* A GPU of 16 GiB with two best-effort slices, of containers, and no vGPU. */
@@ -336,6 +341,9 @@ static void test_used(void)
     g_assert_cmpuint(memory_used(&at, memory), ==, 9 * GIB);
     g_atomic_pointer_set(&arbiter.text, BOTH_USE);
     g_assert_cmpuint(memory_used(&at, memory), ==, 11 * GIB);
+    /* Slices may have 12 GiB of 16, less 16 MiB: the other 4 are the first that others fill. */
+    g_assert_cmpuint(memory_used_of(&at, memory, 12 * GIB), ==, 7 * GIB + GIB / 64);
+    g_assert_cmpuint(memory_used_of(&at, memory, 4 * GIB), ==, 3 * GIB);
     /* What is suspended is in the host's memory, though the arbiter counts it. */
     file_tree_write(at.root, READING, "[gpu]\ntime=1\nmemory_used=1\n");
     g_assert_true(slices_set_suspended(agent_slices(at.agent), UUID, TRUE, NULL));
