@@ -32,8 +32,10 @@ static atomic_flag is_replacing = ATOMIC_FLAG_INIT;
 /* The part that is replaced as a whole; 0: it is not ours. */
 static size_t find_part(uint64_t address, uint64_t *start)
 {
-    if (address - page < page_bytes)
-        return *start = page, page_bytes;
+    if (address - page < page_bytes) {
+        *start = page;
+        return page_bytes;
+    }
     *start = address / CHUNK * CHUNK;
     return shared_is_arena(address) ? CHUNK : 0;
 }
@@ -71,8 +73,8 @@ static void say_lost(void)
         "it shared with the GPU has lost what was in it\n";
     static atomic_flag is_said = ATOMIC_FLAG_INIT;
 
-    if (!atomic_flag_test_and_set(&is_said) && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-        return;
+    if (!atomic_flag_test_and_set(&is_said))
+        (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
 /* As if there were no handler here. A fault comes again when it has returned. */

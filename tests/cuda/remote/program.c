@@ -4,9 +4,17 @@
 #include "kit.h"
 
 #include <glib/gstdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* A test that fails leaves nobody behind who has its output open. */
+static void end_with_test(void *data G_GNUC_UNUSED)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
 
 GPid program_start(const char *name, char **env, int *output)
 {
@@ -14,8 +22,8 @@ GPid program_start(const char *name, char **env, int *output)
     GError *error = NULL;
     GPid pid;
 
-    g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL,
-                             output, NULL, &error);
+    g_spawn_async_with_pipes(NULL, argv, env, G_SPAWN_DO_NOT_REAP_CHILD, end_with_test, NULL, &pid,
+                             NULL, output, NULL, &error);
     g_assert_no_error(error);
     g_strfreev(env);
     return pid;

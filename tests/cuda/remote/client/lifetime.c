@@ -252,6 +252,7 @@ void compute_until_told(void)
         must(read_word(at) == word);
         usleep(10000);
     } while (!is_told);
+    ok(cuMemFree_v2(at));
 }
 
 /* A worker that is no member of its slice has no context, and so no memory. */
