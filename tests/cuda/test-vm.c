@@ -79,7 +79,7 @@ static void test_killed(void)
 
     open_all();
     pid = start_holding("hold");
-    g_assert_cmpuint(kit_on_card(), >=, 32 * MIB);
+    g_assert_cmpint(live_status(&kit_live, "a", "vram_used"), >=, 32 * MIB);
     kill(pid, SIGKILL);
     program_await(pid, SIGKILL);
     close_all();
@@ -109,7 +109,9 @@ static void run_suspend(const char *verb, GPid worker)
     g_assert_cmpint(status, ==, 0);
 }
 
-/* What its worker has leaves the card, and the program waits in its call until it is there again.
+/*
+ * What its worker has leaves the card, and the program waits in its call until it is there again.
+ * No other test may look at the card: a process keeps the first one that it has looked at.
  */
 static void test_suspended(void)
 {
