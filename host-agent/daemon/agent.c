@@ -309,15 +309,33 @@ static gboolean make_meter(Agent *agent, GError **error)
     return agent->meter != NULL;
 }
 
+/* What each slice has on the host, in the order in which it is made, each for a reason. */
+static void set_steps(const Agent *agent)
+{
+    const OutputStep steps[] = {
+        {&slice_dirs_kind, agent->doors, TRUE},     /* the arbiter makes its socket in there */
+        {&share_kind, agent->arbiters, TRUE},       /* who uses the slice finds its share */
+        {&limits_kind, agent->limits, TRUE},        /* a running engine gets them at once */
+        {&device_limits_kind, agent->limits, TRUE}, /* a guard's unit reads the file */
+        {&cuda_links_kind, agent->doors, FALSE},    /* a program sees those of when it starts */
+        {&guard_kind, agent->doors, TRUE},          /* starts with what is there */
+        {&cdi_kind, agent->cdi, FALSE},             /* offers what is there */
+    };
+
+    outputs_set_steps(agent->outputs, steps, G_N_ELEMENTS(steps));
+}
+
+/* @state: only its users or its engine have changed. */
+static void update_outputs(const Agent *agent, const char *uuid, gboolean state)
+{
+    outputs_update_slice(agent->outputs, uuid, !slices_find(agent->slices, uuid), state);
+}
+
 static void slice_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    transport_sync_prepare(agent->doors, uuid);
-    arbiter_sync_update(agent->arbiters, uuid);
-    limits_sync_update(agent->limits, uuid);
-    transport_sync_update(agent->doors, uuid);
-    cdi_sync_update(agent->cdi, uuid);
+    update_outputs(agent, uuid, FALSE);
     node_access_update(agent->nodes);
     meter_slice_changed(agent->meter, uuid);
     if (agent->exported)
@@ -368,7 +386,8 @@ static void guard_starts(const char *uuid, void *data)
 {
     const Agent *agent = data;
 
-    limits_sync_update(agent->limits, uuid);
+    outputs_update(agent->outputs, &limits_kind, agent->limits, uuid);
+    outputs_update(agent->outputs, &device_limits_kind, agent->limits, uuid);
 }
 
 static void claim_changed(const char *uuid, void *data)
@@ -377,10 +396,7 @@ static void claim_changed(const char *uuid, void *data)
 
     if (!agent->exported)
         return;
-    transport_sync_prepare(agent->doors, uuid);
-    arbiter_sync_update(agent->arbiters, uuid);
-    limits_sync_update(agent->limits, uuid);
-    transport_sync_update(agent->doors, uuid);
+    update_outputs(agent, uuid, TRUE);
     meter_users_changed(agent->meter);
 }
 
@@ -458,10 +474,11 @@ static gboolean make_modules(Agent *agent, GError **error)
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     host_set_door(agent->host, slice_transport_of_gpu);
-    agent->arbiters =
-        arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims, agent->reports);
+    agent->arbiters = arbiter_sync_new(agent->host, agent->outputs, agent->offers, agent->slices,
+                                       agent->claims, agent->reports);
     agent->limits =
         limits_sync_new(agent->host, agent->outputs, agent->offers, agent->slices, agent->claims);
+    set_steps(agent);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
     agent->schedule = schedule_new(agent->host, agent->modes, pool_due, agent);
@@ -608,8 +625,7 @@ void agent_update_vgpu(Agent *agent, const char *uuid)
     if (!agent->exported)
         return;
     slices_update(agent->slices, uuid);
-    arbiter_sync_update(agent->arbiters, uuid);
-    limits_sync_update(agent->limits, uuid);
+    update_outputs(agent, uuid, TRUE);
     domain_watch_refresh(agent->domains);
     meter_vgpu_changed(agent->meter, uuid);
 }

@@ -18,19 +18,19 @@
 /* 0 would be no limit. */
 #define NO_VRAM ((guint64)1)
 
-static char *gpu_dir(const char *gpu)
+char *shares_gpu_dir(const char *gpu)
 {
     return g_build_filename(GOVERNOR_DIR, gpu, NULL);
 }
 
-static char *slices_dir(const char *gpu)
+char *shares_dir(const char *gpu)
 {
     return g_build_filename(GOVERNOR_DIR, gpu, "slices", NULL);
 }
 
 static char *slice_path(const char *gpu, const char *uuid, const char *suffix)
 {
-    g_autofree char *dir = slices_dir(gpu);
+    g_autofree char *dir = shares_dir(gpu);
 
     return g_strdup_printf("%s/%s%s", dir, uuid, suffix);
 }
@@ -43,7 +43,7 @@ static gboolean put_text(HostRoot *root, const char *path, const char *text, GEr
 }
 
 /* Programs of an owner may wait for each other across GPUs. */
-static char *slice_text(const Slice *slice)
+char *shares_slice_text(const Slice *slice)
 {
     gboolean capped = slice->cap > 0 && slice->cap < NO_CAP;
     g_autofree char *partners =
@@ -67,23 +67,25 @@ static char *slice_text(const Slice *slice)
                            slice->compute * PPM_PER_PERCENT, guaranteed, engines, partners);
 }
 
-static gboolean put_gpu(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,
-                        GError **error)
+char *shares_gpu_text(guint64 vram, GpuPolicy policy)
 {
-    g_autofree char *dir = gpu_dir(gpu);
-    g_autofree char *path = g_build_filename(dir, "gpu" SUFFIX, NULL);
-    g_autofree char *text = g_strdup_printf("[gpu]\nvram=%" G_GUINT64_FORMAT "\npolicy=%s\n", vram,
-                                            gpu_policy_name(policy));
-
-    return put_text(root, path, text, error);
+    return g_strdup_printf("[gpu]\nvram=%" G_GUINT64_FORMAT "\npolicy=%s\n", vram,
+                           gpu_policy_name(policy));
 }
 
-gboolean shares_put(HostRoot *root, const Slice *slice, GError **error)
+char *shares_slice_path(const char *gpu, const char *uuid)
 {
-    g_autofree char *path = slice_path(slice->gpu, slice->uuid, SUFFIX);
-    g_autofree char *text = slice_text(slice);
+    return slice_path(gpu, uuid, SUFFIX);
+}
 
-    return put_text(root, path, text, error);
+char *shares_ungoverned_path(const char *gpu, const char *uuid)
+{
+    return slice_path(gpu, uuid, UNGOVERNED);
+}
+
+char *shares_gpu_path(const char *gpu)
+{
+    return g_build_filename(GOVERNOR_DIR, gpu, "gpu" SUFFIX, NULL);
 }
 
 gboolean shares_put_ungoverned(HostRoot *root, const Slice *slice, guint64 memory, guint64 gpu_ns,
@@ -109,14 +111,6 @@ void shares_forget_ungoverned(HostRoot *root, const char *gpu, const char *uuid)
     root_remove(root, path);
 }
 
-void shares_forget(HostRoot *root, const char *gpu, const char *uuid)
-{
-    g_autofree char *path = slice_path(gpu, uuid, SUFFIX);
-
-    root_remove(root, path);
-    shares_forget_ungoverned(root, gpu, uuid);
-}
-
 /* Of "UUID.conf", a slice's; files with other names are not vgpud's. To be freed. */
 static char *uuid_of(const char *name, const char *suffix)
 {
@@ -126,18 +120,21 @@ static char *uuid_of(const char *name, const char *suffix)
     return uuid && g_uuid_string_is_valid(uuid) ? g_steal_pointer(&uuid) : NULL;
 }
 
-/* Removes the slices' files with that suffix, but those of @wanted, a set of UUIDs. */
-static void sweep(HostRoot *root, const char *dir, const char *suffix, GHashTable *wanted)
+GStrv shares_list(HostRoot *root, const char *gpu)
 {
+    g_autofree char *dir = shares_dir(gpu);
     g_auto(GStrv) names = sysfs_list(root, dir);
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
 
-    for (char **name = names; *name; name++) {
-        g_autofree char *path = g_build_filename(dir, *name, NULL);
-        g_autofree char *uuid = uuid_of(*name, suffix);
+    for (guint i = 0; names[i]; i++) {
+        char *uuid = uuid_of(names[i], SUFFIX);
 
-        if (uuid && (!wanted || !g_hash_table_contains(wanted, uuid)))
-            root_remove(root, path);
+        if (!uuid)
+            uuid = uuid_of(names[i], UNGOVERNED);
+        if (uuid)
+            g_strv_builder_take(uuids, uuid);
     }
+    return g_strv_builder_end(uuids);
 }
 
 void shares_forget_all_ungoverned(HostRoot *root)
@@ -145,45 +142,11 @@ void shares_forget_all_ungoverned(HostRoot *root)
     g_auto(GStrv) gpus = sysfs_list(root, GOVERNOR_DIR);
 
     for (guint i = 0; gpus[i]; i++) {
-        g_autofree char *dir = slices_dir(gpus[i]);
+        g_auto(GStrv) uuids = shares_list(root, gpus[i]);
 
-        sweep(root, dir, UNGOVERNED, NULL);
+        for (guint k = 0; uuids[k]; k++)
+            shares_forget_ungoverned(root, gpus[i], uuids[k]);
     }
-}
-
-gboolean shares_sync(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,
-                     const GPtrArray *slices, GError **error)
-{
-    g_autofree char *dir = slices_dir(gpu);
-    g_autoptr(GHashTable) wanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    gboolean ok;
-
-    root_mkdir(root, dir, 0755, NULL);
-    ok = put_gpu(root, gpu, vram, policy, error);
-    for (guint i = 0; i < slices->len; i++) {
-        const Slice *slice = g_ptr_array_index(slices, i);
-
-        if (!slice->present || !g_str_equal(slice->gpu, gpu))
-            continue;
-        g_hash_table_add(wanted, g_strdup(slice->uuid));
-        ok = shares_put(root, slice, ok ? error : NULL) && ok;
-    }
-    sweep(root, dir, SUFFIX, wanted);
-    sweep(root, dir, UNGOVERNED, wanted);
-    return ok;
-}
-
-void shares_drop(HostRoot *root, const char *gpu)
-{
-    g_autofree char *slices = slices_dir(gpu);
-    g_autofree char *dir = gpu_dir(gpu);
-    g_autofree char *path = g_build_filename(dir, "gpu" SUFFIX, NULL);
-
-    sweep(root, slices, SUFFIX, NULL);
-    sweep(root, slices, UNGOVERNED, NULL);
-    root_remove(root, path);
-    root_rmdir(root, slices);
-    root_rmdir(root, dir);
 }
 
 #define MOST_TEXT (4 * 1024 * 1024)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The settings of a GPU's arbiter (vgpu-arbiter(8)): a keyfile for the GPU and one for each slice,
- * below /run/vgpu/governor/GPU. A file is written completely or not at all, and only if it changes.
- * The arbiter follows it, and reads it again when it or vgpud has restarted.
+ * below /run/vgpu/governor/GPU. The arbiter follows them, and reads them again when it or vgpud has
+ * restarted.
  */
 #ifndef VGPUD_ENGINES_ARBITER_H
 #define VGPUD_ENGINES_ARBITER_H
@@ -15,16 +15,22 @@
 
 #define GOVERNOR_DIR "/run/vgpu/governor"
 
-/*
- * The GPU's file and those of its vGPUs in @slices (of Slice; of other GPUs, or not present:
- * ignored); other files are removed. A slice whose name is no UUID is not vgpud's, and stays. FALSE
- * if a file cannot be written; the others are.
- */
-gboolean shares_sync(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,
-                     const GPtrArray *slices, GError **error);
+/* The folder of a GPU's slices, that of a GPU, and their files; to be freed. */
+char *shares_dir(const char *gpu);
+char *shares_gpu_dir(const char *gpu);
+char *shares_slice_path(const char *gpu, const char *uuid);
+char *shares_ungoverned_path(const char *gpu, const char *uuid);
+char *shares_gpu_path(const char *gpu);
 
-/* The file of one slice, whose GPU has its files already. */
-gboolean shares_put(HostRoot *root, const Slice *slice, GError **error);
+/* What is in them. To be freed. */
+char *shares_slice_text(const Slice *slice);
+char *shares_gpu_text(guint64 vram, GpuPolicy policy);
+
+/*
+ * UUIDs of the slices that have a file there, to be freed. A slice whose name is no UUID is not
+ * vgpud's.
+ */
+GStrv shares_list(HostRoot *root, const char *gpu);
 
 /*
  * What the slice's processes use that no member of its arbiter reports: bytes of memory now, and
@@ -35,12 +41,6 @@ gboolean shares_put_ungoverned(HostRoot *root, const Slice *slice, guint64 memor
 void shares_forget_ungoverned(HostRoot *root, const char *gpu, const char *uuid);
 /* Of all slices of all GPUs. */
 void shares_forget_all_ungoverned(HostRoot *root);
-
-/* The slice is removed from all GPUs. */
-void shares_forget(HostRoot *root, const char *gpu, const char *uuid);
-
-/* The GPU is no longer shared: all its files are removed. */
-void shares_drop(HostRoot *root, const char *gpu);
 
 /* An arbiter's report on its slices (vgpu-arbiter(8), "Status"). */
 /**

@@ -8,78 +8,21 @@
 
 struct ArbiterSync {
     Host *host;
+    Outputs *outputs;
     Offers *offers;
     const Slices *slices;
     const Claims *claims;
     GDBusConnection *bus;
     ArbiterReports *reports;
-    GHashTable *served; /* addresses of GPUs whose arbiter was started */
-    GHashTable *homes;  /* UUID of a slice to its GPU's address */
 };
+
+static const OutputKind arbiter_kind;
 
 static void ask_systemd(const ArbiterSync *link, const char *method, const char *gpu)
 {
     g_autofree char *unit = g_strdup_printf("vgpu-arbiter@%s.service", gpu);
 
     unit_call(link->bus, method, unit);
-}
-
-static void note_home(ArbiterSync *link, const Slice *slice)
-{
-    g_hash_table_insert(link->homes, g_strdup(slice->uuid), g_strdup(slice->gpu));
-}
-
-/* All slices in the form for the arbiters. */
-static GPtrArray *shares_of_all(const ArbiterSync *link)
-{
-    const GPtrArray *slices = slices_all(link->slices);
-    GPtrArray *shares = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
-
-    for (guint i = 0; i < slices->len; i++) {
-        Slice *share = share_group_share(link->slices, link->claims, g_ptr_array_index(slices, i));
-
-        if (share)
-            g_ptr_array_add(shares, share);
-    }
-    return shares;
-}
-
-static gboolean was_told(HostRoot *root, const char *address)
-{
-    g_autofree char *path = g_build_filename(GOVERNOR_DIR, address, "gpu.conf", NULL);
-
-    return root_has(root, path);
-}
-
-/* While a file of /etc/vgpu is wrong, an arbiter keeps the policy that it had. */
-static void tell(const ArbiterSync *link, const Gpu *gpu)
-{
-    const char *address = gpu->pci->address;
-    HostRoot *root = host_root(link->host);
-    const GpuEntry *settings = offers_settings(link->offers, address);
-    g_autoptr(GPtrArray) shares = shares_of_all(link);
-    g_autoptr(GError) error = NULL;
-    guint64 vram;
-
-    if (!offers_capacity(link->offers, gpu, &vram) && was_told(root, address))
-        return;
-    if (!shares_sync(root, address, vram, settings ? settings->policy : GPU_POLICY_SHARES, shares,
-                     &error))
-        g_warning("the arbiter of GPU %s can't be told of its slices: %s", address, error->message);
-}
-
-static void serve(ArbiterSync *link, const Gpu *gpu)
-{
-    const char *address = gpu->pci->address;
-    const GPtrArray *slices = slices_all(link->slices);
-
-    tell(link, gpu);
-    for (guint i = 0; i < slices->len; i++)
-        note_home(link, g_ptr_array_index(slices, i));
-    if (!g_hash_table_add(link->served, g_strdup(address)))
-        return;
-    arbiter_reports_add(link->reports, address);
-    ask_systemd(link, "StartUnit", address);
 }
 
 static gboolean has_slices(const ArbiterSync *link, const char *address)
@@ -95,70 +38,103 @@ static gboolean has_slices(const ArbiterSync *link, const char *address)
     return FALSE;
 }
 
-/* Slices that exist need their arbiter also while the types are not known. */
-static gboolean needs_arbiter(const ArbiterSync *link, const Gpu *gpu)
+/* While a file of /etc/vgpu is wrong, an arbiter keeps the policy that it had. To be freed. */
+static char *settings_of(const ArbiterSync *link, const char *path, const Gpu *gpu, guint64 vram,
+                         gboolean is_known)
 {
-    guint64 vram;
+    const GpuEntry *settings = offers_settings(link->offers, gpu->pci->address);
+    char *before = is_known ? NULL : root_read(host_root(link->host), path, NULL);
 
-    return gpu->mode == GPU_MODE_SHARED &&
-           (offers_capacity(link->offers, gpu, &vram) > 0 || has_slices(link, gpu->pci->address));
+    return before ? before : shares_gpu_text(vram, settings ? settings->policy : GPU_POLICY_SHARES);
 }
 
-/* Work may run on a shared GPU even if it has nothing to offer now: its memory is not known. */
-static gboolean leave_unshared(void *address, void *value, void *data)
+static gboolean has_arbiter(const ArbiterSync *link, const char *address)
 {
-    ArbiterSync *link = data;
-    const Gpu *gpu = host_gpu(link->host, address);
+    return outputs_started(link->outputs, &arbiter_kind, address);
+}
 
-    (void)value;
-    if (gpu && gpu->mode == GPU_MODE_SHARED)
-        return FALSE;
-    ask_systemd(link, "StopUnit", address);
-    shares_drop(host_root(link->host), address);
-    arbiter_reports_remove(link->reports, address);
+/*
+ * Slices that exist need their arbiter also while the types are not known. On a GPU that is shared
+ * work may run even if it has nothing to offer now: its memory is not known.
+ */
+static gboolean want_arbiter(Wants *wants, const char *address, void *data)
+{
+    const ArbiterSync *link = data;
+    const Gpu *gpu = host_gpu(link->host, address);
+    g_autofree char *dir = shares_gpu_dir(address);
+    g_autofree char *slices = shares_dir(address);
+    g_autofree char *path = shares_gpu_path(address);
+    g_autofree char *text = NULL;
+    gboolean is_known;
+    guint64 vram;
+
+    if (!gpu || gpu->mode != GPU_MODE_SHARED)
+        return TRUE;
+    is_known = offers_capacity(link->offers, gpu, &vram) > 0;
+    if (!is_known && !has_arbiter(link, address) && !has_slices(link, address))
+        return TRUE;
+    text = settings_of(link, path, gpu, vram, is_known);
+    want_dir(wants, DIR_SHARED, dir, 0755);
+    want_dir(wants, DIR_SHARED, slices, 0755);
+    want_file(wants, path, text);
+    want_unit(wants, "");
     return TRUE;
 }
 
-void arbiter_sync_refresh(ArbiterSync *link)
+static void start_arbiter(const char *gpu, void *data)
 {
-    const GPtrArray *gpus = host_gpus(link->host);
+    const ArbiterSync *link = data;
 
-    if (!link->bus)
-        return;
-    g_hash_table_foreach_remove(link->served, leave_unshared, link);
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-
-        if (needs_arbiter(link, gpu))
-            serve(link, gpu);
-    }
+    arbiter_reports_add(link->reports, gpu);
+    ask_systemd(link, "StartUnit", gpu);
 }
 
-void arbiter_sync_start_again(ArbiterSync *link)
+static void stop_arbiter(const char *gpu, void *data)
 {
-    GHashTableIter iter;
-    void *address;
+    const ArbiterSync *link = data;
 
-    g_hash_table_iter_init(&iter, link->served);
-    while (link->bus && g_hash_table_iter_next(&iter, &address, NULL))
-        ask_systemd(link, "StartUnit", address);
+    ask_systemd(link, "StopUnit", gpu);
+    arbiter_reports_remove(link->reports, gpu);
 }
 
-static void put(const ArbiterSync *link, const Slice *slice)
-{
-    g_autoptr(Slice) share = share_group_share(link->slices, link->claims, slice);
-    HostRoot *root = host_root(link->host);
-    g_autoptr(GError) error = NULL;
+static const OutputKind arbiter_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"the arbiter of GPU ", " can't be told of its slices"},
+    .want = want_arbiter,
+    .start = start_arbiter,
+    .stop = stop_arbiter,
+};
 
+/*
+ * A container's slices of one GPU are one share, which the first of them stands for. Notes the GPU,
+ * for when the slice is gone.
+ */
+static gboolean want_share(Wants *wants, const char *uuid, void *data)
+{
+    const ArbiterSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
+    const Gpu *gpu = slice ? host_gpu(link->host, slice->gpu) : NULL;
+    g_autoptr(Slice) share = NULL;
+    g_autofree char *path = NULL, *ungoverned = NULL, *text = NULL;
+
+    if (!slice || !slice->present)
+        return TRUE;
+    want_note(wants, slice->gpu);
+    if (!gpu || gpu->mode != GPU_MODE_SHARED || !has_arbiter(link, slice->gpu))
+        return TRUE;
+    share = share_group_share(link->slices, link->claims, slice);
     if (!share)
-        shares_forget(root, slice->gpu, slice->uuid);
-    else if (!shares_put(root, share, &error))
-        g_warning("the arbiter of GPU %s can't be told of vGPU %s: %s", slice->gpu, slice->uuid,
-                  error->message);
+        return TRUE;
+    path = shares_slice_path(slice->gpu, uuid);
+    ungoverned = shares_ungoverned_path(slice->gpu, uuid);
+    text = shares_slice_text(share);
+    want_file(wants, path, text);
+    want_end_of(wants, ungoverned);
+    return TRUE;
 }
 
 /* Containers' slices may form, or have formed, one share with the changed one. */
-static void put_claimed(const ArbiterSync *link, const char *gpu)
+static void update_claimed(ArbiterSync *link, const char *gpu)
 {
     const GPtrArray *slices = slices_all(link->slices);
 
@@ -167,53 +143,99 @@ static void put_claimed(const ArbiterSync *link, const char *gpu)
 
         if (slice->transport == SLICE_TRANSPORT_NATIVE && g_str_equal(slice->gpu, gpu) &&
             claims_container(link->claims, slice->uuid))
-            put(link, slice);
+            outputs_update(link->outputs, &share_kind, link, slice->uuid);
     }
 }
 
-void arbiter_sync_update(ArbiterSync *link, const char *uuid)
+static void share_updated(const char *uuid, const char *gpu_before, void *data)
 {
+    ArbiterSync *link = data;
     const Slice *slice = slices_find(link->slices, uuid);
-    g_autofree char *home = g_strdup(g_hash_table_lookup(link->homes, uuid));
-    const char *gpu = slice ? slice->gpu : home;
 
-    if (slice && slice->present) {
-        if (g_hash_table_contains(link->served, slice->gpu))
-            put(link, slice);
-        note_home(link, slice);
-    } else if (home) {
-        shares_forget(host_root(link->host), home, uuid);
-        g_hash_table_remove(link->homes, uuid);
-    }
-    if (gpu && g_hash_table_contains(link->served, gpu) && (!slice || !slice_is_vgpu(slice)))
-        put_claimed(link, gpu);
+    if (slice ? !slice_is_vgpu(slice) : gpu_before != NULL)
+        update_claimed(link, slice ? slice->gpu : gpu_before);
 }
 
-ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
+const OutputKind share_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"the arbiter can't be told of slice ", ""},
+    .want = want_share,
+    .updated = share_updated,
+};
+
+/* Slices' files go before their folder, and come after it. */
+void arbiter_sync_refresh(ArbiterSync *link)
+{
+    const GPtrArray *gpus = host_gpus(link->host);
+    const GPtrArray *slices = slices_all(link->slices);
+
+    if (!link->bus)
+        return;
+    outputs_update_all(link->outputs, &share_kind);
+    outputs_update_all(link->outputs, &arbiter_kind);
+    for (guint i = 0; i < gpus->len; i++)
+        outputs_update(link->outputs, &arbiter_kind, link,
+                       ((const Gpu *)g_ptr_array_index(gpus, i))->pci->address);
+    for (guint i = 0; i < slices->len; i++)
+        outputs_update(link->outputs, &share_kind, link,
+                       ((const Slice *)g_ptr_array_index(slices, i))->uuid);
+}
+
+void arbiter_sync_start_again(ArbiterSync *link)
+{
+    const GPtrArray *gpus = host_gpus(link->host);
+
+    for (guint i = 0; link->bus && i < gpus->len; i++) {
+        const char *address = ((const Gpu *)g_ptr_array_index(gpus, i))->pci->address;
+
+        if (has_arbiter(link, address))
+            ask_systemd(link, "StartUnit", address);
+    }
+}
+
+/* Files of slices of an earlier vgpud. */
+static void find_left(ArbiterSync *link)
+{
+    HostRoot *root = host_root(link->host);
+    g_auto(GStrv) gpus = sysfs_list(root, GOVERNOR_DIR);
+
+    for (guint i = 0; gpus[i]; i++) {
+        g_auto(GStrv) uuids = shares_list(root, gpus[i]);
+
+        for (guint k = 0; uuids[k]; k++) {
+            Wants *left = outputs_left(link->outputs, &share_kind, link, uuids[k]);
+            g_autofree char *path = shares_slice_path(gpus[i], uuids[k]);
+            g_autofree char *ungoverned = shares_ungoverned_path(gpus[i], uuids[k]);
+
+            want_file(left, path, "");
+            want_end_of(left, ungoverned);
+        }
+    }
+}
+
+ArbiterSync *arbiter_sync_new(Host *host, Outputs *outputs, Offers *offers, const Slices *slices,
                               const Claims *claims, ArbiterReports *reports)
 {
     ArbiterSync *link = g_new0(ArbiterSync, 1);
 
     link->host = host;
+    link->outputs = outputs;
     link->offers = offers;
     link->slices = slices;
     link->claims = claims;
     link->reports = reports;
-    link->served = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    link->homes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return link;
 }
 
 void arbiter_sync_free(ArbiterSync *link)
 {
     g_clear_object(&link->bus);
-    g_hash_table_unref(link->served);
-    g_hash_table_unref(link->homes);
     g_free(link);
 }
 
 void arbiter_sync_start(ArbiterSync *link, GDBusConnection *bus)
 {
     link->bus = g_object_ref(bus);
+    find_left(link);
     arbiter_sync_refresh(link);
 }

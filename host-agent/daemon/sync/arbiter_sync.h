@@ -9,11 +9,12 @@
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/engines/arbiter_reports.h"
 #include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/sync/outputs.h"
 
 typedef struct ArbiterSync ArbiterSync;
 
 /* All live longer. @reports: is told which GPUs have an arbiter. */
-ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
+ArbiterSync *arbiter_sync_new(Host *host, Outputs *outputs, Offers *offers, const Slices *slices,
                               const Claims *claims, ArbiterReports *reports);
 
 void arbiter_sync_free(ArbiterSync *link);
@@ -28,7 +29,7 @@ void arbiter_sync_refresh(ArbiterSync *link);
 /* Those that somebody has stopped, or that systemd has given up, are started again. */
 void arbiter_sync_start_again(ArbiterSync *link);
 
-/* One slice was added, changed or removed, or its container has changed. */
-void arbiter_sync_update(ArbiterSync *link, const char *uuid);
+/* The file of each slice; its data is the ArbiterSync. */
+extern const OutputKind share_kind;
 
 #endif

@@ -308,32 +308,31 @@ static gboolean want_owner(Wants *wants, const char *uuid, void *data)
     const CdiSync *link = data;
     const Slice *slice = slices_find(link->slices, uuid);
 
+    if (!link->started)
+        return FALSE;
     if (slice && slice_is_for_container(slice))
         want_note(wants, slice->owner);
     return TRUE;
 }
 
-static const OutputKind owner_kind = {
-    .level = G_LOG_LEVEL_WARNING,
-    .trouble = {"slice ", " is in no file"},
-    .want = want_owner,
-};
-
 /* A slice of an owner changes its owner's file only. */
-void cdi_sync_update(CdiSync *link, const char *uuid)
+static void update_files(const char *uuid, const char *before, void *data)
 {
-    g_autofree char *before = g_strdup(outputs_note(link->outputs, &owner_kind, uuid));
-    const char *now;
+    CdiSync *link = data;
+    const char *now = outputs_note(link->outputs, &cdi_kind, uuid);
 
-    if (!link->started)
-        return;
-    outputs_update(link->outputs, &owner_kind, link, uuid);
-    now = outputs_note(link->outputs, &owner_kind, uuid);
     if (now)
         outputs_update(link->outputs, &file_kind, link, now);
     if (before && g_strcmp0(before, now) != 0)
         outputs_update(link->outputs, &file_kind, link, before);
 }
+
+const OutputKind cdi_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"slice ", " is in no file"},
+    .want = want_owner,
+    .updated = update_files,
+};
 
 void cdi_sync_refresh(CdiSync *link)
 {
@@ -348,7 +347,7 @@ void cdi_sync_refresh(CdiSync *link)
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        outputs_update(link->outputs, &owner_kind, link, slice->uuid);
+        outputs_update(link->outputs, &cdi_kind, link, slice->uuid);
         if (slice_is_for_container(slice))
             g_hash_table_add(owners, slice->owner);
     }

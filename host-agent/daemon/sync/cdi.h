@@ -31,7 +31,7 @@ void cdi_sync_start(CdiSync *link);
 /* GPUs have changed. The file is up to date when this returns. */
 void cdi_sync_refresh(CdiSync *link);
 
-/* The same for a slice that was added, changed or removed. */
-void cdi_sync_update(CdiSync *link, const char *uuid);
+/* Which file each slice is in; its data is the CdiSync. */
+extern const OutputKind cdi_kind;
 
 #endif

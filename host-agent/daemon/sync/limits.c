@@ -167,8 +167,6 @@ static void ask(LimitsSync *link, const char *method, GVariant *parameters, cons
         ask_first(link);
 }
 
-static const OutputKind limits_kind, device_kind;
-
 static void device_limits_set(LimitsSync *link, const char *uuid, const GError *error)
 {
     g_autofree char *why = NULL;
@@ -177,7 +175,7 @@ static void device_limits_set(LimitsSync *link, const char *uuid, const GError *
         return;
     why = g_strdup_printf("vgpu-device-limits@%s.service cannot be started: %s", uuid,
                           error->message);
-    outputs_failed(link->outputs, &device_kind, uuid, why);
+    outputs_failed(link->outputs, &device_limits_kind, uuid, why);
 }
 
 /* systemd would merge a start with one that runs, and that has read the former limit. */
@@ -276,6 +274,8 @@ static gboolean want_limits(Wants *wants, const char *uuid, void *data)
     g_autofree char *settings = NULL;
     EngineLimits limits;
 
+    if (!link->bus)
+        return FALSE;
     if (!unit)
         return TRUE;
     if (!engine_limits_can_be_set(host_root(link->host), unit) ||
@@ -306,7 +306,7 @@ static void set_limits(const char *uuid, void *data)
             is_guarded(slice) ? guard_limits_set : engine_limits_set);
 }
 
-static const OutputKind limits_kind = {
+const OutputKind limits_kind = {
     .level = G_LOG_LEVEL_MESSAGE,
     .trouble = {"cannot limit the engine or guard of slice ", ""},
     .want = want_limits,
@@ -333,26 +333,20 @@ static gboolean want_device_limits(Wants *wants, const char *uuid, void *data)
     const Gpu *gpu = is_here ? host_gpu(link->host, slice->gpu) : NULL;
     g_autofree char *cgroup = is_here ? device_cgroup(link, slice) : NULL;
 
+    if (!link->bus)
+        return FALSE;
     if (share && gpu && cgroup)
         device_limits_want(wants, host_root(link->host), share, gpu, cgroup,
-                           outputs_started(link->outputs, &device_kind, uuid));
+                           outputs_started(link->outputs, &device_limits_kind, uuid));
     return TRUE;
 }
 
-static const OutputKind device_kind = {
+const OutputKind device_limits_kind = {
     .level = G_LOG_LEVEL_MESSAGE,
     .trouble = {"the GPU memory of slice ", " is not limited below the door"},
     .want = want_device_limits,
     .start = set_device_limits,
 };
-
-void limits_sync_update(LimitsSync *link, const char *uuid)
-{
-    if (!link->bus)
-        return;
-    outputs_update(link->outputs, &limits_kind, link, uuid);
-    outputs_update(link->outputs, &device_kind, link, uuid);
-}
 
 void limits_sync_refresh(LimitsSync *link)
 {
@@ -360,8 +354,12 @@ void limits_sync_refresh(LimitsSync *link)
 
     if (!link->bus)
         return;
-    for (guint i = 0; i < slices->len; i++)
-        limits_sync_update(link, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        outputs_update(link->outputs, &limits_kind, link, slice->uuid);
+        outputs_update(link->outputs, &device_limits_kind, link, slice->uuid);
+    }
 }
 
 LimitsSync *limits_sync_new(Host *host, Outputs *outputs, Offers *offers, const Slices *slices,

@@ -70,7 +70,7 @@ void limits_sync_start(LimitsSync *link, GDBusConnection *bus);
 /* Types or slices have changed. */
 void limits_sync_refresh(LimitsSync *link);
 
-/* One slice was added, changed or removed, or has a new engine, or its guard is about to start. */
-void limits_sync_update(LimitsSync *link, const char *uuid);
+/* What each slice has; their data is the LimitsSync. */
+extern const OutputKind limits_kind, device_limits_kind;
 
 #endif

@@ -15,6 +15,7 @@ typedef enum {
     OUTPUT_LINK,
     OUTPUT_FILE,
     OUTPUT_UNIT,
+    OUTPUT_OF_OTHERS,
     OUTPUT_NOTE,
     OUTPUT_TROUBLE,
 } OutputType;
@@ -61,10 +62,12 @@ typedef struct {
 /**
  * Outputs
  * @held: kind to a table of subject to Held
+ * @steps: of OutputStep
  */
 struct Outputs {
     HostRoot *root;
     GHashTable *held;
+    GArray *steps;
 };
 
 static void output_free(void *data)
@@ -150,6 +153,11 @@ void want_file(Wants *wants, const char *path, const char *text)
 void want_unit(Wants *wants, const char *settings)
 {
     want(wants, OUTPUT_UNIT, "", settings);
+}
+
+void want_end_of(Wants *wants, const char *path)
+{
+    want(wants, OUTPUT_OF_OTHERS, path, NULL);
 }
 
 void want_note(Wants *wants, const char *note)
@@ -290,7 +298,8 @@ static void take_away(const Held *held, const Output *output)
         remove_tree(root, output->path);
     else if (output->type == OUTPUT_DIR && output->end == DIR_SHARED)
         root_rmdir(root, output->path);
-    else if (output->type == OUTPUT_LINK || output->type == OUTPUT_FILE)
+    else if (output->type == OUTPUT_LINK || output->type == OUTPUT_FILE ||
+             output->type == OUTPUT_OF_OTHERS)
         root_remove(root, output->path);
 }
 
@@ -412,6 +421,29 @@ void outputs_update(Outputs *outputs, const OutputKind *kind, void *data, const 
     update(held);
 }
 
+void outputs_set_steps(Outputs *outputs, const OutputStep *steps, guint count)
+{
+    g_array_set_size(outputs->steps, 0);
+    g_array_append_vals(outputs->steps, steps, count);
+}
+
+void outputs_update_slice(Outputs *outputs, const char *uuid, gboolean is_gone, gboolean state)
+{
+    guint count = outputs->steps->len;
+
+    for (guint i = 0; i < count; i++) {
+        const OutputStep *step =
+            &g_array_index(outputs->steps, OutputStep, is_gone ? count - 1 - i : i);
+        g_autofree char *before = g_strdup(outputs_note(outputs, step->kind, uuid));
+
+        if (state && !step->follows_state)
+            continue;
+        outputs_update(outputs, step->kind, step->data, uuid);
+        if (step->kind->updated)
+            step->kind->updated(uuid, before, step->data);
+    }
+}
+
 void outputs_update_all(Outputs *outputs, const OutputKind *kind)
 {
     GHashTable *subjects = g_hash_table_lookup(outputs->held, kind);
@@ -466,12 +498,14 @@ Outputs *outputs_new(HostRoot *root)
     outputs->root = host_root_ref(root);
     outputs->held = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL,
                                           (GDestroyNotify)g_hash_table_unref);
+    outputs->steps = g_array_new(FALSE, FALSE, sizeof(OutputStep));
     return outputs;
 }
 
 void outputs_free(Outputs *outputs)
 {
     g_hash_table_unref(outputs->held);
+    g_array_unref(outputs->steps);
     host_root_unref(outputs->root);
     g_free(outputs);
 }

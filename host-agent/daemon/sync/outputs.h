@@ -24,12 +24,15 @@ typedef struct Wants Wants;
  * @trouble: what a failure means, before and behind the subject
  * @want: says what there should be for @subject (a UUID, a GPU, …), nothing for one that is gone.
  * FALSE: it can't say that now, and what is there stays
+ * @updated: what others have in common with @subject may be different now; @before: its note of
+ * before, or NULL. Called by outputs_update_slice() only; may be NULL
  * @start, @stop: of the unit that is wanted by want_unit(); neither waits
  */
 typedef struct {
     GLogLevelFlags level;
     const char *trouble[2];
     gboolean (*want)(Wants *wants, const char *subject, void *data);
+    void (*updated)(const char *subject, const char *before, void *data);
     void (*start)(const char *subject, void *data);
     void (*stop)(const char *subject, void *data);
 } OutputKind;
@@ -40,10 +43,26 @@ Outputs *outputs_new(HostRoot *root);
 void outputs_free(Outputs *outputs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Outputs, outputs_free)
 
-/* Brings what is there for @subject in line. @kind and @data live as long as @outputs. */
+/* Brings what is there for one subject in line. @kind and @data live as long as @outputs. */
 void outputs_update(Outputs *outputs, const OutputKind *kind, void *data, const char *subject);
 
-/* The same for all subjects for which something of that kind is there. */
+/**
+ * OutputStep - a kind that each slice has
+ * @follows_state: also the slice's users and its engine, not only its attributes
+ */
+typedef struct {
+    const OutputKind *kind;
+    void *data;
+    gboolean follows_state;
+} OutputStep;
+
+/* The order in which a slice's things are made; they are taken away in the reverse one. Copied. */
+void outputs_set_steps(Outputs *outputs, const OutputStep *steps, guint count);
+
+/* All steps for a slice; @state: only its state has changed. */
+void outputs_update_slice(Outputs *outputs, const char *uuid, gboolean is_gone, gboolean state);
+
+/* As outputs_update(), for all subjects for which something of that kind is there. */
 void outputs_update_all(Outputs *outputs, const OutputKind *kind);
 
 /* The unit of @subject could not be started. It is tried again, and @why is logged once. */
@@ -79,6 +98,9 @@ void want_file(Wants *wants, const char *path, const char *text);
 
 /* The kind's unit; it is stopped and started if @settings are not those it was started with. */
 void want_unit(Wants *wants, const char *settings);
+
+/* A file that others write, and that goes with the rest. */
+void want_end_of(Wants *wants, const char *path);
 
 /* Something to know about what was made, for the next time. */
 void want_note(Wants *wants, const char *note);

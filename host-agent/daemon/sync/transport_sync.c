@@ -74,8 +74,6 @@ static gboolean is_here(const Slice *slice)
     return slice && !slice_is_vgpu(slice);
 }
 
-static const OutputKind slice_dirs_kind, guard_kind;
-
 /* Of all slices of the owner: it has one directory. */
 static GArray *uids_of_owner(const TransportSync *link, const char *owner)
 {
@@ -116,7 +114,7 @@ static gboolean want_slice_dirs(Wants *wants, const char *uuid, void *data)
     return TRUE;
 }
 
-static const OutputKind slice_dirs_kind = {
+const OutputKind slice_dirs_kind = {
     .level = G_LOG_LEVEL_WARNING,
     .trouble = {"cannot offer slice ", " to containers"},
     .want = want_slice_dirs,
@@ -139,42 +137,33 @@ static gboolean link_cuda(const TransportSync *link, const Slice *slice)
     return is_nvidia;
 }
 
-/* Once for a vGPU: it reads the host's folders of libraries, and vGPUs change all the time. */
-static gboolean want_vgpu_cuda(Wants *wants, const char *uuid, void *data)
+/*
+ * Once for a slice: it reads the host's folders of libraries, and vGPUs change all the time. A
+ * guard's are made when it starts.
+ */
+static gboolean want_cuda_links(Wants *wants, const char *uuid, void *data)
 {
     const TransportSync *link = data;
     const Slice *slice = slices_find(link->slices, uuid);
 
-    if (slice && slice_is_vgpu(slice))
+    if (slice && slice->transport != SLICE_TRANSPORT_GUARDED)
         want_unit(wants, "");
     return TRUE;
 }
 
-static void link_vgpu_cuda(const char *uuid, void *data)
+static void start_cuda_links(const char *uuid, void *data)
 {
     const TransportSync *link = data;
 
     link_cuda(link, slices_find(link->slices, uuid));
 }
 
-static const OutputKind vgpu_cuda_kind = {
+const OutputKind cuda_links_kind = {
     .level = G_LOG_LEVEL_WARNING,
-    .trouble = {"vGPU ", " has no CUDA"},
-    .want = want_vgpu_cuda,
-    .start = link_vgpu_cuda,
+    .trouble = {"slice ", " has no CUDA"},
+    .want = want_cuda_links,
+    .start = start_cuda_links,
 };
-
-void transport_sync_prepare(TransportSync *link, const char *uuid)
-{
-    const Slice *slice = slices_find(link->slices, uuid);
-
-    outputs_update(link->outputs, &vgpu_cuda_kind, link, uuid);
-    if (!is_here(slice))
-        return;
-    outputs_update(link->outputs, &slice_dirs_kind, link, uuid);
-    if (slice->transport == SLICE_TRANSPORT_NATIVE)
-        link_cuda(link, slice);
-}
 
 static char *conf_path(const char *uuid)
 {
@@ -212,6 +201,8 @@ static gboolean want_guard(Wants *wants, const char *uuid, void *data)
     g_autofree char *path = conf_path(uuid);
     g_autofree char *text = NULL;
 
+    if (!link->units)
+        return FALSE;
     if (!slice || slice->transport != SLICE_TRANSPORT_GUARDED || !is_served(link, slice))
         return TRUE;
     if (is_of_another_tenant(link, slice))
@@ -238,22 +229,13 @@ static void stop_guard(const char *uuid, void *data)
     guard_units_stop(link->units, uuid);
 }
 
-static const OutputKind guard_kind = {
+const OutputKind guard_kind = {
     .level = G_LOG_LEVEL_WARNING,
     .trouble = {"slice ", " has no guard, and containers that ask for it cannot start"},
     .want = want_guard,
     .start = start_guard,
     .stop = stop_guard,
 };
-
-void transport_sync_update(TransportSync *link, const char *uuid)
-{
-    if (!link->units)
-        return;
-    outputs_update(link->outputs, &guard_kind, link, uuid);
-    if (!is_here(slices_find(link->slices, uuid)))
-        outputs_update(link->outputs, &slice_dirs_kind, link, uuid);
-}
 
 static void prepare_all(TransportSync *link)
 {

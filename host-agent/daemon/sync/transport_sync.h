@@ -26,14 +26,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(TransportSync, transport_sync_free)
 void transport_sync_start(TransportSync *link, GDBusConnection *bus, GuardStarts starts,
                           void *data);
 
-/*
- * A slice was added, changed or removed. To be called before its arbiter is told: the directory
- * must exist.
- */
-void transport_sync_prepare(TransportSync *link, const char *uuid);
-
-/* The same, after the arbiter was told; and when its container has changed. */
-void transport_sync_update(TransportSync *link, const char *uuid);
+/* What each slice has; their data is the TransportSync. */
+extern const OutputKind slice_dirs_kind, cuda_links_kind, guard_kind;
 
 /* GPUs have changed their modes, or tenants their users. */
 void transport_sync_refresh(TransportSync *link);

@@ -30,86 +30,51 @@ static Slice *make_slice(const char *uuid, guint cap)
     return slice;
 }
 
-static void slice_unref(void *slice)
-{
-    slice_free(slice);
-}
-
 static char *file_of(HostRoot *root, const char *name)
 {
     return root_path(root, GOVERNOR_DIR, GPU, name, NULL);
 }
 
-static void assert_file(HostRoot *root, const char *name, const char *text)
+static void assert_share(const Slice *slice, const char *expected)
 {
-    g_autofree char *path = file_of(root, name);
-    g_autofree char *seen = NULL;
+    g_autofree char *text = shares_slice_text(slice);
 
-    g_file_get_contents(path, &seen, NULL, NULL);
-    g_assert_cmpstr(seen, ==, text);
+    g_assert_cmpstr(text, ==, expected);
 }
 
-static void test_shares(void)
+static void test_texts(void)
 {
-    HostRoot *root = file_tree_new();
-    g_autofree char *gone = root_path(root, GOVERNOR_DIR, GPU, NULL);
-    g_autofree char *by_hand = file_of(root, "slices/by-hand.conf");
-    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
-    Slice *slice = make_slice(UUID, 100);
+    g_autofree char *gpu = shares_gpu_text(1 << 20, GPU_POLICY_EQUAL);
+    g_autoptr(Slice) slice = make_slice(UUID, 100);
+    g_autoptr(Slice) capped = make_slice(OTHER, 20);
 
-    g_ptr_array_add(slices, slice);
-    g_ptr_array_add(slices, make_slice(OTHER, 20));
-    g_assert_true(shares_sync(root, GPU, 1 << 20, GPU_POLICY_EQUAL, slices, NULL));
-    assert_file(root, "gpu.conf", "[gpu]\nvram=1048576\npolicy=equal\n");
-    assert_file(
-        root, "slices/" UUID ".conf",
+    g_assert_cmpstr(gpu, ==, "[gpu]\nvram=1048576\npolicy=equal\n");
+    assert_share(
+        slice,
         "[slice]\nweight=70\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
-    assert_file(
-        root, "slices/" OTHER ".conf",
+    assert_share(
+        capped,
         "[slice]\nweight=70\ncap=20\nhard=true\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
-
     slice->weight = 1;
-    g_free(slice->owner);
-    slice->owner = g_strdup("slurm:7");
-    g_assert_true(shares_put(root, slice, NULL));
-    assert_file(root, "slices/" UUID ".conf",
-                "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
-                "share=250000\npartners=slurm:7\n");
+    slice_set_text(&slice->owner, "slurm:7");
+    assert_share(slice, "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
+                        "share=250000\npartners=slurm:7\n");
     slice->class = SLICE_BURSTABLE;
-    g_assert_true(shares_put(root, slice, NULL));
-    assert_file(root, "slices/" UUID ".conf",
-                "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
-                "share=250000\nguaranteed=false\npartners=slurm:7\n");
-    slice->class = SLICE_GUARANTEED;
-    g_assert_true(shares_put(root, slice, NULL));
-    /* A slice that the kernel does not have any more; and one that is not vgpud's. */
-    file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/by-hand.conf", "[slice]\n");
-    ((Slice *)g_ptr_array_index(slices, 1))->present = FALSE;
-    g_assert_true(shares_sync(root, GPU, 1 << 20, GPU_POLICY_EQUAL, slices, NULL));
-    assert_file(root, "slices/" OTHER ".conf", NULL);
-    assert_file(root, "slices/by-hand.conf", "[slice]\n");
-    shares_forget(root, GPU, UUID);
-    assert_file(root, "slices/" UUID ".conf", NULL);
-    g_unlink(by_hand);
-    shares_drop(root, GPU);
-    g_assert_false(g_file_test(gone, G_FILE_TEST_EXISTS));
-    file_tree_free(root);
+    assert_share(slice, "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
+                        "share=250000\nguaranteed=false\npartners=slurm:7\n");
 }
 
-/* A file is written again only if it changes. */
-static void test_same_file(void)
+/* A slice by hand is not vgpud's. */
+static void test_list(void)
 {
     HostRoot *root = file_tree_new();
-    g_autofree char *path = file_of(root, "slices/" UUID ".conf");
-    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
-    GStatBuf before, after;
+    g_auto(GStrv) uuids = NULL;
 
-    g_ptr_array_add(slices, make_slice(UUID, 50));
-    g_assert_true(shares_sync(root, GPU, 1, GPU_POLICY_SHARES, slices, NULL));
-    g_assert_cmpint(g_stat(path, &before), ==, 0);
-    g_assert_true(shares_sync(root, GPU, 1, GPU_POLICY_SHARES, slices, NULL));
-    g_assert_cmpint(g_stat(path, &after), ==, 0);
-    g_assert_cmpuint(before.st_ino, ==, after.st_ino);
+    file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/by-hand.conf", "[slice]\n");
+    file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/" UUID ".conf", "[slice]\n");
+    uuids = shares_list(root, GPU);
+    g_assert_cmpstr(uuids[0], ==, UUID);
+    g_assert_null(uuids[1]);
     file_tree_free(root);
 }
 
@@ -189,8 +154,8 @@ static void test_status(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/arbiter/shares", test_shares);
-    g_test_add_func("/arbiter/same-file", test_same_file);
+    g_test_add_func("/arbiter/texts", test_texts);
+    g_test_add_func("/arbiter/list", test_list);
     g_test_add_func("/arbiter/status", test_status);
     return g_test_run();
 }
