@@ -99,7 +99,7 @@ static void take_ours(Slice *slice, const char *tenant, const char *class, gint6
     }
     if (class)
         slice_class_parse(class, &slice->class);
-    if (oversubscribe >= 0 && (guint64)oversubscribe <= REQUEST_MAX_BYTES)
+    if (oversubscribe >= 0 && (guint64)oversubscribe <= SLICE_BYTES_MAX)
         slice->oversubscribe = (guint64)oversubscribe;
 }
 
@@ -201,16 +201,17 @@ static char *refusal(const Placement *placement, const Request *request, const C
         return g_strdup("it was not requested");
     if (matches(request->not_gpus, room))
         return g_strdup("it is excluded");
-    if (request->replica[0] && (has_replica(placement->slices, room->gpu, request->replica) ||
-                                has_replica(chosen, room->gpu, request->replica)))
-        return g_strdup_printf("it has a replica of %s already", request->replica);
+    if (request->wanted->replica[0] &&
+        (has_replica(placement->slices, room->gpu, request->wanted->replica) ||
+         has_replica(chosen, room->gpu, request->wanted->replica)))
+        return g_strdup_printf("it has a replica of %s already", request->wanted->replica);
     why = admission_refusal(&(AdmissionRequest){.way = ADMISSION_CREATE,
                                                 .room = room,
                                                 .tenant = placement->tenant,
                                                 .wanted = candidate->slice});
     if (!why && !candidate->slice)
-        why = *request->type ? g_strdup_printf("it has no type %s", request->type)
-                             : g_strdup("it has no type with that much memory");
+        why = *request->wanted->type ? g_strdup_printf("it has no type %s", request->wanted->type)
+                                     : g_strdup("it has no type with that much memory");
     return why;
 }
 
@@ -235,9 +236,10 @@ static Score score_of(const Placement *placement, const Request *request,
     Score score = {0};
 
     score.far_node = request->numa_node >= 0 && room->numa_node != request->numa_node;
-    if (request->job[0])
-        score.distance = distance_to(placement, room->gpu, request->job, placement->slices) +
-                         distance_to(placement, room->gpu, request->job, chosen);
+    if (request->wanted->job[0])
+        score.distance =
+            distance_to(placement, room->gpu, request->wanted->job, placement->slices) +
+            distance_to(placement, room->gpu, request->wanted->job, chosen);
     score.fill = (double)room->promised_vram / (double)MAX(room->capacity, 1);
     if (request->policy == POLICY_BINPACK)
         score.fill = -score.fill;
@@ -292,10 +294,12 @@ static void explain(const Placement *placement, const Request *request, const GP
     }
     if (!placement->candidates->len)
         g_string_append(reasons, "; this host has no GPU");
-    if (request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO)
+    if (request->wanted->transport == SLICE_TRANSPORT_VM ||
+        request->wanted->transport == SLICE_TRANSPORT_VFIO)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
                     "there is room for %u of %u vGPUs%s%s, so none was made%s", chosen->len,
-                    request->count, *request->type ? " of type " : "", request->type, reasons->str);
+                    request->count, *request->wanted->type ? " of type " : "",
+                    request->wanted->type, reasons->str);
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
                     "there is no room for the slice, so it was not made%s", reasons->str);

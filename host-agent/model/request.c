@@ -6,7 +6,6 @@
 #include "lib/bus.h"
 #include "lib/conf.h"
 #include "lib/gpus.h"
-#include "lib/tenants_conf.h"
 
 /* Strict reading of a dictionary (a{sv}) from the bus. */
 
@@ -208,26 +207,25 @@ gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **er
 }
 
 #define MAX_WINDOW   (G_GUINT64_CONSTANT(64) << 30)
-#define MAX_WEIGHT   10000
 #define MAX_PER_CENT 100
-#define MAX_PRIORITY 15
 
 void request_free(Request *request)
 {
-    g_free(request->type);
-    g_free(request->name);
+    slice_free(request->wanted);
     g_strfreev(request->uuids);
-    g_free(request->tenant);
     g_strfreev(request->gpus);
     g_strfreev(request->not_gpus);
-    g_free(request->job);
-    g_free(request->replica);
-    g_free(request->domain);
-    g_free(request->owner);
-    g_free(request->part);
-    g_free(request->pool);
-    g_free(request->asked);
     g_free(request);
+}
+
+static gboolean is_given(guint64 given, const char *name)
+{
+    return (given & slice_key_bit(slice_key_find(name))) != 0;
+}
+
+gboolean request_has(const Request *request, const char *name)
+{
+    return is_given(request->given, name);
 }
 
 static gboolean invalid(GError **error, const char *format, const char *value)
@@ -239,21 +237,6 @@ static gboolean invalid(GError **error, const char *format, const char *value)
     return FALSE;
 }
 
-gboolean request_parse_class(const char *text, SliceClass *class, GError **error)
-{
-    if (slice_class_parse(text, class))
-        return TRUE;
-    return invalid(error, "Class must be guaranteed, burstable or best-effort", text);
-}
-
-gboolean request_is_printable(const char *text)
-{
-    for (const char *at = text; *at; at = g_utf8_next_char(at))
-        if (g_unichar_iscntrl(g_utf8_get_char(at)))
-            return FALSE;
-    return TRUE;
-}
-
 static gboolean parse_policy(const char *text, Policy *policy, GError **error)
 {
     *policy = g_strcmp0(text, "spread") == 0 ? POLICY_SPREAD : POLICY_BINPACK;
@@ -262,31 +245,14 @@ static gboolean parse_policy(const char *text, Policy *policy, GError **error)
     return invalid(error, "Policy must be binpack or spread", text);
 }
 
-gboolean request_check_tenant(const char *tenant, GError **error)
-{
-    if (!tenant || !*tenant || tenant_name_valid(tenant))
-        return TRUE;
-    return invalid(error, "Tenant must be up to 63 letters, digits, \"_\", \"-\" and \".\"",
-                   tenant);
-}
-
-/* It is shown on terminals and written to logs. */
-static gboolean check_word(const char *key, const char *text, GError **error)
-{
-    if (request_is_printable(text))
-        return TRUE;
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s can't have control characters", key);
-    return FALSE;
-}
-
 /* A slice that is removed with its VM cannot be persistent. */
 static gboolean check_domain(const Request *request, GError **error)
 {
-    if (!request->domain[0] || !request->define)
+    if (!request->wanted->domain[0] || !request->define)
         return TRUE;
     return invalid(error,
                    "vGPUs of a domain end with it, so Define and Autostart can't be set for Domain",
-                   request->domain);
+                   request->wanted->domain);
 }
 
 static gboolean check_window(const char *key, guint64 window, GError **error)
@@ -330,37 +296,9 @@ static void make_up_uuids(Request *request)
     request->uuids = g_strv_builder_end(uuids);
 }
 
-static void fill_defaults(Request *request)
-{
-    if (!request->type)
-        request->type = g_strdup("");
-    if (!request->name)
-        request->name = g_strdup("");
-    if (!request->tenant)
-        request->tenant = g_strdup("");
-    if (!request->job)
-        request->job = g_strdup("");
-    if (!request->replica)
-        request->replica = g_strdup("");
-    if (!request->domain)
-        request->domain = g_strdup("");
-    if (!request->owner)
-        request->owner = g_strdup("");
-    if (!request->part)
-        request->part = g_strdup("");
-    if (!request->pool)
-        request->pool = g_strdup("");
-    if (!request->asked)
-        request->asked = g_strdup("");
-    if (!request->uuids)
-        make_up_uuids(request);
-    if (request->autostart)
-        request->define = TRUE;
-}
-
 guint64 vram_of_percent(guint64 vram, guint percent)
 {
-    guint64 bytes = MIN(vram, REQUEST_MAX_BYTES) * percent / MAX_PER_CENT;
+    guint64 bytes = MIN(vram, SLICE_BYTES_MAX) * percent / MAX_PER_CENT;
 
     return MAX(bytes - bytes % MIB, MIB);
 }
@@ -374,9 +312,10 @@ static gboolean check_vram(gboolean vram_given, guint percent, GError **error)
 /* CreateVgpus needs a type, because mdevctl and libvirt do. A slice needs none. */
 static gboolean has_size(const Request *request, GError **error)
 {
-    gboolean vgpu = request->transport == SLICE_TRANSPORT_VM && !request->owner;
+    const Slice *wanted = request->wanted;
+    gboolean vgpu = wanted->transport == SLICE_TRANSPORT_VM && !request_has(request, "Owner");
 
-    if ((request->type && *request->type) || (!vgpu && (request->vram || request->vram_percent)))
+    if (*wanted->type || (!vgpu && (wanted->vram || request->vram_percent)))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                 "Type%s is missing; \"vgpuctl type list\" lists the types",
@@ -387,8 +326,9 @@ static gboolean has_size(const Request *request, GError **error)
 /* Keys of vGPUs only. */
 static gboolean check_no_vgpu(const Request *request, const char *door, GError **error)
 {
-    if (!request->window && !request->window_most && !request->define && !request->autostart &&
-        !request->domain && !request->display_given)
+    if (!request->window && !request->window_most && !request->define &&
+        !request->wanted->autostart && !*request->wanted->domain &&
+        !request_has(request, "Display"))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                 "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s "
@@ -426,22 +366,23 @@ static char *checksum_of(GVariant *dict)
 
 static gboolean check_owner(const Request *request, GError **error)
 {
-    if (!request->owner && (request->part || request->pool || request->uid_given))
-        return invalid(error, "Part, Pool and Uid need an Owner", NULL);
-    if (!request->owner)
-        return TRUE;
-    if (!slice_owner_valid(request->owner))
-        return invalid(error, "Owner " OWNER_RULE, request->owner);
-    if (!request->part || !slice_owner_valid(request->part))
-        return invalid(error, "Part is needed with Owner, and " OWNER_RULE,
-                       request->part ? request->part : "");
-    if (request->pool && !gpu_pool_valid(request->pool))
-        return invalid(error, "Pool must be " GPU_POOL_RULE, request->pool);
-    if (request->ephemeral || request->define || request->autostart || request->domain)
+    const Slice *wanted = request->wanted;
+    gboolean has_pool = request_has(request, "Pool");
+
+    if (!request_has(request, "Owner"))
+        return !(request_has(request, "Part") || has_pool || request->uid_given) ||
+               invalid(error, "Part, Pool and Uid need an Owner", NULL);
+    if (!slice_owner_valid(wanted->owner))
+        return invalid(error, "Owner " OWNER_RULE, wanted->owner);
+    if (!slice_owner_valid(wanted->part))
+        return invalid(error, "Part is needed with Owner, and " OWNER_RULE, wanted->part);
+    if (has_pool && !gpu_pool_valid(wanted->pool))
+        return invalid(error, "Pool must be " GPU_POOL_RULE, wanted->pool);
+    if (wanted->ephemeral || request->define || wanted->autostart || *wanted->domain)
         return invalid(error,
                        "a slice with an Owner ends with it, so it can't have Ephemeral, Define, "
                        "Autostart or Domain",
-                       request->owner);
+                       wanted->owner);
     return TRUE;
 }
 
@@ -457,120 +398,77 @@ static gboolean finish_slice(Request *request, const char *door, GError **error)
 
     request->transport_auto = g_str_equal(word, DOOR_AUTO);
     if (request->transport_auto)
-        request->transport = SLICE_TRANSPORT_GUARDED;
-    else if (!slice_transport_parse(word, &request->transport) ||
-             (request->transport == SLICE_TRANSPORT_VM && !request->owner))
+        request->wanted->transport = SLICE_TRANSPORT_GUARDED;
+    else if (!slice_transport_parse(word, &request->wanted->transport) ||
+             (request->wanted->transport == SLICE_TRANSPORT_VM && !request_has(request, "Owner")))
         return invalid(error, "Door must be auto, native, guarded or vfio", word);
     if (request->count != 1)
         return invalid(error, "Count must be 1 for a slice", "more");
     if (!check_owner(request, error))
         return FALSE;
-    if (request->transport == SLICE_TRANSPORT_NATIVE ||
-        request->transport == SLICE_TRANSPORT_GUARDED)
+    if (request->wanted->transport == SLICE_TRANSPORT_NATIVE ||
+        request->wanted->transport == SLICE_TRANSPORT_GUARDED)
         return check_no_vgpu(request, word, error);
-    if (!request->ephemeral && !request->owner)
-        request->autostart = TRUE;
+    if (!request->wanted->ephemeral && !request_has(request, "Owner"))
+        request->wanted->autostart = TRUE;
     return TRUE;
 }
 
-static gboolean check_name(const char *name, GError **error)
+static gboolean finish(Request *request, const char *policy, GError **error)
 {
-    if (!name || !*name || slice_name_valid(name))
-        return TRUE;
-    return invalid(
-        error,
-        "Name must be up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and "
-        "no UUID",
-        name);
-}
+    Slice *wanted = request->wanted;
 
-/* A name is of one. */
-static gboolean check_request_name(const Request *request, GError **error)
-{
-    if (request->name && *request->name && request->count != 1)
-        return invalid(error, "Name needs a Count of 1", request->name);
-    return check_name(request->name, error);
-}
-
-static gboolean finish(Request *request, const char *class, const char *policy, GError **error)
-{
-    if (!has_size(request, error))
-        return FALSE;
-    request->class_given = class != NULL;
-    if (class && !request_parse_class(class, &request->class, error))
-        return FALSE;
-    if (!parse_policy(policy, &request->policy, error) ||
-        !request_check_tenant(request->tenant, error) ||
+    if (!has_size(request, error) || !parse_policy(policy, &request->policy, error) ||
         !check_window("Window", request->window, error) ||
-        !check_window("WindowMost", request->window_most, error) ||
-        !check_request_name(request, error))
+        !check_window("WindowMost", request->window_most, error))
         return FALSE;
-    fill_defaults(request);
-    return check_word("Job", request->job, error) &&
-           check_word("Replica", request->replica, error) &&
-           check_word("Domain", request->domain, error) && check_domain(request, error) &&
-           check_uuids(request, error);
+    /* A name is of one. */
+    if (*wanted->name && request->count != 1)
+        return invalid(error, "Name needs a Count of 1", wanted->name);
+    if (!request->uuids)
+        make_up_uuids(request);
+    request->define = request->define || wanted->autostart;
+    return check_domain(request, error) && check_uuids(request, error);
 }
 
 /* Number of the last keys of CreateSlice, which CreateVgpus does not have. */
-#define SLICE_KEYS 6
+#define SLICE_KEYS 2
 
 static Request *parse(GVariant *dict, gboolean slice, GError **error)
 {
+    guint use = slice ? SLICE_KEY_ASKED | SLICE_KEY_ASKED_SLICE : SLICE_KEY_ASKED;
     g_autoptr(Request) request = g_new0(Request, 1);
-    g_autofree char *class = NULL;
     g_autofree char *policy = NULL;
     g_autofree char *door = NULL;
-    g_autofree char *engines = NULL;
+    g_autofree char *asked = NULL;
     const DictKey keys[] = {
-        {"Type", 's', &request->type, NULL, 0, 0},
         {"Count", 'u', &request->count, NULL, 1, REQUEST_MAX_COUNT},
         {"Uuids", 'a', &request->uuids, NULL, 0, 0},
-        {"Tenant", 's', &request->tenant, NULL, 0, 0},
-        {"Class", 's', &class, NULL, 0, 0},
-        {"Vram", 't', &request->vram, NULL, MIB, REQUEST_MAX_BYTES},
         {"VramPercent", 'u', &request->vram_percent, NULL, 1, MAX_PER_CENT},
         {"Window", 't', &request->window, NULL, MIB, MAX_WINDOW},
         {"WindowMost", 't', &request->window_most, NULL, MIB, MAX_WINDOW},
-        {"Weight", 'u', &request->weight, NULL, 1, MAX_WEIGHT},
-        {"Cap", 'u', &request->cap, NULL, 1, MAX_PER_CENT},
-        {"Priority", 'u', &request->priority, &request->priority_given, 0, MAX_PRIORITY},
-        {"Compute", 'u', &request->compute, &request->compute_given, 0, MAX_PER_CENT},
-        {"Oversubscribe", 't', &request->oversubscribe, &request->oversubscribe_given, 0,
-         REQUEST_MAX_BYTES},
-        {"Engines", 's', &engines, NULL, 0, 0},
-        {"Display", 'u', &request->display, &request->display_given, 0, 1},
         {"Gpus", 'a', &request->gpus, NULL, 0, 0},
         {"NotGpus", 'a', &request->not_gpus, NULL, 0, 0},
         {"Policy", 's', &policy, NULL, 0, 0},
         {"NumaNode", 'i', &request->numa_node, NULL, 0, 0},
-        {"Job", 's', &request->job, NULL, 0, 0},
-        {"Replica", 's', &request->replica, NULL, 0, 0},
-        {"Domain", 's', &request->domain, NULL, 0, 0},
         {"Define", 'b', &request->define, NULL, 0, 0},
-        {"Autostart", 'b', &request->autostart, NULL, 0, 0},
         {"DryRun", 'b', &request->dry_run, NULL, 0, 0},
-        {"Name", 's', &request->name, NULL, 0, 0},
         {"Door", 's', &door, NULL, 0, 0},
-        {"Ephemeral", 'b', &request->ephemeral, NULL, 0, 0},
-        {"Owner", 's', &request->owner, NULL, 0, 0},
-        {"Part", 's', &request->part, NULL, 0, 0},
-        {"Pool", 's', &request->pool, NULL, 0, 0},
         {"Uid", 'u', &request->uid, &request->uid_given, 0, G_MAXUINT32 - 1},
     };
 
+    request->wanted = slice_new("", "", "");
     request->count = 1;
     request->numa_node = -1;
-    if (!dict_read(dict, keys, G_N_ELEMENTS(keys) - (slice ? 0 : SLICE_KEYS), error) ||
-        !check_vram(request->vram != 0, request->vram_percent, error) ||
-        (slice && !finish_slice(request, door, error)) ||
-        (engines && !engines_parse(engines, &request->engines, error)) ||
-        !finish(request, class, policy, error))
+    if (!dict_read_slice(dict, use, request->wanted, &request->given, keys,
+                         G_N_ELEMENTS(keys) - (slice ? 0 : SLICE_KEYS), error) ||
+        !check_vram(request->wanted->vram != 0, request->vram_percent, error) ||
+        (slice && !finish_slice(request, door, error)) || !finish(request, policy, error))
         return NULL;
-    if (*request->owner) {
-        g_free(request->asked);
-        request->asked = checksum_of(dict);
-    }
+    if (request->uid_given)
+        request->wanted->uid = request->uid;
+    asked = *request->wanted->owner ? checksum_of(dict) : g_strdup("");
+    slice_set_text(&request->wanted->asked, asked);
     return g_steal_pointer(&request);
 }
 
@@ -586,13 +484,14 @@ Request *request_parse_slice(GVariant *dict, GError **error)
 
 static gboolean check_beside(const Request *first, const Request *other, GError **error)
 {
-    if (!g_str_equal(first->owner, other->owner))
-        return invalid(error, "all slices of a call must have the same Owner", other->owner);
-    if (g_str_equal(first->part, other->part))
-        return invalid(error, "a Part is there twice", other->part);
+    if (!g_str_equal(first->wanted->owner, other->wanted->owner))
+        return invalid(error, "all slices of a call must have the same Owner",
+                       other->wanted->owner);
+    if (g_str_equal(first->wanted->part, other->wanted->part))
+        return invalid(error, "a Part is there twice", other->wanted->part);
     if (first->dry_run != other->dry_run || first->window != other->window)
         return invalid(error, "DryRun and Window must be the same for all slices of a call",
-                       other->part);
+                       other->wanted->part);
     return TRUE;
 }
 
@@ -601,7 +500,7 @@ gboolean requests_check_owner(const GPtrArray *requests, GError **error)
     for (guint i = 0; i < requests->len; i++) {
         const Request *request = g_ptr_array_index(requests, i);
 
-        if (!*request->owner)
+        if (!*request->wanted->owner)
             return invalid(error, "each slice of CreateSlices needs an Owner", NULL);
         for (guint k = 0; k < i; k++)
             if (!check_beside(g_ptr_array_index(requests, k), request, error))
@@ -618,7 +517,7 @@ void change_free(Change *change)
 
 gboolean change_has(const Change *change, const char *name)
 {
-    return (change->given & slice_key_bit(slice_key_find(name))) != 0;
+    return is_given(change->given, name);
 }
 
 void change_make(const Change *change, Slice *slice)

@@ -54,76 +54,32 @@ typedef enum {
 
 #define REQUEST_MAX_COUNT 1024u
 
-/* More than any GPU has, and small enough to be summed. */
-#define REQUEST_MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
-
-/*
- * Words of requests that other calls than CreateVgpus have as well; NULL and "" are no tenant.
- * AGENT_ERROR_INVALID.
- */
-gboolean request_parse_class(const char *text, SliceClass *class, GError **error);
-gboolean request_check_tenant(const char *tenant, GError **error);
-
-/* @text, valid UTF-8, has no control characters: it can be printed as it is. */
-gboolean request_is_printable(const char *text);
-
 /**
  * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
- * @type: as "half", or its full name in sysfs; "": none, for a container's slice of @vram
+ * @wanted: the values that are given, of a slice; its Type as "half", or the full name in sysfs, ""
+ * for a container's slice of its own size
+ * @given: which, of slice_key_bit(); the type's are taken for the others
  * @uuids: @count of them
- * @class_given: @class is the caller's and not the type's; 0 in the numbers below means the same
- * @vram_percent: of the GPU's memory, in place of @vram; 0: not given
- * @transport_auto: the transport is chosen for the GPU; then @transport is the one of a GPU without
+ * @vram_percent: of the GPU's memory, in place of its Vram; 0: not given
+ * @transport_auto: the transport is chosen for the GPU; until then it is the one of a GPU without
  * CUDA
- * @engines: of Engine, allowed ones; 0: all
  * @numa_node: -1: any
- * @domain: libvirt's name of the VM that they are made for; "": none
- * @name: for commands, and for containers; "": none
- * @ephemeral: of a container's slice, of CreateSlice
- * @owner, @part, @pool: of a slice that is made for an engine; "": none
- * @uid: who may use it without a container, if @uid_given
- * @asked: checksum of all that was requested, if there is an owner; else ""
  */
 typedef struct {
-    char *type;
-    SliceTransport transport;
+    Slice *wanted;
+    guint64 given;
     gboolean transport_auto;
-    char *name;
-    gboolean ephemeral;
     guint count;
     GStrv uuids;
-    char *tenant;
-    gboolean class_given;
-    SliceClass class;
-    guint64 vram;
     guint64 window;
     guint64 window_most;
-    guint weight;
-    guint cap;
-    gboolean priority_given;
-    guint priority;
-    gboolean compute_given;
-    guint compute;
-    gboolean oversubscribe_given;
-    guint64 oversubscribe;
-    gboolean display_given;
-    guint display;
-    guint engines;
     GStrv gpus;
     GStrv not_gpus;
     Policy policy;
     int numa_node;
-    char *job;
-    char *replica;
-    char *domain;
-    char *owner;
-    char *part;
-    char *pool;
     gboolean uid_given;
     guint uid;
-    char *asked;
     gboolean define;
-    gboolean autostart;
     gboolean dry_run;
     guint vram_percent;
 } Request;
@@ -133,6 +89,9 @@ guint64 vram_of_percent(guint64 vram, guint percent);
 
 void request_free(Request *request);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Request, request_free)
+
+/* The value of that name is given. */
+gboolean request_has(const Request *request, const char *name);
 
 /*
  * Reads @dict, of a{sv}. AGENT_ERROR_INVALID names the key, its value, and the allowed values.

@@ -140,6 +140,14 @@ gboolean slice_name_valid(const char *name)
                                 G_REGEX_DOLLAR_ENDONLY, 0);
 }
 
+gboolean slice_text_is_printable(const char *text)
+{
+    for (const char *at = text; *at; at = g_utf8_next_char(at))
+        if (g_unichar_iscntrl(g_utf8_get_char(at)))
+            return FALSE;
+    return TRUE;
+}
+
 gboolean slice_owner_valid(const char *name)
 {
     return g_regex_match_simple("^[A-Za-z0-9][A-Za-z0-9:_.-]{0,59}$", name, G_REGEX_DOLLAR_ENDONLY,

@@ -134,6 +134,9 @@ gboolean slice_is_for_container(const Slice *slice);
  * CDI. */
 gboolean slice_name_valid(const char *name);
 
+/* @text, valid UTF-8, has no control characters: it can be printed as it is. */
+gboolean slice_text_is_printable(const char *text);
+
 /* An owner, or a part: 1 to 60 of letters, digits, ":", "_", "-", ".", a letter or digit first, so
  * that it is a file name, too. */
 gboolean slice_owner_valid(const char *name);

@@ -33,13 +33,10 @@ static gboolean check_name(const char *name, const char *text, GError **error)
 /* It is shown on terminals and written to logs. */
 static gboolean check_printable(const char *name, const char *text, GError **error)
 {
-    for (const char *at = text; *at; at = g_utf8_next_char(at))
-        if (g_unichar_iscntrl(g_utf8_get_char(at))) {
-            g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s can't have control characters",
-                        name);
-            return FALSE;
-        }
-    return TRUE;
+    if (slice_text_is_printable(text))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s can't have control characters", name);
+    return FALSE;
 }
 
 static gboolean check_class(const char *name, const char *text, GError **error)
@@ -64,7 +61,7 @@ static gboolean check_engines(const char *name, const char *text, GError **error
 #define ASKED     SLICE_KEY_ASKED
 #define SETTABLE  (ASKED | SLICE_KEY_CHANGED | SHOWN)
 #define CONTAINER (LISTED | SLICE_KEY_CONTAINER)
-#define OWNED     (LISTED | SLICE_KEY_OWNED)
+#define OWNED     (LISTED | SLICE_KEY_OWNED | SLICE_KEY_ASKED_SLICE)
 /* What is left out is none: no attribute of a vGPU, no bounds, no check. */
 #define KEY(NAME, COLUMN, TYPE, USES, MEMBER, ...)                                                 \
     {.name = NAME,                                                                                 \
@@ -78,7 +75,7 @@ static gboolean check_engines(const char *name, const char *text, GError **error
 const SliceKey slice_keys[] = {
     KEY("Uuid", "uuid", TEXT, LISTED, uuid),
     KEY("Gpu", "gpu", TEXT, SHOWN, gpu),
-    KEY("Type", "type", TEXT, SHOWN, type),
+    KEY("Type", "type", TEXT, ASKED | SHOWN, type),
     KEY("Door", "door", DOOR, CONTAINER | AUDITED, transport),
     KEY("Name", "name", TEXT, SETTABLE, name, .check = check_name),
     KEY("Tenant", "tenant", TEXT, SETTABLE, tenant, .attribute = "tenant", .check = check_tenant),
@@ -97,9 +94,9 @@ const SliceKey slice_keys[] = {
     KEY("Display", "display", SWITCH, SETTABLE, display, .attribute = "display", .max = 1),
     KEY("Started", NULL, FLAG, AUDITED, present),
     KEY("Defined", "defined", FLAG, SHOWN, defined),
-    KEY("Autostart", "autostart", FLAG, SHOWN, autostart),
+    KEY("Autostart", "autostart", FLAG, ASKED | SHOWN, autostart),
     KEY("Suspended", NULL, FLAG, CONTAINER | AUDITED, suspended),
-    KEY("Ephemeral", "ephemeral", FLAG, CONTAINER, ephemeral),
+    KEY("Ephemeral", "ephemeral", FLAG, CONTAINER | SLICE_KEY_ASKED_SLICE, ephemeral),
     KEY("Job", "job", TEXT, ASKED | LISTED, job, .check = check_printable),
     KEY("Replica", "replica", TEXT, ASKED | LISTED, replica, .check = check_printable),
     KEY("Domain", "domain", TEXT, ASKED | LISTED, domain, .check = check_printable),
@@ -134,6 +131,11 @@ const SliceKey *slice_key_find(const char *name)
         if (g_str_equal(slice_keys[i].name, name))
             return &slice_keys[i];
     return NULL;
+}
+
+gboolean slice_key_check(const char *name, const char *text, GError **error)
+{
+    return slice_key_find(name)->check(name, text, error);
 }
 
 guint64 slice_key_bit(const SliceKey *key)

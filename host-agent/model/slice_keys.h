@@ -25,12 +25,13 @@ typedef enum {
 
 /* Where a row is used. */
 enum {
-    SLICE_KEY_ASKED = 1 << 0,     /* CreateVgpus and CreateSlice take it */
-    SLICE_KEY_CHANGED = 1 << 1,   /* SetVgpu and SetSlice take it */
-    SLICE_KEY_AUDITED = 1 << 2,   /* the audit compares it */
-    SLICE_KEY_LISTED = 1 << 3,    /* ListVgpus and ListSlices have it, if it is known */
-    SLICE_KEY_CONTAINER = 1 << 4, /* that only for a container's slice */
-    SLICE_KEY_OWNED = 1 << 5,     /* that only for an owner's slice */
+    SLICE_KEY_ASKED = 1 << 0,       /* CreateVgpus and CreateSlice take it */
+    SLICE_KEY_CHANGED = 1 << 1,     /* SetVgpu and SetSlice take it */
+    SLICE_KEY_AUDITED = 1 << 2,     /* the audit compares it */
+    SLICE_KEY_LISTED = 1 << 3,      /* ListVgpus and ListSlices have it, if it is known */
+    SLICE_KEY_CONTAINER = 1 << 4,   /* that only for a container's slice */
+    SLICE_KEY_OWNED = 1 << 5,       /* that only for an owner's slice */
+    SLICE_KEY_ASKED_SLICE = 1 << 6, /* CreateSlice takes it, and CreateVgpus does not */
 };
 
 /**
@@ -65,6 +66,9 @@ extern const guint slice_keys_count;
 
 /* The row of that name; NULL: there is none. */
 const SliceKey *slice_key_find(const char *name);
+
+/* A request may have that text for the value of that name. AGENT_ERROR_INVALID. */
+gboolean slice_key_check(const char *name, const char *text, GError **error);
 
 /* Its bit in a set of rows. */
 guint64 slice_key_bit(const SliceKey *key);

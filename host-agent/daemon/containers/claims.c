@@ -344,7 +344,7 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
     const char *holder = claims_container(claims, slice->uuid);
 
     if (!*container || strlen(container) > CLAIM_MAX_CONTAINER ||
-        !g_utf8_validate(container, -1, NULL) || !request_is_printable(container)) {
+        !g_utf8_validate(container, -1, NULL) || !slice_text_is_printable(container)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                     "the container's id must have 1 to %d characters, and no control characters",
                     CLAIM_MAX_CONTAINER);

@@ -332,7 +332,7 @@ static gboolean give(const Vgpus *vgpus, const Slice *slice, GError **error)
 /* It is a user's text, in root's events and journal. */
 static gboolean check_program(const char *program, GError **error)
 {
-    if (request_is_printable(program) && strlen(program) <= PROGRAM_MAX)
+    if (slice_text_is_printable(program) && strlen(program) <= PROGRAM_MAX)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                 "the program's name can't have control characters or more than %d bytes",

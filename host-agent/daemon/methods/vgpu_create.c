@@ -330,19 +330,20 @@ static gboolean find_made(const Vgpus *vgpus, const Request *request, const Slic
 {
     const char *doing;
 
-    *found =
-        *request->owner ? slices_find_owned(vgpus->slices, request->owner, request->part) : NULL;
+    *found = *request->wanted->owner
+                 ? slices_find_owned(vgpus->slices, request->wanted->owner, request->wanted->part)
+                 : NULL;
     if (!*found)
         return TRUE;
     doing = operations_doing(vgpus->life->operations, (*found)->uuid);
     if (doing)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "slice %s of %s is just %s; try again when that is done", request->part,
-                    request->owner, doing);
-    else if (!g_str_equal((*found)->asked, request->asked))
+                    "slice %s of %s is just %s; try again when that is done", request->wanted->part,
+                    request->wanted->owner, doing);
+    else if (!g_str_equal((*found)->asked, request->wanted->asked))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_EXISTS,
                     "%s has a slice %s already (%s), which was requested with other values",
-                    request->owner, request->part, (*found)->uuid);
+                    request->wanted->owner, request->wanted->part, (*found)->uuid);
     else
         return TRUE;
     return FALSE;
@@ -351,7 +352,7 @@ static gboolean find_made(const Vgpus *vgpus, const Request *request, const Slic
 static gboolean check_member(const Vgpus *vgpus, const char *member, const Request *request,
                              const GPtrArray *slices, GError **error)
 {
-    if (*request->owner) {
+    if (*request->wanted->owner) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                     "only an administrator can make a slice with an Owner");
         return FALSE;
@@ -472,8 +473,8 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
         return;
     }
     /* What an earlier job of that name has used is not counted again. */
-    if (*first->owner)
-        vgpus->life->uses.begin(vgpus->life->uses.data, first->owner);
+    if (*first->wanted->owner)
+        vgpus->life->uses.begin(vgpus->life->uses.data, first->wanted->owner);
     if (has_vgpu(making->made))
         begin(vgpus, invocation, caller, making);
     else

@@ -20,54 +20,47 @@ static int display_of(const Slice *slice, const Offer *offer, const Request *req
 {
     if (!slice_is_vgpu(slice))
         return -1;
-    return (int)(request->display_given ? request->display : offer->desc->scanouts);
+    return request_has(request, "Display") ? request->wanted->display : (int)offer->desc->scanouts;
 }
 
 /* 0: the type's. */
 static guint64 vram_of(const Gpu *gpu, const Request *request)
 {
     return request->vram_percent ? vram_of_percent(gpu->vram, request->vram_percent)
-                                 : request->vram;
+                                 : request->wanted->vram;
 }
 
 /* The request's slice on a GPU that has the type. */
 static Slice *slice_of(const Host *host, const Slices *slices, const Gpu *gpu, const Offer *offer,
                        const Request *request)
 {
-    Slice *slice = slice_new(NULL, gpu->pci->address, offer->id);
+    const Slice *asked = request->wanted;
+    Slice *slice = slice_copy(asked);
+    gboolean has_compute = request_has(request, "Compute");
     guint64 vram = vram_of(gpu, request);
 
-    slice->transport =
-        request->transport_auto ? host_door_of(host, gpu->pci->address) : request->transport;
-    slice_set_text(&slice->name, request->name);
-    slice->ephemeral = request->ephemeral;
+    slice_set_text(&slice->gpu, gpu->pci->address);
+    slice_set_text(&slice->type, offer->id);
+    slice_set_text(&slice->request, request->uuids[0]);
+    if (request->transport_auto)
+        slice->transport = host_door_of(host, gpu->pci->address);
     slice->reserved = slice_is_vgpu(slice);
     slice->present = !slice_is_vgpu(slice);
-    slice_set_text(&slice->request, request->uuids[0]);
-    slice_set_text(&slice->tenant, request->tenant);
-    slice->class = request->class_given ? request->class : offer->class;
+    if (!request_has(request, "Class"))
+        slice->class = offer->class;
     slice->vram = vram ? vram : offer->desc->vram_bytes;
-    slice->weight = or_default(request->weight, offer->desc->weight);
-    slice->cap = or_default(request->cap, offer->desc->cap);
-    slice->priority = request->priority_given ? request->priority : offer->desc->priority;
-    slice->oversubscribe =
-        request->oversubscribe_given ? request->oversubscribe : offer->oversubscribe;
+    slice->weight = or_default(asked->weight, offer->desc->weight);
+    slice->cap = or_default(asked->cap, offer->desc->cap);
+    if (!request_has(request, "Priority"))
+        slice->priority = offer->desc->priority;
+    if (!request_has(request, "Oversubscribe"))
+        slice->oversubscribe = offer->oversubscribe;
     slice->display = display_of(slice, offer, request);
-    slice->engines = request->engines;
-    slice_set_text(&slice->job, request->job);
-    slice_set_text(&slice->replica, request->replica);
-    slice_set_text(&slice->domain, request->domain);
-    slice_set_text(&slice->owner, request->owner);
-    slice_set_text(&slice->part, request->part);
-    slice_set_text(&slice->pool, request->pool);
-    slice_set_text(&slice->asked, request->asked);
-    slice->uid = request->uid_given ? (gint64)request->uid : SLICE_NO_UID;
-    slice->since = *request->owner ? g_get_real_time() / G_USEC_PER_SEC : 0;
+    slice->since = *asked->owner ? g_get_real_time() / G_USEC_PER_SEC : 0;
     slice->defined = request->define;
-    slice->autostart = request->autostart;
-    if (!*request->owner || !request->compute_given || request->compute)
-        slice->compute = slices_compute(slices, gpu, slice,
-                                        request->compute_given ? request->compute : offer->compute);
+    if (!*asked->owner || !has_compute || asked->compute)
+        slice->compute =
+            slices_compute(slices, gpu, slice, has_compute ? asked->compute : offer->compute);
     return slice;
 }
 
@@ -81,7 +74,8 @@ static gboolean is_evicted(const Host *host, const char *gpu, const Slice *slice
 
 static gboolean is_for_vgpu(const Request *request)
 {
-    return request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO;
+    return request->wanted->transport == SLICE_TRANSPORT_VM ||
+           request->wanted->transport == SLICE_TRANSPORT_VFIO;
 }
 
 /* The GPU's offer for the request: a type, or a number of bytes, which a vGPU has a type for. */
@@ -90,8 +84,8 @@ static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *reques
 {
     if (gpu->containers_only && is_for_vgpu(request))
         return FALSE;
-    if (*request->type)
-        return offers_find(offers, gpu, request->type, offer);
+    if (*request->wanted->type)
+        return offers_find(offers, gpu, request->wanted->type, offer);
     if (is_for_vgpu(request))
         return offers_find_fitting(offers, gpu, vram_of(gpu, request), offer);
     return offers_of_size(offers, gpu, vram_of(gpu, request), desc, offer);
@@ -127,18 +121,18 @@ static void set_no_offer(const Host *host, const Request *request, GError **erro
     if (is_for_vgpu(request) && any_for_containers_only(host))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                     "cannot make a vGPU: " CONTAINERS_ONLY_WHY "; " CONTAINERS_ONLY_ADVICE);
-    else if (!*request->type && is_for_vgpu(request))
+    else if (!*request->wanted->type && is_for_vgpu(request))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                     "no GPU of this host has a type with that much memory; \"vgpuctl type list\" "
                     "lists the types");
-    else if (!*request->type)
+    else if (!*request->wanted->type)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                     "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and "
                     "\"vgpuctl gpu mode GPU shared\" shares one");
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                     "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" lists the types",
-                    request->type);
+                    request->wanted->type);
 }
 
 /* Their room is taken. */
@@ -217,10 +211,11 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
                     request->uuids[i]);
         return FALSE;
     }
-    if (!slices_find_named(slices, request->tenant, request->name))
+    if (!slices_find_named(slices, request->wanted->tenant, request->wanted->name))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "the name %s is taken; choose another name, or leave it out", request->name);
+                "the name %s is taken; choose another name, or leave it out",
+                request->wanted->name);
     return FALSE;
 }
 
@@ -241,7 +236,7 @@ static gboolean check_others(const Request *request, const GPtrArray *others, GE
     for (guint i = 0; others && i < others->len; i++) {
         const Slice *slice = g_ptr_array_index(others, i);
 
-        if ((!*request->name || !g_str_equal(slice->name, request->name)) &&
+        if ((!*request->wanted->name || !g_str_equal(slice->name, request->wanted->name)) &&
             !g_strv_contains((const char *const *)request->uuids, slice->uuid))
             continue;
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
@@ -282,9 +277,9 @@ static gboolean check_quota(const Tenants *tenants, const Request *request, cons
 {
     TenantUse more = {0};
 
-    add_use(&more, request->tenant, chosen);
-    add_use(&more, request->tenant, others);
-    return tenants_admit(tenants, request->tenant, &more, error);
+    add_use(&more, request->wanted->tenant, chosen);
+    add_use(&more, request->wanted->tenant, others);
+    return tenants_admit(tenants, request->wanted->tenant, &more, error);
 }
 
 GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
@@ -297,14 +292,14 @@ GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
     const TenantUse nothing = {0};
     Placement placement = {
         .slices = all,
-        .tenant = tenants_find(tenants, request->tenant),
+        .tenant = tenants_find(tenants, request->wanted->tenant),
         .distance = distance,
         .data = (void *)host,
     };
 
     if (!check_new(slices, request, error) || !check_others(request, others, error) ||
         !check_unused(host, request, error) ||
-        !tenants_admit(tenants, request->tenant, &nothing, error))
+        !tenants_admit(tenants, request->wanted->tenant, &nothing, error))
         return NULL;
     candidates = all_candidates(host, offers, slices, request, others, error);
     if (!candidates)
@@ -458,7 +453,7 @@ gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GErro
     const DictKey keys[] = {
         {"Action", 's', &action, NULL, 0, 0},
         {"Autostart", 'b', &check->autostart, NULL, 0, 0},
-        {"Vram", 't', &check->vram, &check->vram_given, 1, REQUEST_MAX_BYTES},
+        {"Vram", 't', &check->vram, &check->vram_given, 1, SLICE_BYTES_MAX},
         {"Window", 't', &check->window, NULL, 0, 0},
         {"Weight", 'u', &check->weight, &check->weight_given, 0, 0},
         {"Cap", 'u', &check->cap, &check->cap_given, 1, 100},
@@ -466,13 +461,14 @@ gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GErro
         {"Tenant", 's', &check->tenant, NULL, 0, 0},
         {"Class", 's', &class, &check->class_given, 0, 0},
         {"Oversubscribe", 't', &check->oversubscribe, &check->oversubscribe_given, 0,
-         REQUEST_MAX_BYTES},
+         SLICE_BYTES_MAX},
     };
 
     return dict_read(options, keys, G_N_ELEMENTS(keys), error) &&
            parse_action(action, &check->action, error) &&
-           (!class || request_parse_class(class, &check->class, error)) &&
-           request_check_tenant(check->tenant, error);
+           (!class ||
+            (slice_key_check("Class", class, error) && slice_class_parse(class, &check->class))) &&
+           (!check->tenant || slice_key_check("Tenant", check->tenant, error));
 }
 
 static Slice *slice_of_type(const DefinitionCheck *check, const Gpu *gpu, const Offer *offer)

@@ -15,7 +15,8 @@ static void check_request(GVariant *dict)
     if (!request)
         return;
     if (request->count < 1 || request->count > REQUEST_MAX_COUNT ||
-        g_strv_length(request->uuids) != request->count || !request->tenant || !request->job)
+        g_strv_length(request->uuids) != request->count || !request->wanted->tenant ||
+        !request->wanted->job)
         abort();
 }
 
@@ -28,10 +29,11 @@ static void check_slice(GVariant *dict)
         abort();
     if (!request)
         return;
-    if (request->count != 1 || (*request->name && !slice_name_valid(request->name)) ||
-        (!*request->type && !request->vram) ||
-        (request->transport == SLICE_TRANSPORT_VM && !*request->owner) ||
-        (*request->owner && !slice_owner_valid(request->part)))
+    if (request->count != 1 ||
+        (*request->wanted->name && !slice_name_valid(request->wanted->name)) ||
+        (!*request->wanted->type && !request->wanted->vram) ||
+        (request->wanted->transport == SLICE_TRANSPORT_VM && !*request->wanted->owner) ||
+        (*request->wanted->owner && !slice_owner_valid(request->wanted->part)))
         abort();
 }
 

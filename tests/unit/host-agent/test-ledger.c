@@ -176,9 +176,9 @@ static char *place(Board *board, const char *text, GError **error)
         const Candidate *candidate = g_ptr_array_index(board->candidates, i);
 
         g_free(candidate->slice->job);
-        candidate->slice->job = g_strdup(request->job);
+        candidate->slice->job = g_strdup(request->wanted->job);
         g_free(candidate->slice->replica);
-        candidate->slice->replica = g_strdup(request->replica);
+        candidate->slice->replica = g_strdup(request->wanted->replica);
     }
     chosen = placement_find(&placement, request, error);
     for (guint i = 0; chosen && i < chosen->len; i++)
