@@ -581,7 +581,7 @@ static bool make_room(struct residency *residency, struct residency_member *wait
 }
 
 /* As much of what it needs as there is. True: that is all. */
-static bool grant(struct residency *residency, struct residency_member *member)
+static bool grant_bytes(struct residency *residency, struct residency_member *member)
 {
     struct residency_slice *slice = member->slice;
     uint64_t room = excess(slice->settings.promised, slice->on_card) + free_pool(residency);
@@ -622,7 +622,7 @@ static void grant_covered(struct residency *residency)
         struct residency_member *member = MEMBER(residency, i);
 
         if (member_waits(residency, member) && !pool_cost(member->slice, needed_by(member))) {
-            grant(residency, member);
+            grant_bytes(residency, member);
             end_wait(residency, member);
         }
     }
@@ -664,7 +664,7 @@ uint64_t residency_run(struct residency *residency, uint64_t now)
     watch_moves(residency, now);
     grant_covered(residency);
     while ((waiter = residency->claimant ? residency->claimant : next_waiter(residency))) {
-        if (!make_room(residency, waiter, now) || !grant(residency, waiter))
+        if (!make_room(residency, waiter, now) || !grant_bytes(residency, waiter))
             break;
         residency->claimant = NULL;
         waiter->told_starved = false;

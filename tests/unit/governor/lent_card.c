@@ -31,7 +31,7 @@ static bool is_open(const struct lent_profile *profile, uint64_t now)
     return hour >= profile->from || hour < profile->to;
 }
 
-static void submit(struct lent_slice *slice, enum card_engine engine, uint64_t ns)
+static void submit_job(struct lent_slice *slice, enum card_engine engine, uint64_t ns)
 {
     const struct card_job job = {.owner = slice, .length_ns = ns};
 
@@ -51,7 +51,7 @@ static uint64_t next_chunk(struct lent_slice *slice, uint64_t bytes)
     return chunk;
 }
 
-static void copy(struct lent_slice *slice)
+static void copy_chunks(struct lent_slice *slice)
 {
     struct residency_member *member = &slice->member;
     bool leaves = member->state == RESIDENCY_LEAVING;
@@ -63,8 +63,8 @@ static void copy(struct lent_slice *slice)
         /* What is granted is there. */
         if (!leaves)
             g_assert_true(model_take(&slice->on->card.model, slice->number, chunk));
-        submit(slice, leaves ? CARD_COPY_OUT : CARD_COPY,
-               (uint64_t)((double)chunk / LENT_RATE * NS_PER_S));
+        submit_job(slice, leaves ? CARD_COPY_OUT : CARD_COPY,
+                   (uint64_t)((double)chunk / LENT_RATE * NS_PER_S));
     }
 }
 
@@ -110,7 +110,7 @@ static void end_work(void *data, struct card_job *job)
     residency_set_busy(&slice->member, false, on->now);
 }
 
-static void ask(struct lent_slice *slice)
+static void ask_for_memory(struct lent_slice *slice)
 {
     struct lent_card *on = slice->on;
 
@@ -121,7 +121,7 @@ static void ask(struct lent_slice *slice)
     on->told = true;
 }
 
-static void work(struct lent_slice *slice)
+static void do_work(struct lent_slice *slice)
 {
     struct lent_card *on = slice->on;
     uint64_t waited = slice->asked_at ? on->now - slice->asked_at : 0;
@@ -133,7 +133,7 @@ static void work(struct lent_slice *slice)
         return;
     slice->working = true;
     residency_set_busy(&slice->member, true, on->now);
-    submit(slice, CARD_COMPUTE, MIN(slice->left_ns, LENT_OP_NS));
+    submit_job(slice, CARD_COMPUTE, MIN(slice->left_ns, LENT_OP_NS));
 }
 
 /* If it is time for it. */
@@ -154,14 +154,14 @@ static void begin_burst(struct lent_slice *slice)
     }
 }
 
-static void step(struct lent_slice *slice)
+static void step_slice(struct lent_slice *slice)
 {
     begin_burst(slice);
     if (slice->left_ns && residency_is_home(&slice->member))
-        work(slice);
+        do_work(slice);
     else if (slice->left_ns)
-        ask(slice);
-    copy(slice);
+        ask_for_memory(slice);
+    copy_chunks(slice);
 }
 
 static void note_bound(struct lent_card *on)
@@ -177,18 +177,18 @@ static void note_bound(struct lent_card *on)
 }
 
 /* All do what they do at this time. Returns when residency.c is to be called at the latest. */
-static uint64_t act(struct lent_card *on, uint64_t call_at)
+static uint64_t act_now(struct lent_card *on, uint64_t call_at)
 {
     do {
         for (unsigned i = 0; i < on->count; i++)
-            step(&on->slices[i]);
+            step_slice(&on->slices[i]);
         if (!on->told && on->now < call_at)
             break;
         on->told = false;
         call_at = residency_run(&on->residency, on->now);
         note_bound(on);
         for (unsigned i = 0; i < on->count; i++)
-            step(&on->slices[i]);
+            step_slice(&on->slices[i]);
     } while (on->told);
     card_run(&on->card, on->now, 0);
     return call_at;
@@ -201,7 +201,7 @@ void lent_card_run(struct lent_card *on, uint64_t ns)
     while (on->now < until) {
         uint64_t next;
 
-        call_at = act(on, call_at);
+        call_at = act_now(on, call_at);
         next = MIN(call_at, on->card.model.next_at);
         for (unsigned i = 0; i < on->count; i++)
             if (!on->slices[i].left_ns)

@@ -54,7 +54,7 @@ fill_store_buffer(uint64_t *lines, uint32_t *at)
 }
 
 /* As a door's call of the driver. */
-static void *visit(void *data)
+static void *visit_driver(void *data)
 {
     struct visitor *visitor = data;
     struct test *test = visitor->test;
@@ -98,7 +98,7 @@ static void check_litmus(uint32_t state, unsigned closings)
     test_open(&test, state);
     for (unsigned i = 0; i < THREADS; i++) {
         visitors[i] = (struct visitor){&test, i};
-        g_assert_cmpint(pthread_create(&threads[i], NULL, visit, &visitors[i]), ==, 0);
+        g_assert_cmpint(pthread_create(&threads[i], NULL, visit_driver, &visitors[i]), ==, 0);
     }
     for (unsigned i = 0; i < closings; i++) {
         if (i % 64 == 0)

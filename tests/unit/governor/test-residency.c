@@ -8,8 +8,8 @@
 #define RATE (55e9)
 
 /* With @out bytes that are not on the card. */
-static struct residency_member *join(struct residency *residency, struct residency_slice *slice,
-                                     uint64_t out)
+static struct residency_member *join_slice(struct residency *residency,
+                                           struct residency_slice *slice, uint64_t out)
 {
     struct residency_member *member = g_new0(struct residency_member, 1);
 
@@ -105,7 +105,7 @@ static void check_sums(const struct storm *storm)
 }
 
 /* Nobody is told to give what its slice's promise covers. */
-static uint64_t run(struct storm *storm)
+static uint64_t run_and_check(struct storm *storm)
 {
     uint64_t before[SLICES], next;
 
@@ -193,7 +193,7 @@ static void end_member(struct storm *storm, struct account *account)
 
     residency_leave(&storm->residency, account->member);
     g_free(account->member);
-    *account = (struct account){.member = join(&storm->residency, slice, 0)};
+    *account = (struct account){.member = join_slice(&storm->residency, slice, 0)};
 }
 
 /* What answers a message may come with it. */
@@ -262,14 +262,14 @@ static void open_storm(struct storm *storm)
         g_assert_nonnull(storm->slices[i]);
     }
     for (unsigned i = 0; i < MEMBERS; i++)
-        storm->accounts[i].member = join(&storm->residency, storm->slices[i % SLICES], 0);
+        storm->accounts[i].member = join_slice(&storm->residency, storm->slices[i % SLICES], 0);
 }
 
 /*
  * Everybody is idle, does what it is told, and has no floor: all that wait are served, one after
  * the other.
  */
-static void settle(struct storm *storm)
+static void settle_all(struct storm *storm)
 {
     unsigned waiting = MEMBERS;
 
@@ -308,7 +308,7 @@ static void settle(struct storm *storm)
             take_answer(account);
             waiting += member->wanted || member->asks;
         }
-        next = run(storm);
+        next = run_and_check(storm);
         storm->now = MAX(storm->now + NS_PER_MS, next == TIME_NEVER ? 0 : next);
     }
 }
@@ -332,13 +332,13 @@ static void test_storm(void)
         open_storm(&storm);
         for (unsigned i = 0; i < MESSAGES / ROUNDS; i++) {
             say_anything(&storm);
-            run(&storm);
+            run_and_check(&storm);
             storm.now += random_below(8) ? NS_PER_MS : NS_PER_S;
         }
         waits += storm.waits;
         granted += storm.granted;
         covered += storm.covered;
-        settle(&storm);
+        settle_all(&storm);
         close_storm(&storm);
     }
     g_test_message("%u grants, %u of them covered by a promise; %u waits", granted, covered, waits);
@@ -377,7 +377,7 @@ static struct borrower *turns_add(struct turns *turns, uint64_t bytes,
     struct borrower *borrower = &turns->borrowers[turns->count++];
     struct residency_slice *slice = residency_add_slice(&turns->residency, &settings);
 
-    borrower->member = join(&turns->residency, slice, bytes);
+    borrower->member = join_slice(&turns->residency, slice, bytes);
     return borrower;
 }
 
@@ -390,7 +390,7 @@ static void turns_close(struct turns *turns)
     residency_clear(&turns->residency);
 }
 
-static void move(struct turns *turns, struct residency_member *member)
+static void move_memory(struct turns *turns, struct residency_member *member)
 {
     uint64_t step = (uint64_t)(RATE * 0.8 * STEP_NS / 1e9), bytes;
 
@@ -414,7 +414,7 @@ static void turns_run(struct turns *turns, uint64_t ns, unsigned busy)
             struct residency_member *member = borrower->member;
             bool works = busy & 1u << i;
 
-            move(turns, member);
+            move_memory(turns, member);
             if (works && residency_is_home(member)) {
                 if (borrower->asked_at)
                     borrower->worst_ns = MAX(borrower->worst_ns, turns->now - borrower->asked_at);
