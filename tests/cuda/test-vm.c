@@ -249,9 +249,9 @@ static void add_case(const char *name)
 int main(int argc, char **argv)
 {
     /* What the way to the worker matters for. The others are as in test-remote: -m slow. */
-    static const char *const cases[] = {"compute", "limit",      "threads",  "callbacks",
-                                        "waiting", "posted",     "blocking", "managed",
-                                        "forked",  "own-memory", "no-files", "own-faults"};
+    static const char *const cases[] = {
+        "compute",  "limit",   "beyond-memory", "threads",    "callbacks", "waiting",   "posted",
+        "blocking", "managed", "forked",        "own-memory", "no-files",  "own-faults"};
     static const char *const others[] = {
         "large",           "objects",    "graphs", "order",      "facts", "rows",
         "captured-copies", "structures", "nodes",  "copy-forms", "links"};

@@ -32,6 +32,7 @@ unsigned int read_word(CUdeviceptr at);
 void check_launch_ways(void);
 /* memory.c */
 void check_memory_limit(void);
+void ask_beyond_memory(void);
 void check_managed_memory(void);
 void check_full_window(void);
 /* copies.c */

@@ -63,6 +63,7 @@ static const struct {
 } cases[] = {
     {"compute", check_launch_ways},
     {"limit", check_memory_limit},
+    {"beyond-memory", ask_beyond_memory},
     {"large", check_large_copies},
     {"objects", check_ended_objects},
     {"threads", check_threads},

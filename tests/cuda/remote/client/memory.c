@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "client.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* 64 MiB are the slice's. */
@@ -16,6 +17,20 @@ void check_memory_limit(void)
     is(cuMemAlloc_v2(&more, 48 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
     ok(cuMemFree_v2(at));
     ok(cuMemFree_v2(allocate_device(48 * MIB)));
+}
+
+/* Whatever the slice has: no more than that is given. */
+void ask_beyond_memory(void)
+{
+    CUdeviceptr half, more;
+    size_t left, total;
+
+    begin_context();
+    ok(cuMemGetInfo_v2(&left, &total));
+    half = allocate_device(total / 2);
+    is(cuMemAlloc_v2(&more, total / 2 + MIB), CUDA_ERROR_OUT_OF_MEMORY);
+    ok(cuMemFree_v2(half));
+    printf("of %llu MiB it has all, and is refused 1 MiB more\n", total / MIB);
 }
 
 /* Memory that the program and a kernel use by one address. */
@@ -48,7 +63,7 @@ void check_full_window(void)
         unsigned int count = 0;
 
         while (count < 4096 && cuMemHostAlloc(&at[count], MIB, 0) == CUDA_SUCCESS)
-            memset(at[count++], 1, MIB);
+            memset((char *)at[count++] + MIB - 4096, 1, 4096);
         must(count >= 8 && count < 4096);
         is(cuMemHostAlloc(&at[count], MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
         while (count)
