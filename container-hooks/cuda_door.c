@@ -448,23 +448,29 @@ gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error)
     return put_all(&put, error);
 }
 
-/* A container with another slice of the native door has that one's CUDA. */
-static gboolean has_native(const Bundle *bundle, const char *folder)
+/* The container is given that library of ours. */
+static gboolean has_library(const Bundle *bundle, const char *folder, const char *part,
+                            const char *name)
 {
-    g_autofree char *door = g_build_filename(folder, "cuda", "libcuda.so.1", NULL);
+    g_autofree char *library = g_build_filename(folder, part, name, NULL);
 
     for (guint i = 0; i < bundle->mounts->len; i++) {
         const BundleMount *mount = g_ptr_array_index(bundle->mounts, i);
 
-        if (g_str_equal(mount->destination, door))
+        if (g_str_equal(mount->destination, library))
             return TRUE;
     }
     return FALSE;
 }
 
+/* A container with another slice of the native door has that one's CUDA. */
 gboolean cuda_remote_put(const Bundle *bundle, const char *folder, GError **error)
 {
-    Put put = {.bundle = bundle, .folder = folder, .part = "guest", .count = CUDA_NAMES};
+    gboolean has_nvml = has_library(bundle, folder, "guest", "libnvidia-ml.so.1");
+    Put put = {.bundle = bundle,
+               .folder = folder,
+               .part = "guest",
+               .count = has_nvml ? G_N_ELEMENTS(names) : CUDA_NAMES};
 
-    return has_native(bundle, folder) || put_all(&put, error);
+    return has_library(bundle, folder, "cuda", "libcuda.so.1") || put_all(&put, error);
 }

@@ -15,8 +15,8 @@
 gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error);
 
 /*
- * The same for a container without a node, whose library is in FOLDER/guest. It has no NVML, and
- * no driver.
+ * The same for a container without a node, whose libraries are in FOLDER/guest. It has no driver,
+ * and no NVML if its CDI file is of a version before that.
  */
 gboolean cuda_remote_put(const Bundle *bundle, const char *folder, GError **error);
 

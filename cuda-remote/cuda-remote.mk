@@ -7,6 +7,8 @@ REMOTE_OUT := build/cuda-remote
 REMOTE_INCLUDES := -I$(REMOTE_SRC)/wire -I$(REMOTE_OUT)/made -I$(CUDA_SRC)/abi
 REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,channel.c signature.c structure.c)
 REMOTE_GUEST := $(wildcard $(REMOTE_SRC)/guest/*.c) $(REMOTE_WIRE)
+# Its NVML, by the same socket.
+REMOTE_NVML := $(wildcard $(REMOTE_SRC)/nvml/*.c) $(REMOTE_SRC)/guest/transport_socket.c $(REMOTE_SRC)/wire/channel.c
 REMOTE_WORKER := $(wildcard $(REMOTE_SRC)/worker/*.c) $(REMOTE_WIRE)
 # The library runs in foreign programs, as the door does.
 REMOTE_GUEST_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden
@@ -21,12 +23,13 @@ CUDA_GUEST_DIR = $(PREFIX)/lib/mdev-vgpu/guest
 .PHONY: cuda-remote install-cuda-remote
 governor: cuda-remote
 install-governor: install-cuda-remote
-cuda-remote: $(REMOTE_OUT)/libcuda.so $(REMOTE_OUT)/vgpu-cuda-worker
+cuda-remote: $(addprefix $(REMOTE_OUT)/,libcuda.so libnvidia-ml.so.1 vgpu-cuda-worker)
 
 install-cuda-remote: cuda-remote
 	install -D -m 0755 $(REMOTE_OUT)/vgpu-cuda-worker $(DESTDIR)$(CUDA_WORKER)
-	install -D -m 0644 -t $(DESTDIR)$(CUDA_GUEST_DIR) $(REMOTE_OUT)/libcuda.so.1
+	install -D -m 0644 -t $(DESTDIR)$(CUDA_GUEST_DIR) $(addprefix $(REMOTE_OUT)/,libcuda.so.1 libnvidia-ml.so.1)
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_GUEST_DIR)/libcuda.so
+	ln -sf libnvidia-ml.so.1 $(DESTDIR)$(CUDA_GUEST_DIR)/libnvidia-ml.so
 
 # For VMs: the same library where their programs find it, what gives it to containers there, and what says whether it
 # works. Never installed on a host, whose programs would find it, too.
@@ -73,6 +76,11 @@ $(REMOTE_OUT)/worker/%.o: %.c $(REMOTE_OUT)/made/made
 	$(CC) $(REMOTE_WORKER_CFLAGS) $(REMOTE_INCLUDES) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(REMOTE_OUT)/libcuda.so.1: $(addprefix $(REMOTE_OUT)/guest/,$(REMOTE_GUEST:.c=.o))
+	$(CC) $(REMOTE_GUEST_CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete \
+		-Wl,-soname,$(@F) $(LDFLAGS) -o $@ $^ -lpthread
+
+$(REMOTE_OUT)/guest/$(REMOTE_SRC)/nvml/%.o: REMOTE_INCLUDES += -I$(REMOTE_SRC)/guest -I$(CUDA_SRC)/nvml
+$(REMOTE_OUT)/libnvidia-ml.so.1: $(addprefix $(REMOTE_OUT)/guest/,$(REMOTE_NVML:.c=.o))
 	$(CC) $(REMOTE_GUEST_CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete \
 		-Wl,-soname,$(@F) $(LDFLAGS) -o $@ $^ -lpthread
 

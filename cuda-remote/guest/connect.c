@@ -39,7 +39,7 @@ static void after_fork(void)
 
 static void add_settings(struct control_hello *hello)
 {
-    size_t used = 0;
+    size_t used = (size_t)sprintf(hello->settings, CONTROL_PID "%d", (int)getpid()) + 1;
 
     for (char **at = environ; *at; at++) {
         size_t bytes = strlen(*at) + 1;

@@ -42,6 +42,8 @@ enum control_kind {
     CONTROL_WAKE, /* @address: of a channel whose worker sleeps */
     CONTROL_WAIT, /* @address: of a channel, @bytes: for so many answers; it may end early */
     CONTROL_END,  /* the worker ends; all fences of the context are signalled when it has */
+    /* In place of CONTROL_HELLO, of a program that does not compute (nvml.h). */
+    CONTROL_NVML,
 };
 
 struct control_message {
@@ -50,6 +52,8 @@ struct control_message {
     uint64_t address;
     uint64_t bytes;
 };
+
+#define CONTROL_PID "VGPU_PID=" /* a setting: the program's number, as it knows it */
 
 /* @settings: NAME=VALUE texts, each with its 0: variables of the program that the driver reads. */
 struct control_hello {

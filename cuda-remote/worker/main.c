@@ -73,6 +73,8 @@ int main(int argc, char **argv)
     prctl(PR_SET_DUMPABLE, 0);
     if (!separate_log(is_confined) || (is_confined && !worker_confine()))
         return 1;
+    if (nvml_is_asked(fd))
+        _exit(nvml_serve(fd, library));
     do
         result = control_welcome_program(fd, library);
     while (result == CONTROL_OCCUPIED);

@@ -60,6 +60,12 @@ int channels_end(uint64_t address);
 /* One lies there, whose thread uses the memory. */
 bool channels_has(uint64_t address);
 
+/* For a program that asks by NVML and does not compute (nvml.c); the exit status. */
+bool nvml_is_asked(int socket);
+int nvml_serve(int socket, const char *cuda);
+/* Of the process, with the number that its program has for itself behind it. */
+#define WORKER_NAME "cuda:"
+
 /* To a client that no futex wakes, from any thread (control.c). */
 void control_tell_answered(uint64_t channel);
 

@@ -152,7 +152,7 @@ $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/program.o re
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_TEST_GUEST)"'
 $(CUDA_TEST)/test-remote: $(addprefix $(CUDA_TEST)/obj/,$(addprefix $(REMOTE_SRC)/wire/,channel.o signature.o) \
 		$(addprefix $(CUDA_TEST_SRC)/remote/,program.o server.o))
-$(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
+$(CUDA_TEST)/test-remote: | $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker $(REMOTE_OUT)/libnvidia-ml.so.1
 # The same by a VM's engine, which is in the client's process here with what stands for the guest's kernel.
 CUDA_VM_SRCS := $(CUDA_TEST_SRC)/remote/vm.c $(filter-out engine/main.c,$(ENGINE_SRCS)) $(addprefix $(ENGINE_TESTS_SRC)/,fake_driver.c fake_virgl.c) \
 	mdev-driver/model/uapi_check.c

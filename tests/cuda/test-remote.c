@@ -20,6 +20,7 @@
 
 #include "control.h"
 #include "descriptor.h"
+#include "nvml.h"
 #include "remote/program.h"
 #include "remote/server.h"
 #include "channel.h"
@@ -243,10 +244,11 @@ static int ask_worker(struct foe *foe, uint32_t kind, uint64_t address, uint64_t
     return fd;
 }
 
-static void begin_foe(struct foe *foe)
+/* One that has not said hello. */
+static void start_foe(struct foe *foe)
 {
     g_autofree char *number = NULL;
-    int pair[2], fd;
+    int pair[2];
 
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), ==, 0);
     /* The worker has its own end alone. */
@@ -255,6 +257,13 @@ static void begin_foe(struct foe *foe)
     foe->worker = server_start_worker("--fd", number);
     close(pair[1]);
     foe->socket = pair[0];
+}
+
+static void begin_foe(struct foe *foe)
+{
+    int fd;
+
+    start_foe(foe);
     g_assert_cmpuint(greet_worker(foe, ARENA, 1ull << 34).reply.result, ==, CONTROL_OK);
     fd = ask_worker(foe, CONTROL_CHANNEL, ARENA, 0);
     g_assert_cmpint(fd, >=, 0);
@@ -599,6 +608,37 @@ static void test_never_reads(void)
 }
 
 /* Messages beside the channels. */
+/* Questions of NVML about what there is not: each has its answer, until one is no question. */
+static void test_wild_nvml(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(44);
+    struct foe foe;
+    int status;
+
+    open_worker();
+    start_foe(&foe);
+    for (unsigned int i = 0; i < 2000; i++) {
+        struct control_message question =
+            nvml_question((enum nvml_number)g_rand_int_range(rand, 0, NVML_NUMBERS),
+                          (uint32_t)g_rand_int_range(rand, 0, 3), g_rand_int(rand));
+        struct nvml_answer answer;
+
+        if (g_rand_int_range(rand, 0, 10) == 0)
+            question.bytes = wild_word(rand);
+        if (g_rand_int_range(rand, 0, 10) == 0)
+            question.address = wild_word(rand);
+        g_assert_cmpint(send(foe.socket, &question, sizeof(question), MSG_NOSIGNAL), ==,
+                        sizeof(question));
+        g_assert_cmpint(recv(foe.socket, &answer, sizeof(answer), 0), ==, sizeof(answer));
+        g_assert_cmpuint(answer.bytes, <=, NVML_DATA_MOST);
+    }
+    send(foe.socket, "nonsense", 8, MSG_NOSIGNAL);
+    g_assert_cmpint(waitpid(foe.worker, &status, 0), ==, foe.worker);
+    g_assert_cmpint(status, ==, 0);
+    close(foe.socket);
+    close_worker();
+}
+
 static void test_wild_control(void)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(43);
@@ -644,13 +684,13 @@ static void tell_sanitizer_from_worker(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const cases[] = {"compute",    "limit",  "large",          "objects",
-                                        "threads",    "graphs", "callbacks",      "waiting",
-                                        "order",      "posted", "blocking",       "managed",
-                                        "facts",      "forked", "rows",           "captured-copies",
-                                        "structures", "nodes",  "copy-forms",     "own-memory",
-                                        "any-nodes",  "shares", "callback-order", "green-contexts",
-                                        "links",      "stress", "local"};
+    static const char *const cases[] = {
+        "compute",         "limit",      "large",          "objects",        "threads",
+        "graphs",          "callbacks",  "waiting",        "order",          "posted",
+        "blocking",        "managed",    "facts",          "forked",         "rows",
+        "captured-copies", "structures", "nodes",          "copy-forms",     "own-memory",
+        "any-nodes",       "shares",     "callback-order", "green-contexts", "links",
+        "stress",          "local",      "nvml"};
 
     g_test_init(&argc, &argv, NULL);
     tell_sanitizer_from_worker();
@@ -665,6 +705,7 @@ int main(int argc, char **argv)
     g_test_add_func("/remote/printing", test_printing);
     g_test_add_func("/remote/end", test_end);
     g_test_add_func("/remote/without-worker", test_without_worker);
+    g_test_add_func("/remote/wild-nvml", test_wild_nvml);
     g_test_add_func("/remote/killed", test_killed);
     g_test_add_func("/remote/lost", test_lost);
     g_test_add_func("/remote/formed-records", test_formed_records);

@@ -30,7 +30,7 @@ sub version { my ($name) = @_; return $name =~ /^GLIBC_2\.(\d+)/ ? $1 : 0 }
 
 my %musl = map { $_ => 1 } lines("nm -D --defined-only $musl | cut -d' ' -f3");
 ok($musl{pthread_create}, 'musl is there');
-for my $library ($member, $layer, $guarded, $remote, "$build/governor/cuda/libcuda.so.1", "$build/governor/cuda/libnvidia-ml.so.1") {
+for my $library ($member, $layer, $guarded, $remote, "$build/cuda-remote/libnvidia-ml.so.1", "$build/governor/cuda/libcuda.so.1", "$build/governor/cuda/libnvidia-ml.so.1") {
     my $name = $library =~ s{^\Q$build\E/}{}r;
     my $needed = needed($library);
     ok($needed->{calloc} || $needed->{malloc} || $needed->{memcpy}, "$name needs something of the C library");

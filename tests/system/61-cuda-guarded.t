@@ -85,14 +85,14 @@ point('a GPU at a driver called nvidia, which the fake driver serves, is shared'
     return VGPU::FakeNvidia::share();
 });
 
-point('a slice has a socket and one library in CDI\'s file, and no node; its guard offers CUDA alone', sub {
+point('a slice has a socket and two libraries in CDI\'s file, and no node; its guard offers CUDA alone', sub {
     set_guard($_, 'FAKE_CUDA_CONTENT=1') for sort keys %id;
     my $said = make_slice('web', '--vram 64M') . make_slice('db', '--vram 128M');
     my ($device) = grep { $_->{name} eq 'web' } @{ decode_json(host('cat /var/run/cdi/mdev-vgpu.json'))->{devices} };
     my $edits = $device->{containerEdits};
     die "nodes\n" if $edits->{deviceNodes};
     my @mounts = sort map { $_->{containerPath} } @{ $edits->{mounts} };
-    die "@mounts\n" if "@mounts" ne '/run/vgpu/cuda.sock /run/vgpu/cuda/web.sock /usr/lib/mdev-vgpu/guest/libcuda.so /usr/lib/mdev-vgpu/guest/libcuda.so.1';
+    die "@mounts\n" if "@mounts" ne '/run/vgpu/cuda.sock /run/vgpu/cuda/web.sock /usr/lib/mdev-vgpu/guest/libcuda.so /usr/lib/mdev-vgpu/guest/libcuda.so.1 /usr/lib/mdev-vgpu/guest/libnvidia-ml.so /usr/lib/mdev-vgpu/guest/libnvidia-ml.so.1';
     my $status = host('systemctl show -P StatusText ' . unit('web'));
     die $status if $status !~ /with CUDA alone: .*no render node/;
     return $said . JSON::PP->new->pretty->encode($edits) . $status;

@@ -228,9 +228,8 @@ static const char *const graphics_folders[] = {
     "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d",
     "/usr/share/egl/egl_external_platform.d", "/etc/egl/egl_external_platform.d"};
 
-/* In FOLDER/guest, for programs without a node, which vgpu-cuda-worker serves. */
-static const char *const remote_files[] = {NVIDIA_CUDA, "libcuda.so"};
-
+/* Those of the same names in FOLDER/guest are for programs without a node, which vgpu-cuda-worker
+ * serves. */
 static gboolean has_remote(HostRoot *root, const char *folder)
 {
     g_autofree char *library = g_build_filename(folder, "guest", NVIDIA_CUDA, NULL);
@@ -402,9 +401,9 @@ GPtrArray *cuda_remote_mounts(const CudaDoor *door)
 {
     GPtrArray *mounts = g_ptr_array_new_with_free_func((GDestroyNotify)cuda_mount_free);
 
-    for (guint i = 0; i < G_N_ELEMENTS(remote_files); i++)
-        add_mount(mounts, g_build_filename(door->folder, "guest", remote_files[i], NULL),
-                  g_build_filename(door->folder, "guest", remote_files[i], NULL));
+    for (guint i = 0; i < G_N_ELEMENTS(door_files); i++)
+        add_mount(mounts, g_build_filename(door->folder, "guest", door_files[i], NULL),
+                  g_build_filename(door->folder, "guest", door_files[i], NULL));
     return mounts;
 }
 

@@ -27,6 +27,26 @@ static void test_remote(void)
     container_free(&c);
 }
 
+/* With NVML, which asks the same worker. */
+static void test_remote_nvml(void)
+{
+    Container c = container_empty();
+    g_autofree char *state = container_state(&c);
+    g_autofree char *said = NULL;
+
+    container_put(&c, DOOR "/guest/libcuda.so.1", "ours");
+    container_put(&c, DOOR "/guest/libnvidia-ml.so.1", "our NVML");
+    container_put(&c, LIBS "/libc.so.6", "libc");
+    container_put_config(
+        &c, PLAIN, "," MOUNT(DOOR "/guest/libnvidia-ml.so.1", DOOR "/guest/libnvidia-ml.so.1"));
+    g_assert_cmpint(container_run_hook(&c, "cuda-remote " DOOR, state, &said), ==, 0);
+    g_assert_cmpstr(said, ==, "");
+    container_assert_link(&c, CUDA, DOOR "/guest/libcuda.so.1");
+    container_assert_link(&c, LIBS "/libnvidia-ml.so.1", DOOR "/guest/libnvidia-ml.so.1");
+    container_assert_link(&c, LIBS "/libnvidia-ml.so", DOOR "/guest/libnvidia-ml.so.1");
+    container_free(&c);
+}
+
 /* One that also has a driver without a limit is refused; one with the native door keeps that. */
 static void test_remote_beside_others(void)
 {
@@ -51,6 +71,7 @@ int main(int argc, char **argv)
 {
     container_test_init(&argc, &argv);
     g_test_add_func("/cuda-remote/remote", test_remote);
+    g_test_add_func("/cuda-remote/remote-nvml", test_remote_nvml);
     g_test_add_func("/cuda-remote/remote-beside-others", test_remote_beside_others);
     return g_test_run();
 }

@@ -392,7 +392,8 @@ static void test_cdi_guarded(void)
     assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/run/vgpu/vtest/web.sock\"");
     assert_in_file(&at, CDI_PATH, "\"NVIDIA_VISIBLE_DEVICES=void\"");
     assert_not_in_file(&at, CDI_PATH, "/dev/");
-    assert_not_in_file(&at, CDI_PATH, "nvidia-ml");
+    assert_in_file(&at, CDI_PATH,
+                   "\"containerPath\" : \"/usr/lib/mdev-vgpu/guest/libnvidia-ml.so.1\"");
     assert_not_in_file(&at, CDI_PATH, REAL);
     /* For its guard's workers. */
     assert_link(root, "libcuda.so.1", LIBS "/libcuda.so." VERSION);

@@ -54,6 +54,8 @@ void check_callback_order(void);
 /* local.c */
 void check_local_answers(void);
 void check_answers_without_worker(void);
+/* nvml.c */
+void check_nvml(void);
 /* printing.c */
 void print_in_kernel(void);
 void print_at_end(void);

@@ -90,6 +90,7 @@ static const struct {
     {"callback-order", check_callback_order},
     {"local", check_local_answers},
     {"without-worker", check_answers_without_worker},
+    {"nvml", check_nvml},
     {"printing", print_in_kernel},
     {"ends", print_at_end},
     {"shares", check_shares},
