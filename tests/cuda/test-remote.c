@@ -690,7 +690,7 @@ int main(int argc, char **argv)
         "blocking",        "managed",    "facts",          "forked",         "rows",
         "captured-copies", "structures", "nodes",          "copy-forms",     "own-memory",
         "any-nodes",       "shares",     "callback-order", "green-contexts", "links",
-        "stress",          "local",      "nvml"};
+        "stress",          "local",      "nvml",           "assert",         "ipc"};
 
     g_test_init(&argc, &argv, NULL);
     tell_sanitizer_from_worker();

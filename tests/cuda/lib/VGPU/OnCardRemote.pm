@@ -209,11 +209,18 @@ END
 sub nccl { return has_module('torch') ? differing('python3', '-c', $nccl) : 'torch is not installed' }
 
 # Cases of the client that knows what it computes.
-my @cases = qw(compute large graphs callbacks managed order);
+my @cases = qw(compute large graphs callbacks managed order local assert ipc shares nvml);
 sub computes {
     return with_workers({ a => "vram=67108864\n" }, sub {
         return { map { my $case = $_; ($case => eval { run(by_worker('a'), $client, $case); 1 } // 0) } @cases };
     });
+}
+
+# Lines of kernels that print, natively and by a worker.
+sub output {
+    my $lines = sub { my $text = run(@_); return scalar(() = $text =~ /^hello$/mg) };
+    my $native = $lines->(natively(), $client, 'printing');
+    return { native => $native, remote => with_workers({ a => '' }, sub { return $lines->(by_worker('a'), $client, 'printing') }) };
 }
 
 # In their order, as those of on-card; its first step is before them.
@@ -222,6 +229,7 @@ sub steps {
     return (
         [identity => \&identity, { 'remote.count' => [0, 0], 'remote.memory' => [0, 0] }],
         [computes => \&computes, { map { ($_ => [1, 1]) } @cases }],
+        [output => \&output, { native => [3001, 3001], remote => [3001, 3001] }],
         [micro => \&micro, \%micro_goals],
         [results => \&results, { differ => [0, 0] }],
         [speed => \&speed, { 'training.ratio' => [0.97, undef], 'train.ratio' => [0.97, undef], 'lora.ratio' => [0.95, undef], 'decode.ratio' => [0.95, undef], 'decode-graph.ratio' => [0.97, undef] }],

@@ -59,6 +59,10 @@ void check_nvml(void);
 /* printing.c */
 void print_in_kernel(void);
 void print_at_end(void);
+void fail_in_kernel(void);
+/* ipc.c */
+void check_ipc(void);
+void open_memory_of_other(void);
 /* passed.c */
 void check_passed_calls(void);
 /* objects.c */
