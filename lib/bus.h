@@ -30,6 +30,13 @@ typedef enum {
 
 #define VGPU_MANAGER_INTERFACE "org.mdev_vgpu.Host1.Manager"
 
+/* The meter's name, and what it and vgpud have for each other. */
+#define VGPU_METER_NAME         "org.mdev_vgpu.Meter1"
+#define VGPU_METER_PATH         VGPU_ROOT_PATH "/meter"
+#define VGPU_METER_INTERFACE    "org.mdev_vgpu.Host1.Meter"
+#define VGPU_METERING_PATH      VGPU_ROOT_PATH "/metering"
+#define VGPU_METERING_INTERFACE "org.mdev_vgpu.Host1.Metering"
+
 /*
  * Environment variable of the programs that vgpud runs: it has decided already, so mdevctl's
  * callout does not ask it again. Only root can set this for mdevctl, and root has "mdevctl --force"

@@ -10,6 +10,8 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/audit_sources.h"
 #include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/engines/alone_time.h"
+#include "host-agent/daemon/engines/arbiter_reports.h"
 #include "host-agent/daemon/host/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
@@ -130,7 +132,11 @@ struct Agent {
     Tenants *tenants;
     Claims *claims;
     ArbiterReports *reports;
-    Meter *meter;
+    AloneTime *alone;
+    MeterLink meter;
+    Findings *findings;
+    Evictions *evictions;
+    Metering *metering;
     Pools *pools;
     Outputs *outputs;
     TransportSync *doors;
@@ -229,7 +235,7 @@ static void settings_take(Agent *agent, Settings *settings)
     tenants_declare(agent->tenants, g_steal_pointer(&settings->tenants));
     offers_take(agent->offers, g_steal_pointer(&settings->offers));
     schedule_take(agent->schedule, g_steal_pointer(&settings->schedule));
-    meter_configure(agent->meter, settings->conf);
+    evictions_set_grace(agent->evictions, settings->conf->pressure_grace);
     host_refresh(agent->host);
     slices_refresh(agent->slices);
     modes_reload(agent->modes);
@@ -237,7 +243,7 @@ static void settings_take(Agent *agent, Settings *settings)
     arbiter_sync_start_again(agent->arbiters);
     limits_sync_refresh(agent->limits);
     cdi_sync_refresh(agent->cdi);
-    meter_refresh(agent->meter);
+    meter_tell(&agent->meter, "SettingsChanged", g_variant_new("()"));
 }
 
 static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -297,16 +303,39 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
                                        (const char *const *)changes);
 }
 
-/* Nothing of vgpud but its wiring knows that there is a meter. */
-static gboolean make_meter(Agent *agent, GError **error)
+/* An arbiter may still report a slice that has just been removed. */
+static void add_alone_time(const ReportedSlice *slice, SliceUse *use, void *data)
+{
+    const Agent *agent = data;
+
+    if (slices_find(agent->slices, slice->uuid))
+        alone_time_add(agent->alone, slice, use);
+}
+
+/* What the arbiters report, for lists. */
+static void make_reports(Agent *agent)
+{
+    HostRoot *root = inventory_root(agent->inventory);
+
+    agent->reports = arbiter_reports_new(root, host_counters(agent->host));
+    agent->alone = alone_time_new(root);
+    arbiter_reports_complete(agent->reports, add_alone_time, agent);
+}
+
+/* What follows from what the meter tells. */
+static gboolean make_metering(Agent *agent, GError **error)
 {
     g_autoptr(VgpudConf) conf = vgpud_conf_load_at_start(inventory_root(agent->inventory), error);
-    const Metered metered = {agent->host,    agent->offers, agent->slices,
-                             agent->tenants, agent->claims, agent->reports};
 
-    if (conf)
-        agent->meter = meter_new(&metered, conf, error);
-    return agent->meter != NULL;
+    if (!conf)
+        return FALSE;
+    agent->findings = findings_new(agent->host, &agent->meter);
+    agent->evictions =
+        evictions_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
+    agent->metering =
+        metering_new(&(MeteringParts){agent->host, agent->slices, agent->tenants, agent->claims,
+                                      agent->findings, agent->evictions, &agent->meter});
+    return TRUE;
 }
 
 /* What each slice has on the host, in the order in which it is made, each for a reason. */
@@ -337,7 +366,9 @@ static void slice_changed(const char *uuid, void *data)
 
     update_outputs(agent, uuid, FALSE);
     node_access_update(agent->nodes);
-    meter_slice_changed(agent->meter, uuid);
+    if (!slices_find(agent->slices, uuid))
+        alone_time_forget(agent->alone, uuid);
+    metering_slice_changed(agent->metering, uuid);
     if (agent->exported)
         domain_watch_refresh(agent->domains);
 }
@@ -368,6 +399,7 @@ static void gpus_changed(void *data)
     transport_sync_refresh(agent->doors);
     cdi_sync_refresh(agent->cdi);
     node_access_refresh(agent->nodes);
+    meter_tell(&agent->meter, "GpusChanged", g_variant_new("()"));
 }
 
 static void switching_changed(GObject *gpu, GParamSpec *property, void *data)
@@ -397,7 +429,7 @@ static void claim_changed(const char *uuid, void *data)
     if (!agent->exported)
         return;
     update_outputs(agent, uuid, TRUE);
-    meter_users_changed(agent->meter);
+    metering_users_changed(agent->metering, uuid);
 }
 
 /* "slurm job 4711" of "slurm:CLUSTER:4711"; other engines' owners as they are. To be freed. */
@@ -450,12 +482,11 @@ static gboolean make_modules(Agent *agent, GError **error)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
         agent->claims = claims_new(agent->host, error);
-    agent->reports =
-        arbiter_reports_new(inventory_root(agent->inventory), host_counters(agent->host));
-    if (!agent->claims || !make_meter(agent, error))
+    if (!agent->claims || !make_metering(agent, error))
         return FALSE;
-    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations,
-                              meter_owner_uses(agent->meter)};
+    make_reports(agent);
+    agent->life =
+        (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations, &agent->meter};
     operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
     agent->modes = modes_new(agent->host, agent->operations);
     agent->pools = pools_new(agent->host, agent->slices);
@@ -524,8 +555,11 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
     g_clear_pointer(&agent->pools, pools_free);
-    g_clear_pointer(&agent->meter, meter_free);
+    g_clear_pointer(&agent->metering, metering_free);
+    g_clear_pointer(&agent->evictions, evictions_free);
+    g_clear_pointer(&agent->findings, findings_free);
     g_clear_pointer(&agent->reports, arbiter_reports_free);
+    g_clear_pointer(&agent->alone, alone_time_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);
@@ -544,9 +578,14 @@ Host *agent_host(const Agent *agent)
     return agent->host;
 }
 
-Meter *agent_meter(const Agent *agent)
+Metering *agent_metering(const Agent *agent)
 {
-    return agent->meter;
+    return agent->metering;
+}
+
+void agent_set_meter(Agent *agent, const MeterLink *meter)
+{
+    agent->meter = *meter;
 }
 
 DomainWatch *agent_domains(const Agent *agent)
@@ -587,6 +626,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     modes_recover(agent->modes);
     schedule_start(agent->schedule, bus);
     domain_watch_refresh(agent->domains);
+    evictions_connect(agent->evictions, bus);
     transport_sync_start(agent->doors, bus, guard_starts, agent);
     arbiter_sync_start(agent->arbiters, bus);
     cdi_sync_start(agent->cdi);
@@ -594,7 +634,6 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     limits_sync_start(agent->limits, bus);
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;
-    meter_start(agent->meter, bus);
     claims_recover(agent->claims);
     slice_sweep_start(agent->vgpus);
 }
@@ -609,13 +648,12 @@ void agent_refresh(Agent *agent)
     limits_sync_refresh(agent->limits);
     slice_sweep(agent->vgpus);
     domain_watch_refresh(agent->domains);
-    meter_refresh(agent->meter);
 }
 
 void agent_events_lost(Agent *agent)
 {
     counters_forget(host_counters(agent->host), NULL);
-    meter_events_lost(agent->meter);
+    meter_tell(&agent->meter, "EventsLost", g_variant_new("()"));
     agent_refresh(agent);
 }
 
@@ -627,5 +665,5 @@ void agent_update_vgpu(Agent *agent, const char *uuid)
     slices_update(agent->slices, uuid);
     update_outputs(agent, uuid, TRUE);
     domain_watch_refresh(agent->domains);
-    meter_vgpu_changed(agent->meter, uuid);
+    meter_tell(&agent->meter, "VgpuChanged", g_variant_new("(s)", uuid));
 }

@@ -8,9 +8,9 @@
 #include "lib/host_root.h"
 #include "host-agent/daemon/domains/domains.h"
 #include "host-agent/daemon/host/host.h"
+#include "host-agent/daemon/metering/metering.h"
 #include "host-agent/daemon/operations/operation.h"
 #include "host-agent/daemon/slices/tenants.h"
-#include "host-agent/meter/meter.h"
 
 typedef struct Agent Agent;
 
@@ -21,8 +21,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Agent, agent_free)
 
 Host *agent_host(const Agent *agent);
 
+Metering *agent_metering(const Agent *agent);
+
+/* @meter: copied. Without a call there is no meter. */
+void agent_set_meter(Agent *agent, const MeterLink *meter);
+
 /* For tests, which have their own clock. */
-Meter *agent_meter(const Agent *agent);
 DomainWatch *agent_domains(const Agent *agent);
 Operations *agent_operations(const Agent *agent);
 Slices *agent_slices(const Agent *agent);

@@ -10,6 +10,7 @@
 #include "host-agent/daemon/agent.h"
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/host/host.h"
+#include "host-agent/daemon/metering/metering_bus.h"
 #include "host-agent/daemon/sync/node_access.h"
 #include "lib/bus.h"
 #include "lib/program.h"
@@ -24,6 +25,7 @@ typedef struct {
     GMainLoop *loop;
     HostRoot *root;
     Agent *agent;
+    MeteringBus *metering;
     Hotplug *hotplug;
     int status;
 } Daemon;
@@ -47,10 +49,14 @@ static void vgpu_changed(const char *uuid, void *data)
 
 static void bus_acquired(GDBusConnection *bus, const char *name, void *data)
 {
-    const Daemon *daemon = data;
+    Daemon *daemon = data;
+    MeterLink meter;
 
     (void)name;
     agent_export(daemon->agent, bus);
+    daemon->metering = metering_bus_new(agent_metering(daemon->agent), bus);
+    meter = metering_bus_link(daemon->metering);
+    agent_set_meter(daemon->agent, &meter);
 }
 
 static void name_lost(GDBusConnection *bus, const char *name, void *data)
@@ -86,13 +92,16 @@ static gboolean start(Daemon *daemon)
         g_printerr("vgpud: %s\n", error->message);
         return FALSE;
     }
-    counters_watched(host_counters(agent_host(daemon->agent)));
+    counters_set_watched(host_counters(agent_host(daemon->agent)), TRUE);
     return TRUE;
 }
 
 static void stop(Daemon *daemon)
 {
     g_clear_pointer(&daemon->hotplug, hotplug_free);
+    if (daemon->agent)
+        agent_set_meter(daemon->agent, &(MeterLink){NULL, NULL, NULL});
+    g_clear_pointer(&daemon->metering, metering_bus_free);
     g_clear_pointer(&daemon->agent, agent_free);
     g_main_loop_unref(daemon->loop);
     host_root_unref(daemon->root);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpud, the arbiters, their files and their room: whether they are there, and whether they answer.
+/*
+ * vgpud, its meter, the arbiters, their files and their room: whether they are there, and whether
+ * they answer.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,13 +22,14 @@
 #include "lib/vgpud_conf.h"
 
 #define UNIT    "vgpud.service"
+#define METER   "vgpu-meter.service"
 #define SUBJECT "vgpud"
 
 /* For an answer; libvirt's hook waits as long. */
 #define PATIENCE_MS 2000
 
 /*
- * What systemd says of vgpud. Without systemd, or without the unit, it cannot be checked.
+ * What systemd says of a unit. Without systemd, or without the unit, it cannot be checked.
  */
 
 typedef struct {
@@ -50,9 +53,9 @@ static char *value_of(char **lines, const char *key)
     return NULL;
 }
 
-static gboolean unit_read(Unit *unit)
+static gboolean unit_read(Unit *unit, const char *name)
 {
-    const char *argv[] = {"systemctl", "show", "--property=LoadState,ActiveState,NRestarts", UNIT,
+    const char *argv[] = {"systemctl", "show", "--property=LoadState,ActiveState,NRestarts", name,
                           NULL};
     const Program program = {.argv = argv, .seconds = CHECK_SECONDS};
     g_autofree char *out = NULL, *deaths = NULL;
@@ -103,16 +106,37 @@ static void check_answer(Examination *exam, const Unit *unit)
         finding_ok(exam, SUBJECT, "it runs, and has not died since it was started");
 }
 
+/* VMs, containers and vgpud go on without it. */
+static void check_meter(Examination *exam)
+{
+    g_auto(Unit) unit = {0};
+
+    if (!unit_read(&unit, METER))
+        return;
+    if (g_str_equal(unit.state, "active"))
+        finding_ok(exam, "vgpu-meter", "it runs");
+    else
+        finding_add(exam, FINDING_PROBLEM, "vgpu-meter",
+                    g_strdup_printf("it does not run (%s): no use is counted, metrics and reports "
+                                    "do not answer, and the GPUs' health stays as it was found "
+                                    "last",
+                                    unit.state),
+                    g_strdup("systemctl start " METER
+                             "; if that fails, \"journalctl -u vgpu-meter\" says why"));
+}
+
 void check_agent(Examination *exam)
 {
     g_auto(Unit) unit = {0};
 
-    if (!unit_read(&unit))
+    if (!unit_read(&unit, UNIT))
         return;
-    if (!g_str_equal(unit.state, "active") && !g_str_equal(unit.state, "reloading"))
+    if (!g_str_equal(unit.state, "active") && !g_str_equal(unit.state, "reloading")) {
         add_stopped(exam, &unit);
-    else
+    } else {
         check_answer(exam, &unit);
+        check_meter(exam);
+    }
     if (unit.deaths)
         finding_add(exam, FINDING_WARNING, SUBJECT,
                     g_strdup_printf("vgpud has died %u times since its last manual start; systemd "

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
-#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/meter/job_cgroup.h"
 #include "host-agent/meter/ungoverned.h"
@@ -51,10 +50,8 @@ typedef struct {
 } Seen;
 
 struct BypassWatch {
-    Host *host;
-    const Slices *slices;
-    const Claims *claims;
-    ArbiterReports *arbiters;
+    const HostView *view;
+    const AgentLink *agent;
     OnBypass policy;
     Ungoverned *ungoverned;
     GHashTable *seen; /* pid to Seen */
@@ -241,8 +238,8 @@ static const GpuLook *gpu_look(const BypassWatch *watch, const char *gpu, GHashT
 
     if (!look) {
         look = g_new0(GpuLook, 1);
-        look->members = arbiter_reports_members(watch->arbiters, gpu);
-        look->nvidia = nvidia_processes(host_root(watch->host), gpu, &look->nvidia_at);
+        look->members = arbiter_reports_members(host_view_reports(watch->view), gpu);
+        look->nvidia = nvidia_processes(host_view_root(watch->view), gpu, &look->nvidia_at);
         g_hash_table_insert(looks, g_strdup(gpu), look);
     }
     return look;
@@ -313,13 +310,14 @@ static void end_process(guint pid)
 static void tell(const BypassWatch *watch, const Slice *slice, guint pid)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
-    g_autofree char *name = process_name(host_root(watch->host), dir);
+    g_autofree char *name = process_name(host_view_root(watch->view), dir);
     gboolean kill = watch->policy == ON_BYPASS_KILL;
 
-    host_event(watch->host, "bypass", slice->gpu, slice->uuid,
-               "process %u (%s) uses GPU %s in slice %s without the slice's governor, so neither "
-               "its share nor its memory is limited there%s",
-               pid, name, slice->gpu, slice->uuid, kill ? "; it is ended" : "");
+    agent_tell_event(
+        watch->agent, "bypass", slice->gpu, slice->uuid,
+        "process %u (%s) uses GPU %s in slice %s without the slice's governor, so neither "
+        "its share nor its memory is limited there%s",
+        pid, name, slice->gpu, slice->uuid, kill ? "; it is ended" : "");
     if (kill)
         end_process(pid);
 }
@@ -341,7 +339,7 @@ static gboolean is_older(guint64 started, const SliceMembers *known)
 static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, const SliceMembers *known,
                     gint64 at)
 {
-    guint64 started = claim_process_started(host_root(watch->host), pid);
+    guint64 started = claim_process_started(host_view_root(watch->view), pid);
     Seen *seen = g_hash_table_lookup(watch->seen, GUINT_TO_POINTER(pid));
 
     if (!started)
@@ -366,7 +364,7 @@ static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, const Sli
 static GArray *find_others(BypassWatch *watch, const Slice *slice, const char *cgroup,
                            const GpuLook *look, const Members *members)
 {
-    HostRoot *root = host_root(watch->host);
+    HostRoot *root = host_view_root(watch->view);
     g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
     GArray *others = g_array_new(FALSE, FALSE, sizeof(guint));
     Rest rest = {MOST_FILES, MOST_MAPS};
@@ -401,7 +399,7 @@ static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup, 
     g_autoptr(GArray) others = NULL;
 
     watch->cost += members.known->pids->len +
-                   read_members(host_root(watch->host), slice, &members) / FILES_PER_COST;
+                   read_members(host_view_root(watch->view), slice, &members) / FILES_PER_COST;
     others = find_others(watch, slice, cgroup, look, &members);
     ungoverned_look(
         watch->ungoverned, slice,
@@ -411,12 +409,14 @@ static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup, 
 /* To be freed; NULL: it is not looked at, or its share's first slice is. */
 static char *cgroup_to_look_at(const BypassWatch *watch, const Slice *slice)
 {
+    const SliceUsers *users = host_view_users(watch->view, slice->uuid);
+
     if (watch->policy == ON_BYPASS_IGNORE || slice->transport != SLICE_TRANSPORT_NATIVE ||
-        !g_str_equal(share_group_first(watch->slices, watch->claims, slice), slice->uuid))
+        !g_str_equal(users->first, slice->uuid))
         return NULL;
-    if (!claims_claimed_by(watch->claims, slice->uuid))
-        return job_cgroup_find(host_root(watch->host), slice->owner);
-    return claims_cgroup(watch->claims, slice->uuid);
+    if (!users->claimed)
+        return job_cgroup_find(host_view_root(watch->view), slice->owner);
+    return g_strdup(users->cgroup);
 }
 
 static gboolean is_past(void *pid, void *seen, void *data)
@@ -440,7 +440,7 @@ static void look_at_slice(BypassWatch *watch, const Slice *slice, const char *cg
 
 static void begin_look(BypassWatch *watch)
 {
-    const GPtrArray *slices = slices_all(watch->slices);
+    const GPtrArray *slices = host_view_slices(watch->view);
 
     watch->round++;
     for (guint i = 0; i < slices->len; i++)
@@ -458,7 +458,7 @@ gboolean bypass_watch_look(BypassWatch *watch)
     watch->cost = 0;
     while (!g_queue_is_empty(&watch->rest) && watch->cost < PART_COST) {
         g_autofree char *uuid = g_queue_pop_head(&watch->rest);
-        const Slice *slice = slices_find(watch->slices, uuid);
+        const Slice *slice = host_view_slice(watch->view, uuid);
         g_autofree char *cgroup = slice ? cgroup_to_look_at(watch, slice) : NULL;
 
         if (cgroup)
@@ -494,13 +494,14 @@ static gboolean tick(void *data)
 
 static gboolean is_needed(const BypassWatch *watch)
 {
-    const GPtrArray *slices = slices_all(watch->slices);
+    const GPtrArray *slices = host_view_slices(watch->view);
 
     for (guint i = 0; i < slices->len && watch->policy != ON_BYPASS_IGNORE; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
         if (slice->transport == SLICE_TRANSPORT_NATIVE &&
-            (claims_claimed_by(watch->claims, slice->uuid) || job_cgroup_is_known(slice->owner)))
+            (host_view_users(watch->view, slice->uuid)->claimed ||
+             job_cgroup_is_known(slice->owner)))
             return TRUE;
     }
     return FALSE;
@@ -526,17 +527,14 @@ void bypass_watch_set_policy(BypassWatch *watch, OnBypass policy)
     bypass_watch_refresh(watch);
 }
 
-BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
-                              ArbiterReports *arbiters, OnBypass policy)
+BypassWatch *bypass_watch_new(const HostView *view, const AgentLink *agent, OnBypass policy)
 {
     BypassWatch *watch = g_new0(BypassWatch, 1);
 
-    watch->host = host;
-    watch->slices = slices;
-    watch->claims = claims;
-    watch->arbiters = arbiters;
+    watch->view = view;
+    watch->agent = agent;
     watch->policy = policy;
-    watch->ungoverned = ungoverned_new(host_root(host));
+    watch->ungoverned = ungoverned_new(host_view_root(view));
     watch->seen = g_hash_table_new_full(NULL, NULL, NULL, seen_free);
     return watch;
 }

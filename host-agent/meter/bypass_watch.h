@@ -10,16 +10,14 @@
 #ifndef METER_BYPASS_WATCH_H
 #define METER_BYPASS_WATCH_H
 
-#include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/engines/arbiter_reports.h"
-#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/meter/agent_link.h"
+#include "host-agent/meter/host_view.h"
 #include "lib/vgpud_conf.h"
 
 typedef struct BypassWatch BypassWatch;
 
-/* All of them live longer. */
-BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
-                              ArbiterReports *arbiters, OnBypass policy);
+/* @view, @agent: live longer. */
+BypassWatch *bypass_watch_new(const HostView *view, const AgentLink *agent, OnBypass policy);
 
 void bypass_watch_free(BypassWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BypassWatch, bypass_watch_free)

@@ -29,8 +29,7 @@ typedef struct {
 } Reading;
 
 struct GpuMemory {
-    const Host *host;
-    const Slices *slices;
+    const HostView *view;
     GHashTable *readings; /* a GPU's address to Reading */
 };
 
@@ -55,11 +54,11 @@ static void count_vgpus(const char *gpu, const GPtrArray *vgpus, Counted *counte
 /* The arbiter still counts for a suspended slice what is in the host's memory. */
 static void count_slices(const GpuMemory *memory, const char *gpu, Counted *counted)
 {
-    const GPtrArray *slices = slices_all(memory->slices);
+    const GPtrArray *slices = host_view_slices(memory->view);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
-        const SliceUse *use = counters_use(host_counters(memory->host), slice->uuid);
+        const SliceUse *use = counters_use(host_view_counters(memory->view), slice->uuid);
 
         if (use && !slice_is_vgpu(slice) && !slice->suspended && g_str_equal(slice->gpu, gpu))
             add_use(counted, use, use->vram_used);
@@ -86,7 +85,7 @@ static gboolean read_nvidia(GpuMemory *memory, const char *gpu, const Counted *c
     guint64 before;
     gint64 at;
 
-    if (!nvidia_memory_used(host_root(memory->host), gpu, bytes, &at))
+    if (!nvidia_memory_used(host_view_root(memory->view), gpu, bytes, &at))
         return FALSE;
     if (!reading) {
         reading = g_new0(Reading, 1);
@@ -112,7 +111,7 @@ gboolean gpu_memory_used(GpuMemory *memory, const Gpu *gpu, guint64 vram, const 
 
     count_vgpus(address, vgpus, &counted);
     count_slices(memory, address, &counted);
-    if (!read_driver(host_root(memory->host), gpu->pci, bytes) &&
+    if (!read_driver(host_view_root(memory->view), gpu->pci, bytes) &&
         !read_nvidia(memory, address, &counted, bytes)) {
         *bytes = counted.used;
         return counted.known;
@@ -124,12 +123,11 @@ gboolean gpu_memory_used(GpuMemory *memory, const Gpu *gpu, guint64 vram, const 
     return TRUE;
 }
 
-GpuMemory *gpu_memory_new(const Host *host, const Slices *slices)
+GpuMemory *gpu_memory_new(const HostView *view)
 {
     GpuMemory *memory = g_new0(GpuMemory, 1);
 
-    memory->host = host;
-    memory->slices = slices;
+    memory->view = view;
     memory->readings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return memory;
 }

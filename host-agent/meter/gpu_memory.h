@@ -8,12 +8,12 @@
 #ifndef METER_GPU_MEMORY_H
 #define METER_GPU_MEMORY_H
 
-#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/meter/host_view.h"
 
 typedef struct GpuMemory GpuMemory;
 
-/* Both live longer. */
-GpuMemory *gpu_memory_new(const Host *host, const Slices *slices);
+/* @view: lives longer. */
+GpuMemory *gpu_memory_new(const HostView *view);
 
 void gpu_memory_free(GpuMemory *memory);
 

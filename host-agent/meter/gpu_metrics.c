@@ -379,7 +379,7 @@ static void add_alone(Exposition *exposition, const GArray *slices)
 {
     exposition_family(exposition, "vgpu_slice_alone_gpu_seconds_total", METRIC_COUNTER,
                       "GPU time of the slice when it was alone on its GPU, from the GPU's driver, "
-                      "since vgpud started.");
+                      "since vgpu-meter started.");
     for (guint i = 0; i < slices->len; i++) {
         const SliceMetrics *metrics = &g_array_index(slices, SliceMetrics, i);
         g_autofree char *labels = labels_of(metrics->slice);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/meter/health_watch.h"
 
-#include "host-agent/daemon/host/audit.h"
-#include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/host/host.h"
 #include "host-agent/model/gpu_health.h"
-#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"
 #include "lib/nvidia_readings.h"
@@ -14,11 +10,10 @@
 #define LOOK_SECONDS 30
 
 struct Health {
-    Host *host;
-    const Slices *slices;
+    const HostView *view;
+    const AgentLink *agent;
     GHashTable *gpus;    /* address to Watched */
     GHashTable *looping; /* UUIDs of vGPUs whose crash loop was reported */
-    char *boot;
     gboolean engines_seen;
     guint timer;
 };
@@ -26,10 +21,12 @@ struct Health {
 /**
  * Watched - a GPU that is or was present
  * @readings: the last
+ * @told: to vgpud; NULL: nothing yet
  */
 typedef struct {
     GpuHealth *health;
     GpuReadings readings;
+    GVariant *told;
 } Watched;
 
 static void watched_free(void *data)
@@ -37,6 +34,7 @@ static void watched_free(void *data)
     Watched *watched = data;
 
     gpu_health_free(watched->health);
+    g_clear_pointer(&watched->told, g_variant_unref);
     g_free(watched);
 }
 
@@ -50,39 +48,6 @@ static Watched *watched_at(Health *health, const char *gpu)
         g_hash_table_insert(health->gpus, g_strdup(gpu), watched);
     }
     return watched;
-}
-
-static void log_error(GError *error)
-{
-    g_message("%s", error->message);
-    g_error_free(error);
-}
-
-static void store(Health *health, const char *gpu, HealthKind kind, const char *reason)
-{
-    Db *db = host_db(health->host);
-    GError *error = NULL;
-
-    if (reason)
-        gpu_table_add_finding(db, gpu, kind, reason, g_get_real_time() / G_USEC_PER_SEC, &error);
-    else
-        gpu_table_end_finding(db, gpu, kind, &error);
-    if (error)
-        log_error(error);
-}
-
-/* The findings before an observation. */
-typedef struct {
-    gboolean found[HEALTH_KINDS];
-} Before;
-
-static Before remember(const Watched *watched)
-{
-    Before before;
-
-    for (guint i = 0; i < HEALTH_KINDS; i++)
-        before.found[i] = gpu_health_reason(watched->health, (HealthKind)i) != NULL;
-    return before;
 }
 
 static void add_finding(GVariantBuilder *findings, const char *kind, HealthGrade grade,
@@ -105,7 +70,7 @@ static void add_finding(GVariantBuilder *findings, const char *kind, HealthGrade
 static void add_offenders(const Health *health, const char *gpu, const Watched *watched,
                           GVariantBuilder *findings)
 {
-    const GPtrArray *slices = slices_all(health->slices);
+    const GPtrArray *slices = host_view_slices(health->view);
 
     for (guint i = 0; gpu_health_has_suspect(watched->health) && i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
@@ -117,101 +82,47 @@ static void add_offenders(const Health *health, const char *gpu, const Watched *
     }
 }
 
-static void show(const Health *health, const char *gpu, const Watched *watched)
+/* What vgpud knows already is not told again. */
+static void tell(const Health *health, const char *gpu, Watched *watched)
 {
-    VgpuGpu *interface = host_gpu_interface(health->host, gpu);
-    g_autoptr(GStrvBuilder) reasons = g_strv_builder_new();
     GVariantBuilder findings;
-    g_auto(GStrv) list = NULL;
-    HealthGrade worst = gpu_health_grade(watched->health);
+    GVariant *told;
 
-    if (!interface)
-        return;
     g_variant_builder_init(&findings, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < HEALTH_KINDS; i++) {
         const char *reason = gpu_health_reason(watched->health, (HealthKind)i);
-        HealthGrade grade = gpu_health_grade_of(watched->health, (HealthKind)i);
 
-        if (!reason)
-            continue;
-        if (grade != HEALTH_NOTICE)
-            g_strv_builder_add(reasons, reason);
-        add_finding(&findings, health_kind_name((HealthKind)i), grade, NULL, reason);
+        if (reason)
+            add_finding(&findings, health_kind_name((HealthKind)i),
+                        gpu_health_grade_of(watched->health, (HealthKind)i), NULL, reason);
     }
-    if (worst != HEALTH_BROKEN)
+    if (gpu_health_grade(watched->health) != HEALTH_BROKEN)
         add_offenders(health, gpu, watched, &findings);
-    list = g_strv_builder_end(reasons);
-    vgpu_gpu_set_healthy(interface, worst == HEALTH_NOTICE);
-    vgpu_gpu_set_health_reasons(interface, (const char *const *)list);
-    vgpu_gpu_set_health_grade(interface,
-                              worst == HEALTH_NOTICE ? "good" : health_grade_name(worst));
-    vgpu_gpu_set_health_findings(interface, g_variant_builder_end(&findings));
-}
-
-static gboolean has_changed(const Watched *watched, const Before *before)
-{
-    for (guint i = 0; i < HEALTH_KINDS; i++)
-        if (before->found[i] != (gpu_health_reason(watched->health, (HealthKind)i) != NULL))
-            return TRUE;
-    return FALSE;
-}
-
-static void tell_of_finding(const Health *health, const char *gpu, const Watched *watched,
-                            HealthKind kind)
-{
-    const char *reason = gpu_health_reason(watched->health, kind);
-    gboolean good = host_gpu(health->host, gpu) && gpu_health_is_good(watched->health);
-
-    if (!reason)
-        host_event(health->host, "health", gpu, NULL, "GPU %s: no more \"%s\"%s", gpu,
-                   health_kind_name(kind), good ? "; it is healthy" : "");
-    else if (gpu_health_grade_of(watched->health, kind) == HEALTH_NOTICE)
-        host_event(health->host, "health", gpu, NULL, "GPU %s: %s; this is reported only", gpu,
-                   reason);
-    else
-        host_event(health->host, "health", gpu, NULL,
-                   "GPU %s is not healthy: %s; no new work is placed on it%s", gpu, reason,
-                   health_kind_is_held(kind) ? " until \"vgpuctl gpu clear\"" : "");
-}
-
-/* Reports what is new since then. */
-static void tell(Health *health, const char *gpu, const Watched *watched, const Before *before)
-{
-    g_autofree char *state = NULL;
-
-    if (!has_changed(watched, before)) {
-        show(health, gpu, watched);
+    told = g_variant_ref_sink(g_variant_builder_end(&findings));
+    if (watched->told && g_variant_equal(told, watched->told)) {
+        g_variant_unref(told);
         return;
     }
-    state = audit_state_of(AUDIT_GPU, gpu);
-    for (guint i = 0; i < HEALTH_KINDS; i++) {
-        const char *reason = gpu_health_reason(watched->health, (HealthKind)i);
-
-        if (!reason == !before->found[i])
-            continue;
-        store(health, gpu, (HealthKind)i, reason);
-        tell_of_finding(health, gpu, watched, (HealthKind)i);
-    }
-    show(health, gpu, watched);
-    audit_write_change(AUDIT_BY_HEALTH, AUDIT_DO_FIND, AUDIT_GPU, gpu, state, NULL);
+    g_clear_pointer(&watched->told, g_variant_unref);
+    watched->told = told;
+    agent_set_findings(health->agent, gpu, told);
 }
 
 static void look_at(Health *health, const Gpu *gpu, gint64 now)
 {
     const char *address = gpu->pci->address;
     Watched *watched = watched_at(health, address);
-    const Before before = remember(watched);
 
     gpu_health_ignore(watched->health, gpu->health_ignore);
-    gpu_readings_read(host_root(health->host), gpu->pci, &watched->readings);
+    gpu_readings_read(host_view_root(health->view), gpu->pci, &watched->readings);
     gpu_health_observe(watched->health, &watched->readings, now);
-    tell(health, address, watched, &before);
+    tell(health, address, watched);
 }
 
 /* Number of slices on it, present or future. */
 static guint users_of(const Health *health, const char *gpu)
 {
-    const GPtrArray *slices = slices_all(health->slices);
+    const GPtrArray *slices = host_view_slices(health->view);
     guint users = 0;
 
     for (guint i = 0; i < slices->len; i++) {
@@ -222,15 +133,15 @@ static guint users_of(const Health *health, const char *gpu)
     return users;
 }
 
-/* GPUs with slices that vgpud has never seen. */
+/* GPUs with slices that were never seen. */
 static void miss(Health *health)
 {
-    const GPtrArray *slices = slices_all(health->slices);
+    const GPtrArray *slices = host_view_slices(health->view);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        if (slice_is_promised(slice) && !host_gpu(health->host, slice->gpu))
+        if (slice_is_promised(slice) && !host_view_gpu(health->view, slice->gpu))
             watched_at(health, slice->gpu);
     }
 }
@@ -244,12 +155,10 @@ static void look_for_gone(Health *health)
     miss(health);
     g_hash_table_iter_init(&iter, health->gpus);
     while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
-        const Before before = remember(watched);
-
-        if (host_gpu(health->host, gpu))
+        if (host_view_gpu(health->view, gpu))
             continue;
         gpu_health_observe_gone(((Watched *)watched)->health, users_of(health, gpu));
-        tell(health, gpu, watched, &before);
+        tell(health, gpu, watched);
     }
 }
 
@@ -274,7 +183,7 @@ static void arm(Health *health)
 
 static void look(Health *health)
 {
-    const GPtrArray *gpus = host_gpus(health->host);
+    const GPtrArray *gpus = host_view_gpus(health->view);
     gint64 now = g_get_monotonic_time();
 
     for (guint i = 0; i < gpus->len; i++)
@@ -291,10 +200,11 @@ static void tell_of_loop(Health *health, const Vgpu *vgpu)
 
     if (loop && !told && !gpu_health_reason(watched->health, HEALTH_ENGINE_CRASHES)) {
         g_hash_table_add(health->looping, g_strdup(vgpu->uuid));
-        host_event(health->host, "health", vgpu->gpu, vgpu->uuid,
-                   "%s; GPU %s is not considered the cause, because others work on it or nobody "
-                   "else has tried",
-                   loop, vgpu->gpu);
+        agent_tell_event(
+            health->agent, "health", vgpu->gpu, vgpu->uuid,
+            "%s; GPU %s is not considered the cause, because others work on it or nobody "
+            "else has tried",
+            loop, vgpu->gpu);
     } else if (!loop) {
         g_hash_table_remove(health->looping, vgpu->uuid);
     }
@@ -302,10 +212,8 @@ static void tell_of_loop(Health *health, const Vgpu *vgpu)
 
 static void judge_engines(Health *health, const char *gpu, Watched *watched)
 {
-    const Before before = remember(watched);
-
     gpu_health_judge_engines(watched->health, g_get_monotonic_time());
-    tell(health, gpu, watched, &before);
+    tell(health, gpu, watched);
 }
 
 static void judge_all_engines(Health *health)
@@ -321,7 +229,7 @@ static void judge_all_engines(Health *health)
 
 static void observe_engine(Health *health, const Vgpu *vgpu)
 {
-    const Slice *slice = slices_find(health->slices, vgpu->uuid);
+    const Slice *slice = host_view_slice(health->view, vgpu->uuid);
 
     gpu_health_observe_engine(watched_at(health, vgpu->gpu)->health, vgpu,
                               slice ? slice->tenant : NULL, g_get_monotonic_time());
@@ -330,12 +238,13 @@ static void observe_engine(Health *health, const Vgpu *vgpu)
 /* Of containers and programs, as the arbiters say. */
 static void look_at_work(Health *health)
 {
-    const GPtrArray *slices = slices_all(health->slices);
+    const GPtrArray *slices = host_view_slices(health->view);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
-        const SliceUse *use =
-            slice_is_vgpu(slice) ? NULL : counters_use(host_counters(health->host), slice->uuid);
+        const SliceUse *use = slice_is_vgpu(slice)
+                                  ? NULL
+                                  : counters_use(host_view_counters(health->view), slice->uuid);
 
         if (use && slice->gpu)
             gpu_health_observe_work(watched_at(health, slice->gpu)->health, slice->uuid,
@@ -346,7 +255,7 @@ static void look_at_work(Health *health)
 /* @ask: the arbiters, too, which is slower. */
 static void look_at_engines(Health *health, gboolean ask)
 {
-    Counters *counters = host_counters(health->host);
+    Counters *counters = host_view_counters(health->view);
     const GPtrArray *vgpus = ask ? counters_read(counters) : counters_look(counters);
 
     for (guint i = 0; i < vgpus->len; i++)
@@ -376,7 +285,7 @@ static void forget_engine(Health *health, const char *uuid)
  */
 void health_vgpu_changed(Health *health, const char *uuid)
 {
-    const VgpuCounters *vgpu = counters_known(host_counters(health->host), uuid);
+    const VgpuCounters *vgpu = counters_known(host_view_counters(health->view), uuid);
     Watched *watched;
 
     if (!vgpu) {
@@ -402,7 +311,7 @@ void health_events_lost(Health *health)
 static gboolean look_again(void *data)
 {
     Health *health = data;
-    const GPtrArray *gpus = host_gpus(health->host);
+    const GPtrArray *gpus = host_view_gpus(health->view);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
@@ -414,30 +323,14 @@ static gboolean look_again(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static void host_changed(void *data)
+void health_gpus_changed(Health *health)
 {
-    Health *health = data;
-
     /* From then on the driver reports each vGPU that changes. */
     if (!health->engines_seen)
         look_at_engines(health, FALSE);
     health->engines_seen = TRUE;
     look(health);
     arm(health);
-}
-
-static const char *address_of(const Health *health, const char *path)
-{
-    const GPtrArray *gpus = host_gpus(health->host);
-
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-        g_autofree char *its = gpu_object_path(gpu->pci->address);
-
-        if (g_str_equal(its, path))
-            return gpu->pci->address;
-    }
-    return NULL;
 }
 
 /* Other drivers' counters are files of theirs: one that is missing has nothing to say later. */
@@ -453,74 +346,67 @@ static gboolean may_clear(const Gpu *gpu, gboolean known, GError **error)
     return FALSE;
 }
 
-static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+gboolean health_acknowledge(Health *health, const char *address, guint64 *aer_fatal, guint64 *ecc,
+                            GError **error)
 {
-    Health *health = data;
-    const char *gpu = address_of(health, g_dbus_method_invocation_get_object_path(invocation));
-    Watched *watched = gpu ? watched_at(health, gpu) : NULL;
-    guint64 aer_fatal, ecc;
-    gboolean known;
-    GError *error = NULL;
+    const Gpu *gpu = host_view_gpu(health->view, address);
 
-    if (!watched) {
-        g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                                              "the GPU has just been removed");
-        return;
+    if (!gpu) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "the GPU has just been removed");
+        return FALSE;
     }
-    look_at(health, host_gpu(health->host, gpu), g_get_monotonic_time());
-    known = gpu_health_acknowledge(watched->health, &aer_fatal, &ecc);
-    if (!may_clear(host_gpu(health->host, gpu), known, &error) ||
-        !gpu_table_clear(host_db(health->host), gpu, health->boot, aer_fatal, ecc, &error)) {
-        g_dbus_method_invocation_take_error(invocation, error);
-        return;
-    }
+    look_at(health, gpu, g_get_monotonic_time());
+    return may_clear(
+        gpu, gpu_health_acknowledge(watched_at(health, address)->health, aer_fatal, ecc), error);
+}
+
+void health_cleared(Health *health, const char *gpu, guint64 aer_fatal, guint64 ecc)
+{
+    Watched *watched = watched_at(health, gpu);
+
     gpu_health_clear(watched->health);
     gpu_health_set_cleared(watched->health, aer_fatal, ecc);
-    host_event(health->host, "health", gpu, NULL, "GPU %s was declared healthy by %s", gpu,
-               caller->user);
+    g_clear_pointer(&watched->told, g_variant_unref);
     look(health);
-    g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-static void gpu_added(VgpuGpu *interface, void *data)
+void health_restore(Health *health, GVariant *held, GVariant *cleared)
 {
-    vgpu_gpu_set_healthy(interface, TRUE);
-    authority_answer(interface, "handle-clear-health", ACTION_ADMINISTER, clear, NULL, data);
+    const char *gpu, *name, *reason;
+    guint64 aer_fatal, ecc;
+    GVariantIter iter;
+    HealthKind kind;
+
+    g_variant_iter_init(&iter, held);
+    while (g_variant_iter_next(&iter, "(&s&s&s)", &gpu, &name, &reason))
+        if (health_kind_parse(name, &kind))
+            gpu_health_restore(watched_at(health, gpu)->health, kind, reason);
+    g_variant_iter_init(&iter, cleared);
+    while (g_variant_iter_next(&iter, "(&stt)", &gpu, &aer_fatal, &ecc))
+        gpu_health_set_cleared(watched_at(health, gpu)->health, aer_fatal, ecc);
 }
 
-static void load_finding(const char *gpu, HealthKind kind, const char *reason, void *data)
+void health_tell_again(Health *health)
 {
-    gpu_health_restore(watched_at(data, gpu)->health, kind, reason);
+    GHashTableIter iter;
+    void *gpu;
+    void *watched;
+
+    g_hash_table_iter_init(&iter, health->gpus);
+    while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
+        g_clear_pointer(&((Watched *)watched)->told, g_variant_unref);
+        tell(health, gpu, watched);
+    }
 }
 
-static void load_cleared(const char *gpu, guint64 aer_fatal, guint64 ecc, void *data)
-{
-    gpu_health_set_cleared(watched_at(data, gpu)->health, aer_fatal, ecc);
-}
-
-/* Only findings that an operator has to clear: the others are found again if they still hold. */
-static void load(Health *health)
-{
-    GError *error = NULL;
-
-    if (!gpu_table_load(host_db(health->host), health->boot, load_finding, load_cleared, health,
-                        &error))
-        log_error(error);
-}
-
-Health *health_new(Host *host, const Slices *slices)
+Health *health_new(const HostView *view, const AgentLink *agent)
 {
     Health *health = g_new0(Health, 1);
 
-    health->host = host;
-    health->slices = slices;
+    health->view = view;
+    health->agent = agent;
     health->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
     health->looping = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    health->boot = sysfs_read(host_root(host), "/proc/sys/kernel/random", "boot_id");
-    if (!health->boot)
-        health->boot = g_strdup("");
-    load(health);
-    host_watch(host, gpu_added, host_changed, health);
     return health;
 }
 
@@ -530,7 +416,6 @@ void health_free(Health *health)
         g_source_remove(health->timer);
     g_hash_table_unref(health->gpus);
     g_hash_table_unref(health->looping);
-    g_free(health->boot);
     g_free(health);
 }
 

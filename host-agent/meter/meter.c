@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/meter/meter.h"
 
-#include "host-agent/meter/alone_time.h"
+#include "host-agent/daemon/engines/alone_time.h"
 #include "host-agent/meter/owners.h"
+#include "lib/bus.h"
+#include "lib/vgpud_conf.h"
 
-/**
- * Meter
- * @started: before, only what owners use is followed
- */
 struct Meter {
-    Metered metered;
+    AgentLink agent;
+    Db *db;
+    HostView *view;
     AloneTime *alone;
     Owners *owners;
     Health *health;
@@ -17,7 +17,6 @@ struct Meter {
     BypassWatch *bypass;
     UsageSampler *usage;
     Scrape *scrape;
-    gboolean started;
 };
 
 /* An arbiter may still report a slice that has just been removed. */
@@ -25,11 +24,11 @@ static void add_alone_time(const ReportedSlice *slice, SliceUse *use, void *data
 {
     const Meter *meter = data;
 
-    if (slices_find(meter->metered.slices, slice->uuid))
+    if (host_view_slice(meter->view, slice->uuid))
         alone_time_add(meter->alone, slice, use);
 }
 
-/* A busy port must not stop vgpud. */
+/* A busy port must not stop the rest. */
 static void offer_metrics(Meter *meter, const char *listen)
 {
     g_autoptr(GError) error = NULL;
@@ -38,26 +37,68 @@ static void offer_metrics(Meter *meter, const char *listen)
         g_message("%s", error->message);
 }
 
-Meter *meter_new(const Metered *metered, const VgpudConf *conf, GError **error)
+/* @conf: NULL: it cannot be read, and what was said before counts. */
+static void read_settings(Meter *meter, const VgpudConf *conf)
+{
+    host_view_read_offers(meter->view);
+    if (!conf)
+        return;
+    bypass_watch_set_policy(meter->bypass, conf->on_bypass);
+    offer_metrics(meter, conf->metrics_listen);
+}
+
+static void refresh(Meter *meter)
+{
+    pressure_watch_refresh(meter->pressure);
+    usage_sampler_refresh(meter->usage);
+    bypass_watch_refresh(meter->bypass);
+}
+
+static void read_gpus(Meter *meter)
+{
+    host_view_read_gpus(meter->view);
+    health_gpus_changed(meter->health);
+    refresh(meter);
+}
+
+static gboolean make_modules(Meter *meter, OnBypass on_bypass, GError **error)
+{
+    meter->alone = alone_time_new(host_view_root(meter->view));
+    arbiter_reports_complete(host_view_reports(meter->view), add_alone_time, meter);
+    meter->owners = owners_new(meter->view, error);
+    if (!meter->owners)
+        return FALSE;
+    meter->health = health_new(meter->view, &meter->agent);
+    meter->pressure = pressure_watch_new(meter->view, &meter->agent);
+    meter->bypass = bypass_watch_new(meter->view, &meter->agent, on_bypass);
+    meter->usage = usage_sampler_new(meter->view);
+    meter->scrape =
+        scrape_new(meter->view, meter->health, meter->pressure, meter->bypass, meter->owners);
+    return TRUE;
+}
+
+Meter *meter_new(HostRoot *root, const AgentLink *agent, GVariant *state, GError **error)
 {
     g_autoptr(Meter) meter = g_new0(Meter, 1);
-    Host *host = metered->host;
-    const Slices *slices = metered->slices;
+    g_autoptr(VgpudConf) conf = vgpud_conf_load_at_start(root, error);
+    g_autoptr(GVariant) slices = NULL, held = NULL, cleared = NULL;
+    gint64 started;
 
-    meter->metered = *metered;
-    meter->alone = alone_time_new(host_root(host));
-    arbiter_reports_complete(metered->reports, add_alone_time, meter);
-    meter->owners = owners_new(host, slices, error);
-    if (!meter->owners)
+    meter->agent = *agent;
+    meter->db = conf ? db_open_meter(root, error) : NULL;
+    if (!meter->db)
         return NULL;
-    meter->health = health_new(host, slices);
-    meter->pressure = pressure_watch_new(host, metered->offers, slices, conf->pressure_grace);
-    meter->bypass =
-        bypass_watch_new(host, slices, metered->claims, metered->reports, conf->on_bypass);
-    meter->usage = usage_sampler_new(host, metered->offers, slices, metered->tenants);
-    meter->scrape = scrape_new(host, metered->offers, slices, meter->health, meter->pressure,
-                               meter->bypass, metered->claims, meter->owners);
+    g_variant_get(state, "(@a{sa{sv}}@a(sss)@a(stt)x)", &slices, &held, &cleared, &started);
+    meter->view = host_view_new(root, meter->db);
+    host_view_set_slices(meter->view, slices);
+    host_view_read_offers(meter->view);
+    if (!make_modules(meter, conf->on_bypass, error))
+        return NULL;
+    scrape_set_started(meter->scrape, started);
+    health_restore(meter->health, held, cleared);
     offer_metrics(meter, conf->metrics_listen);
+    read_gpus(meter);
+    owners_sample(meter->owners);
     return g_steal_pointer(&meter);
 }
 
@@ -69,63 +110,229 @@ void meter_free(Meter *meter)
     g_clear_pointer(&meter->pressure, pressure_watch_free);
     g_clear_pointer(&meter->health, health_free);
     g_clear_pointer(&meter->owners, owners_free);
-    arbiter_reports_complete(meter->metered.reports, NULL, NULL);
-    alone_time_free(meter->alone);
+    g_clear_pointer(&meter->view, host_view_free);
+    g_clear_pointer(&meter->alone, alone_time_free);
+    g_clear_pointer(&meter->db, db_free);
     g_free(meter);
 }
 
-OwnerUses meter_owner_uses(const Meter *meter)
+/* @uuid: not the slice's own. */
+static void set_slice(Meter *meter, const char *uuid, GVariant *told)
 {
-    return owners_uses(meter->owners);
-}
-
-void meter_configure(Meter *meter, const VgpudConf *conf)
-{
-    pressure_watch_set_grace(meter->pressure, conf->pressure_grace);
-    bypass_watch_set_policy(meter->bypass, conf->on_bypass);
-    offer_metrics(meter, conf->metrics_listen);
-}
-
-void meter_start(Meter *meter, GDBusConnection *bus)
-{
-    meter->started = TRUE;
-    pressure_watch_connect(meter->pressure, bus);
-    meter_refresh(meter);
-    owners_sample(meter->owners);
-}
-
-void meter_refresh(Meter *meter)
-{
-    if (!meter->started)
-        return;
-    pressure_watch_refresh(meter->pressure);
-    usage_sampler_refresh(meter->usage);
-    bypass_watch_refresh(meter->bypass);
-}
-
-void meter_slice_changed(Meter *meter, const char *uuid)
-{
-    if (!slices_find(meter->metered.slices, uuid))
+    host_view_set_slice(meter->view, uuid, told);
+    if (!told)
         alone_time_forget(meter->alone, uuid);
     owners_update(meter->owners, uuid);
-    meter_refresh(meter);
 }
 
-void meter_users_changed(Meter *meter)
+/* UUIDs, to be freed. */
+static GStrv known_slices(const Meter *meter)
 {
-    if (meter->started)
-        bypass_watch_refresh(meter->bypass);
+    const GPtrArray *slices = host_view_slices(meter->view);
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+
+    for (guint i = 0; i < slices->len; i++)
+        g_strv_builder_add(uuids, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
+    return g_strv_builder_end(uuids);
 }
 
-void meter_vgpu_changed(Meter *meter, const char *uuid)
+static void forget_others(Meter *meter, GVariant *slices)
 {
-    health_vgpu_changed(meter->health, uuid);
-    meter_refresh(meter);
+    g_auto(GStrv) known = known_slices(meter);
+
+    for (guint i = 0; known[i]; i++) {
+        g_autoptr(GVariant) still = g_variant_lookup_value(slices, known[i], NULL);
+
+        if (!still)
+            set_slice(meter, known[i], NULL);
+    }
 }
 
-void meter_events_lost(Meter *meter)
+void meter_begin_again(Meter *meter, GVariant *state)
 {
+    g_autoptr(GVariant) slices = g_variant_get_child_value(state, 0);
+    g_autoptr(VgpudConf) conf = vgpud_conf_load_at_start(host_view_root(meter->view), NULL);
+    GVariantIter iter;
+    const char *uuid;
+    GVariant *told;
+    gint64 started;
+
+    g_variant_get_child(state, 3, "x", &started);
+    scrape_set_started(meter->scrape, started);
+    read_settings(meter, conf);
+    forget_others(meter, slices);
+    g_variant_iter_init(&iter, slices);
+    while (g_variant_iter_loop(&iter, "{&s@a{sv}}", &uuid, &told))
+        set_slice(meter, uuid, told);
+    counters_forget(host_view_counters(meter->view), NULL);
     health_events_lost(meter->health);
+    read_gpus(meter);
+    health_tell_again(meter->health);
+}
+
+void meter_set_agent_up(Meter *meter, gboolean up)
+{
+    counters_set_watched(host_view_counters(meter->view), up);
+    scrape_set_agent_up(meter->scrape, up);
+}
+
+static void hear_slice(Meter *meter, GVariant *arguments)
+{
+    g_autofree char *uuid = NULL;
+    g_autoptr(GVariant) told = NULL;
+
+    g_variant_get(arguments, "(s@a{sv})", &uuid, &told);
+    set_slice(meter, uuid, g_variant_n_children(told) ? told : NULL);
+    refresh(meter);
+}
+
+static void hear_gpus(Meter *meter, GVariant *arguments)
+{
+    (void)arguments;
+    read_gpus(meter);
+}
+
+static void hear_vgpu(Meter *meter, GVariant *arguments)
+{
+    const char *uuid;
+
+    g_variant_get(arguments, "(&s)", &uuid);
+    counters_read_one(host_view_counters(meter->view), uuid);
+    health_vgpu_changed(meter->health, uuid);
+    refresh(meter);
+}
+
+static void hear_losses(Meter *meter, GVariant *arguments)
+{
+    (void)arguments;
+    counters_forget(host_view_counters(meter->view), NULL);
+    health_events_lost(meter->health);
+}
+
+/* vgpud has taken them, so they have no mistake. */
+static void hear_settings(Meter *meter, GVariant *arguments)
+{
+    g_autoptr(VgpudConf) conf = vgpud_conf_load(host_view_root(meter->view), NULL);
+
+    (void)arguments;
+    read_settings(meter, conf);
+    read_gpus(meter);
+}
+
+static void hear_cleared(Meter *meter, GVariant *arguments)
+{
+    const char *gpu;
+    guint64 aer_fatal, ecc;
+
+    g_variant_get(arguments, "(&stt)", &gpu, &aer_fatal, &ecc);
+    health_cleared(meter->health, gpu, aer_fatal, ecc);
+}
+
+static const struct {
+    const char *name;
+    void (*hear)(Meter *meter, GVariant *arguments);
+} signals[] = {
+    {"SliceChanged", hear_slice},       {"GpusChanged", hear_gpus},
+    {"VgpuChanged", hear_vgpu},         {"EventsLost", hear_losses},
+    {"SettingsChanged", hear_settings}, {"HealthCleared", hear_cleared},
+};
+
+void meter_hear(Meter *meter, const char *signal, GVariant *arguments)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(signals); i++)
+        if (g_str_equal(signals[i].name, signal))
+            signals[i].hear(meter, arguments);
+}
+
+static void reply(MeterReplyFunc func, void *data, GVariant *answer)
+{
+    g_variant_ref_sink(answer);
+    func(answer, NULL, data);
+    g_variant_unref(answer);
+}
+
+static void answer_report(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
+{
+    const char *tenant, *month;
+
+    g_variant_get(arguments, "(&s&s)", &tenant, &month);
+    usage_sampler_report(meter->usage, tenant, month, func, data);
+}
+
+static void answer_acknowledge(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    guint64 aer_fatal, ecc;
+    const char *gpu;
+
+    g_variant_get(arguments, "(&s)", &gpu);
+    if (health_acknowledge(meter->health, gpu, &aer_fatal, &ecc, &error))
+        reply(func, data, g_variant_new("(tt)", aer_fatal, ecc));
+    else
+        func(NULL, error, data);
+}
+
+static void answer_begin_owner(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
+{
+    const char *owner;
+
+    g_variant_get(arguments, "(&s)", &owner);
+    owners_begin(meter->owners, owner);
+    reply(func, data, g_variant_new("()"));
+}
+
+static void answer_sample_owners(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
+{
+    (void)arguments;
+    owners_sample(meter->owners);
+    reply(func, data, g_variant_new("()"));
+}
+
+static GVariant *dict_of_totals(const OwnerTotals *totals)
+{
+    GVariantDict dict;
+
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert(&dict, "Slices", "u", totals->slices);
+    g_variant_dict_insert(&dict, "GpuTime", "t", totals->counts.gpu_ns);
+    g_variant_dict_insert(&dict, "Waited", "t", totals->counts.waited_ns);
+    g_variant_dict_insert(&dict, "Throttled", "t", totals->counts.throttled_ns);
+    g_variant_dict_insert(&dict, "PeakVram", "t", totals->peak_vram);
+    if (totals->energy_known)
+        g_variant_dict_insert(&dict, "Energy", "t", totals->energy_uj);
+    return g_variant_dict_end(&dict);
+}
+
+static void answer_get_owner(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
+{
+    const char *owner;
+    OwnerTotals totals;
+
+    g_variant_get(arguments, "(&s)", &owner);
+    totals = owners_totals(meter->owners, owner);
+    reply(func, data, g_variant_new("(@a{sv})", dict_of_totals(&totals)));
+}
+
+static const struct {
+    const char *name;
+    void (*answer)(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data);
+} methods[] = {
+    {"Report", answer_report},          {"AcknowledgeHealth", answer_acknowledge},
+    {"BeginOwner", answer_begin_owner}, {"SampleOwners", answer_sample_owners},
+    {"GetOwner", answer_get_owner},
+};
+
+void meter_answer(Meter *meter, const char *method, GVariant *arguments, MeterReplyFunc func,
+                  void *data)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(methods); i++)
+        if (g_str_equal(methods[i].name, method))
+            methods[i].answer(meter, arguments, func, data);
+}
+
+const HostView *meter_view(const Meter *meter)
+{
+    return meter->view;
 }
 
 Health *meter_health(const Meter *meter)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What counts and watches, as one: health, memory pressure, programs that go round the governor,
- * use and its reports, metrics.
+ * use and its reports, metrics. It has no bus: what vgpud says and asks comes by meter_hear() and
+ * meter_answer().
  */
 #ifndef METER_METER_H
 #define METER_METER_H
 
-#include "host-agent/daemon/slices/owner_uses.h"
+#include <gio/gio.h>
+
+#include "host-agent/meter/agent_link.h"
 #include "host-agent/meter/bypass_watch.h"
 #include "host-agent/meter/health_watch.h"
 #include "host-agent/meter/metrics_server.h"
@@ -15,50 +18,37 @@
 
 typedef struct Meter Meter;
 
-/**
- * Metered - what is counted and watched. All of it lives longer
+/*
+ * @state: the answer of org.mdev_vgpu.Host1.Metering.Begin. @agent: copied. NULL with @error: a
+ * mistake in vgpud.conf, or the database cannot be used.
  */
-typedef struct {
-    Host *host;
-    Offers *offers;
-    const Slices *slices;
-    const Tenants *tenants;
-    const Claims *claims;
-    ArbiterReports *reports;
-} Metered;
-
-/* Counters of use are complete from here on (arbiter_reports_complete()). NULL with @error. */
-Meter *meter_new(const Metered *metered, const VgpudConf *conf, GError **error);
+Meter *meter_new(HostRoot *root, const AgentLink *agent, GVariant *state, GError **error);
 
 /* Stores what was counted. */
 void meter_free(Meter *meter);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Meter, meter_free)
 
-/* For vgpud's methods. Valid as long as @meter. */
-OwnerUses meter_owner_uses(const Meter *meter);
+/* vgpud has started again, with this state, and has read its settings. */
+void meter_begin_again(Meter *meter, GVariant *state);
 
-/* The settings are these from now on. */
-void meter_configure(Meter *meter, const VgpudConf *conf);
+/*
+ * Whether vgpud runs: it tells of each vGPU that changes, so those that no VM has open need not be
+ * read again. Not so at first.
+ */
+void meter_set_agent_up(Meter *meter, gboolean up);
 
-/* Begins to watch: @bus has systemd. */
-void meter_start(Meter *meter, GDBusConnection *bus);
+/* A signal of org.mdev_vgpu.Host1.Metering. */
+void meter_hear(Meter *meter, const char *signal, GVariant *arguments);
 
-/* GPUs, their settings, or any slices may have changed. */
-void meter_refresh(Meter *meter);
+/* Either @answer or @error. */
+typedef void (*MeterReplyFunc)(GVariant *answer, const GError *error, void *data);
 
-/* A slice was added, changed or removed. */
-void meter_slice_changed(Meter *meter, const char *uuid);
-
-/* A slice's users have changed. */
-void meter_users_changed(Meter *meter);
-
-/* The driver reports that the vGPU has changed or was removed. */
-void meter_vgpu_changed(Meter *meter, const char *uuid);
-
-/* Some of those reports may be missing. */
-void meter_events_lost(Meter *meter);
+/* A method of org.mdev_vgpu.Host1.Meter. @func may be called before it returns, or later. */
+void meter_answer(Meter *meter, const char *method, GVariant *arguments, MeterReplyFunc func,
+                  void *data);
 
 /* For tests, which have their own clock. */
+const HostView *meter_view(const Meter *meter);
 Health *meter_health(const Meter *meter);
 PressureWatch *meter_pressure(const Meter *meter);
 BypassWatch *meter_bypass(const Meter *meter);

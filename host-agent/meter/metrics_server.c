@@ -19,7 +19,7 @@
 #define MAX_CONNECTIONS 16u
 #define IDLE_SECONDS    30u
 #define SOCKET_MODE     0660
-/* Any local user may ask, and thousand vGPUs take vgpud's main loop a tenth of a second. */
+/* Any local user may ask, and thousand vGPUs take the meter's main loop a tenth of a second. */
 #define KEPT_US G_USEC_PER_SEC
 
 /**
@@ -128,7 +128,7 @@ static gboolean ready(int fd, GIOCondition condition, void *data)
     return G_SOURCE_CONTINUE;
 }
 
-/* For a PATH: the socket of a previous vgpud must be removed first. */
+/* For a PATH: the socket of a previous meter must be removed first. */
 static GSocketAddress *unix_address(MetricsServer *server, HostRoot *root, const char *path)
 {
     g_autofree char *dir = g_path_get_dirname(path);
@@ -237,13 +237,11 @@ void metrics_server_free(MetricsServer *server)
 
 struct Scrape {
     gint64 started;
-    Host *host;
-    Offers *offers;
-    const Slices *slices;
+    gboolean agent_up;
+    const HostView *view;
     const Health *health;
     const PressureWatch *pressure;
     const BypassWatch *bypass;
-    const Claims *claims;
     Owners *owners;
     MetricsServer *server;
     char *listen;
@@ -253,15 +251,15 @@ static const Slice *slice_of(const char *uuid, void *data)
 {
     const Scrape *scrape = data;
 
-    return slices_find(scrape->slices, uuid);
+    return host_view_slice(scrape->view, uuid);
 }
 
 static GpuMetrics gpu_metrics(const Scrape *scrape, const Gpu *gpu, const GPtrArray *vgpus)
 {
     GpuMetrics metrics = {.gpu = gpu};
 
-    gpu_readings_read(host_root(scrape->host), gpu->pci, &metrics.readings);
-    metrics.capacity = offers_capacity(scrape->offers, gpu, &metrics.vram);
+    gpu_readings_read(host_view_root(scrape->view), gpu->pci, &metrics.readings);
+    metrics.capacity = offers_capacity(host_view_offers(scrape->view), gpu, &metrics.vram);
     metrics.vram_used_known = pressure_watch_used(scrape->pressure, gpu, vgpus, &metrics.vram_used);
     metrics.mark = pressure_watch_mark(scrape->pressure, gpu);
     metrics.healthy = health_is_good(scrape->health, gpu->pci->address);
@@ -277,23 +275,23 @@ static void slice_metrics_clear(void *data)
 /* Of SliceMetrics, after the counters were read. */
 static GArray *slice_metrics(const Scrape *scrape)
 {
-    const GPtrArray *slices = slices_all(scrape->slices);
+    const GPtrArray *slices = host_view_slices(scrape->view);
     GArray *list = g_array_new(FALSE, FALSE, sizeof(SliceMetrics));
 
     g_array_set_clear_func(list, slice_metrics_clear);
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
-        g_autofree char *users = claims_containers(scrape->claims, slice->uuid);
+        const SliceUsers *users = host_view_users(scrape->view, slice->uuid);
         SliceMetrics metrics = {
             .slice = slice,
-            .use = counters_use(host_counters(scrape->host), slice->uuid),
-            .container = claims_container(scrape->claims, slice->uuid),
+            .use = counters_use(host_view_counters(scrape->view), slice->uuid),
+            .container = users->container,
             .ungoverned = bypass_watch_count(scrape->bypass, slice->uuid),
         };
 
         if (slice_is_vgpu(slice))
             continue;
-        metrics.containers = g_strsplit(users, ", ", -1);
+        metrics.containers = g_strsplit(users->containers, ", ", -1);
         g_array_append_val(list, metrics);
     }
     return list;
@@ -304,11 +302,13 @@ static void add_agent(Exposition *exposition, const HostMetrics *host)
     g_autoptr(GString) labels = g_string_new(NULL);
 
     exposition_label(labels, "version", VGPU_VERSION);
-    exposition_family(exposition, "vgpu_build_info", METRIC_GAUGE, "The version of vgpud.");
+    exposition_family(exposition, "vgpu_build_info", METRIC_GAUGE, "The version of vgpu-meter.");
     exposition_count(exposition, labels->str, 1);
     exposition_family(exposition, "vgpu_agent_start_time_seconds", METRIC_GAUGE,
                       "When vgpud was started, in seconds since 1970.");
     exposition_count(exposition, "", (guint64)host->started);
+    exposition_family(exposition, "vgpu_agent_up", METRIC_GAUGE, "1: vgpud runs.");
+    exposition_count(exposition, "", host->agent_up);
 }
 
 static char *text_of(const HostMetrics *host, const GPtrArray *owners, gsize *length)
@@ -327,12 +327,13 @@ static char *text_of(const HostMetrics *host, const GPtrArray *owners, gsize *le
 
 char *scrape_text(Scrape *scrape, gsize *length)
 {
-    const GPtrArray *gpus = host_gpus(scrape->host);
+    const GPtrArray *gpus = host_view_gpus(scrape->view);
     g_autoptr(GArray) metrics = g_array_new(FALSE, FALSE, sizeof(GpuMetrics));
     HostMetrics host = {
         .started = scrape->started,
+        .agent_up = scrape->agent_up,
         .gpus = metrics,
-        .vgpus = counters_read(host_counters(scrape->host)),
+        .vgpus = counters_read(host_view_counters(scrape->view)),
         .slice = slice_of,
         .data = scrape,
     };
@@ -355,22 +356,27 @@ static char *scrape_answer(void *data, gsize *length)
     return scrape_text(data, length);
 }
 
-Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
-                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims,
-                   Owners *owners)
+Scrape *scrape_new(const HostView *view, const Health *health, const PressureWatch *pressure,
+                   const BypassWatch *bypass, Owners *owners)
 {
     Scrape *scrape = g_new0(Scrape, 1);
 
-    scrape->started = g_get_real_time() / G_USEC_PER_SEC;
-    scrape->host = host;
-    scrape->offers = offers;
-    scrape->slices = slices;
+    scrape->view = view;
     scrape->health = health;
     scrape->pressure = pressure;
     scrape->bypass = bypass;
-    scrape->claims = claims;
     scrape->owners = owners;
     return scrape;
+}
+
+void scrape_set_started(Scrape *scrape, gint64 started)
+{
+    scrape->started = started;
+}
+
+void scrape_set_agent_up(Scrape *scrape, gboolean up)
+{
+    scrape->agent_up = up;
 }
 
 gboolean scrape_listen(Scrape *scrape, const char *listen, GError **error)
@@ -382,7 +388,7 @@ gboolean scrape_listen(Scrape *scrape, const char *listen, GError **error)
     scrape->listen = g_strdup(listen);
     if (listen)
         scrape->server =
-            metrics_server_new(host_root(scrape->host), listen, scrape_answer, scrape, error);
+            metrics_server_new(host_view_root(scrape->view), listen, scrape_answer, scrape, error);
     return !listen || scrape->server;
 }
 

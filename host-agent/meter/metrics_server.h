@@ -6,7 +6,6 @@
 #include <gio/gio.h>
 
 #include "lib/host_root.h"
-#include "host-agent/daemon/containers/claims.h"
 #include "host-agent/meter/health_watch.h"
 #include "host-agent/meter/bypass_watch.h"
 #include "host-agent/meter/pressure_watch.h"
@@ -36,12 +35,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MetricsServer, metrics_server_free)
 typedef struct Scrape Scrape;
 
 /* All of them live longer. Nothing is answered before scrape_listen(). */
-Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
-                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims,
-                   Owners *owners);
+Scrape *scrape_new(const HostView *view, const Health *health, const PressureWatch *pressure,
+                   const BypassWatch *bypass, Owners *owners);
 
 void scrape_free(Scrape *scrape);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scrape, scrape_free)
+
+/* When vgpud was started, in seconds since 1970. */
+void scrape_set_started(Scrape *scrape, gint64 started);
+
+/* Whether it runs. Not so at first. */
+void scrape_set_agent_up(Scrape *scrape, gboolean up);
 
 /* As metrics_server_new(), and ends the previous one. NULL: none. */
 gboolean scrape_listen(Scrape *scrape, const char *listen, GError **error);

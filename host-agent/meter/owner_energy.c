@@ -5,8 +5,7 @@
 #include "lib/readings.h"
 
 struct OwnerEnergy {
-    Host *host;
-    const Slices *slices;
+    const HostView *view;
     Energy *energy;
     guint beginning;
     gboolean started;
@@ -14,13 +13,13 @@ struct OwnerEnergy {
 
 static gboolean has_counter(const OwnerEnergy *energy)
 {
-    const GPtrArray *gpus = host_gpus(energy->host);
+    const GPtrArray *gpus = host_view_gpus(energy->view);
     guint64 uj;
     gint64 at;
 
     for (guint i = 0; i < gpus->len; i++)
-        if (gpu_energy_read(host_root(energy->host), ((const Gpu *)g_ptr_array_index(gpus, i))->pci,
-                            &uj, &at))
+        if (gpu_energy_read(host_view_root(energy->view),
+                            ((const Gpu *)g_ptr_array_index(gpus, i))->pci, &uj, &at))
             return TRUE;
     return FALSE;
 }
@@ -29,7 +28,7 @@ static void count(const OwnerEnergy *energy, const Slice *slice, const GPtrArray
 {
     const VgpuCounters *vgpu = slice_is_vgpu(slice) ? counters_find(vgpus, slice->uuid) : NULL;
     const SliceUse *use =
-        slice_is_vgpu(slice) ? NULL : counters_use(host_counters(energy->host), slice->uuid);
+        slice_is_vgpu(slice) ? NULL : counters_use(host_view_counters(energy->view), slice->uuid);
 
     if (use)
         energy_count(energy->energy, slice->uuid, use->gpu_ns, use->submissions);
@@ -40,7 +39,7 @@ static void count(const OwnerEnergy *energy, const Slice *slice, const GPtrArray
 
 void owner_energy_look(OwnerEnergy *energy, const GPtrArray *vgpus)
 {
-    const GPtrArray *slices = slices_all(energy->slices), *gpus = host_gpus(energy->host);
+    const GPtrArray *slices = host_view_slices(energy->view), *gpus = host_view_gpus(energy->view);
 
     if (!energy->started)
         return;
@@ -48,19 +47,18 @@ void owner_energy_look(OwnerEnergy *energy, const GPtrArray *vgpus)
         count(energy, g_ptr_array_index(slices, i), vgpus);
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
-        VgpuGpu *interface = host_gpu_interface(energy->host, gpu->pci->address);
-        guint64 uj;
+        guint64 uj, vram;
         gint64 at;
 
-        if (interface && gpu_energy_read(host_root(energy->host), gpu->pci, &uj, &at))
-            energy_read(energy->energy, gpu->pci->address, uj, vgpu_gpu_get_capacity(interface),
-                        at);
+        if (gpu_energy_read(host_view_root(energy->view), gpu->pci, &uj, &at))
+            energy_read(energy->energy, gpu->pci->address, uj,
+                        offers_capacity(host_view_offers(energy->view), gpu, &vram), at);
     }
 }
 
 void owner_energy_update(OwnerEnergy *energy, const char *uuid)
 {
-    const Slice *slice = slices_find(energy->slices, uuid);
+    const Slice *slice = host_view_slice(energy->view, uuid);
 
     if (!energy->started)
         return;
@@ -73,13 +71,13 @@ void owner_energy_update(OwnerEnergy *energy, const char *uuid)
 static gboolean begin(void *data)
 {
     OwnerEnergy *energy = data;
-    const GPtrArray *slices = slices_all(energy->slices);
+    const GPtrArray *slices = host_view_slices(energy->view);
 
     energy->beginning = 0;
     energy->started = TRUE;
     for (guint i = 0; i < slices->len; i++)
         owner_energy_update(energy, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
-    owner_energy_look(energy, counters_read(host_counters(energy->host)));
+    owner_energy_look(energy, counters_read(host_view_counters(energy->view)));
     return G_SOURCE_REMOVE;
 }
 
@@ -102,12 +100,11 @@ gboolean owner_energy_take(OwnerEnergy *energy, const char *uuid, guint64 *uj)
     return energy_take(energy->energy, uuid, uj);
 }
 
-OwnerEnergy *owner_energy_new(Host *host, const Slices *slices)
+OwnerEnergy *owner_energy_new(const HostView *view)
 {
     OwnerEnergy *energy = g_new0(OwnerEnergy, 1);
 
-    energy->host = host;
-    energy->slices = slices;
+    energy->view = view;
     energy->energy = energy_new();
     return energy;
 }

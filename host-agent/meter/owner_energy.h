@@ -6,12 +6,12 @@
 #ifndef METER_OWNER_ENERGY_H
 #define METER_OWNER_ENERGY_H
 
-#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/meter/host_view.h"
 
 typedef struct OwnerEnergy OwnerEnergy;
 
-/* Both live longer. */
-OwnerEnergy *owner_energy_new(Host *host, const Slices *slices);
+/* @view: lives longer. */
+OwnerEnergy *owner_energy_new(const HostView *view);
 void owner_energy_free(OwnerEnergy *energy);
 
 /*

@@ -14,8 +14,7 @@
  * @timer: 0: there is nothing to sample or to forget
  */
 struct Owners {
-    Host *host;
-    const Slices *slices;
+    const HostView *view;
     GHashTable *uses;
     OwnerEnergy *energy;
     guint timer;
@@ -31,7 +30,7 @@ static void put(const Owners *owners, OwnerUse *use)
 {
     g_autoptr(GError) error = NULL;
 
-    use->changed = !owner_table_put(host_db(owners->host), use, &error);
+    use->changed = !owner_table_put(host_view_db(owners->view), use, &error);
     if (use->changed)
         g_warning("cannot store what %s has used: %s", use->owner, error->message);
 }
@@ -98,7 +97,7 @@ static gboolean is_old(void *uuid, void *value, void *data)
 
     if (!use->ended || now_s() - use->ended < KEPT_S)
         return FALSE;
-    if (!owner_table_remove(host_db(owners->host), uuid, &error))
+    if (!owner_table_remove(host_view_db(owners->view), uuid, &error))
         g_warning("cannot forget what %s has used: %s", use->owner, error->message);
     return TRUE;
 }
@@ -133,12 +132,12 @@ void owners_look(Owners *owners, const GPtrArray *vgpus)
     g_hash_table_iter_init(&iter, owners->uses);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         OwnerUse *use = value;
-        const Slice *slice = use->ended ? NULL : slices_find(owners->slices, use->uuid);
+        const Slice *slice = use->ended ? NULL : host_view_slice(owners->view, use->uuid);
 
         if (slice && slice_is_vgpu(slice))
             add_vgpu(use, counters_find(vgpus, use->uuid));
         else if (slice)
-            add_slice(use, counters_use(host_counters(owners->host), use->uuid));
+            add_slice(use, counters_use(host_view_counters(owners->view), use->uuid));
         add_energy(owners, use);
     }
 }
@@ -149,7 +148,7 @@ static void store(const Owners *owners)
     g_autoptr(GError) error = NULL;
     GHashTableIter iter;
     void *value;
-    gboolean begun = db_begin(host_db(owners->host), NULL);
+    gboolean begun = db_begin(host_view_db(owners->view), NULL);
 
     g_hash_table_iter_init(&iter, owners->uses);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
@@ -158,10 +157,10 @@ static void store(const Owners *owners)
         put(owners, value);
         g_ptr_array_add(put_now, value);
     }
-    if (!begun || db_commit(host_db(owners->host), &error))
+    if (!begun || db_commit(host_view_db(owners->view), &error))
         return;
     g_warning("cannot store what owners have used: %s", error->message);
-    db_rollback(host_db(owners->host));
+    db_rollback(host_view_db(owners->view));
     for (guint i = 0; i < put_now->len; i++)
         ((OwnerUse *)put_now->pdata[i])->changed = TRUE;
 }
@@ -170,7 +169,7 @@ void owners_sample(Owners *owners)
 {
     if (!g_hash_table_size(owners->uses))
         return;
-    owners_look(owners, counters_read(host_counters(owners->host)));
+    owners_look(owners, counters_read(host_view_counters(owners->view)));
     store(owners);
 }
 
@@ -198,7 +197,7 @@ static void note(Owners *owners, const Slice *slice)
 
 void owners_update(Owners *owners, const char *uuid)
 {
-    const Slice *slice = slices_find(owners->slices, uuid);
+    const Slice *slice = host_view_slice(owners->view, uuid);
     OwnerUse *use = g_hash_table_lookup(owners->uses, uuid);
 
     if (slice)
@@ -214,13 +213,22 @@ static gboolean is_of(void *uuid, void *value, void *data)
     return g_str_equal(((const OwnerUse *)value)->owner, data);
 }
 
-static void begin(void *data, const char *owner)
+static gboolean has_slices(const Owners *owners, const char *owner)
 {
-    Owners *owners = data;
+    const GPtrArray *slices = host_view_slices(owners->view);
+
+    for (guint i = 0; i < slices->len; i++)
+        if (g_str_equal(((const Slice *)g_ptr_array_index(slices, i))->owner, owner))
+            return TRUE;
+    return FALSE;
+}
+
+void owners_begin(Owners *owners, const char *owner)
+{
     GHashTableIter iter;
     void *value;
 
-    if (slices_find_owned(owners->slices, owner, NULL))
+    if (has_slices(owners, owner))
         return;
     g_hash_table_iter_init(&iter, owners->uses);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
@@ -228,7 +236,7 @@ static void begin(void *data, const char *owner)
         const OwnerUse *use = value;
 
         if (g_str_equal(use->owner, owner) &&
-            !owner_table_remove(host_db(owners->host), use->uuid, &error))
+            !owner_table_remove(host_view_db(owners->view), use->uuid, &error))
             g_warning("cannot forget what %s has used: %s", owner, error->message);
     }
     g_hash_table_foreach_remove(owners->uses, is_of, (void *)owner);
@@ -247,9 +255,8 @@ static void add_to(OwnerTotals *totals, const OwnerUse *use)
     totals->ended = MAX(totals->ended, use->ended);
 }
 
-static OwnerTotals sum_totals(const void *data, const char *owner)
+OwnerTotals owners_totals(const Owners *owners, const char *owner)
 {
-    const Owners *owners = data;
     OwnerTotals totals = {.owner = owner};
     GHashTableIter iter;
     void *value;
@@ -259,16 +266,6 @@ static OwnerTotals sum_totals(const void *data, const char *owner)
         if (g_str_equal(((const OwnerUse *)value)->owner, owner))
             add_to(&totals, value);
     return totals;
-}
-
-static void sample(void *data)
-{
-    owners_sample(data);
-}
-
-OwnerUses owners_uses(Owners *owners)
-{
-    return (OwnerUses){owners, begin, sample, sum_totals};
 }
 
 /* Those that have slices, then those whose last one ended last. */
@@ -308,15 +305,14 @@ GPtrArray *owners_list(const Owners *owners)
     return list;
 }
 
-Owners *owners_new(Host *host, const Slices *slices, GError **error)
+Owners *owners_new(const HostView *view, GError **error)
 {
     Owners *owners = g_new0(Owners, 1);
-    g_autoptr(GPtrArray) stored = owner_table_read(host_db(host), error);
-    const GPtrArray *all = slices_all(slices);
+    g_autoptr(GPtrArray) stored = owner_table_read(host_view_db(view), error);
+    const GPtrArray *all = host_view_slices(view);
 
-    owners->host = host;
-    owners->slices = slices;
-    owners->energy = owner_energy_new(host, slices);
+    owners->view = view;
+    owners->energy = owner_energy_new(view);
     owners->uses =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)owner_use_free);
     if (!stored) {
@@ -329,7 +325,7 @@ Owners *owners_new(Host *host, const Slices *slices, GError **error)
 
         g_hash_table_insert(owners->uses, use->uuid, use);
         /* vgpud was killed between both writes. */
-        if (!use->ended && !slices_find(slices, use->uuid))
+        if (!use->ended && !host_view_slice(view, use->uuid))
             end(owners, use);
     }
     for (guint i = 0; i < all->len; i++)

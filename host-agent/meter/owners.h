@@ -6,16 +6,22 @@
 #ifndef METER_OWNERS_H
 #define METER_OWNERS_H
 
-#include "host-agent/daemon/slices/owner_uses.h"
-#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/meter/host_view.h"
+#include "host-agent/store/owner_table.h"
 
 typedef struct Owners Owners;
 
-/* All of them live longer. */
-Owners *owners_new(Host *host, const Slices *slices, GError **error);
+/* @view: lives longer. */
+Owners *owners_new(const HostView *view, GError **error);
 
 void owners_free(Owners *owners);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Owners, owners_free)
+
+/*
+ * Slices are about to be made for @owner. If it has none, it is another job of that name: what the
+ * earlier one has used is forgotten.
+ */
+void owners_begin(Owners *owners, const char *owner);
 
 /* A slice was added, changed or removed. */
 void owners_update(Owners *owners, const char *uuid);
@@ -26,8 +32,26 @@ void owners_look(Owners *owners, const GPtrArray *vgpus);
 /* Reads the counters, and stores what has changed. Otherwise done once a minute. */
 void owners_sample(Owners *owners);
 
-/* For those who do not count. Valid as long as @owners. */
-OwnerUses owners_uses(Owners *owners);
+/**
+ * OwnerTotals
+ * @slices: how many, with those that were removed
+ * @present: how many there are
+ * @energy_known: of all of them
+ * @ended: when the last one was removed that was, seconds since 1970; 0: none was
+ */
+typedef struct {
+    const char *owner;
+    guint slices;
+    guint present;
+    OwnerCounts counts;
+    guint64 peak_vram;
+    gboolean energy_known;
+    guint64 energy_uj;
+    gint64 ended;
+} OwnerTotals;
+
+/* Zeros for an owner that is not known. */
+OwnerTotals owners_totals(const Owners *owners, const char *owner);
 
 /*
  * Of OwnerTotals: all owners that have slices, by name, then those that had some within the hour,

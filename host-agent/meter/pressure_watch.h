@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps memory free on GPUs that have a water mark (water-mark= in gpus.conf), at the cost of
- * best-effort vGPUs and slices.
+ * Watches the free memory of GPUs that have a water mark (water-mark= in gpus.conf), and tells
+ * vgpud of those that are short of it.
  */
 #ifndef METER_PRESSURE_WATCH_H
 #define METER_PRESSURE_WATCH_H
 
-#include <glib.h>
-
-#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/meter/agent_link.h"
+#include "host-agent/meter/host_view.h"
 
 typedef struct PressureWatch PressureWatch;
 
-/* @grace: seconds between two steps. All of them live longer. */
-PressureWatch *pressure_watch_new(Host *host, Offers *offers, const Slices *slices, guint grace);
-
-void pressure_watch_set_grace(PressureWatch *watch, guint grace);
+/* Both live longer. */
+PressureWatch *pressure_watch_new(const HostView *view, const AgentLink *agent);
 
 void pressure_watch_free(PressureWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PressureWatch, pressure_watch_free)
-
-/* @bus has systemd, which stops engines. */
-void pressure_watch_connect(PressureWatch *watch, GDBusConnection *bus);
 
 /* GPUs, their marks or slices may have changed. */
 void pressure_watch_refresh(PressureWatch *watch);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/meter/usage_sampler.h"
 
-#include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/usage.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/systemd.h"
 
 #define SAMPLE_S 60
-/* If vgpud is killed, only the samples since then are lost. */
+/* If the meter is killed, only the samples since then are lost. */
 #define STORE_S (5 * SAMPLE_S)
 /* The same while nobody uses a GPU: then there are no samples, but only their time. */
 #define REST_S (15 * SAMPLE_S)
@@ -30,10 +29,7 @@
  * @reads: a thread reads for a report
  */
 struct UsageSampler {
-    Host *host;
-    Offers *offers;
-    const Slices *slices;
-    const Tenants *tenants;
+    HostView *view;
     Usage *usage;
     guint timer;
     gint64 ticked;
@@ -65,7 +61,7 @@ static void complain(GError *error)
 static gboolean store(UsageSampler *sampler)
 {
     g_autoptr(GPtrArray) rows = usage_take(sampler->usage);
-    Db *db = host_db(sampler->host);
+    Db *db = host_view_db(sampler->view);
     gint64 now = now_s();
     GError *error = NULL;
 
@@ -86,7 +82,7 @@ static gboolean store(UsageSampler *sampler)
 /* Of a slice that is no vGPU: its transport replaces the type, which it need not have. */
 static void sample_container(const UsageSampler *sampler, const Slice *slice, UsageSample *sample)
 {
-    const SliceUse *use = counters_use(host_counters(sampler->host), slice->uuid);
+    const SliceUse *use = counters_use(host_view_counters(sampler->view), slice->uuid);
 
     if (!*slice->type)
         sample->type = slice_transport_name(slice->transport);
@@ -119,7 +115,7 @@ static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCo
         sample.vram_used = vgpu->drm.vram;
         sample.vram_peak = vgpu->slice_known ? vgpu->slice.vram_peak : 0;
         if (!g_str_equal(vgpu->vgpu->device, "closed"))
-            sample.cpu_us = engine_unit_cpu_us(host_root(sampler->host), slice->uuid);
+            sample.cpu_us = engine_unit_cpu_us(host_view_root(sampler->view), slice->uuid);
     }
     if (!slice_is_vgpu(slice))
         sample_container(sampler, slice, &sample);
@@ -153,13 +149,13 @@ static gboolean is_due(const UsageSampler *sampler, gint64 period)
 
 void usage_sampler_sample(UsageSampler *sampler, guint seconds)
 {
-    const GPtrArray *slices = slices_all(sampler->slices);
-    const GPtrArray *vgpus = counters_read(host_counters(sampler->host));
+    const GPtrArray *slices = host_view_slices(sampler->view);
+    const GPtrArray *vgpus = counters_read(host_view_counters(sampler->view));
     gint64 now = now_s();
 
     add_rest(sampler);
     sampler->changed = FALSE;
-    sampler->serial = counters_serial(host_counters(sampler->host));
+    sampler->serial = counters_serial(host_view_counters(sampler->view));
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
@@ -210,7 +206,7 @@ static void rest_ended(void *data)
 
 static gboolean can_rest(const UsageSampler *sampler)
 {
-    return !sampler->changed && counters_rest(host_counters(sampler->host), sampler->serial);
+    return !sampler->changed && counters_rest(host_view_counters(sampler->view), sampler->serial);
 }
 
 /* Nothing has changed that a sample would find. */
@@ -225,7 +221,7 @@ static void rest_and_store(UsageSampler *sampler, guint seconds)
 
 void usage_sampler_tick(UsageSampler *sampler, guint seconds)
 {
-    Counters *counters = host_counters(sampler->host);
+    Counters *counters = host_view_counters(sampler->view);
 
     /* Before it is looked at, so that no change in between is missed. */
     counters_await_change(counters, rest_ended, sampler);
@@ -246,7 +242,7 @@ gboolean usage_sampler_rests(const UsageSampler *sampler)
 
 static gboolean has_slices(const UsageSampler *sampler)
 {
-    const GPtrArray *slices = slices_all(sampler->slices);
+    const GPtrArray *slices = host_view_slices(sampler->view);
 
     for (guint i = 0; i < slices->len; i++)
         if (slice_is_promised(g_ptr_array_index(slices, i)))
@@ -269,7 +265,7 @@ static gboolean tick(void *data)
 void usage_sampler_refresh(UsageSampler *sampler)
 {
     sampler->changed = TRUE;
-    counters_end_rest(host_counters(sampler->host));
+    counters_end_rest(host_view_counters(sampler->view));
     if (sampler->timer || !has_slices(sampler))
         return;
     seconds_since_tick(sampler);
@@ -281,14 +277,14 @@ void usage_sampler_refresh(UsageSampler *sampler)
 /* The GPU's present offers; the names are owned by the GPU. */
 static GArray *sizes_of(const UsageSampler *sampler, const char *address)
 {
-    const Gpu *gpu = host_gpu(sampler->host, address);
+    const Gpu *gpu = host_view_gpu(sampler->view, address);
     GArray *sizes = g_array_new(FALSE, FALSE, sizeof(ReportSize));
 
     for (guint i = 0; gpu && gpu->types[i]; i++) {
         Offer offer;
         ReportSize size = {.name = gpu->types[i]};
 
-        if (!offers_find(sampler->offers, gpu, gpu->types[i], &offer))
+        if (!offers_find(host_view_offers(sampler->view), gpu, gpu->types[i], &offer))
             continue;
         size.vram = offer.desc->vram_bytes;
         g_array_append_val(sizes, size);
@@ -306,9 +302,22 @@ static void add_number(GVariantBuilder *dict, const char *key, double number)
     g_variant_builder_add(dict, "{sv}", key, g_variant_new_double(number));
 }
 
-static GVariant *dictionary_of(const UsageSampler *sampler, const ReportRow *row)
+/* @known: of the GPUs that were asked before, by address. */
+static const GArray *known_sizes(const UsageSampler *sampler, const char *gpu, GHashTable *known)
 {
-    g_autoptr(GArray) sizes = sizes_of(sampler, row->gpu);
+    GArray *sizes = g_hash_table_lookup(known, gpu);
+
+    if (!sizes) {
+        sizes = sizes_of(sampler, gpu);
+        g_hash_table_insert(known, (char *)gpu, sizes);
+    }
+    return sizes;
+}
+
+/* @known: as known_sizes(). */
+static GVariant *dictionary_of(const UsageSampler *sampler, const ReportRow *row, GHashTable *known)
+{
+    const GArray *sizes = known_sizes(sampler, row->gpu, known);
     g_autofree char *advice = report_advice(row, sizes);
     GVariantBuilder dict;
 
@@ -329,13 +338,13 @@ static GVariant *dictionary_of(const UsageSampler *sampler, const ReportRow *row
 }
 
 /**
- * Report - a call that is answered when a thread has read the month, which may take seconds
+ * Report - one that is made when a thread has read the month, which may take seconds
  * @db: a connection of its own
- * @invocation: its only reference
  */
 typedef struct {
     UsageSampler *sampler;
-    GDBusMethodInvocation *invocation;
+    ReportFunc func;
+    void *data;
     char *tenant;
     gint64 begin;
     gint64 end;
@@ -346,7 +355,6 @@ static void report_free(void *data)
 {
     Report *report = data;
 
-    g_clear_object(&report->invocation);
     g_clear_pointer(&report->db, db_free);
     g_free(report->tenant);
     g_free(report);
@@ -375,27 +383,30 @@ static void report_answer(GObject *source, GAsyncResult *result, void *data)
     Report *report = g_task_get_task_data(G_TASK(result));
     GError *error = NULL;
     g_autoptr(GPtrArray) rows = g_task_propagate_pointer(G_TASK(result), &error);
+    g_autoptr(GHashTable) known =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)g_array_unref);
+    g_autoptr(GVariant) answer = NULL;
     GVariantBuilder list;
 
     (void)source;
     (void)data;
     if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
-        /* vgpud ends. */
+        /* The sampler is gone. */
         g_error_free(error);
         return;
     }
     reports_next(report->sampler);
     if (!rows) {
-        g_dbus_method_invocation_take_error(g_steal_pointer(&report->invocation), error);
+        report->func(NULL, error, report->data);
+        g_error_free(error);
         return;
     }
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < rows->len; i++)
-        g_variant_builder_add_value(&list,
-                                    dictionary_of(report->sampler, g_ptr_array_index(rows, i)));
-    vgpu_manager_complete_report(host_manager(report->sampler->host),
-                                 g_steal_pointer(&report->invocation),
-                                 g_variant_builder_end(&list));
+        g_variant_builder_add_value(
+            &list, dictionary_of(report->sampler, g_ptr_array_index(rows, i), known));
+    answer = g_variant_ref_sink(g_variant_new("(@aa{sv})", g_variant_builder_end(&list)));
+    report->func(answer, NULL, report->data);
 }
 
 static void reports_next(UsageSampler *sampler)
@@ -423,24 +434,22 @@ static gboolean report_begin(UsageSampler *sampler, Report *report, const char *
         rest(sampler, seconds_since_tick(sampler));
     add_rest(sampler);
     store(sampler);
-    report->db = db_open_reader(host_root(sampler->host), error);
+    report->db = db_open_meter_reader(host_view_root(sampler->view), error);
     return report->db != NULL;
 }
 
-static void answer(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void usage_sampler_report(UsageSampler *sampler, const char *tenant, const char *month,
+                          ReportFunc func, void *data)
 {
-    UsageSampler *sampler = data;
     Report *report = g_new0(Report, 1);
-    const char *month;
-    GError *error = NULL;
+    g_autoptr(GError) error = NULL;
 
-    (void)caller;
     report->sampler = sampler;
-    report->invocation = invocation;
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(s&s)", &report->tenant,
-                  &month);
+    report->func = func;
+    report->data = data;
+    report->tenant = g_strdup(tenant);
     if (!report_begin(sampler, report, month, &error)) {
-        g_dbus_method_invocation_take_error(g_steal_pointer(&report->invocation), error);
+        func(NULL, error, data);
         report_free(report);
         return;
     }
@@ -449,43 +458,23 @@ static void answer(GDBusMethodInvocation *invocation, const Caller *caller, void
         reports_next(sampler);
 }
 
-/* Everybody may read the report of their own tenant. */
-static void answer_member(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
-{
-    UsageSampler *sampler = data;
-    const char *tenant;
-
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &tenant, NULL);
-    if (tenants_has_user(sampler->tenants, tenant, caller->user))
-        authority_ask(invocation, ACTION_USE_OWN_TENANT, answer, sampler);
-    else
-        authority_ask(invocation, ACTION_SEE, answer, sampler);
-}
-
-UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices,
-                                const Tenants *tenants)
+UsageSampler *usage_sampler_new(HostView *view)
 {
     UsageSampler *sampler = g_new0(UsageSampler, 1);
 
-    sampler->host = host;
-    sampler->offers = offers;
-    sampler->slices = slices;
-    sampler->tenants = tenants;
+    sampler->view = view;
     sampler->usage = usage_new();
     sampler->stored = now_s();
     sampler->freed = g_cancellable_new();
-    authority_answer(host_manager(host), "handle-report", ACTION_SEE, answer, answer_member,
-                     sampler);
     return sampler;
 }
 
 void usage_sampler_free(UsageSampler *sampler)
 {
-    g_signal_handlers_disconnect_by_data(host_manager(sampler->host), sampler);
     g_cancellable_cancel(sampler->freed);
     g_object_unref(sampler->freed);
     g_queue_clear_full(&sampler->reports, report_free);
-    counters_await_change(host_counters(sampler->host), NULL, NULL);
+    counters_await_change(host_view_counters(sampler->view), NULL, NULL);
     if (sampler->timer) {
         g_source_remove(sampler->timer);
         usage_sampler_sample(sampler, seconds_since_tick(sampler));

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records promises and usage of each slice, and answers the manager's Report. It samples once a
+ * Records promises and usage of each slice, and reports them by the month. It samples once a
  * minute while a GPU is used. While none is, it only stores the time, every quarter of an hour.
  */
 #ifndef METER_USAGE_SAMPLER_H
 #define METER_USAGE_SAMPLER_H
 
-#include "host-agent/daemon/slices/slices.h"
-#include "host-agent/daemon/slices/tenants.h"
+#include <gio/gio.h>
+
+#include "host-agent/meter/host_view.h"
 
 typedef struct UsageSampler UsageSampler;
 
-/* All of them live longer. */
-UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices,
-                                const Tenants *tenants);
+/* @view: lives longer. */
+UsageSampler *usage_sampler_new(HostView *view);
 
 /* Stores the samples that were not stored yet. */
 void usage_sampler_free(UsageSampler *sampler);
@@ -21,6 +21,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UsageSampler, usage_sampler_free)
 
 /* Slices may have been added or removed. */
 void usage_sampler_refresh(UsageSampler *sampler);
+
+/* Either @answer or @error. */
+typedef void (*ReportFunc)(GVariant *answer, const GError *error, void *data);
+
+/*
+ * What @tenant ("": all) had and used in @month (report_month()), as the method Report has it.
+ * @func is called when a thread has read it, unless the sampler is freed before.
+ */
+void usage_sampler_report(UsageSampler *sampler, const char *tenant, const char *month,
+                          ReportFunc func, void *data);
 
 /* Takes a sample as if @seconds had passed, for tests. */
 void usage_sampler_sample(UsageSampler *sampler, guint seconds);

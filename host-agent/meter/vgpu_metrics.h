@@ -75,6 +75,7 @@ typedef struct {
 /**
  * HostMetrics
  * @started: when vgpud was started, in seconds since 1970
+ * @agent_up: it runs
  * @gpus: of GpuMetrics
  * @vgpus: of VgpuCounters
  * @slices: of SliceMetrics
@@ -82,6 +83,7 @@ typedef struct {
  */
 typedef struct {
     gint64 started;
+    gboolean agent_up;
     const GArray *gpus;
     const GPtrArray *vgpus;
     const GArray *slices;

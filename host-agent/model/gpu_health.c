@@ -124,6 +124,22 @@ const char *health_grade_name(HealthGrade grade)
     return grade_names[grade];
 }
 
+gboolean health_grade_parse(const char *name, HealthGrade *grade)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(grade_names); i++) {
+        if (g_str_equal(grade_names[i], name)) {
+            *grade = (HealthGrade)i;
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+HealthGrade health_kind_grade(HealthKind kind)
+{
+    return kinds[kind].grade;
+}
+
 gboolean health_kind_is_held(HealthKind kind)
 {
     return kinds[kind].held;

@@ -23,6 +23,12 @@ typedef enum {
 /* "broken" */
 const char *health_grade_name(HealthGrade grade);
 
+/* FALSE if @name is none. */
+gboolean health_grade_parse(const char *name, HealthGrade *grade);
+
+/* What follows from a finding of that kind, unless gpus.conf says that it is ignored. */
+HealthGrade health_kind_grade(HealthKind kind);
+
 /* Findings of this kind stay until an operator clears them. */
 gboolean health_kind_is_held(HealthKind kind);
 

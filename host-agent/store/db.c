@@ -207,11 +207,59 @@ const char *const schema_steps[] = {
     owners, sharing,          energies, members,    suspensions, months,  old_names,  NULL};
 G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
+/*
+ * The meter's tables. owner_use: what slices that were made for an engine's jobs have used, as
+ * above; usage_month: as above.
+ */
+static const char meter_first[] =
+    "CREATE TABLE usage_month ("
+    " month INTEGER NOT NULL, uuid TEXT NOT NULL, tenant TEXT NOT NULL, gpu TEXT NOT NULL,"
+    " type TEXT NOT NULL, seconds INTEGER NOT NULL, busy_seconds INTEGER NOT NULL,"
+    " vram INTEGER NOT NULL, peak_vram INTEGER NOT NULL, vram_seconds REAL NOT NULL,"
+    " compute_seconds REAL NOT NULL, gpu_ns INTEGER NOT NULL, requests INTEGER NOT NULL,"
+    " PRIMARY KEY (month, uuid, tenant, gpu, type)) STRICT;"
+    "CREATE INDEX usage_month_tenant ON usage_month (tenant, month);"
+    "CREATE TABLE owner_use ("
+    " uuid TEXT PRIMARY KEY, owner TEXT NOT NULL, gpu_ns INTEGER NOT NULL,"
+    " waited_ns INTEGER NOT NULL, throttled_ns INTEGER NOT NULL, peak_vram INTEGER NOT NULL,"
+    " last_gpu_ns INTEGER NOT NULL, last_waited_ns INTEGER NOT NULL,"
+    " last_throttled_ns INTEGER NOT NULL, ended INTEGER NOT NULL,"
+    " energy_uj INTEGER NOT NULL DEFAULT -1) STRICT;"
+    "INSERT INTO usage_month SELECT * FROM agent.usage_month;"
+    "INSERT INTO owner_use SELECT * FROM agent.owner_use;";
+
+static const char *const meter_steps[] = {meter_first, NULL};
+#define METER_VERSION 1
+G_STATIC_ASSERT(G_N_ELEMENTS(meter_steps) == METER_VERSION + 1);
+
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"
+#define METER_FILE      "meter.db"
 #define BUSY_TIMEOUT_MS 5000
 
+/**
+ * Schema - of one database
+ * @owner: the program that it belongs to
+ * @loss: what is lost without it
+ * @source: the file that its first step reads as "agent"; NULL: none
+ */
+typedef struct {
+    const char *file;
+    const char *owner;
+    const char *loss;
+    const char *source;
+    const char *const *steps;
+    guint version;
+} Schema;
+
+static const Schema agent_schema = {
+    STATE_FILE, "vgpud",      "existing vGPUs will be adopted again",
+    NULL,       schema_steps, DATABASE_VERSION};
+static const Schema meter_schema = {METER_FILE, "vgpu-meter", "reports begin anew",
+                                    STATE_FILE, meter_steps,  METER_VERSION};
+
 struct Db {
+    const Schema *schema;
     sqlite3 *sqlite;
     char *path;
 };
@@ -272,46 +320,63 @@ static gboolean keep_copy(Db *db, guint version, GError **error)
     return done && (g_rename(part, copy) == 0 || fail(db, "its copy can't be renamed", error));
 }
 
-static gboolean upgrade(Db *db, GError **error)
+/* Not in a transaction. */
+static gboolean attach_source(Db *db, HostRoot *root, GError **error)
 {
+    g_autofree char *path = root_path(root, STATE_DIR, db->schema->source, NULL);
+    char *sql = sqlite3_mprintf("ATTACH %Q AS agent", path);
+    gboolean done = exec(db, sql, error);
+
+    sqlite3_free(sql);
+    return done;
+}
+
+static gboolean upgrade(Db *db, HostRoot *root, GError **error)
+{
+    const Schema *schema = db->schema;
     guint version = 0;
+    gboolean new;
 
     if (!db_each(db, error, read_version, &version, "PRAGMA user_version", ""))
         return FALSE;
-    if (version > DATABASE_VERSION) {
+    if (version > schema->version) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "%s is of a newer vgpud (version %u, this one knows %d); install that one, or "
-                    "put the copy that it has made when it was installed, %s.v%d or older, in the "
+                    "%s is of a newer %s (version %u, this one knows %u); install that one, or "
+                    "put the copy that it has made when it was installed, %s.v%u or older, in the "
                     "file's place",
-                    db->path, version, DATABASE_VERSION, db->path, DATABASE_VERSION);
+                    db->path, schema->owner, version, schema->version, db->path, schema->version);
         return FALSE;
     }
-    if (version && version < DATABASE_VERSION && !keep_copy(db, version, error))
+    if (version && version < schema->version && !keep_copy(db, version, error))
         return FALSE;
-    for (; version < DATABASE_VERSION; version++) {
+    new = !version;
+    if (new && schema->source && !attach_source(db, root, error))
+        return FALSE;
+    for (; version < schema->version; version++) {
         g_autofree char *sql =
             g_strdup_printf("BEGIN IMMEDIATE; %s PRAGMA user_version = %u; COMMIT",
-                            schema_steps[version], version + 1);
+                            schema->steps[version], version + 1);
 
         if (!exec(db, sql, error))
             return FALSE;
     }
-    return TRUE;
+    return !new || !schema->source || exec(db, "DETACH agent", error);
 }
 
-static gboolean prepare(Db *db, GError **error)
+static gboolean prepare(Db *db, HostRoot *root, GError **error)
 {
     sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
     return exec(db, "PRAGMA journal_mode = WAL", error) &&
-           exec(db, "PRAGMA synchronous = FULL", error) && upgrade(db, error);
+           exec(db, "PRAGMA synchronous = FULL", error) && upgrade(db, root, error);
 }
 
-Db *db_open(HostRoot *root, GError **error)
+static Db *open_schema(HostRoot *root, const Schema *schema, GError **error)
 {
     g_autoptr(Db) db = g_new0(Db, 1);
     g_autoptr(GError) cause = NULL;
 
-    db->path = root_path(root, STATE_DIR, STATE_FILE, NULL);
+    db->schema = schema;
+    db->path = root_path(root, STATE_DIR, schema->file, NULL);
     if (!root_mkdir(root, STATE_DIR, 0700, &cause)) {
         g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_FAILED, cause->message);
         return NULL;
@@ -320,22 +385,34 @@ Db *db_open(HostRoot *root, GError **error)
         fail(db, "can't be opened", error);
         return NULL;
     }
-    if (!prepare(db, error)) {
+    if (!prepare(db, root, error)) {
         /* A full disk, a lock, or rights that are missing have damaged nothing. */
         if (is_damaged(db))
             g_prefix_error(error,
-                           "the agent's database is not usable (move it away to start with an "
-                           "empty one; existing vGPUs will be adopted again): ");
+                           "the database of %s is not usable (move it away to start with an empty "
+                           "one; %s): ",
+                           schema->owner, schema->loss);
         return NULL;
     }
     return g_steal_pointer(&db);
 }
 
-Db *db_open_reader(HostRoot *root, GError **error)
+Db *db_open(HostRoot *root, GError **error)
+{
+    return open_schema(root, &agent_schema, error);
+}
+
+Db *db_open_meter(HostRoot *root, GError **error)
+{
+    return open_schema(root, &meter_schema, error);
+}
+
+Db *db_open_meter_reader(HostRoot *root, GError **error)
 {
     g_autoptr(Db) db = g_new0(Db, 1);
 
-    db->path = root_path(root, STATE_DIR, STATE_FILE, NULL);
+    db->schema = &meter_schema;
+    db->path = root_path(root, STATE_DIR, METER_FILE, NULL);
     if (sqlite3_open_v2(db->path, &db->sqlite, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
         fail(db, "can't be opened", error);
         return NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's database: the desired state and the usage. One SQLite file in WAL mode, which
- * survives kill -9 and power loss. The actual state is in the kernel, not here.
+ * The databases: vgpud's, of the desired state, and the meter's, of what is used. Each is one
+ * SQLite file in WAL mode, which survives kill -9 and power loss. The actual state is in the
+ * kernel, not here.
  *
  * Values are bound by a string of types, a letter for each "?" of the statement: s (const char *,
  * NULL allowed), t (guint64), x (gint64), u (guint), i (gint), b (gboolean), d (double).
@@ -23,10 +24,16 @@ typedef struct Db Db;
 Db *db_open(HostRoot *root, GError **error);
 
 /*
- * A second connection to the database of db_open(), which only reads, and has committed rows only:
- * for a thread that may take seconds.
+ * The same for the meter's own, /var/lib/vgpu/meter.db: what is used. A new one takes over what an
+ * earlier vgpud has counted in state.db, which is left as it is.
  */
-Db *db_open_reader(HostRoot *root, GError **error);
+Db *db_open_meter(HostRoot *root, GError **error);
+
+/*
+ * A second connection to the database of db_open_meter(), which only reads, and has committed rows
+ * only: for a thread that may take seconds.
+ */
+Db *db_open_meter_reader(HostRoot *root, GError **error);
 
 void db_free(Db *db);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Db, db_free)

@@ -35,9 +35,9 @@ later() {
 apt_install() { apt-get -q install -y --no-install-recommends "$@"; }
 all_are() { [ "$(dpkg-query -W -f '${db:Status-Status} ${Version}\n' $packages | sort -u)" = "$1" ] || { dpkg-query -W $packages; false; }; }
 module_is_there() { dkms status | grep "^mdev-vgpu/.*: installed" && modinfo -k "$kernel" mdev_vgpu >/dev/null; }
-enabled() { systemctl is-enabled vgpu-registrar.service vgpud.service; }
-programs_run() { vgpu-engine --version && vgpuctl --version && vgpud --version && vgpu-arbiter --version && vgpu-registrar --version; }
-units_are_right() { systemd-analyze verify --recursive-errors=no vgpud.service vgpu-registrar.service; }
+enabled() { systemctl is-enabled vgpu-registrar.service vgpud.service vgpu-meter.service; }
+programs_run() { vgpu-engine --version && vgpuctl --version && vgpud --version && vgpu-meter --version && vgpu-arbiter --version && vgpu-registrar --version; }
+units_are_right() { systemd-analyze verify --recursive-errors=no vgpud.service vgpu-meter.service vgpu-registrar.service; }
 operators_stay() { [ "$(cat /etc/vgpu/gpus.conf)" = "# mine" ] && [ "$(cat /etc/mdevctl.d/0000:00:02.0/a-vgpu)" = "{}" ]; }
 
 # apt forgets packages of no archive as soon as they are removed.

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "host-agent/daemon/agent.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
@@ -91,16 +92,20 @@ static void serve(HostRoot *root)
     g_autoptr(GError) error = NULL;
     g_autoptr(GDBusConnection) bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, &error);
     g_autoptr(Agent) agent = NULL;
+    AgentOnBus at;
     guint owner;
 
     g_assert_no_error(error);
     agent = agent_new(root, &error);
     g_assert_no_error(error);
     agent_export(agent, bus);
+    at = (AgentOnBus){.root = root, .bus = bus, .agent = agent};
+    agent_on_bus_start_meter(&at);
     owner = g_bus_own_name_on_connection(bus, VGPU_BUS_NAME, G_BUS_NAME_OWNER_FLAGS_NONE,
                                          name_acquired, name_lost, NULL, NULL);
     g_unix_signal_add(SIGTERM, end, loop);
     g_main_loop_run(loop);
+    agent_on_bus_stop_meter(&at);
     g_bus_unown_name(owner);
 }
 

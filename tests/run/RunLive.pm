@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes 'sleep', 'time';
 
 our @EXPORT = qw($gpu $build $root $vgpuctl $fill start forget slurp within output_of start_host start_vgpud kill_vgpud
-    start_guard vgpud_pid metrics nothing_to_complain_of);
+    start_meter kill_meter start_guard vgpud_pid metrics nothing_to_complain_of);
 
 our $gpu = 'soft:live';
 our $build = getcwd() . '/build';
@@ -22,7 +22,7 @@ our $root = File::Temp->newdir;
 our $vgpuctl = "$build/host-agent/vgpuctl";
 our $fill = "$build/run/t-fill";
 my $test = $$;
-my ($vgpud, @pids);
+my ($vgpud, $meter, @pids);
 
 sub put {
     my ($path, $text) = @_;
@@ -84,6 +84,14 @@ sub start_vgpud {
     return;
 }
 
+# It serves metrics as soon as it knows what vgpud has.
+sub start_meter {
+    unlink "$root/run/vgpu/metrics";
+    $meter = start('meter', "$build/host-agent/vgpu-meter", "--root=$root");
+    within(20, sub { metrics() =~ /vgpu_build_info/ }) or BAIL_OUT('meter: ' . slurp("$root/meter.log"));
+    return;
+}
+
 # systemd would start it for vgpud. Without the governor: its keeper needs dma-bufs, and the tree has stand-ins for them.
 sub start_guard {
     my ($uuid) = @_;
@@ -107,13 +115,16 @@ sub metrics {
 
 sub vgpud_pid { return $vgpud }
 
-sub kill_vgpud {
-    my ($signal) = @_;
-    kill $signal, $vgpud;
-    waitpid $vgpud, 0;
-    forget($vgpud);
+sub kill_one {
+    my ($pid, $signal) = @_;
+    kill $signal, $pid;
+    waitpid $pid, 0;
+    forget($pid);
     return;
 }
+
+sub kill_vgpud { return kill_one($vgpud, @_) }
+sub kill_meter { return kill_one($meter, @_) }
 
 # With one GPU in software that has so much memory, as gpus.conf writes it.
 sub start_host {
@@ -132,14 +143,15 @@ sub start_host {
     within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
     put('/etc/vgpu/vgpud.conf', "[metrics]\nlisten=unix:/run/vgpu/metrics\n");
     start_vgpud();
+    start_meter();
     # systemd would start it, for vgpud.
     start('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);
     return;
 }
 
 sub nothing_to_complain_of {
-    my $log = slurp("$root/vgpud.log");
-    return unlike($log, qr/CRITICAL|ERROR|Sanitizer/, 'vgpud has nothing to complain of');
+    my $log = slurp("$root/vgpud.log") . slurp("$root/meter.log");
+    return unlike($log, qr/CRITICAL|ERROR|Sanitizer/, 'vgpud and vgpu-meter have nothing to complain of');
 }
 
 END {

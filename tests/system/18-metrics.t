@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::Slice;
 use VGPU::Test;
 
 my ($red, $blue) = baseline();
@@ -54,8 +55,16 @@ sub ask {
     die "$query: $said\n" . host("journalctl -q -u $unit -o cat | tail -n 15");
 }
 
+# vgpu-meter serves them, and begins when vgpud is there.
+sub served {
+    my ($where) = @_;
+    VGPU::Slice::soon(sub { host('ss -Hltn; ss -Hlx') =~ /\Q$where\E\s/ }, "nobody serves metrics at $where");
+    return;
+}
+
 point('the metrics are those of the driver, and promtool likes them', sub {
     host('systemctl start vgpud');
+    served(':9835');
     my $text = metrics();
     for my $tenant ($red, $blue) {
         my $vgpu = $tenant->{vgpu};
@@ -152,6 +161,7 @@ point('what was used is reported, to those who may know', sub {
 
 point('on a socket of its own, where the operator wants that; a mistake in the file is named', sub {
     host("mkdir -p /etc/vgpu && printf '[metrics]\\nlisten=unix:/run/vgpu/metrics\\n' >/etc/vgpu/vgpud.conf && systemctl restart vgpud");
+    served('/run/vgpu/metrics');
     my $text = host(q{python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("/run/vgpu/metrics");
 s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n"); print(b"".join(iter(lambda: s.recv(65536), b"")).decode())'});
     die $text if $text !~ /^vgpu_build_info/m;
@@ -164,6 +174,7 @@ s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n"); print(b"".join(iter(lambda: s.recv(
     my $policy = host('journalctl -q -u vgpud -o cat -n 20');
     die $policy if $policy !~ /cannot read on-bypass=, so vgpud does not start/;
     host('rm /etc/vgpu/vgpud.conf; systemctl reset-failed vgpud; systemctl restart vgpud');
+    served(':9835');
     metrics();
     my ($line) = $said =~ /(.*\[metrics\].*port.*)/;
     return $line;

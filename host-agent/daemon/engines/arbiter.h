@@ -57,7 +57,7 @@ void shares_forget_all_ungoverned(HostRoot *root);
  * @ungoverned_ns: GPU time that no member has reported
  * @alone: it is alone on its GPU, and not measured now
  * @alone_ns, @alone_known: its GPU time while it was alone, and whether the GPU's driver reports it
- * (meter/alone_time.h; not from the arbiter)
+ * (alone_time.h; not from the arbiter)
  * @waited_ns: how long its work waited for others'
  * @throttled_ns: how long its own cap delayed it
  */

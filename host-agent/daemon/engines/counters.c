@@ -342,9 +342,9 @@ const VgpuCounters *counters_read_one(Counters *counters, const char *uuid)
     return entry ? &entry->counters : NULL;
 }
 
-void counters_watched(Counters *counters)
+void counters_set_watched(Counters *counters, gboolean watched)
 {
-    counters->watched = TRUE;
+    counters->watched = watched;
 }
 
 void counters_forget(Counters *counters, const char *uuid)

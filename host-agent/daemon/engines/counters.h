@@ -91,7 +91,7 @@ void counters_note_change(Counters *counters);
 
 /*
  * TRUE: nothing can have changed since @serial, which counters_serial() was after a reading of all.
- * Needs counters_watched(). It costs nothing for vGPUs, and little for arbiters.
+ * Needs counters_set_watched(). It costs nothing for vGPUs, and little for arbiters.
  */
 gboolean counters_rest(const Counters *counters, guint64 serial);
 
@@ -114,10 +114,10 @@ const VgpuCounters *counters_known(const Counters *counters, const char *uuid);
 const VgpuCounters *counters_read_one(Counters *counters, const char *uuid);
 
 /*
- * From now on counters_forget() is called for each vGPU that changes, so closed ones need not be
- * read.
+ * @watched: from now on counters_forget() is called for each vGPU that changes, so closed ones need
+ * not be read. Not so at first.
  */
-void counters_watched(Counters *counters);
+void counters_set_watched(Counters *counters, gboolean watched);
 
 /*
  * The vGPU's parameters (VRAM, weight …) may have changed. They are read again the next time, which

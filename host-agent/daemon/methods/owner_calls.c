@@ -8,10 +8,14 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/model/request.h"
 
+/* Keys of what a job has used, besides Slices. */
+static const char *const totals[] = {"GpuTime", "Waited", "Throttled", "PeakVram"};
+
 /**
  * Release - a call of ReleaseOwner
  * @left: removals that have not ended, and one for the call itself
  * @error: the first failure; NULL: none
+ * @dry_run: removes nothing
  */
 typedef struct {
     Vgpus *vgpus;
@@ -22,44 +26,52 @@ typedef struct {
     guint left;
     guint removed;
     GError *error;
+    gboolean dry_run;
 } Release;
 
-static GVariant *dict_of(const OwnerTotals *totals)
+static void release_free(Release *release)
+{
+    g_free(release->owner);
+    g_free(release->user);
+    g_free(release);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Release, release_free)
+
+/* The job ends, whether or not its use is known. */
+static GVariant *unknown_totals(const Release *release)
 {
     GVariantDict dict;
 
     g_variant_dict_init(&dict, NULL);
-    g_variant_dict_insert(&dict, "Slices", "u", totals->slices);
-    g_variant_dict_insert(&dict, "GpuTime", "t", totals->counts.gpu_ns);
-    g_variant_dict_insert(&dict, "Waited", "t", totals->counts.waited_ns);
-    g_variant_dict_insert(&dict, "Throttled", "t", totals->counts.throttled_ns);
-    g_variant_dict_insert(&dict, "PeakVram", "t", totals->peak_vram);
-    if (totals->energy_known)
-        g_variant_dict_insert(&dict, "Energy", "t", totals->energy_uj);
-    return g_variant_dict_end(&dict);
+    g_variant_dict_insert(&dict, "Slices", "u", release->removed);
+    for (guint i = 0; i < G_N_ELEMENTS(totals); i++)
+        g_variant_dict_insert(&dict, totals[i], "t", (guint64)0);
+    return g_variant_new("(@a{sv})", g_variant_dict_end(&dict));
 }
 
-static void answer(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *owner)
+static void answer(GVariant *known, const GError *error, void *data)
 {
-    const OwnerUses *uses = &vgpus->life->uses;
-    OwnerTotals totals = uses->totals(uses->data, owner);
+    g_autoptr(Release) release = data;
 
-    vgpu_manager_complete_release_owner(host_manager(vgpus->host), invocation, dict_of(&totals));
+    if (error)
+        g_warning("what %s has used is not known: %s", release->owner, error->message);
+    g_dbus_method_invocation_return_value(release->invocation,
+                                          known ? known : unknown_totals(release));
 }
 
 static void end(Release *release)
 {
-    if (release->error)
+    if (release->error) {
         g_dbus_method_invocation_take_error(release->invocation, release->error);
-    else
-        answer(release->vgpus, release->invocation, release->owner);
-    if (!release->error && release->removed)
+        release_free(release);
+        return;
+    }
+    if (release->removed)
         host_event(release->vgpus->host, "owner-released", NULL, NULL,
                    "%u slices of %s were removed by %s", release->removed, release->owner,
                    release->user);
-    g_free(release->owner);
-    g_free(release->user);
-    g_free(release);
+    meter_ask(release->vgpus->life->meter, "GetOwner", g_variant_new("(s)", release->owner), answer,
+              release);
 }
 
 static void left_one(Release *release)
@@ -151,6 +163,20 @@ static void release_all(Release *release, const char *const *uuids)
     left_one(release);
 }
 
+/* Or not: without a meter the slices go as well. */
+static void sampled(GVariant *nothing, const GError *error, void *data)
+{
+    Release *release = data;
+    g_auto(GStrv) uuids = slices_of(release->vgpus, release->owner);
+
+    (void)nothing;
+    (void)error;
+    if (release->dry_run)
+        end(release);
+    else
+        release_all(release, (const char *const *)uuids);
+}
+
 static gboolean read_arguments(GDBusMethodInvocation *invocation, const char **owner,
                                gboolean *dry_run, GError **error)
 {
@@ -169,9 +195,7 @@ static gboolean read_arguments(GDBusMethodInvocation *invocation, const char **o
 void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
-    const OwnerUses *uses = &vgpus->life->uses;
     g_autoptr(GError) error = NULL;
-    g_auto(GStrv) uuids = NULL;
     gboolean dry_run = FALSE;
     const char *owner;
     Release *release;
@@ -180,20 +204,15 @@ void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
-    /* While the slices exist: the arbiter forgets them with their files. */
-    uses->sample(uses->data);
-    if (dry_run) {
-        answer(vgpus, invocation, owner);
-        return;
-    }
     release = g_new0(Release, 1);
     release->vgpus = vgpus;
     release->invocation = invocation;
     release->owner = g_strdup(owner);
     release->user = g_strdup(caller->user);
     release->uid = caller->uid;
-    uuids = slices_of(vgpus, owner);
-    release_all(release, (const char *const *)uuids);
+    release->dry_run = dry_run;
+    /* While the slices exist: the arbiter forgets them with their files. */
+    meter_ask(vgpus->life->meter, "SampleOwners", g_variant_new("()"), sampled, release);
 }
 
 static int by_owner(const void *a, const void *b)

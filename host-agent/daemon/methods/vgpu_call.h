@@ -9,8 +9,8 @@
 #include "lib/processes.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/meter_link.h"
 #include "host-agent/daemon/operations/operation.h"
-#include "host-agent/daemon/slices/owner_uses.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
 
@@ -25,7 +25,7 @@ typedef struct {
     Slices *slices;
     Claims *claims;
     Operations *operations;
-    OwnerUses uses;
+    const MeterLink *meter;
 } Lifecycle;
 
 /* Of one slice: stopped in the kernel, undefined, forgotten. */

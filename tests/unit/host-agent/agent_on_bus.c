@@ -29,6 +29,46 @@ static void connect_bus(AgentOnBus *at)
     g_assert_no_error(error);
 }
 
+static void tell_meter(void *data, const char *signal, GVariant *arguments)
+{
+    const AgentOnBus *at = data;
+
+    if (at->meter)
+        meter_hear(at->meter, signal, arguments);
+}
+
+static void ask_meter(void *data, const char *method, GVariant *arguments, MeterAnswerFunc func,
+                      void *func_data)
+{
+    const AgentOnBus *at = data;
+
+    meter_answer(at->meter, method, arguments, func, func_data);
+}
+
+static void call_agent(void *data, const char *method, GVariant *arguments)
+{
+    const AgentOnBus *at = data;
+
+    metering_call(agent_metering(at->agent), method, arguments);
+}
+
+void agent_on_bus_start_meter(AgentOnBus *at)
+{
+    const AgentLink link = {at, call_agent};
+    g_autoptr(GVariant) state = g_variant_ref_sink(metering_state(agent_metering(at->agent)));
+    GError *error = NULL;
+
+    at->meter = meter_new(at->root, &link, state, &error);
+    g_assert_no_error(error);
+    agent_set_meter(at->agent, &(MeterLink){at, tell_meter, ask_meter});
+}
+
+void agent_on_bus_stop_meter(AgentOnBus *at)
+{
+    agent_set_meter(at->agent, &(MeterLink){NULL, NULL, NULL});
+    g_clear_pointer(&at->meter, meter_free);
+}
+
 void agent_on_bus_start(AgentOnBus *at)
 {
     gboolean acquired = FALSE;
@@ -38,6 +78,7 @@ void agent_on_bus_start(AgentOnBus *at)
     at->agent = agent_new(at->root, &error);
     g_assert_no_error(error);
     agent_export(at->agent, at->bus);
+    agent_on_bus_start_meter(at);
     at->owner = g_bus_own_name_on_connection(at->bus, VGPU_BUS_NAME, G_BUS_NAME_OWNER_FLAGS_NONE,
                                              name_acquired, NULL, &acquired, NULL);
     while (!acquired)
@@ -50,6 +91,7 @@ void agent_on_bus_stop(AgentOnBus *at)
     while (g_main_context_iteration(NULL, FALSE)) {
     }
     g_clear_handle_id(&at->owner, g_bus_unown_name);
+    agent_on_bus_stop_meter(at);
     agent_free(at->agent);
     g_dbus_connection_close_sync(at->bus, NULL, NULL);
     g_object_unref(at->bus);

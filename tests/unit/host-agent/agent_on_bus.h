@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud in the test's own process, under its sanitizers, on a private bus; and the installed
- * vgpuctl.
+ * vgpud in the test's own process, under its sanitizers, on a private bus; its meter beside it,
+ * without the bus between them; and the installed vgpuctl.
  */
 #ifndef TESTS_UNIT_AGENT_ON_BUS_H
 #define TESTS_UNIT_AGENT_ON_BUS_H
 
 #include "host-agent/daemon/agent.h"
+#include "host-agent/meter/meter.h"
 #include "lib/host_root.h"
 
 typedef struct {
@@ -14,6 +15,7 @@ typedef struct {
     GTestDBus *daemon;
     GDBusConnection *bus;
     Agent *agent;
+    Meter *meter;
     guint owner;
 } AgentOnBus;
 
@@ -31,6 +33,10 @@ void agent_on_bus_stop(AgentOnBus *at);
 void agent_on_bus_start(AgentOnBus *at);
 
 void agent_on_bus_close(AgentOnBus *at);
+
+/* The meter ends and starts again; in between vgpud has none. */
+void agent_on_bus_stop_meter(AgentOnBus *at);
+void agent_on_bus_start_meter(AgentOnBus *at);
 
 /* A command's standard output and error, and its exit status. */
 typedef struct {
@@ -73,6 +79,7 @@ void take_log(GString *log);
 void end_log(void);
 
 #define STATE_DB "/var/lib/vgpu/state.db"
+#define METER_DB "/var/lib/vgpu/meter.db"
 
 /* @number: of the statement's first row; may be NULL. */
 void run_sql(const AgentOnBus *at, const char *file, const char *sql, int *number);

@@ -412,7 +412,7 @@ static void test_memory_pressure(void)
     fake_systemd_start(&systemd, at.host.daemon);
     file_tree_write(root, "/sys/devices/" PLACE "/mem_info_vram_used", "17000000000\n");
     for (gint64 second = 1; second <= 21; second += 10)
-        pressure_watch_look(meter_pressure(agent_meter(at.host.agent)), second * SECOND);
+        pressure_watch_look(meter_pressure(at.host.meter), second * SECOND);
     assert_entry(&at, "evicted: " UUID " ok by memory-pressure: Engine ready -> stopped\n");
     g_assert_cmpstr(systemd.stopped->str, ==, "vgpu-engine@" UUID ".service\n");
     assert_no_user(&at);

@@ -56,7 +56,7 @@ static void close_container(AgentOnBus *at, FakeArbiter *arbiter)
 static void assert_ungoverned(const AgentOnBus *at, const char *count)
 {
     gsize length;
-    g_autofree char *text = scrape_text(meter_scrape(agent_meter(at->agent)), &length);
+    g_autofree char *text = scrape_text(meter_scrape(at->meter), &length);
     const char *found = strstr(text, "\nvgpu_slice_ungoverned_processes{");
     g_autofree char *line = NULL;
 
@@ -103,22 +103,22 @@ static void test_report(void)
     use_gpu(&at, 77);
     open_node(&at, 79, "drm-pdev:\t" ADDRESS "\ndrm-memory-vram:\t0 KiB\ndrm-engine-gfx:\t0 ns\n");
     open_node(&at, 80, "drm-pdev:\t0000:99:00.0\ndrm-memory-vram:\t4096 KiB\n");
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 0");
     /* One look may see it before it has joined. */
     use_gpu(&at, 80);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 0");
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 1");
     /* Another process that has the number now. */
     process(&at, 80, 5000);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 0");
     process_ends(&at, 80);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 0");
     g_assert_false(exists(&at, "/kill-log"));
     close_container(&at, &arbiter);
@@ -126,8 +126,8 @@ static void test_report(void)
 
 static void look_twice(const AgentOnBus *at)
 {
-    bypass_watch_look(meter_bypass(agent_meter(at->agent)));
-    bypass_watch_look(meter_bypass(agent_meter(at->agent)));
+    bypass_watch_look(meter_bypass(at->meter));
+    bypass_watch_look(meter_bypass(at->meter));
 }
 
 /* A loader's worker has its parent's open file, whose use is the parent's, and runs no call. */
@@ -178,7 +178,7 @@ static void test_orphan(void)
 
     open_container(&at, &arbiter, "[slices]\non-bypass=kill\n");
     use_gpu(&at, 78);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     fake_arbiter_close(&arbiter);
     fake_arbiter_open_with(&arbiter, at.root, after);
     look_twice(&at);
@@ -258,21 +258,21 @@ static void test_charged(void)
     open_container(&at, &arbiter, NULL);
     use_memory(&at, 77, "drm-memory-vram:\t4 KiB", 1000);
     use_memory(&at, 80, "drm-resident-vram0:\t3072 KiB\ndrm-shared-vram0:\t1024 KiB", 1000);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 0, 0);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 3 << 20, 1000);
     use_memory(&at, 77, "drm-memory-vram:\t4 KiB", 900000);
     use_memory(&at, 80, "drm-resident-vram0:\t1024 KiB", 1400);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 1 << 20, 1400);
     /* No more than the time that has passed. */
     use_memory(&at, 80, "drm-resident-vram0:\t1024 KiB", 4000000000u);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_not_in_file(&at, CHARGED, "gpu_ns=3999");
     use_memory(&at, 80, "drm-resident-vram0:\t1024 KiB", 0);
     process_ends(&at, 80);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_in_file(&at, CHARGED, "memory=0\n");
     assert_hook(&at, "release", WEB, 0, "");
     assert_charged(&at, 0, 0);
@@ -291,11 +291,11 @@ static void test_charged_apu(void)
     open_container(&at, &arbiter, NULL);
     file_tree_write(at.root, CARD_DIR "mem_info_gtt_total", "115964116992\n");
     use_memory(&at, 80, memory, 1000);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 1 << 20, 1000);
     file_tree_write(at.root, CARD_DIR "gpu_metrics", "\x60\x01\x03\x01");
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 3 << 20, 1000);
     close_container(&at, &arbiter);
 }
@@ -314,12 +314,12 @@ static void test_beyond(void)
     fake_arbiter_open_with(&arbiter, at.root, text);
     /* 100 MiB were requested. One look may see what was requested since the arbiter said so. */
     use_memory(&at, 77, "drm-resident-vram0:\t204800 KiB\ndrm-shared-vram0:\t1024 KiB", 0);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 0, 0);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 99 << 20, 0);
     use_memory(&at, 77, "drm-resident-vram0:\t163840 KiB\ndrm-shared-vram0:\t1024 KiB", 0);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 0, 0);
     /* It is not known how much of it another one has, too. */
     use_memory(&at, 77, "drm-memory-vram:\t204800 KiB", 0);
@@ -353,12 +353,12 @@ static void test_nvidia_charged(void)
     look_twice(&at);
     assert_charged(&at, 4096, 0);
     put_reading(&at, now - 10 * G_USEC_PER_SEC, processes);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 629145600, 7500000000);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 629145600, 7500000000);
     put_reading(&at, now, "[process_memory]\n77=4096\n");
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_charged(&at, 0, 7500000000);
     close_container(&at, &arbiter);
 }
@@ -378,7 +378,7 @@ static void test_nvidia_listed(void)
     /* It may have been a member then. */
     assert_ungoverned(&at, " 0");
     put_reading(&at, g_get_monotonic_time(), listed);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 1");
     assert_charged(&at, 4096, 0);
     close_container(&at, &arbiter);
@@ -434,8 +434,8 @@ static void test_nvidia(void)
                "7f0-7f1 rw-s 00000000 00:05 1 /dev/nvidia-uvm\n7f2-7f3 rw-s 0 00:05 2 "
                "/dev/nvidia30\n");
     write_proc(&at, 80, "maps", "7f0-7f1 rw-s 00000000 00:05 1                  /dev/nvidia3\n");
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 1");
     close_container(&at, &arbiter);
 }
@@ -514,7 +514,7 @@ static void test_asks_once(void)
     open_container(&at, &arbiter, NULL);
     claim_second(&at);
     g_atomic_int_set(&arbiter.asked, 0);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     g_assert_cmpint(g_atomic_int_get(&arbiter.asked), ==, 1);
     close_container(&at, &arbiter);
 }
@@ -533,12 +533,12 @@ static void test_in_parts(void)
     file_tree_write(at.root, SCOPE "/cgroup.procs", pids->str);
     use_gpu(&at, 79);
     for (guint i = 0; i < 2; i++) {
-        g_assert_false(bypass_watch_look(meter_bypass(agent_meter(at.agent))));
-        g_assert_true(bypass_watch_look(meter_bypass(agent_meter(at.agent))));
+        g_assert_false(bypass_watch_look(meter_bypass(at.meter)));
+        g_assert_true(bypass_watch_look(meter_bypass(at.meter)));
     }
     assert_ungoverned(&at, " 1");
     /* The part of the next look that has not come to it forgets nobody. */
-    g_assert_false(bypass_watch_look(meter_bypass(agent_meter(at.agent))));
+    g_assert_false(bypass_watch_look(meter_bypass(at.meter)));
     assert_ungoverned(&at, " 1");
     close_container(&at, &arbiter);
 }
@@ -555,7 +555,7 @@ static void test_hung(void)
     fake_arbiter_close(&arbiter);
     hung = fake_arbiter_listen(at.root);
     for (guint i = 0; i < 5; i++)
-        bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+        bypass_watch_look(meter_bypass(at.meter));
     g_assert_cmpuint(fake_arbiter_count(hung), <, 5);
     close(hung);
     agent_on_bus_close(&at);
@@ -596,9 +596,9 @@ static void test_kill(void)
     open_container(&at, &arbiter, "[slices]\non-bypass=kill\n");
     use_gpu(&at, 77);
     use_gpu(&at, 80);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     g_assert_false(exists(&at, "/kill-log"));
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
     iterate_until(is_killed, &at);
     assert_in_file(&at, "/kill-log", "-KILL 80\n");
     assert_not_in_file(&at, "/kill-log", "77");
@@ -612,8 +612,8 @@ static void test_ignore(void)
 
     open_container(&at, &arbiter, "[slices]\non-bypass=ignore\n");
     use_gpu(&at, 80);
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
-    bypass_watch_look(meter_bypass(agent_meter(at.agent)));
+    bypass_watch_look(meter_bypass(at.meter));
+    bypass_watch_look(meter_bypass(at.meter));
     assert_ungoverned(&at, " 0");
     close_container(&at, &arbiter);
 }

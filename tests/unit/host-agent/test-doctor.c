@@ -189,6 +189,19 @@ static void test_agent_dies(void)
     close_host(root);
 }
 
+/* VMs, containers and vgpud go on, so nobody would notice. */
+static void test_no_meter(void)
+{
+    HostRoot *root = good_host("shared");
+
+    add_program(root, "systemctl",
+                "LoadState=loaded\nNRestarts=0'\n"
+                "case $* in *meter*) echo ActiveState=failed;; *) echo ActiveState=active;; esac\n"
+                "echo '");
+    assert_one(root, FINDING_PROBLEM, "vgpu-meter", "does not run (failed)");
+    close_host(root);
+}
+
 /* Dead, masked, hung, and an arbiter that hangs or has left its socket behind. */
 static void test_dead_and_hung(void)
 {
@@ -510,6 +523,7 @@ int main(int argc, char **argv)
     g_test_add_func("/doctor/good", test_good);
     g_test_add_func("/doctor/missing", test_missing);
     g_test_add_func("/doctor/agent-dies", test_agent_dies);
+    g_test_add_func("/doctor/no-meter", test_no_meter);
     g_test_add_func("/doctor/module", test_module);
     g_test_add_func("/doctor/schedule", test_schedule);
     g_test_add_func("/doctor/kubernetes", test_kubernetes);

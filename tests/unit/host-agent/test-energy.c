@@ -217,10 +217,10 @@ static void test_recorded(void)
     /* It begins to read soon. */
     assert_says("owner list", 0, "a ", "");
     file_tree_write(at.root, COUNTER, "5000800000\n");
-    g_free(scrape_text(meter_scrape(agent_meter(at.agent)), &length));
+    g_free(scrape_text(meter_scrape(at.meter), &length));
     file_tree_write(at.root, COUNTER, "5001600000\n");
     agent_on_bus_restart(&at);
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     g_assert_nonnull(strstr(text, "\nvgpu_gpu_energy_joules_total{gpu=\"" ADDRESS "\"} 5001.6\n"));
     g_assert_null(strstr(text, "vgpu_job_energy_joules_total{owner=\"none\"}"));
     assert_says("owner list", 0, "a ", "");
@@ -231,7 +231,7 @@ static void test_recorded(void)
     g_assert_cmpint(uj, >, 395000);
     g_assert_cmpint(uj, <, 405000);
     g_clear_pointer(&text, g_free);
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     g_assert_nonnull(strstr(text, "\nvgpu_job_energy_joules_total{owner=\"a\"} 0.40"));
     agent_on_bus_close(&at);
 }

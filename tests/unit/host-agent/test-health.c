@@ -756,7 +756,7 @@ static void test_missed_at_start(void)
     file_tree_write(at.root, "/etc/mdevctl.d/0000:42:00.0/" UUID,
                     "{\"mdev_type\": \"amdgpu-vgpu-half\", \"start\": \"auto\", \"attrs\": []}\n");
     agent_on_bus_restart(&at);
-    g_assert_false(health_is_good(meter_health(agent_meter(at.agent)), "0000:42:00.0"));
+    g_assert_false(health_is_good(meter_health(at.meter), "0000:42:00.0"));
     agent_on_bus_close(&at);
 }
 

@@ -128,8 +128,8 @@ static void test_wake(void)
     UsageSampler *sampler;
 
     share_gpu(&at);
-    counters_watched(host_counters(agent_host(at.agent)));
-    sampler = meter_usage(agent_meter(at.agent));
+    meter_set_agent_up(at.meter, TRUE);
+    sampler = meter_usage(at.meter);
     fake_arbiter_open(&arbiter, at.root);
     usage_sampler_tick(sampler, 60);
     usage_sampler_tick(sampler, 60);

@@ -111,7 +111,7 @@ static void test_rest(void)
 
     add_vgpu(root, UUID, "device=closed engine=ready");
     g_assert_false(rests_after_reading(counters));
-    counters_watched(counters);
+    counters_set_watched(counters, TRUE);
     g_assert_true(rests_after_reading(counters));
     serial = counters_serial(counters);
     counters_forget(counters, "c0ffee00-0000-4000-8000-000000000099"); /* a new one */
@@ -292,7 +292,7 @@ static void test_host(void)
     file_tree_write(at.root, "/sys/devices/" PLACE "/hwmon/hwmon0/power1_average", "85500000\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/gpu_busy_percent", "48\n");
     agent_refresh(at.agent);
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     g_assert_cmpuint(length, ==, strlen(text));
     g_assert_nonnull(strstr(text, "\nvgpu_agent_start_time_seconds "));
     assert_sample(text, "vgpu_build_info{version=\"" VGPU_VERSION "\"} 1");
@@ -314,7 +314,7 @@ static void test_host(void)
     file_tree_write(at.root, "/sys/devices/" PLACE "/mem_info_gtt_used", "500\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/gpu_metrics", "\x60\x01\x03\x01");
     g_free(text);
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     assert_sample(text, "vgpu_gpu_vram_used_bytes{gpu=\"" GPU "\"} 1000500");
     agent_on_bus_close(&at);
 }
@@ -488,10 +488,10 @@ static void test_many(void)
         add_vgpu(at.root, uuid, "device=closed engine=ready");
     }
     agent_refresh(at.agent);
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     g_free(text);
     begin = g_get_monotonic_time();
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     g_test_message("%u vGPUs: %" G_GINT64_FORMAT " us, %zu bytes", MANY,
                    g_get_monotonic_time() - begin, length);
     assert_sample(text, "vgpu_gpu_vgpus{gpu=\"" GPU "\"} 1024");

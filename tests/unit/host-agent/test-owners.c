@@ -265,7 +265,7 @@ static void test_full_disk(void)
 
     open_shared(&at);
     g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
-    run_sql(&at, STATE_DB,
+    run_sql(&at, METER_DB,
             "CREATE TRIGGER full BEFORE INSERT ON owner_use"
             " BEGIN SELECT RAISE(ABORT, 'full'); END",
             NULL);
@@ -274,7 +274,7 @@ static void test_full_disk(void)
     end_log();
     g_assert_nonnull(strstr(log->str, "cannot store what " OWNER " has used: "));
     g_assert_cmpuint(number_in(totals, "Slices"), ==, 1);
-    run_sql(&at, STATE_DB, "DROP TRIGGER full", NULL);
+    run_sql(&at, METER_DB, "DROP TRIGGER full", NULL);
     agent_on_bus_restart(&at);
     again = release(&at, OWNER);
     g_assert_cmpuint(number_in(again, "Slices"), ==, 1);
@@ -290,12 +290,20 @@ static void has_had(const AgentOnBus *at, guint ns)
     file_tree_write(at->root, "/proc/77/fdinfo/4", text);
 }
 
+/* What is before the first look is not known. */
+static void look_first(const AgentOnBus *at)
+{
+    gsize length;
+
+    g_free(scrape_text(meter_scrape(at->meter), &length));
+}
+
 /* All counters are read for a scrape. @seconds: of the one slice, while it was alone. */
 static void look(const AgentOnBus *at, const char *seconds)
 {
     g_autofree char *line = g_strdup_printf("\"} %s\n", seconds);
     gsize length;
-    g_autofree char *text = scrape_text(meter_scrape(agent_meter(at->agent)), &length);
+    g_autofree char *text = scrape_text(meter_scrape(at->meter), &length);
     const char *sample = strstr(text, "\nvgpu_slice_alone_gpu_seconds_total{");
 
     g_assert_nonnull(sample);
@@ -329,6 +337,7 @@ static void test_alone(void)
                            uuid);
     fake_arbiter_open_with(&arbiter, at.root, text);
     assert_time_unknown(show);
+    look_first(&at);
     file_tree_link(at.root, "/proc/77/fd/4", "/dev/dri/renderD128");
     has_had(&at, 100);
     look(&at, "1e-07");
@@ -336,6 +345,7 @@ static void test_alone(void)
     look(&at, "1.5e-07");
     agent_on_bus_restart(&at);
     look(&at, "0");
+    assert_says(show, 0, "\"GpuTime\" : 1000", "");
     has_had(&at, 180);
     assert_says(show, 0, "\"GpuTime\" : 1030", "");
     totals = release(&at, OWNER);
@@ -378,6 +388,26 @@ static void test_containers(void)
     agent_on_bus_close(&at);
 }
 
+/* A job ends whether or not its use is known. */
+static void test_without_meter(void)
+{
+    AgentOnBus at;
+    g_autoptr(GVariant) totals = NULL;
+    g_autoptr(GString) log = g_string_new(NULL);
+
+    open_shared(&at);
+    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    take_log(log);
+    agent_on_bus_stop_meter(&at);
+    totals = release(&at, OWNER);
+    g_assert_cmpuint(number_in(totals, "GpuTime"), ==, 0);
+    end_log();
+    g_assert_nonnull(strstr(log->str, "what " OWNER " has used is not known"));
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_start_meter(&at);
+    agent_on_bus_close(&at);
+}
+
 /* Two slices are one share for a container that has both alone. */
 static void test_containers_and_shares(void)
 {
@@ -406,7 +436,7 @@ static void test_containers_and_shares(void)
 static void assert_metric(const AgentOnBus *at, const char *line, gboolean there)
 {
     gsize length;
-    g_autofree char *text = scrape_text(meter_scrape(agent_meter(at->agent)), &length);
+    g_autofree char *text = scrape_text(meter_scrape(at->meter), &length);
 
     g_test_message("%s", strstr(text, "# HELP vgpu_job_slices"));
     g_assert_cmpint(strstr(text, line) != NULL, ==, there);
@@ -421,8 +451,9 @@ static guint count_words(const char *text, const char *word)
     return count;
 }
 
-static void put_ended(Db *db, const char *owner, gint64 ended)
+static void put_ended(const AgentOnBus *at, const char *owner, gint64 ended)
 {
+    g_autoptr(Db) db = db_open_meter(at->root, NULL);
     g_autofree char *uuid = g_uuid_string_random();
     OwnerUse use = {.uuid = uuid, .owner = (char *)owner, .sum.gpu_ns = 1500000000, .ended = ended};
 
@@ -445,19 +476,19 @@ static void test_metrics(void)
     assert_metric(&at, ",container=\"\",owner=\"" OWNER "\"} 1\n", TRUE);
     totals = release(&at, OWNER);
     assert_metric(&at, "\nvgpu_job_slices{owner=\"" OWNER "\"} 0\n", TRUE);
-    put_ended(host_db(agent_host(at.agent)), "just", now - 3500);
-    put_ended(host_db(agent_host(at.agent)), "old", now - 3700);
+    put_ended(&at, "just", now - 3500);
+    put_ended(&at, "old", now - 3700);
     agent_on_bus_restart(&at);
     assert_metric(&at, "vgpu_job_gpu_seconds_total{owner=\"just\"} 1.5\n", TRUE);
     assert_metric(&at, "owner=\"old\"", FALSE);
     for (guint i = 0; i < 300; i++) {
         g_autofree char *owner = g_strdup_printf("job-%u", i);
 
-        put_ended(host_db(agent_host(at.agent)), owner, now - 1000 + i);
+        put_ended(&at, owner, now - 1000 + i);
     }
     agent_on_bus_restart(&at);
     g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     g_assert_cmpuint(count_words(text, "\nvgpu_job_slices{"), ==, 257);
     g_assert_nonnull(strstr(text, "\nvgpu_job_slices{owner=\"" OWNER "\"} 1\n"));
     g_assert_nonnull(strstr(text, "\nvgpu_job_slices{owner=\"job-299\"} 0\n"));
@@ -672,6 +703,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/release", test_release);
     g_test_add_func("/owners/full-disk", test_full_disk);
     g_test_add_func("/owners/alone", test_alone);
+    g_test_add_func("/owners/without-meter", test_without_meter);
     g_test_add_func("/owners/containers", test_containers);
     g_test_add_func("/owners/containers-and-shares", test_containers_and_shares);
     g_test_add_func("/owners/metrics", test_metrics);

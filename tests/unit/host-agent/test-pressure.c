@@ -230,7 +230,7 @@ static void test_on_bus(void)
     guint subscription;
 
     open_host(&at, &systemd);
-    watch = meter_pressure(agent_meter(at.agent));
+    watch = meter_pressure(at.meter);
     subscription = g_dbus_connection_signal_subscribe(at.bus, NULL, "org.mdev_vgpu.Host1.Manager",
                                                       NULL, NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
                                                       remember_signal, signals, NULL);
@@ -284,8 +284,8 @@ static void write_reading(HostRoot *root, guint64 used)
 
 static guint64 memory_used_of(const AgentOnBus *at, GpuMemory *memory, guint64 vram)
 {
-    const Gpu *gpu = host_gpu(agent_host(at->agent), GPU);
-    const GPtrArray *vgpus = counters_read(host_counters(agent_host(at->agent)));
+    const Gpu *gpu = host_view_gpu(meter_view(at->meter), GPU);
+    const GPtrArray *vgpus = counters_read(host_view_counters(meter_view(at->meter)));
     guint64 bytes;
 
     g_assert_true(gpu_memory_used(memory, gpu, vram, vgpus, &bytes));
@@ -330,7 +330,7 @@ static void test_used(void)
     GpuMemory *memory;
 
     open_slices(&at, &arbiter);
-    memory = gpu_memory_new(agent_host(at.agent), agent_slices(at.agent));
+    memory = gpu_memory_new(meter_view(at.meter));
     g_assert_cmpuint(memory_used(&at, memory), ==, 3 * GIB);
     /* Others have 7 GiB. What slices give back is seen before the next reading. */
     write_reading(at.root, 10 * GIB);
@@ -370,7 +370,7 @@ static void test_slices(void)
     open_slices(&at, &arbiter);
     fake_systemd_start(&systemd, at.daemon);
     agent_on_bus_restart(&at);
-    watch = meter_pressure(agent_meter(at.agent));
+    watch = meter_pressure(at.meter);
     subscription = g_dbus_connection_signal_subscribe(at.bus, NULL, "org.mdev_vgpu.Host1.Manager",
                                                       NULL, NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
                                                       remember_signal, signals, NULL);

@@ -160,7 +160,7 @@ static void test_metrics(void)
     assert_says("slice create --vram 4G --door native --name web --tenant red --uuid " UUID, 0,
                 "web", "");
     assert_hook(&at, "claim", WEB, 0, "");
-    text = scrape_text(meter_scrape(agent_meter(at.agent)), &length);
+    text = scrape_text(meter_scrape(at.meter), &length);
     g_assert_nonnull(strstr(text, "vgpu_slice_info{slice=\"" UUID "\",gpu=\"" ADDRESS
                                   "\",tenant=\"red\",name=\"web\",door=\"native\","
                                   "class=\"guaranteed\",container=\"web\",owner=\"\"} 1\n"));
@@ -172,7 +172,7 @@ static void test_metrics(void)
     /* No arbiter reports. */
     g_assert_null(strstr(text, "vgpu_slice_processes{"));
     g_assert_null(strstr(text, "vgpu_vgpu_info{"));
-    usage_sampler_sample(meter_usage(agent_meter(at.agent)), 3600);
+    usage_sampler_sample(meter_usage(at.meter), 3600);
     assert_says("report --tenant red", 0, "native", "");
     agent_on_bus_close(&at);
 }

@@ -2,6 +2,7 @@
 /* vGPUs' promises and usage: summed by the hour, stored, reported. */
 
 #include "host-agent/model/usage.h"
+#include "host-agent/store/owner_table.h"
 #include "host-agent/store/tables.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
@@ -261,8 +262,9 @@ static void add_minutes(Db *db, const char *tenant, gint64 from, guint minutes)
 static void test_reader(void)
 {
     HostRoot *root = file_tree_new();
-    g_autoptr(Db) db = db_open(root, NULL);
-    g_autoptr(Db) reader = db_open_reader(root, NULL);
+    g_autoptr(Db) agent = db_open(root, NULL);
+    g_autoptr(Db) db = db_open_meter(root, NULL);
+    g_autoptr(Db) reader = db_open_meter_reader(root, NULL);
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) red = NULL;
     g_autoptr(GPtrArray) all = NULL;
@@ -290,6 +292,31 @@ static guint64 seconds_of(Db *db, gint64 begin, gint64 end)
     for (guint i = 0; i < rows->len; i++)
         sum += ((const ReportRow *)g_ptr_array_index(rows, i))->seconds;
     return sum;
+}
+
+/* An earlier vgpud counted in its own database: once, and nothing is lost. */
+static void test_taken_over(void)
+{
+    HostRoot *root = file_tree_new();
+    g_autoptr(Db) agent = db_open(root, NULL);
+    OwnerUse use = {.uuid = "u", .owner = "slurm:c:1", .sum = {7, 8, 9}, .energy_uj = 5};
+    g_autoptr(GPtrArray) owners = NULL;
+    g_autoptr(Db) db = NULL;
+
+    add_minutes(agent, "red", TEN, 10);
+    g_assert_true(owner_table_put(agent, &use, NULL));
+    db = db_open_meter(root, NULL);
+    g_assert_cmpuint(seconds_of(db, NOVEMBER, DECEMBER), ==, 600);
+    owners = owner_table_read(db, NULL);
+    g_assert_cmpuint(owners->len, ==, 1);
+    g_assert_cmpuint(((const OwnerUse *)owners->pdata[0])->sum.throttled_ns, ==, 9);
+    g_assert_cmpint(((const OwnerUse *)owners->pdata[0])->energy_uj, ==, 5);
+    add_minutes(db, "red", TEN + USAGE_HOUR, 10);
+    g_clear_pointer(&db, db_free);
+    db = db_open_meter(root, NULL);
+    g_assert_cmpuint(seconds_of(db, NOVEMBER, DECEMBER), ==, 1200);
+    g_assert_cmpuint(seconds_of(agent, NOVEMBER, DECEMBER), ==, 600);
+    file_tree_free(root);
 }
 
 static void take_count(sqlite3_stmt *row, void *data)
@@ -520,11 +547,15 @@ static void test_on_bus(void)
                            "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
                            "doorbells=1|interrupts=1|engine_losses=0");
     agent_refresh(at.agent);
-    usage_sampler_sample(meter_usage(agent_meter(at.agent)), 60);
+    usage_sampler_sample(meter_usage(at.meter), 60);
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/requests", "20\n");
-    usage_sampler_sample(meter_usage(agent_meter(at.agent)), 60);
+    usage_sampler_sample(meter_usage(at.meter), 60);
     assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
     agent_on_bus_restart(&at);
+    assert_says("report", 0, UUID, "");
+    agent_on_bus_stop_meter(&at);
+    assert_says("report", 1, "", "vgpu-meter does not run");
+    agent_on_bus_start_meter(&at);
     assert_says("report", 0, UUID, "");
     assert_says("report --tenant nobody", 0, "Nothing is known of that time.", "");
     assert_says("report --month 1999-01", 0, "Nothing is known of that time.", "");
@@ -542,34 +573,34 @@ static void test_rest(void)
     agent_on_bus_open(&at, "shared");
     fake_arbiter_open(&arbiter, at.root);
     file_tree_write(at.root, "/run/vgpu/governor/0000:02:00.0/rest", "1\n");
-    counters_watched(host_counters(agent_host(at.agent)));
+    meter_set_agent_up(at.meter, TRUE);
     recorded_host_add_vgpu(at.root, PLACE, UUID, "amdgpu-vgpu-half",
                            "state=device=closed engine=ready|failure=|vram_bytes=8589934592|"
                            "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
                            "doorbells=1|interrupts=1|engine_losses=0");
     agent_refresh(at.agent);
     for (guint i = 0; i < 15; i++)
-        usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
+        usage_sampler_tick(meter_usage(at.meter), 60);
     /* Real seconds, in which this test runs, count, too. */
     assert_says("-o json report", 0, "\"Hours\" : 0.25", "");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",
                     "device=running engine=ready\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/requests", "20\n");
-    g_assert_true(usage_sampler_rests(meter_usage(agent_meter(at.agent))));
-    counters_forget(host_counters(agent_host(at.agent)), UUID);
-    g_assert_false(usage_sampler_rests(meter_usage(agent_meter(at.agent))));
-    usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
-    g_assert_false(usage_sampler_rests(meter_usage(agent_meter(at.agent))));
+    g_assert_true(usage_sampler_rests(meter_usage(at.meter)));
+    agent_update_vgpu(at.agent, UUID);
+    g_assert_false(usage_sampler_rests(meter_usage(at.meter)));
+    usage_sampler_tick(meter_usage(at.meter), 60);
+    g_assert_false(usage_sampler_rests(meter_usage(at.meter)));
     assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
     assert_says("-o json report", 0, "\"Hours\" : 0.26", "");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",
                     "device=closed engine=ready\n");
-    counters_forget(host_counters(agent_host(at.agent)), UUID);
+    agent_update_vgpu(at.agent, UUID);
     for (guint i = 0; i < 14; i++)
-        usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
+        usage_sampler_tick(meter_usage(at.meter), 60);
     recorded_host_remove_vgpu(at.root, UUID);
     agent_refresh(at.agent);
-    usage_sampler_tick(meter_usage(agent_meter(at.agent)), 60);
+    usage_sampler_tick(meter_usage(at.meter), 60);
     assert_says("-o json report", 0, "\"Hours\" : 0.5", "");
     fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
@@ -595,6 +626,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/usage/reader", test_reader);
+    g_test_add_func("/usage/taken-over", test_taken_over);
     g_test_add_func("/usage/wrong-clock", test_wrong_clock);
     g_test_add_func("/usage/busy", test_busy);
     g_test_add_func("/usage/alone", test_alone);

@@ -22,7 +22,7 @@ point() {
 
 # Programs are replaced by fake ones in a separate folder, which the units name.
 mkdir -p "$dir/units"
-for program in sbin/vgpud sbin/vgpu-kubelet sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpuctl \
+for program in sbin/vgpud sbin/vgpu-meter sbin/vgpu-kubelet sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpuctl \
     lib/mdev-vgpu/vgpu-engine-user lib/mdev-vgpu/vgpu-device-limits; do
     install -D -m 755 /bin/true "$dir/usr/$program"
 done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Measurements of vgpud: GPUs without hardware, vGPUs without engines (which are not part of the agent), and the
+# Measurements of vgpud and vgpu-meter: GPUs without hardware, vGPUs without engines (which are not part of the agent), and the
 # agent's own time, by its cgroup.
 package Bench::Agent;
 
@@ -29,11 +29,12 @@ SH
     return;
 }
 
-# CPU time in ms: of all in vgpud's cgroup, and of vgpud itself.
+# CPU time in ms: of all in vgpud's cgroup, of vgpud itself, and of the meter.
 sub cpu {
-    my $text = VGPU::Lab::host("sed -n 's/usage_usec //p' $cgroup/cpu.stat; cat /proc/\$(systemctl show -P MainPID vgpud)/schedstat");
-    my ($all, $ns) = split /\s+/, $text;
-    return { all => $all / 1000, vgpud => $ns / 1e6 };
+    my $text = VGPU::Lab::host("sed -n 's/usage_usec //p' $cgroup/cpu.stat; for name in vgpud vgpu-meter; do "
+        . "cut -d ' ' -f 1 /proc/\$(systemctl show -P MainPID \$name)/schedstat; done");
+    my ($all, $vgpud, $meter) = split /\s+/, $text;
+    return { all => $all / 1000, vgpud => $vgpud / 1e6, meter => $meter / 1e6 };
 }
 
 # Makes this many vGPUs one by one: the CPU time of each.
@@ -71,7 +72,7 @@ sub native_lists {
     my %took;
     my $text = VGPU::Command::run(['tests/rig/rig', 'build', '--', 'sh', '-c',
         "make -s host-agent && tests/bench/agent-list --vgpus $vgpus"], timeout => 900);
-    $took{$1} = [split ' ', $2] while $text =~ /^(list|shortest) ([\d. ]+)$/mg;
+    $took{$1} = [split ' ', $2] while $text =~ /^(list|shortest|scraped|year) ([\d. ]+)$/mg;
     return %took;
 }
 
@@ -101,7 +102,7 @@ SH
     my $after = cpu();
     my ($seconds) = $scrape =~ /([\d.e-]+)/;
     return ('list-emulated' => $list, 'shortest-emulated' => $shortest, scrape => $seconds,
-        'list-cpu' => $between->{vgpud} - $before->{vgpud}, 'scrape-cpu' => ($after->{vgpud} - $between->{vgpud}) / 2);
+        'list-cpu' => $between->{vgpud} - $before->{vgpud}, 'scrape-cpu' => ($after->{meter} - $between->{meter}) / 2);
 }
 
 # From its start to the name on the bus, which it takes when everything is there.
@@ -115,13 +116,21 @@ sub idle {
     my ($seconds) = @_;
     my $text = VGPU::Lab::host(<<"SH", timeout => $seconds + 300);
 sleep 150
-pid=\$(systemctl show -P MainPID vgpud)
-now() { awk '{print \$1}' /proc/\$pid/schedstat; awk '/ctxt_switches/ {n += \$2} END {print n}' /proc/\$pid/task/*/status; }
+pids="\$(systemctl show -P MainPID vgpud) \$(systemctl show -P MainPID vgpu-meter)"
+now() {
+    for pid in \$pids; do
+        awk '{print \$1}' /proc/\$pid/schedstat; awk '/ctxt_switches/ {n += \$2} END {print n}' /proc/\$pid/task/*/status
+    done
+}
 now; sleep $seconds; now
-awk '/^VmRSS/ {print \$2}' /proc/\$pid/status
+for pid in \$pids; do awk '/^VmRSS/ {print \$2}' /proc/\$pid/status; done
 SH
-    my ($ns0, $switches0, $ns1, $switches1, $rss) = split /\s+/, $text;
-    return ('idle-cpu' => ($ns1 - $ns0) / 1e6 / $seconds, 'idle-wakeups' => ($switches1 - $switches0) / $seconds, rss => $rss / 1024);
+    my @now = split /\s+/, $text;
+    return map { my ($of, $at) = @$_; (
+        "${of}idle-cpu" => ($now[$at + 4] - $now[$at]) / 1e6 / $seconds,
+        "${of}idle-wakeups" => ($now[$at + 5] - $now[$at + 1]) / $seconds,
+        "${of}rss" => $now[8 + $at / 2] / 1024,
+    ) } (['', 0], ['meter-', 2]);
 }
 
 1;

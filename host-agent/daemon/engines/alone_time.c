@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/meter/alone_time.h"
+#include "host-agent/daemon/engines/alone_time.h"
 
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"

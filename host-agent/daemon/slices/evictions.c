@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/slices/evictions.h"
+
+#include <gio/gio.h>
+
+#include "lib/bus.h"
+#include "lib/conf.h"
+#include "lib/program.h"
+#include "lib/systemd.h"
+#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/daemon/host/audit.h"
+#include "host-agent/model/gpu_health.h"
+#include "host-agent/store/tables.h"
+
+#define PRESSURE_COMMAND_S 60
+
+#define SYSTEMD_NAME    "org.freedesktop.systemd1"
+#define SYSTEMD_PATH    "/org/freedesktop/systemd1"
+#define SYSTEMD_MANAGER SYSTEMD_NAME ".Manager"
+
+struct Evictions {
+    Host *host;
+    Offers *offers;
+    const Slices *slices;
+    gint64 grace_us;
+    GDBusConnection *bus;
+    GHashTable *gpus; /* address to Pressure */
+};
+
+/* A GPU with less free memory than desired. */
+typedef struct {
+    const char *gpu;
+    guint64 free;
+    guint64 mark;
+    GPtrArray *victims; /* of Slice */
+} Want;
+
+/*
+ * Best effort, on the GPU, and in use: a vGPU with an engine that can be stopped, or a slice of
+ * containers or jobs that has some of the GPU's memory, or may have.
+ */
+static gboolean is_victim(const Evictions *evictions, const Slice *slice, const char *gpu)
+{
+    const VgpuCounters *vgpu;
+    const SliceUse *use;
+
+    if (slice->class != SLICE_BEST_EFFORT || !slice->present || !g_str_equal(slice->gpu, gpu))
+        return FALSE;
+    if (!slice_is_vgpu(slice)) {
+        use = counters_use(host_counters(evictions->host), slice->uuid);
+        return !slice->suspended && (!use || use->vram_used);
+    }
+    vgpu = counters_read_one(host_counters(evictions->host), slice->uuid);
+    return vgpu && (g_str_equal(vgpu->vgpu->engine, "ready") ||
+                    g_str_equal(vgpu->vgpu->engine, "starting"));
+}
+
+static GPtrArray *victims_on(const Evictions *evictions, const char *gpu)
+{
+    const GPtrArray *slices = slices_all(evictions->slices);
+    GPtrArray *victims = g_ptr_array_new();
+
+    counters_read(host_counters(evictions->host));
+    for (guint i = 0; i < slices->len; i++)
+        if (is_victim(evictions, g_ptr_array_index(slices, i), gpu))
+            g_ptr_array_add(victims, g_ptr_array_index(slices, i));
+    return victims;
+}
+
+/* Their UUIDs, owned by the slices. */
+static char **uuids_of(const Want *want)
+{
+    char **uuids = g_new0(char *, want->victims->len + 1);
+
+    for (guint i = 0; i < want->victims->len; i++)
+        uuids[i] = ((const Slice *)g_ptr_array_index(want->victims, i))->uuid;
+    return uuids;
+}
+
+static void tell(const Evictions *evictions, const Want *want)
+{
+    const char *gpu = want->gpu;
+    g_autofree char **uuids = uuids_of(want);
+    g_autofree char *free = size_format(want->free);
+    g_autofree char *mark = size_format(want->mark);
+
+    vgpu_manager_emit_memory_pressure(host_manager(evictions->host), gpu, want->free, want->mark,
+                                      (const char *const *)uuids);
+    host_event(evictions->host, "memory-pressure", gpu, NULL,
+               "GPU %s has %s of free memory and should have %s; its best-effort vGPUs and slices "
+               "(%u) make room next",
+               gpu, free, mark, want->victims->len);
+}
+
+static void ended(const char *output, const GError *error, void *data)
+{
+    g_autofree char *command = data;
+
+    (void)output;
+    if (error)
+        g_message("pressure-command=%s: %s", command, error->message);
+    else
+        g_message("pressure-command=%s has succeeded", command);
+}
+
+static void add_number(GStrvBuilder *environment, const char *name, guint64 number)
+{
+    g_strv_builder_take(environment, g_strdup_printf("%s=%" G_GUINT64_FORMAT, name, number));
+}
+
+/* The operator's command when memory is short (pressure-command= in gpus.conf). */
+static void pressure_command_run(const char *command, const char *gpu, guint64 free, guint64 mark,
+                                 char *const *vgpus)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_autofree char *list = g_strjoinv(" ", (char **)vgpus);
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) environment = NULL;
+    g_auto(GStrv) argv = NULL;
+    Program program = {.seconds = PRESSURE_COMMAND_S, .own_output = TRUE};
+
+    if (!g_shell_parse_argv(command, NULL, &argv, &error)) {
+        g_message("pressure-command=%s: %s", command, error->message);
+        return;
+    }
+    g_strv_builder_take(builder, g_strconcat("GPU=", gpu, NULL));
+    g_strv_builder_take(builder, g_strconcat("VGPUS=", list, NULL));
+    add_number(builder, "FREE", free);
+    add_number(builder, "MARK", mark);
+    environment = g_strv_builder_end(builder);
+    program.argv = (const char *const *)argv;
+    program.environment = (const char *const *)environment;
+    program_start(&program, NULL, ended, g_strdup(command));
+}
+
+static void run_command(const Evictions *evictions, const Want *want)
+{
+    const char *gpu = want->gpu;
+    const GpuEntry *settings = offers_settings(evictions->offers, gpu);
+    g_autofree char **uuids = uuids_of(want);
+
+    if (settings && settings->pressure_command)
+        pressure_command_run(settings->pressure_command, gpu, want->free, want->mark, uuids);
+}
+
+/**
+ * Eviction - of a slice whose unit systemd is asked to stop
+ * @before, @after: for the audit
+ */
+typedef struct {
+    char *uuid;
+    char *unit;
+    char *before;
+    const char *after;
+} Eviction;
+
+static void eviction_free(Eviction *eviction)
+{
+    g_free(eviction->uuid);
+    g_free(eviction->unit);
+    g_free(eviction->before);
+    g_free(eviction);
+}
+
+static void unit_stopped(GObject *bus, GAsyncResult *answer, void *data)
+{
+    Eviction *eviction = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) job = g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
+
+    if (!job)
+        g_message("%s can't be stopped, though the GPU of its slice is short of memory: %s",
+                  eviction->unit, error->message);
+    if (audit_is_on())
+        audit_write(&(AuditEntry){.who = AUDIT_BY_PRESSURE,
+                                  .what = AUDIT_DO_EVICT,
+                                  .object = eviction->uuid,
+                                  .before = eviction->before,
+                                  .after = job ? eviction->after : eviction->before,
+                                  .error = error});
+    eviction_free(eviction);
+}
+
+static void stop_unit(const Evictions *evictions, const Slice *slice, const char *unit)
+{
+    const VgpuCounters *vgpu = counters_read_one(host_counters(evictions->host), slice->uuid);
+    Eviction *eviction = g_new0(Eviction, 1);
+
+    eviction->uuid = g_strdup(slice->uuid);
+    eviction->unit = g_strdup(unit);
+    eviction->before =
+        vgpu ? g_strconcat("Engine=", vgpu->vgpu->engine, NULL) : g_strdup("Guard=started");
+    eviction->after = vgpu ? "Engine=stopped" : "Guard=stopped";
+    g_dbus_connection_call(evictions->bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "StopUnit",
+                           g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE, -1,
+                           NULL, unit_stopped, eviction);
+}
+
+static void remember(const Evictions *evictions, const char *gpu, const char *tenant)
+{
+    gint64 now = g_get_real_time() / G_USEC_PER_SEC;
+    g_autoptr(GError) error = NULL;
+
+    if (!gpu_table_evict(host_db(evictions->host), gpu, tenant, now, &error))
+        g_message("%s", error->message);
+}
+
+/*
+ * What holds a slice's memory, and can be stopped; to be freed. NULL: the programs of a native
+ * slice do, and pressure-command= has been told of it.
+ */
+static char *unit_of_slice(const Slice *slice)
+{
+    if (slice_is_vgpu(slice))
+        return engine_unit_name(slice->uuid);
+    return slice->transport == SLICE_TRANSPORT_GUARDED ? guard_unit_name(slice->uuid) : NULL;
+}
+
+static void evict(const Evictions *evictions, const Want *want)
+{
+    const char *gpu = want->gpu;
+    g_autofree char *mark = size_format(want->mark);
+
+    for (guint i = 0; i < want->victims->len; i++) {
+        const Slice *slice = g_ptr_array_index(want->victims, i);
+        g_autofree char *unit = unit_of_slice(slice);
+
+        if (!unit)
+            continue;
+        /* A scheduler places its jobs itself, and takes a refusal for a broken node. */
+        if (!*slice->owner)
+            remember(evictions, gpu, slice->tenant);
+        stop_unit(evictions, slice, unit);
+        host_event(evictions->host, "evicted", gpu, slice->uuid,
+                   "the %s of %s %s (best effort) was stopped, because GPU %s should have %s of "
+                   "free memory; \"systemctl start %s\" starts it again",
+                   slice_is_vgpu(slice) ? "engine" : "guard",
+                   slice_is_vgpu(slice) ? "vGPU" : "slice", slice->uuid, gpu, mark, unit);
+    }
+}
+
+static void take_step(const Evictions *evictions, PressureStep step, const Want *want)
+{
+    switch (step) {
+    case PRESSURE_TELL:
+        tell(evictions, want);
+        break;
+    case PRESSURE_COMMAND:
+        run_command(evictions, want);
+        break;
+    case PRESSURE_EVICT:
+        evict(evictions, want);
+        break;
+    case PRESSURE_OVER:
+        host_event(evictions->host, "memory-pressure", want->gpu, NULL,
+                   "GPU %s has enough free memory again", want->gpu);
+        break;
+    case PRESSURE_NOTHING:
+        break;
+    }
+}
+
+static Pressure *pressure_of(const Evictions *evictions, const char *gpu)
+{
+    Pressure *pressure = g_hash_table_lookup(evictions->gpus, gpu);
+
+    if (!pressure) {
+        pressure = g_new0(Pressure, 1);
+        g_hash_table_insert(evictions->gpus, g_strdup(gpu), pressure);
+    }
+    return pressure;
+}
+
+void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, guint64 mark,
+                           gint64 now_us)
+{
+    g_autoptr(GPtrArray) victims = free < mark ? victims_on(evictions, gpu) : g_ptr_array_new();
+    const Want want = {gpu, free, mark, victims};
+
+    take_step(evictions,
+              pressure_step(pressure_of(evictions, gpu), free, mark, victims->len, now_us,
+                            evictions->grace_us),
+              &want);
+}
+
+void evictions_connect(Evictions *evictions, GDBusConnection *bus)
+{
+    g_set_object(&evictions->bus, bus);
+}
+
+void evictions_set_grace(Evictions *evictions, guint grace)
+{
+    evictions->grace_us = grace * (gint64)G_USEC_PER_SEC;
+}
+
+Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, guint grace)
+{
+    Evictions *evictions = g_new0(Evictions, 1);
+
+    evictions->host = host;
+    evictions->offers = offers;
+    evictions->slices = slices;
+    evictions_set_grace(evictions, grace);
+    evictions->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return evictions;
+}
+
+void evictions_free(Evictions *evictions)
+{
+    g_hash_table_unref(evictions->gpus);
+    g_clear_object(&evictions->bus);
+    g_free(evictions);
+}

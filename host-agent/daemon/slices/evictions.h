@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What follows when a GPU has less free memory than its water mark (water-mark= in gpus.conf):
+ * best-effort vGPUs and slices are told, the operator's command runs, and engines and guards are
+ * stopped.
+ */
+#ifndef VGPUD_SLICES_EVICTIONS_H
+#define VGPUD_SLICES_EVICTIONS_H
+
+#include "host-agent/daemon/slices/slices.h"
+
+typedef struct Evictions Evictions;
+
+/* @grace: seconds between two steps. All of them live longer. */
+Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, guint grace);
+
+void evictions_free(Evictions *evictions);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Evictions, evictions_free)
+
+void evictions_set_grace(Evictions *evictions, guint grace);
+
+/* @bus has systemd, which stops engines. */
+void evictions_connect(Evictions *evictions, GDBusConnection *bus);
+
+/*
+ * So many bytes are free on @gpu, and @mark should be; at @now_us, of the monotonic clock. To be
+ * called every few seconds while there are less, and once when there are as many again.
+ */
+void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, guint64 mark,
+                           gint64 now_us);
+
+#endif
