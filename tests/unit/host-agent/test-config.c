@@ -488,6 +488,20 @@ static void test_gap_in_readings(void)
     agent_on_bus_close(&at);
 }
 
+/* It was asked for, and is not there: no systemd was on the bus then. */
+static void test_stopped_arbiter(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_nvidia(&at, &systemd);
+    g_assert_cmpstr(systemd.started->str, ==, "");
+    assert_says("reload", 0, "", "");
+    iterate_until_said(systemd.started, "vgpu-arbiter@" NVIDIA ".service\n");
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
 /* vgpud starts in such a gap; what runs goes on, and the GPU is served when it is over. */
 static void test_start_in_gap(void)
 {
@@ -638,6 +652,7 @@ int main(int argc, char **argv)
     g_test_add_func("/config/difference", test_difference);
     g_test_add_func("/config/gap-in-readings", test_gap_in_readings);
     g_test_add_func("/config/start-in-gap", test_start_in_gap);
+    g_test_add_func("/config/stopped-arbiter", test_stopped_arbiter);
     g_test_add_func("/config/no-type", test_no_type);
     g_test_add_func("/config/other-memory", test_other_memory);
     g_test_add_func("/config/database", test_database);

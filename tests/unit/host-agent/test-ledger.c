@@ -291,6 +291,8 @@ static void test_requests(void)
                    "Job can't have control characters");
     assert_invalid("{'Type': <'half'>, 'Replica': <'a\\nb'>}",
                    "Replica can't have control characters");
+    assert_invalid("{'Type': <'half'>, 'Domain': <'red\\n'>}",
+                   "Domain can't have control characters");
 }
 
 /* A member's vGPU of a type with weight 100, cap 50 and priority 4. */

@@ -158,7 +158,7 @@ static void open_with_processes(AgentOnBus *at)
 }
 
 /* The caller is the program: gdbus in place of vgpuctl, which waits for an arbiter. */
-static Said call_run(const char *request)
+static Said call_run_of(const char *request, const char *program)
 {
     const char *const argv[] = {"gdbus",
                                 "call",
@@ -167,10 +167,15 @@ static Said call_run(const char *request)
                                 "--object-path=" VGPU_MANAGER_PATH,
                                 "--method=org.mdev_vgpu.Host1.Manager.RunSlice",
                                 request,
-                                "/usr/bin/train",
+                                program,
                                 NULL};
 
     return run_program(argv);
+}
+
+static Said call_run(const char *request)
+{
+    return call_run_of(request, "/usr/bin/train");
 }
 
 static void test_call(void)
@@ -201,6 +206,21 @@ static void assert_refused(const char *request, const char *words)
     g_assert_cmpint(said.status, ==, 1);
     g_assert_nonnull(strstr(said.err, words));
     said_clear(&said);
+}
+
+/* Its name is in root's events. */
+static void test_program(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_with_processes(&at);
+    said = call_run_of("{'Vram': <uint64 1073741824>}", "train\nslice web was removed by root");
+    g_assert_cmpint(said.status, ==, 1);
+    g_assert_nonnull(strstr(said.err, "the program's name can't have control characters"));
+    said_clear(&said);
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
 }
 
 static void test_refused(void)
@@ -621,6 +641,7 @@ int main(int argc, char **argv)
     g_test_add_func("/run/too-many", test_too_many);
     g_test_add_func("/run/call", test_call);
     g_test_add_func("/run/refused", test_refused);
+    g_test_add_func("/run/program", test_program);
     g_test_add_func("/run/member", test_member);
     g_test_add_func("/run/old-name", test_old_name);
     g_test_add_func("/run/watch", test_watch);
