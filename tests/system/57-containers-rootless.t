@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # Slices of a GPU for containers of a user, without root: podman's containers compute with slices of the user's tenant,
-# with the native and the guarded door, and with no others; other users cannot reach their sockets.
+# with the native and the guarded door, and with no others, also in a unit of the user's; other users cannot reach their
+# sockets.
 use strict;
 use warnings;
 use FindBin;
@@ -75,6 +76,43 @@ point('it computes through the door guarded, without the right to the node', sub
     my $verdict = VGPU::Compute::verdict(in_container('cont:safe', $compute));
     ctl('slice remove cont/safe');
     return $verdict;
+});
+
+# As the guide has it: a user's unit is not ordered after vgpud, and after a boot CDI's file is not there yet.
+point('a quadlet unit of the user, which is started before vgpud, has its slice', sub {
+    ctl("slice create --vram 32M --door guarded --name safe --uuid $safe --tenant cont");
+    VGPU::Rootless::start_manager();
+    VGPU::Rootless::put_unit('infer', <<"END");
+[Quadlet]
+DefaultDependencies=false
+[Container]
+Rootfs=$VGPU::Slice::image-$user:O
+AddDevice=$VGPU::Slice::kind=cont:safe
+Volume=$VGPU::Slice::programs:/opt:ro
+Network=none
+LogDriver=none
+PodmanArgs=--no-hosts
+Exec=$compute --forever
+[Service]
+ExecStartPre=/usr/bin/vgpuctl slice list
+Restart=always
+RestartSec=1
+TimeoutStartSec=240
+END
+    host('systemctl stop vgpud; rm /run/cdi/mdev-vgpu.json');
+    VGPU::Rootless::manage('daemon-reload');
+    VGPU::Rootless::manage('start infer');
+    my $session = sub { (VGPU::Slice::in_arbiter($gpu, $safe) // {})->{members} };
+    soon($session, 'it does not compute');
+    my $first = VGPU::Slice::in_ledger($safe)->{Container};
+    VGPU::Rootless::manage('kill -s KILL infer');
+    soon(sub { VGPU::Slice::in_ledger($safe)->{Container} !~ /^(?:|\Q$first\E)$/ && $session->() }, 'it does not compute again');
+    my $said = ctl('slice list');
+    VGPU::Rootless::manage('stop infer');
+    soon(sub { VGPU::Slice::in_ledger($safe)->{Container} eq '' }, 'it has it still');
+    VGPU::Rootless::stop_manager();
+    ctl('slice remove cont/safe');
+    return $said;
 });
 
 point('nothing is left', sub {
