@@ -11,7 +11,6 @@
 #include "lib/bus.h"
 #include "lib/host_root.h"
 #include "host-agent/daemon/containers/claim_process.h"
-#include "host-agent/model/request.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/tables.h"
 
