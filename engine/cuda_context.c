@@ -47,7 +47,7 @@ struct share {
  * @reserved: bytes in engine->shm_bytes for what it asks for, so that no other context takes them
  * @asked: the fence for its reply
  * @last: what was submitted last and not fenced yet; no kind: nothing that takes time
- * @is_dismissed: the program has ended its worker
+ * @is_dismissed: the program has ended its worker; @ended: the fence for that end
  */
 struct cuda_context {
     struct engine *engine;
@@ -60,6 +60,7 @@ struct cuda_context {
     struct wanted asked;
     struct control_message last;
     bool is_dismissed;
+    struct wanted ended;
     GHashTable *shares;
 };
 
@@ -299,17 +300,16 @@ static void await_answers(struct cuda_context *cuda, struct wanted wanted)
     cuda->engine->cuda.waits++;
 }
 
-/* Ring 0 is the engine's own (hold.h), for which there is nothing to wait. The worker's end signals
- * all fences. */
+/* Ring 0 is the engine's own (hold.h), for which there is nothing to wait. */
 void cuda_context_fence(struct cuda_context *cuda, uint32_t ring_idx, uint64_t id)
 {
     struct wanted wanted = {ring_idx, id};
     uint32_t kind = ring_idx ? cuda->last.kind : 0;
 
-    if (kind == CONTROL_END)
-        return;
     if (kind == CONTROL_WAIT)
         await_answers(cuda, wanted);
+    else if (kind == CONTROL_END)
+        cuda->ended = wanted;
     else if (kind && cuda->question.kind)
         cuda->asked = wanted;
     else
@@ -429,10 +429,26 @@ bool cuda_context_receive(struct cuda_context *cuda)
     return ok;
 }
 
+/* Who has asked for the end is told of no error: the guest's kernel would log it for each program.
+ */
+static void signal_all(struct cuda_context *cuda)
+{
+    GHashTableIter iter;
+    void *share;
+
+    g_hash_table_iter_init(&iter, cuda->shares);
+    while (g_hash_table_iter_next(&iter, NULL, &share))
+        signal_answers(cuda, share);
+    signal_fence(cuda, &cuda->asked);
+    signal_fence(cuda, &cuda->ended);
+}
+
 void cuda_context_fail(struct cuda_context *cuda)
 {
     struct control_page *page = cuda->page ? cuda->page->at : NULL;
 
     if (page)
         page->alive = 0;
+    if (cuda->is_dismissed)
+        signal_all(cuda);
 }
