@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use VGPU::GuestCuda;
 use VGPU::Test;
 
 # Newer Mesa waits for fences of the guest's kernel, which are never signalled once their device is unplugged
@@ -76,4 +77,29 @@ for my $vm ($red, $blue) {
     });
 }
 
+point('CUDA computes in both, on the fake card', sub {
+    VGPU::GuestCuda::install();
+    for my $vm ($red, $blue) {
+        $vm->detach($vm->{vgpu});
+        VGPU::GuestCuda::offer($vm->{vgpu});
+        $vm->attach($vm->{vgpu});
+        VGPU::GuestCuda::put_programs($vm);
+        VGPU::GuestCuda::run($vm, $_) for qw(compute threads callbacks);
+    }
+    return join '', map { $_->run('uname -r') } $red, $blue;
+});
+
+for my $vm ($red, $blue) {
+    point("$vm->{name}: detached while a CUDA program computes, which gets error 719 and lives on", sub {
+        my $job = VGPU::GuestCuda::start($vm, 'lost-memory');
+        $vm->detach($vm->{vgpu});
+        $job->wait(120);
+        VGPU::GuestCuda::nothing_left($vm->{vgpu});
+        VGPU::GuestCuda::withdraw($vm->{vgpu});
+        $vm->attach($vm->{vgpu});
+        return $job->output . computes($vm);
+    });
+}
+
+VGPU::GuestCuda::remove();
 done_testing();
