@@ -37,8 +37,9 @@ static void test_remote_nvml(void)
     container_put(&c, DOOR "/guest/libcuda.so.1", "ours");
     container_put(&c, DOOR "/guest/libnvidia-ml.so.1", "our NVML");
     container_put(&c, LIBS "/libc.so.6", "libc");
-    container_put_config(
-        &c, PLAIN, "," MOUNT(DOOR "/guest/libnvidia-ml.so.1", DOOR "/guest/libnvidia-ml.so.1"));
+    file_tree_write(c.tree, "/config.json",
+                    "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[" MOUNT(
+                        DOOR "/guest/libnvidia-ml.so.1", DOOR "/guest/libnvidia-ml.so.1") "]}");
     g_assert_cmpint(container_run_hook(&c, "cuda-remote " DOOR, state, &said), ==, 0);
     g_assert_cmpstr(said, ==, "");
     container_assert_link(&c, CUDA, DOOR "/guest/libcuda.so.1");
