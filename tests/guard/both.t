@@ -31,7 +31,7 @@ sub holding {
     return $program;
 }
 
-sub workers { my %below = below($_[0]{pid}); return grep { $below{$_} eq 'vgpu-cuda-worke' } keys %below }
+sub workers { my %below = below($_[0]{pid}); return grep { $below{$_} =~ /^cuda:/ } keys %below }
 
 my $guard = start_guard("--cuda-socket=$cuda_socket", "--cuda-worker=$dir/worker", '--setenv=FAKE_CUDA_CONTENT=1');
 sleep 1;
