@@ -19,6 +19,10 @@ our $small = '--size 65536';
 my $shim = 'build/guard/udmabuf-shim.so';
 my @own = -e '/dev/udmabuf' ? () : ('--setenv=LD_PRELOAD=' . `pwd` =~ s/\n//r . "/$shim");
 
+# A test that dies leaves nobody behind who computes for ever.
+my @started;
+END { my $status = $?; kill 'KILL', map { $_->{pid} } grep { !ended($_) } @started; $? = $status }
+
 # Starts a program with its output in a file; returns it.
 sub start {
     my ($name, $env, @command) = @_;
@@ -29,7 +33,8 @@ sub start {
         @ENV{keys %$env} = values %$env;
         exec @command or POSIX::_exit(127);
     }
-    return { pid => $pid, log => "$dir/$name", name => $name };
+    push @started, { pid => $pid, log => "$dir/$name", name => $name };
+    return $started[-1];
 }
 
 sub output {
