@@ -39,7 +39,7 @@ is(system("$rig down"), 0, 'it ends');
 ($status) = make('demo');
 is($status, 0, 'make demo');
 my $steps = steps_of('demo');
-is(scalar(grep { $_->{ok} } @$steps), 18, 'all of its steps');
+is(scalar(grep { $_->{ok} } @$steps), 21, 'all of its steps');
 open my $readme, '<', 'README.md' or die "README.md: $!\n";
 my @shown = grep { /^\d\d  / } <$readme>;
 chomp @shown;
