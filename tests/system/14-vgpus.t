@@ -131,17 +131,24 @@ point("a tenant's user has the tenant's vGPUs, and nobody else's", sub {
 
 point('a user without rights is refused on every method', sub {
     my $xml = host('cat /usr/share/dbus-1/interfaces/org.mdev_vgpu.Host1.xml');
-    my %path = (Manager => '/org/mdev_vgpu/manager', Gpu => '/org/mdev_vgpu/gpu/' . ($gpu =~ tr/:./__/r));
-    my %value = (s => '""', 'a{sv}' => '0', 'aa{sv}' => '0', b => 'false', u => '0', t => '0');
+    # The bus refuses what vgpud and its meter tell each other.
+    my %at = (
+        Manager => ['Host1', 'manager', qr/user nobody may not do this/],
+        Gpu => ['Host1', 'gpu/' . ($gpu =~ tr/:./__/r), qr/user nobody may not do this/],
+        Metering => ['Host1', 'metering', qr/Access denied/],
+        Meter => ['Meter1', 'meter', qr/Access denied/],
+    );
+    my %value = (s => '""', 'a{sv}' => '0', 'aa{sv}' => '0', b => 'false', u => '0', t => '0', x => '0');
     my ($count, $said) = (0, '');
     while ($xml =~ /<interface name="org\.mdev_vgpu\.Host1\.(\w+)">(.*?)<\/interface>/gs) {
         my ($interface, $body) = ($1, $2);
+        my ($name, $path, $refusal) = @{ $at{$interface} // die "no object has $interface\n" };
         while ($body =~ /<method name="(\w+)"(?:\/>|>(.*?)<\/method>)/gs) {
             my ($method, $args) = ($1, $2 // '');
             my @types = $args =~ /<arg name="\w+" type="([^"]+)" direction="in"\/>/g;
             my $words = join ' ', (@types ? "'" . join('', @types) . "'" : ''), map { $value{$_} // die "no value of $_\n" } @types;
-            my $text = host("$nobody busctl call org.mdev_vgpu.Host1 $path{$interface} org.mdev_vgpu.Host1.$interface $method $words 2>&1", fail => 1);
-            die "$interface.$method: $text" if $VGPU::Command::status == 0 || $text !~ /user nobody may not do this/;
+            my $text = host("$nobody busctl call org.mdev_vgpu.$name /org/mdev_vgpu/$path org.mdev_vgpu.Host1.$interface $method $words 2>&1", fail => 1);
+            die "$interface.$method: $text" if $VGPU::Command::status == 0 || $text !~ $refusal;
             $count++;
         }
     }
