@@ -76,7 +76,7 @@ $(KUBE_OUT)/python/%_pb2.py: $(KUBE_TESTS)/%.proto
 	@mkdir -p $(@D)
 	protoc --python_out=$(@D) -I$(<D) $<
 
-kubernetes-tests: kubernetes build/host-agent/vgpud $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) $(KUBE_PYTHON)
+kubernetes-tests: kubernetes build/host-agent/vgpud build/host-agent/vgpu-meter $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) $(KUBE_PYTHON)
 
 $(KUBE_OUT)/asan/vgpu-kubelet: $(KUBE_OUT)/asan/$(KUBE_SRC)/main.o $(KUBE_ASAN)
 	$(CC) $(KUBE_SANITIZE) -o $@ $^ $(KUBE_PKG_LIBS)

@@ -70,6 +70,10 @@ class Host:
         self.start('vgpud', str(TOP / 'build/host-agent/vgpud'), f'--root={self.dir}')
         tap.within(20, self.vgpud_is_there)
 
+    def start_meter(self):
+        """systemd would, for vgpud."""
+        self.start('meter', str(TOP / 'build/host-agent/vgpu-meter'), f'--root={self.dir}')
+
     def start_kubelet_plugin(self, plain=False):
         program = TOP / ('build/kubernetes/vgpu-kubelet' if plain else 'build/kubernetes/asan/vgpu-kubelet')
         self.start('vgpu-kubelet', str(program))
@@ -105,7 +109,7 @@ class Host:
     def end(self):
         """Exit status of vgpu-kubelet, which must have ended by itself when asked to, without a leak."""
         status = self.kill('vgpu-kubelet', signal.SIGTERM) if 'vgpu-kubelet' in self.children else None
-        for name in ('vgpud', 'bus'):
+        for name in ('meter', 'vgpud', 'bus'):
             if name in self.children:
                 self.kill(name)
         if status or tap.failed:

@@ -64,6 +64,14 @@ sub start {
     return $self->{fleet}->wait_for('vgpud answers', sub { $self->{cards} == (() = $self->vgpuctl('gpu', 'list') =~ /^soft:\S+ +shared/mg) });
 }
 
+# systemd would start it for vgpud. It stays when vgpud is killed.
+sub start_meter {
+    my ($self) = @_;
+    $self->{fleet}->daemon('meter', "$build/host-agent/vgpu-meter", "--root=$root");
+    my @has_owner = qw(gdbus call --system -d org.freedesktop.DBus -o / -m org.freedesktop.DBus.NameHasOwner org.mdev_vgpu.Meter1);
+    return $self->{fleet}->wait_for('vgpu-meter has its name', sub { (VGPU::Fleet::run_command(@has_owner))[0] =~ /true/ });
+}
+
 sub kill {
     my ($self) = @_;
     my $pid = delete $self->{fleet}{pids}{vgpud};
@@ -79,6 +87,7 @@ sub prepare {
     $fleet->daemon('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
     $fleet->wait_for('the bus', sub { -S "$root/bus" });
     $self->start;
+    $self->start_meter;
     $fleet->daemon("arbiter$_", "$build/governor/vgpu-arbiter", "--root=$root", $self->gpu($_)) for 0 .. $self->{cards} - 1;
     return $self;
 }
@@ -127,6 +136,6 @@ sub program { return $program }
 sub left { return (glob("$root/run/vgpu/owners/*"), glob("$root/run/vgpu/slurm/[0-9]*")) }
 
 sub log_text { return VGPU::Fleet::read_file($log) }
-sub show { my ($self, @more) = @_; return Test::More::diag(@more, log_text(), map { VGPU::Fleet::read_file("/run/fleet/log/$_.out") } qw(vgpud arbiter0)) }
+sub show { my ($self, @more) = @_; return Test::More::diag(@more, log_text(), map { VGPU::Fleet::read_file("/run/fleet/log/$_.out") } qw(vgpud meter arbiter0)) }
 
 1;
