@@ -104,7 +104,7 @@ rmmod nvidia
 rm -f /dev/char/195:* /dev/char/\$uvm:0
 echo $address >/sys/bus/pci/drivers_probe
 systemctl stop $readings
-rm -r @dropins /run/vgpu/readings
+rm -rf @dropins /run/vgpu/readings
 systemctl daemon-reload
 rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1 $card
 ldconfig
