@@ -78,7 +78,7 @@ __attribute__((constructor)) static void probe(void)
     run("/usr/bin/true");
     run("/usr/lib/mdev-vgpu/vgpu-cuda-worker");
     run("/usr/libexec/virgl_render_server");
-    try_open("make", "/run/vgpu/shaders/probe", O_RDWR | O_CREAT);
+    try_open("make", "/run/vgpu/probe", O_RDWR | O_CREAT);
     try_open("make", "/tmp/probe", O_RDWR | O_CREAT);
     try_open("make", "/dev/shm/probe", O_RDWR | O_CREAT);
     try_all("open", "/dev/dri/*", O_RDWR);
