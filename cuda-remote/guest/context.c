@@ -4,58 +4,66 @@
 #include "kept.h"
 #include "remote.h"
 
-/*
- * Of this thread. @epoch: when that was known; 0: never. A context that has ended, by any thread,
- * has another number in its place, or none.
- */
-static _Thread_local struct {
-    uint64_t epoch, value, number;
-} current;
-
-static bool is_known(void)
+/* A context that has ended, by any thread, has another number in its place, or none. */
+static bool is_known(const struct known_context *own)
 {
-    return current.epoch == kept_epoch() && object_to_number(current.value) == current.number;
+    return own && own->epoch == kept_epoch() && object_to_number(own->value) == own->number;
 }
 
 void context_forget(void)
 {
-    current.epoch = 0;
+    struct known_context *own = exchange_context();
+
+    if (own)
+        own->epoch = 0;
 }
 
 static void remember_current(uint64_t epoch, uint64_t value)
 {
-    current.value = value;
-    current.number = object_to_number(value);
-    current.epoch = epoch;
+    struct known_context *own = exchange_context();
+
+    if (own)
+        *own = (struct known_context){epoch, value, object_to_number(value)};
 }
 
-static CUresult ask_current(void)
+/* Asks for it if it must. */
+static CUresult find_current(uint64_t *value)
 {
-    uint64_t epoch = kept_epoch(), value = 0;
-    const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)&value};
-    CUresult result = (CUresult)remote_call(CALL_cuCtxGetCurrent, words);
+    const struct known_context *own = exchange_context();
+    const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)value};
+    uint64_t epoch = kept_epoch();
+    CUresult result;
 
+    if (is_known(own)) {
+        *value = own->value;
+        return CUDA_SUCCESS;
+    }
+    *value = 0;
+    result = (CUresult)remote_call(CALL_cuCtxGetCurrent, words);
     if (result == CUDA_SUCCESS)
-        remember_current(epoch, value);
+        remember_current(epoch, *value);
     return result;
 }
 
 uint64_t context_number(void)
 {
-    return is_known() || ask_current() == CUDA_SUCCESS ? current.number : 0;
+    uint64_t value;
+
+    return find_current(&value) == CUDA_SUCCESS ? object_to_number(value) : 0;
 }
 
 EXPORT CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
     CUresult result = connect_usable();
+    uint64_t value;
 
     if (result == CUDA_SUCCESS && !context)
         return CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS && !is_known())
-        result = ask_current();
     if (result == CUDA_SUCCESS)
-        *context = (CUcontext)(uintptr_t)current.value;
+        result = find_current(&value);
+    if (result == CUDA_SUCCESS)
+        *context = (CUcontext)(uintptr_t)value;
     return result;
 }
 
@@ -63,10 +71,11 @@ EXPORT CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)context};
+    const struct known_context *own = exchange_context();
     uint64_t epoch = kept_epoch();
     CUresult result = connect_usable();
 
-    if (result != CUDA_SUCCESS || (is_known() && current.value == (uintptr_t)context))
+    if (result != CUDA_SUCCESS || (is_known(own) && own->value == (uintptr_t)context))
         return result;
     context_forget();
     result = (CUresult)remote_call(CALL_cuCtxSetCurrent, words);

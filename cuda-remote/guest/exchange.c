@@ -19,9 +19,11 @@
 #define CUDA_ERROR_NOT_PERMITTED ((CUresult)800)
 
 /* @after: of the last record. @expected: the count of tickets, if nobody else has posted since.
- * @is_refused: the thread is in a function that the driver calls. */
+ * @is_refused: the thread is in a function that the driver calls. Its thread of the worker's begins
+ * without a context. */
 struct channel {
     struct channel_shared *shared;
+    struct known_context context;
     uint64_t asked;
     uint64_t after, expected;
     uint8_t *bulk;
@@ -62,8 +64,6 @@ static struct channel *new_channel(void)
         return NULL;
     channel->shared = shared_new_channel();
     channel->pid = getpid();
-    /* Its thread of the worker's has none. */
-    context_forget();
     if (channel->shared && pthread_setspecific(key, channel) == 0)
         return channel;
     if (channel->shared)
@@ -72,13 +72,25 @@ static struct channel *new_channel(void)
     return NULL;
 }
 
+/* NULL: it has none yet. */
+static struct channel *find_channel(void)
+{
+    return atomic_load_explicit(&has_key, memory_order_acquire) ? pthread_getspecific(key) : NULL;
+}
+
 static struct channel *own_channel(void)
 {
-    struct channel *own = NULL;
+    struct channel *own = find_channel();
 
-    if (atomic_load_explicit(&has_key, memory_order_acquire))
-        own = pthread_getspecific(key);
     return own ? own : new_channel();
+}
+
+/* A variable of the thread would make the library need the loader of glibc, which musl has not. */
+struct known_context *exchange_context(void)
+{
+    struct channel *own = find_channel();
+
+    return own ? &own->context : NULL;
 }
 
 void exchange_refuse(bool is_calling)

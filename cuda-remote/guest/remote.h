@@ -178,6 +178,9 @@ void output_print(void);
 /* This thread is in a function that the driver calls, in which nothing of CUDA's may be called. */
 void exchange_refuse(bool is_calling);
 
+/* What the thread knows of its current context; NULL: it has asked for nothing yet. */
+struct known_context *exchange_context(void);
+
 /* True: @address is the driver's, and not one of the program's own. */
 bool place_is_device(uint64_t address);
 

@@ -9,7 +9,7 @@ use JSON::PP ();
 use Test::More;
 
 my %budgets = ('launch-free-instructions' => 300, 'remote-launch-guest' => 400, 'remote-launch-worker' => 500,
-    'remote-context' => 80, 'remote-pointer' => 200, 'remote-device' => 400, 'remote-stream' => 400);
+    'remote-context' => 120, 'remote-pointer' => 200, 'remote-device' => 400, 'remote-stream' => 480);
 
 sub slurp { my ($file) = @_; local $/ = undef; open my $in, '<', $file or BAIL_OUT("$file: $!"); return <$in> }
 
