@@ -33,12 +33,12 @@ static size_t room;
 static struct facts *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who writes */
 
-static uint64_t load(const _Atomic uint64_t *word)
+static uint64_t load_word(const _Atomic uint64_t *word)
 {
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
-static void store(_Atomic uint64_t *word, uint64_t value)
+static void store_word(_Atomic uint64_t *word, uint64_t value)
 {
     atomic_store_explicit(word, value, memory_order_release);
 }
@@ -51,7 +51,7 @@ static size_t place_behind(const struct place *table, size_t end, uint64_t addre
     while (low < high) {
         size_t middle = (low + high) / 2;
 
-        if (load(&table[middle].address) + load(&table[middle].bytes) <= address)
+        if (load_word(&table[middle].address) + load_word(&table[middle].bytes) <= address)
             low = middle + 1;
         else
             high = middle;
@@ -66,25 +66,25 @@ static struct place *place_at(uint64_t address)
     struct place *table = atomic_load_explicit(&places, memory_order_acquire);
     size_t at = place_behind(table, end, address);
 
-    return at < end && load(&table[at].address) <= address ? &table[at] : NULL;
+    return at < end && load_word(&table[at].address) <= address ? &table[at] : NULL;
 }
 
 static void begin_change(void)
 {
     pthread_mutex_lock(&lock);
-    atomic_store_explicit(&changes, load(&changes) + 1, memory_order_relaxed);
+    atomic_store_explicit(&changes, load_word(&changes) + 1, memory_order_relaxed);
 }
 
 static void end_change(void)
 {
-    store(&changes, load(&changes) + 1);
+    store_word(&changes, load_word(&changes) + 1);
     pthread_mutex_unlock(&lock);
 }
 
 static void move_place(struct place *to, const struct place *from)
 {
-    store(&to->address, load(&from->address));
-    store(&to->bytes, load(&from->bytes));
+    store_word(&to->address, load_word(&from->address));
+    store_word(&to->bytes, load_word(&from->bytes));
     atomic_store_explicit(&to->facts, from->facts, memory_order_release);
 }
 
@@ -130,8 +130,8 @@ static void insert_place(size_t at, uint64_t address, uint64_t bytes, struct fac
 {
     for (size_t i = count; i > at; i--)
         move_place(&places[i], &places[i - 1]);
-    store(&places[at].address, address);
-    store(&places[at].bytes, bytes);
+    store_word(&places[at].address, address);
+    store_word(&places[at].bytes, bytes);
     atomic_store_explicit(&places[at].facts, facts, memory_order_release);
     atomic_store_explicit(&count, count + 1, memory_order_release);
 }
@@ -144,7 +144,7 @@ void place_add(uint64_t address, uint64_t bytes)
 
     begin_change();
     at = place_behind(places, count, address);
-    while (at < count && load(&places[at].address) < address + bytes)
+    while (at < count && load_word(&places[at].address) < address + bytes)
         remove_place(at);
     facts = bytes && make_room() ? take_facts() : NULL;
     if (facts)
@@ -158,7 +158,7 @@ void place_end(uint64_t address)
 
     begin_change();
     at = place_behind(places, count, address);
-    if (at < count && load(&places[at].address) == address)
+    if (at < count && load_word(&places[at].address) == address)
         remove_place(at);
     end_change();
 }
@@ -184,15 +184,15 @@ bool place_is_known(uint64_t address)
     bool is_known;
 
     do {
-        before = load(&changes);
+        before = load_word(&changes);
         is_known = place_at(address) != NULL;
-    } while (before % 2 || load(&changes) != before);
+    } while (before % 2 || load_word(&changes) != before);
     return is_known;
 }
 
 bool place_find_fact(uint64_t address, unsigned int attribute, struct place_fact *fact)
 {
-    uint64_t before = load(&changes), rest;
+    uint64_t before = load_word(&changes), rest;
     const struct place *place = before % 2 || attribute >= PLACE_FACTS ? NULL : place_at(address);
     const struct facts *facts;
 
@@ -201,16 +201,16 @@ bool place_find_fact(uint64_t address, unsigned int attribute, struct place_fact
     facts = atomic_load_explicit(&place->facts, memory_order_acquire);
     if (!(atomic_load_explicit(&facts->known, memory_order_acquire) >> attribute & 1))
         return false;
-    fact->value = load(&facts->value[attribute]);
-    rest = load(&facts->rest[attribute]);
+    fact->value = load_word(&facts->value[attribute]);
+    rest = load_word(&facts->rest[attribute]);
     fact->written = (uint32_t)rest;
     fact->result = (uint32_t)(rest >> 32);
-    return load(&changes) == before;
+    return load_word(&changes) == before;
 }
 
 uint64_t place_changes(void)
 {
-    return load(&changes);
+    return load_word(&changes);
 }
 
 void place_learn(uint64_t address, unsigned int attribute, const struct place_fact *fact,
@@ -222,11 +222,11 @@ void place_learn(uint64_t address, unsigned int attribute, const struct place_fa
     if (attribute >= PLACE_FACTS)
         return;
     pthread_mutex_lock(&lock);
-    place = since % 2 || load(&changes) != since ? NULL : place_at(address);
+    place = since % 2 || load_word(&changes) != since ? NULL : place_at(address);
     facts = place ? place->facts : NULL;
     if (facts && !(facts->known >> attribute & 1)) {
-        store(&facts->value[attribute], fact->value);
-        store(&facts->rest[attribute], fact->written | (uint64_t)fact->result << 32);
+        store_word(&facts->value[attribute], fact->value);
+        store_word(&facts->rest[attribute], fact->written | (uint64_t)fact->result << 32);
         atomic_fetch_or_explicit(&facts->known, 1u << attribute, memory_order_release);
     }
     pthread_mutex_unlock(&lock);

@@ -83,7 +83,7 @@ static void add_offenders(const Health *health, const char *gpu, const Watched *
 }
 
 /* What vgpud knows already is not told again. */
-static void tell(const Health *health, const char *gpu, Watched *watched)
+static void tell_findings(const Health *health, const char *gpu, Watched *watched)
 {
     GVariantBuilder findings;
     GVariant *told;
@@ -116,7 +116,7 @@ static void look_at(Health *health, const Gpu *gpu, gint64 now)
     gpu_health_ignore(watched->health, gpu->health_ignore);
     gpu_readings_read(host_view_root(health->view), gpu->pci, &watched->readings);
     gpu_health_observe(watched->health, &watched->readings, now);
-    tell(health, address, watched);
+    tell_findings(health, address, watched);
 }
 
 /* Number of slices on it, present or future. */
@@ -158,7 +158,7 @@ static void look_for_gone(Health *health)
         if (host_view_gpu(health->view, gpu))
             continue;
         gpu_health_observe_gone(((Watched *)watched)->health, users_of(health, gpu));
-        tell(health, gpu, watched);
+        tell_findings(health, gpu, watched);
     }
 }
 
@@ -213,7 +213,7 @@ static void tell_of_loop(Health *health, const Vgpu *vgpu)
 static void judge_engines(Health *health, const char *gpu, Watched *watched)
 {
     gpu_health_judge_engines(watched->health, g_get_monotonic_time());
-    tell(health, gpu, watched);
+    tell_findings(health, gpu, watched);
 }
 
 static void judge_all_engines(Health *health)
@@ -395,7 +395,7 @@ void health_tell_again(Health *health)
     g_hash_table_iter_init(&iter, health->gpus);
     while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
         g_clear_pointer(&((Watched *)watched)->told, g_variant_unref);
-        tell(health, gpu, watched);
+        tell_findings(health, gpu, watched);
     }
 }
 

@@ -21,7 +21,7 @@ typedef struct {
     int status;
 } Process;
 
-static void fail(const char *why, void *data)
+static void end_with_error(const char *why, void *data)
 {
     Process *process = data;
 
@@ -51,7 +51,7 @@ static int serve(HostRoot *root)
         return EXIT_FAILURE;
     }
     process.loop = g_main_loop_new(NULL, FALSE);
-    agent = agent_bus_new(root, bus, fail, &process);
+    agent = agent_bus_new(root, bus, end_with_error, &process);
     g_unix_signal_add(SIGTERM, end, &process);
     g_unix_signal_add(SIGINT, end, &process);
     g_main_loop_run(process.loop);

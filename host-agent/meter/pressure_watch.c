@@ -55,8 +55,8 @@ static gboolean free_vram(const PressureWatch *watch, const Gpu *gpu, const GPtr
 }
 
 /* Each time while memory is short: vgpud takes one step after the other. */
-static void tell(const PressureWatch *watch, const char *gpu, guint64 free, guint64 mark,
-                 gint64 now_us)
+static void tell_memory(const PressureWatch *watch, const char *gpu, guint64 free, guint64 mark,
+                        gint64 now_us)
 {
     if (free < mark)
         g_hash_table_add(watch->told, g_strdup(gpu));
@@ -76,7 +76,7 @@ void pressure_watch_look(PressureWatch *watch, gint64 now_us)
         guint64 free;
 
         if (mark && free_vram(watch, gpu, vgpus, &free))
-            tell(watch, gpu->pci->address, free, mark, now_us);
+            tell_memory(watch, gpu->pci->address, free, mark, now_us);
     }
 }
 

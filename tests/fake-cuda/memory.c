@@ -359,74 +359,29 @@ static uint64_t some(uint64_t count)
     return count ? count : 1;
 }
 
-/* Of an element with all its channels. Formats of 2022 and later, by their numbers. */
+/* Of an element with all its channels: formats of 2022 and later. */
+/* clang-format off */
+static const unsigned char bits_of_format[256] = {
+    /* Blocks: BC1 and BC4 have half of the others'. */
+    [0x91] = 4, [0x92] = 4, [0x93] = 8, [0x94] = 8, [0x95] = 8, [0x96] = 8, [0x97] = 4,
+    [0x98] = 4, [0x99] = 8, [0x9a] = 8, [0x9b] = 8, [0x9c] = 8, [0x9d] = 8, [0x9e] = 8,
+    /* Light, and colours. */
+    [0xb0] = 12, [0x9f] = 24, [0xa1] = 24, [0xa2] = 16, [0xa3] = 32, [0xa4] = 32, [0xa5] = 16,
+    [0xa6] = 32, [0xa7] = 32, [0xa8] = 32, [0xa9] = 32, [0xb1] = 64, [0xb2] = 24, [0xb3] = 48,
+    [0xb4] = 24, [0xb5] = 48, [0x50] = 32, [0x51] = 16, [0x52] = 32, [0x53] = 12, [0x54] = 24,
+    [0x55] = 16, [0x56] = 32, [0x57] = 24, [0x58] = 48, [0x59] = 12, [0x5a] = 24, [0x5b] = 16,
+    [0x5c] = 32, [0x5d] = 24, [0x5e] = 48,
+    /* With their channels. */
+    [0xc0] = 8, [0xc1] = 16, [0xc2] = 32, [0xc3] = 16, [0xc4] = 32, [0xc5] = 64, [0xc6] = 8,
+    [0xc7] = 16, [0xc8] = 32, [0xc9] = 16, [0xca] = 32, [0xcb] = 64,
+};
+/* clang-format on */
+
+/* Of an element with all its channels. */
 static unsigned int bits_of(unsigned int format, unsigned int channels)
 {
-    static const unsigned char later[256] = {
-        /* Blocks: BC1 and BC4 have half of the others'. */
-        [0x91] = 4,
-        [0x92] = 4,
-        [0x93] = 8,
-        [0x94] = 8,
-        [0x95] = 8,
-        [0x96] = 8,
-        [0x97] = 4,
-        [0x98] = 4,
-        [0x99] = 8,
-        [0x9a] = 8,
-        [0x9b] = 8,
-        [0x9c] = 8,
-        [0x9d] = 8,
-        [0x9e] = 8,
-        /* Light, and colours. */
-        [0xb0] = 12,
-        [0x9f] = 24,
-        [0xa1] = 24,
-        [0xa2] = 16,
-        [0xa3] = 32,
-        [0xa4] = 32,
-        [0xa5] = 16,
-        [0xa6] = 32,
-        [0xa7] = 32,
-        [0xa8] = 32,
-        [0xa9] = 32,
-        [0xb1] = 64,
-        [0xb2] = 24,
-        [0xb3] = 48,
-        [0xb4] = 24,
-        [0xb5] = 48,
-        [0x50] = 32,
-        [0x51] = 16,
-        [0x52] = 32,
-        [0x53] = 12,
-        [0x54] = 24,
-        [0x55] = 16,
-        [0x56] = 32,
-        [0x57] = 24,
-        [0x58] = 48,
-        [0x59] = 12,
-        [0x5a] = 24,
-        [0x5b] = 16,
-        [0x5c] = 32,
-        [0x5d] = 24,
-        [0x5e] = 48,
-        /* With their channels. */
-        [0xc0] = 8,
-        [0xc1] = 16,
-        [0xc2] = 32,
-        [0xc3] = 16,
-        [0xc4] = 32,
-        [0xc5] = 64,
-        [0xc6] = 8,
-        [0xc7] = 16,
-        [0xc8] = 32,
-        [0xc9] = 16,
-        [0xca] = 32,
-        [0xcb] = 64,
-    };
-
-    if (format < 256 && later[format])
-        return later[format];
+    if (format < 256 && bits_of_format[format])
+        return bits_of_format[format];
     return channels * ((format & 7) == 1 ? 8 : (format & 7) == 2 || format == 0x10 ? 16 : 32);
 }
 

@@ -67,7 +67,8 @@ static void log_error(GError *error)
     g_error_free(error);
 }
 
-static void store(const Findings *findings, const char *gpu, HealthKind kind, const char *reason)
+static void store_reason(const Findings *findings, const char *gpu, HealthKind kind,
+                         const char *reason)
 {
     Db *db = host_db(findings->host);
     GError *error = NULL;
@@ -182,8 +183,8 @@ static void take(Found *found, GVariant *told)
 }
 
 /* Reports what is new since then. Returns whether anything is. */
-static gboolean tell(const Findings *findings, const char *gpu, const Found *found,
-                     const gboolean *before)
+static gboolean tell_changes(const Findings *findings, const char *gpu, const Found *found,
+                             const gboolean *before)
 {
     gboolean changed = FALSE;
 
@@ -191,7 +192,7 @@ static gboolean tell(const Findings *findings, const char *gpu, const Found *fou
         if (!found->reasons[i] == !before[i])
             continue;
         changed = TRUE;
-        store(findings, gpu, (HealthKind)i, found->reasons[i]);
+        store_reason(findings, gpu, (HealthKind)i, found->reasons[i]);
         tell_of_finding(findings, gpu, found, (HealthKind)i);
     }
     return changed;
@@ -208,7 +209,7 @@ void findings_set(Findings *findings, const char *gpu, GVariant *told)
     for (guint i = 0; i < HEALTH_KINDS; i++)
         before[i] = found->reasons[i] != NULL;
     take(found, told);
-    changed = tell(findings, gpu, found, before);
+    changed = tell_changes(findings, gpu, found, before);
     if (interface)
         show(found, interface);
     if (changed)

@@ -73,7 +73,7 @@ static void called(GDBusConnection *connection, const char *sender, const char *
 
 static const GDBusInterfaceVTable vtable = {.method_call = called};
 
-static void tell(void *data, const char *signal, GVariant *arguments)
+static void emit_signal(void *data, const char *signal, GVariant *arguments)
 {
     const MeteringBus *bus = data;
 
@@ -117,8 +117,8 @@ static void answered(GObject *connection, GAsyncResult *result, void *data)
 }
 
 /* The bus starts one that does not run. */
-static void ask(void *data, const char *method, GVariant *arguments, MeterAnswerFunc func,
-                void *func_data)
+static void ask_meter(void *data, const char *method, GVariant *arguments, MeterAnswerFunc func,
+                      void *func_data)
 {
     const MeteringBus *bus = data;
     Question *question = g_new0(Question, 1);
@@ -132,7 +132,7 @@ static void ask(void *data, const char *method, GVariant *arguments, MeterAnswer
 
 MeterLink metering_bus_link(MeteringBus *bus)
 {
-    return (MeterLink){bus, tell, ask};
+    return (MeterLink){bus, emit_signal, ask_meter};
 }
 
 MeteringBus *metering_bus_new(Metering *metering, GDBusConnection *connection)

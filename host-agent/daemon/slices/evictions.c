@@ -77,7 +77,7 @@ static char **uuids_of(const Want *want)
     return uuids;
 }
 
-static void tell(const Evictions *evictions, const Want *want)
+static void tell_of_pressure(const Evictions *evictions, const Want *want)
 {
     const char *gpu = want->gpu;
     g_autofree char **uuids = uuids_of(want);
@@ -243,7 +243,7 @@ static void take_step(const Evictions *evictions, PressureStep step, const Want 
 {
     switch (step) {
     case PRESSURE_TELL:
-        tell(evictions, want);
+        tell_of_pressure(evictions, want);
         break;
     case PRESSURE_COMMAND:
         run_command(evictions, want);

@@ -175,7 +175,7 @@ void want_anew(Wants *wants)
     wants->anew = TRUE;
 }
 
-static gboolean fail(const char *path, const char *what, GError **error)
+static gboolean set_path_error(const char *path, const char *what, GError **error)
 {
     int code = errno;
 
@@ -193,11 +193,11 @@ static gboolean make_dir(HostRoot *root, const Output *output, GError **error)
     if (!root_mkdir(root, output->path, (int)output->mode, error))
         return FALSE;
     if (!output->text)
-        return chmod(path, output->mode) == 0 || fail(path, "given its mode", error);
+        return chmod(path, output->mode) == 0 || set_path_error(path, "given its mode", error);
     acl = acl_from_text(output->text);
     rc = acl ? acl_set_file(path, ACL_TYPE_ACCESS, acl) : -1;
     if (rc < 0)
-        fail(path, "opened to its users", error);
+        set_path_error(path, "opened to its users", error);
     if (acl)
         acl_free(acl);
     return rc == 0;
@@ -212,7 +212,7 @@ static gboolean make_link(HostRoot *root, const Output *output, GError **error)
         return TRUE;
     if (now)
         root_remove(root, output->path);
-    return symlink(output->text, path) == 0 || fail(path, "made", error);
+    return symlink(output->text, path) == 0 || set_path_error(path, "made", error);
 }
 
 static gboolean make_file(HostRoot *root, const Output *output, GError **error)

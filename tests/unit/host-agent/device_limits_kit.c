@@ -24,7 +24,7 @@ static gboolean want(Wants *wants, const char *uuid, void *data)
     return TRUE;
 }
 
-static void start(const char *uuid, void *data)
+static void note_start(const char *uuid, void *data)
 {
     DeviceWorld *world = data;
 
@@ -36,7 +36,7 @@ static const OutputKind kind = {
     .level = G_LOG_LEVEL_MESSAGE,
     .trouble = {"slice ", " has no limits"},
     .want = want,
-    .start = start,
+    .start = note_start,
 };
 
 DeviceWorld *device_world_new(HostRoot *root, const Slice *slice, const Gpu *gpu)

@@ -45,7 +45,7 @@ static gboolean want_all(Wants *wants, const char *subject, void *data)
     return TRUE;
 }
 
-static void start(const char *subject, void *data)
+static void note_start(const char *subject, void *data)
 {
     const World *world = data;
 
@@ -65,7 +65,7 @@ static const OutputKind kind = {
     .level = G_LOG_LEVEL_MESSAGE,
     .trouble = {"subject ", " has nothing"},
     .want = want_all,
-    .start = start,
+    .start = note_start,
     .stop = stop,
 };
 
