@@ -163,19 +163,25 @@ const OutputKind share_kind = {
     .updated = share_updated,
 };
 
+static void update_arbiters(ArbiterSync *link)
+{
+    const GPtrArray *gpus = host_gpus(link->host);
+
+    outputs_update_all(link->outputs, &arbiter_kind);
+    for (guint i = 0; i < gpus->len; i++)
+        outputs_update(link->outputs, &arbiter_kind, link,
+                       ((const Gpu *)g_ptr_array_index(gpus, i))->pci->address);
+}
+
 /* Slices' files go before their folder, and come after it. */
 void arbiter_sync_refresh(ArbiterSync *link)
 {
-    const GPtrArray *gpus = host_gpus(link->host);
     const GPtrArray *slices = slices_all(link->slices);
 
     if (!link->bus)
         return;
     outputs_update_all(link->outputs, &share_kind);
-    outputs_update_all(link->outputs, &arbiter_kind);
-    for (guint i = 0; i < gpus->len; i++)
-        outputs_update(link->outputs, &arbiter_kind, link,
-                       ((const Gpu *)g_ptr_array_index(gpus, i))->pci->address);
+    update_arbiters(link);
     for (guint i = 0; i < slices->len; i++)
         outputs_update(link->outputs, &share_kind, link,
                        ((const Slice *)g_ptr_array_index(slices, i))->uuid);
@@ -236,6 +242,8 @@ void arbiter_sync_free(ArbiterSync *link)
 void arbiter_sync_start(ArbiterSync *link, GDBusConnection *bus)
 {
     link->bus = g_object_ref(bus);
+    /* Without its arbiter no slice wants a file, and those of running programs would go. */
+    update_arbiters(link);
     find_left(link);
     arbiter_sync_refresh(link);
 }

@@ -375,7 +375,23 @@ static void note_trouble(Held *held, const char *why)
     held->retry = g_timeout_add_seconds(held->delay, try_again, held);
 }
 
-/* What could not be made, and all that comes after it, is not there. */
+/* What could not be made, and all that comes after it, is as it was before. */
+static void keep_before(GPtrArray *list, guint from, const Wants *before)
+{
+    for (guint i = list->len; i-- > from;) {
+        Output *output = list->pdata[i];
+        const Output *old = find(before, output);
+
+        if (!old) {
+            g_ptr_array_remove_index(list, i);
+            continue;
+        }
+        g_free(output->text);
+        output->text = g_strdup(old->text);
+        output->failed = old->failed;
+    }
+}
+
 static void make_all(Held *held, const Wants *before)
 {
     for (guint i = 0; i < held->there->list->len; i++) {
@@ -384,7 +400,8 @@ static void make_all(Held *held, const Wants *before)
         if (make(held, held->there->list->pdata[i], before, &error))
             continue;
         note_trouble(held, error->message);
-        g_ptr_array_set_size(held->there->list, (gint)i);
+        keep_before(held->there->list, i, before);
+        break;
     }
 }
 

@@ -16,11 +16,13 @@
  * World - what the test's kind wants
  * @text: of the file; NULL: none is wanted
  * @settings: of the unit; NULL: none
+ * @trouble: in place of what comes before the unit
  * @log: of starts and stops
  */
 typedef struct {
     const char *text;
     const char *settings;
+    const char *trouble;
     gboolean unknown;
     gboolean anew;
     GString *log;
@@ -40,6 +42,8 @@ static gboolean want_all(Wants *wants, const char *subject, void *data)
         want_file(wants, FILE, world->text);
         want_note(wants, world->text);
     }
+    if (world->trouble)
+        want_trouble(wants, world->trouble);
     if (world->settings)
         want_unit(wants, world->settings);
     return TRUE;
@@ -112,6 +116,26 @@ static void test_left(void)
     want_file(left, FILE, "");
     outputs_update_all(outputs, &kind);
     g_assert_false(root_has(root, FILE));
+    file_tree_free(root);
+}
+
+/* What cannot be changed is still there: it is known, and goes when it is not wanted any more. */
+static void test_change_fails(void)
+{
+    HostRoot *root = file_tree_new();
+    g_autoptr(Outputs) outputs = outputs_new(root);
+    g_autoptr(GString) log = g_string_new(NULL);
+    World world = {.text = "1", .settings = "1", .log = log};
+
+    outputs_update(outputs, &kind, &world, "a");
+    g_assert_true(outputs_started(outputs, &kind, "a"));
+    world.text = NULL;
+    world.trouble = "no room";
+    outputs_update(outputs, &kind, &world, "a");
+    g_assert_true(outputs_started(outputs, &kind, "a"));
+    world = (World){.log = log};
+    outputs_update(outputs, &kind, &world, "a");
+    g_assert_cmpstr(log->str, ==, "start stop ");
     file_tree_free(root);
 }
 
@@ -231,6 +255,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/outputs/files", test_files);
     g_test_add_func("/outputs/left", test_left);
+    g_test_add_func("/outputs/change-fails", test_change_fails);
     g_test_add_func("/outputs/unit", test_unit);
     g_test_add_func("/outputs/unit-fails", test_unit_fails);
     g_test_add_func("/outputs/file-fails", test_file_fails);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Several slices in one container: CDI's entries, and the settings of the GPU's arbiter. */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -253,6 +256,26 @@ static void test_cdi(void)
     agent_on_bus_close(&at);
 }
 
+/* The arbiter would take a file that goes for the slice's end, and drop its programs. */
+static void test_restart(void)
+{
+    g_autofree char *path = NULL;
+    struct stat now;
+    AgentOnBus at;
+    int fd;
+
+    open_two(&at);
+    path = root_path(at.root, SHARE_OF(UUID), NULL);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    g_assert_cmpint(fd, >=, 0);
+    agent_on_bus_restart(&at);
+    g_assert_cmpint(fstat(fd, &now), ==, 0);
+    g_assert_cmpuint(now.st_nlink, ==, 1);
+    close(fd);
+    assert_apart(&at);
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -264,6 +287,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-several/two-containers", test_two_containers);
     g_test_add_func("/slice-several/guarded", test_guarded);
     g_test_add_func("/slice-several/half", test_half);
+    g_test_add_func("/slice-several/restart", test_restart);
     g_test_add_func("/slice-several/killed", test_killed);
     g_test_add_func("/slice-several/forced", test_forced);
     g_test_add_func("/slice-several/cdi", test_cdi);
