@@ -81,6 +81,7 @@ static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, gboo
 
 #define LOCK_DIR  "/run/vgpu"
 #define LOCK_FILE LOCK_DIR "/vgpud.lock"
+#define ALONE_S   60
 
 static int fail(const char *path, int code, GError **error)
 {
@@ -133,6 +134,7 @@ struct Agent {
     Claims *claims;
     ArbiterReports *reports;
     AloneTime *alone;
+    guint alone_timer;
     MeterLink meter;
     Findings *findings;
     Evictions *evictions;
@@ -312,6 +314,26 @@ static void add_alone_time(const ReportedSlice *slice, SliceUse *use, void *data
         alone_time_add(agent->alone, slice, use);
 }
 
+static gboolean sample_alone_time(void *data)
+{
+    const Agent *agent = data;
+
+    counters_read(host_counters(agent->host));
+    return G_SOURCE_CONTINUE;
+}
+
+/* The time of slices that are alone is added up from one look to the next, which lists do not make.
+ */
+static void refresh_alone_timer(Agent *agent)
+{
+    gboolean needed = slices_all(agent->slices)->len > 0;
+
+    if (needed && !agent->alone_timer)
+        agent->alone_timer = g_timeout_add_seconds(ALONE_S, sample_alone_time, agent);
+    if (!needed)
+        g_clear_handle_id(&agent->alone_timer, g_source_remove);
+}
+
 /* What the arbiters report, for lists. */
 static void make_reports(Agent *agent)
 {
@@ -368,6 +390,7 @@ static void slice_changed(const char *uuid, void *data)
     node_access_update(agent->nodes);
     if (!slices_find(agent->slices, uuid))
         alone_time_forget(agent->alone, uuid);
+    refresh_alone_timer(agent);
     metering_slice_changed(agent->metering, uuid);
     if (agent->exported)
         domain_watch_refresh(agent->domains);
@@ -559,6 +582,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->evictions, evictions_free);
     g_clear_pointer(&agent->findings, findings_free);
     g_clear_pointer(&agent->reports, arbiter_reports_free);
+    g_clear_handle_id(&agent->alone_timer, g_source_remove);
     g_clear_pointer(&agent->alone, alone_time_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
@@ -629,6 +653,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     evictions_connect(agent->evictions, bus);
     transport_sync_start(agent->doors, bus, guard_starts, agent);
     arbiter_sync_start(agent->arbiters, bus);
+    refresh_alone_timer(agent);
     cdi_sync_start(agent->cdi);
     node_access_start(agent->nodes);
     limits_sync_start(agent->limits, bus);

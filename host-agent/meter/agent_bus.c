@@ -9,6 +9,7 @@
  * AgentBus
  * @agent: vgpud's unique name; NULL: it does not run
  * @meter: NULL: vgpud has not been seen yet
+ * @again: source of another Begin, or 0
  */
 struct AgentBus {
     HostRoot *root;
@@ -21,8 +22,11 @@ struct AgentBus {
     guint signals;
     guint object;
     guint name;
+    guint again;
     GCancellable *freed;
 };
+
+#define BEGIN_AGAIN_S 5
 
 static void heard(GDBusConnection *connection, const char *sender, const char *path,
                   const char *interface, const char *signal, GVariant *arguments, void *data)
@@ -90,8 +94,14 @@ static void name_lost(GDBusConnection *connection, const char *name, void *data)
 /* From now on vgpud can ask. */
 static void serve(AgentBus *agent)
 {
+    g_autoptr(GError) error = NULL;
+
     agent->object = g_dbus_connection_register_object(
-        agent->bus, VGPU_METER_PATH, vgpu_meter_interface_info(), &vtable, agent, NULL, NULL);
+        agent->bus, VGPU_METER_PATH, vgpu_meter_interface_info(), &vtable, agent, NULL, &error);
+    if (!agent->object) {
+        agent->failed(error->message, agent->data);
+        return;
+    }
     agent->name = g_bus_own_name_on_connection(
         agent->bus, VGPU_METER_NAME, G_BUS_NAME_OWNER_FLAGS_NONE, NULL, name_lost, agent, NULL);
 }
@@ -114,16 +124,41 @@ static void begin(AgentBus *agent, GVariant *state)
     meter_set_agent_up(agent->meter, TRUE);
 }
 
+static void ask_to_begin(AgentBus *agent);
+
+static gboolean begin_again(void *data)
+{
+    AgentBus *agent = data;
+
+    agent->again = 0;
+    ask_to_begin(agent);
+    return G_SOURCE_REMOVE;
+}
+
+/* vgpud may be busy for longer than a call waits. */
 static void begun(GObject *connection, GAsyncResult *result, void *data)
 {
+    AgentBus *agent = data;
     g_autoptr(GError) error = NULL;
     g_autoptr(GVariant) state =
         g_dbus_connection_call_finish(G_DBUS_CONNECTION(connection), result, &error);
 
-    if (state)
-        begin(data, state);
-    else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
-        g_warning("vgpud does not answer its meter: %s", error->message);
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        return;
+    if (state) {
+        begin(agent, state);
+        return;
+    }
+    g_warning("vgpud does not tell its meter what there is: %s; it is asked again", error->message);
+    if (agent->agent && !agent->again)
+        agent->again = g_timeout_add_seconds(BEGIN_AGAIN_S, begin_again, agent);
+}
+
+static void ask_to_begin(AgentBus *agent)
+{
+    g_dbus_connection_call(agent->bus, agent->agent, VGPU_METERING_PATH, VGPU_METERING_INTERFACE,
+                           "Begin", NULL, NULL, G_DBUS_CALL_FLAGS_NO_AUTO_START, -1, agent->freed,
+                           begun, agent);
 }
 
 static void appeared(GDBusConnection *connection, const char *name, const char *owner, void *data)
@@ -136,9 +171,7 @@ static void appeared(GDBusConnection *connection, const char *name, const char *
     agent->signals = g_dbus_connection_signal_subscribe(
         connection, owner, VGPU_METERING_INTERFACE, NULL, VGPU_METERING_PATH, NULL,
         G_DBUS_SIGNAL_FLAGS_NONE, heard, agent, NULL);
-    g_dbus_connection_call(connection, owner, VGPU_METERING_PATH, VGPU_METERING_INTERFACE, "Begin",
-                           NULL, NULL, G_DBUS_CALL_FLAGS_NO_AUTO_START, -1, agent->freed, begun,
-                           agent);
+    ask_to_begin(agent);
 }
 
 static void vanished(GDBusConnection *connection, const char *name, void *data)
@@ -149,6 +182,7 @@ static void vanished(GDBusConnection *connection, const char *name, void *data)
     if (agent->signals)
         g_dbus_connection_signal_unsubscribe(connection, agent->signals);
     agent->signals = 0;
+    g_clear_handle_id(&agent->again, g_source_remove);
     g_clear_pointer(&agent->agent, g_free);
     if (agent->meter)
         meter_set_agent_up(agent->meter, FALSE);
@@ -174,6 +208,7 @@ void agent_bus_free(AgentBus *agent)
     g_cancellable_cancel(agent->freed);
     g_object_unref(agent->freed);
     g_bus_unwatch_name(agent->watch);
+    g_clear_handle_id(&agent->again, g_source_remove);
     g_clear_handle_id(&agent->name, g_bus_unown_name);
     if (agent->object)
         g_dbus_connection_unregister_object(agent->bus, agent->object);

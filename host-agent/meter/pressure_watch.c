@@ -75,7 +75,9 @@ void pressure_watch_look(PressureWatch *watch, gint64 now_us)
         guint64 mark = pressure_watch_mark(watch, gpu);
         guint64 free;
 
-        if (mark && free_vram(watch, gpu, vgpus, &free))
+        if (!mark)
+            tell_memory(watch, gpu->pci->address, 0, 0, now_us);
+        else if (free_vram(watch, gpu, vgpus, &free))
             tell_memory(watch, gpu->pci->address, free, mark, now_us);
     }
 }

@@ -335,7 +335,7 @@ static gboolean upgrade(Db *db, HostRoot *root, GError **error)
 {
     const Schema *schema = db->schema;
     guint version = 0;
-    gboolean new;
+    gboolean new, attached;
 
     if (!db_each(db, error, read_version, &version, "PRAGMA user_version", ""))
         return FALSE;
@@ -352,15 +352,17 @@ static gboolean upgrade(Db *db, HostRoot *root, GError **error)
     new = !version;
     if (new && schema->source && !attach_source(db, root, error))
         return FALSE;
+    /* IMMEDIATE would lock the source, too, which is only read: its owner must not wait. */
+    attached = new && schema->source;
     for (; version < schema->version; version++) {
         g_autofree char *sql =
-            g_strdup_printf("BEGIN IMMEDIATE; %s PRAGMA user_version = %u; COMMIT",
-                            schema->steps[version], version + 1);
+            g_strdup_printf("BEGIN%s; %s PRAGMA user_version = %u; COMMIT",
+                            attached ? "" : " IMMEDIATE", schema->steps[version], version + 1);
 
         if (!exec(db, sql, error))
             return FALSE;
     }
-    return !new || !schema->source || exec(db, "DETACH agent", error);
+    return !attached || exec(db, "DETACH agent", error);
 }
 
 static gboolean prepare(Db *db, HostRoot *root, GError **error)

@@ -289,11 +289,15 @@ static void end_clearing(const Clearing *clearing, guint64 aer_fatal, guint64 ec
 {
     Findings *findings = clearing->findings;
     Found *found = found_at(findings, clearing->gpu);
+    VgpuGpu *interface = host_gpu_interface(findings->host, clearing->gpu);
 
     clear_reasons(found);
+    g_clear_pointer(&found->told, g_variant_unref);
     found->cleared = TRUE;
     found->aer_fatal = aer_fatal;
     found->ecc = ecc;
+    if (interface)
+        show(found, interface);
     host_event(findings->host, "health", clearing->gpu, NULL, "GPU %s was declared healthy by %s",
                clearing->gpu, clearing->user);
     meter_tell(findings->meter, "HealthCleared",

@@ -79,6 +79,11 @@ void metering_users_changed(const Metering *metering, const char *uuid)
     }
 }
 
+void metering_begin_anew(Metering *metering)
+{
+    evictions_forget(metering->parts.evictions);
+}
+
 static void take_findings(Metering *metering, GVariant *arguments)
 {
     g_autoptr(GVariant) found = NULL;

@@ -35,6 +35,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Metering, metering_free)
 /* What a meter that begins must know: the answer of Begin. Floating. */
 GVariant *metering_state(const Metering *metering);
 
+/* A meter begins: what an earlier one has told of memory is no longer so. */
+void metering_begin_anew(Metering *metering);
+
 /* A method that the meter calls. */
 void metering_call(Metering *metering, const char *method, GVariant *arguments);
 

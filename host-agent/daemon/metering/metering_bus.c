@@ -7,7 +7,8 @@
 #include "lib/bus.h"
 
 /* A month of many slices takes its time. */
-#define ANSWER_MS (120 * 1000)
+#define REPORT_MS (120 * 1000)
+#define ANSWER_MS (20 * 1000)
 
 /**
  * MeteringBus
@@ -30,7 +31,9 @@ static void meter_vanished(GDBusConnection *connection, const char *name, void *
     (void)connection;
     (void)name;
     g_clear_pointer(&bus->meter, g_free);
-    g_message("vgpu-meter has ended; the GPUs' health stays as it was told last");
+    g_message(
+        "vgpu-meter has ended, and the GPUs' health stays as it was told last; \"systemctl status "
+        "vgpu-meter\" shows why");
 }
 
 static void begin(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -41,8 +44,14 @@ static void begin(GDBusMethodInvocation *invocation, const Caller *caller, void 
         authority_refuse(invocation, caller, ACTION_ADMINISTER, "only vgpu-meter may call this");
         return;
     }
+    if (bus->meter) {
+        g_dbus_method_invocation_return_error(
+            invocation, AGENT_ERROR, AGENT_ERROR_IN_USE,
+            "another vgpu-meter runs already (%s); end one of them", bus->meter);
+        return;
+    }
+    metering_begin_anew(bus->metering);
     g_clear_handle_id(&bus->watch, g_bus_unwatch_name);
-    g_free(bus->meter);
     bus->meter = g_strdup(g_dbus_method_invocation_get_sender(invocation));
     bus->watch = g_bus_watch_name_on_connection(bus->bus, bus->meter, G_BUS_NAME_WATCHER_FLAGS_NONE,
                                                 NULL, meter_vanished, bus, NULL);
@@ -116,18 +125,23 @@ static void answered(GObject *connection, GAsyncResult *result, void *data)
     g_clear_error(&error);
 }
 
-/* The bus starts one that does not run. */
+/*
+ * For a report, which somebody reads, the bus starts a meter that does not run. What a job's end
+ * asks is not waited for: the job ends, whether or not its use is known.
+ */
 static void ask_meter(void *data, const char *method, GVariant *arguments, MeterAnswerFunc func,
                       void *func_data)
 {
     const MeteringBus *bus = data;
+    gboolean is_report = g_str_equal(method, "Report");
     Question *question = g_new0(Question, 1);
 
     question->func = func;
     question->data = func_data;
     g_dbus_connection_call(bus->bus, VGPU_METER_NAME, VGPU_METER_PATH, VGPU_METER_INTERFACE, method,
-                           arguments, NULL, G_DBUS_CALL_FLAGS_NONE, ANSWER_MS, bus->freed, answered,
-                           question);
+                           arguments, NULL,
+                           is_report ? G_DBUS_CALL_FLAGS_NONE : G_DBUS_CALL_FLAGS_NO_AUTO_START,
+                           is_report ? REPORT_MS : ANSWER_MS, bus->freed, answered, question);
 }
 
 MeterLink metering_bus_link(MeteringBus *bus)

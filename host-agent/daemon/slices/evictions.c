@@ -283,6 +283,11 @@ void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, 
               &want);
 }
 
+void evictions_forget(Evictions *evictions)
+{
+    g_hash_table_remove_all(evictions->gpus);
+}
+
 void evictions_connect(Evictions *evictions, GDBusConnection *bus)
 {
     g_set_object(&evictions->bus, bus);

@@ -22,6 +22,9 @@ void evictions_set_grace(Evictions *evictions, guint grace);
 /* @bus has systemd, which stops engines. */
 void evictions_connect(Evictions *evictions, GDBusConnection *bus);
 
+/* For a meter that begins: what was noted is of one that has ended. */
+void evictions_forget(Evictions *evictions);
+
 /*
  * So many bytes are free on @gpu, and @mark should be; at @now_us, of the monotonic clock. To be
  * called every few seconds while there are less, and once when there are as many again.
