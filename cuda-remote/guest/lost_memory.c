@@ -53,16 +53,23 @@ static bool put_blank(uint64_t start, size_t bytes)
            MAP_FAILED;
 }
 
-/* Another thread may have replaced it already, and written there. */
+/*
+ * Another thread may have replaced it already, and written there. Another handler of this thread
+ * must not come between: it could leave by a jump, or need the same.
+ */
 static bool replace_part(uint64_t start, size_t bytes)
 {
+    sigset_t all, mask;
     bool ok;
 
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &mask);
     while (atomic_flag_test_and_set(&is_replacing))
         channel_pause();
     ok = madvise((void *)(uintptr_t)start, bytes, MADV_POPULATE_READ) == 0 ||
          put_blank(start, bytes);
     atomic_flag_clear(&is_replacing);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return ok;
 }
 
@@ -109,7 +116,19 @@ static void install_handler(void)
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
     sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, &before);
+    sigaction(SIGBUS, NULL, &before);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void lost_memory_forget(void)
+{
+    page_bytes = 0;
+}
+
+void lost_memory_begin_child(void)
+{
+    lost_memory_forget();
+    atomic_flag_clear(&is_replacing);
 }
 
 void lost_memory_replace(const void *at, size_t bytes)

@@ -18,11 +18,14 @@ enum {
 /* In place_fact.written: @value is the distance from the address that is asked about. */
 #define IS_DISTANCE (1u << 8)
 
-/* It is the same for all addresses of the memory, as long as that is not freed. */
+/*
+ * It is the same for all addresses of the memory, as long as that is not freed. The address for
+ * kernels depends on the current context, too.
+ */
 static bool is_lasting(unsigned int attribute)
 {
-    return attribute && attribute < PLACE_FACTS && attribute != POINTER_P2P_TOKENS &&
-           attribute != POINTER_SYNC_MEMOPS;
+    return attribute && attribute < PLACE_FACTS && attribute != POINTER_DEVICE_POINTER &&
+           attribute != POINTER_P2P_TOKENS && attribute != POINTER_SYNC_MEMOPS;
 }
 
 static struct place_fact fact_of(unsigned int attribute, const struct hand_value *value,
@@ -53,12 +56,20 @@ static void put_fact(void *to, const struct place_fact *fact, CUdeviceptr addres
             ((uint8_t *)to)[i] = (uint8_t)(is >> (8 * i));
 }
 
-/* What a worker of before says has no result of its own. */
+/*
+ * That the memory has no such attribute lasts; other errors are of this moment. What a worker of
+ * before says has no result of its own.
+ */
+static bool is_fact(const struct place_fact *fact)
+{
+    return fact->result == CUDA_SUCCESS ? fact->written : fact->result == CUDA_ERROR_INVALID_VALUE;
+}
+
 static void learn_facts(unsigned int count, const unsigned int *attributes,
                         const struct place_fact *facts, CUdeviceptr address, uint64_t changes)
 {
     for (unsigned int i = 0; i < count; i++)
-        if (is_lasting(attributes[i]) && (facts[i].written || facts[i].result))
+        if (is_lasting(attributes[i]) && is_fact(&facts[i]))
             place_learn(address, attributes[i], &facts[i], changes);
 }
 

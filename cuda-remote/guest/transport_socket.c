@@ -41,13 +41,25 @@ static bool open_socket(const char *path)
 
 static bool send_message(const void *message, size_t bytes)
 {
-    return send(worker, message, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+    ssize_t sent;
+
+    do
+        sent = send(worker, message, bytes, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)bytes;
 }
 
+/* A signal of the program's, without SA_RESTART, is no end of the worker. */
 static bool ask_worker(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
-    return send_message(message, bytes) &&
-           recv(worker, reply, reply_bytes, 0) == (ssize_t)reply_bytes;
+    ssize_t got;
+
+    if (!send_message(message, bytes))
+        return false;
+    do
+        got = recv(worker, reply, reply_bytes, 0);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)reply_bytes;
 }
 
 static bool share_memory(const struct control_message *message, struct control_reply *reply,

@@ -184,6 +184,7 @@ static bool make_context(void)
 /* Of a child its parent's page is not mapped, and only its copy of the descriptor is closed. */
 static void close_node(void)
 {
+    lost_memory_forget();
     if (page)
         munmap(page, PAGE_BYTES);
     page = NULL;

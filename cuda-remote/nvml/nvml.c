@@ -21,8 +21,19 @@
 
 static const char devices[DEVICES_MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned int users;
+static _Atomic unsigned int users;
 static pid_t connected_pid; /* 0: nobody is */
+
+/* Another thread may have had it, which is not in the child. */
+static void begin_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, begin_child);
+}
 
 /* With the lock. A child of fork() has its parent's connection, and must not use it. */
 static bool connect_worker(void)
@@ -43,8 +54,10 @@ static nvmlReturn_t ask_worker(enum nvml_number number, unsigned int device, uns
                                struct nvml_answer *answer)
 {
     const struct control_message question = nvml_question(number, device, which);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     bool is_answered = false;
 
+    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);
     if (connect_worker()) {
         is_answered = transport_socket.ask(&question, sizeof(question), answer, sizeof(*answer)) &&
@@ -189,6 +202,8 @@ static nvmlReturn_t list_processes(enum nvml_number number, nvmlDevice_t device,
         count ? ask_device(number, device, 0, &answer) : NVML_ERROR_INVALID_ARGUMENT;
     unsigned int room, found;
 
+    if (result == NVML_ERROR_INSUFFICIENT_SIZE)
+        *count = (unsigned int)answer.number[0];
     if (result != NVML_SUCCESS)
         return result;
     found = (unsigned int)(answer.bytes / sizeof(*to));
@@ -230,7 +245,7 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 
     (void)flags;
     if (result == NVML_SUCCESS)
-        __atomic_add_fetch(&users, 1, __ATOMIC_SEQ_CST);
+        users++;
     return result;
 }
 

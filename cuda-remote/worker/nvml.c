@@ -126,11 +126,11 @@ static nvmlReturn_t give_processes(void *function, nvmlDevice_t device, struct n
         ((nvmlReturn_t(*)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v2_t *))function)(
             device, &count, processes);
 
+    answer->number[0] = count;
     if (result != NVML_SUCCESS)
         return result;
     for (unsigned int i = 0; i < count; i++)
         name_program(&processes[i]);
-    answer->number[0] = count;
     answer->bytes = count * sizeof(*processes);
     return result;
 }

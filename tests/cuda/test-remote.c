@@ -684,13 +684,14 @@ static void tell_sanitizer_from_worker(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const cases[] = {
-        "compute",         "limit",      "large",          "objects",        "threads",
-        "graphs",          "callbacks",  "waiting",        "order",          "posted",
-        "blocking",        "managed",    "facts",          "forked",         "rows",
-        "captured-copies", "structures", "nodes",          "copy-forms",     "own-memory",
-        "any-nodes",       "shares",     "callback-order", "green-contexts", "links",
-        "stress",          "local",      "nvml",           "assert",         "ipc"};
+    static const char *const cases[] = {"compute",    "limit",  "large",          "objects",
+                                        "threads",    "graphs", "callbacks",      "waiting",
+                                        "order",      "posted", "blocking",       "managed",
+                                        "facts",      "forked", "rows",           "captured-copies",
+                                        "structures", "nodes",  "copy-forms",     "own-memory",
+                                        "any-nodes",  "shares", "callback-order", "green-contexts",
+                                        "links",      "stress", "local",          "nvml",
+                                        "assert",     "ipc",    "signals"};
 
     g_test_init(&argc, &argv, NULL);
     tell_sanitizer_from_worker();

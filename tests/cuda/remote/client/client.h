@@ -100,6 +100,7 @@ void check_forked_child(void);
 void hold_memory(void);
 void check_lost_worker(void);
 void check_lost_memory(void);
+void check_signals(void);
 void check_own_faults(void);
 void fill_until_killed(void);
 void flood_guard(void);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +34,28 @@ void check_forked_child(void)
     must(waitpid(child, &status, 0) == child && status == 0);
     ok(cuMemFree_v2(at));
     ok(cuMemFree_v2(allocate_device(4096)));
+}
+
+static void take_alarm(int number)
+{
+    (void)number;
+}
+
+/* A program may have a handler that interrupts calls of the system, as Python's have. */
+void check_signals(void)
+{
+    static const struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    static const struct sigaction interrupting = {.sa_handler = take_alarm};
+    void *at;
+
+    begin_context();
+    sigaction(SIGALRM, &interrupting, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 300; i++) {
+        ok(cuMemHostAlloc(&at, 1 << 20, 0));
+        ok(cuMemFreeHost(at));
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
 }
 
 /* Holds memory until it is killed. */

@@ -111,6 +111,7 @@ static const struct {
     {"lost", check_lost_worker},
     {"lost-memory", check_lost_memory},
     {"own-faults", check_own_faults},
+    {"signals", check_signals},
     {"unusable", check_unusable_gpu},
     {"fill", fill_until_killed},
     {"refused", check_no_device},
