@@ -39,10 +39,13 @@ pid_t connection_pid(const struct connection *connection)
     return peer_pid(connection->fd);
 }
 
-/*
- * Whether the effective user, as SO_PEERCRED's, is another one by now. False if /proc does not
- * tell: with hidepid= and gid= it shows the arbiter no other user's process.
- */
+/* With hidepid= and gid= it shows the arbiter no other user's process, nor root's first one. */
+static bool proc_hides_others(void)
+{
+    return !g_file_test("/proc/1/status", G_FILE_TEST_EXISTS);
+}
+
+/* Whether the effective user, as SO_PEERCRED's, is another one by now, as far as /proc tells. */
 static bool is_of_another_user(const struct ucred *peer)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)peer->pid);
@@ -51,7 +54,7 @@ static bool is_of_another_user(const struct ucred *peer)
     const char *line;
 
     if (!g_file_get_contents(path, &text, NULL, NULL))
-        return false;
+        return !proc_hides_others();
     line = strstr(text, "\nUid:");
     return !line || sscanf(line, "\nUid: %*u %u", &user) != 1 || user != peer->uid;
 }

@@ -38,17 +38,18 @@ static const char *lock_gpu(void)
 {
     const char *directory = getenv("RUNTIME_DIRECTORY");
     char path[256];
-    int fd;
+    int fd, rc = -1;
 
     directory = directory ? directory : LOCK_DIR;
     mkdir(directory, 0700);
     snprintf(path, sizeof(path), "%s/%s", directory, address);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    while (fd >= 0 && flock(fd, LOCK_EX) && errno == EINTR)
-        ;
-    if (fd >= 0)
+    do
+        rc = fd < 0 ? -1 : flock(fd, LOCK_EX);
+    while (fd >= 0 && rc && errno == EINTR);
+    if (rc == 0)
         return NULL;
-    snprintf(text, sizeof(text), "%s cannot be opened: %s", path, strerror(errno));
+    snprintf(text, sizeof(text), "%s cannot be locked: %s", path, strerror(errno));
     return text;
 }
 
@@ -87,24 +88,26 @@ static bool is_among(const int *pids, unsigned int count, unsigned int pid)
     return false;
 }
 
-/* What those processes have on the GPU now, and in @others whether there are others. */
-static uint64_t read_resident(const int *pids, unsigned int count, bool *others)
+/* In @bytes what those processes have on the GPU now, in @others whether there are others. False:
+ * the driver does not say. */
+static bool read_resident(const int *pids, unsigned int count, uint64_t *bytes, bool *others)
 {
     static nvmlProcessInfo_v2_t infos[PROCESSES_MAX];
     unsigned int found = PROCESSES_MAX;
-    uint64_t bytes = 0;
 
-    *others = true;
-    if (nvml.processes(device, &found, infos))
-        return 0;
+    *bytes = 0;
     *others = false;
+    if (nvml.processes(device, &found, infos))
+        return false;
     for (unsigned int i = 0; i < found && i < PROCESSES_MAX; i++) {
         if (!is_among(pids, count, infos[i].pid))
             *others = true;
-        else if (infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE)
-            bytes += infos[i].usedGpuMemory;
+        else if (infos[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
+            return false;
+        else
+            *bytes += infos[i].usedGpuMemory;
     }
-    return bytes;
+    return true;
 }
 
 const char *room_look(const int *pids, unsigned int count, uint64_t bytes)
@@ -124,7 +127,9 @@ const char *room_look(const int *pids, unsigned int count, uint64_t bytes)
                  address);
         return text;
     }
-    resident = read_resident(pids, count, &others);
+    /* Of several, those that are back already would count twice. */
+    if (!read_resident(pids, count, &resident, &others))
+        return NULL;
     needed = bytes > resident ? bytes - resident : 0;
     extra = needed / 100 * EXTRA_PERCENT;
     if (others)
