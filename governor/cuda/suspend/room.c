@@ -49,7 +49,8 @@ static const char *lock_gpu(void)
     while (fd >= 0 && rc && errno == EINTR);
     if (rc == 0)
         return NULL;
-    snprintf(text, sizeof(text), "%s cannot be locked: %s", path, strerror(errno));
+    snprintf(text, sizeof(text), "%s cannot be %s: %s", path, fd < 0 ? "opened" : "locked",
+             strerror(errno));
     return text;
 }
 
