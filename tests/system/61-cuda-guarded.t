@@ -138,12 +138,12 @@ SH
     return $said . in_container('web', "$client compute", root => "$own:O", options => '--read-only');
 });
 
-# podman takes the ids of "auto" from the user "containers".
+# Its ids are said, for podman before 5.5 forgets those of --userns=auto when the image's tree is an overlay (":O").
 point('in a user namespace, as nobody there, with what a hardened container has', sub {
-    host('for file in /etc/subuid /etc/subgid; do cp -p $file $file.before; echo containers:2000000:1000000 >>$file; done');
-    my $hard = '--userns=auto --user 1000:1000 --read-only --tmpfs /run --tmpfs /tmp --cap-drop all --security-opt no-new-privileges';
-    my $said = in_container('web', "$client compute", options => $hard);
-    host('mv /etc/subuid.before /etc/subuid; mv /etc/subgid.before /etc/subgid');
+    my $ids = '--uidmap 0:2000000:65536 --gidmap 0:2000000:65536';
+    my $hard = "$ids --user 1000:1000 --read-only --tmpfs /run --tmpfs /tmp --cap-drop all --security-opt no-new-privileges";
+    my $said = in_container('web', "sh -c 'cat /proc/self/uid_map && $client compute && echo right'", options => $hard);
+    die $said if $said !~ /^ *0 +2000000 +65536\nright$/m;
     given_back();
     return $said;
 });
