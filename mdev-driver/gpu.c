@@ -468,6 +468,15 @@ static u32 vgpu_type_instances(const struct vgpu_type *type)
 	return max ? max - min(type->count, max) : U32_MAX;
 }
 
+/* How many vGPUs of a type fit on a GPU that has no others. */
+u32 vgpu_type_most(const struct vgpu_type *type)
+{
+	u64 fit = div64_u64(type->gpu->vram_bytes, type->desc.vram_bytes);
+	u32 max = type->desc.max_instances ?: U32_MAX;
+
+	return min_t(u64, fit, max);
+}
+
 /* How many more vGPUs of a type fit; one that was announced may be smaller. Under gpus_lock. */
 u32 vgpu_type_available(const struct vgpu_type *type)
 {

@@ -153,16 +153,23 @@ static unsigned int vgpu_mdev_available(struct mdev_type *core)
 	return n;
 }
 
+/*
+ * What a vGPU of the type is; num_heads, framebuffer and max_instance say it in the words of
+ * NVIDIA's types, which CloudStack and oVirt read.
+ */
 static ssize_t vgpu_mdev_description(struct mdev_type *core, char *buf)
 {
-	const struct vgpu_type_desc *desc = &container_of(core, struct vgpu_type, core)->desc;
+	const struct vgpu_type *type = container_of(core, struct vgpu_type, core);
+	const struct vgpu_type_desc *desc = &type->desc;
 	ssize_t n;
 
 	vgpu_gpus_lock();
-	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u%s%s\n",
+	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u "
+		       "num_heads=%u framebuffer=%lluM max_instance=%u%s%s\n",
 		       desc->description, desc->description[0] ? "; " : "",
 		       desc->vram_bytes >> 20, desc->window_bytes >> 20, desc->weight, desc->cap,
-		       desc->priority, desc->scanouts ? " display" : "", desc->cuda ? " cuda" : "");
+		       desc->priority, desc->scanouts, desc->vram_bytes >> 20, vgpu_type_most(type),
+		       desc->scanouts ? " display" : "", desc->cuda ? " cuda" : "");
 	vgpu_gpus_unlock();
 	return n;
 }

@@ -542,6 +542,7 @@ int vgpu_gpu_admit(struct vgpu *vgpu);
 void vgpu_gpu_dismiss(struct vgpu *vgpu);
 int vgpu_gpu_check_open(struct vgpu *vgpu);
 int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes);
+u32 vgpu_type_most(const struct vgpu_type *type);
 u32 vgpu_type_available(const struct vgpu_type *type);
 void vgpu_gpu_put(struct vgpu_gpu *gpu);
 bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file);

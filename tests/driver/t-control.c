@@ -272,6 +272,7 @@ static void test_type_attributes(void)
     g_assert_cmpstr(api, ==, "vfio-pci");
     g_assert_nonnull(description);
     g_assert_nonnull(strstr(description, "what an operator reads"));
+    g_assert_nonnull(strstr(description, " num_heads=0 framebuffer=64M max_instance=4"));
 }
 
 static void test_ledger(void)
@@ -380,6 +381,7 @@ static void test_max_instances(void)
     g_autofree char *a = mdev_uuid_new();
     g_autofree char *b = mdev_uuid_new();
     g_autofree char *c = mdev_uuid_new();
+    g_autofree char *description = NULL;
 
     type.max_instances = 2;
     assert_ok(mdev_gpu_add(GPU, 1024 * MIB, &type, 1));
@@ -388,6 +390,8 @@ static void test_max_instances(void)
     assert_ok(mdev_create(GPU, "small", b));
     assert_available("small", 0);
     assert_fails(mdev_create(GPU, "small", c), ENOSPC);
+    description = mdev_type_attr(GPU, "small", "description");
+    g_assert_nonnull(strstr(description, " max_instance=2"));
     assert_ok(mdev_remove(a));
     assert_available("small", 1);
 }
