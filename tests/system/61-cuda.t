@@ -178,7 +178,7 @@ point('podman: what goes round the door is reported, and its slice is charged', 
         read_driver();
         return VGPU::Slice::in_arbiter($gpu, $web)->{vram_ungoverned} >= 512 * 2**20;
     }, 'it is not charged');
-    my $said = host("journalctl -q -u vgpud --no-pager | grep 'without the slice.s governor'");
+    my $said = host("journalctl -q -u vgpu-meter --no-pager | grep 'without the slice.s governor'");
     my $governed = host("podman exec -e CLIENT_STAYS= -e LD_PRELOAD= cuda-$$ $program 2>&1", fail => 1, timeout => 120);
     die "a program of the same slice gets memory:\n$governed" if $governed ne "64 MiB, 0 pieces\n";
     host("podman kill -s KILL cuda-$$", timeout => 120);
@@ -186,6 +186,33 @@ point('podman: what goes round the door is reported, and its slice is charged', 
     VGPU::Slice::soon(sub { !VGPU::Slice::in_arbiter($gpu, $web)->{vram_used} }, 'its memory is charged still');
     host('systemctl start vgpu-nvidia-readings.service');
     return $said . $governed . prints($held, podman('', "$small:O $program"));
+});
+
+# As Ollama looks for the driver: the door is in the loader's way only.
+my $by_path = <<'PY';
+import ctypes, glob, time
+driver = ctypes.CDLL(sorted(glob.glob('/usr/lib/*-linux-gnu/libcuda.so*'))[-1])
+context, memory = ctypes.c_void_p(), ctypes.c_uint64()
+assert driver.cuInit(0) == 0
+assert driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+assert driver.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(64 << 20)) == 0
+print('holding', flush=True)
+time.sleep(1000)
+PY
+
+point('vgpuctl run: a program that opens the driver by its path is reported, and its slice is charged', sub {
+    host('cat >/run/by-path.py', stdin => $by_path);
+    host('systemctl stop vgpu-nvidia-readings.service');
+    my $job = VGPU::Lab::host_job('env ' . VGPU::FakeNvidia::env() . " FAKE_CUDA_CARD=$VGPU::FakeNvidia::card vgpuctl run --gpu $gpu --vram 32M -- python3 /run/by-path.py 2>&1");
+    $job->expect(qr/^holding/m, 120);
+    my ($slice) = map { $_->{Uuid} } grep { $_->{Uuid} ne $web } @{ decode_json(ctl('-o json slice list')) };
+    VGPU::Slice::soon(sub { read_driver(); return VGPU::Slice::in_arbiter($gpu, $slice)->{vram_ungoverned} >= 64 * 2**20 }, 'it is not charged');
+    my $said = host("journalctl -q -u vgpu-meter --no-pager | grep 'without the slice.s governor' | tail -1");
+    host('pkill -f by-path.py');
+    $job->wait(60, fail => 1);
+    host('rm /run/by-path.py; systemctl start vgpu-nvidia-readings.service');
+    VGPU::Slice::soon(sub { !VGPU::Slice::in_ledger($slice) }, 'its slice is there still');
+    return $said;
 });
 
 point('errors in its memory fence the GPU, until somebody has looked', sub {
