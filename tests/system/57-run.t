@@ -55,25 +55,38 @@ point('a user of a tenant runs a program, in its quota', sub {
     return $said;
 });
 
-point('who is of no tenant runs one where polkit lets him', sub {
+# A rule of the operator's: those of the user $user get $answer, unless a file before it has another answer.
+sub set_rule {
+    my ($file, $who, $answer) = @_;
+    host("cat >/etc/polkit-1/rules.d/$file; systemctl restart polkit", stdin => <<"JS");
+polkit.addRule(function(action, subject) {
+    if (action.id == "org.mdev_vgpu.host.administer" && $who)
+        return polkit.Result.$answer;
+});
+JS
+    return;
+}
+
+point('who is of no tenant runs one where polkit lets him, and not where a file before says no', sub {
     my ($said, $status) = run_as('theo', '--vram 16M -- true');
     die "without a rule, status $status: $said" if $status != 5;
-    host(<<'SH');
-cat >/etc/polkit-1/rules.d/10-theo.rules <<'END'
-polkit.addRule(function(action, subject) {
-    if (action.id == "org.mdev_vgpu.host.administer" && subject.user == "theo")
-        return polkit.Result.YES;
-});
-END
-systemctl restart polkit
-SH
-    my $let = VGPU::Slice::soon(sub {
-        ($said, $status) = run_as('theo', '--vram 16M -- sh -c "ls \$VGPU_GOVERNOR_SLICES/*/0/governor.sock"');
-        return $status == 0;
-    }, 'he is refused');
+    set_rule('50-theo.rules', 'subject.user == "theo"', 'YES');
+    my $socket = '--vram 16M -- sh -c "ls \$VGPU_GOVERNOR_SLICES/*/0/governor.sock"';
+    VGPU::Slice::soon(sub { ($said, $status) = run_as('theo', $socket); return $status == 0 }, 'he is refused');
     die "he can't reach the arbiter's socket: $said" if $said !~ /governor\.sock/;
-    host('rm /etc/polkit-1/rules.d/10-theo.rules; systemctl restart polkit');
+    host('groupadd wheel; usermod -aG wheel theo');
+    set_rule('10-wheel.rules', 'subject.isInGroup("wheel") && !subject.local', 'NO');
+    VGPU::Slice::soon(sub { ($said, $status) = run_as('theo', '--vram 16M -- true'); return $status == 5 }, 'he is let');
+    host('rm /etc/polkit-1/rules.d/50-theo.rules /etc/polkit-1/rules.d/10-wheel.rules; groupdel -f wheel; systemctl restart polkit');
     given_back();
+    return $said;
+});
+
+point('the packages\' own test (autopkgtest) is green', sub {
+    host('mkdir /run/autopkgtest');
+    VGPU::Command::run([VGPU::Lab::rig('put', 'packaging/debian/tests/slices', '/run/autopkgtest/')]);
+    my $said = host('AUTOPKGTEST_TMP=/run/autopkgtest /run/autopkgtest/slices 2>&1', timeout => 240);
+    host('rm -r /run/autopkgtest');
     return $said;
 });
 
