@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The attributes of a slice, a row each. Copies, stored dictionaries, the database, requests,
- * lists, the audit and mdevctl's definitions are made from the rows; docs/attributes.md, "A new
- * attribute", says how one is added.
+ * lists, the audit and mdevctl's definitions are made from the rows; CONTRIBUTING.md, "A new
+ * attribute of a slice", says how one is added.
  */
 #ifndef MODEL_SLICE_KEYS_H
 #define MODEL_SLICE_KEYS_H

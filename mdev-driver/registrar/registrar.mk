@@ -55,3 +55,4 @@ install-registrar: $(REGISTRAR_OUT)/vgpu-registrar
 		$(DESTDIR)$(PREFIX)/share/doc/mdev-vgpu/gpus.conf.example
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(REGISTRAR_SRC)/vgpu-registrar.8
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(REGISTRAR_SRC)/vgpu-types.conf.5
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man7 $(REGISTRAR_SRC)/vgpu-attributes.7

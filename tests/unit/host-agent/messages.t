@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # docs/troubleshooting.md is searched by message: each that it quotes of ours is in the sources, word for word. So is each
-# line of our programs or the module that another page shows.
+# line of our programs or the module that another page shows. The manual of attributes has all of the driver's.
 use strict;
 use warnings;
 use File::Find;
@@ -46,5 +46,11 @@ for my $message (@quoted) {
     my @parts = grep { length > 3 } map { s/^\W+|\W+$//gr } split /\x{2026}|[0-9]+|: |\[type x\]/, $message;
     my @missing = grep { index($sources, $_) < 0 } @parts;
     ok(!@missing, $message) or diag("not in the sources: @missing");
+}
+
+# Each file that the driver makes for a vGPU has its paragraph in the manual.
+my $manual = slurp('mdev-driver/registrar/vgpu-attributes.7');
+for my $file (slurp('mdev-driver/attributes.c') =~ /&dev_attr_(\w+)\.attr/g) {
+    like($manual, qr/^\.TP\n\.B \Q$file\E$/m, "vgpu-attributes(7) describes $file");
 }
 done_testing();

@@ -162,14 +162,14 @@ static char *in_one_line(const char *text)
     return g_regex_replace_literal(breaks, text, -1, 0, " ", 0, NULL);
 }
 
-/* The example of a row in docs/attributes.md is one that there is. */
+/* The example of a row in CONTRIBUTING.md is one that there is. */
 static void test_example(void)
 {
     g_autofree char *page = NULL, *table = NULL, *joined = NULL;
     const char *row, *end;
     g_autofree char *example = NULL, *shown = NULL;
 
-    g_assert_true(g_file_get_contents("docs/attributes.md", &page, NULL, NULL));
+    g_assert_true(g_file_get_contents("CONTRIBUTING.md", &page, NULL, NULL));
     g_assert_true(g_file_get_contents("host-agent/model/slice_keys.c", &table, NULL, NULL));
     row = strstr(page, "    KEY(\"");
     g_assert_nonnull(row);
