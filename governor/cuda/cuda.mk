@@ -109,7 +109,7 @@ $(CUDA_OUT)/vgpu-nvidia-readings: $(CUDA_READINGS_SRCS) $(CUDA_SRC)/abi/nvml_abi
 install-cuda-door: cuda-door
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(addprefix $(CUDA_OUT)/vgpu-,suspend memory-limit nvidia-readings)
 	$(call install_unit,$(CUDA_SRC)/readings/vgpu-nvidia-readings.service,$(PREFIX)/lib/systemd/system)
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(CUDA_SRC)/readings/vgpu-nvidia-readings.8
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(CUDA_SRC)/readings/vgpu-nvidia-readings.8 $(CUDA_SRC)/suspend/vgpu-suspend.8
 	$(call install_unit,$(CUDA_SRC)/readings/70-vgpu-nvidia.rules,$(PREFIX)/lib/udev/rules.d)
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_DIR) $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_DIR)/libcuda.so
