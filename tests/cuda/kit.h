@@ -65,6 +65,8 @@ void kit_run(void (*program)(void));
 /* Does not wait for it. The number to await it by. */
 unsigned int kit_start(void (*program)(void));
 void kit_await(unsigned int number);
+/* The same for one that may fail: its status. */
+int kit_end_of(unsigned int number);
 int kit_pid(unsigned int number);
 /* Ends all that were started. */
 void kit_kill_all(void);

@@ -14,6 +14,9 @@
 static const CUstream one = (CUstream)(uintptr_t)0x110, two = (CUstream)(uintptr_t)0x220;
 
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end);
+CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at);
+CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
@@ -611,11 +614,120 @@ static void answers(void)
     g_assert_cmpuint(at + bytes, ==, 0);
 }
 
+#define CHUNK (2 * MIB)
+
+static CUmemGenericAllocationHandle map_chunk(CUdeviceptr at)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handle;
+
+    ok(cuMemCreate(&handle, CHUNK, &property, 0));
+    ok(cuMemMap(at, CHUNK, 0, handle, 0));
+    return handle;
+}
+
+static void allow(CUdeviceptr at, size_t bytes)
+{
+    const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                                    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+    ok(cuMemSetAccess(at, bytes, &access, 1));
+}
+
+/* Memory is the handle's, wherever it is mapped, and a copy goes over several. */
+static void mapped(void)
+{
+    CUmemGenericAllocationHandle first, second;
+    unsigned int words[2] = {0};
+    CUdeviceptr at, base;
+    size_t bytes;
+
+    kit_enter(NULL);
+    ok(cuMemAddressReserve(&at, 2 * CHUNK, 0, 0, 0));
+    first = map_chunk(at);
+    second = map_chunk(at + CHUNK);
+    allow(at, 2 * CHUNK);
+    ok(cuMemsetD32_v2(at, 1, CHUNK / 4));
+    ok(cuMemsetD32_v2(at + CHUNK, 2, CHUNK / 4));
+    ok(cuMemcpyDtoH_v2(words, at + CHUNK - 4, sizeof(words)));
+    g_assert_cmpuint(words[0], ==, 1);
+    g_assert_cmpuint(words[1], ==, 2);
+    ok(cuMemGetAddressRange_v2(&base, &bytes, at + CHUNK + 5));
+    g_assert_cmphex(base, ==, at + CHUNK);
+    ok(cuMemUnmap(at, 2 * CHUNK));
+    g_assert_cmpint(cuMemGetAddressRange_v2(&base, &bytes, at), !=, CUDA_SUCCESS);
+    ok(cuMemMap(at, CHUNK, 0, second, 0));
+    allow(at, CHUNK);
+    ok(cuMemcpyDtoH_v2(words, at, 4));
+    g_assert_cmpuint(words[0], ==, 2);
+    g_assert_cmpint(cuMemAddressFree(at, 2 * CHUNK), !=, CUDA_SUCCESS);
+    ok(cuMemUnmap(at, CHUNK));
+    ok(cuMemRelease(first));
+    ok(cuMemRelease(second));
+    ok(cuMemAddressFree(at, 2 * CHUNK));
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+}
+
+static void read_unmapped(void)
+{
+    CUdeviceptr at;
+    unsigned int word;
+
+    kit_enter(NULL);
+    ok(cuMemAddressReserve(&at, CHUNK, 0, 0, 0));
+    cuMemcpyDtoH_v2(&word, at, sizeof(word));
+}
+
+static void read_forbidden(void)
+{
+    CUdeviceptr at;
+    unsigned int word;
+
+    kit_enter(NULL);
+    ok(cuMemAddressReserve(&at, CHUNK, 0, 0, 0));
+    map_chunk(at);
+    cuMemcpyDtoH_v2(&word, at, sizeof(word));
+}
+
+/* The call that is said to find no memory finds none, and the next one does. */
+static void fails_to_create(void)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handle;
+
+    g_setenv("FAKE_CUDA_FAIL_CREATE", "2", TRUE);
+    kit_enter(NULL);
+    ok(cuMemCreate(&handle, CHUNK, &property, 0));
+    full(cuMemCreate(&handle, CHUNK, &property, 0));
+    ok(cuMemCreate(&handle, CHUNK, &property, 0));
+}
+
 static void run(const void *program)
 {
     kit_open(0);
     kit_run(program);
     kit_close();
+}
+
+static void run_content(const void *program)
+{
+    g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    run(program);
+    g_unsetenv("FAKE_CUDA_CONTENT");
+}
+
+/* Who reads where no memory is does not go on. */
+static void run_fatal(const void *program)
+{
+    void (*const fatal)(void) = (void (*)(void))program;
+
+    g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    kit_open(0);
+    g_assert_cmpint(kit_end_of(kit_start(fatal)), !=, 0);
+    kit_close();
+    g_unsetenv("FAKE_CUDA_CONTENT");
 }
 
 static void test_processes(void)
@@ -649,6 +761,10 @@ int main(int argc, char **argv)
     g_test_add_data_func("/fake/launch-failed", launch_failed, run);
     g_test_add_data_func("/fake/frees", frees, run);
     g_test_add_data_func("/fake/answers", answers, run);
+    g_test_add_data_func("/fake/mapped", mapped, run_content);
+    g_test_add_data_func("/fake/unmapped", read_unmapped, run_fatal);
+    g_test_add_data_func("/fake/forbidden", read_forbidden, run_fatal);
+    g_test_add_data_func("/fake/fails-to-create", fails_to_create, run);
     g_test_add_data_func("/fake/batches", batches, run);
     g_test_add_data_func("/fake/semaphores", semaphores, run);
     g_test_add_data_func("/fake/graph-waits", graph_waits, run);

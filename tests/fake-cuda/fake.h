@@ -7,6 +7,7 @@
  * and events take time (timing.h).
  *
  *   FAKE_CUDA_CAPABILITY   ten times the compute capability; 100
+ *   FAKE_CUDA_FAIL_CREATE  N: the N-th call of cuMemCreate() finds no memory
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
  *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet
  *   FAKE_CUDA_INSTANTIATE  flags: cuGetProcAddress("cuGraphInstantiate") gives ..WithFlags
@@ -38,6 +39,9 @@ extern uint64_t fake_varying_ns;
 /* Bytes for each nanosecond. */
 #define FAKE_COPIES 12
 #define FAKE_FILLS  1000
+
+/* Where cuMemAddressReserve() gives out addresses: above all that is given out with memory. */
+#define FAKE_RESERVED 0x4400000000000ull
 
 /* Results that the door does not know. */
 #define FAKE_COMPILER_NOT_FOUND        ((CUresult)221)
@@ -81,6 +85,8 @@ extern void (*fake_after_pool_destroy)(void);
 /* In each call that makes, maps or releases memory with a handle; and "opened", while what another
  * process made has been opened and the caller does not know it. */
 extern void (*fake_in_mapping)(const char *name);
+/* So many more calls of cuMemCreate() succeed, and the next one finds no memory. */
+extern _Atomic unsigned int fake_creates_left;
 
 /* 0: a GPU holds the managed memory that it uses. */
 extern int fake_concurrent_managed;
@@ -103,6 +109,8 @@ void fake_keep(CUdeviceptr dptr);
 int fake_device_at(CUdeviceptr dptr);
 CUresult fake_forget(CUdeviceptr dptr);
 uint64_t fake_size_of(CUdeviceptr dptr, CUdeviceptr *base);
+/* The same of memory that is mapped by its handle. */
+uint64_t fake_mapped_at(CUdeviceptr at, CUdeviceptr *base, int *device);
 uint64_t fake_round(uint64_t bytes);
 /* Marks that @dptr is a pool's. */
 void fake_give(uint64_t bytes);

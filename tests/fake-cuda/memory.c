@@ -267,9 +267,11 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr dp
 {
     uint64_t bytes;
     CUdeviceptr from = 0;
+    int device;
 
     ENTER();
     bytes = fake_size_of(dptr, &from);
+    bytes = bytes ? bytes : fake_mapped_at(dptr, &from, &device);
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
     if (base)
@@ -298,7 +300,11 @@ static bool tell(void *data, CUpointer_attribute attribute, CUdeviceptr at)
 {
     CUdeviceptr base;
     uint64_t bytes = fake_size_of(at, &base);
-    bool is_device = bytes;
+    int device = fake_device_at(at);
+    bool is_device;
+
+    bytes = bytes ? bytes : fake_mapped_at(at, &base, &device);
+    is_device = bytes;
 
     if (!is_device && at - locked_at >= locked_bytes)
         return false;
@@ -307,10 +313,10 @@ static bool tell(void *data, CUpointer_attribute attribute, CUdeviceptr at)
         *(unsigned int *)data = is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         return true;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *(unsigned int *)data = is_device && slot_of(at)->managed;
+        *(unsigned int *)data = slot_of(at) && slot_of(at)->managed;
         return true;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)data = fake_device_at(at);
+        *(int *)data = device;
         return true;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(uint64_t *)data = is_device ? base : locked_at;

@@ -4,6 +4,7 @@
 #include "fake.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,14 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "ptx/content.h"
 
-/* @imported: the card's memory is another process's.
+/* @fd: its content; -1: it has none
+ * @imported: the card's memory is another process's.
  * @multicast: no memory, but several devices' at once */
 struct physical {
     uint64_t bytes;
+    int fd;
     int device;
     unsigned int references;
     int imported;
@@ -55,21 +59,76 @@ static void put(struct physical *physical)
         return;
     if (!physical->imported && !physical->device)
         fake_give(physical->bytes);
+    if (physical->fd >= 0)
+        close(physical->fd);
     free(physical);
 }
+
+static struct physical *make_physical(uint64_t bytes, int device)
+{
+    struct physical *made = calloc(1, sizeof(*made));
+
+    *made = (struct physical){.bytes = bytes, .fd = -1, .device = device, .references = 1};
+    if (!content_is_on())
+        return made;
+    made->fd = memfd_create("fake-cuda-memory", MFD_CLOEXEC);
+    if (made->fd < 0 || ftruncate(made->fd, (off_t)bytes) < 0)
+        abort();
+    return made;
+}
+
+/* Addresses that are free again are the next to be given out. */
+#define APART         (1ull << 36)
+#define RESERVED_MOST 8192
+static uint64_t reserved[RESERVED_MOST];
 
 CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags)
 {
-    static _Atomic CUdeviceptr next = 0x400000000000ull;
+    unsigned int i = 0;
 
     ENTER();
     (void)alignment;
     (void)wanted;
     (void)flags;
-    *at = next;
-    next += (bytes + (1 << 21)) >> 21 << 21;
-    return CUDA_SUCCESS;
+    if (!at || !bytes || bytes > APART)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    while (i < RESERVED_MOST && reserved[i])
+        i++;
+    *at = FAKE_RESERVED + i * APART;
+    if (i < RESERVED_MOST && content_reserve(*at, bytes))
+        reserved[i] = bytes;
+    else
+        i = RESERVED_MOST;
+    pthread_mutex_unlock(&lock);
+    return i < RESERVED_MOST ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Under the lock. */
+static bool is_mapped(CUdeviceptr at, uint64_t bytes)
+{
+    for (unsigned int i = 0; i < MAPPED_MOST; i++)
+        if (mapped[i].at && mapped[i].at < at + bytes && at < mapped[i].at + mapped[i].bytes)
+            return true;
+    return false;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
+{
+    uint64_t index = (at - FAKE_RESERVED) / APART;
+    bool is_whole;
+
+    ENTER();
+    pthread_mutex_lock(&lock);
+    is_whole = at >= FAKE_RESERVED && index < RESERVED_MOST && bytes && reserved[index] == bytes &&
+               !is_mapped(at, bytes);
+    if (is_whole) {
+        content_remove(at);
+        reserved[index] = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return is_whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,
@@ -83,6 +142,20 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
     return CUDA_SUCCESS;
 }
 
+_Atomic unsigned int fake_creates_left = UINT_MAX;
+
+/* True: this call is to find no memory. */
+static bool is_last_create(void)
+{
+    static _Atomic bool is_known;
+
+    if (!atomic_exchange(&is_known, true) && getenv("FAKE_CUDA_FAIL_CREATE"))
+        fake_creates_left = (unsigned int)card_setting("FAKE_CUDA_FAIL_CREATE", 0) - 1;
+    if (fake_creates_left == UINT_MAX)
+        return false;
+    return fake_creates_left-- == 0;
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                      const CUmemAllocationProp *properties, unsigned long long flags)
 {
@@ -92,13 +165,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     (void)flags;
     if (!handle || !properties || !bytes || bytes % (2 << 20))
         return CUDA_ERROR_INVALID_VALUE;
-    if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-        !fake_take(properties->location.id, bytes))
+    if (is_last_create() || (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                             !fake_take(properties->location.id, bytes)))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    made = calloc(1, sizeof(*made));
-    made->bytes = bytes;
-    made->device = properties->location.id;
-    made->references = 1;
+    made = make_physical(bytes, properties->location.id);
     made->imported = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     *handle = (uintptr_t)made;
     return CUDA_SUCCESS;
@@ -128,6 +198,8 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
     pthread_mutex_lock(&lock);
     while (i < MAPPED_MOST && mapped[i].at)
         i++;
+    if (i < MAPPED_MOST && physical->fd >= 0 && !content_back(at, bytes, physical->fd, offset))
+        i = MAPPED_MOST;
     if (i < MAPPED_MOST) {
         mapped[i] = (struct mapped){.at = at, .bytes = bytes, .physical = physical};
         physical->references++;
@@ -145,12 +217,43 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
     for (unsigned int i = 0; i < MAPPED_MOST; i++) {
         if (!mapped[i].at || mapped[i].at < at || mapped[i].at >= at + bytes)
             continue;
+        content_unback(mapped[i].at, mapped[i].bytes);
         put(mapped[i].physical);
         mapped[i] = (struct mapped){0};
         count++;
     }
     pthread_mutex_unlock(&lock);
     return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Memory that is mapped cannot be reached before. */
+CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+    bool allowed;
+
+    ENTER();
+    if (!access || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    allowed = content_allow(at, bytes);
+    pthread_mutex_unlock(&lock);
+    return allowed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+uint64_t fake_mapped_at(CUdeviceptr at, CUdeviceptr *base, int *device)
+{
+    uint64_t bytes = 0;
+
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; i < MAPPED_MOST && !bytes; i++) {
+        if (!mapped[i].at || at - mapped[i].at >= mapped[i].bytes)
+            continue;
+        *base = mapped[i].at;
+        *device = mapped[i].physical->device;
+        bytes = mapped[i].bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return bytes;
 }
 
 #define PARTS_MOST 64
@@ -303,11 +406,12 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
         pread((int)(intptr_t)os, &of, sizeof(of), 0) != sizeof(of))
         return CUDA_ERROR_INVALID_VALUE;
     made = calloc(1, sizeof(*made));
-    made->bytes = of.bytes;
-    made->device = of.device;
-    made->multicast = of.multicast;
-    made->references = 1;
-    made->imported = 1;
+    *made = (struct physical){.bytes = of.bytes,
+                              .fd = -1,
+                              .device = of.device,
+                              .references = 1,
+                              .imported = 1,
+                              .multicast = of.multicast};
     *handle = (uintptr_t)made;
     return CUDA_SUCCESS;
 }
@@ -339,7 +443,8 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const struct mu
 
     ENTER();
     made = calloc(1, sizeof(*made));
-    *made = (struct physical){.bytes = of->bytes, .references = 1, .imported = 1, .multicast = 1};
+    *made = (struct physical){
+        .bytes = of->bytes, .fd = -1, .references = 1, .imported = 1, .multicast = 1};
     *handle = (uintptr_t)made;
     return CUDA_SUCCESS;
 }

@@ -30,16 +30,11 @@ static struct timing_word *word_of(struct timing *timing, uint32_t runner, uint6
     return word;
 }
 
-/* Where cuMemAddressReserve() gives out addresses. */
-#define MAPPED_FROM 0x400000000000ull
-#define MAPPED_TO   0x500000000000ull
-
 static bool is_of_card(uint64_t address)
 {
     CUdeviceptr base;
 
-    return address < 4096 || fake_size_of(address, &base) ||
-           (address >= MAPPED_FROM && address < MAPPED_TO);
+    return address < 4096 || fake_size_of(address, &base) || address >= FAKE_RESERVED;
 }
 
 static uint64_t read_value(struct timing *timing, uint32_t runner, const struct model_op *op)

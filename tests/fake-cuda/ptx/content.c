@@ -39,25 +39,69 @@ static struct content *content_at(uint64_t address)
     return place < PLACES ? &contents[place] : NULL;
 }
 
-static uint8_t *map(void *at, uint64_t bytes, int flags)
+static uint8_t *map(void *at, uint64_t bytes, int protection, int flags)
 {
-    void *mapped = mmap(at, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+    void *mapped =
+        mmap(at, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-bool content_add(CUdeviceptr at, uint64_t bytes)
+static bool add(CUdeviceptr at, uint64_t bytes, int protection)
 {
     struct content *content = content_at(at);
     uint8_t *host;
 
     if (!content_is_on() || !content)
         return true;
-    host = map(NULL, bytes, 0);
+    host = map(NULL, bytes, protection, 0);
     if (host)
         *content = (struct content){at, bytes, host};
     return host != NULL;
+}
+
+bool content_add(CUdeviceptr at, uint64_t bytes)
+{
+    return add(at, bytes, PROT_READ | PROT_WRITE);
+}
+
+bool content_reserve(CUdeviceptr at, uint64_t bytes)
+{
+    return add(at, bytes, PROT_NONE);
+}
+
+/* NULL: these addresses are not reserved, or not all of them. */
+static uint8_t *reserved_at(CUdeviceptr at, uint64_t bytes)
+{
+    const struct content *content = content_at(at);
+
+    return content && content->host && at - content->address < content->bytes &&
+                   bytes <= content->bytes - (at - content->address)
+               ? content->host + (at - content->address)
+               : NULL;
+}
+
+bool content_back(CUdeviceptr at, uint64_t bytes, int fd, uint64_t offset)
+{
+    uint8_t *host = reserved_at(at, bytes);
+
+    return !content_is_on() || (host && mmap(host, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd,
+                                             (off_t)offset) == host);
+}
+
+bool content_allow(CUdeviceptr at, uint64_t bytes)
+{
+    uint8_t *host = reserved_at(at, bytes);
+
+    return !content_is_on() || (host && mprotect(host, bytes, PROT_READ | PROT_WRITE) == 0);
+}
+
+void content_unback(CUdeviceptr at, uint64_t bytes)
+{
+    uint8_t *host = reserved_at(at, bytes);
+
+    if (content_is_on() && host)
+        map(host, bytes, PROT_NONE, MAP_FIXED);
 }
 
 void content_remove(CUdeviceptr at)
@@ -77,7 +121,7 @@ bool content_share(CUdeviceptr at)
 
     if (!content_is_on() || !content || !content->host)
         return true;
-    host = map((void *)(uintptr_t)at, content->bytes, MAP_FIXED_NOREPLACE);
+    host = map((void *)(uintptr_t)at, content->bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
     if (host != (uint8_t *)(uintptr_t)at)
         return false;
     munmap(content->host, content->bytes);

@@ -12,8 +12,8 @@
  *   FAKE_CUDA_STEPS     instructions that a launch may take; 2,000,000,000
  *   FAKE_CUDA_VERBOSE   1: says on standard error why text is refused, or a kernel ended
  *
- * Without content remain: arrays, memory that is mapped by handles, what another process shares,
- * copies and fills that are added to a graph, what cuStreamWriteValue writes.
+ * Without content remain: arrays, what another process shares, copies and fills that are added to a
+ * graph, what cuStreamWriteValue writes.
  */
 #ifndef FAKE_CUDA_CONTENT_H
 #define FAKE_CUDA_CONTENT_H
@@ -28,6 +28,14 @@ bool content_add(CUdeviceptr at, uint64_t bytes);
 void content_remove(CUdeviceptr at);
 /* The host sees it at its address, too. */
 bool content_share(CUdeviceptr at);
+/*
+ * Addresses that are reserved, without memory: whoever reads or writes there ends the process. What
+ * backs them is a file's. It can be reached once that is allowed.
+ */
+bool content_reserve(CUdeviceptr at, uint64_t bytes);
+bool content_back(CUdeviceptr at, uint64_t bytes, int fd, uint64_t offset);
+bool content_allow(CUdeviceptr at, uint64_t bytes);
+void content_unback(CUdeviceptr at, uint64_t bytes);
 /* Where the host has it; bytes 0: it is none. */
 struct ptx_range content_find(void *user, uint64_t address);
 /* The host's memory that kernels may reach. */
