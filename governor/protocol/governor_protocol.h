@@ -13,6 +13,25 @@
  * returns all that was promised to it.
  *
  * Times are nanoseconds of GPU time, or of CLOCK_MONOTONIC if "at" is in the name. Sizes are bytes.
+ *
+ * Memory that moves. A slice may be promised less of the card than it may have in all; then
+ * governor_grant.moves is set. What it uses beyond the promise is lent, and may be displaced into
+ * the host's memory. A member that can do that says MOVABLE. It runs with all of its memory on the
+ * card or not at all, and follows two words of its grant, which are sums over the connection:
+ *
+ *   leave_until   keep all threads out of the driver, then give memory, GAVE after each part, until
+ *                 the sum of all GAVE is that. Then stay out, as long as something is displaced
+ *   take_until    bring memory back, TOOK after each part, until the sum of all TOOK is that
+ *
+ * A part is a whole allocation, so the last one may make the first sum larger than it was told. A
+ * part is not taken before the whole of it is granted. When nothing is displaced any more and
+ * nothing is to be given, threads go on. The first one that finds itself kept out says COME. A
+ * member that cannot do what it was told says STUCK for all of the rest, which is then counted as
+ * if it had been done: it gives, or takes, nothing more until the word has grown again.
+ *
+ * Displaced memory lies in pieces of host memory that the member gets by VAULT, and nobody else
+ * has. They are its own until it says VAULT_RETURN or ends, whatever becomes of the arbiter. After
+ * VAULT_RETURN their content is gone.
  */
 #ifndef GOVERNOR_PROTOCOL_H
 #define GOVERNOR_PROTOCOL_H
@@ -24,7 +43,7 @@
  * The arbiter speaks a member's version if it is not older than the oldest one whose pages and
  * messages begin like its own; otherwise it refuses. docs/architecture.md lists the changes.
  */
-#define GOVERNOR_PROTOCOL_VERSION 4
+#define GOVERNOR_PROTOCOL_VERSION 5
 #define GOVERNOR_PROTOCOL_OLDEST  4
 
 /*
@@ -43,6 +62,30 @@ enum governor_mode {
      */
     GOVERNOR_MODE_METERED = 1,
 };
+
+/* In governor_grant.room. */
+enum governor_room {
+    GOVERNOR_ROOM_NONE,    /* no RESERVE has waited */
+    GOVERNOR_ROOM_AWAITED, /* others are to make room */
+    GOVERNOR_ROOM_GRANTED, /* it is the member's, as after an answer of 0 */
+    GOVERNOR_ROOM_REFUSED, /* there was none in time */
+};
+
+/* Why a member does not do what it was told. */
+enum governor_stuck {
+    GOVERNOR_STUCK_CAPTURE, /* a stream captures */
+    GOVERNOR_STUCK_WORK,    /* work in flight does not end */
+    GOVERNOR_STUCK_THREAD,  /* a thread does not leave the driver */
+    GOVERNOR_STUCK_VAULT,   /* there is no host memory for it */
+    GOVERNOR_STUCK_DRIVER,  /* the driver fails to copy or to release */
+    GOVERNOR_STUCK_FLOOR,   /* nothing is left that can move */
+    GOVERNOR_STUCK_CARD,    /* to take: the driver has less memory than was granted */
+    GOVERNOR_STUCK_REASONS,
+};
+
+/* Pieces of the vault are so large at most, and multiples of the second. */
+#define GOVERNOR_VAULT_MOST (256ull << 20)
+#define GOVERNOR_VAULT_UNIT (2ull << 20)
 
 /* Parts of a GPU that a slice may be barred from, in governor_grant.engines. */
 enum governor_engine {
@@ -146,6 +189,17 @@ struct governor_grant {
      * wait: it pays to say what is expected.
      */
     _Atomic uint32_t preempts[GOVERNOR_CLASSES];
+    /* Nonzero: memory of the slice moves. What is allocated from now on should be able to. */
+    _Atomic uint32_t moves;
+    /*
+     * A futex: it changes after each change of the words below, and all that wait are woken. Their
+     * sums begin with 0 at each welcome.
+     */
+    _Atomic uint32_t orders;
+    _Atomic uint64_t leave_until;
+    _Atomic uint64_t take_until;
+    /* What became of the last RESERVE that was answered with EINPROGRESS, of enum governor_room. */
+    _Atomic uint32_t room;
 };
 
 /* From when until when the GPU worked for a member, in CLOCK_MONOTONIC. */
@@ -260,6 +314,29 @@ enum governor_message_type {
      * last value. It is charged even beyond the limit, because it exists already. value: bytes
      */
     GOVERNOR_DRIVER,
+    /*
+     * Since version 5. Only from members whose slice's memory moves, but for RESERVE's new answer.
+     */
+    /*
+     * After JOIN, once: the member can move memory. value: how much of what JOIN declared is
+     * displaced; other: how much of the rest cannot move. What is reserved from now on can.
+     */
+    GOVERNOR_MOVABLE,
+    /*
+     * How much of what the member has on the card cannot move, without what it said by DRIVER and
+     * what it shares; replaces the last value.
+     */
+    GOVERNOR_FLOOR,
+    /* value: nonzero: the host has a copy of all that can move, until the next work is submitted */
+    GOVERNOR_CLEAN,
+    GOVERNOR_COME, /* a thread is kept out */
+    /* Of these two, value: bytes; other: ns since the order, or since the last part */
+    GOVERNOR_GAVE, /* other: 0 if nothing was copied */
+    GOVERNOR_TOOK,
+    GOVERNOR_STUCK,             /* value: the rest of the order; other: enum governor_stuck */
+    GOVERNOR_RELEASE_DISPLACED, /* value: bytes returned that were displaced */
+    GOVERNOR_VAULT,             /* value: bytes; answered by VAULTED */
+    GOVERNOR_VAULT_RETURN,      /* value: a piece's number */
     /* Arbiter to member. */
     /*
      * With two descriptors. value: the slice's number on this GPU; other: CLOCK_MONOTONIC. A member
@@ -270,9 +347,17 @@ enum governor_message_type {
     GOVERNOR_REFUSED, /* answer to JOIN, then the connection ends; value: errno */
     /*
      * value: 0, or errno; other: bytes to spill. ENOMEM: beyond the limit. EAGAIN: beyond
-     * the limit until other members' RELEASEs arrive, which are on their way.
+     * the limit until other members' RELEASEs arrive, which are on their way. Since version 5, and
+     * only for RESERVE: EINPROGRESS: governor_grant.room will tell, within seconds. EBUSY: another
+     * RESERVE of this member waits for that.
      */
     GOVERNOR_RESERVED,
+    /*
+     * With one descriptor if value is 0: a memfd of so many bytes, which cannot change its size.
+     * value: 0, or errno: ENOMEM: the slice, or the host, has no more for it; other: the piece's
+     * number
+     */
+    GOVERNOR_VAULTED,
 };
 
 /*
