@@ -138,7 +138,7 @@ uint64_t governor_member_throttled_ns(const GovernorMember *member, enum governo
 
 /*
  * How much work may be one submission: little while others wait, or if little is left of the lease,
- * so that its end is kept. Between 0.5 and 2 ms.
+ * so that its end is kept. Between 0.15 and 2 ms.
  */
 uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_class class);
 

@@ -15,10 +15,14 @@
 #define NS_SHIFT     15
 /* More is not believed. */
 #define MOST_NS (3600 * NS_PER_S)
-/* A batch is this part of what is left of the lease, within bounds. */
+/*
+ * A batch is this part of what is left of the lease, within bounds; but not more than others may
+ * wait for, unless that is so little that its events would be a part of the time.
+ */
 #define BATCH_PART     64
 #define BATCH_LEAST_NS (500 * NS_PER_US)
 #define BATCH_MOST_NS  (2 * NS_PER_MS)
+#define BATCH_SHORT_NS (150 * NS_PER_US)
 /* Spans with a smaller gap are one. */
 #define SAME_SPAN_NS NS_PER_US
 
@@ -229,11 +233,11 @@ uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_cl
     uint64_t limit = atomic_load_explicit(&grant->limit_ns, memory_order_relaxed);
     uint64_t spent =
         atomic_load_explicit(&member->usage->classes[class].gpu_ns, memory_order_relaxed);
-    uint64_t left = limit > spent ? limit - spent : 0;
-    uint64_t most =
-        least(left / BATCH_PART, atomic_load_explicit(&grant->depth_ns, memory_order_relaxed));
+    uint64_t part = limit > spent ? (limit - spent) / BATCH_PART : 0;
+    uint64_t depth = atomic_load_explicit(&grant->depth_ns, memory_order_relaxed);
 
-    return most < BATCH_LEAST_NS ? BATCH_LEAST_NS : least(most, BATCH_MOST_NS);
+    part = part < BATCH_LEAST_NS ? BATCH_LEAST_NS : least(part, BATCH_MOST_NS);
+    return depth < BATCH_SHORT_NS ? BATCH_SHORT_NS : least(part, depth);
 }
 
 uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class)

@@ -8,7 +8,7 @@
 #include "learn.h"
 #include "meter.h"
 
-/* What is debited for a batch that may be filled, and how much is owed at most. */
+/* What is debited at most for a batch that may be filled, and how much is owed at most. */
 #define BATCH_NS 500000u
 /* A batch that is not full after this time gets no more launches. */
 #define STALE_NS 2000000u

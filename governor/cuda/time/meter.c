@@ -219,6 +219,14 @@ static bool open_batch(struct meter *meter, struct launch *launch, const struct 
     return true;
 }
 
+/* What is debited for a batch that may be filled. */
+static uint64_t debit_of_batch(const struct meter *meter, enum governor_class class)
+{
+    uint64_t ns = governor_member_batch_ns(meter->gpu->member, class);
+
+    return ns < BATCH_NS ? ns : BATCH_NS;
+}
+
 static void join_batch(struct meter *meter, struct launch *launch, const struct place *at)
 {
     struct pending pending = {.meter = meter, .at = *at};
@@ -226,6 +234,7 @@ static void join_batch(struct meter *meter, struct launch *launch, const struct 
         .class = launch->class, .still_behind = is_behind, .data = &pending};
     CUstreamCaptureMode mode;
     struct batch *full;
+    uint64_t filled;
     bool is_done;
 
     launch->key = key_of(launch);
@@ -239,8 +248,9 @@ static void join_batch(struct meter *meter, struct launch *launch, const struct 
     if (is_done)
         return;
     work.estimate_ns = estimate_of(launch);
-    if (launch->ns && work.estimate_ns < BATCH_NS)
-        work.estimate_ns = BATCH_NS;
+    filled = debit_of_batch(meter, launch->class);
+    if (launch->ns && work.estimate_ns < filled)
+        work.estimate_ns = filled;
     work.estimate_ns +=
         atomic_load_explicit(&meter->gpu->owed[launch->class], memory_order_relaxed);
     meter_relax(&mode);
