@@ -7,7 +7,7 @@ RUN_CUDA := build/cuda-test
 RUN_NEEDS := $(RUN_OUT)/t-fill $(GUEST_OUT)/vk-compute host-agent governor build/engine/vgpu-guard \
 	build/guard/udmabuf-shim.so $(addprefix $(RUN_CUDA)/,plain/libcuda.so.1 plain/libnvidia-ml.so.1 \
 	real/libcuda.so.1 real/libnvidia-ml.so.1 vgpu-suspend vgpu-memory-limit client-container)
-UNIT_TESTS += tests/run/live.t tests/run/meter.t tests/run/owners.t tests/run/suspend.t tests/run/try.t
+UNIT_TESTS += tests/run/live.t tests/run/meter.t tests/run/owners.t tests/run/record.t tests/run/suspend.t tests/run/try.t
 UNIT_NEEDS += $(RUN_NEEDS)
 
 # A shell on such a host, for people.

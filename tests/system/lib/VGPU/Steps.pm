@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Named steps: each is announced, timed, logged to a file of its own, and listed in the table and in
-# report.json together with its result.
+# report.json together with its result. The report says of which commit it is, if this is a checkout.
 package VGPU::Steps;
 
 use strict;
@@ -16,7 +16,8 @@ sub new {
     remove_tree("$dir/logs");
     make_path("$dir/logs");
     unlink "$dir/report.json";
-    return bless { dir => $dir, steps => [], begin => time }, $class;
+    chomp(my $commit = `git describe --always --dirty --exclude '*' 2>/dev/null` // '');
+    return bless { dir => $dir, commit => $commit, steps => [], begin => time }, $class;
 }
 
 # Runs $code, which returns its result (one line or more) or dies.
@@ -62,7 +63,7 @@ sub finish {
             $step->{name}, substr($first // '', 0, 100) =~ s/^\s+//r;
     }
     printf "%s\n%s in %.0f s\n", $rule, $ok ? 'All steps ok' : 'FAILED', time - $self->{begin};
-    my $report = { ok => $ok ? JSON::PP::true : JSON::PP::false, steps => $self->{steps} };
+    my $report = { ok => $ok ? JSON::PP::true : JSON::PP::false, commit => $self->{commit}, steps => $self->{steps} };
     my $file = "$self->{dir}/report.json";
     open my $out, '>', $file or die "$file: $!\n";
     print {$out} JSON::PP->new->pretty->canonical->encode($report);
