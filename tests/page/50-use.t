@@ -1,6 +1,6 @@
 #!/usr/bin/node
 /* SPDX-License-Identifier: MIT */
-/* What slices use now, from the GPU's arbiter; and what they used in past months, from vgpud's database. */
+/* What slices use now, from the GPU's arbiter; and what they used in past months, from the meter's database. */
 "use strict";
 
 const { startArbiter } = require("./lib/arbiter.js");
@@ -40,7 +40,7 @@ pageTest(async ({ host, page, point, see }) => {
     });
     await point("what a slice used in past months is a plot and a table", async () => {
         await host.stopVgpud();
-        host.sql(`INSERT INTO usage_month VALUES (${past.hour}, '${UUID}', 'red', '${GPU}', 'amdgpu-vgpu-half', 36000, 18000,
+        host.sqlOfMeter(`INSERT INTO usage_month VALUES (${past.hour}, '${UUID}', 'red', '${GPU}', 'amdgpu-vgpu-half', 36000, 18000,
             ${8 * GIB}, ${2 * GIB}, ${36000 * 8 * GIB}, ${36000 * 50}, 7200000000000, 1)`);
         await host.startVgpud();
         await page.getByRole("tab", { name: "History" }).click();

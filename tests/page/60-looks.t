@@ -64,7 +64,7 @@ function fillHistory(host) {
                 'amdgpu-vgpu-quarter', ${3600 * hours}, ${1800 * hours}, ${4 * GIB}, ${2 * GIB},
                 ${3600 * hours * 4 * GIB}, ${3600 * hours * 25}, ${hours * 600e9}, 1)`);
     }
-    host.sql(`INSERT INTO usage_month VALUES ${rows.join(", ")}`);
+    host.sqlOfMeter(`INSERT INTO usage_month VALUES ${rows.join(", ")}`);
 }
 
 pageTest(async ({ host, browser, page, point, see, gone, choose }) => {

@@ -52,9 +52,21 @@ static void add_devices(HostRoot *root)
             recorded_host_add(root, lines[i]);
 }
 
+/* The last GPU of the file is too hot. */
+static void heat_last_gpu(HostRoot *root)
+{
+    static const char sensor[] = "/sys/devices/pci0000:00/0000:00:05.0/0000:06:00.0/hwmon/hwmon3";
+    g_autofree char *input = g_strconcat(sensor, "/temp1_input", NULL);
+    g_autofree char *limit = g_strconcat(sensor, "/temp1_crit", NULL);
+
+    file_tree_write(root, input, "112000\n");
+    file_tree_write(root, limit, "100000\n");
+}
+
 static void make_tree(HostRoot *root)
 {
     add_devices(root);
+    heat_last_gpu(root);
     add_user_program(root);
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
     file_tree_write(root, "/etc/vgpu/gpus.conf", gpus);

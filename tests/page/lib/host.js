@@ -166,9 +166,9 @@ class Host {
             "-m", `org.mdev_vgpu.Host1.Manager.${method}`, ...args], { env: { ...process.env, ...this.env }, encoding: "utf8", stdio: "pipe" });
     }
 
-    /** Runs SQL in vgpud's database, which must not be running. */
-    sql(text) {
-        execFileSync("sqlite3", [path.join(this.tree, "var/lib/vgpu/state.db"), text]);
+    /** Runs SQL in the meter's database; page-host, which has the meter, must not be running. */
+    sqlOfMeter(text) {
+        execFileSync("sqlite3", [path.join(this.tree, "var/lib/vgpu/meter.db"), text]);
     }
 
     async stop() {
