@@ -10,24 +10,22 @@
 #define NS_PER_S   1000000000ull
 #define TIME_NEVER UINT64_MAX
 
-static inline uint64_t clock_read(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* CLOCK_MONOTONIC in ns. */
 static inline uint64_t clock_now(void)
 {
-    return clock_read(CLOCK_MONOTONIC);
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 /* CLOCK_BOOTTIME in ns, as /proc says when a process began. */
 static inline uint64_t clock_since_boot(void)
 {
-    return clock_read(CLOCK_BOOTTIME);
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 #endif

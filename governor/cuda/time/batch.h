@@ -235,9 +235,9 @@ void batch_unlink(struct batch **list, const struct batch *batch);
 /*
  * Behind what was launched so far and not measured: places a marker on the stream, for all but the
  * last of its @count launches, which is the one to come. Waits while the GPU is further behind than
- * it may be, as if CUDA's own queue were full.
+ * it may be, as if CUDA's own queue were full. False: there is none.
  */
-void mark_place(struct gpu *gpu, enum governor_class class, const struct place *at,
+bool mark_place(struct meter *meter, enum governor_class class, const struct place *at,
                 uint32_t *count);
 /* Takes out markers that the GPU has come to. With @looks. */
 void mark_look(struct meter *meter);

@@ -18,11 +18,6 @@
         return CUDA_ERROR_SYSTEM_NOT_READY;                                                        \
     return meter_after(&launch, DRIVER(name, __VA_ARGS__))
 
-static uint64_t product(unsigned int a, unsigned int b, unsigned int c)
-{
-    return (uint64_t)a * b * c;
-}
-
 /* Before functions had their grid in the launch. */
 CUresult cuLaunch(CUfunction f)
 {
@@ -41,7 +36,7 @@ CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstre
              grid_width, grid_height, hStream);
 }
 
-#define THREADS product(gridDimX, gridDimY, gridDimZ) * product(blockDimX, blockDimY, blockDimZ)
+#define THREADS (1ull * gridDimX * gridDimY * gridDimZ * blockDimX * blockDimY * blockDimZ)
 #define SHAPE   f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes
 
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
@@ -82,8 +77,8 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, uns
 /* NULL is the driver's to refuse. */
 static uint64_t threads_of(const CUlaunchConfig *config)
 {
-    return config ? product(config->gridDimX, config->gridDimY, config->gridDimZ) *
-                        product(config->blockDimX, config->blockDimY, config->blockDimZ)
+    return config ? 1ull * config->gridDimX * config->gridDimY * config->gridDimZ *
+                        config->blockDimX * config->blockDimY * config->blockDimZ
                   : 0;
 }
 

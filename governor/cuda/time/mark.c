@@ -75,6 +75,7 @@ static void look(void *data)
     pthread_mutex_unlock(&meter->looks);
 }
 
+/* False: there is no room. */
 static bool push(struct meter *meter, const struct mark *mark)
 {
     bool has_room;
@@ -83,35 +84,30 @@ static bool push(struct meter *meter, const struct mark *mark)
     has_room = meter->mark_count < MARKS_MOST;
     if (has_room)
         meter->marks[meter->mark_count++] = *mark;
-    if (mark_awaited_ns(meter, mark->placed_ns) && reaper_start(meter))
-        pthread_cond_signal(&meter->work);
     pthread_mutex_unlock(&meter->lock);
     return has_room;
 }
 
-void mark_place(struct gpu *gpu, enum governor_class class, const struct place *at, uint32_t *count)
+bool mark_place(struct meter *meter, enum governor_class class, const struct place *at,
+                uint32_t *count)
 {
-    struct meter *meter = meter_of(gpu);
+    GovernorMember *member = meter->gpu->member;
     struct mark mark = {.class = class, .placed_ns = clock_now()};
-    CUstreamCaptureMode mode;
 
-    /* The launch that comes behind the marker is counted already. */
-    if (!meter || *count < 2)
-        return;
-    meter_relax(&mode);
-    mark.number = governor_member_mark(gpu->member, class, *count - 1, look, meter);
-    if (mark.number)
-        mark.stamp = stamp_record(meter, at->context, at);
+    mark.number = governor_member_mark(member, class, *count - 1, look, meter);
     if (!mark.number) {
         /* Another thread has placed one; or nobody wants to know, for as long as it may be. */
         *count = *count < UNMARKED_MOST ? *count : UNMARKED_MOST;
-    } else if (mark.stamp && push(meter, &mark)) {
-        *count = 1;
-    } else {
-        governor_member_unmarked(gpu->member, class, mark.number);
-        stamp_put(meter, mark.stamp);
+        return false;
     }
-    meter_unrelax(&mode);
+    mark.stamp = stamp_record(meter, at->context, at);
+    if (mark.stamp && push(meter, &mark)) {
+        *count = 1;
+        return true;
+    }
+    governor_member_unmarked(member, class, mark.number);
+    stamp_put(meter, mark.stamp);
+    return false;
 }
 
 /* Under the lock. */

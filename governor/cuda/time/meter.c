@@ -66,11 +66,14 @@ bool meter_is_capturing(CUstream stream, bool per_thread)
     return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static uint64_t estimate_of(const struct launch *launch)
+/* Under the lock: by what was measured, or else by the guess. */
+static void estimate_launch(const struct meter *meter, struct launch *launch)
 {
-    uint64_t ns = launch->ns ? launch->ns : launch->guess_ns;
+    uint64_t ns = learn_known(&meter->learned, launch->key);
 
-    return ns ? ns : LEARN_UNKNOWN_NS;
+    launch->is_known = ns;
+    ns = ns ? ns : launch->guess_ns;
+    launch->estimate_ns = ns ? ns : LEARN_UNKNOWN_NS;
 }
 
 /* Under the lock: the launch is part of the batch, which stays until meter_launched(). */
@@ -94,8 +97,8 @@ static bool join_open(struct meter *meter, struct launch *launch, const struct p
     *full = NULL;
     if (!batch)
         return false;
-    if (launch->ns && batch->work.class == launch->class &&
-        (!batch->launches || batch->work.estimate_ns + launch->ns <= 2 * batch->most_ns) &&
+    if (launch->is_known && batch->work.class == launch->class &&
+        (!batch->launches || batch->work.estimate_ns + launch->estimate_ns <= 2 * batch->most_ns) &&
         clock_now() < batch->work.submitted_at + STALE_NS) {
         hold_batch(meter, launch, batch);
         return true;
@@ -239,17 +242,18 @@ static void join_batch(struct meter *meter, struct launch *launch, const struct 
 
     launch->key = key_of(launch);
     pthread_mutex_lock(&meter->lock);
-    launch->ns = learn_known(&meter->learned, launch->key);
+    estimate_launch(meter, launch);
     is_done = join_open(meter, launch, at, &full);
-    if (!is_done)
+    if (!is_done) {
         work.behind = is_in_flight(&pending, &work.deferred);
-    is_done |= !reaper_start(meter);
+        is_done = !reaper_start(meter);
+    }
     pthread_mutex_unlock(&meter->lock);
     if (is_done)
         return;
-    work.estimate_ns = estimate_of(launch);
+    work.estimate_ns = launch->estimate_ns;
     filled = debit_of_batch(meter, launch->class);
-    if (launch->ns && work.estimate_ns < filled)
+    if (launch->is_known && work.estimate_ns < filled)
         work.estimate_ns = filled;
     work.estimate_ns +=
         atomic_load_explicit(&meter->gpu->owed[launch->class], memory_order_relaxed);
@@ -273,25 +277,43 @@ static uint32_t *unmarked_on(const struct gpu *gpu, const struct launch *launch)
                     [(stream >> 4 ^ stream >> 9) % MARK_PLACES];
 }
 
+/* Puts a marker behind what was not measured. When the first one came, only a look can tell. */
+static void mark_free(struct meter *meter, const struct launch *launch, const struct place *at)
+{
+    uint32_t *count = unmarked_on(meter->gpu, launch);
+    CUstreamCaptureMode mode;
+    bool is_placed;
+
+    /* The launch that comes behind the marker is counted already. */
+    if (*count < 2)
+        return;
+    meter_relax(&mode);
+    is_placed = mark_place(meter, launch->class, at, count);
+    meter_unrelax(&mode);
+    if (!is_placed)
+        return;
+    pthread_mutex_lock(&meter->lock);
+    if (mark_awaited_ns(meter, clock_now()) && reaper_start(meter))
+        pthread_cond_signal(&meter->work);
+    pthread_mutex_unlock(&meter->lock);
+}
+
 /* One that is measured, or behind which a marker is due. */
 static __attribute__((noinline)) void before_not_free(struct gpu *gpu, struct launch *launch,
                                                       enum governor_pass pass)
 {
-    struct meter *meter;
+    struct meter *meter = meter_of(gpu);
     CUcontext context;
     struct place at;
 
-    if (meter_is_capturing(launch->stream, launch->per_thread) ||
+    if (!meter || meter_is_capturing(launch->stream, launch->per_thread) ||
         DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
         return;
     at = batch_place(context, launch->stream, launch->per_thread);
-    if (pass == GOVERNOR_PASS_MARK) {
-        mark_place(gpu, launch->class, &at, unmarked_on(gpu, launch));
-        if (!governor_member_class_is_metered(gpu->member, launch->class))
-            return;
-    }
-    meter = meter_of(gpu);
-    if (meter)
+    if (pass == GOVERNOR_PASS_MARK)
+        mark_free(meter, launch, &at);
+    if (pass == GOVERNOR_PASS_METERED ||
+        governor_member_class_is_metered(gpu->member, launch->class))
         join_batch(meter, launch, &at);
 }
 
@@ -327,7 +349,8 @@ static bool join_small(struct gpu *gpu, struct launch *launch)
         return true;
     at = batch_place(context, launch->stream, launch->per_thread);
     launch->key = key_of(launch);
-    launch->ns = launch->guess_ns;
+    launch->estimate_ns = launch->guess_ns;
+    launch->is_known = true;
     pthread_mutex_lock(&meter->lock);
     batch = batch_find_open(meter, &at);
     if (batch && clock_now() >= batch->work.submitted_at + STALE_NS)
@@ -357,8 +380,8 @@ static bool add(struct batch *batch, const struct launch *launch)
     batch->key = launch->key;
     batch->launches++;
     batch->launched_ns = clock_now();
-    batch->work.estimate_ns += estimate_of(launch);
-    return !launch->ns || batch->work.estimate_ns >= batch->most_ns;
+    batch->work.estimate_ns += launch->estimate_ns;
+    return !launch->is_known || batch->work.estimate_ns >= batch->most_ns;
 }
 
 /* It was launched for nothing: nobody launches in it any more. */
@@ -421,19 +444,17 @@ static batch_rest settle(struct meter *meter, struct batch *batch, bool is_full)
 
 static void owe_launch(struct meter *meter, const struct launch *launch)
 {
-    atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], estimate_of(launch),
+    atomic_fetch_add_explicit(&meter->gpu->owed[launch->class], launch->estimate_ns,
                               memory_order_relaxed);
 }
 
 /*
- * Under the lock: the begin of a launch that its batch has left behind. False: it was in time, or
- * its context has ended, or may be ending; then it is owed.
+ * Under the lock: the begin of a launch that its batch has left behind. False: its context has
+ * ended, or may be ending: it is owed.
  */
-static bool is_late(struct meter *meter, const struct launch *launch, const struct batch *batch,
-                    struct late_begin *late)
+static bool begin_late(struct meter *meter, const struct launch *launch, const struct batch *batch,
+                       struct late_begin *late)
 {
-    if (!batch->left)
-        return false;
     if (batch->gone || batch->at.context != batch->made_in) {
         owe_launch(meter, launch);
         return false;
@@ -451,7 +472,7 @@ static bool is_late(struct meter *meter, const struct launch *launch, const stru
  */
 static bool charge_late(struct meter *meter, struct launch *launch, const struct late_begin *late)
 {
-    const struct governor_work work = {.class = launch->class, .estimate_ns = estimate_of(launch)};
+    const struct governor_work work = {.class = launch->class, .estimate_ns = launch->estimate_ns};
 
     if (!meter_is_capturing(late->place.stream, late->place.per_thread) &&
         open_batch(meter, launch, &late->place, &work, late))
@@ -472,14 +493,15 @@ void meter_launched(struct launch *launch, bool succeeded)
     bool is_full, came_late;
 
     pthread_mutex_lock(&meter->lock);
-    came_late = succeeded && is_late(meter, launch, batch, &late);
+    came_late = succeeded && batch->left && begin_late(meter, launch, batch, &late);
     is_full = succeeded && !batch->left && add(batch, launch);
     if (batch->at.thread && !is_full && batch->launches && !batch->taken &&
         batch->launched_ns < meter->unseen_until)
         before = record_early(meter, batch);
     rest = settle(meter, batch, is_full);
     pthread_mutex_unlock(&meter->lock);
-    stamp_put(meter, before);
+    if (before)
+        stamp_put(meter, before);
     if (!rest && !came_late)
         return;
     meter_relax(&mode);

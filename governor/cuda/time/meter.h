@@ -37,7 +37,8 @@ struct launch {
     struct meter *meter;
     struct batch *batch;
     uint64_t key;
-    uint64_t ns;
+    uint64_t estimate_ns;
+    bool is_known;
 };
 
 /* After the driver's call of a launch that is measured. */
