@@ -154,9 +154,11 @@ gboolean slice_owner_valid(const char *name)
                                 0);
 }
 
+/* The kernel counts a vGPU's memory as long as it exists, whatever its programs do. */
 gboolean slice_is_promised(const Slice *slice)
 {
-    return !slice->suspended && (slice->present || slice->autostart || slice->reserved);
+    return (!slice->suspended || slice_is_vgpu(slice)) &&
+           (slice->present || slice->autostart || slice->reserved);
 }
 
 #define ALL "all"

@@ -54,7 +54,8 @@ typedef enum {
  * @autostart: it is started at boot, too
  * @reserved: room is kept for it while it is being made or started
  * @leaving: it is being removed: it accepts no new user
- * @suspended: what is promised to it is free for others; its programs' GPU memory is in the host's
+ * @suspended: its programs' GPU memory is in the host's. What is promised to it is free for others,
+ * unless it is a vGPU
  */
 typedef struct {
     char *uuid;

@@ -95,7 +95,7 @@ const SliceKey slice_keys[] = {
     KEY("Started", NULL, FLAG, AUDITED, present),
     KEY("Defined", "defined", FLAG, SHOWN, defined),
     KEY("Autostart", "autostart", FLAG, ASKED | SHOWN, autostart),
-    KEY("Suspended", NULL, FLAG, CONTAINER | AUDITED, suspended),
+    KEY("Suspended", NULL, FLAG, SHOWN, suspended),
     KEY("Ephemeral", "ephemeral", FLAG, CONTAINER | SLICE_KEY_ASKED_SLICE, ephemeral),
     KEY("Job", "job", TEXT, ASKED | LISTED, job, .check = check_printable),
     KEY("Replica", "replica", TEXT, ASKED | LISTED, replica, .check = check_printable),

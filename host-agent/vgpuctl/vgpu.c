@@ -47,6 +47,7 @@ static const Column lines[] = {
     {"Created for VM", "Domain", dict_text, 0},
     {"Defined", "Defined", dict_flag, 0},
     {"Started at boot", "Autostart", dict_flag, 0},
+    {"Suspended", "Suspended", dict_flag, 0},
     {"Device", "Device", dict_text, COLUMN_STATE},
     {"Engine", "Engine", dict_text, COLUMN_STATE},
     {"Engine failure", "Failure", dict_text, 0},

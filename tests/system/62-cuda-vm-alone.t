@@ -33,6 +33,9 @@ sub type_called {
     return $type // die "no type $name\n";
 }
 
+# By the driver: of the workers' processes.
+sub states { return host(VGPU::FakeNvidia::env() . " FAKE_CUDA_CARD=$VGPU::FakeNvidia::card /usr/lib/mdev-vgpu/vgpu-suspend state @_") }
+
 sub set_engine { return VGPU::FakeNvidia::set_unit($vgpu->{unit}, '/usr/bin/vgpu-engine --fd=3 --shader-cache=/run/vgpu/shaders', 'FAKE_CUDA_CONTENT=1') }
 
 point('a GPU at a driver called nvidia is shared', sub {
@@ -79,6 +82,24 @@ point('a worker is confined, from outside', sub {
     $blue->run('pkill -TERM remote-client');
     $job->wait(60);
     return join "\n", map { $_->{command} } values %$workers;
+});
+
+# vgpud runs the driver's calls in a unit of their own.
+point('slice suspend: its program waits, with nothing on the card, until slice resume', sub {
+    VGPU::FakeNvidia::set_driver("vgpu-suspend-$vgpu->{uuid}.service");
+    my $job = $blue->job("$client goes-on 2>&1");
+    $job->expect(qr/^holding/m, 120);
+    my @workers = keys %{ workers() };
+    host("vgpuctl slice suspend $vgpu->{uuid}", timeout => 120);
+    my $suspended = states(@workers) . host("vgpuctl vgpu show $vgpu->{uuid} | grep Suspended");
+    die $suspended if $suspended !~ /\A(?:\d+ suspended\n)+Suspended: +yes\n\z/;
+    # It ends by itself when it is told to, which it cannot do now.
+    $blue->run('pkill -TERM remote-client; sleep 2; pgrep remote-client');
+    $blue->run("! $client compute 2>&1", timeout => 240);
+    host("vgpuctl slice resume $vgpu->{uuid}", timeout => 120);
+    $job->wait(60);
+    VGPU::Slice::soon(sub { !%{ workers() } && !used() }, 'something is left');
+    return $suspended . $blue->run("$client compute 2>&1", timeout => 240);
 });
 
 point('of a type with cuda=no it does not start, and says what is missing', sub {

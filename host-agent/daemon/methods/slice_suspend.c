@@ -2,6 +2,7 @@
 /*
  * SuspendSlice, ResumeSlice: the GPU memory of a slice's programs goes to the host's memory, by
  * vgpu-suspend, and what was promised to the slice is free for others. Resuming takes both back.
+ * The programs of a vGPU are its engine's CUDA workers; what was promised to a vGPU stays its own.
  */
 #include "lib/bus.h"
 #include "lib/program.h"
@@ -11,6 +12,7 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/request.h"
+#include "lib/vgpu.h"
 
 /* Each process may take 10 s for each of its steps. */
 #define PROGRAM_S 600
@@ -227,8 +229,8 @@ static void ended(Operation *operation, const GError *error)
     slices_settle(life->slices, uuid);
     slice = slices_find(life->slices, uuid);
     if (!error && slice)
-        host_event(life->host, "slice-changed", slice->gpu, uuid, "slice %s was %s", uuid,
-                   slice->suspended ? "suspended" : "resumed");
+        host_event(life->host, slice_is_vgpu(slice) ? "vgpu-changed" : "slice-changed", slice->gpu,
+                   uuid, "slice %s was %s", uuid, slice->suspended ? "suspended" : "resumed");
 }
 
 const OperationKind suspension_kind = {.name = "suspend",
@@ -263,7 +265,7 @@ static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     const char *asked;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    return dict_read(dict, NULL, 0, error) ? vgpu_call_container_slice(vgpus, asked, caller, error)
+    return dict_read(dict, NULL, 0, error) ? vgpu_call_any_slice(vgpus, asked, caller, error)
                                            : NULL;
 }
 
@@ -282,22 +284,36 @@ static CudaDoor *cuda_of(HostRoot *root, const Slice *slice)
     return nodes[0] ? cuda_door_find(root) : NULL;
 }
 
+/* Of a guest; one that has not been started has no programs. */
+static gboolean is_vgpu_without_cuda(HostRoot *root, const Slice *slice)
+{
+    g_autoptr(Vgpu) vgpu = slice_is_vgpu(slice) ? vgpu_read(root, slice->uuid) : NULL;
+
+    return slice_is_vgpu(slice) && !(vgpu && vgpu->cuda);
+}
+
 /* Only what uses CUDA, with the slice's own processes, can be suspended. */
 static gboolean may_suspend(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
     HostRoot *root = host_root(vgpus->host);
     g_autoptr(CudaDoor) cuda = cuda_of(root, slice);
 
-    if (slice->transport != SLICE_TRANSPORT_NATIVE)
+    if (slice->transport == SLICE_TRANSPORT_GUARDED)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "cannot suspend slice %s: its door is %s, and only programs that use CUDA "
-                    "through the door native can be suspended",
-                    slice->uuid, slice_transport_name(slice->transport));
+                    "cannot suspend slice %s: its door is guarded, and only programs that use CUDA "
+                    "through the door native or in a VM can be suspended",
+                    slice->uuid);
     else if (!cuda)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
                     "cannot suspend slice %s: GPU %s has no CUDA here, and programs that use "
                     "Vulkan only cannot be suspended",
                     slice->uuid, slice->gpu);
+    else if (is_vgpu_without_cuda(root, slice))
+        g_set_error(
+            error, AGENT_ERROR, AGENT_ERROR_FAILED,
+            "cannot suspend slice %s: its vGPU offers no CUDA, and programs that use Vulkan "
+            "only cannot be suspended",
+            slice->uuid);
     else if (!is_alone(vgpus, slice))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "cannot suspend slice %s: its container has several slices of GPU %s, whose "
@@ -311,9 +327,11 @@ static gboolean may_suspend(const Vgpus *vgpus, const Slice *slice, GError **err
 /* Though it counts as running: if a way back has failed, or vgpu-suspend was run by hand. */
 static gboolean may_be_suspended(const Vgpus *vgpus, const Slice *slice)
 {
-    g_autoptr(CudaDoor) cuda = cuda_of(host_root(vgpus->host), slice);
+    HostRoot *root = host_root(vgpus->host);
+    g_autoptr(CudaDoor) cuda = cuda_of(root, slice);
 
-    return cuda && slice->transport == SLICE_TRANSPORT_NATIVE;
+    return cuda && slice->transport != SLICE_TRANSPORT_GUARDED &&
+           !is_vgpu_without_cuda(root, slice);
 }
 
 void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -332,7 +350,7 @@ void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void
 
 static gboolean may_resume(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
-    return !slice->suspended ||
+    return slice_is_promised(slice) ||
            placing_admit_resumed(vgpus->host, vgpus->slices, vgpus->tenants, slice, error);
 }
 

@@ -248,6 +248,22 @@ const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, con
     return NULL;
 }
 
+const Slice *vgpu_call_any_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
+                                 GError **error)
+{
+    const Slice *slice = tenants_find_slice(vgpus->tenants, name, caller->user);
+    g_autofree char *called = NULL;
+
+    if (slice)
+        return if_free(vgpus, slice, error);
+    called = tenants_slices_called(vgpus->tenants, name, caller->user);
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                "there is no slice or vGPU %s%s; \"vgpuctl slice list\" and \"vgpuctl vgpu list\" "
+                "list the existing ones",
+                name, called);
+    return NULL;
+}
+
 /* Whichever tenant the call was authorized for: the user may have left it meanwhile. */
 static gboolean check_tenant(const Vgpus *vgpus, const Slice *wanted, const char *user,
                              GError **error)

@@ -43,7 +43,7 @@ extern const OperationKind startup_kind;
 /* The opposite: its definition stays. */
 extern const OperationKind shutdown_kind;
 
-/* Of one container's slice: its programs, and what is promised to it. */
+/* Of one slice: its programs, and what is promised to it. */
 extern const OperationKind suspension_kind, resumption_kind, repeated_resumption_kind;
 
 /* All of them; their world is a Lifecycle. */
@@ -130,6 +130,10 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, const Caller 
 /* The same for a container's slice. */
 const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
                                        GError **error);
+
+/* The same for either. */
+const Slice *vgpu_call_any_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
+                                 GError **error);
 
 /*
  * @user is a member of its tenant and may request @wanted in place of @before; NULL: it is new

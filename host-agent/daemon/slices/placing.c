@@ -386,7 +386,7 @@ static void resume_after_boot(const Host *host, Slices *slices, const Tenants *t
 
     if (!slice || slices_are_busy(slices, uuid))
         return;
-    if (placing_admit_resumed(host, slices, tenants, slice, &error) &&
+    if ((slice_is_vgpu(slice) || placing_admit_resumed(host, slices, tenants, slice, &error)) &&
         slices_set_suspended(slices, uuid, FALSE, &error)) {
         audit_write_change(AUDIT_BY_RECOVERY, AUDIT_DO_RESUME, AUDIT_SLICE, uuid, before, NULL);
         g_message("slice %s, whose programs ended with the last boot, is suspended no longer",

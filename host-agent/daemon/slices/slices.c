@@ -400,6 +400,15 @@ static gboolean is_somewhere(HostRoot *root, const Slice *slice)
            definition_exists(root, slice->uuid);
 }
 
+/* Of a vGPU that was stopped: nothing that was suspended is left. */
+static void end_suspension(Slices *slices, const char *uuid)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!slices_set_suspended(slices, uuid, FALSE, &error))
+        g_warning("vGPU %s: %s", uuid, error->message);
+}
+
 /* @ours: an operation has just ended, which the audit has. */
 static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *counters,
                       const Definition *definition, gboolean ours)
@@ -420,6 +429,8 @@ static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *coun
         merge(slices, with_presence(slices, known, vgpu != NULL), vgpu, definition, ours);
     else if (ready && (vgpu || definition))
         adopt(slices, uuid, vgpu, definition, ours);
+    if (known && ready && !vgpu)
+        end_suspension(slices, uuid);
 }
 
 static void update(Slices *slices, const char *uuid, gboolean ours)

@@ -63,8 +63,9 @@ gboolean slices_are_busy(const Slices *slices, const char *uuid);
 void slices_set_reserved(Slices *slices, const char *uuid);
 
 /*
- * Its programs were suspended: nothing is promised to it until they go on. FALSE: it could not be
- * stored, and nothing has changed.
+ * Its programs were suspended: it has no memory until they go on, and what was promised to it is
+ * free for others, unless it is a vGPU (slice_is_promised()). The mark of a vGPU ends when it is
+ * stopped. FALSE: it could not be stored, and nothing has changed.
  */
 gboolean slices_set_suspended(Slices *slices, const char *uuid, gboolean suspended, GError **error);
 

@@ -8,6 +8,7 @@
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/nvidia_kit.h"
+#include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #define SUSPEND_LOG "/suspend-log"
@@ -145,6 +146,69 @@ static void test_resume_running(void)
     fake_arbiter_close(&arbiter);
 }
 
+#define VGPU_PATH "pci0000:00/0000:00:01.0/" ADDRESS
+
+/* Of a vGPU its engine's workers are suspended. The kernel counts its memory until it is removed,
+ * so that is not promised to others meanwhile. */
+static void test_suspend_vgpu(void)
+{
+    HostRoot *root = nvidia_kit_vgpu_tree();
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    recorded_host_add_vgpu(root, VGPU_PATH, UUID, "nvidia-vgpu-half", VGPU_ATTRIBUTES "|cuda=1");
+    fake_arbiter_open(&arbiter, root);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice suspend " UUID, 0, "", "");
+    assert_in_file(&at, SUSPEND_LOG, "--gpu " ADDRESS " --bytes 4096 suspend 77 78\n");
+    assert_in_file(&at, SHARE_OF(UUID), "vram=1\n");
+    assert_says("vgpu show " UUID, 0, "Suspended:              yes\n", "");
+    assert_says("vgpu create full --uuid " UUID2, 7, "", "15 GiB of 16 GiB are free");
+    agent_on_bus_restart(&at);
+    assert_in_file(&at, SHARE_OF(UUID), "vram=1\n");
+    assert_says("slice resume " UUID, 0, "", "");
+    assert_in_file(&at, SUSPEND_LOG, "\n--gpu " ADDRESS " --bytes 4096 resume 77 78\n");
+    assert_in_file(&at, SHARE_OF(UUID), "vram=1073741824\n");
+    assert_says("vgpu show " UUID, 0, "Suspended:              no\n", "");
+    agent_on_bus_close(&at);
+    fake_arbiter_close(&arbiter);
+}
+
+/* With its VM nothing is left that was suspended: the next VM has the vGPU whole. */
+static void test_suspend_vgpu_that_stops(void)
+{
+    HostRoot *root = nvidia_kit_vgpu_tree();
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    fake_arbiter_open(&arbiter, root);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    recorded_host_remove_vgpu(root, UUID);
+    recorded_host_add_vgpu(root, VGPU_PATH, UUID, "nvidia-vgpu-half", VGPU_ATTRIBUTES "|cuda=1");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("slice suspend " UUID, 0, "", "");
+    assert_says("vgpu stop " UUID, 0, "", "");
+    assert_says("vgpu show " UUID, 0, "Suspended:              no\n", "");
+    agent_on_bus_close(&at);
+    fake_arbiter_close(&arbiter);
+}
+
+/* The programs of its guest use Vulkan only. */
+static void test_suspend_vgpu_without_cuda(void)
+{
+    HostRoot *root = nvidia_kit_vgpu_tree();
+    AgentOnBus at;
+
+    recorded_host_add_vgpu(root, VGPU_PATH, UUID, "nvidia-vgpu-half", VGPU_ATTRIBUTES "|cuda=0");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice suspend " UUID, 1, "", "its vGPU offers no CUDA");
+    assert_says("slice resume " UUID, 0, "", "");
+    g_assert_false(exists(&at, SUSPEND_LOG));
+    assert_says("slice suspend " UUID2, 3, "", "there is no slice or vGPU " UUID2);
+    agent_on_bus_close(&at);
+}
+
 static void test_suspend_refused(void)
 {
     AgentOnBus at;
@@ -168,6 +232,9 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-suspend/suspend-fails", test_suspend_fails);
     g_test_add_func("/slice-suspend/suspend-interrupted", test_suspend_interrupted);
     g_test_add_func("/slice-suspend/resume-running", test_resume_running);
+    g_test_add_func("/slice-suspend/vgpu", test_suspend_vgpu);
+    g_test_add_func("/slice-suspend/vgpu-that-stops", test_suspend_vgpu_that_stops);
+    g_test_add_func("/slice-suspend/vgpu-without-cuda", test_suspend_vgpu_without_cuda);
     g_test_add_func("/slice-suspend/suspend-refused", test_suspend_refused);
     return g_test_run();
 }

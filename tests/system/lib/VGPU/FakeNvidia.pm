@@ -62,6 +62,12 @@ sub set_unit {
     return write_dropin($unit, 'ExecStart=', "ExecStart=$command $words", "BindPaths=$card:$node");
 }
 
+# A unit that calls the driver without more of a sandbox.
+sub set_driver {
+    my ($unit) = @_;
+    return write_dropin($unit, "Environment=@{[ env() ]} FAKE_CUDA_CARD=$node", "BindPaths=$card:$node");
+}
+
 # The guard of the slice with this UUID; '': those of all slices.
 sub set_guard {
     my ($id, @more) = @_;
