@@ -47,6 +47,7 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
         scheduler_init(&arbiter->schedulers[i], clock_now());
         arbiter->next[i] = TIME_NEVER;
     }
+    moves_init(&arbiter->moves, arbiter);
     rights_init(&arbiter->rights, event);
     arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);
     sd_event_add_time(event, &arbiter->timer, CLOCK_MONOTONIC, 0, 1, on_timer, arbiter);
@@ -58,6 +59,7 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
 void arbiter_clear(struct arbiter *arbiter)
 {
     g_hash_table_destroy(arbiter->slices);
+    moves_clear(&arbiter->moves);
     rights_clear(&arbiter->rights);
     status_end(arbiter);
     partners_end(arbiter);
@@ -163,6 +165,7 @@ static int on_settled(sd_event_source *source, uint64_t usec, void *data)
         while (resume_one(slice))
             ;
     }
+    moves_run(arbiter);
     return 0;
 }
 

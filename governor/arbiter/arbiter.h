@@ -15,6 +15,7 @@
  * @conf_dir: …/run/vgpu/governor/<gpu>; @slices_dir: …/run/vgpu/slices
  * @next: when each class's scheduler is to be called again
  * @asked: bits of the classes that @look is for
+ * @moves: whose memory is on the card
  * @slices: of struct slice, by id
  * @members: connections of all slices that have joined
  * @look: once in a turn of the event loop, however many have asked for it
@@ -31,6 +32,7 @@ struct arbiter {
     struct scheduler schedulers[GOVERNOR_CLASSES];
     uint64_t next[GOVERNOR_CLASSES];
     unsigned asked;
+    struct moves moves;
     GHashTable *slices;
     uint64_t next_number;
     unsigned members;

@@ -42,6 +42,7 @@ static void load_gpu(struct arbiter *arbiter)
     }
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         arbiter->schedulers[i].policy = arbiter->settings.policy;
+    moves_set_capacity(arbiter);
 }
 
 static void remove_slice(struct arbiter *arbiter, const char *id)

@@ -173,6 +173,7 @@ static bool join(struct connection *connection, const struct governor_message *m
         connection->members[i].preempts = &connection->pages.grant->preempts[i];
         scheduler_add_member(slice->scheduled[i], &connection->members[i], clock_now());
     }
+    moves_join(connection);
     slice->arbiter->members++;
     status_changed(slice->arbiter);
     slice_publish_members(slice);
@@ -242,6 +243,45 @@ static bool would_fit(const struct connection *connection, uint64_t bytes)
     return used <= ledger->limit && bytes <= ledger->limit - used;
 }
 
+/* The ledger's @error for @bytes, as the member is told it. */
+static int limit_error(const struct connection *connection, uint64_t bytes, int error)
+{
+    return error == ENOMEM && would_fit(connection, bytes) ? EAGAIN : error;
+}
+
+/* From the slice's limit, and then from the card. */
+static int reserve_bytes(struct connection *connection, const struct governor_message *message,
+                         uint64_t *spilled)
+{
+    struct ledger *ledger = &connection->slice->ledger;
+    int error;
+
+    if (moves_has_waiting(connection))
+        return EBUSY;
+    error =
+        ledger_reserve(ledger, &connection->holding, message->value, message->other != 0, spilled);
+    if (error || *spilled)
+        return limit_error(connection, message->value, error);
+    error = moves_reserve(connection, message->value);
+    if (error && error != EINPROGRESS)
+        ledger_release(ledger, &connection->holding, message->value, 0);
+    return error;
+}
+
+/* It is charged for as long as it has it, and does not move. */
+static int attach(struct connection *connection, const struct governor_message *message)
+{
+    struct slice *slice = connection->slice;
+    uint64_t used = slice->ledger.used;
+    int error =
+        ledger_attach(&slice->ledger, &connection->holding, &message->object, message->value);
+
+    if (error || moves_has_room(slice, slice->ledger.used - used))
+        return limit_error(connection, message->value, error);
+    ledger_detach(&slice->ledger, &connection->holding, &message->object);
+    return ENOMEM;
+}
+
 /* RESERVE and ATTACH: they can take more of the slice's memory. */
 static bool reserve(struct connection *connection, const struct governor_message *message)
 {
@@ -256,14 +296,8 @@ static bool reserve(struct connection *connection, const struct governor_message
         connection->has_postponed = true;
         return true;
     }
-    if (message->type == GOVERNOR_ATTACH)
-        error =
-            ledger_attach(&slice->ledger, &connection->holding, &message->object, message->value);
-    else
-        error = ledger_reserve(&slice->ledger, &connection->holding, message->value,
-                               message->other != 0, &spilled);
-    if (error == ENOMEM && would_fit(connection, message->value))
-        error = EAGAIN;
+    error = message->type == GOVERNOR_ATTACH ? attach(connection, message)
+                                             : reserve_bytes(connection, message, &spilled);
     return reply_reserved(connection, error, spilled);
 }
 
@@ -272,7 +306,7 @@ static bool share(struct connection *connection, const struct governor_message *
     int error = ledger_share(&connection->slice->ledger, &connection->holding, &message->object,
                              message->value, message->other);
 
-    if (error == EINVAL)
+    if (error == EINVAL || (!error && !moves_release(connection, message->value - message->other)))
         return drop(connection, "it shares more memory than it holds");
     return reply_reserved(connection, error, 0);
 }
@@ -299,7 +333,8 @@ static bool release(struct connection *connection, const struct governor_message
 {
     struct slice *slice = connection->slice;
 
-    if (!ledger_release(&slice->ledger, &connection->holding, message->value, message->other))
+    if (!ledger_release(&slice->ledger, &connection->holding, message->value, message->other) ||
+        !moves_release(connection, message->value - message->other))
         return drop(connection, "it returned more memory than it holds");
     connection->returned += message->value - message->other;
     slice_publish_memory(slice);
@@ -314,6 +349,14 @@ static bool set_driver(struct connection *connection, const struct governor_mess
         return drop(connection, "it declares an impossible amount of memory of its driver");
     slice_publish_memory(slice);
     return true;
+}
+
+/* What a member of a slice whose memory moves says of that. */
+static bool of_moves(struct connection *connection, const struct governor_message *message)
+{
+    const char *wrong = moves_message(connection, message);
+
+    return wrong ? drop(connection, wrong) : true;
 }
 
 /* WANT, IDLE and STALLED. */
@@ -349,6 +392,8 @@ static bool of_member(struct connection *connection, const struct governor_messa
         return detach(connection, message);
     case GOVERNOR_DRIVER:
         return set_driver(connection, message);
+    case GOVERNOR_MOVABLE ... GOVERNOR_RELEASE_DISPLACED:
+        return of_moves(connection, message);
     default:
         return drop(connection, "it sent an unknown message");
     }
@@ -502,6 +547,7 @@ void connection_free(struct connection *connection)
     if (connection->pidfd >= 0)
         close(connection->pidfd);
     if (connection->joined) {
+        moves_leave(connection);
         ledger_forget(&slice->ledger, &connection->holding);
         slice_publish_members(slice);
         slice_publish_memory(slice);

@@ -4,6 +4,7 @@
 #define GOVERNOR_CONNECTION_H
 
 #include "ledger.h"
+#include "moves.h"
 #include "pages.h"
 #include "scheduler.h"
 
@@ -17,7 +18,7 @@ struct slice;
  * @pidfd: reports its death even if a child has inherited the socket
  * @version: of the protocol, as in its messages; 0: it has sent none
  * @takes_rights: the kernel does not refuse descriptors that it sends
- * @joined: has been welcomed; @members (by class), @pages and @holding are valid
+ * @joined: has been welcomed; @members (by class), @pages, @holding and @moves are valid
  * @returned: bytes of device memory that it has RELEASEd
  * @postponed: a RESERVE or ATTACH that came before all holders of memory had the time to declare it
  */
@@ -35,6 +36,7 @@ struct connection {
     struct sched_member members[GOVERNOR_CLASSES];
     struct pages pages;
     struct holding holding;
+    struct moves_member moves;
     uint64_t returned;
 };
 

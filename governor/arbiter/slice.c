@@ -107,6 +107,7 @@ struct slice *slice_new(struct arbiter *arbiter, const char *id,
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         slice->scheduled[i] = scheduler_add_slice(&arbiter->schedulers[i], settings);
     set_memory(slice, settings);
+    moves_set_slice(slice);
     if (g_mkdir_with_parents(arbiter->slices_dir, 0700) < 0 ||
         g_mkdir_with_parents(dir, 0755) < 0) {
         g_message("%s: cannot make the slice's directory: %s", dir, g_strerror(errno));
@@ -134,6 +135,7 @@ void slice_free(struct slice *slice)
     while (slice->connections->len)
         connection_free(g_ptr_array_index(slice->connections, 0));
     g_ptr_array_free(slice->connections, TRUE);
+    moves_remove_slice(slice);
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         scheduler_remove_slice(&slice->arbiter->schedulers[i], slice->scheduled[i]);
     sd_event_source_disable_unref(slice->io);
@@ -167,6 +169,7 @@ void slice_change(struct slice *slice, const struct slice_settings *settings)
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         slice->scheduled[i]->settings = *settings;
     set_memory(slice, settings);
+    moves_set_slice(slice);
     slice_publish_memory(slice);
     slice_publish_engines(slice);
 }
@@ -217,6 +220,7 @@ void slice_publish_members(struct slice *slice)
 void slice_publish_memory(struct slice *slice)
 {
     slice->vram_peak = MAX(slice->vram_peak, slice->ledger.used);
+    moves_set_fixed(slice);
     for (guint i = 0; i < slice->connections->len; i++) {
         struct connection *connection = g_ptr_array_index(slice->connections, i);
         struct governor_grant *grant = connection->pages.grant;

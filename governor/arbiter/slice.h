@@ -6,6 +6,7 @@
 #define GOVERNOR_SLICE_H
 
 #include "connection.h"
+#include "moves.h"
 #include "rate_limit.h"
 
 /* Limit of members; the next one is refused. */
@@ -35,6 +36,7 @@ struct slice {
     sd_event_source *io;
     struct sched_slice *scheduled[GOVERNOR_CLASSES];
     struct ledger ledger;
+    struct moves_slice moves;
     uint64_t since_ns;
     uint64_t vram_peak;
     struct slice_ungoverned ungoverned;

@@ -78,6 +78,24 @@ static void add_time(GString *text, const struct slice *slice)
                            submissions, waited, throttled);
 }
 
+/* Memory that moves. */
+static void add_moves(GString *text, const struct slice *slice)
+{
+    uint64_t stuck = 0;
+
+    for (unsigned i = 0; i < GOVERNOR_STUCK_REASONS; i++)
+        stuck += slice->moves.stuck[i];
+    g_string_append_printf(text,
+                           "\"promised\":%" G_GUINT64_FORMAT ",\"resident\":%" G_GUINT64_FORMAT
+                           ",\"displaced\":%" G_GUINT64_FORMAT ",\"moved_out\":%" G_GUINT64_FORMAT
+                           ",\"moved_in\":%" G_GUINT64_FORMAT ",\"returns\":%" G_GUINT64_FORMAT
+                           ",\"memory_waited_ns\":%" G_GUINT64_FORMAT
+                           ",\"stuck\":%" G_GUINT64_FORMAT ",",
+                           moves_promised(slice), moves_on_card(slice), moves_displaced(slice),
+                           slice->moves.moved[RESIDENCY_OUT], slice->moves.moved[RESIDENCY_IN],
+                           slice->moves.returns, moves_waited_ns(slice), stuck);
+}
+
 /* Of the host, where the arbiter runs. */
 static void add_pids(GString *text, const struct slice *slice)
 {
@@ -118,6 +136,7 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
                            ",\"since_ns\":%" G_GUINT64_FORMAT ",",
                            handover_lead(&scheduled->handover),
                            handover_depth(&scheduled->handover), slice->since_ns);
+    add_moves(text, slice);
     add_pids(text, slice);
     add_time(text, slice);
 }

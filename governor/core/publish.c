@@ -81,9 +81,9 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
 {
     struct sched_slice *slice = member->slice;
     struct governor_class_grant *grant = member->grant;
-    bool free = scheduler->free == slice;
+    bool free = scheduler->free == slice && !member->away;
     bool holds = scheduler->lease.holder == slice;
-    bool open = holds && scheduler->lease.state != LEASE_DRAINING;
+    bool open = holds && !member->away && scheduler->lease.state != LEASE_DRAINING;
 
     atomic_store_explicit(&grant->depth_ns, depth, memory_order_relaxed);
     atomic_store_explicit(

@@ -66,7 +66,8 @@ static uint64_t rank_of(const struct residency_member *member)
 {
     const struct residency_settings *settings = &member->slice->settings;
 
-    return ((uint64_t)!settings->best_effort << 32) + settings->priority;
+    return ((uint64_t)member->claims << 33) + ((uint64_t)!settings->best_effort << 32) +
+           settings->priority;
 }
 
 /* What it waits for, but for what it is granted already. */
@@ -90,12 +91,20 @@ static bool member_waits(const struct residency *residency, const struct residen
            needed_by(member) > 0 && member->slice->total <= most_of(residency, member->slice);
 }
 
+/* Who could not bring its memory back is not granted any for a while. */
+static bool is_next_possible(const struct residency *residency,
+                             const struct residency_member *member, uint64_t now)
+{
+    return member_waits(residency, member) && now >= member->away_until;
+}
+
 /* What of it can move, and is not covered by its slice's promise. */
 static uint64_t movable_of(const struct residency_member *member)
 {
     const struct residency_slice *slice = member->slice;
 
-    if (member->state == RESIDENCY_COMING || member->state == RESIDENCY_LEAVING || member->granted)
+    if (member->stays || member->state == RESIDENCY_COMING || member->state == RESIDENCY_LEAVING ||
+        member->granted)
         return 0;
     return MIN(member->resident - member->floor, excess(borrowed_by(slice), slice->leaving));
 }
@@ -231,6 +240,14 @@ void residency_join(struct residency *residency, struct residency_member *member
     set_on_card(residency, slice, slice->on_card + member->resident);
 }
 
+void residency_set_fixed(struct residency *residency, struct residency_slice *slice, uint64_t bytes)
+{
+    bytes = MIN(bytes, BYTES_MAX);
+    slice->total += bytes - slice->fixed;
+    set_on_card(residency, slice, slice->on_card + bytes - slice->fixed);
+    slice->fixed = bytes;
+}
+
 void residency_leave(struct residency *residency, struct residency_member *member)
 {
     struct residency_slice *slice = member->slice;
@@ -243,10 +260,10 @@ void residency_leave(struct residency *residency, struct residency_member *membe
     g_ptr_array_remove_fast(residency->members, member);
 }
 
-static bool has_waiters(const struct residency *residency)
+static bool has_waiters(const struct residency *residency, uint64_t now)
 {
     for (guint i = 0; i < residency->members->len; i++)
-        if (member_waits(residency, MEMBER(residency, i)))
+        if (is_next_possible(residency, MEMBER(residency, i), now))
             return true;
     return false;
 }
@@ -265,7 +282,7 @@ enum residency_answer residency_reserve(struct residency *residency,
     cost = pool_cost(slice, bytes);
     slice->total += bytes;
     if (member->state == RESIDENCY_HOME && cost <= free_pool(residency) &&
-        (!cost || !has_waiters(residency))) {
+        (!cost || !has_waiters(residency, now))) {
         member->resident += bytes;
         set_on_card(residency, slice, slice->on_card + bytes);
         return RESIDENCY_GRANTED;
@@ -289,6 +306,17 @@ static void trim_granted(struct residency *residency, struct residency_member *m
     set_on_card(residency, member->slice, member->slice->on_card - more);
     member->changed |= more > 0;
     end_wait(residency, member);
+}
+
+bool residency_is_promised(const struct residency_slice *slice, uint64_t bytes)
+{
+    return !pool_cost(slice, bytes);
+}
+
+bool residency_has_room(const struct residency *residency, const struct residency_slice *slice,
+                        uint64_t bytes)
+{
+    return pool_cost(slice, bytes) <= free_pool(residency);
 }
 
 void residency_cancel(struct residency *residency, struct residency_member *member)
@@ -366,14 +394,14 @@ static void learn_move(struct residency *residency, enum residency_way way, uint
 bool residency_gave(struct residency *residency, struct residency_member *member, uint64_t bytes,
                     uint64_t ns)
 {
-    if (member->state != RESIDENCY_LEAVING || bytes > member->leave)
+    if (member->state != RESIDENCY_LEAVING || bytes > member->resident - member->floor)
         return false;
     if (!member->clean)
         learn_move(residency, RESIDENCY_OUT, bytes, ns);
     member->resident -= bytes;
     member->out += bytes;
     set_on_card(residency, member->slice, member->slice->on_card - bytes);
-    set_leave(member, member->leave - bytes);
+    set_leave(member, excess(member->leave, bytes));
     if (!member->leave)
         end_leaving(member);
     return true;
@@ -395,13 +423,26 @@ bool residency_took(struct residency *residency, struct residency_member *member
     return true;
 }
 
+/* It stays away for now, and others may have what it was granted. */
+static void return_grant(struct residency *residency, struct residency_member *member)
+{
+    set_on_card(residency, member->slice, member->slice->on_card - member->granted);
+    member->granted = 0;
+    member->asks = true;
+    if (residency->claimant == member)
+        residency->claimant = NULL;
+    set_state(member, RESIDENCY_AWAY);
+}
+
 void residency_stuck(struct residency *residency, struct residency_member *member, uint64_t now)
 {
-    (void)residency;
-    if (member->state != RESIDENCY_LEAVING)
-        return;
-    member->stuck_until = now + STUCK_NS;
-    end_leaving(member);
+    if (member->state == RESIDENCY_COMING) {
+        member->away_until = now + STUCK_NS;
+        return_grant(residency, member);
+    } else if (member->state == RESIDENCY_LEAVING) {
+        member->stuck_until = now + STUCK_NS;
+        end_leaving(member);
+    }
 }
 
 uint64_t residency_cost(const struct residency *residency, uint64_t bytes)
@@ -599,14 +640,14 @@ static bool grant_bytes(struct residency *residency, struct residency_member *me
 }
 
 /* Whom it is next: the highest rank, and in it who has waited longest; NULL: nobody. */
-static struct residency_member *next_waiter(const struct residency *residency)
+static struct residency_member *next_waiter(const struct residency *residency, uint64_t now)
 {
     struct residency_member *best = NULL;
 
     for (guint i = 0; i < residency->members->len; i++) {
         struct residency_member *member = MEMBER(residency, i);
 
-        if (!member_waits(residency, member))
+        if (!is_next_possible(residency, member, now))
             continue;
         if (!best || rank_of(member) > rank_of(best) ||
             (rank_of(member) == rank_of(best) && member->waits_since < best->waits_since))
@@ -616,15 +657,27 @@ static struct residency_member *next_waiter(const struct residency *residency)
 }
 
 /* What a promise covers waits for nobody. */
-static void grant_covered(struct residency *residency)
+static void grant_covered(struct residency *residency, uint64_t now)
 {
     for (guint i = 0; i < residency->members->len; i++) {
         struct residency_member *member = MEMBER(residency, i);
 
-        if (member_waits(residency, member) && !pool_cost(member->slice, needed_by(member))) {
+        if (is_next_possible(residency, member, now) &&
+            !pool_cost(member->slice, needed_by(member))) {
             grant_bytes(residency, member);
             end_wait(residency, member);
         }
+    }
+}
+
+/* Who could not bring its memory back may try again then. */
+static void note_away(struct residency *residency, uint64_t now)
+{
+    for (guint i = 0; i < residency->members->len; i++) {
+        const struct residency_member *member = MEMBER(residency, i);
+
+        if (member_waits(residency, member) && member->away_until > now)
+            residency->next_at = MIN(residency->next_at, member->away_until);
     }
 }
 
@@ -662,13 +715,14 @@ uint64_t residency_run(struct residency *residency, uint64_t now)
 
     residency->next_at = TIME_NEVER;
     watch_moves(residency, now);
-    grant_covered(residency);
-    while ((waiter = residency->claimant ? residency->claimant : next_waiter(residency))) {
+    grant_covered(residency, now);
+    while ((waiter = residency->claimant ? residency->claimant : next_waiter(residency, now))) {
         if (!make_room(residency, waiter, now) || !grant_bytes(residency, waiter))
             break;
         residency->claimant = NULL;
         waiter->told_starved = false;
     }
+    note_away(residency, now);
     note_starved(residency, now);
     return residency->next_at;
 }

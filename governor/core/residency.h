@@ -47,13 +47,15 @@ struct residency_settings {
 
 /**
  * struct residency_slice
- * @on_card: what its members have there, with what they are granted; @total: all their memory, with
- * what they wait for; @leaving: what they were told to give and have not given yet
+ * @fixed: what it has on the card that is no member's, and does not move
+ * @on_card: what it has there, with what its members are granted; @total: all its memory, with what
+ * they wait for; @leaving: what they were told to give and have not given yet
  * @exchanged_at: when memory last moved for it; @gave_way_at: when it last had to leave for a
  * better class while it worked; 0: never
  */
 struct residency_slice {
     struct residency_settings settings;
+    uint64_t fixed;
     uint64_t on_card;
     uint64_t total;
     uint64_t leaving;
@@ -68,7 +70,10 @@ struct residency_slice {
  * @clean: the host has a copy of all that it has on the card, which leaves without a copy
  * @busy: it has work in flight; else since @idle_since it has none
  * @wanted: an allocation that waits; @asks: a call waits for it to be HOME; both since @waits_since
- * @home_since: when its turn began; @stuck_until: it could not leave, and is not asked before
+ * @home_since: when its turn began; @stuck_until: it could not leave, and is not asked before;
+ * @away_until: it could not come back, and is not granted anything before
+ * @stays: nothing of it can move
+ * @claims: what it waits for is its slice's promise, which goes before all else
  *
  * Orders: @leave: bytes that it is to give; @granted: bytes that it may bring back, or that are put
  * by for its allocation; @answered: that is granted. @changed: one of them or its state has
@@ -84,11 +89,14 @@ struct residency_member {
     bool clean;
     bool busy;
     bool asks;
+    bool stays;
+    bool claims;
     uint64_t wanted;
     uint64_t idle_since;
     uint64_t waits_since;
     uint64_t home_since;
     uint64_t stuck_until;
+    uint64_t away_until;
     uint64_t leave;
     uint64_t granted;
     bool answered;
@@ -140,6 +148,9 @@ void residency_remove_slice(struct residency *residency, struct residency_slice 
  * some: that is believed, and nothing is granted until all fits.
  */
 void residency_join(struct residency *residency, struct residency_member *member, uint64_t now);
+/* So much the slice has on the card beside its members; believed as above. */
+void residency_set_fixed(struct residency *residency, struct residency_slice *slice,
+                         uint64_t bytes);
 /* It has ended, and has nothing any more. */
 void residency_leave(struct residency *residency, struct residency_member *member);
 
@@ -147,6 +158,10 @@ void residency_leave(struct residency *residency, struct residency_member *membe
 enum residency_answer residency_reserve(struct residency *residency,
                                         struct residency_member *member, uint64_t bytes,
                                         uint64_t now);
+/* Whether so much more of the slice on the card is covered by its promise; and whether there is. */
+bool residency_is_promised(const struct residency_slice *slice, uint64_t bytes);
+bool residency_has_room(const struct residency *residency, const struct residency_slice *slice,
+                        uint64_t bytes);
 /* It does not wait for that any more. */
 void residency_cancel(struct residency *residency, struct residency_member *member);
 /* It has freed @resident bytes on the card and @out in the host's. False: it has not so much. */
@@ -159,12 +174,15 @@ void residency_ask(struct residency_member *member, uint64_t now);
 /* It has work in flight, or none from now on. */
 void residency_set_busy(struct residency_member *member, bool busy, uint64_t now);
 
-/* It gave, or brought back, @bytes of what it was told to; in @ns. False: it was not told so. */
+/*
+ * It gave, or brought back, @bytes of what it was told to; in @ns. False: it was not told so. It
+ * gives whole allocations, so the last one may be more than was left.
+ */
 bool residency_gave(struct residency *residency, struct residency_member *member, uint64_t bytes,
                     uint64_t ns);
 bool residency_took(struct residency *residency, struct residency_member *member, uint64_t bytes,
                     uint64_t ns, uint64_t now);
-/* It cannot give the rest now. */
+/* It cannot give, or bring back, the rest now. */
 void residency_stuck(struct residency *residency, struct residency_member *member, uint64_t now);
 
 /* Whether it may have leases of time. */

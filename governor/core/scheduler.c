@@ -134,6 +134,8 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
 
     scheduler->looked++;
     sample_take(sample, member->usage, member->came_at, now);
+    if (member->away)
+        sample->waiting = sample->waiting_beside = false;
     used_ns = account_look(scheduler, member, sample->gpu_ns - before.gpu_ns, now);
     slice->sample.gpu_ns += sample->gpu_ns - before.gpu_ns;
     slice->submissions += sample->submissions - before.submissions;

@@ -46,6 +46,7 @@ struct sched_slice;
  * @silent: did not react within the grace time, and is ignored until it sends something
  * @missed_at: when it should have reacted; 0: it has, since. @missed_lease: by a submission. @soon:
  * how often in a row it did so not much later
+ * @away: its memory is not on the card, so it does not wait for a lease; set by the caller
  * @held_until: its threads were held up a while ago (stopped, or beyond the processor time of their
  * cgroup), and may be again: until then the GPU is not kept for it
  */
@@ -63,6 +64,7 @@ struct sched_member {
     bool silent;
     bool goes;
     bool rests;
+    bool away;
     uint64_t goes_since;
     uint64_t went_ns;
     uint64_t moved_at;

@@ -151,6 +151,7 @@ bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize l
     g_autoptr(GKeyFile) file = load(text, length, "gpu", error);
 
     if (!file || !read_number(file, "gpu", "vram", G_MAXINT64, &read.vram, error) ||
+        !read_number(file, "gpu", "capacity", G_MAXINT64, &read.capacity, error) ||
         !read_policy(file, &read.policy, error))
         return false;
     *settings = read;
@@ -160,7 +161,8 @@ bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize l
 bool slice_settings_parse(struct slice_settings *settings, const char *text, gsize length,
                           GError **error)
 {
-    struct slice_settings read = {.weight = 100, .guaranteed = true, .owner = SETTINGS_OWNER_NONE};
+    struct slice_settings read = {
+        .weight = 100, .guaranteed = true, .resident = UINT64_MAX, .owner = SETTINGS_OWNER_NONE};
     g_autoptr(GKeyFile) file = load(text, length, "slice", error);
 
     if (!file || !read_number32(file, "weight", SETTINGS_WEIGHT_MAX, &read.weight, error) ||
@@ -169,8 +171,10 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
         !read_number32(file, "priority", SETTINGS_PRIORITY_MAX, &read.priority, error) ||
         !read_number(file, "slice", "vram", G_MAXINT64, &read.vram, error) ||
         !read_number(file, "slice", "spill", G_MAXINT64, &read.spill, error) ||
+        !read_number(file, "slice", "resident", G_MAXINT64, &read.resident, error) ||
         !read_number32(file, "share", 1000000, &read.share_ppm, error) ||
         !read_bool(file, "guaranteed", &read.guaranteed, error) ||
+        !read_bool(file, "best-effort", &read.best_effort, error) ||
         !read_engines(file, &read.engines, error) ||
         !read_number32(file, "owner", SETTINGS_OWNER_NONE, &read.owner, error) ||
         !read_partners(file, read.partners, error))
@@ -179,6 +183,7 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
         return bad(error, "weight", "0", "a number from 1 to 10000");
     if (read.cap == 100)
         read.cap = 0;
+    read.resident = MIN(read.resident, read.vram);
     *settings = read;
     return true;
 }

@@ -22,10 +22,15 @@ enum gpu_policy {
     POLICY_FIXED,       /* the share of the slice's type, never more */
 };
 
-/* @vram: the GPU's memory, for the status; 0: unknown. */
+/**
+ * struct gpu_settings
+ * @vram: the GPU's memory, for the status; 0: unknown
+ * @capacity: what slices can have of it at one time; 0: unknown, and no memory moves
+ */
 struct gpu_settings {
     enum gpu_policy policy;
     uint64_t vram;
+    uint64_t capacity;
 };
 
 /**
@@ -34,6 +39,8 @@ struct gpu_settings {
  * @cap: per cent of the GPU's time, 1 to 99; 0: none. Applies if @hard
  * @priority: 0 to 15, higher goes first
  * @vram, @spill: bytes; 0: no limit, no spilling
+ * @resident: the part of @vram that is always on the card; the rest is lent, and moves
+ * @best_effort: what it has that is lent leaves first
  * @share_ppm: promised to it of the GPU's time, 0: nothing; for POLICY_FIXED also the most that it
  * gets. @guaranteed: before the promises of those that are not
  * @engines: allowed ones, of enum governor_engine; 0: all
@@ -47,12 +54,20 @@ struct slice_settings {
     uint32_t priority;
     uint64_t vram;
     uint64_t spill;
+    uint64_t resident;
     uint32_t share_ppm;
     bool guaranteed;
+    bool best_effort;
     uint32_t engines;
     uint32_t owner;
     char partners[SETTINGS_PARTNERS_MAX + 1];
 };
+
+/* Whether the slice's memory is more than what is always on the card. */
+static inline bool slice_settings_moves(const struct slice_settings *settings)
+{
+    return settings->resident < settings->vram;
+}
 
 /* Missing keys have their defaults. The error names the key and its allowed values. */
 bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize length,

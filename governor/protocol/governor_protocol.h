@@ -27,7 +27,8 @@
  * part is not taken before the whole of it is granted. When nothing is displaced any more and
  * nothing is to be given, threads go on. The first one that finds itself kept out says COME. A
  * member that cannot do what it was told says STUCK for all of the rest, which is then counted as
- * if it had been done: it gives, or takes, nothing more until the word has grown again.
+ * if it had been done: it gives, or takes, nothing more until the word has grown again. A member
+ * that joins again says MOVABLE again, and COME if a thread is kept out.
  *
  * Displaced memory lies in pieces of host memory that the member gets by VAULT, and nobody else
  * has. They are its own until it says VAULT_RETURN or ends, whatever becomes of the arbiter. After

@@ -97,6 +97,7 @@ static void send_message(struct run *run, struct peer *peer, const uint8_t *data
         read_answers(peer);
     /* As when the event loop gets to it. */
     arbiter_schedule(&run->arbiter);
+    moves_run(&run->arbiter);
 }
 
 /* Most of a message's bytes are zeros, as in most messages. */
@@ -142,6 +143,7 @@ static size_t step(struct run *run, const uint8_t *data, size_t size)
         settings.priority = data[2] % 16;
         settings.vram = data[1] * 16;
         settings.spill = data[2];
+        settings.resident = data[2] * 4;
         slice_change(run->slices[data[1] % 2], &settings);
         return 3;
     case 5:
@@ -150,7 +152,7 @@ static size_t step(struct run *run, const uint8_t *data, size_t size)
         arbiter_schedule(&run->arbiter);
         return 3;
     default:
-        send_short(run, peer, data[1] % (GOVERNOR_DRIVER + 2), data[2]);
+        send_short(run, peer, data[1] % (GOVERNOR_VAULT_RETURN + 2), data[2]);
         return 3;
     }
 }
@@ -168,8 +170,30 @@ static gboolean add_object(void *name, void *value, void *data)
     return FALSE;
 }
 
+/* What a slice is counted for on the card is no more than it may have, whatever was said. */
+static uint64_t check_moves(const struct slice *slice)
+{
+    const struct residency_slice *residency = slice->moves.residency;
+    uint64_t on_card = residency->fixed + slice->moves.claim.resident;
+
+    for (guint i = 0; i < slice->connections->len; i++) {
+        const struct connection *connection = g_ptr_array_index(slice->connections, i);
+        const struct residency_member *member = &connection->moves.residency;
+
+        on_card += member->resident + member->granted;
+        if (member->resident + member->out + member->wanted + connection->moves.unbelieved !=
+            connection->holding.device)
+            abort();
+    }
+    if (on_card + slice->moves.claim.granted != residency->on_card)
+        abort();
+    return MAX(on_card, residency->settings.promised) - residency->settings.promised;
+}
+
 static void check(const struct run *run)
 {
+    uint64_t lent = 0;
+
     for (unsigned i = 0; i < 2; i++) {
         const struct slice *slice = run->slices[i];
         struct holding sum = {0};
@@ -184,7 +208,10 @@ static void check(const struct run *run)
         }
         if (sum.device != slice->ledger.used || sum.spilled != slice->ledger.spill_used)
             abort();
+        lent += check_moves(slice);
     }
+    if (lent != run->arbiter.moves.residency.lent)
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -207,6 +234,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_hash_table_insert(run.arbiter.slices, run.slices[i]->id, run.slices[i]);
     }
     run.arbiter.settled = true;
+    run.arbiter.settings.capacity = 1000;
+    moves_set_capacity(&run.arbiter);
     while (size >= 3) {
         size_t used = step(&run, data, size);
 

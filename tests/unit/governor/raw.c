@@ -27,7 +27,7 @@ bool raw_send(int fd, uint32_t type, uint64_t value, uint64_t other, int flags)
     return send(fd, &message, sizeof(message), MSG_NOSIGNAL | flags) == sizeof(message);
 }
 
-bool raw_join(int fd, int fds[2])
+bool raw_welcome(int fd, int fds[2])
 {
     struct governor_message message;
     struct iovec data = {.iov_base = &message, .iov_len = sizeof(message)};
@@ -40,12 +40,16 @@ bool raw_join(int fd, int fds[2])
                             .msg_control = &control,
                             .msg_controllen = sizeof(control)};
 
-    if (!raw_send(fd, GOVERNOR_JOIN, 0, 0, 0) ||
-        recvmsg(fd, &packet, MSG_CMSG_CLOEXEC) != sizeof(message) ||
+    if (recvmsg(fd, &packet, MSG_CMSG_CLOEXEC) != sizeof(message) ||
         message.type != GOVERNOR_WELCOME)
         return false;
     memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&packet)), 2 * sizeof(int));
     return true;
+}
+
+bool raw_join(int fd, int fds[2])
+{
+    return raw_send(fd, GOVERNOR_JOIN, 0, 0, 0) && raw_welcome(fd, fds);
 }
 
 int raw_member(const char *path)

@@ -13,7 +13,8 @@ int raw_connect(const char *path);
 /* @flags: of send(). */
 bool raw_send(int fd, uint32_t type, uint64_t value, uint64_t other, int flags);
 
-/* Joins; the two descriptors of the welcome. False: no welcome. */
+/* The two descriptors of the welcome that comes after a JOIN; or joins, too. False: no welcome. */
+bool raw_welcome(int fd, int fds[2]);
 bool raw_join(int fd, int fds[2]);
 
 /* A member that has not taken its pages; -1: none. */

@@ -293,7 +293,8 @@ static void test_settings(void)
     g_assert_cmpuint(settings.engines, ==, 0);
     g_assert_true(parse_slice(&settings,
                               "[slice]\nweight=7\ncap=20\nhard=true\npriority=3\nvram=4096\n"
-                              "spill=1\nshare=250000\nguaranteed=false\nowner=1000\nengines=encode,"
+                              "spill=1\nresident=1024\nbest-effort=true\nshare=250000\n"
+                              "guaranteed=false\nowner=1000\nengines=encode,"
                               "compute\npartners=slurm:7\n"
                               "not-known=1\n",
                               &message));
@@ -303,18 +304,24 @@ static void test_settings(void)
     g_assert_cmpuint(settings.priority, ==, 3);
     g_assert_cmpuint(settings.vram, ==, 4096);
     g_assert_cmpuint(settings.spill, ==, 1);
+    g_assert_cmpuint(settings.resident, ==, 1024);
+    g_assert_true(settings.best_effort);
+    g_assert_true(slice_settings_moves(&settings));
     g_assert_cmpuint(settings.share_ppm, ==, 250000);
     g_assert_false(settings.guaranteed);
     g_assert_cmpuint(settings.owner, ==, 1000);
     g_assert_cmpstr(settings.partners, ==, "slurm:7");
     g_assert_cmpuint(settings.engines, ==, GOVERNOR_ENGINE_COMPUTE | GOVERNOR_ENGINE_ENCODE);
     before = settings;
+    g_assert_true(parse_slice(&settings, "[slice]\nvram=4096\n", &message));
+    g_assert_false(slice_settings_moves(&settings));
+    settings = before;
     for (const char *const *bad =
-             (const char *const[]){"", "weight=1\n", "[slice]\nweight=0\n", "[slice]\nweight=x\n",
-                                   "[slice]\nweight=-1\n", "[slice]\ncap=101\n",
-                                   "[slice]\nhard=yes\n", "[slice]\nengines=compute,\n",
-                                   "[slice]\npartners=a b\n", "[slice]\npriority=16\n",
-                                   "[slice]\nvram=99999999999999999999\n", "[gpu]\n", NULL};
+             (const char *const[]){
+                 "", "[slice]\nresident=1G\n", "weight=1\n", "[slice]\nweight=0\n",
+                 "[slice]\nweight=x\n", "[slice]\nweight=-1\n", "[slice]\ncap=101\n",
+                 "[slice]\nhard=yes\n", "[slice]\nengines=compute,\n", "[slice]\npartners=a b\n",
+                 "[slice]\npriority=16\n", "[slice]\nvram=99999999999999999999\n", "[gpu]\n", NULL};
          *bad; bad++) {
         g_assert_false(parse_slice(&settings, *bad, &message));
         g_assert_nonnull(message);

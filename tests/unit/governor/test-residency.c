@@ -70,7 +70,7 @@ static void check_sums(const struct storm *storm)
 
     for (unsigned i = 0; i < SLICES; i++) {
         const struct residency_slice *slice = storm->slices[i];
-        uint64_t on_card = 0, total = 0, leaving = 0;
+        uint64_t on_card = slice->fixed, total = slice->fixed, leaving = 0;
 
         for (unsigned j = 0; j < MEMBERS; j++) {
             const struct account *account = &storm->accounts[j];
@@ -186,6 +186,17 @@ static void say_released(struct storm *storm, struct account *account)
     account->out -= out;
 }
 
+/* As far as there is room: what is said of it is believed. */
+static void set_fixed(struct storm *storm, struct residency_slice *slice)
+{
+    struct residency *residency = &storm->residency;
+    uint64_t before = slice->fixed;
+
+    residency_set_fixed(residency, slice, random_below(slice->settings.promised / 3));
+    if (residency->lent + residency->promised > CAPACITY)
+        residency_set_fixed(residency, slice, before);
+}
+
 /* A process ends, and another of the slice begins. */
 static void end_member(struct storm *storm, struct account *account)
 {
@@ -210,7 +221,7 @@ static void say_anything(struct storm *storm)
     struct residency_member *member = account->member;
     struct residency_settings settings = random_settings();
 
-    switch (g_random_int_range(0, 24)) {
+    switch (g_random_int_range(0, 25)) {
     case 0:
         end_member(storm, account);
         break;
@@ -242,6 +253,9 @@ static void say_anything(struct storm *storm)
         break;
     case 17 ... 20:
         say_took(storm, account);
+        break;
+    case 21:
+        set_fixed(storm, member->slice);
         break;
     default:
         say_reserve(storm, account);
@@ -319,6 +333,8 @@ static void close_storm(struct storm *storm)
         residency_leave(&storm->residency, storm->accounts[i].member);
         g_free(storm->accounts[i].member);
     }
+    for (unsigned i = 0; i < SLICES; i++)
+        residency_set_fixed(&storm->residency, storm->slices[i], 0);
     g_assert_cmpuint(storm->residency.lent, ==, 0);
     residency_clear(&storm->residency);
 }
@@ -561,10 +577,59 @@ static void test_promise(void)
     turns_close(&turns);
 }
 
+/* Who cannot bring its memory back lets another do so, and tries again. */
+static void test_no_room(void)
+{
+    struct turns turns;
+    struct borrower *first, *second;
+    struct residency *residency = &turns.residency;
+
+    turns_open(&turns);
+    first = turns_add(&turns, 60 * GIB, (struct residency_settings){.weight = 100});
+    second = turns_add(&turns, 60 * GIB, (struct residency_settings){.weight = 100});
+    residency_ask(first->member, turns.now);
+    residency_run(residency, turns.now);
+    g_assert_cmpint(first->member->state, ==, RESIDENCY_COMING);
+    g_assert_true(residency_took(residency, first->member, GIB, 1000, turns.now));
+    residency_stuck(residency, first->member, turns.now);
+    g_assert_cmpint(first->member->state, ==, RESIDENCY_AWAY);
+    g_assert_cmpuint(residency->lent, ==, GIB);
+    residency_ask(second->member, turns.now);
+    residency_run(residency, turns.now);
+    g_assert_cmpuint(second->member->granted, ==, 60 * GIB);
+    g_assert_cmpuint(first->member->granted, ==, 0);
+    turns_run(&turns, 20 * NS_PER_S, 0);
+    g_assert_true(residency_is_home(first->member));
+    turns_close(&turns);
+}
+
+/* A promise that is lent when its slice is made comes before what others wait for. */
+static void test_claim(void)
+{
+    struct turns turns;
+    struct borrower *works, *claim;
+
+    turns_open(&turns);
+    works = turns_add(&turns, 90 * GIB, (struct residency_settings){.weight = 100, .priority = 9});
+    turns_run(&turns, 20 * NS_PER_S, 1);
+    g_assert_true(residency_is_home(works->member));
+    claim = turns_add(&turns, 0, (struct residency_settings){.weight = 100});
+    claim->member->claims = true;
+    g_assert_cmpint(residency_reserve(&turns.residency, claim->member, 50 * GIB, turns.now), ==,
+                    RESIDENCY_WAITS);
+    g_assert_true(works->member->busy);
+    for (unsigned i = 0; i < 200 && !claim->member->answered; i++)
+        turns_run(&turns, STEP_NS, 1);
+    g_assert_true(claim->member->answered);
+    turns_close(&turns);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/residency/storm", test_storm);
+    g_test_add_func("/governor/residency/no-room", test_no_room);
+    g_test_add_func("/governor/residency/claim", test_claim);
     g_test_add_func("/governor/residency/turns", test_turns);
     g_test_add_func("/governor/residency/weights", test_weights);
     g_test_add_func("/governor/residency/at-once", test_at_once);
