@@ -131,15 +131,6 @@ static bool is_timed_by_host(const struct layer_instance *instance, VkPhysicalDe
     return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
-bool device_enables(const VkDeviceCreateInfo *info, const char *extension)
-{
-    for (uint32_t i = 0; i < info->enabledExtensionCount; i++) {
-        if (!strcmp(info->ppEnabledExtensionNames[i], extension))
-            return true;
-    }
-    return false;
-}
-
 static void learn_device(struct layer_device *device, VkPhysicalDevice physical,
                          const VkDeviceCreateInfo *info)
 {
