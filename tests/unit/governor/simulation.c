@@ -238,11 +238,23 @@ static int queue_with_turn(const struct simulation *sim, const struct sim_tenant
     return -1;
 }
 
+/* As governor_member_batch_ns(), filled with whole kernels. */
+static uint64_t length_of_batch(const struct sim_tenant *tenant)
+{
+    uint64_t limit = tenant->grant.limit_ns, spent = tenant->usage.gpu_ns;
+    uint64_t part = limit > spent ? (limit - spent) / 64 : 0;
+    uint64_t most = MIN(CLAMP(part, 500 * NS_PER_US, 2 * NS_PER_MS), tenant->grant.depth_ns);
+
+    most = MAX(most, 150 * NS_PER_US);
+    return (most + tenant->kernel_ns - 1) / tenant->kernel_ns * tenant->kernel_ns;
+}
+
 static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned queue)
 {
     struct sim_job *job = &tenant->jobs[tenant->submitted++ % G_N_ELEMENTS(tenant->jobs)];
+    uint64_t length = tenant->kernel_ns ? length_of_batch(tenant) : tenant->batch_ns;
     uint64_t work_ns =
-        tenant->batch_ns - tenant->batch_jitter_ns + random_below(sim, 2 * tenant->batch_jitter_ns);
+        length - tenant->batch_jitter_ns + random_below(sim, 2 * tenant->batch_jitter_ns);
     uint64_t ramp_ns = tenant->usage.waiting && !tenant->in_flight ? tenant->ramp_ns : 0;
     struct card_job on_card = {
         .owner = job,
@@ -256,7 +268,7 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned q
         .life = tenant->life,
         .queue = queue,
         .free = is_free(tenant),
-        .debit_ns = tenant->estimate_ns ? tenant->estimate_ns : tenant->batch_ns,
+        .debit_ns = tenant->estimate_ns ? tenant->estimate_ns : length,
         .since = tenant->wants_since,
     };
     card_submit(&sim->card, (enum card_engine)tenant->class, (unsigned)(tenant - sim->tenants),

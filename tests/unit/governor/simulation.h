@@ -64,6 +64,9 @@ struct sim_queue {
  * @tracked: what it does while it is free is not measured, but tracked by markers
  * @ungoverned: submits as if it were free, whatever the arbiter says
  *
+ * @kernel_ns: its door gathers kernels of this length into submissions, as the CUDA door does;
+ * @batch_ns is unused
+ *
  * @event_ns: what the door's events behind a submission cost the card
  * @ramp_ns: the first submission after a wait for a turn takes so much longer without doing more:
  * its kernels come no faster than the card works. @charges_sum: the door charges the sum of their
@@ -100,6 +103,7 @@ struct sim_tenant {
     unsigned ahead;
     bool tracked;
     bool ungoverned;
+    uint64_t kernel_ns;
     uint64_t event_ns;
     uint64_t ramp_ns;
     bool charges_sum;
