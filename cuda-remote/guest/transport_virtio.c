@@ -26,6 +26,7 @@
 #define NO_RING    UINT32_MAX
 
 static int node = -1;
+static uint16_t engine_minor;
 static struct control_page *page;
 static uint64_t asked;
 static _Atomic bool is_cut;         /* there is no engine */
@@ -152,6 +153,7 @@ static bool has_cuda(void)
     if (call(DRM_IOCTL_VIRTGPU_GETPARAM, &ask) < 0 || !(capsets & 1ull << CONTROL_CAPSET) ||
         call(DRM_IOCTL_VIRTGPU_GET_CAPS, &get) < 0 || caps.magic != CONTROL_MAGIC)
         return false;
+    engine_minor = caps.minor;
     if (caps.major == CONTROL_MAJOR)
         return true;
     fprintf(stderr,
@@ -275,13 +277,17 @@ static void await_answers(struct channel_shared *channel, uint64_t answers)
     atomic_store(&channel->client.state, CHANNEL_AWAKE);
 }
 
-/* All fences of the context are signalled when its worker has ended. */
+/*
+ * All fences of the context are signalled when its worker has ended. An older engine ends it a
+ * moment after its program.
+ */
 static void end_worker(int milliseconds)
 {
     const struct control_message message = {CONTROL_MAGIC, CONTROL_END, 0, 0};
-    struct pollfd end = {.fd = submit(&message, sizeof(message), CONTROL_RING_ASK),
-                         .events = POLLIN};
+    struct pollfd end = {.fd = -1, .events = POLLIN};
 
+    if (engine_minor >= CONTROL_MINOR_END)
+        end.fd = submit(&message, sizeof(message), CONTROL_RING_ASK);
     if (end.fd < 0)
         return;
     poll(&end, 1, milliseconds);

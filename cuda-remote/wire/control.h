@@ -18,8 +18,9 @@
 
 #define CONTROL_MAGIC        0x56475543u
 #define CONTROL_MAJOR        1u
-#define CONTROL_MINOR        1u
+#define CONTROL_MINOR        2u
 #define CONTROL_MINOR_OUTPUT 1u /* from then on a program knows ANSWER_OUTPUT */
+#define CONTROL_MINOR_END    2u /* from then on an engine knows CONTROL_END */
 
 #define CONTROL_SOCKET   "/run/vgpu/cuda.sock"
 #define CONTROL_CALLS    2048u /* numbers of calls that a worker can have */
@@ -89,7 +90,8 @@ struct control_welcome {
 };
 
 /*
- * What a guest gets of the capset. A program goes on only with its own @major.
+ * What a guest gets of the capset. A program goes on only with its own @major, and sends nothing
+ * that an engine of @minor does not know: the guest's kernel would log each such message.
  * @window: bytes of memory that all programs of the VM can share with their workers
  */
 struct control_caps {

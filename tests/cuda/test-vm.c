@@ -197,6 +197,15 @@ static void test_not_there(void)
     }
 }
 
+/* A guest's package may be newer than its host's: nothing is sent that the engine does not know. */
+static void test_older_engine(void)
+{
+    open_all();
+    g_setenv("VM_KERNEL", "minor-1", TRUE);
+    program_await(start_client("compute"), 0);
+    close_all();
+}
+
 /* What the package for VMs has to say of each of them. */
 static void check_says(const char *kernel, int wanted, const char *line)
 {
@@ -217,7 +226,7 @@ static void check_says(const char *kernel, int wanted, const char *line)
 static void test_check(void)
 {
     open_all();
-    check_says(NULL, 0, "/dev/dri/renderD128: a vGPU with CUDA, version 1.1, 1024 MiB of window\n");
+    check_says(NULL, 0, "/dev/dri/renderD128: a vGPU with CUDA, version 1.2, 1024 MiB of window\n");
     check_says(NULL, 0, ", 64 MiB\nCUDA works in this VM\n");
     check_says("no-cuda", 256, "its host does not offer it");
     check_says("no-cuda", 256, "cuInit: error 100;");
@@ -271,6 +280,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/unusable", test_unusable);
     g_test_add_func("/vm/window-full", test_window_full);
     g_test_add_func("/vm/not-there", test_not_there);
+    g_test_add_func("/vm/older-engine", test_older_engine);
     g_test_add_func("/vm/check", test_check);
     g_test_add_func("/vm/named-node", test_named_node);
     return g_test_run();

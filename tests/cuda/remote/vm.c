@@ -7,7 +7,8 @@
  *
  *	VM_WORKER	vgpu-cuda-worker
  *	VM_WINDOW	MiB of the window (default: 1024)
- *	VM_KERNEL	"old": a driver without contexts; "no-cuda": a host without CUDA
+ *	VM_KERNEL	"old": a driver without contexts; "no-cuda": a host without CUDA;
+ *			"minor-1": an engine of version 1.1; sent what is newer, the program ends
  *
  * SIGUSR1 kills the engine and its workers: from then on the driver answers everything. SIGUSR2
  * unplugs the vGPU: its memory is gone, and so is the driver.
@@ -255,6 +256,11 @@ static int get_param(const struct drm_virtgpu_getparam *param)
     return 0;
 }
 
+static bool is_minor_1(void)
+{
+    return !g_strcmp0(getenv("VM_KERNEL"), "minor-1");
+}
+
 static int get_caps(const struct drm_virtgpu_get_caps *get)
 {
     const struct virtio_gpu_get_capset cmd = {.hdr.type = VIRTIO_GPU_CMD_GET_CAPSET,
@@ -262,11 +268,13 @@ static int get_caps(const struct drm_virtgpu_get_caps *get)
                                               .capset_version = get->cap_set_ver};
     const GByteArray *answer = fake_driver_answer(&driver, ask(&cmd, sizeof(cmd)));
     const struct virtio_gpu_resp_capset *capset = (const void *)answer->data;
+    struct control_caps *caps = (void *)(uintptr_t)get->addr;
 
     if (capset->hdr.type != VIRTIO_GPU_RESP_OK_CAPSET)
         return fail(EINVAL);
-    memcpy((void *)(uintptr_t)get->addr, capset->capset_data,
-           MIN(get->size, answer->len - sizeof(capset->hdr)));
+    memcpy(caps, capset->capset_data, MIN(get->size, answer->len - sizeof(capset->hdr)));
+    if (is_minor_1())
+        caps->minor = 1;
     return 0;
 }
 
@@ -291,9 +299,11 @@ static int init_context(int fd, const struct drm_virtgpu_context_init *init)
 static int execute(struct drm_virtgpu_execbuffer *execbuffer)
 {
     bool is_fenced = execbuffer->flags & VIRTGPU_EXECBUF_FENCE_FD_OUT;
+    const struct control_message *message = (const void *)(uintptr_t)execbuffer->command;
     struct virtio_gpu_cmd_submit *cmd = g_malloc0(sizeof(*cmd) + execbuffer->size);
     struct fence fence = {.fd = -1};
 
+    g_assert_true(!is_minor_1() || message->kind <= CONTROL_WAIT);
     if (is_fenced) {
         execbuffer->fence_fd = eventfd(0, EFD_CLOEXEC);
         fence.fd = fcntl(execbuffer->fence_fd, F_DUPFD_CLOEXEC, 0);
