@@ -10,4 +10,4 @@ coverage:
 
 # For run: fuzzers that were built with replay.c instead of libFuzzer.
 fuzz-replay: $(FUZZ_TESTS)
-	for program in $^; do $$program tests/fuzz/corpus/$$(basename $$program) || exit 1; done
+	for program in $^; do $$program $$(tests/fuzz/inputs unpack $$(basename $$program)) || exit 1; done

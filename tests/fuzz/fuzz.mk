@@ -89,9 +89,10 @@ fuzz-long: fuzz-build
 
 fuzz-keep: fuzz-build
 	for program in $(FUZZ_TESTS); do \
+		name=$$(basename $$program) && kept=$$(tests/fuzz/inputs unpack $$name) && \
 		mkdir -p $$program.found && \
-		$$program -set_cover_merge=1 -max_len=$(FUZZ_KEPT_LEN) \
-			tests/fuzz/corpus/$$(basename $$program) $$program.found || exit 1; \
+		$$program -set_cover_merge=1 -max_len=$(FUZZ_KEPT_LEN) $$kept $$program.found && \
+		tests/fuzz/inputs pack $$name || exit 1; \
 	done
 
 -include $(shell find $(FUZZ_OUT)/obj -name '*.d' 2>/dev/null)

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# run.sh PROGRAM: a libFuzzer program as a TAP test. It is given the inputs in corpus/NAME/ and then as many as the table
+# run.sh PROGRAM: a libFuzzer program as a TAP test. It is given the inputs of corpus/NAME.tar.gz and then as many as the table
 # has for it, from one seed: the same ones each time, however fast the machine is.
 # With FUZZ_SECONDS it runs for so long instead, from a seed of its own, and keeps what it finds in PROGRAM.found/.
 set -u
 
 program=$1
 name=$(basename "$program")
-corpus=$(dirname "$0")/corpus/$name
+corpus=$("$(dirname "$0")/inputs" unpack "$name") || { echo 1..1; echo "not ok 1 - $name has no inputs that are kept"; exit 1; }
 
 # Inputs that take 5 to 8 s on a slow machine.
 case $name in
