@@ -87,15 +87,15 @@ is(names($plan->asked_for('tests/system/10-a.t')), 'system:10-a', 'a test asks f
 is(names($plan->asked_for('unheard/of')), 'system:10-a', 'a path that no line fits asks for a shard');
 is(names($plan->asked_for('b/of')), 'unit driver:6.1', 'the first that fits');
 ok(!eval { plan_of("unit gate 1 5\n") }, 'a test file that the plan does not name');
-like($@, qr/does not name system:10-a/, 'is an error');
+like($@, qr/does not name system:10-a/, 'a test file that the plan does not name is an error');
 ok(!eval { plan_of("system:10-a gate 1 5\nsystem:11-b - 1 5\n") }, 'a name without a file');
-like($@, qr/names what is not there: system:11-b/, 'is one, too');
+like($@, qr/names what is not there: system:11-b/, 'a name of the plan without a file is an error');
 
 # What is beyond the gate, cut into parts: each day has one, and each test its day.
 my $beyond = plan_of("unit gate 1 60\nsystem:10-a - 1 50\ndriver:6.1 - 2 60\ndriver:6.12 - 2 40\nfleet-long - 3 500\n");
 my @turns = map { [$beyond->turn(100, $_)] } 0 .. 2;
 is_deeply([map { names(@{ $_->[0] }) } @turns], ['system:10-a', 'driver:6.1 driver:6.12', 'system:10-a'], 'the part whose turn it is');
-is($turns[0][1], 2, 'of two');
+is($turns[0][1], 2, 'there are two parts');
 is(names(@{ $turns[0][2] }), 'fleet-long', 'a test that is longer than a part has no turn, and is named');
 is_deeply([$beyond->turn(10, 5)]->[0], [], 'without time there is none');
 
@@ -135,7 +135,7 @@ like($said, qr/ok +1 s  x: t, 1 points/, 'says what its file came to');
 is($status, 75, 'the rig failed');
 ($status, $said) = run_step("$good echo 'not ok 3 - b'; echo '# why'; exit 1");
 is($status, 1, 'a red step');
-like($said, qr/\| not ok 3 - b\n   \| # why/, 'says why');
+like($said, qr/\| not ok 3 - b\n   \| # why/, 'a red step prints its red point and why');
 ($status, $said) = run_step("$good echo; echo '**'; echo 'ERROR:a.c:9: b'; echo Dubious; for i in 1 2 3 4 5 6; do echo \$i; done; exit 1");
 like($said, qr/status 1\n   \| ERROR:a.c:9: b\n   all of it/, 'or shows the assertion that failed');
 ($status, $said) = run_step("$good echo 'not ok 3 - b'; echo '# why'; exit 1");
@@ -147,7 +147,7 @@ like(join('', VGPU::Check::Verdict::reasons(bless { dir => $dir, name => 'red', 
 like($said, qr/status 1\n   \| 17\n.*\| 30\n   \| waited in vain\n   all of it/s, 'or the last lines of a test that died');
 ($status, $said) = run_step('sleep 60', limit => 1);
 is($status, 1, 'a step past its limit is ended');
-like($said, qr/ended after 1 s/, 'and says so');
+like($said, qr/ended after 1 s/, 'a step past its limit says that it was ended');
 
 # When the time of a run is up, what it found counts, and the rest is named.
 my @pair = ({ name => 'system:a' }, { name => 'system:b' });
@@ -175,13 +175,13 @@ is($status, 1, 'a unit test that hangs is ended');
 like($said, qr/^ok 1\n\nnot ok - sh still runs after 1 s\n# process \d+: sleep 60$/m, 'and named, with what it runs');
 ($status, $said) = unit_run('sleep 60 & echo ok 1', 5);
 is($status, 1, 'so is what a unit test leaves behind');
-like($said, qr/^not ok - sh has ended \(0\), but processes of it hold its output\n# process \d+: sleep 60$/m, 'and named');
+like($said, qr/^not ok - sh has ended \(0\), but processes of it hold its output\n# process \d+: sleep 60$/m, 'what a unit test leaves behind is named');
 
 # Faults that once left tests out, while the run still counted as green.
 for my $gone (qw(STEPS CHECK_MINUTES)) {
     my $said = `$gone=0 $FindBin::Bin/check gate 2>&1`;
     isnt($?, 0, "$gone is refused");
-    like($said, qr/$gone is not known any more/, 'in words');
+    like($said, qr/$gone is not known any more/, '$gone is refused with a sentence');
 }
 
 # What documents name. docs/upstream.md is about files of other projects.

@@ -15,7 +15,7 @@ sub slurp { my ($file) = @_; local $/ = undef; open my $in, '<', $file or BAIL_O
 
 my $file = 'build/bench/cuda.json';
 unlink $file;
-is(system('tests/bench/cuda/run', '--inside', '--only', join(',', sort keys %budgets)), 0, 'they are counted');
+is(system('tests/bench/cuda/run', '--inside', '--only', join(',', sort keys %budgets)), 0, 'instructions of each call are counted');
 my %seen = map { ($_->{row} => $_->{value}) } @{ JSON::PP::decode_json(slurp($file))->{rows} };
 for my $row (sort keys %budgets) {
     cmp_ok($seen{$row} // 'inf', '<=', $budgets{$row}, "$row: within its budget");

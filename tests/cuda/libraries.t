@@ -45,7 +45,7 @@ print {$file} "cuMemAlloc_v2 11.4\ncuMemAlloc_v77 13.9\n";
 close $file;
 my $said = `$out/gen-stubs governor/cuda/entry_points.def governor/cuda/argument_types.def --names $out/a-name.txt 2>&1`;
 isnt($?, 0, 'a name that is not classified ends the build');
-like($said, qr/cuMemAlloc_v77/, 'and is named');
+like($said, qr/cuMemAlloc_v77/, 'the name that ends the build is printed');
 
 # A build in a container: -lcuda finds a toolkit's stub, which the hook covers by ours.
 open $file, '>', "$out/program.c" or BAIL_OUT($!);

@@ -39,19 +39,19 @@ my $descriptors = descriptors($guard->{pid});
 my $vulkan = computing('vulkan');
 my $cuda = cuda('cuda', 'compute');
 is(finish($cuda, 60), 0, 'a program of CUDA computes beside one of Vulkan') or diag(output($cuda), output($guard));
-ok(goes_on($vulkan), 'which goes on');
+ok(goes_on($vulkan), 'the program of Vulkan goes on beside CUDA');
 
 my $witness = holding('witness', 'goes-on');
 my $lost = holding('lost', 'lost');
 my ($last) = sort { $b <=> $a } workers($guard);
 kill 'KILL', $last;
 is(finish($lost, 60), 0, 'a program whose worker is killed gets error 719') or diag(output($lost));
-ok(goes_on($vulkan), 'Vulkan goes on');
+ok(goes_on($vulkan), 'the program of Vulkan goes on when a CUDA worker is killed');
 stop($vulkan);
 ok(within(15, sub { workers($guard) == 1 && keys %{ { below($guard->{pid}) } } == 1 }), 'of a program of Vulkan that is killed nothing is left');
 kill 'TERM', $witness->{pid};
 is(finish($witness, 30), 0, 'CUDA has gone on, and was right') or diag(output($witness));
-ok(nothing_left($guard, $descriptors), 'nothing is left');
+ok(nothing_left($guard, $descriptors), 'no process or descriptor is left of both');
 kill 'TERM', $guard->{pid};
 is(finish($guard, 10), 0, 'the guard ends when it is told to');
 

@@ -39,7 +39,7 @@ unlike(output($job), qr/VK_LAYER|layer/i, 'and the layer says nothing about it')
 link_socket('safe.sock', $socket);
 $job = without_variables('found');
 is(finish($job, 100), 0, 'a program without variables computes by the slice that is mounted') or diag(output($job));
-like(output($job), qr/1 rounds .* verified on Virtio-GPU Venus/, 'with Venus');
+like(output($job), qr/1 rounds .* verified on Virtio-GPU Venus/, 'a program without variables computes by Venus');
 
 link_socket('a.sock', $socket);
 link_socket('safe.sock', "$dir/nobody.sock");

@@ -34,7 +34,7 @@ like(output($job), qr/5 rounds .* verified on Virtio-GPU Venus/, 'its results ar
 ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
 my $cached = cached();
 ok($cached, 'but compiled shaders for the next one');
-is(finish(compute('again', '--rounds=1', split ' ', $small), 100), 0, 'which finds them');
+is(finish(compute('again', '--rounds=1', split ' ', $small), 100), 0, 'the next program finds the compiled shaders');
 is(cached(), $cached, 'and compiles no others');
 ok(within(60, sub { !cached() }), 'they are gone when nobody has come for some time');
 
@@ -117,9 +117,9 @@ ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
 
 my $witness = computing('witness');
 my $hostile = start('hostile', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-hostile');
-is(finish($hostile, 300), 0, 'hostile clients') or diag(output($hostile));
+is(finish($hostile, 300), 0, 'the hostile clients come to their end') or diag(output($hostile));
 ok(goes_on($witness), 'another one has computed all the time');
-unlike(output($witness), qr/FAIL/, 'and was right');
+unlike(output($witness), qr/FAIL/, "the other client's results were right beside hostile ones");
 is(scalar(() = output($guard) =~ /signal/g), 1, 'of all sessions the one that was killed here ended by a signal')
     or diag(output($guard));
 
@@ -165,7 +165,7 @@ $descriptors = descriptors($guard->{pid});
 my $client = IO::Socket::UNIX->new($socket) or die "$socket: $!\n";
 ok(within(10, sub { output($guard) =~ /^chain begins$/m }), 'a render server leaves a chain of processes behind');
 $client->close;
-ok(nothing_left($guard, $descriptors), 'which is caught');
+ok(nothing_left($guard, $descriptors), 'what is left of the client is found and removed');
 kill 'TERM', $guard->{pid};
 is(finish($guard, 10), 0, 'the guard ends when it is told to');
 

@@ -16,7 +16,7 @@ system('mkdir', '-p', "$build/old-libc") == 0 or die;
 system("ln -sfn /usr/include/vulkan /usr/include/vk_video $build/old-libc/") == 0 or die;
 is(system("musl-gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g -I$build/old-libc -Igovernor/member -Igovernor/protocol "
         . "-o $program tests/old-libc/t-layer.c"), 0, 'a program for musl is built');
-like(`readelf -l $program`, qr/ld-musl/, 'it is one');
+like(`readelf -l $program`, qr/ld-musl/, 'the program is linked with musl');
 
 start_slice();
 my ($text, $status) = in_slice(undef, $program, $layer);

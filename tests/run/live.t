@@ -18,7 +18,7 @@ start_host('1G');
 
 my ($text, $status) = output_of("$vgpuctl run --vram 256M -- $build/guest/vk-compute --rounds=2 --size 65536");
 is($status, 0, 'a program computes in a slice of its own') or diag($text, slurp("$root/vgpud.log"), slurp("$root/arbiter.log"));
-like($text, qr/verified on llvmpipe/, 'on the GPU');
+like($text, qr/verified on llvmpipe/, 'the program computes on the GPU');
 ok(none_left(), 'the slice is given back');
 
 ($text, $status) = output_of("$vgpuctl run --vram 64M -- $fill 512");
@@ -29,7 +29,7 @@ like($text, qr/^has 512 MiB$/m, 'which it can without a slice');
 
 ($text, $status) = output_of("$vgpuctl run --vram 2G -- true");
 is($status, 7, 'more than the GPU has is refused');
-like($text, qr/no room for the slice/, 'and why');
+like($text, qr/no room for the slice/, 'the refusal says that there is no room');
 ($text, $status) = output_of("$vgpuctl vgpu create half");
 is($status, 3, 'a VM gets none');
 like($text, qr/mdev_vgpu is not loaded.*install the package mdev-vgpu/, 'and is told what is missing');
@@ -37,7 +37,7 @@ like($text, qr/mdev_vgpu is not loaded.*install the package mdev-vgpu/, 'and is 
 is((output_of("$vgpuctl run --vram 64M -- sh -c 'exit 42'"))[1], 42, 'the exit status is the program\'s');
 is((output_of("$vgpuctl run --vram 64M -- sh -c 'kill -TERM \$\$'"))[1], 128 + 15, 'so is the signal that ends it');
 is((output_of("$vgpuctl run --vram 64M -- /no/such"))[1], 127, 'a program that is not there');
-is((output_of("$vgpuctl run --vram 64M -- /etc"))[1], 127, 'or is none');
+is((output_of("$vgpuctl run --vram 64M -- /etc"))[1], 127, 'a folder is no program');
 like((output_of("$vgpuctl run --vram 64M -- sh -c 'trap'"))[0], qr/^$/, 'no signal is ignored that was not before');
 is((output_of("$vgpuctl run -- true"))[1], 2, 'a size must be given');
 ok(none_left(), 'nothing is left of them');
@@ -53,7 +53,7 @@ kill 'KILL', $holder;
 waitpid $holder, 0;
 forget($holder);
 is((output_of("$vgpuctl run --vram 64M -- true"))[1], 0, 'when it is killed, it is free at once');
-ok(none_left(), 'and given back');
+ok(none_left(), 'the slice of a killed program is given back');
 
 # A child that goes on with the GPU when the program has ended.
 system('mkfifo', "$root/fifo") == 0 or die "mkfifo\n";
@@ -67,7 +67,7 @@ forget($parent) if $ended;
 sleep 1;
 like(slices(), qr/sh\[$parent\]/, 'which keeps the slice') or diag(slurp("$root/vgpud.log"));
 close $fifo;
-ok(none_left(), 'until it ends') or diag(slices(), slurp("$root/vgpud.log"));
+ok(none_left(), 'the slice is given back when the program ends') or diag(slices(), slurp("$root/vgpud.log"));
 
 nothing_to_complain_of();
 done_testing();

@@ -44,7 +44,7 @@ start_vgpud();
 ($text, $status) = output_of("$vgpuctl slice remove kept");
 is($status, 0, 'vgpud is there again') or diag($text);
 ok(within(20, sub { metrics() !~ /vgpu_slice_info\{[^}]*name="kept"/ }), 'and the meter follows it') or diag(slurp("$root/meter.log"));
-like(metrics(), qr/^vgpu_agent_up 1$/m, 'which runs');
+like(metrics(), qr/^vgpu_agent_up 1$/m, 'the metrics say that vgpud runs again');
 like((output_of("$vgpuctl report"))[0], qr/$kept/, 'what it used is reported still');
 
 nothing_to_complain_of();

@@ -55,13 +55,13 @@ my ($door) = call('GetDoor', $uuid);
 within(20, sub { -S "$root/run/vgpu/containers/$uuid/slice/governor.sock" });
 ($text, $status) = as($user, $door, "$build/guest/vk-compute --rounds=2 --size 65536");
 is($status, 0, 'its user computes in it') or diag($text, $door, slurp("$root/arbiter.log"));
-like($text, qr/verified on llvmpipe/, 'on the GPU');
+like($text, qr/verified on llvmpipe/, "the owner's user computes on the GPU");
 ($text) = as($user, $door, "$fill 512");
 like($text, qr/^heap 64 MiB$/m, 'it sees as much memory as the slice has');
 like($text, qr/^has (?:56|64) MiB$/m, 'and can have no more') or diag($text);
 ($text, $status) = as($other, $door, "$fill 8");
 isnt($status, 0, 'another user gets no GPU by it') or diag($text);
-unlike($text, qr/^has/m, 'and no memory');
+unlike($text, qr/^has/m, 'another user gets no memory by the native door');
 like((output_of("$vgpuctl gpu users $gpu"))[0], qr/slurm job 1 has slice $uuid/, 'the job is a user of the GPU');
 
 # By the guarded door. Its limits are for hosts that have dma-bufs: tests/system/57-containers-guarded.t.
@@ -71,10 +71,10 @@ start_guard($shut);
 my $venus = 'env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json';
 ($text, $status) = as($user, $by_guard, "$venus $build/guest/vk-compute --rounds=2 --size 65536");
 is($status, 0, 'by a guard its user computes, too') or diag($text, $by_guard, slurp("$root/guard.log"));
-like($text, qr/verified on Virtio-GPU Venus/, 'through the socket');
+like($text, qr/verified on Virtio-GPU Venus/, "the owner's user computes through the guard's socket");
 ($text, $status) = as($other, $by_guard, "$venus $fill 8");
 isnt($status, 0, 'another user gets no GPU by it') or diag($text);
-unlike($text, qr/^has/m, 'and no memory');
+unlike($text, qr/^has/m, 'another user gets no memory by the guard');
 call('ReleaseOwner', 'slurm:c:4', '{}');
 ok(!-e "$root/run/vgpu/guard/$shut", 'and nothing is left of the door');
 
@@ -102,7 +102,7 @@ start_vgpud();
 is((uuids($text))[0], $before, 'the same call gives the same slice when vgpud was killed');
 ($text) = call('ReleaseOwner', 'slurm:c:1', '{}');
 like($text, qr/'GpuTime': <uint64 [1-9]/, 'what it used is known at its end') or diag($text);
-like($text, qr/'Slices': <uint32 1>/, 'of one slice');
+like($text, qr/'Slices': <uint32 1>/, 'the use at the end is that of one slice');
 my ($used) = $text =~ /'GpuTime': <uint64 (\d+)>/;
 kill_vgpud('KILL');
 start_vgpud();
@@ -136,7 +136,7 @@ for my $round (1 .. ($ENV{ROUNDS} // 16)) {
     push @broken, "$text left: @left" if @left;
 }
 is("@broken", '', "killed while it makes eight: all or none ($made, $none), and nothing is left");
-cmp_ok($made, '>', 0, 'some were made');
+cmp_ok($made, '>', 0, 'some of the killed requests had made their slices');
 cmp_ok($none, '>', 0, 'and some were not');
 
 # What it costs beside a thousand. Not a bound that a busy machine can break: CPU time.

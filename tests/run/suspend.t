@@ -125,14 +125,14 @@ put('/fails', "CHECKPOINT $program\n");
 is($status, 1, 'if the driver refuses to suspend it, that fails');
 like($text, qr/cannot suspend process $program/, 'and says which process it was') or diag(slurp("$root/vgpud.log"));
 is(on_card(), $has, 'it has its memory');
-ok(goes_on(), 'and goes on');
+ok(goes_on(), 'the program goes on after the first resume');
 unlink "$root/fails";
 
 ($text, $status) = output_of("$vgpuctl slice suspend $uuid");
-is($status, 0, 'it is suspended') or diag($text, slurp("$root/vgpud.log"));
+is($status, 0, 'a slice with a program of CUDA is suspended') or diag($text, slurp("$root/vgpud.log"));
 is(on_card(), 0, 'it has nothing of the card');
-ok(stands_still(), 'and stands still');
-like((output_of("$vgpuctl slice show $uuid"))[0], qr/Suspended/, 'vgpud says so');
+ok(stands_still(), 'the suspended program stands still');
+like((output_of("$vgpuctl slice show $uuid"))[0], qr/Suspended/, 'slice show says that the slice is suspended');
 
 ($text, $status) = output_of("$vgpuctl slice create half --door native --uuid $other");
 is($status, 0, 'another slice has its room') or diag($text);
@@ -142,7 +142,7 @@ ok(stands_still(), 'it still stands still');
 kill_vgpud('KILL');
 start_vgpud();
 ($text, $status) = output_of("$vgpuctl slice remove $other");
-is($status, 0, 'the other goes') or diag($text);
+is($status, 0, 'the slice that took the memory is removed') or diag($text);
 
 # A program outside of all slices has half of the card, with the driver alone: what is free is just too little beside it.
 {
@@ -169,7 +169,7 @@ is($status, 0, 'it is resumed, by another vgpud') or diag($text, slurp("$root/vg
 ($text, $status) = output_of("$vgpuctl slice resume $uuid");
 is($status, 0, 'once more, which changes nothing') or diag($text, slurp("$root/vgpud.log"));
 is(on_card(), $has, 'it has all of its memory');
-ok(goes_on(), 'and goes on');
+ok(goes_on(), 'the program goes on with all of its memory');
 
 nothing_to_complain_of();
 done_testing();

@@ -39,8 +39,8 @@ like($slices, qr/256\.0 MiB.*sleep/, 'who has a slice is listed');
 like($full, qr/no room for the slice.*^7$/ms, 'a slice for which there is no room is refused');
 my ($root) = $said =~ m{logs are in (/tmp/vgpu-try-\w+)\.};
 open my $left, '-|', 'pgrep', '-af', '--', $root or die "pgrep: $!\n";
-is(join('', <$left>), '', 'nothing of it is left');
-ok(!-e $root, 'no file either');
+is(join('', <$left>), '', 'no process of make try is left');
+ok(!-e $root, 'no file of make try is left');
 
 # What "make try" and the like say on a machine without the packages for development.
 sub need { my (@words) = @_; my $said = `packaging/need @words 2>&1`; return ($? >> 8, $said) }

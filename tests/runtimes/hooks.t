@@ -108,7 +108,7 @@ for my $runtime (sort keys %run) {
     $computes->($hard, 'a hardened one, with tmpfs over what CDI has mounted');
     $computes->("-v $volumes/run:/run", 'with a volume there');
     $computes->("-v $volumes/libraries:/$libraries:ro", 'with the image\'s libraries on a volume that nobody writes to');
-    is(sh("find $volumes/libraries -iname '*cuda*'"), '', "$runtime: nobody has");
+    is(sh("find $volumes/libraries -iname '*cuda*'"), '', "$runtime: nothing was written to the volume of libraries");
     $computes->("-v $volumes/usr:/usr", 'with all of /usr on one');
 }
 
@@ -126,7 +126,7 @@ sh('rm /etc/cdi/*.json');
 sh("rm -rf $volumes/run && mkdir $volumes/run");
 my $said = `@{[ $run{docker}->("-v $volumes/run:/run:ro") ]} 2>&1`;
 isnt($?, 0, 'docker: over a volume that nobody can write to there is no place, and the container is refused');
-like($said, qr{/run/vgpu/\S+, which the slice needs, is covered by what the container has mounted on /run; mount nothing there}, 'and told why');
+like($said, qr{/run/vgpu/\S+, which the slice needs, is covered by what the container has mounted on /run; mount nothing there}, 'docker: the refusal names the mount');
 
 # In a VM the guest's package makes CDI's file. The worker's socket stands for the vGPU, and /dev/null's number for its node.
 sh("rm /run/cdi/mdev-vgpu.json && rm -r $door/guest && mkdir -p $door/guest-cuda /run/dri && mknod /run/dri/renderD128 c 1 3");

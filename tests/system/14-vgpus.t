@@ -42,7 +42,7 @@ sub soon {
     die "$why:\n" . ctl('vgpu list');
 }
 
-point('those that mdevctl made are known, and promised', sub {
+point('vGPUs that mdevctl made are in the ledger', sub {
     soon(sub { vgpu($red->{vgpu}{uuid}) && vgpu($blue->{vgpu}{uuid}) }, 'not both');
     my ($seen) = grep { $_->{Address} eq $gpu } @{ decode_json(ctl('-o json gpu list')) };
     die "promised $seen->{PromisedVram}\n" if $seen->{PromisedVram} != (512 + 256) / 2 * 2**20;
@@ -59,7 +59,7 @@ point('a vGPU is made, with its engine; mdevctl and libvirt have it as well', su
 });
 
 my $job;
-point('it computes in a VM, and is not taken from it', sub {
+point('a vGPU computes in a VM, and is not removed while the VM has it', sub {
     my $vgpu = bless { uuid => $uuid, type => "$driver-vgpu-eighth", unit => "vgpu-engine\@$uuid.service" }, 'VGPU::Vgpu';
     $blue->detach($blue->{vgpu});
     $blue->attach($vgpu);
@@ -70,7 +70,7 @@ point('it computes in a VM, and is not taken from it', sub {
     return "$said$seen";
 });
 
-point('it is changed while it computes: driver and mdevctl have it at once', sub {
+point('a vGPU is changed while it computes: driver and mdevctl have the change at once', sub {
     ctl("vgpu set $uuid --vram 128M --weight 77 --cap 60 --priority 3");
     my $now = join ' ', map { attribute($_) } qw(vram_bytes weight cap priority);
     die "$now\n" if $now ne '134217728 77 60 3';
@@ -82,7 +82,7 @@ point('it is changed while it computes: driver and mdevctl have it at once', sub
     return $said . VGPU::Compute::verdict($second->wait(120)) . '; the first: ' . keeps_computing($job, 1);
 });
 
-point('detached, it is removed: from the driver, mdevctl, libvirt', sub {
+point('a detached vGPU is removed from the driver, mdevctl and libvirt', sub {
     VGPU::Compute::stop_right($blue, $job);
     $blue->detach({ uuid => $uuid });
     ctl("vgpu remove $uuid");
@@ -167,7 +167,7 @@ point('what others make, define and remove is found', sub {
     soon(sub { !vgpu($uuid) }, 'definition not forgotten');
 });
 
-point('it is told as it happens', sub {
+point('vgpuctl events prints what happens to a vGPU', sub {
     my $events = VGPU::Lab::host_job('vgpuctl events');
     sleep 3;
     ctl("vgpu create sixteenth --uuid $uuid");

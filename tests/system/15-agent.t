@@ -37,7 +37,7 @@ point('the first call starts vgpud, and it knows the GPU', sub {
     return $table . VGPU::Lab::host("vgpuctl gpu show $gpu") . VGPU::Lab::host('vgpuctl topo');
 });
 
-point('it knows both vGPUs, and their counters as the driver has them', sub {
+point('vgpud knows both vGPUs, and their counters as the driver has them', sub {
     my @vgpus = @{ decode_json(VGPU::Lab::host('vgpuctl -o json vgpu list')) };
     for my $tenant ($red, $blue) {
         my ($seen) = grep { $_->{Uuid} eq $tenant->{vgpu}{uuid} } @vgpus or die "$tenant->{name}'s is missing\n";

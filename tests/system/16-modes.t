@@ -49,7 +49,7 @@ point('passthrough is refused while VMs have vGPUs, which are named; they comput
     return $said . VGPU::Whole::mode("--dry-run $gpu passthrough");
 });
 
-point('who has no rights is refused', sub {
+point('an unprivileged user is refused each change of a GPU', sub {
     my $nobody = 'setpriv --reuid 65534 --regid 65534 --clear-groups vgpuctl';
     my $said = '';
     for my $command ("gpu mode $gpu host", "gpu drain $gpu", "gpu resume $gpu", "gpu users $gpu", 'schedule list') {
@@ -107,7 +107,7 @@ point('red has the whole GPU, and computes', sub {
     return "$address: " . VGPU::Compute::verdict($job->wait(180));
 });
 
-point('it is not taken from red', sub {
+point('a GPU that VM red has is not taken from it', sub {
     my $said = VGPU::Whole::mode("$gpu shared", status => $in_use);
     die $said if $said !~ m{VM red .* has /dev/vfio/};
     die "it is at " . driver() . "\n" if driver() ne 'vfio-pci';

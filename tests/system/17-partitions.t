@@ -50,7 +50,7 @@ point('a VM has a function: the card is not put together', sub {
     return $said . $more;
 });
 
-point('another number, and more than it can have', sub {
+point('the number of partitions is changed, and too many are refused', sub {
     my $said = VGPU::Whole::mode("--partitions 5 $card partitioned");
     die 'there are ' . scalar(functions()) . "\n" if functions() != 5;
     my $refused = VGPU::Whole::mode("--partitions 8 $card partitioned", status => 2);
@@ -58,7 +58,7 @@ point('another number, and more than it can have', sub {
     return $said . $refused;
 });
 
-point('kill -9 of vgpud: it is still partitioned, and wanted so', sub {
+point('after kill -9 of vgpud the GPU is still partitioned, and wanted so', sub {
     VGPU::Lab::host('systemctl kill -s KILL vgpud');
     my $seen = VGPU::Whole::until_mode($card, 'partitioned');
     die "$seen->{WantedMode} is wanted, and there are " . scalar(functions()) . "\n"

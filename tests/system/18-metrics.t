@@ -145,7 +145,7 @@ point('an engine that is lost raises its alert', sub {
     return $alert . computes($blue);
 });
 
-point('what was used is reported, to those who may know', sub {
+point("vgpuctl report shows use to the tenant's users alone", sub {
     my $seen;
     for (1 .. 90) {
         ($seen) = grep { $_->{Uuid} eq $red->{vgpu}{uuid} } @{ decode_json(host('vgpuctl -o json report')) };

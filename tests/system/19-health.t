@@ -74,7 +74,7 @@ point('the engines of both: not healthy, an event, nothing new is put there', su
 my $other = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
 $other->expect(qr/^OK round 1:/m, 120);
 
-point('that stays over a restart of vgpud, until somebody who may clears it', sub {
+point('a held finding stays over a restart of vgpud, until an administrator clears it', sub {
     host('systemctl restart vgpud');
     health_when(0, qr/dies repeatedly/);
     my $refused = host("$nobody vgpuctl gpu clear $gpu 2>&1", fail => 1);
@@ -152,7 +152,7 @@ point('the other guest has computed all the time', sub {
     return $seen . '; ' . VGPU::Compute::stop_right($red, $other);
 });
 
-point('all is as it was', sub {
+point('the host is as before the test', sub {
     host(<<"SH", timeout => 120);
 rm -rf $used /run/vgpu/said /etc/vgpu/vgpud.conf /run/link
 printf '%s' '$conf' >/etc/vgpu/gpus.conf

@@ -52,7 +52,7 @@ boot_with_systemd();
 my @addresses = map { $red->gpu_of($_) } @vgpus;
 my @nodes = map { "/dev/dri/by-path/pci-$_-render" } @addresses;
 
-point('Vulkan lists one of the two, and a program computes on it', sub {
+point('of two vGPUs Vulkan lists one, and a program computes on it', sub {
     my $said = $red->run('vulkaninfo --summary 2>/dev/null', timeout => 120);
     my @devices = $said =~ /deviceName\s*=\s*.*Venus/g;
     die 'there are ' . @devices . " devices:\n$said" if @devices != 1;

@@ -70,7 +70,7 @@ sub migrate {
 
 END { at(there => sub { VGPU::Lab::down() }) if defined $rig{there} && !$ENV{KEEP} }
 
-point('another GPU host, with a vGPU of that name', sub {
+point('a second GPU host has a vGPU of the same UUID', sub {
     $red->destroy;
     at(there => sub {
         VGPU::Lab::down();
@@ -85,7 +85,7 @@ point('another GPU host, with a vGPU of that name', sub {
     return connect_to('there');
 });
 
-point('a VM with a program that computes', sub {
+point('the VM that is to be migrated computes', sub {
     $blue->destroy;
     $vm->display(1);
     $vm->start;

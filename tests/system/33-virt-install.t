@@ -42,7 +42,7 @@ my $made = point('virt-install makes a VM with its memory in a memfd', sub {
 });
 
 # All else needs that.
-$made &&= point('it boots from its own disk, and cloud-init sets it up', sub {
+$made &&= point('the installed VM boots from its own disk, and cloud-init sets it up', sub {
     my $said = $vm->wait_up($boot_takes);
     # In the emulated guest cloud-init alone takes up to a minute.
     my $name = $vm->run('hostname; ls -d /sys/firmware/efi; cloud-init status; cat /proc/cmdline; lspci; mokutil --sb-state', timeout => 300, fail => 1);

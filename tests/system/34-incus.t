@@ -50,7 +50,7 @@ point('a VM with gputype=mdev starts', sub {
     return "$seen->{Uuid} $seen->{Type} $seen->{Device}";
 });
 
-my $up = point('it boots, and computes on the vGPU', sub {
+my $up = point("Incus's VM boots, and computes on the vGPU", sub {
     my $said = $vm->wait_up($boot_takes);
     VGPU::Compute::install($vm);
     return "$said\n" . both();

@@ -40,7 +40,7 @@ point('systemctl restart while the guest computes: the program fails', sub {
     die "the engine is still $before\n" if $vgpu->wait_engine == $before;
     return $seen;
 });
-point('after it the guest computes again', \&computes_after_rebind);
+point("after the engine's restart the guest computes again", \&computes_after_rebind);
 
 point('another version of the engine is installed: those that run go on with theirs', sub {
     VGPU::Lab::host('cp /usr/bin/vgpu-engine /usr/bin/vgpu-engine.new && mv /usr/bin/vgpu-engine.new /usr/bin/vgpu-engine');
@@ -78,7 +78,7 @@ SH
     die "the journal says: $journal" if $journal !~ /watchdog/;
     return "engine $before, then $after; $seen\n$journal";
 });
-point('after it the guest computes again, the second time', \&computes_after_rebind);
+point("after the watchdog's restart the guest computes again", \&computes_after_rebind);
 
 point('an engine that dies again and again is given up, and the operator sees it', sub {
     my $said = VGPU::Lab::host(<<"SH", timeout => 240);
@@ -96,7 +96,7 @@ SH
     die $said if $said !~ /repeated too quickly/ || $said !~ /engine=none/;
     return $said;
 });
-point('what the guide says then brings it back', sub {
+point('reset-failed and start, as the guide says, bring the engine back', sub {
     return VGPU::Lab::host("systemctl reset-failed $vgpu->{unit}; systemctl start $vgpu->{unit}", timeout => 120)
         . computes_after_rebind();
 });

@@ -63,7 +63,7 @@ point('a guest with a vIOMMU computes on a vGPU', sub {
     return $group . computes($green);
 });
 
-point('its driver goes, and its pages are let go; bound again it computes, and after unplug and plug, too', sub {
+point("a guest's unbind releases its pages; bound again, and plugged again, the vGPU computes", sub {
     my $gpu = $green->gpu_of($vgpu);
     my $bound = pinned();
     $green->run("cd /sys/bus/pci/drivers/virtio-pci && echo $gpu >unbind", timeout => 60);
@@ -77,7 +77,7 @@ point('its driver goes, and its pages are let go; bound again it computes, and a
     return "$seen\n" . computes($green);
 });
 
-point('it ends in the middle of its work, and leaves nothing behind', sub {
+point('a VM that ends in the middle of its work leaves nothing behind', sub {
     my $job = VGPU::Compute::vulkan($green, $green->gpu_of($vgpu), '--forever --timeout 30');
     $job->expect(qr/^OK round 1:/m, 120);
     my @bad = VGPU::KernelLog::complaints('guest', $green->run(VGPU::KernelLog::unread()));

@@ -32,13 +32,13 @@ point('unknown type', sub {
     return $text;
 });
 
-point('a GPU that is not shared', sub {
+point('mdevctl start on a GPU that is not shared is refused', sub {
     my ($text) = refused("mdevctl start -u $uuid -p 0000:00:00.0 -t $driver-vgpu-half");
     die $text if $text !~ /0000:00:00\.0/ || $text !~ /not shared|not registered|does not support|not found|unable to find|no (?:mdev|such)/i;
     return $text;
 });
 
-point('none left: mdevctl types says 0, the kernel log says who has it', sub {
+point('without memory left mdevctl types says 0, and the kernel log names the vGPUs that have it', sub {
     my $types = VGPU::Lab::host('mdevctl types');
     die $types if $types !~ /vgpu-full\s+Available instances: 0/;
     my ($text, $kernel) = refused("mdevctl start -u $uuid -p $gpu -t $driver-vgpu-full");
@@ -54,7 +54,7 @@ point('none left, written to sysfs directly as KubeVirt does', sub {
     return "$text$kernel";
 });
 
-point('an attribute that does not exist', sub {
+point('an attribute that does not exist is refused', sub {
     my ($text) = refused(<<"SH");
 set -e
 mdevctl define -u $uuid -p $gpu -t $driver-vgpu-sixteenth
