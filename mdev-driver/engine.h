@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Shared by engine.c (the node), engine_calls.c and engine_exchange.c (its ioctls), and engine_mm.c (the
- * engine's address space).
+ * Shared by engine.c (the node), engine_calls.c, engine_exchange.c and guest_export.c (its ioctls), and
+ * engine_mm.c (the engine's address space).
  */
 #ifndef VGPU_ENGINE_H
 #define VGPU_ENGINE_H
@@ -31,7 +31,11 @@ void vgpu_engine_take_event(struct vgpu *vgpu, struct vgpu_engine_event *event);
 int vgpu_engine_enter(struct file *file);
 void vgpu_engine_leave(struct file *file);
 
+/* The epoch of a call's argument is over, or no VM is open. Under vgpu->lock. */
+bool vgpu_engine_epoch_over(const struct vgpu *vgpu, u64 epoch);
+
 long vgpu_ioctl_exchange(struct file *file, void __user *user);
+long vgpu_ioctl_mem_export(struct file *file, void __user *user);
 long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 struct vgpu_engine_mm *vgpu_engine_mm_new(struct vgpu *vgpu);

@@ -38,7 +38,7 @@ void vgpu_engine_leave(struct file *file)
 	mutex_unlock(&vgpu_from_file(file)->lock);
 }
 
-static bool vgpu_epoch_over(const struct vgpu *vgpu, u64 epoch)
+bool vgpu_engine_epoch_over(const struct vgpu *vgpu, u64 epoch)
 {
 	return !vgpu_is_open(vgpu) || vgpu_is_lost(vgpu) || epoch != vgpu->epoch;
 }
@@ -58,7 +58,7 @@ static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *in
 		      (vgpu_is_lost(vgpu) ? VGPU_STATE_LOST : 0) |
 		      (vgpu_is_removed(vgpu) ? VGPU_STATE_REMOVED : 0);
 	info->epoch = vgpu->epoch;
-	info->features = VGPU_FEATURE_STATE;
+	info->features = VGPU_FEATURE_STATE | VGPU_FEATURE_EXPORT;
 	info->num_queues = VGPU_NUM_QUEUES;
 	info->queue_size = VGPU_VQ_MAX_SIZE;
 	info->vram_bytes = params.vram_bytes;
@@ -196,7 +196,7 @@ static int vgpu_mem_pin_entries(struct file *file, struct vgpu_mem_pin *pin,
 	ret = vgpu_engine_enter(file);
 	if (!ret) {
 		/* A reset has taken all pins back, and until a driver is up again the memory is not the device's. */
-		if (vgpu_epoch_over(vgpu, pin->epoch) || vgpu->phase.engine != VGPU_ENGINE_IS_BUSY)
+		if (vgpu_engine_epoch_over(vgpu, pin->epoch) || vgpu->phase.engine != VGPU_ENGINE_IS_BUSY)
 			ret = -ESTALE;
 		else
 			ret = vgpu_mem_admit(vgpu, object);
@@ -231,7 +231,7 @@ static int vgpu_mem_unpin_of(struct file *file, u64 epoch, u64 offset)
 
 	if (ret)
 		return ret;
-	ret = vgpu_epoch_over(vgpu, epoch) ? -ESTALE : vgpu_mem_unpin(vgpu, offset);
+	ret = vgpu_engine_epoch_over(vgpu, epoch) ? -ESTALE : vgpu_mem_unpin(vgpu, offset);
 	vgpu_engine_leave(file);
 	/* For the engine it is done, even if it is killed meanwhile. */
 	if (!ret)
@@ -255,7 +255,7 @@ static int vgpu_call_mem_unpin(struct file *file, void *arg)
 
 static int vgpu_window_check(const struct vgpu *vgpu, u64 epoch)
 {
-	return vgpu_epoch_over(vgpu, epoch) || vgpu_is_removed(vgpu) ? -ESTALE : 0;
+	return vgpu_engine_epoch_over(vgpu, epoch) || vgpu_is_removed(vgpu) ? -ESTALE : 0;
 }
 
 static int vgpu_call_publish(struct file *file, void *arg)
@@ -310,7 +310,7 @@ static int vgpu_call_set_scanout(struct vgpu *vgpu, void *arg)
 
 	if (ret)
 		return ret;
-	return vgpu_epoch_over(vgpu, scanout->epoch) ? -ESTALE : vgpu_display_set_scanout(vgpu, scanout);
+	return vgpu_engine_epoch_over(vgpu, scanout->epoch) ? -ESTALE : vgpu_display_set_scanout(vgpu, scanout);
 }
 
 /* EAGAIN: @state is wanted. @error: the engine has one that cannot be taken. */
@@ -322,7 +322,7 @@ static int vgpu_state_saved(struct file *file, const struct vgpu_engine_state *a
 
 	if (ret)
 		return ret;
-	if (vgpu_epoch_over(vgpu, arg->epoch) || !vgpu_migration_engine_asked(vgpu))
+	if (vgpu_engine_epoch_over(vgpu, arg->epoch) || !vgpu_migration_engine_asked(vgpu))
 		ret = -ESTALE;
 	else if (!state && !error)
 		ret = -EAGAIN;
@@ -369,7 +369,7 @@ static int vgpu_call_state_load(struct file *file, void *arg)
 	ret = vgpu_engine_enter(file);
 	if (ret)
 		return ret;
-	if (!vgpu_epoch_over(vgpu, load->epoch))
+	if (!vgpu_engine_epoch_over(vgpu, load->epoch))
 		state = vgpu_migration_engine_loads(vgpu, load->size, &load->size);
 	vgpu_engine_leave(file);
 	if (IS_ERR(state))
@@ -479,6 +479,8 @@ long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return ret;
 	if (cmd == VGPU_ENGINE_QUEUE_EXCHANGE)
 		return vgpu_ioctl_exchange(file, user);
+	if (cmd == VGPU_ENGINE_MEM_EXPORT)
+		return vgpu_ioctl_mem_export(file, user);
 	for (i = 0; i < ARRAY_SIZE(vgpu_engine_calls); i++)
 		if (vgpu_engine_calls[i].cmd == cmd)
 			return vgpu_engine_serve(file, &vgpu_engine_calls[i], user);

@@ -132,6 +132,13 @@ static void vgpu_mem_mark(struct vgpu *vgpu, struct vgpu_mem_object *object, u64
 	}
 }
 
+/* Out of the engine, and of whoever has an export. */
+static void vgpu_mem_zap(struct vgpu *vgpu, u64 offset, u64 size)
+{
+	unmap_mapping_range(vgpu->pins_inode->i_mapping, offset, size, 1);
+	vgpu_exports_zap(vgpu, offset, size);
+}
+
 /*
  * Takes pages [first, first + count) of an object away, which are of one span and begin at @iova: out of
  * the table, out of the engine, then unpinned. Of one that is gone only the last is to be done.
@@ -144,8 +151,7 @@ static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object
 	lockdep_assert_held(&vgpu->mem.lock);
 	if (!vgpu_mem_gone(&vgpu->mem, object)) {
 		vgpu_mem_mark(vgpu, object, first, count);
-		unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset + (first << PAGE_SHIFT),
-				    count << PAGE_SHIFT, 1);
+		vgpu_mem_zap(vgpu, object->offset + (first << PAGE_SHIFT), count << PAGE_SHIFT);
 	}
 	for (i = 0; i < count; i += n) {
 		n = vgpu_mem_unpin_some(vgpu, object, first + i, count - i, iova + (i << PAGE_SHIFT));
@@ -289,8 +295,7 @@ void vgpu_mem_release_all(struct vgpu *vgpu)
 	mem->objects = RB_ROOT_CACHED;
 	mutex_unlock(&vgpu->map_lock);
 	if (mem->next_offset != VGPU_MEM_OFFSET_BASE)
-		unmap_mapping_range(vgpu->pins_inode->i_mapping, VGPU_MEM_OFFSET_BASE,
-				    mem->next_offset - VGPU_MEM_OFFSET_BASE, 1);
+		vgpu_mem_zap(vgpu, VGPU_MEM_OFFSET_BASE, mem->next_offset - VGPU_MEM_OFFSET_BASE);
 	vgpu_mem_release_later(vgpu);
 	mutex_unlock(&mem->lock);
 }
@@ -306,7 +311,7 @@ static void vgpu_mem_retire(struct vgpu *vgpu, struct vgpu_mem_object *object)
 	mutex_lock(&vgpu->map_lock);
 	interval_tree_remove(&object->node, &mem->objects);
 	mutex_unlock(&vgpu->map_lock);
-	unmap_mapping_range(vgpu->pins_inode->i_mapping, object->offset, object->npages << PAGE_SHIFT, 1);
+	vgpu_mem_zap(vgpu, object->offset, object->npages << PAGE_SHIFT);
 	vgpu_mem_release_later(vgpu);
 }
 
@@ -534,6 +539,47 @@ int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
 	return object ? 0 : -ENOENT;
 }
 
+u64 vgpu_mem_exportable(struct vgpu *vgpu, u64 offset)
+{
+	const struct vgpu_mem_object *object;
+	u64 npages = 0;
+
+	mutex_lock(&vgpu->mem.lock);
+	mutex_lock(&vgpu->map_lock);
+	object = vgpu_mem_find(vgpu, offset);
+	if (object && object->offset == offset && object->writable && !object->filling)
+		npages = object->npages;
+	mutex_unlock(&vgpu->map_lock);
+	mutex_unlock(&vgpu->mem.lock);
+	return npages;
+}
+
+struct page *vgpu_mem_page(struct vgpu *vgpu, u64 offset, u64 i)
+{
+	const struct vgpu_mem_object *object = vgpu_mem_find(vgpu, offset);
+	struct page *page;
+
+	if (!object || object->offset != offset || i >= object->npages)
+		return NULL;
+	page = object->pages[i];
+	return page && !vgpu_page_is_marked(page) ? page : NULL;
+}
+
+struct page *vgpu_mem_get_page(struct vgpu *vgpu, u64 offset, u64 i)
+{
+	struct page *page;
+
+	mutex_lock(&vgpu->map_lock);
+	page = vgpu_mem_page(vgpu, offset, i);
+	/* Of memory without pages of the kernel's, a device's, a VMM's mapping is none that could be exported. */
+	if (page && pfn_valid(page_to_pfn(page)))
+		get_page(page);
+	else
+		page = NULL;
+	mutex_unlock(&vgpu->map_lock);
+	return page;
+}
+
 static vm_fault_t vgpu_mem_fault(struct vm_fault *vmf)
 {
 	struct vgpu *vgpu = vmf->vma->vm_private_data;
@@ -600,6 +646,7 @@ int vgpu_mem_init(struct vgpu *vgpu)
 	vgpu->mem.spans = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&vgpu->mem.live);
 	INIT_LIST_HEAD(&vgpu->mem.dead);
+	INIT_LIST_HEAD(&vgpu->mem.exports);
 	INIT_WORK(&vgpu->mem.release_work, vgpu_mem_release_work);
 	xa_init(&vgpu->mem.dirty.pages);
 	vgpu_unmaps_init(&vgpu->mem);

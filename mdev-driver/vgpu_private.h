@@ -183,6 +183,7 @@ struct vgpu_dirty {
  * @objects: results of MEM_PIN, by offset; changes also take vgpu->map_lock
  * @spans: guest memory in them, and in those that are to be released, by address
  * @live, @dead: objects in the tree, and those that are to be released
+ * @exports: struct vgpu_export
  * @releasing, @release_work: something is; may be read without the lock
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
@@ -207,6 +208,7 @@ struct vgpu_mem {
 	struct rb_root_cached spans;
 	struct list_head live;
 	struct list_head dead;
+	struct list_head exports;
 	bool releasing;
 	struct work_struct release_work;
 	u64 next_offset;
@@ -611,7 +613,7 @@ size_t vgpu_queue_state_size(struct vgpu *vgpu, bool answers);
 void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out, bool answers);
 ssize_t vgpu_queue_state_get(struct vgpu *vgpu, const u8 *in, size_t left);
 
-/* guest_access.c, guest_pin.c, guest_unmap.c: guest memory, see guest_mem.h */
+/* guest_access.c, guest_pin.c, guest_export.c, guest_unmap.c: guest memory, see guest_mem.h */
 int vgpu_mem_init(struct vgpu *vgpu);
 void vgpu_mem_fini(struct vgpu *vgpu);
 /* Around uses of vgpu_guest_ops, the rings' or all of a call: takes mem.lock. */

@@ -187,6 +187,7 @@ enum vgpu_queue_id {
 
 /* struct vgpu_engine_info.features */
 #define VGPU_FEATURE_STATE	(1u << 0)	/* VMs can be saved: @renderer of READY, STATE_SAVE, STATE_LOAD */
+#define VGPU_FEATURE_EXPORT	(1u << 1)	/* MEM_EXPORT */
 
 /**
  * struct vgpu_engine_info - argument of VGPU_ENGINE_INFO, filled by the driver
@@ -459,6 +460,32 @@ struct vgpu_mem_unpin {
 };
 
 #define VGPU_ENGINE_MEM_UNPIN	_IOW(VGPU_IOC_MAGIC, 0x17, struct vgpu_mem_unpin)
+
+/**
+ * struct vgpu_mem_export - argument of VGPU_ENGINE_MEM_EXPORT
+ * @offset: in, from MEM_PIN with VGPU_MEM_WRITE
+ * @fd: out, a file of that memory, close-on-exec
+ *
+ * Any process maps the file, MAP_SHARED, piece by piece: lseek() with SEEK_HOLE returns where the piece ends
+ * that has an offset. The mappings are ordinary memory, which other drivers can pin. What the VM takes
+ * away, or MEM_UNPIN, is out of them at once, and who touches it gets SIGBUS. What another driver has
+ * pinned stays pinned: an engine must see that the memory is not used any more before it unpins it.
+ */
+struct vgpu_mem_export {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u64 offset;
+	__s32 fd;
+	__u32 reserved;
+};
+
+/*
+ * With VGPU_FEATURE_EXPORT. EOPNOTSUPP: the vGPU's type has no CUDA; or the VM's memory is not shared memory,
+ * or in huge pages, or this is in more than one of its parts. ENOENT: no such pin, or not for writing.
+ * ESTALE: epoch over, or the VM has taken a part of it away.
+ */
+#define VGPU_ENGINE_MEM_EXPORT	_IOWR(VGPU_IOC_MAGIC, 0x1c, struct vgpu_mem_export)
 
 /*
  * Every 8 bytes of the window where nothing is published, little endian. Guests' Vulkan drivers

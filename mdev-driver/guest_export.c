@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Guest memory that a program of the engine's can map and have registered by a GPU's driver (MEM_EXPORT):
+ * a file for an object of MEM_PIN.
+ *
+ * Such a driver pins what it registers (pin_user_pages()), which takes ordinary page-table entries only,
+ * not those of the engine's own mapping (VM_PFNMAP). Ordinary entries count in their page, and whoever
+ * takes a page out of its file must be able to find them all. So each mapping is one of the VMM's own
+ * file, as far as the kernel's memory management is concerned: the export's file has that file's address
+ * space, and a mapping lies in it where its pages do. Its faults give the pages that are pinned, and no
+ * others. That works for shared memory, a page of which is a piece of its own unless the next one lies
+ * behind it in the VMM's file, too. Anonymous memory can be found by its owner's mappings only, so it is
+ * not exported, nor are huge pages.
+ *
+ * What the VM takes away is out of the mappings at once, as it is out of the engine. But what a driver
+ * has pinned stays its, until it unpins it: engines end the programs that have it before they return
+ * memory to a guest.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <linux/module.h>
+#include <linux/pagemap.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "engine.h"
+#include "guest_mem.h"
+
+/*
+ * struct vgpu_export - an open file of an object's memory
+ * @node: in mem.exports, under mem.lock
+ * @offset: the object's; no other has it, ever
+ * @mapping: the address space of the VMM's file, whose inode it holds
+ * @index: where in that file each page lies
+ */
+struct vgpu_export {
+	struct list_head node;
+	struct vgpu *vgpu;
+	u64 offset;
+	u64 npages;
+	struct address_space *mapping;
+	pgoff_t index[] __counted_by(npages);
+};
+
+/* How many pages from @first on lie one behind the other in the VMM's file; of @most at most. */
+static u64 vgpu_export_piece(const struct vgpu_export *export, u64 first, u64 most)
+{
+	u64 n = 1;
+
+	while (n < most && export->index[first + n] == export->index[first] + n)
+		n++;
+	return n;
+}
+
+/* Takes pages [first, first + count) out of all mappings; the VMM's own comes back at its next fault. */
+static void vgpu_export_zap(const struct vgpu_export *export, u64 first, u64 count)
+{
+	u64 n;
+
+	for (; count; first += n, count -= n) {
+		n = vgpu_export_piece(export, first, count);
+		unmap_mapping_range(export->mapping, (loff_t)export->index[first] << PAGE_SHIFT,
+				    (loff_t)n << PAGE_SHIFT, 0);
+		cond_resched();
+	}
+}
+
+void vgpu_exports_zap(struct vgpu *vgpu, u64 offset, u64 size)
+{
+	const struct vgpu_export *export;
+
+	lockdep_assert_held(&vgpu->mem.lock);
+	list_for_each_entry(export, &vgpu->mem.exports, node) {
+		u64 end = export->offset + (export->npages << PAGE_SHIFT);
+		u64 from = max(export->offset, offset), to = min(end, offset + size);
+
+		if (from < to)
+			vgpu_export_zap(export, (from - export->offset) >> PAGE_SHIFT, (to - from) >> PAGE_SHIFT);
+	}
+}
+
+/* Memory that no path leads to, so that nothing but its VMM's programs has it: what window.c accepts, too. */
+static struct address_space *vgpu_export_mapping_of(struct folio *folio)
+{
+	struct address_space *mapping = folio_mapping(folio);
+	const struct super_block *sb;
+
+	if (!mapping || mapping != folio->mapping)
+		return NULL;
+	sb = mapping->host->i_sb;
+	return sb->s_magic == TMPFS_MAGIC && (sb->s_flags & SB_KERNMOUNT) ? mapping : NULL;
+}
+
+/* Notes where a page lies. All pages of an export are of one file. */
+static int vgpu_export_note(struct vgpu_export *export, u64 i, struct page *page)
+{
+	struct folio *folio = page_folio(page);
+	struct address_space *mapping;
+	int ret = folio_lock_killable(folio);
+
+	if (ret)
+		return ret;
+	mapping = vgpu_export_mapping_of(folio);
+	if (!mapping || (export->mapping && export->mapping != mapping))
+		ret = -EOPNOTSUPP;
+	else if (!export->mapping && !igrab(mapping->host))
+		ret = -ESTALE;
+	else
+		export->mapping = mapping;
+	export->index[i] = folio->index + folio_page_idx(folio, page);
+	folio_unlock(folio);
+	return ret;
+}
+
+static int vgpu_export_note_all(struct vgpu_export *export)
+{
+	int ret = 0;
+	u64 i;
+
+	for (i = 0; i < export->npages && !ret; i++) {
+		struct page *page = vgpu_mem_get_page(export->vgpu, export->offset, i);
+
+		if (!page)
+			return -ESTALE;
+		ret = vgpu_export_note(export, i, page);
+		put_page(page);
+		if (fatal_signal_pending(current))
+			ret = -EINTR;
+		cond_resched();
+	}
+	return ret;
+}
+
+static void vgpu_export_free(struct vgpu_export *export)
+{
+	if (export->mapping)
+		iput(export->mapping->host);
+	vfio_put_device(&export->vgpu->vdev);
+	kvfree(export);
+}
+
+static int vgpu_export_release(struct inode *inode, struct file *file)
+{
+	struct vgpu_export *export = file->private_data;
+
+	mutex_lock(&export->vgpu->mem.lock);
+	list_del(&export->node);
+	mutex_unlock(&export->vgpu->mem.lock);
+	vgpu_export_free(export);
+	return 0;
+}
+
+/*
+ * Maps a page, which is locked, unless the VM has taken it away, or its file has lost it: then a mapping
+ * could not be found any more.
+ */
+static vm_fault_t vgpu_export_insert(struct vm_fault *vmf, const struct vgpu_export *export, u64 i,
+				     struct page *page)
+{
+	const struct folio *folio = page_folio(page);
+	struct vgpu *vgpu = export->vgpu;
+	unsigned int noreclaim;
+	int ret = -EFAULT;
+
+	if (folio->mapping != export->mapping)
+		return VM_FAULT_SIGBUS;
+	mutex_lock(&vgpu->map_lock);
+	if (vgpu_mem_page(vgpu, export->offset, i) == page) {
+		noreclaim = memalloc_noreclaim_save();
+		ret = vm_insert_page(vmf->vma, vmf->address & PAGE_MASK, page);
+		memalloc_noreclaim_restore(noreclaim);
+	}
+	mutex_unlock(&vgpu->map_lock);
+	/* EBUSY: another fault has mapped it. */
+	if (!ret || ret == -EBUSY)
+		return VM_FAULT_NOPAGE;
+	return ret == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_SIGBUS;
+}
+
+static vm_fault_t vgpu_export_fault(struct vm_fault *vmf)
+{
+	const struct vgpu_export *export = vmf->vma->vm_file->private_data;
+	/* See vgpu_export_mmap(). */
+	u64 i = vmf->pgoff + (unsigned long)vmf->vma->vm_private_data;
+	struct page *page = vgpu_mem_get_page(export->vgpu, export->offset, i);
+	vm_fault_t ret = VM_FAULT_OOM;
+
+	if (!page)
+		return VM_FAULT_SIGBUS;
+	if (!vgpu_prepare_pte(vmf)) {
+		lock_page(page);
+		ret = vgpu_export_insert(vmf, export, i, page);
+		unlock_page(page);
+	}
+	put_page(page);
+	return ret;
+}
+
+/* Without map_pages, so that faults always hold the mmap_lock, not only a VMA's own lock. */
+static const struct vm_operations_struct vgpu_export_vm_ops = {
+	.fault = vgpu_export_fault,
+};
+
+/*
+ * A piece, or a part of one. The mapping lies in the VMM's file where its pages do, and knows how far that
+ * is from where they lie in the object.
+ */
+static int vgpu_export_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	const struct vgpu_export *export = file->private_data;
+	u64 first = vma->vm_pgoff, count = vma_pages(vma);
+
+	if (!(vma->vm_flags & VM_SHARED) || first >= export->npages || count > export->npages - first ||
+	    vgpu_export_piece(export, first, count) < count)
+		return -EINVAL;
+	vma->vm_pgoff = export->index[first];
+	vma->vm_private_data = (void *)(unsigned long)(first - export->index[first]);
+	vma->vm_ops = &vgpu_export_vm_ops;
+	vgpu_vm_flags_set(vma, VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
+	return 0;
+}
+
+/* SEEK_HOLE: the end of the piece that has @at. Nothing is read or written at a place of the file. */
+static loff_t vgpu_export_llseek(struct file *file, loff_t at, int whence)
+{
+	const struct vgpu_export *export = file->private_data;
+	u64 first = (u64)at >> PAGE_SHIFT;
+
+	if (whence != SEEK_HOLE)
+		return -EINVAL;
+	if (at < 0 || first >= export->npages)
+		return -ENXIO;
+	return (first + vgpu_export_piece(export, first, export->npages - first)) << PAGE_SHIFT;
+}
+
+static const struct file_operations vgpu_export_fops = {
+	.owner = THIS_MODULE,
+	.release = vgpu_export_release,
+	.mmap = vgpu_export_mmap,
+	.llseek = vgpu_export_llseek,
+};
+
+static struct vgpu_export *vgpu_export_new(struct vgpu *vgpu, u64 offset, u64 npages)
+{
+	struct vgpu_export *export = kvzalloc(struct_size(export, index, npages), GFP_KERNEL_ACCOUNT);
+
+	if (!export)
+		return NULL;
+	get_device(&vgpu->vdev.device);
+	export->vgpu = vgpu;
+	export->offset = offset;
+	export->npages = npages;
+	return export;
+}
+
+/* From here on the VM's taking away of memory finds it: what it has taken already is not mapped. */
+static struct file *vgpu_export_open(struct vgpu_export *export)
+{
+	struct file *file = anon_inode_getfile("[vgpu-memory]", &vgpu_export_fops, export, O_RDWR);
+
+	if (IS_ERR(file))
+		return file;
+	file->f_mapping = export->mapping;
+	mutex_lock(&export->vgpu->mem.lock);
+	list_add(&export->node, &export->vgpu->mem.exports);
+	mutex_unlock(&export->vgpu->mem.lock);
+	return file;
+}
+
+static struct file *vgpu_mem_export(struct vgpu *vgpu, u64 offset)
+{
+	u64 npages = vgpu_mem_exportable(vgpu, offset);
+	struct vgpu_export *export;
+	struct file *file;
+	int ret;
+
+	if (!npages)
+		return ERR_PTR(-ENOENT);
+	export = vgpu_export_new(vgpu, offset, npages);
+	if (!export)
+		return ERR_PTR(-ENOMEM);
+	ret = vgpu_export_note_all(export);
+	file = ret ? ERR_PTR(ret) : vgpu_export_open(export);
+	if (IS_ERR(file))
+		vgpu_export_free(export);
+	return file;
+}
+
+static int vgpu_export_check(struct file *file, const struct vgpu_mem_export *arg)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	if (!READ_ONCE(vgpu->params.cuda))
+		ret = -EOPNOTSUPP;
+	else if (vgpu_engine_epoch_over(vgpu, arg->epoch))
+		ret = -ESTALE;
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+long vgpu_ioctl_mem_export(struct file *file, void __user *user)
+{
+	struct vgpu_mem_export arg;
+	struct file *made;
+	int ret, fd;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.argsz < sizeof(arg) || arg.flags || arg.reserved)
+		return -EINVAL;
+	ret = vgpu_export_check(file, &arg);
+	if (ret)
+		return ret;
+	made = vgpu_mem_export(vgpu_from_file(file), arg.offset);
+	if (IS_ERR(made))
+		return PTR_ERR(made);
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	arg.fd = fd;
+	if (fd < 0 || copy_to_user(user, &arg, sizeof(arg))) {
+		if (fd >= 0)
+			put_unused_fd(fd);
+		fput(made);
+		return fd < 0 ? fd : -EFAULT;
+	}
+	fd_install(fd, made);
+	return 0;
+}
