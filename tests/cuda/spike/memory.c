@@ -15,12 +15,49 @@
 #define PINNED_BYTES (4u << 20)
 #define REGISTER_ALL 3u /* for all contexts, and mapped on the GPU */
 
+#define PIECES 64u
+#define PIECE  (PINNED_BYTES / PIECES)
+
+/* The file's pieces, the last one first: as many mappings. */
+static bool map_pieces(uint8_t *at, int fd)
+{
+    for (unsigned int i = 0; i < PIECES; i++)
+        if (mmap(at + i * PIECE, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                 (off_t)((PIECES - 1 - i) * PIECE)) == MAP_FAILED)
+            return false;
+    return true;
+}
+
+/* @word: where the file has what begins at @at. */
+static void register_memory(void *at, volatile unsigned int *word, const char *what)
+{
+    CUdeviceptr device = 0;
+    CUresult result;
+
+    spike_step("memory is registered");
+    result =
+        DRIVER(cuMemHostRegister_v2, void *, size_t, unsigned int)(at, PINNED_BYTES, REGISTER_ALL);
+    if (result != CUDA_SUCCESS)
+        spike_verdict(VERDICT_NO, "cuMemHostRegister of %s: error %d", what, (int)result);
+    spike_need(
+        DRIVER(cuMemHostGetDevicePointer_v2, CUdeviceptr *, void *, unsigned int)(&device, at, 0),
+        "cuMemHostGetDevicePointer");
+    if (device != (uintptr_t)at)
+        spike_verdict(VERDICT_NO, "the GPU has it at 0x%llx, the process at %p",
+                      (unsigned long long)device, at);
+    word[1] = 41;
+    result = card_count_at(device + 4);
+    if (result != CUDA_SUCCESS || word[1] != 42)
+        spike_verdict(VERDICT_NO, "a kernel does not reach %s: error %d, 41 + 1 is %u", what,
+                      (int)result, word[1]);
+    spike_need(DRIVER(cuMemHostUnregister, void *)(at), "cuMemHostUnregister");
+}
+
+/* A VM's memory that is lent is in pieces, as its kernel has given them to the program. */
 void ask_pinned(void)
 {
     int fd = memfd_create("spike", MFD_CLOEXEC);
-    CUdeviceptr device = 0;
-    unsigned int *at, *elsewhere;
-    CUresult result;
+    uint8_t *at, *elsewhere;
 
     if (fd < 0 || ftruncate(fd, PINNED_BYTES) < 0)
         spike_verdict(VERDICT_NOT_ASKED, "no memory: %s", strerror(errno));
@@ -30,23 +67,12 @@ void ask_pinned(void)
     if (at == MAP_FAILED || elsewhere == MAP_FAILED)
         spike_verdict(VERDICT_NOT_ASKED, "the range is taken: %s", strerror(errno));
     card_open();
-    spike_step("memory is registered");
-    result =
-        DRIVER(cuMemHostRegister_v2, void *, size_t, unsigned int)(at, PINNED_BYTES, REGISTER_ALL);
-    if (result != CUDA_SUCCESS)
-        spike_verdict(VERDICT_NO, "cuMemHostRegister: error %d", (int)result);
-    spike_need(
-        DRIVER(cuMemHostGetDevicePointer_v2, CUdeviceptr *, void *, unsigned int)(&device, at, 0),
-        "cuMemHostGetDevicePointer");
-    if (device != (uintptr_t)at)
-        spike_verdict(VERDICT_NO, "the GPU has it at 0x%llx, the process at %p",
-                      (unsigned long long)device, (void *)at);
-    elsewhere[1] = 41;
-    result = card_count_at(device + 4);
-    if (result != CUDA_SUCCESS || elsewhere[1] != 42)
-        spike_verdict(VERDICT_NO, "a kernel does not reach it: error %d, 41 + 1 is %u", (int)result,
-                      elsewhere[1]);
-    spike_verdict(VERDICT_YES, "a kernel's store is seen in another mapping of it");
+    register_memory(at, (void *)elsewhere, "it");
+    if (!map_pieces(at, fd))
+        spike_verdict(VERDICT_NOT_ASKED, "no mappings: %s", strerror(errno));
+    register_memory(at, (void *)(elsewhere + (PIECES - 1) * PIECE), "pieces of it");
+    spike_verdict(VERDICT_YES,
+                  "a kernel's store is seen in another mapping of it, and of %u pieces", PIECES);
 }
 
 /* Of nvidia-uvm, as cuda-remote/worker/host_memory.c has it. */
