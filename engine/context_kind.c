@@ -146,7 +146,7 @@ static void venus_fail(struct engine *engine, struct context *context)
 static int cuda_create(struct engine *engine, struct context *context, uint32_t nlen G_GNUC_UNUSED,
                        const char *name G_GNUC_UNUSED, int *connection)
 {
-    context->cuda = cuda_context_new(engine, context->id, connection);
+    context->cuda = cuda_context_new(engine, context->id, context->serial, connection);
     return context->cuda ? 0 : -ENOMEM;
 }
 
@@ -179,9 +179,13 @@ static void cuda_change_resource(struct context *context G_GNUC_UNUSED,
 static int cuda_blob(struct context *context, const struct virtio_gpu_resource_create_blob *cmd,
                      const struct iovec *backing, struct resource *resource)
 {
-    if (!backing)
+    if (!backing) {
         resource->memory = cuda_context_blob(context->cuda, cmd->blob_id, cmd->size);
-    return resource->memory ? 0 : -EINVAL;
+        return resource->memory ? 0 : -EINVAL;
+    }
+    resource->maker = context->serial;
+    resource->lent_at = cmd->blob_id;
+    return resource->lent_at ? 0 : -EINVAL;
 }
 
 /* A worker of CUDA's whose wake-up is lost does not exist: both sides have barriers (channel.h). */

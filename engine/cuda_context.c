@@ -4,6 +4,7 @@
 #include "engine.h"
 #include "guest_log.h"
 #include "host_memory.h"
+#include "resource.h"
 
 #include "wire/channel.h"
 #include "wire/control.h"
@@ -42,6 +43,7 @@ struct share {
 
 /**
  * struct cuda_context
+ * @serial: of the context
  * @page: NULL: the guest has not made it yet
  * @question: that the worker has not answered; no kind: there is none
  * @reserved: bytes in engine->shm_bytes for what it asks for, so that no other context takes them
@@ -52,6 +54,7 @@ struct share {
 struct cuda_context {
     struct engine *engine;
     uint32_t ctx_id;
+    uint64_t serial;
     pid_t pid;
     int socket;
     struct host_memory *page;
@@ -86,6 +89,19 @@ bool cuda_host_reaped(struct cuda_host *host, pid_t pid)
     return g_hash_table_remove(host->pids, GINT_TO_POINTER(pid));
 }
 
+bool cuda_host_has(const struct cuda_host *host, uint64_t serial)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, host->pids);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (GPOINTER_TO_SIZE(value) == serial)
+            return true;
+    }
+    return false;
+}
+
 unsigned int cuda_host_kill(const struct cuda_host *host)
 {
     GHashTableIter iter;
@@ -104,10 +120,12 @@ size_t cuda_context_caps_size(void)
 
 void cuda_context_fill_caps(const struct engine *engine, void *caps)
 {
-    const struct control_caps is = {.magic = CONTROL_MAGIC,
-                                    .major = CONTROL_MAJOR,
-                                    .minor = CONTROL_MINOR,
-                                    .window = engine->info.window_bytes};
+    const struct control_caps is = {
+        .magic = CONTROL_MAGIC,
+        .major = CONTROL_MAJOR,
+        .minor = CONTROL_MINOR,
+        .window = engine->info.window_bytes,
+        .flags = engine->info.features & VGPU_FEATURE_EXPORT ? CONTROL_CAPS_GUEST_MEMORY : 0};
 
     G_STATIC_ASSERT(sizeof(is) == 256);
     memcpy(caps, &is, sizeof(is));
@@ -135,7 +153,8 @@ static void share_free(void *data)
     g_free(share);
 }
 
-struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, int *connection)
+struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, uint64_t serial,
+                                      int *connection)
 {
     struct cuda_host *host = &engine->cuda;
     struct cuda_context *cuda;
@@ -146,7 +165,7 @@ struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, in
         guest_warning("context %u: CUDA's worker cannot be started: %s", ctx_id, g_strerror(errno));
         return NULL;
     }
-    g_hash_table_add(host->pids, GINT_TO_POINTER(pid));
+    g_hash_table_insert(host->pids, GINT_TO_POINTER(pid), GSIZE_TO_POINTER(serial));
     *connection = fcntl(socket, F_DUPFD_CLOEXEC, 0);
     if (*connection < 0) {
         guest_warning("context %u: CUDA's worker cannot be watched: %s", ctx_id, g_strerror(errno));
@@ -157,6 +176,7 @@ struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, in
     cuda = g_new0(struct cuda_context, 1);
     cuda->engine = engine;
     cuda->ctx_id = ctx_id;
+    cuda->serial = serial;
     cuda->pid = pid;
     cuda->socket = socket;
     cuda->shares = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, share_free);
@@ -243,6 +263,47 @@ static int ask(struct cuda_context *cuda, const struct control_message *message,
     return 0;
 }
 
+/* Opens what the program wants to lend. 0, or why it is not to be had. */
+static int open_lent(struct cuda_context *cuda, const struct control_message *message,
+                     struct resource **resource, int *fd)
+{
+    struct vgpu_transport *transport = cuda->engine->transport;
+    const struct backing *backing;
+
+    *resource = resource_find_lent(cuda->engine, cuda->serial, message->address);
+    if (!*resource || (*resource)->is_borrowed)
+        return -ENOENT;
+    backing = &(*resource)->backing;
+    if (backing->iov.iov_len != message->bytes || (*resource)->size != message->bytes)
+        return -EINVAL;
+    return transport->ops->export(transport, cuda->engine->epoch, backing->pin_offset, fd);
+}
+
+/* From the moment on when it is sent, the worker has it. */
+static int lend(struct cuda_context *cuda, const struct control_message *message)
+{
+    struct control_reply none = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
+    struct resource *resource;
+    ssize_t sent;
+    int fd, ret;
+
+    if (cuda->question.kind)
+        return -EINVAL;
+    ret = open_lent(cuda, message, &resource, &fd);
+    if (ret < 0) {
+        none.result = ret == -EOPNOTSUPP ? CONTROL_REFUSED : CONTROL_NO_MEMORY;
+        give_reply(cuda, &none, sizeof(none));
+        return 0;
+    }
+    sent = descriptor_send(cuda->socket, message, sizeof(*message), MSG_DONTWAIT, &fd, 1);
+    close(fd);
+    if (sent != (ssize_t)sizeof(*message))
+        return -EPIPE;
+    resource->is_borrowed = true;
+    cuda->question = cuda->last = *message;
+    return 0;
+}
+
 int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t bytes)
 {
     struct control_page *page = cuda->page ? cuda->page->at : NULL;
@@ -265,6 +326,8 @@ int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t byte
     case CONTROL_SHARE_NEW:
     case CONTROL_SHARE_END:
         return ask(cuda, message, bytes);
+    case CONTROL_SHARE_GUEST:
+        return lend(cuda, message);
     case CONTROL_WAKE:
         wake(cuda, message->address);
         return 0;
@@ -369,6 +432,14 @@ static void end_share(struct cuda_context *cuda, uint64_t address)
     g_hash_table_remove(cuda->shares, &address);
 }
 
+static void end_loan(struct cuda_context *cuda, uint64_t address)
+{
+    struct resource *resource = resource_find_lent(cuda->engine, cuda->serial, address);
+
+    if (resource)
+        resource->is_borrowed = false;
+}
+
 /* False: the worker broke the rules. */
 static bool take_reply(struct cuda_context *cuda, const struct control_reply *reply, size_t bytes,
                        int fd)
@@ -384,6 +455,8 @@ static bool take_reply(struct cuda_context *cuda, const struct control_reply *re
         return false;
     if (is_ok && (kind == CONTROL_CHANNEL_END || kind == CONTROL_SHARE_END))
         end_share(cuda, cuda->question.address);
+    if (is_ok ? kind == CONTROL_SHARE_END : kind == CONTROL_SHARE_GUEST)
+        end_loan(cuda, cuda->question.address);
     give_reply(cuda, reply, bytes);
     return true;
 }

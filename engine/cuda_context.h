@@ -4,6 +4,10 @@
  * the engine passes on what the program asks for beside its calls. The calls themselves go through
  * memory that both share, and which the engine only publishes: it sees no CUDA.
  *
+ * A program can also lend memory of its VM's to its worker: a blob of guest memory, of which the
+ * driver makes a file. The worker's GPU may use it until the worker has given it back, or has been
+ * reaped. The guest uses it for others when its blob has ended, so until then that has to wait.
+ *
  * The engine waits for no worker. What a program waits for is a fence: for a reply, or for an
  * answer to a call. Errors are negative errno values.
  */
@@ -32,7 +36,7 @@ struct host_memory;
  * struct cuda_host - what an engine needs to offer CUDA
  * @program: no path: it does not
  * @environment: of workers
- * @pids: of those that have not been reaped
+ * @pids: of those that have not been reaped; to the serials of their contexts
  * @waits: of all contexts
  */
 struct cuda_host {
@@ -48,6 +52,8 @@ void cuda_host_clear(struct cuda_host *host);
 void cuda_host_offer(struct cuda_host *host, const struct cuda_worker *program);
 /* True: it was a worker of CUDA's, which has ended. */
 bool cuda_host_reaped(struct cuda_host *host, pid_t pid);
+/* Whether the worker of the context with this serial has not been reaped. */
+bool cuda_host_has(const struct cuda_host *host, uint64_t serial);
 /* Kills those that are left; returns how many there are. */
 unsigned int cuda_host_kill(const struct cuda_host *host);
 
@@ -57,7 +63,8 @@ void cuda_context_fill_caps(const struct engine *engine, void *caps);
 
 /* @connection: a duplicate of the connection to the worker, owned by the caller; it is readable
  * when cuda_context_receive() has something to do. NULL: there is no worker. */
-struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, int *connection);
+struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, uint64_t serial,
+                                      int *connection);
 
 /* Ends the worker. Fences that were waited for stay as they are. */
 void cuda_context_free(struct cuda_context *cuda);

@@ -40,10 +40,14 @@ static void say(const char *text)
 G_NORETURN void cuda_worker_become(const struct cuda_worker *worker, char **environment,
                                    pid_t parent, int fd)
 {
-    char *const words[] = {(char *)"vgpu-cuda-worker", (char *)"--fd", (char *)WORKER_FD_TEXT,
-                           worker->is_confined ? (char *)"--confined" : NULL, NULL};
+    char *words[6] = {(char *)"vgpu-cuda-worker", (char *)"--fd", (char *)WORKER_FD_TEXT};
+    size_t count = 3;
     sigset_t none;
 
+    if (worker->is_confined)
+        words[count++] = (char *)"--confined";
+    if (worker->is_of_vm)
+        words[count++] = (char *)"--vm";
     /* What was not opened to be closed on exec: the parent's device, a library's files. */
     close_range(WORKER_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -14,10 +14,13 @@
  * struct cuda_worker - the program
  * @path: NULL: there is no CUDA
  * @is_confined: it restricts itself further, for which the kernel must have Landlock
+ * @is_of_vm: its connection is an engine's, which sends it memory of the VM's, and not its
+ * program's
  */
 struct cuda_worker {
     const char *path;
     bool is_confined;
+    bool is_of_vm;
 };
 
 /*

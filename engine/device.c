@@ -130,6 +130,15 @@ static int device_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64
     return device_ioctl(transport, VGPU_ENGINE_MEM_UNPIN, &unpin);
 }
 
+static int device_export(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset, int *fd)
+{
+    struct vgpu_mem_export export = {.argsz = sizeof(export), .epoch = epoch, .offset = offset};
+    int ret = device_ioctl(transport, VGPU_ENGINE_MEM_EXPORT, &export);
+
+    *fd = ret < 0 ? -1 : export.fd;
+    return ret;
+}
+
 static int device_map(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr)
 {
     void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, transport->fd, (off_t)offset);
@@ -232,6 +241,7 @@ static const struct vgpu_transport_ops device_ops = {
     .push = device_push,
     .pin = device_pin,
     .unpin = device_unpin,
+    .export = device_export,
     .map = device_map,
     .unmap = device_unmap,
     .publish = device_publish,

@@ -101,8 +101,10 @@ static bool check_children(struct engine *engine, GError **error)
 
     child_died = 0;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (cuda_host_reaped(&engine->cuda, pid))
+        if (cuda_host_reaped(&engine->cuda, pid)) {
+            fence_release(&engine->fences);
             continue;
+        }
         if (engine->has_renderer && (!engine->render_server || pid == engine->render_server))
             return server_has_ended(status, error);
     }
@@ -113,22 +115,25 @@ static bool check_children(struct engine *engine, GError **error)
 /*
  * After the guest's contexts. virglrenderer only sends a message to its server for each, and what
  * its workers write until they end would be left for the next boot. What was killed and does not
- * end, because the GPU's driver holds it, runs no program any more.
+ * end, because the GPU's driver holds it, runs no program any more. But the GPU may still have
+ * memory that a CUDA worker has borrowed of the guest: the reset has to wait for that, or the
+ * driver gives up.
  */
 static bool end_workers(struct engine *engine, GError **error)
 {
     gint64 until = g_get_monotonic_time() + WORKERS_END;
-    unsigned int left;
+    unsigned int borrowers, left;
 
     do {
         if (!check_children(engine, error))
             return false;
-        left = cuda_host_kill(&engine->cuda) + kill_strays(engine);
+        borrowers = cuda_host_kill(&engine->cuda);
+        left = borrowers + kill_strays(engine);
         if (engine->render_server)
             left += children_kill_of(engine->render_server);
         if (left)
             g_usleep(1000);
-    } while (left && g_get_monotonic_time() < until);
+    } while (borrowers || (left && g_get_monotonic_time() < until));
     return true;
 }
 

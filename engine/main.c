@@ -74,7 +74,7 @@ static struct cuda_worker find_cuda_worker(const struct engine *engine,
                                            const struct options *options)
 {
     const char *path = options->cuda_worker ? options->cuda_worker : VGPU_CUDA_WORKER;
-    struct cuda_worker worker = {.is_confined = !options->no_landlock};
+    struct cuda_worker worker = {.is_confined = !options->no_landlock, .is_of_vm = true};
 
     if (!engine->info.cuda && !options->cuda_worker)
         return worker;

@@ -96,6 +96,38 @@ static bool must_wait_for_all(struct engine *engine, uint32_t resource)
     return false;
 }
 
+static struct context *find_by_serial(struct engine *engine, uint64_t serial)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct context *context = value;
+
+        if (context->serial == serial)
+            return context;
+    }
+    return NULL;
+}
+
+/*
+ * A program asks its worker for what it has lent before it ends it. One that does not was killed,
+ * or is none of ours: its worker is ended. The guest gives the memory to others after the answer.
+ */
+static bool must_wait_for_borrower(struct engine *engine, uint32_t id)
+{
+    const struct resource *resource = resource_find(engine, id);
+    struct context *context;
+
+    if (!resource || !resource->is_borrowed || !cuda_host_has(&engine->cuda, resource->maker))
+        return false;
+    context = find_by_serial(engine, resource->maker);
+    if (context)
+        context_end(engine, context);
+    return true;
+}
+
 /* Whether a worker may not be ready for what it would be sent. */
 static bool must_wait_for_worker(struct engine *engine, const struct request *request,
                                  uint32_t resource)
@@ -104,7 +136,8 @@ static bool must_wait_for_worker(struct engine *engine, const struct request *re
     const uint32_t ring_fence = VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX;
     struct context *context = context_find(engine, request->hdr.ctx_id);
 
-    if (request->hdr.type == VIRTIO_GPU_CMD_RESOURCE_UNREF && must_wait_for_all(engine, resource))
+    if (request->hdr.type == VIRTIO_GPU_CMD_RESOURCE_UNREF &&
+        (must_wait_for_all(engine, resource) || must_wait_for_borrower(engine, resource)))
         return true;
     if (!context || request->hdr.type == VIRTIO_GPU_CMD_CTX_DESTROY)
         return false;

@@ -3,7 +3,8 @@
  * Commands that wait, so that others need not. A command is parked if its context is held (hold.h),
  * or becomes so with it, or if it must stay behind a parked one: of the same context, of the same
  * resource, which one program may make and another use, or if both are fenced on the global
- * timeline. All others are executed at once, so answers come out of order, as virtio allows.
+ * timeline; and the end of memory that a CUDA program has lent to a worker, until that has ended.
+ * All others are executed at once, so answers come out of order, as virtio allows.
  */
 #ifndef ENGINE_PARKING_H
 #define ENGINE_PARKING_H

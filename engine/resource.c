@@ -16,7 +16,22 @@ struct resource *resource_find(struct engine *engine, uint32_t id)
 bool resource_has_renderer(const struct resource *resource)
 {
     return resource->kind == RESOURCE_BLOB && !resource->lost && !resource->memory &&
-           resource->engine->has_renderer;
+           !resource->lent_at && resource->engine->has_renderer;
+}
+
+struct resource *resource_find_lent(struct engine *engine, uint64_t maker, uint64_t lent_at)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, engine->resources);
+    while (lent_at && g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct resource *resource = value;
+
+        if (resource->maker == maker && resource->lent_at == lent_at)
+            return resource;
+    }
+    return NULL;
 }
 
 uint32_t resource_check_new_id(struct engine *engine, uint32_t id)

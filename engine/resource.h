@@ -29,7 +29,10 @@ enum resource_kind {
  * @width, @height: of a 2D resource
  * @image, @image_size, @format: its host's copy; NULL without a display
  * @shm: host shared memory, counted in engine->shm_bytes
- * @maker: serial of the context in which it was made, if it is @shm
+ * @maker: serial of the context in which it was made, if it is @shm or lent
+ * @lent_at: where a CUDA program has this guest memory, which it lends to its worker; 0: it does
+ * not
+ * @is_borrowed: the worker may have it (parking.c)
  * @only_guest: a blob of guest memory alone
  * @lost: it was in another host's memory, before the VM was moved
  * @restored: a saved state has given it its content
@@ -51,6 +54,8 @@ struct resource {
     const struct pixel_format *format;
     bool shm;
     uint64_t maker;
+    uint64_t lent_at;
+    bool is_borrowed;
     bool only_guest;
     bool lost;
     bool restored;
@@ -65,6 +70,9 @@ struct resource {
 };
 
 struct resource *resource_find(struct engine *engine, uint32_t id);
+
+/* Guest memory that this context lends to its worker there; NULL: none. */
+struct resource *resource_find_lent(struct engine *engine, uint64_t maker, uint64_t lent_at);
 
 /* Whether virglrenderer knows it. */
 bool resource_has_renderer(const struct resource *resource);

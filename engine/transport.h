@@ -29,6 +29,8 @@ struct vgpu_transport_ops {
                const struct vgpu_mem_entry *entries, uint32_t nentries, uint64_t *size,
                uint64_t *offset);
     int (*unpin)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset);
+    /* A file of what pin() named, for a process of the engine's; the caller closes it. */
+    int (*export)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset, int *fd);
     /* Maps what pin() named; unmap() reverses it. */
     int (*map)(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr);
     void (*unmap)(struct vgpu_transport *transport, void *addr, uint64_t size);

@@ -246,12 +246,16 @@ enum control_result connect_ask(const struct control_message *message)
 
 bool connect_share(const struct control_message *message, enum control_kind end)
 {
+    bool (*share)(const struct control_message *, struct control_reply *, bool *) =
+        message->kind == CONTROL_SHARE_GUEST ? transport->lend : transport->share;
     struct control_message back = {CONTROL_MAGIC, end, message->address, 0};
     struct control_reply reply = {.result = CONTROL_REFUSED};
     bool is_mapped = false;
 
+    if (!share)
+        return false;
     pthread_mutex_lock(&lock);
-    if (is_dead || !transport->share(message, &reply, &is_mapped) || reply.magic != CONTROL_MAGIC) {
+    if (is_dead || !share(message, &reply, &is_mapped) || reply.magic != CONTROL_MAGIC) {
         is_dead = true;
         reply.result = CONTROL_REFUSED;
     }

@@ -12,7 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP (64ull << 10)
+#define STEP      (64ull << 10)
+#define LEND_FROM (1ull << 20)
 
 struct area {
     struct area *next;
@@ -114,9 +115,20 @@ static void *begin_share(uint64_t bytes, enum control_kind begin, enum control_k
     return at;
 }
 
+/*
+ * In a VM there is little of the host's memory, which is in the window, and much of its own. But
+ * this takes longer to share. What one has no room for may be of the other.
+ */
 void *shared_new(size_t bytes)
 {
-    return begin_share((bytes + STEP - 1) / STEP * STEP, CONTROL_SHARE_NEW, CONTROL_SHARE_END);
+    bool is_large = bytes >= LEND_FROM;
+    uint64_t rounded = (bytes + STEP - 1) / STEP * STEP;
+    void *at =
+        begin_share(rounded, is_large ? CONTROL_SHARE_GUEST : CONTROL_SHARE_NEW, CONTROL_SHARE_END);
+
+    return at ? at
+              : begin_share(rounded, is_large ? CONTROL_SHARE_NEW : CONTROL_SHARE_GUEST,
+                            CONTROL_SHARE_END);
 }
 
 void shared_end(void *at)

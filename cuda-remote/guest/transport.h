@@ -20,6 +20,7 @@
  * @ask: a message, and the reply of exactly so many bytes; false: the worker is gone
  * @share: a message for memory, which is mapped at its address: @is_mapped; false: the worker is
  * gone
+ * @lend: the same for memory of the program's VM, which the worker maps; NULL: there is no VM
  * @wake: the worker, which sleeps at the channel
  * @await: waits for so many answers; it may return early, and does so if the worker is gone
  * @is_gone: whether the worker is
@@ -31,6 +32,8 @@ struct transport {
     bool (*ask)(const void *message, size_t bytes, void *reply, size_t reply_bytes);
     bool (*share)(const struct control_message *message, struct control_reply *reply,
                   bool *is_mapped);
+    bool (*lend)(const struct control_message *message, struct control_reply *reply,
+                 bool *is_mapped);
     void (*wake)(struct channel_shared *channel);
     void (*await)(struct channel_shared *channel, uint64_t answers);
     bool (*is_gone)(void);

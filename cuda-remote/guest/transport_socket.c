@@ -114,6 +114,7 @@ const struct transport transport_socket = {
     open_socket,
     ask_worker,
     share_memory,
+    NULL,
     wake_worker,
     await_answers,
     is_gone,

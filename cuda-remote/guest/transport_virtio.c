@@ -29,6 +29,7 @@ static int node = -1;
 static uint16_t engine_minor;
 static struct control_page *page;
 static uint64_t asked;
+static bool can_lend;               /* the engine takes memory of the VM's */
 static _Atomic bool is_cut;         /* there is no engine */
 static _Atomic time_t looked_again; /* seconds of a clock */
 
@@ -109,26 +110,43 @@ static bool is_gone(void)
     return is_cut;
 }
 
-/* Memory of the host, once the engine has it. A mapping keeps it, so its handle need not stay. */
-static void *map_blob(uint64_t id, uint64_t bytes, void *at, int flags)
+/* A handle, which need not stay: a mapping keeps the memory. 0: there is none. */
+static uint32_t create_blob(uint32_t memory, uint64_t id, uint64_t bytes)
 {
     struct drm_virtgpu_resource_create_blob blob = {
-        .blob_mem = VIRTGPU_BLOB_MEM_HOST3D,
+        .blob_mem = memory,
         .blob_flags = VIRTGPU_BLOB_FLAG_USE_MAPPABLE,
         .size = bytes,
         .blob_id = id,
     };
-    struct drm_virtgpu_map map = {0};
-    struct drm_gem_close end = {0};
-    void *mapped = MAP_FAILED;
 
-    if (call(DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB, &blob) < 0)
+    return call(DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB, &blob) == 0 ? blob.bo_handle : 0;
+}
+
+static void *map_handle(uint32_t handle, uint64_t bytes, void *at, int flags)
+{
+    struct drm_virtgpu_map map = {.handle = handle};
+
+    if (call(DRM_IOCTL_VIRTGPU_MAP, &map) < 0)
         return MAP_FAILED;
-    map.handle = end.handle = blob.bo_handle;
-    if (call(DRM_IOCTL_VIRTGPU_MAP, &map) == 0)
-        mapped =
-            mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, node, (off_t)map.offset);
+    return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, node, (off_t)map.offset);
+}
+
+static void close_handle(uint32_t handle)
+{
+    struct drm_gem_close end = {.handle = handle};
+
     call(DRM_IOCTL_GEM_CLOSE, &end);
+}
+
+/* Memory of the host, once the engine has it. */
+static void *map_blob(uint64_t id, uint64_t bytes, void *at, int flags)
+{
+    uint32_t handle = create_blob(VIRTGPU_BLOB_MEM_HOST3D, id, bytes);
+    void *mapped = handle ? map_handle(handle, bytes, at, flags) : MAP_FAILED;
+
+    if (handle)
+        close_handle(handle);
     return mapped;
 }
 
@@ -154,6 +172,7 @@ static bool has_cuda(void)
         call(DRM_IOCTL_VIRTGPU_GET_CAPS, &get) < 0 || caps.magic != CONTROL_MAGIC)
         return false;
     engine_minor = caps.minor;
+    can_lend = caps.flags & CONTROL_CAPS_GUEST_MEMORY;
     if (caps.major == CONTROL_MAJOR)
         return true;
     fprintf(stderr,
@@ -244,6 +263,27 @@ static bool share(const struct control_message *message, struct control_reply *r
     return true;
 }
 
+/* The VM's own memory, of which the guest's kernel tells the engine where it is. */
+static bool lend(const struct control_message *message, struct control_reply *reply,
+                 bool *is_mapped)
+{
+    uint32_t handle =
+        can_lend ? create_blob(VIRTGPU_BLOB_MEM_HOST3D_GUEST, message->address, message->bytes) : 0;
+    bool ok = true;
+
+    *reply = (struct control_reply){CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
+    if (!handle)
+        return true;
+    ok = ask(message, sizeof(*message), reply, sizeof(*reply));
+    if (ok && reply->result == CONTROL_REFUSED)
+        can_lend = false;
+    *is_mapped = ok && reply->result == CONTROL_OK &&
+                 map_handle(handle, message->bytes, (void *)(uintptr_t)message->address,
+                            MAP_FIXED) != MAP_FAILED;
+    close_handle(handle);
+    return ok;
+}
+
 static void wake(struct channel_shared *channel)
 {
     const struct control_message message = {CONTROL_MAGIC, CONTROL_WAKE, (uintptr_t)channel, 0};
@@ -301,6 +341,7 @@ const struct transport transport_virtio = {
     open_node,
     ask,
     share,
+    lend,
     wake,
     await_answers,
     is_gone,

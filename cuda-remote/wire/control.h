@@ -45,6 +45,12 @@ enum control_kind {
     CONTROL_END,  /* the worker ends; all fences of the context are signalled when it has */
     /* In place of CONTROL_HELLO, of a program that does not compute (nvml.h). */
     CONTROL_NVML,
+    /*
+     * In a VM: the blob with this id is of guest memory (HOST3D_GUEST), and the program has it at
+     * that address, @address. The engine sends the worker a file of it. CONTROL_REFUSED: the VM's
+     * memory is of a kind of which that cannot be; it will be refused again.
+     */
+    CONTROL_SHARE_GUEST,
 };
 
 struct control_message {
@@ -93,13 +99,17 @@ struct control_welcome {
  * What a guest gets of the capset. A program goes on only with its own @major, and sends nothing
  * that an engine of @minor does not know: the guest's kernel would log each such message.
  * @window: bytes of memory that all programs of the VM can share with their workers
+ * @flags: CONTROL_CAPS_*
  */
 struct control_caps {
     uint32_t magic;
     uint16_t major, minor;
     uint64_t window;
-    uint64_t reserved[30];
+    uint64_t flags;
+    uint64_t reserved[29];
 };
+
+#define CONTROL_CAPS_GUEST_MEMORY 1u /* CONTROL_SHARE_GUEST, beside the window */
 
 #define CONTROL_REPLY_MOST 512u
 

@@ -122,7 +122,8 @@ void control_tell_answered(uint64_t channel)
     send_reply(connection, &answered, sizeof(answered), -1);
 }
 
-static int carry_out(const struct control_message *message, int *fd)
+/* @given: what came with the message, of a VM's engine; -1: nothing. */
+static int carry_out(const struct control_message *message, int given, int *fd)
 {
     switch (message->kind) {
     case CONTROL_CHANNEL:
@@ -132,6 +133,8 @@ static int carry_out(const struct control_message *message, int *fd)
     case CONTROL_SHARE_NEW:
         return message->bytes > CONTROL_SHARE ? CONTROL_NO_MEMORY
                                               : shared_add(message->address, message->bytes, fd);
+    case CONTROL_SHARE_GUEST:
+        return given < 0 ? CONTROL_REFUSED : shared_borrow(message->address, message->bytes, given);
     case CONTROL_SHARE_END:
         return channels_has(message->address) ? CONTROL_REFUSED : shared_end(message->address);
     default:
@@ -139,18 +142,22 @@ static int carry_out(const struct control_message *message, int *fd)
     }
 }
 
-bool control_serve(int socket)
+/* The kernel closes what a program sends that has no engine before it. */
+bool control_serve(int socket, bool is_of_vm)
 {
     struct control_message message;
     struct control_reply answer = {.magic = CONTROL_MAGIC};
-    ssize_t got = recv(socket, &message, sizeof(message), 0);
-    int fd = -1;
-    bool ok;
+    int given = -1, fd = -1;
+    ssize_t got = is_of_vm ? descriptor_receive(socket, &message, sizeof(message), 0, &given, 1)
+                           : recv(socket, &message, sizeof(message), 0);
+    bool ok = got == (ssize_t)sizeof(message) && message.magic == CONTROL_MAGIC;
 
-    if (got != (ssize_t)sizeof(message) || message.magic != CONTROL_MAGIC)
-        return false;
-    answer.result = (uint32_t)carry_out(&message, &fd);
-    ok = send_reply(socket, &answer, sizeof(answer), fd);
+    if (ok)
+        answer.result = (uint32_t)carry_out(&message, given, &fd);
+    if (given >= 0)
+        close(given);
+    if (ok)
+        ok = send_reply(socket, &answer, sizeof(answer), fd);
     if (fd >= 0)
         close(fd);
     return ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* vgpu-cuda-worker --fd NUMBER [--confined] | --listen PATH [--library PATH] */
+/* vgpu-cuda-worker --fd NUMBER [--confined] [--vm] | --listen PATH [--library PATH] */
 #include "worker.h"
 
 #include "control_loop.h"
@@ -40,13 +40,16 @@ static bool separate_log(bool is_confined)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"fd", required_argument, NULL, 'f'},      {"listen", required_argument, NULL, 's'},
-        {"library", required_argument, NULL, 'l'}, {"confined", no_argument, NULL, 'c'},
-        {"version", no_argument, NULL, 'v'},       {0}};
+    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
+                                            {"listen", required_argument, NULL, 's'},
+                                            {"library", required_argument, NULL, 'l'},
+                                            {"confined", no_argument, NULL, 'c'},
+                                            {"vm", no_argument, NULL, 'm'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {0}};
     const char *library = VGPU_CUDA_DOOR, *path = NULL;
     enum control_result result;
-    bool is_confined = false;
+    bool is_confined = false, is_of_vm = false;
     int fd = -1, option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -58,13 +61,15 @@ int main(int argc, char **argv)
             library = optarg;
         else if (option == 'c')
             is_confined = true;
+        else if (option == 'm')
+            is_of_vm = true;
         else if (option == 'v')
             return printf("vgpu-cuda-worker %s\n", VGPU_VERSION) < 0;
         else
             return 2;
     }
     if ((fd < 0) == !path || optind < argc) {
-        worker_say("usage: vgpu-cuda-worker --fd NUMBER [--confined] | --listen PATH "
+        worker_say("usage: vgpu-cuda-worker --fd NUMBER [--confined] [--vm] | --listen PATH "
                    "[--library PATH]");
         return 2;
     }
@@ -78,7 +83,7 @@ int main(int argc, char **argv)
     do
         result = control_welcome_program(fd, library);
     while (result == CONTROL_OCCUPIED);
-    while (result == CONTROL_OK && control_serve(fd))
+    while (result == CONTROL_OK && control_serve(fd, is_of_vm))
         ;
     /* At once: the driver gives back what a process had when it ends, whatever its threads do. */
     _exit(result == CONTROL_OK ? 0 : 1);

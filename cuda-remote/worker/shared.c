@@ -12,18 +12,19 @@
 #include <unistd.h>
 
 #define SHARED_MOST 65536u
+#define PIECES_MOST 32768u /* of all that VMs lend: mappings, of which the kernel allows 65530 */
 
-/* @users: requests that have addresses in it. */
+/* @users: requests that have addresses in it. @pieces: mappings of memory that was lent. */
 struct part {
     uint64_t address, bytes;
-    unsigned int users;
+    unsigned int users, pieces;
 };
 
 /* Sorted by address. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unused = PTHREAD_COND_INITIALIZER;
 static struct part parts[SHARED_MOST];
-static unsigned int count;
+static unsigned int count, pieces_count;
 static uint64_t arena, arena_bytes;
 
 int shared_reserve(uint64_t address, uint64_t bytes)
@@ -89,13 +90,20 @@ static bool map_part(uint64_t address, uint64_t bytes, int fd)
                 fd, 0) != MAP_FAILED;
 }
 
-static void insert_part(uint64_t address, uint64_t bytes)
+static void unmap_part(uint64_t address, uint64_t bytes)
+{
+    mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+static void insert_part(uint64_t address, uint64_t bytes, unsigned int pieces)
 {
     unsigned int at = part_behind(address);
 
     memmove(&parts[at + 1], &parts[at], (count - at) * sizeof(*parts));
-    parts[at] = (struct part){.address = address, .bytes = bytes};
+    parts[at] = (struct part){.address = address, .bytes = bytes, .pieces = pieces};
     count++;
+    pieces_count += pieces;
 }
 
 int shared_add(uint64_t address, uint64_t bytes, int *fd)
@@ -107,11 +115,49 @@ int shared_add(uint64_t address, uint64_t bytes, int *fd)
         *fd = count < SHARED_MOST ? make_memory(bytes) : -1;
         result = *fd >= 0 && map_part(address, bytes, *fd) ? CONTROL_OK : CONTROL_NO_MEMORY;
         if (result == CONTROL_OK) {
-            insert_part(address, bytes);
+            insert_part(address, bytes, 0);
         } else if (*fd >= 0) {
             close(*fd);
             *fd = -1;
         }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/*
+ * The file's memory is mapped by pieces, each of which ends where it has a hole
+ * (uapi/linux/vgpu.h). How many there are; 0: it cannot be mapped.
+ */
+static unsigned int map_pieces(uint64_t address, uint64_t bytes, int fd)
+{
+    unsigned int pieces = 0;
+
+    for (uint64_t from = 0, to; from < bytes; from = to, pieces++) {
+        off_t end = lseek(fd, (off_t)from, SEEK_HOLE);
+
+        to = end > 0 && (uint64_t)end < bytes ? (uint64_t)end : bytes;
+        if (end < 0 || to <= from || pieces_count + pieces >= PIECES_MOST ||
+            mmap((void *)(uintptr_t)(address + from), to - from, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED, fd, (off_t)from) == MAP_FAILED) {
+            unmap_part(address, bytes);
+            return 0;
+        }
+    }
+    return pieces;
+}
+
+int shared_borrow(uint64_t address, uint64_t bytes, int fd)
+{
+    int result = CONTROL_REFUSED;
+
+    pthread_mutex_lock(&lock);
+    if (address % 4096 == 0 && bytes % 4096 == 0 && bytes && is_free(address, bytes)) {
+        unsigned int pieces = count < SHARED_MOST ? map_pieces(address, bytes, fd) : 0;
+
+        if (pieces)
+            insert_part(address, bytes, pieces);
+        result = pieces ? CONTROL_OK : CONTROL_NO_MEMORY;
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -138,8 +184,8 @@ int shared_end(uint64_t address)
     while ((part = part_at(address, 1)) && part->users)
         pthread_cond_wait(&unused, &lock);
     if (part && part->address == address) {
-        mmap((void *)(uintptr_t)address, part->bytes, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        unmap_part(address, part->bytes);
+        pieces_count -= part->pieces;
         memmove(part, part + 1, (size_t)(&parts[count] - part - 1) * sizeof(*part));
         count--;
         result = CONTROL_OK;

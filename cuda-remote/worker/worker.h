@@ -48,6 +48,8 @@ static inline unsigned int object_type(uint64_t number)
 /* Memory that both ends have (shared.c). Results are of enum control_result. */
 int shared_reserve(uint64_t address, uint64_t bytes);
 int shared_add(uint64_t address, uint64_t bytes, int *fd);
+/* Memory of a VM's, of which @fd is a file. */
+int shared_borrow(uint64_t address, uint64_t bytes, int fd);
 int shared_end(uint64_t address);
 /* Until shared_leave() all these bytes stay; false: they are not shared. */
 bool shared_use(uint64_t address, uint64_t bytes);

@@ -30,6 +30,7 @@ static void close_all(void)
     kit_close();
     g_unsetenv("VM_WINDOW");
     g_unsetenv("VM_KERNEL");
+    g_unsetenv("VM_MEMORY");
     g_unsetenv("FAKE_CUDA_CONTENT");
 }
 
@@ -180,7 +181,17 @@ static void test_window_full(void)
 {
     open_all();
     g_setenv("VM_WINDOW", "16", TRUE);
+    g_setenv("VM_MEMORY", "anonymous", TRUE);
     program_await(start_client("window"), 0);
+    close_all();
+}
+
+/* Of a VM whose memory can be lent, the window is no limit. */
+static void test_lent(void)
+{
+    open_all();
+    g_setenv("VM_WINDOW", "16", TRUE);
+    program_await(start_client("lent"), 0);
     close_all();
 }
 
@@ -279,6 +290,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/unplugged", test_unplugged);
     g_test_add_func("/vm/unusable", test_unusable);
     g_test_add_func("/vm/window-full", test_window_full);
+    g_test_add_func("/vm/lent", test_lent);
     g_test_add_func("/vm/not-there", test_not_there);
     g_test_add_func("/vm/older-engine", test_older_engine);
     g_test_add_func("/vm/check", test_check);

@@ -7,6 +7,7 @@
  *
  *	VM_WORKER	vgpu-cuda-worker
  *	VM_WINDOW	MiB of the window (default: 1024)
+ *	VM_MEMORY	"anonymous": no file can be made of it, so none is lent
  *	VM_KERNEL	"old": a driver without contexts; "no-cuda": a host without CUDA;
  *			"minor-1": an engine of version 1.1; sent what is newer, the program ends
  *
@@ -40,10 +41,12 @@
 #define CONTEXT 5
 #define BLOBS   1024
 
-/* A blob of the program's. Its offset in the window is also that of its mapping. */
+/* A blob of the program's. @memory: of the guest's; 0: it is the host's, at @offset of the window.
+ */
 struct blob {
     uint32_t resource;
     uint64_t offset, bytes;
+    int memory;
     void *at;
     bool has_handle;
 };
@@ -207,9 +210,29 @@ static void on_signal(int number)
         is_pulled = true;
 }
 
+/* By its resource, or a free one: 0. */
+static struct blob *find_blob(uint32_t resource)
+{
+    for (size_t i = 0; i < BLOBS; i++) {
+        if (blobs[i].resource == resource)
+            return &blobs[i];
+    }
+    return NULL;
+}
+
+/* Guest memory lies where its resource's number says. */
+static int export_memory(struct fake_driver *of G_GNUC_UNUSED, const struct fake_range *range)
+{
+    const struct blob *blob = find_blob((uint32_t)(range->iova >> 32));
+
+    if (!g_strcmp0(getenv("VM_MEMORY"), "anonymous"))
+        return -EOPNOTSUPP;
+    return fcntl(blob->memory, F_DUPFD_CLOEXEC, 0);
+}
+
 static void start_engine(void)
 {
-    struct cuda_worker worker = {.path = getenv("VM_WORKER")};
+    struct cuda_worker worker = {.path = getenv("VM_WORKER"), .is_of_vm = true};
     const char *window = getenv("VM_WINDOW");
     g_autoptr(GError) error = NULL;
 
@@ -222,6 +245,8 @@ static void start_engine(void)
     fake_virgl_init();
     fake_driver_init(&driver);
     driver.info.window_bytes = (window ? strtoull(window, NULL, 10) : 1024) << 20;
+    driver.info.features = VGPU_FEATURE_EXPORT;
+    driver.export = export_memory;
     engine_init(&engine, &driver.base);
     engine.info = driver.info;
     engine.epoch = driver.info.epoch;
@@ -341,7 +366,7 @@ static bool find_offset(uint64_t bytes, uint64_t *offset)
     for (*offset = 0; !is_free && *offset + bytes <= driver.info.window_bytes;) {
         is_free = true;
         for (size_t i = 0; is_free && i < BLOBS; i++) {
-            if (!blobs[i].resource || *offset + bytes <= blobs[i].offset ||
+            if (!blobs[i].resource || blobs[i].memory || *offset + bytes <= blobs[i].offset ||
                 *offset >= blobs[i].offset + blobs[i].bytes)
                 continue;
             *offset = blobs[i].offset + blobs[i].bytes;
@@ -351,14 +376,33 @@ static bool find_offset(uint64_t bytes, uint64_t *offset)
     return is_free;
 }
 
-/* By its resource, or a free one: 0. */
-static struct blob *find_blob(uint32_t resource)
+/* Pages of the guest's: only that the engine pins them is looked at, as Linux does. */
+static int create_guest_blob(struct drm_virtgpu_resource_create_blob *create)
 {
-    for (size_t i = 0; i < BLOBS; i++) {
-        if (blobs[i].resource == resource)
-            return &blobs[i];
-    }
-    return NULL;
+    struct blob *blob = find_blob(0);
+    struct {
+        struct virtio_gpu_resource_create_blob cmd;
+        struct virtio_gpu_mem_entry entry;
+    } request = {
+        .cmd = {.hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = CONTEXT},
+                .resource_id = ++last_resource,
+                .blob_mem = create->blob_mem,
+                .blob_flags = create->blob_flags,
+                .nr_entries = 1,
+                .blob_id = create->blob_id,
+                .size = create->size},
+        .entry = {.addr = (uint64_t)last_resource << 32, .length = (uint32_t)create->size},
+    };
+
+    *blob = (struct blob){.resource = last_resource,
+                          .bytes = create->size,
+                          .memory = memfd_create("guest", MFD_CLOEXEC),
+                          .has_handle = true};
+    if (blob->memory < 0 || fallocate(blob->memory, 0, 0, (off_t)create->size) < 0)
+        return fail(ENOMEM);
+    ask(&request, sizeof(request));
+    create->bo_handle = create->res_handle = blob->resource;
+    return 0;
 }
 
 static int create_blob(struct drm_virtgpu_resource_create_blob *create)
@@ -393,6 +437,8 @@ static void end_if_unused(struct blob *blob)
     if (blob->at || blob->has_handle)
         return;
     ask(&cmd, sizeof(cmd));
+    if (blob->memory)
+        syscall(SYS_close, blob->memory);
     *blob = (struct blob){0};
 }
 
@@ -434,7 +480,10 @@ static int call(int fd, unsigned long request, void *argument)
     case DRM_IOCTL_VIRTGPU_EXECBUFFER:
         return execute(argument);
     case DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB:
-        return create_blob(argument);
+        return ((struct drm_virtgpu_resource_create_blob *)argument)->blob_mem ==
+                       VIRTGPU_BLOB_MEM_HOST3D_GUEST
+                   ? create_guest_blob(argument)
+                   : create_blob(argument);
     case DRM_IOCTL_VIRTGPU_MAP:
         map->offset = (uint64_t)map->handle << 32;
         return 0;
@@ -550,6 +599,11 @@ static void *map_blob(struct blob *blob, void *at, size_t bytes, int flags)
 {
     const struct fake_range *range = g_hash_table_lookup(driver.published, &blob->offset);
 
+    if (blob->memory) {
+        blob->at =
+            real_mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, blob->memory, 0);
+        return blob->at;
+    }
     if (!range || bytes > range->size)
         return errno = EINVAL, MAP_FAILED;
     blob->at = flags & MAP_FIXED ? mremap(range->addr, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at)

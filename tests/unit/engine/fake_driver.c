@@ -192,6 +192,7 @@ static int fake_pin(struct vgpu_transport *transport, uint64_t epoch,
         return -driver->pin_result;
 
     range = g_new0(struct fake_range, 1);
+    range->iova = entries[0].iova;
     for (uint32_t i = 0; i < nentries; i++) {
         g_assert_cmpuint(entries[i].size % ENGINE_PAGE_SIZE, ==, 0);
         g_assert_cmpuint(entries[i].iova % ENGINE_PAGE_SIZE, ==, 0);
@@ -213,6 +214,17 @@ static int fake_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64_t
         return -ESTALE;
     g_assert_true(g_hash_table_remove(driver->pins, &offset));
     return 0;
+}
+
+static int fake_export(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset, int *fd)
+{
+    struct fake_driver *driver = fake(transport);
+    const struct fake_range *range = g_hash_table_lookup(driver->pins, &offset);
+
+    g_assert_cmpuint(epoch, ==, driver->info.epoch);
+    g_assert_nonnull(range);
+    *fd = driver->export ? driver->export(driver, range) : -EOPNOTSUPP;
+    return MIN(*fd, 0);
 }
 
 static int map_picture(struct fake_driver *driver, uint64_t size, void **addr)
@@ -365,6 +377,7 @@ static const struct vgpu_transport_ops fake_ops = {
     .push = fake_push,
     .pin = fake_pin,
     .unpin = fake_unpin,
+    .export = fake_export,
     .map = fake_map,
     .unmap = fake_unmap,
     .publish = fake_publish,

@@ -9,6 +9,8 @@
 
 #include "engine.h"
 
+struct fake_range;
+
 /**
  * struct fake_driver
  * @pin_result, @publish_result: errno to fail with, or 0
@@ -19,6 +21,7 @@
  * @scanout: the engine's last setting
  * @reset_dones, @scanouts: counters
  * @next_event: 0, -EAGAIN: none, or an error of the exchange; NULL: there never is one
+ * @export: a file of what is pinned, or a negative errno; NULL: EOPNOTSUPP
  * @saved: what the engine saved last, or NULL
  * @to_load: what it can load, or NULL
  */
@@ -44,12 +47,15 @@ struct fake_driver {
     unsigned int reset_dones;
     char *failure;
     int (*next_event)(struct fake_driver *driver, struct vgpu_engine_event *event);
+    int (*export)(struct fake_driver *driver, const struct fake_range *range);
     GByteArray *saved;
     GBytes *to_load;
 };
 
+/* @iova: where a pin begins in the guest */
 struct fake_range {
     uint64_t offset;
+    uint64_t iova;
     uint64_t size;
     void *addr;
 };

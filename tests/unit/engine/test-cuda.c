@@ -55,6 +55,7 @@ static void serve(int socket, const char *role, const struct control_hello *hell
     const struct control_message *message = &hello->message;
     struct control_welcome welcome = {.reply = {CONTROL_MAGIC, CONTROL_OK, 0}, .major = 7};
     struct control_reply reply = {CONTROL_MAGIC, CONTROL_OK, 0};
+    bool is_poor = message->kind == CONTROL_SHARE_GUEST && !strcmp(role, "poor");
     bool is_channel = message->kind == CONTROL_CHANNEL;
     int fd = -1;
 
@@ -68,6 +69,8 @@ static void serve(int socket, const char *role, const struct control_hello *hell
         fd = make_memory(role, is_channel ? sizeof(struct channel_shared) : message->bytes);
     if (!strcmp(role, "empty"))
         fd = -1;
+    if (is_poor)
+        reply.result = CONTROL_NO_MEMORY;
     send_reply(socket, &reply, sizeof(reply), fd);
     if (!strcmp(role, "unasked"))
         send_reply(socket, &reply, sizeof(reply), -1);
@@ -85,11 +88,16 @@ static int be_worker(int socket)
 {
     const char *role = g_getenv(ROLE);
     struct control_hello hello;
+    int given;
 
     if (!strcmp(role, "dies"))
         return 0;
-    while (recv(socket, &hello, sizeof(hello), 0) > 0)
+    while (descriptor_receive(socket, &hello, sizeof(hello), 0, &given, 1) > 0) {
+        if ((hello.message.kind == CONTROL_SHARE_GUEST) != (given >= 0))
+            return 1;
+        close(given);
         serve(socket, role, &hello);
+    }
     return 0;
 }
 
@@ -324,6 +332,139 @@ static void test_memory(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     g_assert_cmpuint(f->engine.shm_bytes, ==, before + 65536);
     g_assert_cmphex(fixture_ask(f, &unref, sizeof(unref)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(f->engine.shm_bytes, ==, before);
+}
+
+#define LENT 0x10000u
+
+/* Guest memory that the program lends; the engine has it pinned then. */
+static uint32_t create_lent(struct fixture *f, uint32_t resource, uint64_t id, uint64_t size)
+{
+    struct {
+        struct virtio_gpu_resource_create_blob cmd;
+        struct virtio_gpu_mem_entry entry;
+    } blob = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = CONTEXT},
+                      .resource_id = resource,
+                      .blob_mem = VIRTIO_GPU_BLOB_MEM_HOST3D_GUEST,
+                      .blob_flags = VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE,
+                      .nr_entries = 1,
+                      .blob_id = id,
+                      .size = size},
+              .entry = {.addr = 0x40000000, .length = LENT}};
+
+    return fixture_ask(f, &blob, sizeof(blob));
+}
+
+static int give_file(struct fake_driver *driver G_GNUC_UNUSED, const struct fake_range *range)
+{
+    g_assert_cmphex(range->iova, ==, 0x40000000);
+    return memfd_create("guest", MFD_CLOEXEC);
+}
+
+static struct control_page *begin_lending(struct fixture *f)
+{
+    f->driver.export = give_file;
+    return begin(f);
+}
+
+static uint32_t lend(struct fixture *f, const struct control_page *page, uint64_t at,
+                     uint64_t bytes)
+{
+    await(f, say(f, CONTROL_RING_ASK, CONTROL_SHARE_GUEST, at, bytes));
+    return ((const struct control_reply *)page->reply)->result;
+}
+
+static uint32_t send_unref(struct fixture *f, uint32_t resource)
+{
+    struct virtio_gpu_resource_unref unref = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
+                                              .resource_id = resource};
+
+    return fixture_send(f, &unref, sizeof(unref));
+}
+
+static void reap_worker(struct fixture *f)
+{
+    g_assert_true(cuda_host_reaped(&f->engine.cuda, waitpid(-1, NULL, 0)));
+    parking_run(&f->engine);
+}
+
+/* The worker has given it back, so the guest can have it at once. */
+static void test_lent(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin_lending(f);
+
+    g_assert_cmphex(create_lent(f, SHARE, ARENA, LENT), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_OK);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_NO_MEMORY);
+    await(f, say(f, CONTROL_RING_ASK, CONTROL_SHARE_END, ARENA, 0));
+    g_assert_cmphex(fixture_answer_type(f, send_unref(f, SHARE)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 0);
+    g_assert_cmphex(page->alive, ==, CONTROL_MAGIC);
+}
+
+/* A program that was killed: what a GPU may still write to is the guest's when its worker is gone.
+ */
+static void test_lent_of_killed(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin_lending(f);
+    struct virtio_gpu_ctx_destroy destroy = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = CONTEXT}};
+    uint32_t first, second;
+
+    create_lent(f, SHARE, ARENA, LENT);
+    create_lent(f, SHARE + 1, 2 * ARENA, LENT);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_OK);
+    g_assert_cmpuint(lend(f, page, 2 * ARENA, LENT), ==, CONTROL_OK);
+    first = send_unref(f, SHARE);
+    g_assert_cmphex(fixture_answer_type(f, first), ==, 0);
+    g_assert_cmphex(page->alive, ==, 0);
+    g_assert_cmphex(fixture_ask(f, &destroy, sizeof(destroy)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    second = send_unref(f, SHARE + 1);
+    parking_run(&f->engine);
+    g_assert_cmphex(fixture_answer_type(f, first), ==, 0);
+    g_assert_cmphex(fixture_answer_type(f, second), ==, 0);
+    g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 2);
+    reap_worker(f);
+    g_assert_cmphex(fixture_answer_type(f, first), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_answer_type(f, second), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 0);
+}
+
+/* What the worker could not take is the guest's. */
+static void test_lent_to_poor(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin_lending(f);
+
+    create_lent(f, SHARE, ARENA, LENT);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_NO_MEMORY);
+    g_assert_cmphex(fixture_answer_type(f, send_unref(f, SHARE)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
+/* Memory of a kind that cannot be lent: the program is told that it need not try again. */
+static void test_lent_refused(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin(f);
+
+    g_assert_cmphex(create_lent(f, SHARE, ARENA, LENT), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_REFUSED);
+    g_assert_cmphex(fixture_answer_type(f, send_unref(f, SHARE)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
+/* What is none of its blobs, or is longer or shorter, reaches no worker. */
+static void test_lent_lies(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin_lending(f);
+
+    g_assert_cmphex(create_lent(f, SHARE, 0, LENT), !=, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(lend(f, page, 0, LENT), ==, CONTROL_NO_MEMORY);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_NO_MEMORY);
+    create_lent(f, SHARE, ARENA, LENT);
+    g_assert_cmpuint(lend(f, page, ARENA, 2 * LENT), ==, CONTROL_NO_MEMORY);
+    g_assert_cmpuint(lend(f, page, ARENA, 0), ==, CONTROL_NO_MEMORY);
+    g_assert_cmpuint(lend(f, page, ARENA + 4096, LENT), ==, CONTROL_NO_MEMORY);
+    create_lent(f, SHARE + 1, 2 * ARENA, 2 * LENT);
+    g_assert_cmpuint(lend(f, page, 2 * ARENA, 2 * LENT), ==, CONTROL_NO_MEMORY);
+    g_assert_cmpuint(lend(f, page, 2 * ARENA, LENT), ==, CONTROL_NO_MEMORY);
+    g_assert_cmphex(page->alive, ==, CONTROL_MAGIC);
 }
 
 /* More than the window can ever show is refused without asking the worker. */
@@ -581,6 +722,11 @@ int main(int argc, char **argv)
     cuda_test("bad-messages", "honest", test_bad_messages);
     cuda_test("one-question", "silent", test_one_question);
     cuda_test("memory", "honest", test_memory);
+    cuda_test("lent", "honest", test_lent);
+    cuda_test("lent-of-killed", "honest", test_lent_of_killed);
+    cuda_test("lent-to-poor", "poor", test_lent_to_poor);
+    cuda_test("lent-refused", "honest", test_lent_refused);
+    cuda_test("lent-lies", "honest", test_lent_lies);
     cuda_test("too-much", "honest", test_too_much);
     cuda_test("too-many-mappings", "honest", test_too_many_mappings);
     cuda_test("reserved", "silent", test_reserved);

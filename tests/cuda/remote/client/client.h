@@ -35,6 +35,7 @@ void check_memory_limit(void);
 void ask_beyond_memory(void);
 void check_managed_memory(void);
 void check_full_window(void);
+void check_lent_memory(void);
 /* copies.c */
 void check_large_copies(void);
 void check_copies_of_rows(void);
@@ -98,6 +99,7 @@ void die_ending(void);
 /* lifetime.c */
 void check_forked_child(void);
 void hold_memory(void);
+void hold_lent_memory(void);
 void check_lost_worker(void);
 void check_lost_memory(void);
 void check_signals(void);

@@ -103,6 +103,20 @@ void check_lost_worker(void)
     lose_worker();
 }
 
+/* The same with 40 MiB of memory that both ends have. */
+void hold_lent_memory(void)
+{
+    const size_t bytes = 2 * MIB;
+    void *at;
+
+    begin_context();
+    for (unsigned int i = 0; i < 20; i++) {
+        ok(cuMemHostAlloc(&at, bytes, 0));
+        memset(at, 1, bytes);
+    }
+    lose_worker();
+}
+
 static void *write_all(void *data)
 {
     uint64_t *at = data;

@@ -76,6 +76,8 @@ static const struct {
     {"blocking", check_blocking_launches},
     {"managed", check_managed_memory},
     {"window", check_full_window},
+    {"lent", check_lent_memory},
+    {"hold-lent", hold_lent_memory},
     {"nodes", check_graph_nodes},
     {"any-nodes", check_any_nodes},
     {"green-contexts", check_green_contexts},

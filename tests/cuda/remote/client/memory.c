@@ -70,3 +70,48 @@ void check_full_window(void)
             ok(cuMemFreeHost(at[--count]));
     }
 }
+
+#define LENT_PARTS 20
+#define LENT_BYTES (2 * MIB)
+
+/* Both directions, and a kernel that has the same address. */
+static void use_lent_memory(unsigned int *at, CUdeviceptr device, CUfunction count)
+{
+    void *parameters[] = {&at};
+
+    for (size_t i = 0; i < LENT_BYTES / sizeof(*at); i++)
+        at[i] = (unsigned int)(i * 2654435761u);
+    ok(cuMemcpyHtoD_v2(device, at, LENT_BYTES));
+    must(read_word(device + LENT_BYTES - 4) == at[LENT_BYTES / 4 - 1]);
+    memset(at, 0, LENT_BYTES);
+    ok(cuMemcpyDtoH_v2(at, device, LENT_BYTES));
+    for (size_t i = 0; i < LENT_BYTES / sizeof(*at); i++)
+        must(at[i] == (unsigned int)(i * 2654435761u));
+    at[0] = 41;
+    ok(cuLaunchKernel(count, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    ok(cuCtxSynchronize());
+    must(at[0] == 42);
+}
+
+/* More than a window of 16 MiB has: it is the VM's own memory, and the GPU uses the same pages. */
+void check_lent_memory(void)
+{
+    unsigned int *at[LENT_PARTS];
+    CUfunction count;
+    CUmodule module;
+    CUdeviceptr device;
+
+    begin_context();
+    device = allocate_device(LENT_BYTES);
+    count = load_function(&module, "count");
+    for (unsigned int round = 0; round < 3; round++) {
+        for (unsigned int i = 0; i < LENT_PARTS; i++) {
+            ok(cuMemHostAlloc((void **)&at[i], LENT_BYTES, 0));
+            use_lent_memory(at[i], device, count);
+        }
+        for (unsigned int i = 0; i < LENT_PARTS; i++) {
+            must(at[i][1] == 2654435761u);
+            ok(cuMemFreeHost(at[i]));
+        }
+    }
+}
