@@ -71,12 +71,10 @@ point('a VM is saved while a program computes: that one gets error 719, the VM r
     $vm->start;
     my $boot = $vm->boot;
     VGPU::GuestCuda::put_programs($blue);
-    $blue->run("setsid nohup sh -c '" . VGPU::GuestCuda::program('/opt/cuda/remote-client lost') . "; echo status \$?' </dev/null >/run/cuda 2>&1 &");
-    $blue->run('timeout 100 sh -c "until grep -q holding /run/cuda; do sleep 0.5; done"', timeout => 120);
+    VGPU::GuestCuda::start_that_is_lost($blue);
     host("virsh save blue $file; virsh restore $file", timeout => 300);
     my $up = $vm->must_be_back($boot);
-    my $end = $blue->run('timeout 100 sh -c "until grep -q ^status /run/cuda; do sleep 0.5; done"; cat /run/cuda', timeout => 120);
-    die $end if $end !~ /^status 0$/m;
+    my $end = VGPU::GuestCuda::must_be_lost($blue);
     VGPU::GuestCuda::run($blue, 'compute');
     return nothing_left() . "$up\n$end" . computes($blue);
 });

@@ -47,6 +47,17 @@ point('a program of nvcc\'s computes in the guest', sub {
     return $said;
 });
 
+point('PyCUDA computes in the guest, and is held to its memory', sub {
+    my @files = map { "build/cuda-real/$_" } qw(with_pycuda.py kernels.ptx);
+    my $packed = 'build/cuda-real/pycuda.tar.gz';
+    return 'skipped: tests/cuda/real/check has not made it' if grep { !-e } @files, $packed;
+    VGPU::GuestCuda::put($red, @files);
+    VGPU::GuestCuda::put_pycuda($red, $packed);
+    my $said = VGPU::GuestCuda::run_pycuda($red, '/opt/cuda/with_pycuda.py /opt/cuda/kernels.ptx');
+    die $said if $said ne "64\n";
+    return $said . nothing_left();
+});
+
 point('what is in the package for VMs says that it works, and where not', sub {
     my $check = VGPU::GuestCuda::program('/opt/cuda/vgpu-guest-cuda-check');
     my $said = $red->run($check, timeout => 120);

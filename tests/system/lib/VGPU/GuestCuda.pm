@@ -47,6 +47,22 @@ sub put {
     return;
 }
 
+# PyCUDA and its Python, as tests/cuda/real/check has packed them: 90 MB.
+sub put_pycuda {
+    my ($tenant, $file) = @_;
+    $tenant->run('mkdir -p /opt/pycuda');
+    VGPU::Command::run([VGPU::Lab::rig('guest', $tenant->{name}, 'put', VGPU::Lab::top() . "/$file", '/opt/')], timeout => 900);
+    $tenant->run('tar xzf /opt/pycuda.tar.gz -C /opt/pycuda && rm /opt/pycuda.tar.gz && sync', timeout => 600);
+    return;
+}
+
+# A program of Python's with it, and with our libcuda.
+sub run_pycuda {
+    my ($tenant, $words) = @_;
+    my $libraries = join ':', '/opt/cuda', map { "/opt/pycuda/usr/lib/x86_64-linux-gnu$_" } '', '/blas', '/lapack';
+    return $tenant->run("LD_LIBRARY_PATH=$libraries /opt/pycuda/usr/bin/python3 $words 2>&1", timeout => 600);
+}
+
 sub remove {
     return host("set -e; rm /run/vgpu/nvidia/libcuda.so.1 /run/vgpu/nvidia/libnvidia-ml.so.1 $libraries/libcuda.so.570.1"
             . " $libraries/libnvidia-ml.so.570.1; ldconfig");
@@ -108,6 +124,22 @@ sub start {
     my $job = $tenant->job("$client $case 2>&1");
     $job->expect(qr/^holding/m, 120);
     return $job;
+}
+
+# A program that loses its worker, whoever is connected to the guest meanwhile; and how it has ended: with error 719 from
+# each of its calls, and by itself.
+sub start_that_is_lost {
+    my ($tenant) = @_;
+    $tenant->run("setsid nohup sh -c '" . program('/opt/cuda/remote-client lost') . "; echo status \$?' </dev/null >/run/cuda 2>&1 &");
+    $tenant->run('timeout 100 sh -c "until grep -q holding /run/cuda; do sleep 0.5; done"', timeout => 120);
+    return;
+}
+
+sub must_be_lost {
+    my ($tenant) = @_;
+    my $end = $tenant->run('timeout 100 sh -c "until grep -q ^status /run/cuda; do sleep 0.5; done"; cat /run/cuda', timeout => 120);
+    die $end if $end !~ /^status 0$/m;
+    return $end;
 }
 
 # So many of a case at the same time.
