@@ -10,8 +10,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/audit_sources.h"
 #include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/engines/alone_time.h"
-#include "host-agent/daemon/engines/arbiter_reports.h"
+#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/host/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
@@ -81,7 +80,6 @@ static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, gboo
 
 #define LOCK_DIR  "/run/vgpu"
 #define LOCK_FILE LOCK_DIR "/vgpud.lock"
-#define ALONE_S   60
 
 static int fail(const char *path, int code, GError **error)
 {
@@ -132,9 +130,6 @@ struct Agent {
     Slices *slices;
     Tenants *tenants;
     Claims *claims;
-    ArbiterReports *reports;
-    AloneTime *alone;
-    guint alone_timer;
     MeterLink meter;
     Findings *findings;
     Evictions *evictions;
@@ -305,45 +300,6 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
                                        (const char *const *)changes);
 }
 
-/* An arbiter may still report a slice that has just been removed. */
-static void add_alone_time(const ReportedSlice *slice, SliceUse *use, void *data)
-{
-    const Agent *agent = data;
-
-    if (slices_find(agent->slices, slice->uuid))
-        alone_time_add(agent->alone, slice, use);
-}
-
-static gboolean sample_alone_time(void *data)
-{
-    const Agent *agent = data;
-
-    counters_read(host_counters(agent->host));
-    return G_SOURCE_CONTINUE;
-}
-
-/* The time of slices that are alone is added up from one look to the next, which lists do not make.
- */
-static void refresh_alone_timer(Agent *agent)
-{
-    gboolean needed = slices_all(agent->slices)->len > 0;
-
-    if (needed && !agent->alone_timer)
-        agent->alone_timer = g_timeout_add_seconds(ALONE_S, sample_alone_time, agent);
-    if (!needed)
-        g_clear_handle_id(&agent->alone_timer, g_source_remove);
-}
-
-/* What the arbiters report, for lists. */
-static void make_reports(Agent *agent)
-{
-    HostRoot *root = inventory_root(agent->inventory);
-
-    agent->reports = arbiter_reports_new(root, host_counters(agent->host));
-    agent->alone = alone_time_new(root);
-    arbiter_reports_complete(agent->reports, add_alone_time, agent);
-}
-
 /* What follows from what the meter tells. */
 static gboolean make_metering(Agent *agent, GError **error)
 {
@@ -388,9 +344,6 @@ static void slice_changed(const char *uuid, void *data)
 
     update_outputs(agent, uuid, FALSE);
     node_access_update(agent->nodes);
-    if (!slices_find(agent->slices, uuid))
-        alone_time_forget(agent->alone, uuid);
-    refresh_alone_timer(agent);
     metering_slice_changed(agent->metering, uuid);
     if (agent->exported)
         domain_watch_refresh(agent->domains);
@@ -471,6 +424,7 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
 {
     Agent *agent = data;
     const GPtrArray *slices = slices_all(agent->slices);
+    g_autoptr(GHashTable) members = slice_members_read(host_root(agent->host), gpu);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
@@ -479,7 +433,7 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
         if (!g_str_equal(slice->gpu, gpu) || (slice_is_vgpu(slice) && !*slice->owner))
             continue;
         user = *slice->owner ? owner_for_people(slice->owner)
-                             : claims_user(agent->claims, host_counters(agent->host), slice);
+                             : claims_user(agent->claims, members, slice);
         if (user)
             g_strv_builder_take(users, g_strdup_printf("%s has slice %s", user, slice->uuid));
     }
@@ -507,7 +461,6 @@ static gboolean make_modules(Agent *agent, GError **error)
         agent->claims = claims_new(agent->host, error);
     if (!agent->claims || !make_metering(agent, error))
         return FALSE;
-    make_reports(agent);
     agent->life =
         (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations, &agent->meter};
     operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
@@ -528,8 +481,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     host_set_door(agent->host, slice_transport_of_gpu);
-    agent->arbiters = arbiter_sync_new(agent->host, agent->outputs, agent->offers, agent->slices,
-                                       agent->claims, agent->reports);
+    agent->arbiters =
+        arbiter_sync_new(agent->host, agent->outputs, agent->offers, agent->slices, agent->claims);
     agent->limits =
         limits_sync_new(agent->host, agent->outputs, agent->offers, agent->slices, agent->claims);
     set_steps(agent);
@@ -581,9 +534,6 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->metering, metering_free);
     g_clear_pointer(&agent->evictions, evictions_free);
     g_clear_pointer(&agent->findings, findings_free);
-    g_clear_pointer(&agent->reports, arbiter_reports_free);
-    g_clear_handle_id(&agent->alone_timer, g_source_remove);
-    g_clear_pointer(&agent->alone, alone_time_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);
@@ -653,7 +603,6 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     evictions_connect(agent->evictions, bus);
     transport_sync_start(agent->doors, bus, guard_starts, agent);
     arbiter_sync_start(agent->arbiters, bus);
-    refresh_alone_timer(agent);
     cdi_sync_start(agent->cdi);
     node_access_start(agent->nodes);
     limits_sync_start(agent->limits, bus);
@@ -677,14 +626,14 @@ void agent_refresh(Agent *agent)
 
 void agent_events_lost(Agent *agent)
 {
-    counters_forget(host_counters(agent->host), NULL);
+    vgpu_states_forget(host_vgpu_states(agent->host), NULL);
     meter_tell(&agent->meter, "EventsLost", g_variant_new("()"));
     agent_refresh(agent);
 }
 
 void agent_update_vgpu(Agent *agent, const char *uuid)
 {
-    counters_forget(host_counters(agent->host), uuid);
+    vgpu_states_forget(host_vgpu_states(agent->host), uuid);
     if (!agent->exported)
         return;
     slices_update(agent->slices, uuid);

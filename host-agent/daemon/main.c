@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "host-agent/daemon/agent.h"
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/daemon/engines/vgpu_states.h"
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/metering/metering_bus.h"
 #include "host-agent/daemon/sync/node_access.h"
@@ -92,7 +92,7 @@ static gboolean start(Daemon *daemon)
         g_printerr("vgpud: %s\n", error->message);
         return FALSE;
     }
-    counters_set_watched(host_counters(agent_host(daemon->agent)), TRUE);
+    vgpu_states_set_watched(host_vgpu_states(agent_host(daemon->agent)), TRUE);
     return TRUE;
 }
 

@@ -16,9 +16,9 @@ void agent_set_findings(const AgentLink *link, const char *gpu, GVariant *findin
 }
 
 void agent_note_memory(const AgentLink *link, const char *gpu, guint64 free, guint64 mark,
-                       gint64 now_us)
+                       const char *const *without, gint64 now_us)
 {
-    call(link, "NoteMemory", g_variant_new("(sttx)", gpu, free, mark, now_us));
+    call(link, "NoteMemory", g_variant_new("(stt^asx)", gpu, free, mark, without, now_us));
 }
 
 void agent_tell_event(const AgentLink *link, const char *kind, const char *gpu, const char *slice,

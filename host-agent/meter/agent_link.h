@@ -17,9 +17,12 @@ typedef struct {
 /* All that is found about @gpu now: aa{sv}, floating (org.mdev_vgpu.Host1.Metering.SetFindings). */
 void agent_set_findings(const AgentLink *link, const char *gpu, GVariant *findings);
 
-/* So many bytes of @gpu are free, and @mark should be; at @now_us, of CLOCK_MONOTONIC. */
+/*
+ * So many bytes of @gpu are free, and @mark should be; slices @without have none of its memory. At
+ * @now_us, of CLOCK_MONOTONIC.
+ */
 void agent_note_memory(const AgentLink *link, const char *gpu, guint64 free, guint64 mark,
-                       gint64 now_us);
+                       const char *const *without, gint64 now_us);
 
 /* Of interest to an operator. */
 void agent_tell_event(const AgentLink *link, const char *kind, const char *gpu, const char *slice,

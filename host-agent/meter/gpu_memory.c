@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/meter/gpu_memory.h"
 
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/meter/counters.h"
 #include "lib/nvidia_readings.h"
 
 /* Of test hosts, whose GPUs stand for others. */

@@ -6,9 +6,9 @@
 #ifndef METER_HOST_VIEW_H
 #define METER_HOST_VIEW_H
 
-#include "host-agent/daemon/engines/arbiter_reports.h"
-#include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/slices/offers.h"
+#include "host-agent/meter/arbiter_reports.h"
+#include "host-agent/meter/counters.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/db.h"
 #include "lib/gpu.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/meter/meter.h"
 
-#include "host-agent/daemon/engines/alone_time.h"
+#include "host-agent/meter/alone_time.h"
 #include "host-agent/meter/owners.h"
+#include "host-agent/meter/use_list.h"
 #include "lib/bus.h"
 #include "lib/vgpud_conf.h"
 
@@ -259,6 +260,12 @@ static void answer_report(Meter *meter, GVariant *arguments, MeterReplyFunc func
     usage_sampler_report(meter->usage, tenant, month, func, data);
 }
 
+static void answer_list_use(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
+{
+    (void)arguments;
+    reply(func, data, g_variant_new("(@a{sa{sv}})", use_list(meter->view)));
+}
+
 static void answer_acknowledge(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
 {
     g_autoptr(GError) error = NULL;
@@ -317,8 +324,11 @@ static const struct {
     const char *name;
     void (*answer)(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data);
 } methods[] = {
-    {"Report", answer_report},          {"AcknowledgeHealth", answer_acknowledge},
-    {"BeginOwner", answer_begin_owner}, {"SampleOwners", answer_sample_owners},
+    {"Report", answer_report},
+    {"ListUse", answer_list_use},
+    {"AcknowledgeHealth", answer_acknowledge},
+    {"BeginOwner", answer_begin_owner},
+    {"SampleOwners", answer_sample_owners},
     {"GetOwner", answer_get_owner},
 };
 

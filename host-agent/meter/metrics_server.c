@@ -9,7 +9,7 @@
 #include <glib/gstdio.h>
 
 #include "lib/bus.h"
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/meter/counters.h"
 #include "host-agent/meter/gpu_metrics.h"
 #include "host-agent/meter/job_metrics.h"
 #include "host-agent/meter/vgpu_metrics.h"
@@ -341,7 +341,7 @@ char *scrape_text(Scrape *scrape, gsize *length)
     g_autoptr(GPtrArray) owners = NULL;
 
     host.slices = containers;
-    owners_look(scrape->owners, host.vgpus);
+    owners_look(scrape->owners);
     owners = owners_list(scrape->owners);
     for (guint i = 0; i < gpus->len; i++) {
         const GpuMetrics gpu = gpu_metrics(scrape, g_ptr_array_index(gpus, i), host.vgpus);

@@ -24,11 +24,11 @@ static gboolean has_counter(const OwnerEnergy *energy)
     return FALSE;
 }
 
-static void count(const OwnerEnergy *energy, const Slice *slice, const GPtrArray *vgpus)
+static void count(const OwnerEnergy *energy, const Slice *slice)
 {
-    const VgpuCounters *vgpu = slice_is_vgpu(slice) ? counters_find(vgpus, slice->uuid) : NULL;
-    const SliceUse *use =
-        slice_is_vgpu(slice) ? NULL : counters_use(host_view_counters(energy->view), slice->uuid);
+    const Counters *counters = host_view_counters(energy->view);
+    const VgpuCounters *vgpu = counters_known(counters, slice->uuid);
+    const SliceUse *use = counters_use(counters, slice->uuid);
 
     if (use)
         energy_count(energy->energy, slice->uuid, use->gpu_ns, use->submissions);
@@ -37,14 +37,14 @@ static void count(const OwnerEnergy *energy, const Slice *slice, const GPtrArray
                      vgpu->drm.known ? vgpu->drm.gpu_ns : vgpu->slice.gpu_ns, vgpu->vgpu->requests);
 }
 
-void owner_energy_look(OwnerEnergy *energy, const GPtrArray *vgpus)
+void owner_energy_look(OwnerEnergy *energy)
 {
     const GPtrArray *slices = host_view_slices(energy->view), *gpus = host_view_gpus(energy->view);
 
     if (!energy->started)
         return;
     for (guint i = 0; i < slices->len; i++)
-        count(energy, g_ptr_array_index(slices, i), vgpus);
+        count(energy, g_ptr_array_index(slices, i));
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
         guint64 uj, vram;
@@ -77,7 +77,8 @@ static gboolean begin(void *data)
     energy->started = TRUE;
     for (guint i = 0; i < slices->len; i++)
         owner_energy_update(energy, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
-    owner_energy_look(energy, counters_read(host_view_counters(energy->view)));
+    counters_read(host_view_counters(energy->view));
+    owner_energy_look(energy);
     return G_SOURCE_REMOVE;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The energy of owners' slices, of GPUs whose driver has a counter of it (hwmon's energy1_input).
- * What is used while vgpud does not run is nobody's.
+ * What is used while the meter does not run is nobody's.
  */
 #ifndef METER_OWNER_ENERGY_H
 #define METER_OWNER_ENERGY_H
@@ -26,8 +26,8 @@ void owner_energy_stop(OwnerEnergy *energy);
 /* A slice was made, changed or removed. */
 void owner_energy_update(OwnerEnergy *energy, const char *uuid);
 
-/* Reads all GPUs. @vgpus: as counters_read() has just returned it. */
-void owner_energy_look(OwnerEnergy *energy, const GPtrArray *vgpus);
+/* Reads all GPUs, right after counters_read(). */
+void owner_energy_look(OwnerEnergy *energy);
 
 /* Microjoules since the last call; FALSE: the slice's GPU has no counter. */
 gboolean owner_energy_take(OwnerEnergy *energy, const char *uuid, guint64 *uj);

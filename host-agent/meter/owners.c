@@ -121,23 +121,24 @@ static void set_timer(Owners *owners)
         owners->timer = g_timeout_add_seconds(SAMPLE_S, tick, owners);
 }
 
-void owners_look(Owners *owners, const GPtrArray *vgpus)
+void owners_look(Owners *owners)
 {
+    const Counters *counters = host_view_counters(owners->view);
     GHashTableIter iter;
     void *value;
 
     if (g_hash_table_size(owners->uses))
         owner_energy_start(owners->energy);
-    owner_energy_look(owners->energy, vgpus);
+    owner_energy_look(owners->energy);
     g_hash_table_iter_init(&iter, owners->uses);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         OwnerUse *use = value;
         const Slice *slice = use->ended ? NULL : host_view_slice(owners->view, use->uuid);
 
         if (slice && slice_is_vgpu(slice))
-            add_vgpu(use, counters_find(vgpus, use->uuid));
+            add_vgpu(use, counters_known(counters, use->uuid));
         else if (slice)
-            add_slice(use, counters_use(host_view_counters(owners->view), use->uuid));
+            add_slice(use, counters_use(counters, use->uuid));
         add_energy(owners, use);
     }
 }
@@ -169,7 +170,8 @@ void owners_sample(Owners *owners)
 {
     if (!g_hash_table_size(owners->uses))
         return;
-    owners_look(owners, counters_read(host_view_counters(owners->view)));
+    counters_read(host_view_counters(owners->view));
+    owners_look(owners);
     store(owners);
 }
 

@@ -26,8 +26,8 @@ void owners_begin(Owners *owners, const char *owner);
 /* A slice was added, changed or removed. */
 void owners_update(Owners *owners, const char *uuid);
 
-/* @vgpus: as counters_read() has just returned it. Adds what has changed, and stores nothing. */
-void owners_look(Owners *owners, const GPtrArray *vgpus);
+/* Right after counters_read(). Adds what has changed, and stores nothing. */
+void owners_look(Owners *owners);
 
 /* Reads the counters, and stores what has changed. Otherwise done once a minute. */
 void owners_sample(Owners *owners);

@@ -54,15 +54,35 @@ static gboolean free_vram(const PressureWatch *watch, const Gpu *gpu, const GPtr
     return TRUE;
 }
 
+/* UUIDs, owned by the slices, of those on @gpu that are no vGPUs and have none of its memory. */
+static const char **slices_without(const PressureWatch *watch, const char *gpu)
+{
+    const GPtrArray *slices = host_view_slices(watch->view);
+    const char **without = g_new0(const char *, slices->len + 1);
+    guint count = 0;
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        const SliceUse *use = counters_use(host_view_counters(watch->view), slice->uuid);
+
+        if (use && !use->vram_used && g_str_equal(slice->gpu, gpu))
+            without[count++] = slice->uuid;
+    }
+    return without;
+}
+
 /* Each time while memory is short: vgpud takes one step after the other. */
 static void tell_memory(const PressureWatch *watch, const char *gpu, guint64 free, guint64 mark,
                         gint64 now_us)
 {
+    g_autofree const char **without = NULL;
+
     if (free < mark)
         g_hash_table_add(watch->told, g_strdup(gpu));
     else if (!g_hash_table_remove(watch->told, gpu))
         return;
-    agent_note_memory(watch->agent, gpu, free, mark, now_us);
+    without = slices_without(watch, gpu);
+    agent_note_memory(watch->agent, gpu, free, mark, without, now_us);
 }
 
 void pressure_watch_look(PressureWatch *watch, gint64 now_us)

@@ -4,7 +4,7 @@
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"
 
-/* Of a slice: nobody keeps vgpud busy with more. */
+/* Of a slice: nobody keeps the meter busy with more. */
 #define MOST_FILES 16384
 /* Drivers round, and so do the doors. */
 #define ROUNDING (G_GUINT64_CONSTANT(64) << 20)

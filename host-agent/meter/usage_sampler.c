@@ -150,17 +150,18 @@ static gboolean is_due(const UsageSampler *sampler, gint64 period)
 void usage_sampler_sample(UsageSampler *sampler, guint seconds)
 {
     const GPtrArray *slices = host_view_slices(sampler->view);
-    const GPtrArray *vgpus = counters_read(host_view_counters(sampler->view));
+    Counters *counters = host_view_counters(sampler->view);
     gint64 now = now_s();
 
+    counters_read(counters);
     add_rest(sampler);
     sampler->changed = FALSE;
-    sampler->serial = counters_serial(host_view_counters(sampler->view));
+    sampler->serial = counters_serial(counters);
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
         if (slice_is_promised(slice))
-            sample_slice(sampler, slice, counters_find(vgpus, slice->uuid), now, seconds);
+            sample_slice(sampler, slice, counters_known(counters, slice->uuid), now, seconds);
     }
     usage_forget_gone(sampler->usage);
     if (is_due(sampler, STORE_S))

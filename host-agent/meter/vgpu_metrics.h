@@ -7,7 +7,7 @@
 
 #include "lib/gpu.h"
 #include "lib/readings.h"
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/meter/counters.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/model/slice.h"
 

@@ -106,6 +106,8 @@ gboolean slice_list_command(Client *client, const Options *options, char **args,
     GVariant *slices = client_get(client, "ListSlices", NULL, "listing slices", error);
 
     (void)args;
+    if (slices)
+        warn_of_meter(slices);
     return objects_list(options, &listing, slices ? in_state(slices) : NULL, &filter, error);
 }
 
@@ -113,8 +115,25 @@ gboolean slice_show_command(Client *client, const Options *options, char **args,
 {
     g_autoptr(GVariant) slices = client_get(client, "ListSlices", NULL, "listing slices", error);
 
+    if (slices)
+        warn_of_meter(slices);
     return slices && objects_show(options, &listing, slices, args, object_is_slice, "slice",
                                   "slice list", error);
+}
+
+void warn_of_meter(GVariant *list)
+{
+    static gboolean said;
+    g_autoptr(GVariant) first =
+        g_variant_n_children(list) ? g_variant_get_child_value(list, 0) : NULL;
+    gboolean metered = TRUE;
+
+    if (first)
+        g_variant_lookup(first, "Metered", "b", &metered);
+    if (!metered && !said)
+        g_printerr("vgpuctl: what slices use is not known, because vgpu-meter does not answer; "
+                   "\"systemctl status vgpu-meter\" shows why\n");
+    said = said || !metered;
 }
 
 void warn_of_arbiters(const Options *options, GVariant *slices)

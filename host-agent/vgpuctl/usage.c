@@ -265,6 +265,8 @@ static gboolean add_list(const Client *client, Look *look, const char *method, G
 {
     g_autoptr(GVariant) list = client_get(client, method, NULL, NULL, error);
 
+    if (list)
+        warn_of_meter(list);
     for (gsize i = 0; list && i < g_variant_n_children(list); i++) {
         GVariant *slice = g_variant_get_child_value(list, i);
         char *uuid = dict_text(slice, "Uuid");

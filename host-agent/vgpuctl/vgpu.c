@@ -136,6 +136,7 @@ static GVariant *vgpu_list_all(const Client *client, GError **error)
 
     if (!vms)
         return NULL;
+    warn_of_meter(vgpus);
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
         g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);

@@ -39,6 +39,9 @@ gboolean vgpu_options_replace(void);
 /* Says of each GPU of @slices, dictionaries with "Gpu", that its arbiter hangs, if root asks. */
 void warn_of_arbiters(const Options *options, GVariant *slices);
 
+/* Nobody counts what these use: says so, once. @list: of ListVgpus or ListSlices. */
+void warn_of_meter(GVariant *list);
+
 /* The options of a command as a dictionary for vgpud. Options that are not given are not in it. */
 
 /* @value: NULL: not given. */

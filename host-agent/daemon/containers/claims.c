@@ -11,6 +11,7 @@
 #include "lib/bus.h"
 #include "lib/host_root.h"
 #include "host-agent/daemon/containers/claim_process.h"
+#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/tables.h"
 
@@ -28,6 +29,7 @@ struct Claims {
     Host *host;
     char *boot;
     GHashTable *by_uuid; /* UUID to GPtrArray of Entry: one, or several if it has an owner */
+    GHashTable *members; /* since the last look: a GPU's address to slice_members_read() */
     guint timer;
     ClaimEndFunc ended;
     void *ended_data;
@@ -42,15 +44,33 @@ static gboolean goes_by_members(const Claims *claims, const Claim *claim)
            !claim_process_is_alive(host_root(claims->host), claim);
 }
 
-/* As the arbiter has said last: callers may have something of the counters, so none are read here.
- */
+/* An arbiter is asked once for each claims_look(). */
+static GHashTable *members_on(const Claims *claims, const char *gpu)
+{
+    GHashTable *members = g_hash_table_lookup(claims->members, gpu);
+
+    if (!members) {
+        members = slice_members_read(host_root(claims->host), gpu);
+        g_hash_table_insert(claims->members, g_strdup(gpu), members);
+    }
+    return members;
+}
+
 static gboolean has_members(const Claims *claims, const Claim *claim)
 {
-    const SliceUse *use = goes_by_members(claims, claim)
-                              ? counters_use(host_counters(claims->host), claim->uuid)
-                              : NULL;
+    const GPtrArray *gpus = host_gpus(claims->host);
 
-    return use && use->members;
+    if (!goes_by_members(claims, claim))
+        return FALSE;
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        const SliceMembers *members =
+            g_hash_table_lookup(members_on(claims, gpu->pci->address), claim->uuid);
+
+        if (members && members->pids->len)
+            return TRUE;
+    }
+    return FALSE;
 }
 
 static gboolean is_alive(const Claims *claims, const Claim *claim)
@@ -199,6 +219,8 @@ Claims *claims_new(Host *host, GError **error)
     claims->boot = boot_id(host_root(host));
     claims->by_uuid =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
+    claims->members =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
     stored = claim_table_read(host_db(host), claims->boot, error);
     if (!stored) {
         claims_free(claims);
@@ -214,6 +236,7 @@ void claims_free(Claims *claims)
 {
     g_clear_handle_id(&claims->timer, g_source_remove);
     g_hash_table_unref(claims->by_uuid);
+    g_hash_table_unref(claims->members);
     g_free(claims->boot);
     g_free(claims);
 }
@@ -296,10 +319,10 @@ gboolean claims_program_user(const Claims *claims, const char *uuid, guint32 *us
     return TRUE;
 }
 
-char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
+char *claims_user(const Claims *claims, GHashTable *members, const Slice *slice)
 {
     const char *container = claims_container(claims, slice->uuid);
-    const SliceUse *use;
+    const SliceMembers *of_slice;
     guint32 user;
 
     if (container)
@@ -309,14 +332,13 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
     /* Processes of a vGPU are its engine, which is no container. */
     if (slice_is_vgpu(slice))
         return NULL;
-    counters_read(counters);
-    use = counters_use(counters, slice->uuid);
-    if (!use || !use->members)
+    of_slice = g_hash_table_lookup(members, slice->uuid);
+    if (!of_slice || !of_slice->pids->len)
         return NULL;
     /* Those of a guard are its own, and there are none while it has no client. */
     return slice->transport == SLICE_TRANSPORT_GUARDED
                ? g_strdup("a client of its guard")
-               : g_strdup_printf("%u processes", use->members);
+               : g_strdup_printf("%u processes", of_slice->pids->len);
 }
 
 static gboolean refuse(GError **error, const Slice *slice, const char *format, const char *other)
@@ -571,18 +593,6 @@ void claims_forget(Claims *claims, const char *uuid)
         tell(claims, uuid);
 }
 
-static gboolean entry_goes_by_members(const Claims *claims, const Entry *entry)
-{
-    return goes_by_members(claims, entry->claim);
-}
-
-/* From the main loop only: what anybody has of the counters is not valid afterwards. */
-static void read_members(const Claims *claims)
-{
-    if (any_is(claims, entry_goes_by_members))
-        counters_read(host_counters(claims->host));
-}
-
 static gboolean is_over(const Claims *claims, const Claim *claim)
 {
     return !is_alive(claims, claim);
@@ -630,7 +640,7 @@ static void end_those(Claims *claims, ClaimFunc func)
 
 void claims_look(Claims *claims)
 {
-    read_members(claims);
+    g_hash_table_remove_all(claims->members);
     end_those(claims, is_over);
     set_timer(claims);
 }

@@ -61,9 +61,9 @@ char *claims_cgroup(const Claims *claims, const char *uuid);
 
 /*
  * The slice's users, as "container web", "2 processes" or "a client of its guard", also without a
- * runtime's report; NULL: none. To be freed.
+ * runtime's report; NULL: none. To be freed. @members: of its GPU, as of slice_members_read().
  */
-char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
+char *claims_user(const Claims *claims, GHashTable *members, const Slice *slice);
 
 /*
  * @container, whose first process is @pid, claims the slice. AGENT_ERROR_INVALID (no such process,

@@ -378,3 +378,11 @@ gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *m
 {
     return read_status(root, gpu, add_members, members);
 }
+
+GHashTable *slice_members_read(HostRoot *root, const char *gpu)
+{
+    GHashTable *members = slice_members_new();
+
+    arbiter_all_members_read(root, gpu, members);
+    return members;
+}

@@ -131,6 +131,9 @@ typedef struct {
 /* A table of slices' names to SliceMembers, empty. To be unreferenced. */
 GHashTable *slice_members_new(void);
 
+/* One with the slices of @gpu; without an answer of its arbiter it is empty. */
+GHashTable *slice_members_read(HostRoot *root, const char *gpu);
+
 /* Adds all slices whose processes the arbiter tells to @members. FALSE likewise. */
 gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *members);
 

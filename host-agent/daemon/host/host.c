@@ -147,7 +147,7 @@ typedef struct {
 struct Host {
     Inventory *inventory;
     Db *db;
-    Counters *counters;
+    VgpuStates *vgpus;
     GPtrArray *gpus;
     GHashTable *objects; /* address to VgpuObjectSkeleton */
     GArray *watches;     /* of Watch */
@@ -229,7 +229,7 @@ Host *host_new(Inventory *inventory, Db *db)
 
     host->inventory = inventory;
     host->db = db;
-    host->counters = counters_new(inventory_root(inventory));
+    host->vgpus = vgpu_states_new(inventory_root(inventory));
     host->gpus = g_ptr_array_new();
     host->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     host->watches = g_array_new(FALSE, FALSE, sizeof(Watch));
@@ -245,7 +245,7 @@ void host_free(Host *host)
     g_array_unref(host->watches);
     g_hash_table_unref(host->objects);
     g_ptr_array_unref(host->gpus);
-    counters_free(host->counters);
+    vgpu_states_free(host->vgpus);
     g_free(host);
 }
 
@@ -275,9 +275,9 @@ Db *host_db(const Host *host)
     return host->db;
 }
 
-Counters *host_counters(const Host *host)
+VgpuStates *host_vgpu_states(const Host *host)
 {
-    return host->counters;
+    return host->vgpus;
 }
 
 const GPtrArray *host_gpus(const Host *host)

@@ -8,7 +8,7 @@
 
 #include "lib/gpu.h"
 #include "vgpu-host.h"
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/daemon/engines/vgpu_states.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/db.h"
 
@@ -39,8 +39,8 @@ void host_catch_up(Host *host);
 HostRoot *host_root(const Host *host);
 Db *host_db(const Host *host);
 
-/* The vGPUs' counters, shared by all modules, so that each value is read once. */
-Counters *host_counters(const Host *host);
+/* The vGPUs as the driver tells of them, shared by all modules, so that each value is read once. */
+VgpuStates *host_vgpu_states(const Host *host);
 
 /* Of Gpu, in the order of their addresses; valid until the next refresh. */
 const GPtrArray *host_gpus(const Host *host);

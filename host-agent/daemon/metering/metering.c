@@ -95,12 +95,13 @@ static void take_findings(Metering *metering, GVariant *arguments)
 
 static void take_memory(Metering *metering, GVariant *arguments)
 {
+    g_autofree const char **without = NULL;
     guint64 free, mark;
     const char *gpu;
     gint64 now_us;
 
-    g_variant_get(arguments, "(&sttx)", &gpu, &free, &mark, &now_us);
-    evictions_note_memory(metering->parts.evictions, gpu, free, mark, now_us);
+    g_variant_get(arguments, "(&stt^a&sx)", &gpu, &free, &mark, &without, &now_us);
+    evictions_note_memory(metering->parts.evictions, gpu, free, mark, without, now_us);
 }
 
 static void take_event(Metering *metering, GVariant *arguments)

@@ -6,9 +6,20 @@
 #include "host-agent/daemon/host/authority.h"
 #include "lib/bus.h"
 
-/* A month of many slices takes its time. */
-#define REPORT_MS (120 * 1000)
 #define ANSWER_MS (20 * 1000)
+
+/**
+ * patience - where it is not ANSWER_MS
+ * @starts: the bus starts a meter that does not run
+ */
+static const struct {
+    const char *method;
+    int ms;
+    gboolean starts;
+} patience[] = {
+    {"Report", 120 * 1000, TRUE}, /* somebody reads it, and a year of many slices takes its time */
+    {"ListUse", 2 * 1000, FALSE}, /* a list is of use without it */
+};
 
 /**
  * MeteringBus
@@ -32,8 +43,8 @@ static void meter_vanished(GDBusConnection *connection, const char *name, void *
     (void)name;
     g_clear_pointer(&bus->meter, g_free);
     g_message(
-        "vgpu-meter has ended, and the GPUs' health stays as it was told last; \"systemctl status "
-        "vgpu-meter\" shows why");
+        "vgpu-meter has ended: the GPUs' health stays as it was told last, and what slices use is "
+        "not known; \"systemctl status vgpu-meter\" shows why");
 }
 
 static void begin(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -125,23 +136,25 @@ static void answered(GObject *connection, GAsyncResult *result, void *data)
     g_clear_error(&error);
 }
 
-/*
- * For a report, which somebody reads, the bus starts a meter that does not run. What a job's end
- * asks is not waited for: the job ends, whether or not its use is known.
- */
+/* A job's end starts no meter: it ends, whether or not its use is known. */
 static void ask_meter(void *data, const char *method, GVariant *arguments, MeterAnswerFunc func,
                       void *func_data)
 {
     const MeteringBus *bus = data;
-    gboolean is_report = g_str_equal(method, "Report");
+    GDBusCallFlags flags = G_DBUS_CALL_FLAGS_NO_AUTO_START;
     Question *question = g_new0(Question, 1);
+    int ms = ANSWER_MS;
 
     question->func = func;
     question->data = func_data;
+    for (guint i = 0; i < G_N_ELEMENTS(patience); i++) {
+        if (!g_str_equal(patience[i].method, method))
+            continue;
+        ms = patience[i].ms;
+        flags = patience[i].starts ? G_DBUS_CALL_FLAGS_NONE : flags;
+    }
     g_dbus_connection_call(bus->bus, VGPU_METER_NAME, VGPU_METER_PATH, VGPU_METER_INTERFACE, method,
-                           arguments, NULL,
-                           is_report ? G_DBUS_CALL_FLAGS_NONE : G_DBUS_CALL_FLAGS_NO_AUTO_START,
-                           is_report ? REPORT_MS : ANSWER_MS, bus->freed, answered, question);
+                           arguments, NULL, flags, ms, bus->freed, answered, question);
 }
 
 MeterLink metering_bus_link(MeteringBus *bus)

@@ -20,11 +20,6 @@ static void add_number(GVariantBuilder *dict, const char *key, guint64 number)
     g_variant_builder_add(dict, "{sv}", key, g_variant_new_uint64(number));
 }
 
-static void add_count(GVariantBuilder *dict, const char *key, guint count)
-{
-    g_variant_builder_add(dict, "{sv}", key, g_variant_new_uint32(count));
-}
-
 static gboolean is_listed(const SliceKey *key, const Slice *slice)
 {
     return (key->uses & SLICE_KEY_LISTED) &&
@@ -49,25 +44,6 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     }
 }
 
-/* Unknown values are left out. */
-static void add_use(GVariantBuilder *dict, const VgpuCounters *counters)
-{
-    guint64 vram, gpu_ns;
-
-    add_number(dict, "WindowFaults", counters->window_faults);
-    add_number(dict, "Throttled", counters->slice.throttled_ns);
-    if (counters->slice_known) {
-        add_number(dict, "Waited", counters->slice.waited_ns);
-        add_number(dict, "PeakVram", counters->slice.vram_peak);
-        add_number(dict, "Spilled", counters->slice.spilled);
-        add_text(dict, "SpillKind", counters->slice.spill_kind);
-    }
-    if (counters_gpu_ns(counters, &gpu_ns))
-        add_number(dict, "GpuTime", gpu_ns);
-    if (counters_vram(counters, &vram))
-        add_number(dict, "VramUsed", vram);
-}
-
 /* The host's GPUs have Vulkan, except for some of NVIDIA's driver. */
 static gboolean has_vulkan(const Host *host, const char *gpu)
 {
@@ -85,10 +61,8 @@ static void add_offered(GVariantBuilder *dict, const Host *host, const Vgpu *vgp
 }
 
 /* The driver's values; NULL: the vGPU is not started. */
-static void add_vgpu(GVariantBuilder *dict, const Host *host, const VgpuCounters *counters)
+static void add_vgpu(GVariantBuilder *dict, const Host *host, const Vgpu *vgpu)
 {
-    const Vgpu *vgpu = counters ? counters->vgpu : NULL;
-
     add_text(dict, "Device", vgpu ? vgpu->device : "stopped");
     add_text(dict, "Engine", vgpu ? vgpu->engine : "none");
     add_text(dict, "Failure", vgpu ? vgpu->failure : "");
@@ -99,12 +73,10 @@ static void add_vgpu(GVariantBuilder *dict, const Host *host, const VgpuCounters
     add_number(dict, "Doorbells", vgpu ? vgpu->doorbells : 0);
     add_number(dict, "Interrupts", vgpu ? vgpu->interrupts : 0);
     add_number(dict, "EngineLosses", vgpu ? vgpu->engine_losses : 0);
-    if (counters)
-        add_use(dict, counters);
 }
 
 /* @host may be NULL without @vgpu. */
-static GVariant *dictionary_of_slice(const Host *host, const Slice *slice, const VgpuCounters *vgpu)
+static GVariant *dictionary_of_slice(const Host *host, const Slice *slice, const Vgpu *vgpu)
 {
     GVariantBuilder dict;
 
@@ -134,48 +106,29 @@ static GPtrArray *sorted_slices(const Slices *slices)
     return sorted;
 }
 
-GVariant *list_vgpus(const Host *host, const Slices *slices, const Tenants *tenants,
-                     const char *user)
-{
-    const GPtrArray *vgpus = counters_read(host_counters(host));
-    g_autoptr(GPtrArray) sorted = sorted_slices(slices);
-    GVariantBuilder list;
-
-    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < sorted->len; i++) {
-        const Slice *slice = g_ptr_array_index(sorted, i);
-
-        if (is_vgpu_for(tenants, slice, user))
-            g_variant_builder_add_value(
-                &list, dictionary_of_slice(host, slice, counters_find(vgpus, slice->uuid)));
-    }
-    return g_variant_builder_end(&list);
-}
-
-GVariant *list_vgpus_short(Counters *counters, const Slices *slices, const Tenants *tenants,
+GVariant *list_vgpus_short(VgpuStates *states, const Slices *slices, const Tenants *tenants,
                            const char *user)
 {
-    const GPtrArray *vgpus = counters_look(counters);
+    const GPtrArray *vgpus = vgpu_states_look(states);
     g_autoptr(GPtrArray) sorted = sorted_slices(slices);
     GVariantBuilder list;
 
     g_variant_builder_init(&list, G_VARIANT_TYPE("a(ssssstss)"));
     for (guint i = 0; i < sorted->len; i++) {
         const Slice *slice = g_ptr_array_index(sorted, i);
-        const VgpuCounters *vgpu = counters_find(vgpus, slice->uuid);
+        const Vgpu *vgpu = vgpu_states_find(vgpus, slice->uuid);
 
         if (is_vgpu_for(tenants, slice, user))
             g_variant_builder_add(&list, "(ssssstss)", slice->uuid, slice->gpu, slice->type,
-                                  vgpu ? vgpu->vgpu->device : "stopped",
-                                  vgpu ? vgpu->vgpu->engine : "none", slice->vram,
-                                  slice_class_name(slice->class), slice->tenant);
+                                  vgpu ? vgpu->device : "stopped", vgpu ? vgpu->engine : "none",
+                                  slice->vram, slice_class_name(slice->class), slice->tenant);
     }
     return g_variant_builder_end(&list);
 }
 
 GVariant *list_vgpus_called(const Host *host, const Slices *slices, const GStrv uuids)
 {
-    Counters *counters = host_counters(host);
+    VgpuStates *states = host_vgpu_states(host);
     GVariantBuilder list;
 
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
@@ -184,63 +137,120 @@ GVariant *list_vgpus_called(const Host *host, const Slices *slices, const GStrv 
 
         if (slice)
             g_variant_builder_add_value(
-                &list, dictionary_of_slice(host, slice, counters_read_one(counters, uuids[i])));
+                &list, dictionary_of_slice(host, slice, vgpu_states_read_one(states, uuids[i])));
     }
     return g_variant_builder_end(&list);
 }
 
-/* The arbiter's values of a slice that is no vGPU. Unknown ones are left out. */
-static void add_slice_use(GVariantBuilder *dict, const SliceUse *use)
-{
-    guint64 gpu_ns;
+/* ListVgpus and ListSlices: with what slices use, which the meter knows. */
 
-    add_count(dict, "Members", use->members);
-    add_number(dict, "VramUsed", use->vram_used);
-    add_number(dict, "PeakVram", use->vram_peak);
-    add_number(dict, "Spilled", use->spilled);
-    add_text(dict, "SpillKind", use->spill_kind);
-    if (slice_use_gpu_ns(use, &gpu_ns))
-        add_number(dict, "GpuTime", gpu_ns);
-    add_number(dict, "Waited", use->waited_ns);
-    add_number(dict, "Throttled", use->throttled_ns);
+/**
+ * UsedList - a list while the meter is asked
+ * @user: as of ListFunc
+ */
+typedef struct {
+    Vgpus *vgpus;
+    GDBusMethodInvocation *invocation;
+    char *user;
+} UsedList;
+
+/* UUID to a{sv}, from the answer of ListUse. */
+static GHashTable *use_by_uuid(GVariant *answer)
+{
+    GHashTable *by_uuid =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_variant_unref);
+    g_autoptr(GVariant) list = g_variant_get_child_value(answer, 0);
+    GVariantIter iter;
+    GVariant *use;
+    char *uuid;
+
+    g_variant_iter_init(&iter, list);
+    while (g_variant_iter_next(&iter, "{s@a{sv}}", &uuid, &use))
+        g_hash_table_insert(by_uuid, uuid, use);
+    return by_uuid;
 }
 
-static GVariant *dictionary_of_container_slice(const Host *host, const GPtrArray *vgpus,
-                                               const Slices *slices, const Claims *claims,
-                                               const Slice *slice)
+/* @by_uuid: NULL: the meter does not answer. */
+static void add_use(GVariantBuilder *dict, GHashTable *by_uuid, const char *uuid)
 {
-    const SliceUse *use = counters_use(host_counters(host), slice->uuid);
-    const char *first = share_group_first(slices, claims, slice);
-    g_autofree char *containers = claims_containers(claims, slice->uuid);
-    GVariantBuilder dict;
+    GVariant *use = by_uuid ? g_hash_table_lookup(by_uuid, uuid) : NULL;
+    GVariantIter iter;
+    GVariant *member;
 
-    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
-    add_slice(&dict, slice);
-    add_text(&dict, "Container", containers);
-    add_text(&dict, "CountedWith", first == slice->uuid ? "" : first);
-    if (slice_is_vgpu(slice))
-        add_vgpu(&dict, host, counters_find(vgpus, slice->uuid));
-    else if (use)
-        add_slice_use(&dict, use);
-    return g_variant_builder_end(&dict);
+    if (!by_uuid)
+        add_flag(dict, "Metered", FALSE);
+    if (!use)
+        return;
+    g_variant_iter_init(&iter, use);
+    while ((member = g_variant_iter_next_value(&iter))) {
+        g_variant_builder_add_value(dict, member);
+        g_variant_unref(member);
+    }
 }
 
-GVariant *list_container_slices(const Host *host, const Slices *slices, const Tenants *tenants,
-                                const Claims *claims, const char *user)
+static void add_users(GVariantBuilder *dict, const Vgpus *vgpus, const Slice *slice)
 {
-    const GPtrArray *vgpus = counters_read(host_counters(host));
-    g_autoptr(GPtrArray) sorted = sorted_slices(slices);
-    GVariantBuilder list;
+    const char *first = share_group_first(vgpus->slices, vgpus->claims, slice);
+    g_autofree char *containers = claims_containers(vgpus->claims, slice->uuid);
 
-    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    add_text(dict, "Container", containers);
+    add_text(dict, "CountedWith", first == slice->uuid ? "" : first);
+}
+
+/* @is_slices: of ListSlices; else of ListVgpus. */
+static gboolean is_in_list(const UsedList *list, const Slice *slice, gboolean is_slices)
+{
+    return (is_slices ? slice_is_for_container(slice) : slice_is_vgpu(slice)) &&
+           tenants_shows(list->vgpus->tenants, slice->tenant, list->user);
+}
+
+static GVariant *make_used_list(const UsedList *list, GHashTable *use)
+{
+    const char *method = g_dbus_method_invocation_get_method_name(list->invocation);
+    gboolean is_slices = g_str_equal(method, "ListSlices");
+    const Vgpus *vgpus = list->vgpus;
+    const GPtrArray *states = vgpu_states_look(host_vgpu_states(vgpus->host));
+    g_autoptr(GPtrArray) sorted = sorted_slices(vgpus->slices);
+    GVariantBuilder builder;
+
+    g_variant_builder_init(&builder, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < sorted->len; i++) {
         const Slice *slice = g_ptr_array_index(sorted, i);
 
-        if (slice_is_for_container(slice) && tenants_shows(tenants, slice->tenant, user))
-            g_variant_builder_add_value(
-                &list, dictionary_of_container_slice(host, vgpus, slices, claims, slice));
+        if (!is_in_list(list, slice, is_slices))
+            continue;
+        g_variant_builder_open(&builder, G_VARIANT_TYPE_VARDICT);
+        add_slice(&builder, slice);
+        if (is_slices)
+            add_users(&builder, vgpus, slice);
+        if (slice_is_vgpu(slice))
+            add_vgpu(&builder, vgpus->host, vgpu_states_find(states, slice->uuid));
+        add_use(&builder, use, slice->uuid);
+        g_variant_builder_close(&builder);
     }
-    return g_variant_builder_end(&list);
+    return g_variant_builder_end(&builder);
+}
+
+/* The answer of ListUse; NULL: the list has no use. */
+static void use_told(GVariant *answer, const GError *error, void *data)
+{
+    g_autofree UsedList *list = data;
+    g_autofree char *user = list->user;
+    g_autoptr(GHashTable) use = answer ? use_by_uuid(answer) : NULL;
+
+    (void)error;
+    g_dbus_method_invocation_return_value(list->invocation,
+                                          g_variant_new("(@aa{sv})", make_used_list(list, use)));
+}
+
+void used_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    UsedList *list = g_new0(UsedList, 1);
+
+    list->vgpus = vgpus;
+    list->invocation = invocation;
+    list->user = g_strdup(user);
+    meter_ask(vgpus->life->meter, "ListUse", g_variant_new("()"), use_told, list);
 }
 
 GVariant *list_slices(const GPtrArray *slices)
@@ -372,11 +382,11 @@ static void look_free(void *data)
 
 static GStrv open_vgpus(const Vgpus *vgpus)
 {
-    const GPtrArray *counters = counters_look(host_counters(vgpus->host));
+    const GPtrArray *states = vgpu_states_look(host_vgpu_states(vgpus->host));
     g_autoptr(GStrvBuilder) open = g_strv_builder_new();
 
-    for (guint i = 0; i < counters->len; i++) {
-        const Vgpu *vgpu = ((const VgpuCounters *)g_ptr_array_index(counters, i))->vgpu;
+    for (guint i = 0; i < states->len; i++) {
+        const Vgpu *vgpu = g_ptr_array_index(states, i);
 
         if (!g_str_equal(vgpu->device, "closed"))
             g_strv_builder_add(open, vgpu->uuid);

@@ -206,13 +206,6 @@ void slice_release_own(GDBusMethodInvocation *invocation, const Caller *caller, 
     release(invocation, caller, data, &caller->uid);
 }
 
-void slice_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
-{
-    vgpu_manager_complete_list_slices(
-        host_manager(vgpus->host), invocation,
-        list_container_slices(vgpus->host, vgpus->slices, vgpus->tenants, vgpus->claims, user));
-}
-
 /* RunSlice: a program of the host gets its own slice, which is removed when the program ends. */
 
 /**

@@ -310,19 +310,11 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, const Caller 
 
 /* The manager's methods for vGPUs and containers' slices. */
 
-/* Both lists have the same vGPUs. */
-static void answer_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+static void short_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
-    const char *method = g_dbus_method_invocation_get_method_name(invocation);
-    VgpuManager *manager = host_manager(vgpus->host);
-
-    if (g_str_equal(method, "ListVgpusShort"))
-        vgpu_manager_complete_list_vgpus_short(
-            manager, invocation,
-            list_vgpus_short(host_counters(vgpus->host), vgpus->slices, vgpus->tenants, user));
-    else
-        vgpu_manager_complete_list_vgpus(
-            manager, invocation, list_vgpus(vgpus->host, vgpus->slices, vgpus->tenants, user));
+    vgpu_manager_complete_list_vgpus_short(
+        host_manager(vgpus->host), invocation,
+        list_vgpus_short(host_vgpu_states(vgpus->host), vgpus->slices, vgpus->tenants, user));
 }
 
 /* mdevctl may have stopped it a moment ago, and udev's event be on its way. */
@@ -444,9 +436,9 @@ typedef struct {
 } Method;
 
 static const Method methods[] = {
-    {"handle-list-vgpus", NULL, NULL, answer_list},
-    {"handle-list-vgpus-short", NULL, NULL, answer_list},
-    {"handle-list-slices", NULL, NULL, slice_list},
+    {"handle-list-vgpus", NULL, NULL, used_list},
+    {"handle-list-vgpus-short", NULL, NULL, short_list},
+    {"handle-list-slices", NULL, NULL, used_list},
     {"handle-list-names", NULL, NULL, name_list},
     {"handle-list-types", NULL, NULL, type_list},
     {"handle-list-vms", NULL, NULL, vm_list},

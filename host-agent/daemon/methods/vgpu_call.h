@@ -154,6 +154,6 @@ AuthorizedFunc slice_suspend, slice_resume;
 AuthorizedFunc slice_claim, slice_claim_own, slice_release, slice_release_own;
 AuthorizedFunc domain_release;
 AuthorizedFunc owner_release, owner_list;
-ListFunc slice_list, type_list, name_list, vm_list;
+ListFunc used_list, type_list, name_list, vm_list;
 
 #endif

@@ -3,6 +3,7 @@
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 #include "lib/mdev.h"
+#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/placing.h"
@@ -287,12 +288,14 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
 static gboolean check_tenant(const Vgpus *vgpus, const Slice *slice, const Change *asked,
                              GError **error)
 {
+    g_autoptr(GHashTable) members = NULL;
     g_autofree char *user = NULL;
 
     if (!change_has(asked, "Tenant") || slice_is_vgpu(slice) ||
         g_str_equal(asked->values->tenant, slice->tenant))
         return TRUE;
-    user = claims_user(vgpus->claims, host_counters(vgpus->host), slice);
+    members = slice_members_read(host_root(vgpus->host), slice->gpu);
+    user = claims_user(vgpus->claims, members, slice);
     if (!user)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,

@@ -7,7 +7,7 @@
 #include "lib/conf.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/daemon/engines/vgpu_states.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/tables.h"
@@ -39,30 +39,27 @@ typedef struct {
  * Best effort, on the GPU, and in use: a vGPU with an engine that can be stopped, or a slice of
  * containers or jobs that has some of the GPU's memory, or may have.
  */
-static gboolean is_victim(const Evictions *evictions, const Slice *slice, const char *gpu)
+static gboolean is_victim(const Evictions *evictions, const Slice *slice, const char *gpu,
+                          const char *const *without)
 {
-    const VgpuCounters *vgpu;
-    const SliceUse *use;
+    const Vgpu *vgpu;
 
     if (slice->class != SLICE_BEST_EFFORT || !slice->present || !g_str_equal(slice->gpu, gpu))
         return FALSE;
-    if (!slice_is_vgpu(slice)) {
-        use = counters_use(host_counters(evictions->host), slice->uuid);
-        return !slice->suspended && (!use || use->vram_used);
-    }
-    vgpu = counters_read_one(host_counters(evictions->host), slice->uuid);
-    return vgpu && (g_str_equal(vgpu->vgpu->engine, "ready") ||
-                    g_str_equal(vgpu->vgpu->engine, "starting"));
+    if (!slice_is_vgpu(slice))
+        return !slice->suspended && !g_strv_contains(without, slice->uuid);
+    vgpu = vgpu_states_read_one(host_vgpu_states(evictions->host), slice->uuid);
+    return vgpu && (g_str_equal(vgpu->engine, "ready") || g_str_equal(vgpu->engine, "starting"));
 }
 
-static GPtrArray *victims_on(const Evictions *evictions, const char *gpu)
+static GPtrArray *victims_on(const Evictions *evictions, const char *gpu,
+                             const char *const *without)
 {
     const GPtrArray *slices = slices_all(evictions->slices);
     GPtrArray *victims = g_ptr_array_new();
 
-    counters_read(host_counters(evictions->host));
     for (guint i = 0; i < slices->len; i++)
-        if (is_victim(evictions, g_ptr_array_index(slices, i), gpu))
+        if (is_victim(evictions, g_ptr_array_index(slices, i), gpu, without))
             g_ptr_array_add(victims, g_ptr_array_index(slices, i));
     return victims;
 }
@@ -183,13 +180,13 @@ static void unit_stopped(GObject *bus, GAsyncResult *answer, void *data)
 
 static void stop_unit(const Evictions *evictions, const Slice *slice, const char *unit)
 {
-    const VgpuCounters *vgpu = counters_read_one(host_counters(evictions->host), slice->uuid);
+    const Vgpu *vgpu = vgpu_states_read_one(host_vgpu_states(evictions->host), slice->uuid);
     Eviction *eviction = g_new0(Eviction, 1);
 
     eviction->uuid = g_strdup(slice->uuid);
     eviction->unit = g_strdup(unit);
     eviction->before =
-        vgpu ? g_strconcat("Engine=", vgpu->vgpu->engine, NULL) : g_strdup("Guard=started");
+        vgpu ? g_strconcat("Engine=", vgpu->engine, NULL) : g_strdup("Guard=started");
     eviction->after = vgpu ? "Engine=stopped" : "Guard=stopped";
     g_dbus_connection_call(evictions->bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "StopUnit",
                            g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE, -1,
@@ -272,9 +269,10 @@ static Pressure *pressure_of(const Evictions *evictions, const char *gpu)
 }
 
 void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, guint64 mark,
-                           gint64 now_us)
+                           const char *const *without, gint64 now_us)
 {
-    g_autoptr(GPtrArray) victims = free < mark ? victims_on(evictions, gpu) : g_ptr_array_new();
+    g_autoptr(GPtrArray) victims =
+        free < mark ? victims_on(evictions, gpu, without) : g_ptr_array_new();
     const Want want = {gpu, free, mark, victims};
 
     take_step(evictions,

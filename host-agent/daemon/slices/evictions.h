@@ -26,10 +26,11 @@ void evictions_connect(Evictions *evictions, GDBusConnection *bus);
 void evictions_forget(Evictions *evictions);
 
 /*
- * So many bytes are free on @gpu, and @mark should be; at @now_us, of the monotonic clock. To be
- * called every few seconds while there are less, and once when there are as many again.
+ * So many bytes are free on @gpu, and @mark should be; slices @without have none of its memory; at
+ * @now_us, of the monotonic clock. To be called every few seconds while there are less, and once
+ * when there are as many again.
  */
 void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, guint64 mark,
-                           gint64 now_us);
+                           const char *const *without, gint64 now_us);
 
 #endif

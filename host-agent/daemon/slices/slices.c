@@ -410,10 +410,9 @@ static void end_suspension(Slices *slices, const char *uuid)
 }
 
 /* @ours: an operation has just ended, which the audit has. */
-static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *counters,
+static void reconcile(Slices *slices, const char *uuid, const Vgpu *vgpu,
                       const Definition *definition, gboolean ours)
 {
-    const Vgpu *vgpu = counters ? counters->vgpu : NULL;
     const Slice *known = slices_find(slices, uuid);
     gboolean ready = !slices_are_busy(slices, uuid);
 
@@ -437,7 +436,8 @@ static void update(Slices *slices, const char *uuid, gboolean ours)
 {
     g_autoptr(Definition) definition = definition_find(host_root(slices->host), uuid);
 
-    reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition, ours);
+    reconcile(slices, uuid, vgpu_states_read_one(host_vgpu_states(slices->host), uuid), definition,
+              ours);
 }
 
 void slices_update(Slices *slices, const char *uuid)
@@ -583,7 +583,7 @@ void slices_refresh(Slices *slices)
     g_autoptr(GPtrArray) definitions = definitions_read(host_root(slices->host));
     g_autoptr(GHashTable) defined = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) uuids = NULL;
-    const GPtrArray *vgpus = counters_look(host_counters(slices->host));
+    const GPtrArray *vgpus = vgpu_states_look(host_vgpu_states(slices->host));
     GHashTableIter iter;
     void *uuid;
     g_autoptr(GError) error = NULL;
@@ -600,7 +600,7 @@ void slices_refresh(Slices *slices)
     uuids = all_uuids(slices, defined);
     g_hash_table_iter_init(&iter, uuids);
     while (g_hash_table_iter_next(&iter, &uuid, NULL))
-        reconcile(slices, uuid, counters_find(vgpus, uuid), g_hash_table_lookup(defined, uuid),
+        reconcile(slices, uuid, vgpu_states_find(vgpus, uuid), g_hash_table_lookup(defined, uuid),
                   FALSE);
     slices->was_read = TRUE;
     if (begun && !db_commit(host_db(slices->host), &error)) {

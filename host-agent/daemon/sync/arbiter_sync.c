@@ -13,7 +13,6 @@ struct ArbiterSync {
     const Slices *slices;
     const Claims *claims;
     GDBusConnection *bus;
-    ArbiterReports *reports;
 };
 
 static const OutputKind arbiter_kind;
@@ -83,18 +82,12 @@ static gboolean want_arbiter(Wants *wants, const char *address, void *data)
 
 static void start_arbiter(const char *gpu, void *data)
 {
-    const ArbiterSync *link = data;
-
-    arbiter_reports_add(link->reports, gpu);
-    ask_systemd(link, "StartUnit", gpu);
+    ask_systemd(data, "StartUnit", gpu);
 }
 
 static void stop_arbiter(const char *gpu, void *data)
 {
-    const ArbiterSync *link = data;
-
-    ask_systemd(link, "StopUnit", gpu);
-    arbiter_reports_remove(link->reports, gpu);
+    ask_systemd(data, "StopUnit", gpu);
 }
 
 static const OutputKind arbiter_kind = {
@@ -220,7 +213,7 @@ static void find_left(ArbiterSync *link)
 }
 
 ArbiterSync *arbiter_sync_new(Host *host, Outputs *outputs, Offers *offers, const Slices *slices,
-                              const Claims *claims, ArbiterReports *reports)
+                              const Claims *claims)
 {
     ArbiterSync *link = g_new0(ArbiterSync, 1);
 
@@ -229,7 +222,6 @@ ArbiterSync *arbiter_sync_new(Host *host, Outputs *outputs, Offers *offers, cons
     link->offers = offers;
     link->slices = slices;
     link->claims = claims;
-    link->reports = reports;
     return link;
 }
 

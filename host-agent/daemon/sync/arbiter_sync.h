@@ -7,15 +7,14 @@
 #define VGPUD_SYNC_ARBITER_SYNC_H
 
 #include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/engines/arbiter_reports.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/sync/outputs.h"
 
 typedef struct ArbiterSync ArbiterSync;
 
-/* All live longer. @reports: is told which GPUs have an arbiter. */
+/* All live longer. */
 ArbiterSync *arbiter_sync_new(Host *host, Outputs *outputs, Offers *offers, const Slices *slices,
-                              const Claims *claims, ArbiterReports *reports);
+                              const Claims *claims);
 
 void arbiter_sync_free(ArbiterSync *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ArbiterSync, arbiter_sync_free)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GPU time of slices that their arbiter does not measure, as GPU drivers report it. */
-#include "host-agent/daemon/engines/alone_time.h"
+#include "host-agent/meter/alone_time.h"
 
 #include "tests/unit/file_tree.h"
 

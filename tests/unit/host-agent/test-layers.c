@@ -190,7 +190,7 @@ static void test_upward(void)
     g_assert_false(may_use(D "main.c", METER "/health_watch.h"));
     g_assert_false(may_use(D "agent.c", METER "/meter.h"));
     g_assert_false(may_use(METER "/health_watch.c", D "host/host.h"));
-    g_assert_true(may_use(METER "/health_watch.c", D "engines/counters.h"));
+    g_assert_true(may_use(METER "/health_watch.c", D "engines/vgpu_states.h"));
     g_assert_true(may_use(D "slices/slices.c", STORE "/db.h"));
 }
 

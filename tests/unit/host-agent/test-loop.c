@@ -83,7 +83,7 @@ static void share_gpu(AgentOnBus *at)
 /* Reads all counters five times; how often the arbiter was asked. */
 static int questions_of_five(const AgentOnBus *at, FakeArbiter *arbiter)
 {
-    Counters *counters = host_counters(agent_host(at->agent));
+    Counters *counters = host_view_counters(meter_view(at->meter));
 
     g_atomic_int_set(&arbiter->asked, 0);
     for (guint i = 0; i < 5; i++) {
@@ -159,7 +159,7 @@ static void test_rest_without_answer(void)
 
     share_gpu(&at);
     file_tree_write(at.root, GOVERNOR "/rest", "17\n");
-    counters_read(host_counters(agent_host(at.agent)));
+    counters_read(host_view_counters(meter_view(at.meter)));
     fake_arbiter_open(&arbiter, at.root);
     g_assert_cmpint(questions_of_five(&at, &arbiter), ==, 1);
     fake_arbiter_close(&arbiter);
@@ -175,7 +175,7 @@ static void test_arbiter(void)
     share_gpu(&at);
     fd = fake_arbiter_listen(at.root);
     for (guint i = 0; i < 50; i++)
-        counters_read(host_counters(agent_host(at.agent)));
+        counters_read(host_view_counters(meter_view(at.meter)));
     g_assert_cmpuint(fake_arbiter_count(fd), ==, 1);
     close(fd);
     agent_on_bus_close(&at);

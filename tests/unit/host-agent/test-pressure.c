@@ -2,7 +2,7 @@
 /* The steps when a GPU is short of memory, their order, and their end. */
 #include <string.h>
 
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/meter/counters.h"
 #include "host-agent/meter/gpu_memory.h"
 #include "host-agent/meter/pressure_watch.h"
 #include "lib/vgpud_conf.h"

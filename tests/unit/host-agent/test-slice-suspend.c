@@ -61,7 +61,7 @@ static void test_suspend(void)
     /* What was suspended is, for the next vgpud as well. */
     agent_on_bus_restart(&at);
     assert_in_file(&at, SHARE_OF(UUID), "vram=1\n");
-    assert_says("slice remove " UUID2, 0, "", "");
+    assert_says("slice remove --force " UUID2, 0, "", "");
     assert_says("slice resume " UUID, 0, "", "");
     assert_in_file(&at, SUSPEND_LOG, "\n--gpu " ADDRESS " --bytes 4096 resume 77 78\n");
     assert_not_in_file(&at, SHARE_OF(UUID), "vram=1\n");

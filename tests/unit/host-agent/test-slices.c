@@ -103,6 +103,31 @@ static void test_unclaimed_client(void)
     agent_on_bus_close(&at);
 }
 
+/* What slices use is the meter's to know; without one the lists are as they are otherwise. */
+static void test_use_without_meter(void)
+{
+    static const char *const lists[] = {"slice list", "slice show " UUID, "top --once",
+                                        "-o json slice list"};
+    AgentOnBus at;
+    FakeArbiter arbiter;
+
+    open_shared(&at);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    fake_arbiter_open(&arbiter, at.root);
+    assert_says("-o json slice show " UUID, 0, "\"VramUsed\" : 4096", "");
+    agent_on_bus_stop_meter(&at);
+    for (guint i = 0; i < G_N_ELEMENTS(lists); i++)
+        assert_says(lists[i], 0, UUID,
+                    "vgpuctl: what slices use is not known, because vgpu-meter does not answer; "
+                    "\"systemctl status vgpu-meter\" shows why\n");
+    assert_says("-o json slice show " UUID, 0, "\"Metered\" : false", "");
+    assert_says("slice remove " UUID, 6, "", "2 processes has slice " UUID);
+    agent_on_bus_start_meter(&at);
+    assert_says("-o json slice show " UUID, 0, "\"VramUsed\" : 4096", "");
+    fake_arbiter_close(&arbiter);
+    agent_on_bus_close(&at);
+}
+
 /* vGPUs and slices have one ledger and one set of quotas. */
 static void test_ledger(void)
 {
@@ -324,6 +349,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/bad-requests", test_bad_requests);
     g_test_add_func("/slices/claim", test_claim);
     g_test_add_func("/slices/unclaimed-client", test_unclaimed_client);
+    g_test_add_func("/slices/use-without-meter", test_use_without_meter);
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);
     g_test_add_func("/slices/suspended-over-boot", test_suspended_over_boot);

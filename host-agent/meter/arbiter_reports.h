@@ -3,10 +3,10 @@
  * What the arbiters report on their slices: a source of counters. An arbiter that is at rest since
  * its last report is not asked again, and one that hangs not until it answers.
  */
-#ifndef VGPUD_ENGINES_ARBITER_REPORTS_H
-#define VGPUD_ENGINES_ARBITER_REPORTS_H
+#ifndef METER_ARBITER_REPORTS_H
+#define METER_ARBITER_REPORTS_H
 
-#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/meter/counters.h"
 
 typedef struct ArbiterReports ArbiterReports;
 

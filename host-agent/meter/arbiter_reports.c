@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/engines/arbiter_reports.h"
+#include "host-agent/meter/arbiter_reports.h"
 
 /**
  * ArbiterReports

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/engines/alone_time.h"
+#include "host-agent/meter/alone_time.h"
 
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"
 
-/* Of a slice: nobody keeps vgpud busy with more. */
+/* Of a slice: nobody keeps the meter busy with more. */
 #define MOST_PROCESSES 256
 #define MOST_FILES     4096
 /* A per cent of a microsecond, in ns. */

@@ -5,10 +5,10 @@
  * last half minute in which the GPU computed, for whomever. What is before the first look at a
  * slice is not known.
  */
-#ifndef VGPUD_ENGINES_ALONE_TIME_H
-#define VGPUD_ENGINES_ALONE_TIME_H
+#ifndef METER_ALONE_TIME_H
+#define METER_ALONE_TIME_H
 
-#include "host-agent/daemon/engines/arbiter_reports.h"
+#include "host-agent/meter/arbiter_reports.h"
 #include "lib/host_root.h"
 
 /* Of all slices of a host. */

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of a host's vGPUs, read often and for many of them. Of a vGPU that no VM has open
- * only `state` is read, because nothing else changes, and not even that if the driver's events
- * report its changes.
+ * The counters of a host's slices: of the vGPUs that vgpu_states.h has, what driver and engine
+ * count, and of all what the arbiters report.
  */
-#ifndef VGPUD_ENGINES_COUNTERS_H
-#define VGPUD_ENGINES_COUNTERS_H
+#ifndef METER_COUNTERS_H
+#define METER_COUNTERS_H
 
 #include "host-agent/daemon/engines/arbiter.h"
+#include "host-agent/daemon/engines/vgpu_states.h"
 #include "lib/drm_clients.h"
-#include "lib/host_root.h"
-#include "lib/pci.h"
-#include "lib/vgpu.h"
 
 /**
  * VgpuCounters - of one vGPU, since it was made
- * @vgpu: the driver's attributes and counters
+ * @vgpu: the driver's attributes and counters; lives as long as the vGPU is listed
  * @drm: GPU time and memory of its engine, if the GPU's driver reports them
  * @slice: its GPU's arbiter's report; valid if @slice_known
  */
 typedef struct {
-    Vgpu *vgpu;
+    const Vgpu *vgpu;
     guint64 window_faults;
     guint64 window_published;
     guint64 pinned;
@@ -104,25 +101,16 @@ void counters_await_change(Counters *counters, void (*func)(void *data), void *d
 /* For a source that is watched. */
 void counters_end_rest(Counters *counters);
 
-/* The one in such a list; NULL: none. */
-const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid);
-
 /* One of them, as it was read last; NULL: it was not, or has gone. Valid as long. */
 const VgpuCounters *counters_known(const Counters *counters, const char *uuid);
 
 /* One of them, read completely now; NULL: there is no such vGPU (any more). Valid as long. */
 const VgpuCounters *counters_read_one(Counters *counters, const char *uuid);
 
-/*
- * @watched: from now on counters_forget() is called for each vGPU that changes, so closed ones need
- * not be read. Not so at first.
- */
+/* As vgpu_states_set_watched(). */
 void counters_set_watched(Counters *counters, gboolean watched);
 
-/*
- * The vGPU's parameters (VRAM, weight …) may have changed. They are read again the next time, which
- * is otherwise not done while it is closed. NULL: all vGPUs.
- */
+/* As vgpu_states_forget(). */
 void counters_forget(Counters *counters, const char *uuid);
 
 #endif
