@@ -167,11 +167,12 @@ VgpudConf *vgpud_conf_load_at_start(HostRoot *root, GError **error)
 
     if (mistake && has_lost_policy(root, conf)) {
         g_propagate_prefixed_error(error, g_steal_pointer(&mistake),
-                                   "cannot read on-bypass=, so vgpud does not start: ");
+                                   "cannot read on-bypass=, without which neither vgpud nor "
+                                   "vgpu-meter starts: ");
         return NULL;
     }
     if (mistake)
-        g_warning("%s; until this is corrected (\"vgpuctl reload\") vgpud uses the default",
+        g_warning("%s; until this is corrected (\"vgpuctl reload\") the default applies",
                   mistake->message);
     return g_steal_pointer(&conf);
 }

@@ -279,15 +279,6 @@ static void answer_acknowledge(Meter *meter, GVariant *arguments, MeterReplyFunc
         func(NULL, error, data);
 }
 
-static void answer_begin_owner(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
-{
-    const char *owner;
-
-    g_variant_get(arguments, "(&s)", &owner);
-    owners_begin(meter->owners, owner);
-    reply(func, data, g_variant_new("()"));
-}
-
 static void answer_sample_owners(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
 {
     (void)arguments;
@@ -327,7 +318,6 @@ static const struct {
     {"Report", answer_report},
     {"ListUse", answer_list_use},
     {"AcknowledgeHealth", answer_acknowledge},
-    {"BeginOwner", answer_begin_owner},
     {"SampleOwners", answer_sample_owners},
     {"GetOwner", answer_get_owner},
 };

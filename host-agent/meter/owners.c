@@ -89,16 +89,24 @@ static void add_energy(const Owners *owners, OwnerUse *use)
     use->energy_uj = MAX(use->energy_uj, 0) + (gint64)uj;
 }
 
+/* A row that can't be removed is read again with the next start, and goes when it is old. */
+static void forget(const Owners *owners, const OwnerUse *use)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!owner_table_remove(host_view_db(owners->view), use->uuid, &error))
+        g_warning("cannot forget what %s has used: %s", use->owner, error->message);
+}
+
 static gboolean is_old(void *uuid, void *value, void *data)
 {
     const Owners *owners = data;
     const OwnerUse *use = value;
-    g_autoptr(GError) error = NULL;
 
+    (void)uuid;
     if (!use->ended || now_s() - use->ended < KEPT_S)
         return FALSE;
-    if (!owner_table_remove(host_view_db(owners->view), uuid, &error))
-        g_warning("cannot forget what %s has used: %s", use->owner, error->message);
+    forget(owners, use);
     return TRUE;
 }
 
@@ -181,6 +189,38 @@ static void end(const Owners *owners, OwnerUse *use)
     put(owners, use);
 }
 
+static gboolean has_slices(const Owners *owners, const char *owner)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const OwnerUse *use = value;
+
+        if (!use->ended && g_str_equal(use->owner, owner))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* One that has no slice and gets one is another job of that name. */
+static void begin_owner(Owners *owners, const char *owner)
+{
+    GHashTableIter iter;
+    void *value;
+
+    if (has_slices(owners, owner))
+        return;
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (!g_str_equal(((const OwnerUse *)value)->owner, owner))
+            continue;
+        forget(owners, value);
+        g_hash_table_iter_remove(&iter);
+    }
+}
+
 /* The row is written when the slice is used, or ends. */
 static void note(Owners *owners, const Slice *slice)
 {
@@ -188,6 +228,7 @@ static void note(Owners *owners, const Slice *slice)
 
     if (!*slice->owner || g_hash_table_contains(owners->uses, slice->uuid))
         return;
+    begin_owner(owners, slice->owner);
     use = g_new0(OwnerUse, 1);
     use->uuid = g_strdup(slice->uuid);
     use->owner = g_strdup(slice->owner);
@@ -207,41 +248,6 @@ void owners_update(Owners *owners, const char *uuid)
     else if (use && !use->ended)
         end(owners, use);
     owner_energy_update(owners->energy, uuid);
-}
-
-static gboolean is_of(void *uuid, void *value, void *data)
-{
-    (void)uuid;
-    return g_str_equal(((const OwnerUse *)value)->owner, data);
-}
-
-static gboolean has_slices(const Owners *owners, const char *owner)
-{
-    const GPtrArray *slices = host_view_slices(owners->view);
-
-    for (guint i = 0; i < slices->len; i++)
-        if (g_str_equal(((const Slice *)g_ptr_array_index(slices, i))->owner, owner))
-            return TRUE;
-    return FALSE;
-}
-
-void owners_begin(Owners *owners, const char *owner)
-{
-    GHashTableIter iter;
-    void *value;
-
-    if (has_slices(owners, owner))
-        return;
-    g_hash_table_iter_init(&iter, owners->uses);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        g_autoptr(GError) error = NULL;
-        const OwnerUse *use = value;
-
-        if (g_str_equal(use->owner, owner) &&
-            !owner_table_remove(host_view_db(owners->view), use->uuid, &error))
-            g_warning("cannot forget what %s has used: %s", owner, error->message);
-    }
-    g_hash_table_foreach_remove(owners->uses, is_of, (void *)owner);
 }
 
 static void add_to(OwnerTotals *totals, const OwnerUse *use)

@@ -17,12 +17,6 @@ Owners *owners_new(const HostView *view, GError **error);
 void owners_free(Owners *owners);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Owners, owners_free)
 
-/*
- * Slices are about to be made for @owner. If it has none, it is another job of that name: what the
- * earlier one has used is forgotten.
- */
-void owners_begin(Owners *owners, const char *owner);
-
 /* A slice was added, changed or removed. */
 void owners_update(Owners *owners, const char *uuid);
 

@@ -36,11 +36,28 @@ sub cpu_ms {
 }
 
 # As a user of no groups, with what the door gives to a program.
-sub as {
+sub command_as {
     my ($uid, $door, $command) = @_;
     my ($env) = $door =~ /'Env': <\[(.*?)\]>/;
     my $words = join ' ', map { "'$_'" } $env =~ /'([^']*)'/g;
-    return output_of("setpriv --reuid $uid --regid $uid --clear-groups env HOME=/ $words $command");
+    return "setpriv --reuid $uid --regid $uid --clear-groups env HOME=/ $words $command";
+}
+
+sub as { return output_of(command_as(@_)) }
+
+# Nanoseconds of the GPU that the arbiter has measured for the slice.
+sub measured {
+    my ($slice) = @_;
+    my $socket = IO::Socket::UNIX->new("$root/run/vgpu/governor/$gpu/status.sock") or return 0;
+    local $/ = undef;
+    return <$socket> =~ /"id":"$slice".*?"gpu_ns":(\d+)/s ? $1 : 0;
+}
+
+# Whether the slice computes something within a minute.
+sub computes {
+    my ($slice) = @_;
+    my $before = measured($slice);
+    return within(60, sub { measured($slice) > $before });
 }
 
 chmod 0755, "$root";
@@ -92,6 +109,28 @@ ok(within(20, sub { metrics() =~ /^vgpu_job_vram_peak_bytes\{owner="slurm:c:3"\}
 like(metrics(), qr/^vgpu_job_gpu_seconds_total\{owner="slurm:c:1"\} (?!0$)[\d.]+$/m, 'and so is what a job has computed');
 ($text) = call('ReleaseOwner', 'slurm:c:3', '{}');
 like($text, qr/'PeakVram': <uint64 [34]\d{7}>/, 'and is in its totals') or diag($text);
+
+# Under load the meter is killed, and restarted as by an upgrade: what is missed meanwhile is in the arbiter's counters.
+my ($busy) = uuids((call('CreateSlice', wanted('slurm:c:5', 0, 64, $cap)))[0]);
+within(20, sub { -S "$root/run/vgpu/containers/$busy/slice/governor.sock" });
+my $load = command_as($user, (call('GetDoor', $busy))[0], "$build/guest/vk-compute --rounds=2 --size 65536");
+my $looper = start('load', 'sh', '-c', "until [ -e $root/enough ]; do $load; done");
+for my $signal (qw(KILL TERM KILL)) {
+    ok(computes($busy), "a job computes; its meter gets $signal") or diag(slurp("$root/load.log"));
+    kill_meter($signal);
+    ok(computes($busy), 'it goes on without a meter');
+    start_meter();
+}
+open my $enough, '>', "$root/enough" or die;
+close $enough;
+waitpid $looper, 0;
+forget($looper);
+my $counted = measured($busy);
+($text) = output_of("$vgpuctl -o json report");
+my ($reported) = $text =~ /"Uuid" : "$busy".*?"GpuSeconds" : ([\d.]+)/s;
+cmp_ok($reported // 0, '<=', $counted / 1e9, 'no second is reported twice') or diag($text);
+($text) = call('ReleaseOwner', 'slurm:c:5', '{}');
+like($text, qr/'GpuTime': <uint64 $counted>/, 'and none of the job is lost') or diag($text);
 
 my $before = $uuid;
 kill_vgpud('KILL');

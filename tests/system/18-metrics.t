@@ -172,7 +172,7 @@ s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n"); print(b"".join(iter(lambda: s.recv(
     die $said if $said !~ /\[metrics\]: there is no key "port"/;
     host("printf '[slices]\\non-bypass=kil\\n' >/etc/vgpu/vgpud.conf; systemctl restart vgpud", fail => 1);
     my $policy = host('journalctl -q -u vgpud -o cat -n 20');
-    die $policy if $policy !~ /cannot read on-bypass=, so vgpud does not start/;
+    die $policy if $policy !~ /cannot read on-bypass=, without which neither vgpud nor vgpu-meter starts/;
     host('rm /etc/vgpu/vgpud.conf; systemctl reset-failed vgpud; systemctl restart vgpud');
     served(':9835');
     metrics();

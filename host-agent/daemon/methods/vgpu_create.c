@@ -472,10 +472,6 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
         answer(vgpus, invocation, list_slices(making->all));
         return;
     }
-    /* What an earlier job of that name has used is not counted again. */
-    if (*first->wanted->owner)
-        meter_ask(vgpus->life->meter, "BeginOwner", g_variant_new("(s)", first->wanted->owner),
-                  NULL, NULL);
     if (has_vgpu(making->made))
         begin(vgpus, invocation, caller, making);
     else

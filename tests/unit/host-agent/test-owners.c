@@ -408,6 +408,27 @@ static void test_without_meter(void)
     agent_on_bus_close(&at);
 }
 
+/* A job that has the name of an earlier one, and begins while there is no meter, begins at zero. */
+static void test_begun_without_meter(void)
+{
+    AgentOnBus at;
+    g_autoptr(GVariant) earlier = NULL, totals = NULL;
+
+    open_shared(&at);
+    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    g_free(made(&at, "(" SLICE("1", NATIVE) ",)"));
+    earlier = release(&at, OWNER);
+    g_assert_cmpuint(number_in(earlier, "Slices"), ==, 2);
+    agent_on_bus_stop_meter(&at);
+    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    agent_on_bus_start_meter(&at);
+    g_free(made(&at, "(" SLICE("1", NATIVE) ",)"));
+    g_free(made(&at, "(" SLICE("2", NATIVE) ",)"));
+    totals = release(&at, OWNER);
+    g_assert_cmpuint(number_in(totals, "Slices"), ==, 3);
+    agent_on_bus_close(&at);
+}
+
 /* Two slices are one share for a container that has both alone. */
 static void test_containers_and_shares(void)
 {
@@ -704,6 +725,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/full-disk", test_full_disk);
     g_test_add_func("/owners/alone", test_alone);
     g_test_add_func("/owners/without-meter", test_without_meter);
+    g_test_add_func("/owners/begun-without-meter", test_begun_without_meter);
     g_test_add_func("/owners/containers", test_containers);
     g_test_add_func("/owners/containers-and-shares", test_containers_and_shares);
     g_test_add_func("/owners/metrics", test_metrics);
