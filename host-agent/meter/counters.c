@@ -146,10 +146,10 @@ void counters_gpu_times(const VgpuCounters *counters, guint64 *gpu_ns, guint64 *
     }
 }
 
-static gboolean is_not_listed(void *uuid, void *entry, void *list)
+static gboolean is_gone(void *uuid, void *entry, void *states)
 {
     (void)entry;
-    return !vgpu_states_find(list, uuid);
+    return !vgpu_states_known(states, uuid);
 }
 
 const GPtrArray *counters_look(Counters *counters)
@@ -164,7 +164,7 @@ const GPtrArray *counters_look(Counters *counters)
         g_ptr_array_add(counters->list, &entry->counters);
     }
     if (g_hash_table_size(counters->entries) > vgpus->len)
-        g_hash_table_foreach_remove(counters->entries, is_not_listed, (void *)vgpus);
+        g_hash_table_foreach_remove(counters->entries, is_gone, counters->states);
     return counters->list;
 }
 

@@ -191,24 +191,11 @@ const GPtrArray *vgpu_states_look(VgpuStates *states)
     return states->list;
 }
 
-const Vgpu *vgpu_states_find(const GPtrArray *list, const char *uuid)
+const Vgpu *vgpu_states_known(const VgpuStates *states, const char *uuid)
 {
-    guint low = 0;
-    guint high = list->len;
+    const Entry *entry = g_hash_table_lookup(states->entries, uuid);
 
-    while (low < high) {
-        guint middle = low + (high - low) / 2;
-        const Vgpu *vgpu = g_ptr_array_index(list, middle);
-        int order = strcmp(uuid, vgpu->uuid);
-
-        if (!order)
-            return vgpu;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    return entry ? entry->vgpu : NULL;
 }
 
 const Vgpu *vgpu_states_read_one(VgpuStates *states, const char *uuid)

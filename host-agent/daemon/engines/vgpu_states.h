@@ -29,8 +29,8 @@ void vgpu_states_follow(VgpuStates *states, VgpuReadFunc func, void *data);
  */
 const GPtrArray *vgpu_states_look(VgpuStates *states);
 
-/* The one in such a list; NULL: none. */
-const Vgpu *vgpu_states_find(const GPtrArray *list, const char *uuid);
+/* One of them, as it was read last; NULL: it was not, or has gone. Valid as long. */
+const Vgpu *vgpu_states_known(const VgpuStates *states, const char *uuid);
 
 /* One of them, read completely now; NULL: there is no such vGPU (any more). Valid as long. */
 const Vgpu *vgpu_states_read_one(VgpuStates *states, const char *uuid);

@@ -109,14 +109,14 @@ static GPtrArray *sorted_slices(const Slices *slices)
 GVariant *list_vgpus_short(VgpuStates *states, const Slices *slices, const Tenants *tenants,
                            const char *user)
 {
-    const GPtrArray *vgpus = vgpu_states_look(states);
     g_autoptr(GPtrArray) sorted = sorted_slices(slices);
     GVariantBuilder list;
 
+    vgpu_states_look(states);
     g_variant_builder_init(&list, G_VARIANT_TYPE("a(ssssstss)"));
     for (guint i = 0; i < sorted->len; i++) {
         const Slice *slice = g_ptr_array_index(sorted, i);
-        const Vgpu *vgpu = vgpu_states_find(vgpus, slice->uuid);
+        const Vgpu *vgpu = vgpu_states_known(states, slice->uuid);
 
         if (is_vgpu_for(tenants, slice, user))
             g_variant_builder_add(&list, "(ssssstss)", slice->uuid, slice->gpu, slice->type,
@@ -209,10 +209,11 @@ static GVariant *make_used_list(const UsedList *list, GHashTable *use)
     const char *method = g_dbus_method_invocation_get_method_name(list->invocation);
     gboolean is_slices = g_str_equal(method, "ListSlices");
     const Vgpus *vgpus = list->vgpus;
-    const GPtrArray *states = vgpu_states_look(host_vgpu_states(vgpus->host));
+    VgpuStates *states = host_vgpu_states(vgpus->host);
     g_autoptr(GPtrArray) sorted = sorted_slices(vgpus->slices);
     GVariantBuilder builder;
 
+    vgpu_states_look(states);
     g_variant_builder_init(&builder, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < sorted->len; i++) {
         const Slice *slice = g_ptr_array_index(sorted, i);
@@ -224,7 +225,7 @@ static GVariant *make_used_list(const UsedList *list, GHashTable *use)
         if (is_slices)
             add_users(&builder, vgpus, slice);
         if (slice_is_vgpu(slice))
-            add_vgpu(&builder, vgpus->host, vgpu_states_find(states, slice->uuid));
+            add_vgpu(&builder, vgpus->host, vgpu_states_known(states, slice->uuid));
         add_use(&builder, use, slice->uuid);
         g_variant_builder_close(&builder);
     }

@@ -583,12 +583,13 @@ void slices_refresh(Slices *slices)
     g_autoptr(GPtrArray) definitions = definitions_read(host_root(slices->host));
     g_autoptr(GHashTable) defined = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) uuids = NULL;
-    const GPtrArray *vgpus = vgpu_states_look(host_vgpu_states(slices->host));
+    VgpuStates *states = host_vgpu_states(slices->host);
     GHashTableIter iter;
     void *uuid;
     g_autoptr(GError) error = NULL;
     gboolean begun;
 
+    vgpu_states_look(states);
     if (!sources_can_be_read(host_root(slices->host)))
         return;
     begun = db_begin(host_db(slices->host), NULL);
@@ -600,7 +601,7 @@ void slices_refresh(Slices *slices)
     uuids = all_uuids(slices, defined);
     g_hash_table_iter_init(&iter, uuids);
     while (g_hash_table_iter_next(&iter, &uuid, NULL))
-        reconcile(slices, uuid, vgpu_states_find(vgpus, uuid), g_hash_table_lookup(defined, uuid),
+        reconcile(slices, uuid, vgpu_states_known(states, uuid), g_hash_table_lookup(defined, uuid),
                   FALSE);
     slices->was_read = TRUE;
     if (begun && !db_commit(host_db(slices->host), &error)) {
