@@ -230,7 +230,7 @@ void governor_member_export(GovernorMember *member, struct governor_object *obje
 
 /*
  * An import: charges @bytes if no other process of the slice holds the object. Blocks likewise.
- * False: beyond the limit.
+ * False: beyond the limit. Once more, if the object is larger than was known.
  */
 bool governor_member_import(GovernorMember *member, struct governor_object *object, uint64_t bytes);
 

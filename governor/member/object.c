@@ -30,6 +30,15 @@ static bool take_out(GovernorMember *member, const struct governor_object *objec
     return true;
 }
 
+static bool holds(const GovernorMember *member, const struct governor_object *object)
+{
+    const struct governor_object *at = member->objects;
+
+    while (at && at != object)
+        at = at->next;
+    return at;
+}
+
 /* False: the connection is broken. */
 static bool declare(GovernorMember *member, struct governor_object *object)
 {
@@ -98,7 +107,10 @@ static bool reserve(GovernorMember *member, uint64_t bytes)
     return memory_take_alone(member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
 }
 
-static bool attach(GovernorMember *member, struct governor_object *object, uint64_t bytes)
+/* False: it is refused. @shared: the arbiter knows of it; else @more is charged as this member's.
+ */
+static bool attach(GovernorMember *member, const struct governor_object *object, uint64_t bytes,
+                   uint64_t more, bool *shared)
 {
     struct governor_message request = {
         .version = GOVERNOR_PROTOCOL_VERSION,
@@ -108,11 +120,48 @@ static bool attach(GovernorMember *member, struct governor_object *object, uint6
     };
     struct governor_message answer;
     bool answered = memory_ask(member, &request, &answer);
-    bool shared = answered && answer.value == 0;
 
-    if (answered && !shared && answer.value != ENOSPC)
+    *shared = answered && answer.value == 0;
+    if (answered && !*shared && answer.value != ENOSPC)
         return false;
-    if (!shared && !reserve(member, bytes))
+    return *shared || reserve(member, more);
+}
+
+static void detach(GovernorMember *member, const struct governor_object *object)
+{
+    struct governor_message detach = {
+        .version = GOVERNOR_PROTOCOL_VERSION,
+        .type = GOVERNOR_DETACH,
+        .object = {.device = object->device, .inode = object->inode},
+    };
+
+    link_tell_back(member, &detach);
+}
+
+/* It is larger than was known: only the rest is charged, and it is held once as before. */
+static bool grow_object(GovernorMember *member, struct governor_object *object, uint64_t bytes)
+{
+    uint64_t more = bytes - object->bytes;
+    bool shared = false, has;
+
+    if (object->shared && member->link == LINK_JOINED)
+        has = attach(member, object, bytes, more, &shared);
+    else
+        has = reserve(member, more);
+    if (shared)
+        detach(member, object);
+    if (has)
+        object->bytes = bytes;
+    return has;
+}
+
+static bool import_object(GovernorMember *member, struct governor_object *object, uint64_t bytes)
+{
+    bool shared;
+
+    if (holds(member, object))
+        return bytes <= object->bytes || grow_object(member, object, bytes);
+    if (!attach(member, object, bytes, bytes, &shared))
         return false;
     add(member, object, bytes, GOVERNOR_MEMORY_DEVICE);
     object->shared = shared;
@@ -125,19 +174,13 @@ bool governor_member_import(GovernorMember *member, struct governor_object *obje
 
     fork_check(member);
     pthread_mutex_lock(&member->link_lock);
-    has = attach(member, object, bytes);
+    has = import_object(member, object, bytes);
     pthread_mutex_unlock(&member->link_lock);
     return has;
 }
 
 void governor_member_forget(GovernorMember *member, struct governor_object *object)
 {
-    struct governor_message detach = {
-        .version = GOVERNOR_PROTOCOL_VERSION,
-        .type = GOVERNOR_DETACH,
-        .object = {.device = object->device, .inode = object->inode},
-    };
-
     fork_check(member);
     pthread_mutex_lock(&member->link_lock);
     /* A child holds none of its parent's. */
@@ -145,7 +188,7 @@ void governor_member_forget(GovernorMember *member, struct governor_object *obje
         if (!object->shared)
             memory_freed(member, object->bytes, object->kind);
         else if (member->link == LINK_JOINED)
-            link_tell_back(member, &detach);
+            detach(member, object);
         /* Without an arbiter others may hold it, too, so there is no more room than before. */
     }
     pthread_mutex_unlock(&member->link_lock);

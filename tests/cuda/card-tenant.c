@@ -12,7 +12,7 @@
  *   waits    two kernels with a wait of 20 ms for a word of the host's between them
  *   parked   kernels of 5 ms, as many as it can launch, beside a stream that waits for the end
  *   online   50 jobs of 1 ms a second: the median and the 99th percentile, in us, as "p50", "p99"
- *   online-copy  the same, and each job begins with a copy of 8 MiB
+ *   online-copy  the same, and each job begins with a copy of 32 MiB
  *   up, down, within  copies from the host, to the host, and on the card: GiB a second as "copied"
  */
 #include <stdint.h>
@@ -49,7 +49,7 @@ int cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstrea
 #define COPY_BYTES (64ull << 20)
 /* So that they are no longer than a turn. */
 #define COPIES       4
-#define JOB_BYTES    (8ull << 20)
+#define JOB_BYTES    (32ull << 20)
 #define JOBS_MOST    100000u
 #define IN_FLIGHT    64u
 #define GRAPH_LAUNCH (5 * MS)

@@ -218,15 +218,15 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle number)
     return result;
 }
 
-/* The slice's object grows first, so that at no moment it is nobody's. */
 static bool grow_named(struct physical *physical, uint64_t bytes)
 {
-    struct charge more;
+    struct charge *charge = &physical->charge;
 
-    if (!charge_import(physical->gpu, physical->device, physical->inode, bytes, &more))
+    if (!charge->object)
+        return charge_import(physical->gpu, physical->device, physical->inode, bytes, charge);
+    if (!governor_member_import(physical->gpu->member, charge->object, bytes))
         return false;
-    charge_give(&physical->charge);
-    physical->charge = more;
+    charge->bytes = bytes;
     return true;
 }
 

@@ -154,6 +154,9 @@ static void reserve_and_export(struct live *live, const char *socket_path,
     object = (struct governor_object){.device = 1, .inode = 9};
     g_assert_cmpint(governor_member_reserve(member, 200001, false), ==, GOVERNOR_MEMORY_NONE);
     g_assert_true(governor_member_import(member, &object, 100000));
+    /* What it is larger than was known; there is no room for all of it once more. */
+    g_assert_false(governor_member_import(member, &object, 200001));
+    g_assert_true(governor_member_import(member, &object, 150000));
     report->done = 1;
 }
 
@@ -176,7 +179,7 @@ static void test_export_alone(void)
     g_assert_cmpuint(live.reports[exporter].granted, ==, 3);
     live_start_arbiter(&live);
     live_await(&live, "a", "members", 2);
-    live_await(&live, "a", "vram_used", 600000 + 100000);
+    live_await(&live, "a", "vram_used", 600000 + 150000);
     live_close(&live);
 }
 
