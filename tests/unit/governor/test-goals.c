@@ -151,7 +151,7 @@ static void test_online(void)
         {50 * NS_PER_US, 0, false, 1.6, 0, 0},
         {200 * NS_PER_US, 0, false, 1.6, 0, 0},
         {2 * NS_PER_MS, 0, false, 1.6, 2.3, 0},
-        {200 * NS_PER_US, 0, false, 1.6, 2, 64},
+        {200 * NS_PER_US, 0, false, 1.6, 0, 64},
         {50 * NS_PER_US, 500 * NS_PER_US, true, 1.1, 0, 0},
         {200 * NS_PER_US, 500 * NS_PER_US, true, 1.1, 0, 0},
         {2 * NS_PER_MS, 500 * NS_PER_US, true, 1.1, 1.55, 0},
