@@ -343,12 +343,14 @@ static void test_table_of_whole(void)
         if (at && !offset) {
             munmap((void *)tb->window, TESTBED_WINDOW);
             map_window(tb, 0);
+            if (at / (int)MEET_PLACES % 25 == 0)
+                g_printerr("# %d rounds\n", at / (int)MEET_PLACES);
         }
         meeting.delay = (unsigned)at * 7919u % 20000u;
         g_atomic_int_set(&meeting.place, at);
         (void)*(volatile uint32_t *)(tb->window + offset);
         while (g_atomic_int_get(&meeting.answered) != at)
-            ;
+            g_thread_yield();
         whole += is_huge(tb, offset);
     }
     g_atomic_int_set(&meeting.place, G_MAXINT);

@@ -130,16 +130,18 @@ static void run_child(const DriverTest *test, int output)
     _exit(0);
 }
 
-/* Passes on the output of the test's processes, as TAP diagnostics. */
-static void print_output(int output)
+/* Passes on the output of the test's processes, as TAP diagnostics; false if there is none. */
+static bool print_output(int output)
 {
     static GString *line;
+    bool any = false;
     char buf[4096];
     ssize_t n;
 
     if (!line)
         line = g_string_new(NULL);
     while ((n = read(output, buf, sizeof(buf))) > 0) {
+        any = true;
         for (ssize_t i = 0; i < n; i++) {
             if (buf[i] != '\n') {
                 g_string_append_c(line, buf[i]);
@@ -149,6 +151,7 @@ static void print_output(int output)
             g_string_truncate(line, 0);
         }
     }
+    return any;
 }
 
 /* Waits for the test's process; -1 if it had to be killed. */
@@ -160,14 +163,15 @@ static int wait_child(pid_t pid, int output, unsigned limit_s)
     for (;;) {
         pid_t done = waitpid(pid, &status, WNOHANG);
 
-        print_output(output);
+        if (print_output(output))
+            end = now_ms() + (int64_t)limit_s * 1000;
         if (done == pid)
             return status;
         if (now_ms() > end)
             break;
         g_usleep(5000);
     }
-    g_printerr("# still not done after %u s\n", limit_s);
+    g_printerr("# nothing was heard of it for %u s\n", limit_s);
     print_stacks_of_tree(pid);
     return -1;
 }

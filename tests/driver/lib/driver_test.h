@@ -27,7 +27,10 @@ typedef void (*DriverTestFn)(void);
 void driver_test_init(int argc, char **argv);
 int driver_test_run(void);
 
-/* @limit_s: seconds after which the test counts as hung; its kernel stacks are printed then. */
+/*
+ * @limit_s: seconds without a line of output after which the test counts as hung; its kernel stacks
+ * are printed then.
+ */
 void driver_test_add_limit(const char *path, DriverTestFn fn, unsigned limit_s);
 void driver_test_add(const char *path, DriverTestFn fn);
 

@@ -75,7 +75,7 @@ static void shrink_caches(void)
 
 static void settle(void)
 {
-    const char *const udev[] = {"udevadm", "settle", NULL};
+    const char *const udev[] = {"udevadm", "settle", "--timeout=600", NULL};
 
     g_spawn_sync(NULL, (char **)udev, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
                  NULL);
