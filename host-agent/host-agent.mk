@@ -6,7 +6,7 @@ AGENT_SRC := host-agent
 AGENT_OUT := build/host-agent
 AGENT_TESTS := tests/unit/host-agent
 AGENT_XML := $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.xml
-# Each may use the earlier ones, and vgpuctl only lib/ (tests/unit/host-agent/test-layers.c checks this).
+# Each may use the earlier ones, and vgpuctl only lib/ and model/ (tests/unit/host-agent/test-layers.c checks this).
 AGENT_MODEL := $(wildcard $(AGENT_SRC)/model/*.c)
 AGENT_STORE := $(wildcard $(AGENT_SRC)/store/*.c)
 AGENT_DAEMON := $(wildcard $(AGENT_SRC)/daemon/*.c $(AGENT_SRC)/daemon/*/*.c)
@@ -30,7 +30,7 @@ VGPUD_SOURCES := $(AGENT_DAEMON) $(AGENT_STORE) $(AGENT_MODEL)
 # What it has in common with vgpud reads files and runs nothing.
 METER_SOURCES := $(AGENT_METER) $(AGENT_STORE) $(AGENT_MODEL) $(wildcard $(AGENT_SRC)/daemon/engines/*.c) \
 	$(addprefix $(AGENT_SRC)/daemon/,slices/offers.c containers/claim_process.c containers/transport.c)
-VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) $(AGENT_DOCTOR)
+VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) $(AGENT_DOCTOR) $(addprefix $(AGENT_SRC)/model/,slice.c slice_keys.c)
 
 # A unit test is a file test-NAME.c in a folder of a program that talks to vgpud. All of vgpud except main(), under the
 # sanitizers, is a shared library for them: linking it into each of them statically takes longer than compiling it.

@@ -3,38 +3,27 @@
 
 #include <string.h>
 
-#include "host-agent/model/slice.h"
-#include "lib/tenants_conf.h"
+#define PREFIX      "vgpu/"
+#define WINDOW_FILE "window_bytes"
+#define MIN_WINDOW  (G_GUINT64_CONSTANT(1) << 20)
+#define MAX_WINDOW  (G_GUINT64_CONSTANT(1) << 36)
 
-#define PREFIX     "vgpu/"
-#define MIN_WINDOW (G_GUINT64_CONSTANT(1) << 20)
-#define MAX_WINDOW (G_GUINT64_CONSTANT(1) << 36)
-/* More than any GPU has, and small enough to be added up. */
-#define MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
-
-static gboolean is_class(const char *text)
+guint attributes_get(const Attribute **list)
 {
-    SliceClass class;
+    static Attribute attributes[ATTRIBUTES_MAX];
+    static guint count;
 
-    return slice_class_parse(text, &class);
+    for (guint i = 0; !attributes[0].name && i < slice_keys_count; i++)
+        if (slice_keys[i].attribute)
+            attributes[++count] =
+                (Attribute){g_strconcat(PREFIX, slice_keys[i].attribute, NULL), &slice_keys[i]};
+    if (!attributes[0].name) {
+        attributes[0].name = g_strdup(PREFIX WINDOW_FILE);
+        count++;
+    }
+    *list = attributes;
+    return count;
 }
-
-const Attribute attributes[ATTRIBUTES] = {
-    [ATTRIBUTE_VRAM] = {PREFIX "vram_bytes", "Vram", 't', 1, MAX_BYTES, NULL, NULL},
-    [ATTRIBUTE_WINDOW] = {PREFIX "window_bytes", "Window", 't', MIN_WINDOW, MAX_WINDOW, NULL, NULL},
-    [ATTRIBUTE_WEIGHT] = {PREFIX "weight", "Weight", 'u', 1, 10000, NULL, NULL},
-    [ATTRIBUTE_CAP] = {PREFIX "cap", "Cap", 'u', 1, 100, NULL, NULL},
-    [ATTRIBUTE_PRIORITY] = {PREFIX "priority", "Priority", 'u', 0, 15, NULL, NULL},
-    [ATTRIBUTE_DISPLAY] = {PREFIX "display", NULL, 'u', 0, 1, NULL, NULL},
-    [ATTRIBUTE_TENANT] =
-        {PREFIX "tenant", "Tenant", 's', 0, 0, tenant_name_valid,
-         "up to 63 letters, digits, \"_\", \"-\" and \".\", a letter or digit first "
-         "(for none, leave it out)"},
-    [ATTRIBUTE_CLASS] = {PREFIX "class", "Class", 's', 0, 0, is_class,
-                         "guaranteed, burstable or best-effort"},
-    [ATTRIBUTE_OVERSUBSCRIBE] = {PREFIX "oversubscribe_bytes", "Oversubscribe", 't', 0, MAX_BYTES,
-                                 NULL, NULL},
-};
 
 /* Names that people try in place of the right ones. */
 static const struct {
@@ -57,8 +46,19 @@ static gboolean refuse(GError **error, const char *name, const char *why)
 
 void wanted_clear(Wanted *wanted)
 {
-    for (guint i = 0; i < ATTRIBUTES; i++)
+    for (guint i = 0; i < ATTRIBUTES_MAX; i++)
         g_clear_pointer(&wanted->values[i], g_free);
+}
+
+const char *wanted_value(const Wanted *wanted, const char *file)
+{
+    const Attribute *list;
+    guint count = attributes_get(&list);
+
+    for (guint i = 0; i < count; i++)
+        if (g_str_equal(attribute_file(&list[i]), file))
+            return wanted->values[i];
+    return NULL;
 }
 
 const char *attribute_file(const Attribute *attribute)
@@ -85,58 +85,87 @@ static gboolean refuse_value(const Attribute *attribute, const char *rule, const
     return FALSE;
 }
 
+/* The driver takes any size of memory, a request only whole MiB. */
 static gboolean check_number(const Attribute *attribute, const char *text, char **value,
                              GError **error)
 {
+    const SliceKey *key = attribute->key;
+    guint64 min = key ? MIN(key->min, 1) : MIN_WINDOW, max = key ? key->max : MAX_WINDOW;
     guint64 number = 0;
     g_autofree char *rule = NULL;
 
-    if (parse_number(text, &number) && number >= attribute->min && number <= attribute->max) {
-        if (attribute == &attributes[ATTRIBUTE_WINDOW] && (number & (number - 1)))
+    if (parse_number(text, &number) && number >= min && number <= max) {
+        if (!key && (number & (number - 1)))
             return refuse_value(attribute, "a power of two from 1 MiB to 64 GiB", text, error);
         *value = g_strdup_printf("%" G_GUINT64_FORMAT, number);
         return TRUE;
     }
-    rule =
-        g_strdup_printf("%s from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
-                        attribute->type == 't' ? "a number of bytes, without suffix," : "a number",
-                        attribute->min, attribute->max);
+    rule = g_strdup_printf(
+        "%s from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
+        !key || key->type == SLICE_KEY_BYTES ? "a number of bytes, without suffix," : "a number",
+        min, max);
     return refuse_value(attribute, rule, text, error);
 }
 
 static gboolean check_value(const Attribute *attribute, const char *text, char **value,
                             GError **error)
 {
+    g_autoptr(GError) cause = NULL;
+
     g_clear_pointer(value, g_free);
-    if (!attribute->valid)
+    if (!attribute->key || !attribute->key->check)
         return check_number(attribute, text, value, error);
-    if (!attribute->valid(text))
-        return refuse_value(attribute, attribute->rule, text, error);
+    if (!*text)
+        return refuse(error, attribute->name, "it has no value; to set none, leave it out");
+    if (!attribute->key->check(attribute->name, text, &cause)) {
+        g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, cause->message);
+        return FALSE;
+    }
     *value = g_strdup(text);
     return TRUE;
+}
+
+/* "vgpu/window_bytes, vgpu/weight and vgpu/cap". To be freed. */
+static char *known_names(void)
+{
+    const Attribute *list;
+    guint count = attributes_get(&list);
+    GString *names = g_string_new(list[0].name);
+
+    for (guint i = 1; i < count; i++)
+        g_string_append_printf(names, "%s%s", i + 1 < count ? ", " : " and ", list[i].name);
+    return g_string_free(names, FALSE);
 }
 
 static gboolean refuse_unknown(const char *name, GError **error)
 {
     gboolean ours = g_str_has_prefix(name, PREFIX);
     const char *word = ours ? name + strlen(PREFIX) : name;
+    g_autofree char *names = NULL;
+    g_autofree char *advice = NULL;
+    const Attribute *list;
+    guint count = attributes_get(&list);
 
     for (guint i = 0; i < G_N_ELEMENTS(elsewhere); i++)
         if (g_str_equal(word, elsewhere[i].name))
             return refuse(error, name, elsewhere[i].advice);
-    for (guint i = 0; !ours && i < ATTRIBUTES; i++)
-        if (g_str_equal(word, attribute_file(&attributes[i])))
+    for (guint i = 0; !ours && i < count; i++)
+        if (g_str_equal(word, attribute_file(&list[i])))
             return refuse(error, name, "its name begins with vgpu/");
-    return !ours || refuse(error, name,
-                           "those that can be set are vgpu/vram_bytes, vgpu/window_bytes, "
-                           "vgpu/weight, vgpu/cap, vgpu/priority, vgpu/display, vgpu/tenant, "
-                           "vgpu/class and vgpu/oversubscribe_bytes");
+    if (!ours)
+        return TRUE;
+    names = known_names();
+    advice = g_strconcat("those that can be set are ", names, NULL);
+    return refuse(error, name, advice);
 }
 
 gboolean attribute_read(Wanted *wanted, const char *name, const char *text, GError **error)
 {
-    for (guint i = 0; i < ATTRIBUTES; i++)
-        if (g_str_equal(name, attributes[i].name))
-            return check_value(&attributes[i], text, &wanted->values[i], error);
+    const Attribute *list;
+    guint count = attributes_get(&list);
+
+    for (guint i = 0; i < count; i++)
+        if (g_str_equal(name, list[i].name))
+            return check_value(&list[i], text, &wanted->values[i], error);
     return refuse_unknown(name, error);
 }

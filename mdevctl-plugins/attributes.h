@@ -9,38 +9,23 @@
 
 #include <glib.h>
 
-enum {
-    ATTRIBUTE_VRAM,
-    ATTRIBUTE_WINDOW,
-    ATTRIBUTE_WEIGHT,
-    ATTRIBUTE_CAP,
-    ATTRIBUTE_PRIORITY,
-    ATTRIBUTE_DISPLAY,
-    ATTRIBUTE_TENANT,
-    ATTRIBUTE_CLASS,
-    ATTRIBUTE_OVERSUBSCRIBE,
-    ATTRIBUTES
-};
+#include "host-agent/model/slice_keys.h"
 
 /**
  * Attribute
  * @name: mdevctl's, "vgpu/vram_bytes"
- * @key: of CheckDefinition's options; NULL: neither the ledger nor a quota depends on it
- * @type: of that key: u, t (bytes) or s
- * @min, @max: the driver's range, for numbers
- * @valid: whether the driver accepts it, for words; @rule: what it accepts
+ * @key: the row of a slice's attributes; NULL: the window, which is the driver's only
  */
 typedef struct {
-    const char *name;
-    const char *key;
-    char type;
-    guint64 min;
-    guint64 max;
-    gboolean (*valid)(const char *text);
-    const char *rule;
+    char *name;
+    const SliceKey *key;
 } Attribute;
 
-extern const Attribute attributes[ATTRIBUTES];
+/* More than there are. */
+#define ATTRIBUTES_MAX 32
+
+/* Their number; @list: all of them, kept. */
+guint attributes_get(const Attribute **list);
 
 /* The name in vgpu/ of sysfs. Part of the attribute's. */
 const char *attribute_file(const Attribute *attribute);
@@ -51,8 +36,11 @@ const char *attribute_file(const Attribute *attribute);
  */
 typedef struct {
     gboolean autostart;
-    char *values[ATTRIBUTES];
+    char *values[ATTRIBUTES_MAX];
 } Wanted;
+
+/* The value of the attribute whose file is so called; NULL: not in the definition. */
+const char *wanted_value(const Wanted *wanted, const char *file);
 
 void wanted_clear(Wanted *wanted);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Wanted, wanted_clear)

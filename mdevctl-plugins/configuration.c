@@ -59,42 +59,31 @@ gboolean configuration_parse(const char *text, Wanted *wanted, GError **error)
     return read_attributes(wanted, json_node_get_object(root), error);
 }
 
-char *configuration_value(const Vgpu *vgpu, guint attribute)
+char *configuration_value(HostRoot *root, const Vgpu *vgpu, const Attribute *attribute)
 {
-    const guint64 numbers[ATTRIBUTES] = {
-        [ATTRIBUTE_VRAM] = vgpu->vram,
-        [ATTRIBUTE_WINDOW] = vgpu->window,
-        [ATTRIBUTE_WEIGHT] = vgpu->weight,
-        [ATTRIBUTE_CAP] = vgpu->cap,
-        [ATTRIBUTE_PRIORITY] = (guint64)MAX(vgpu->priority, 0),
-        [ATTRIBUTE_DISPLAY] = vgpu->display,
-        [ATTRIBUTE_OVERSUBSCRIBE] = (guint64)MAX(vgpu->oversubscribe, 0),
-    };
+    g_autofree char *path = g_build_filename(vgpu->dir, attribute_file(attribute), NULL);
+    char *text = root_read(root, path, NULL);
 
-    if (attribute == ATTRIBUTE_TENANT)
-        return g_strdup(vgpu->tenant);
-    if (attribute == ATTRIBUTE_CLASS)
-        return g_strdup(vgpu->class);
-    if (attribute == ATTRIBUTE_OVERSUBSCRIBE && vgpu->oversubscribe < 0)
-        return g_strdup("");
-    return g_strdup_printf("%" G_GUINT64_FORMAT, numbers[attribute]);
+    return text ? g_strstrip(text) : g_strdup("");
 }
 
-char *configuration_list(const Vgpu *vgpu)
+char *configuration_list(HostRoot *root, const Vgpu *vgpu)
 {
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_ARRAY);
-    JsonArray *list = json_array_new();
+    JsonArray *array = json_array_new();
+    const Attribute *list;
+    guint count = attributes_get(&list);
 
-    for (guint i = 0; i < ATTRIBUTES; i++) {
-        g_autofree char *text = configuration_value(vgpu, i);
+    for (guint i = 0; i < count; i++) {
+        g_autofree char *text = configuration_value(root, vgpu, &list[i]);
         JsonObject *object;
 
         if (!*text)
             continue;
         object = json_object_new();
-        json_object_set_string_member(object, attributes[i].name, text);
-        json_array_add_object_element(list, object);
+        json_object_set_string_member(object, list[i].name, text);
+        json_array_add_object_element(array, object);
     }
-    json_node_take_array(node, list);
+    json_node_take_array(node, array);
     return json_to_string(node, FALSE);
 }

@@ -19,9 +19,9 @@ gboolean configuration_parse(const char *text, Wanted *wanted, GError **error);
  * All parameters of an existing vGPU, as a list in JSON, except those that were never set. A
  * definition with this list can be started. To be freed.
  */
-char *configuration_list(const Vgpu *vgpu);
+char *configuration_list(HostRoot *root, const Vgpu *vgpu);
 
-/* The current value of the vGPU's attribute; "": never set. To be freed. */
-char *configuration_value(const Vgpu *vgpu, guint attribute);
+/* The current value of the vGPU's attribute; "": never set, or an older driver. To be freed. */
+char *configuration_value(HostRoot *root, const Vgpu *vgpu, const Attribute *attribute);
 
 #endif

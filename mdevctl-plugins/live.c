@@ -7,26 +7,30 @@
 
 /* Change - a value to be written; the driver has @now */
 typedef struct {
-    char *now[ATTRIBUTES];
-    VgpuWrite list[ATTRIBUTES];
+    char *now[ATTRIBUTES_MAX];
+    VgpuWrite list[ATTRIBUTES_MAX];
+    guint count;
     gboolean different;
 } Change;
 
 static void change_clear(Change *change)
 {
-    for (guint i = 0; i < ATTRIBUTES; i++)
+    for (guint i = 0; i < change->count; i++)
         g_free(change->now[i]);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Change, change_clear)
 
-static void fill(Change *change, const Vgpu *vgpu, const Wanted *wanted)
+static void fill(Change *change, const Call *call, const Vgpu *vgpu, const Wanted *wanted)
 {
-    for (guint i = 0; i < ATTRIBUTES; i++) {
-        char *now = configuration_value(vgpu, i);
+    const Attribute *list;
+
+    change->count = attributes_get(&list);
+    for (guint i = 0; i < change->count; i++) {
+        char *now = configuration_value(call->root, vgpu, &list[i]);
         const char *then = wanted->values[i] ? wanted->values[i] : now;
 
         change->now[i] = now;
-        change->list[i] = (VgpuWrite){attribute_file(&attributes[i]), now, then};
+        change->list[i] = (VgpuWrite){attribute_file(&list[i]), now, then};
         change->different = change->different || !g_str_equal(now, then);
     }
 }
@@ -42,12 +46,12 @@ gboolean live_modify(const Call *call, const Wanted *wanted, GError **error)
                     call->uuid);
         return FALSE;
     }
-    fill(&change, vgpu, wanted);
+    fill(&change, call, vgpu, wanted);
     if (!change.different)
         return TRUE;
     if (!question_ask(call, "live", wanted, error))
         return FALSE;
-    if (vgpu_write(call->root, vgpu->dir, change.list, ATTRIBUTES, &cause))
+    if (vgpu_write(call->root, vgpu->dir, change.list, change.count, &cause))
         return TRUE;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
                 "cannot change vGPU %s: %s; the kernel log may say more (dmesg)", call->uuid,

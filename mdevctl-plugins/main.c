@@ -28,7 +28,7 @@ static const char capabilities[] = "{\"supports\":{\"version\":2,"
 static gboolean print_attributes(const Call *call, GError **error)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(call->root, call->uuid);
-    g_autofree char *list = vgpu ? configuration_list(vgpu) : NULL;
+    g_autofree char *list = vgpu ? configuration_list(call->root, vgpu) : NULL;
 
     if (!list) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
@@ -73,13 +73,15 @@ static gboolean check(const Call *call, GError **error)
 {
     gboolean checked = g_getenv(VGPU_CHECKED_ENV) != NULL;
     g_auto(Wanted) wanted = {0};
+    const char *vram;
 
     if (!read_wanted(&wanted, checked ? NULL : error))
         return checked;
     if (!checked && !question_ask(call, call->action, &wanted, error))
         return FALSE;
-    if (call_is(call, "pre", "start") && wanted.values[ATTRIBUTE_VRAM])
-        announce(call, g_ascii_strtoull(wanted.values[ATTRIBUTE_VRAM], NULL, 10));
+    vram = wanted_value(&wanted, "vram_bytes");
+    if (call_is(call, "pre", "start") && vram)
+        announce(call, g_ascii_strtoull(vram, NULL, 10));
     return TRUE;
 }
 

@@ -18,27 +18,34 @@ typedef struct {
     GError *error;
 } Question;
 
-/* Floating. */
-static GVariant *value_of(const Attribute *attribute, const char *text)
+/* Of the type that vgpud's requests have for it. Floating. */
+static GVariant *value_of(const SliceKey *key, const char *text)
 {
     guint64 number = g_ascii_strtoull(text, NULL, 10);
+    char type = slice_key_asked_as(key);
 
-    return attribute->type == 's'   ? g_variant_new_string(text)
-           : attribute->type == 't' ? g_variant_new_uint64(number)
-                                    : g_variant_new_uint32((guint32)number);
+    return type == 's'   ? g_variant_new_string(text)
+           : type == 't' ? g_variant_new_uint64(number)
+                         : g_variant_new_uint32((guint32)number);
 }
 
+/* The display counts nowhere, so vgpud is not asked about it. */
 static GVariant *parameters_of(const Call *call, const char *action, const Wanted *wanted)
 {
+    const char *window = wanted_value(wanted, "window_bytes");
+    const Attribute *list;
+    guint count = attributes_get(&list);
     GVariantDict options;
 
     g_variant_dict_init(&options, NULL);
     g_variant_dict_insert(&options, "Action", "s", action);
     g_variant_dict_insert(&options, "Autostart", "b", wanted->autostart);
-    for (guint i = 0; i < ATTRIBUTES; i++)
-        if (wanted->values[i] && attributes[i].key)
-            g_variant_dict_insert_value(&options, attributes[i].key,
-                                        value_of(&attributes[i], wanted->values[i]));
+    if (window)
+        g_variant_dict_insert(&options, "Window", "t", g_ascii_strtoull(window, NULL, 10));
+    for (guint i = 0; i < count; i++)
+        if (list[i].key && list[i].key->uses & SLICE_KEY_DEFINITION && wanted->values[i])
+            g_variant_dict_insert_value(&options, list[i].key->name,
+                                        value_of(list[i].key, wanted->values[i]));
     return g_variant_ref_sink(g_variant_new("(sss@a{sv})", call->uuid, call->parent, call->type,
                                             g_variant_dict_end(&options)));
 }

@@ -131,9 +131,11 @@ static gboolean check_type(const char *name, GVariant *value, const char *type, 
     return bad(error, name, why);
 }
 
-/* The value of a slice. */
-static gboolean read_row(const SliceKey *row, GVariant *value, Slice *slice, GError **error)
+/* The value of a slice. The driver takes sizes that a request can't have. */
+static gboolean read_row(const SliceKey *row, guint use, GVariant *value, Slice *slice,
+                         GError **error)
 {
+    guint64 min = use == SLICE_KEY_DEFINITION ? MIN(row->min, 1) : row->min;
     const char type[] = {slice_key_asked_as(row), '\0'};
     guint64 number;
 
@@ -150,7 +152,7 @@ static gboolean read_row(const SliceKey *row, GVariant *value, Slice *slice, GEr
              : type[0] == 'b' ? (guint64)g_variant_get_boolean(value)
                               : g_variant_get_uint32(value);
     slice_key_set_number(row, slice, (gint64)number);
-    return check_number(row->name, number, row->min, row->max, error);
+    return check_number(row->name, number, min, row->max, error);
 }
 
 gboolean dict_check_unique(GVariant *dict, GError **error)
@@ -193,7 +195,7 @@ gboolean dict_read_slice(GVariant *dict, guint use, Slice *slice, guint64 *given
             return unknown(error, use, keys, count, name);
         if (row)
             *given |= slice_key_bit(row);
-        if (row ? !read_row(row, owned, slice, error)
+        if (row ? !read_row(row, use, owned, slice, error)
                 : !check_type(name, owned, type_string(key->type), error) ||
                       !read_value(key, owned, error))
             return FALSE;

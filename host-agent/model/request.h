@@ -38,8 +38,8 @@ gboolean dict_check_unique(GVariant *dict, GError **error);
 gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error);
 
 /*
- * The same with the values of a slice that calls of kind @use take (SLICE_KEY_ASKED or _CHANGED):
- * into @slice, and which there were into @given, of slice_key_bit().
+ * The same with the values of a slice that calls of kind @use take (SLICE_KEY_ASKED, _CHANGED or
+ * _DEFINITION): into @slice, and which there were into @given, of slice_key_bit().
  */
 gboolean dict_read_slice(GVariant *dict, guint use, Slice *slice, guint64 *given,
                          const DictKey *keys, gsize count, GError **error);

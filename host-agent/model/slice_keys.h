@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The attributes of a slice, a row each. Copies, stored dictionaries, the database, requests,
- * lists, the audit and mdevctl's definitions are made from the rows; CONTRIBUTING.md, "A new
- * attribute of a slice", says how one is added.
+ * lists, the audit, mdevctl's definitions and its callout's checks, and the options and lists of
+ * vgpuctl are made from the rows; CONTRIBUTING.md, "A new attribute of a slice", says how one is
+ * added.
  */
 #ifndef MODEL_SLICE_KEYS_H
 #define MODEL_SLICE_KEYS_H
@@ -32,6 +33,9 @@ enum {
     SLICE_KEY_CONTAINER = 1 << 4,   /* that only for a container's slice */
     SLICE_KEY_OWNED = 1 << 5,       /* that only for an owner's slice */
     SLICE_KEY_ASKED_SLICE = 1 << 6, /* CreateSlice takes it, and CreateVgpus does not */
+    SLICE_KEY_RUN = 1 << 7,         /* an option of "vgpuctl run" */
+    SLICE_KEY_VM = 1 << 8,          /* an option of the commands that give a VM a vGPU */
+    SLICE_KEY_DEFINITION = 1 << 9,  /* CheckDefinition takes it */
 };
 
 /**
@@ -43,6 +47,9 @@ enum {
  * @min, @max: what a request may have; both 0: anything
  * @unset: what lists say in place of ""; NULL: ""
  * @check: whether a request may have that text; NULL: any
+ * @option: help of the option that sets it, whose name is the column; NULL: no such option
+ * @value: what --help and completions call the option's value; NULL: it has none
+ * @label: before its value in the list of all about a slice; NULL: not there
  */
 typedef struct {
     const char *name;
@@ -56,6 +63,9 @@ typedef struct {
     guint64 max;
     const char *unset;
     gboolean (*check)(const char *name, const char *text, GError **error);
+    const char *option;
+    const char *value;
+    const char *label;
 } SliceKey;
 
 extern const SliceKey slice_keys[];

@@ -3,8 +3,13 @@
 
 #include <string.h>
 
+#include "host-agent/vgpuctl/slice_options.h"
+
 #define LISTS COMMAND_LISTS
 #define ALONE COMMAND_ALONE
+#define NEW   COMMAND_SETS(SLICE_KEY_ASKED)
+#define OLD   COMMAND_SETS(SLICE_KEY_CHANGED)
+#define VM    COMMAND_SETS(SLICE_KEY_VM)
 
 const Command commands[] = {
     {"gpu", "list", NULL, LISTS, "list the GPUs of this host", gpu_list_command, gpu_list_options},
@@ -21,9 +26,9 @@ const Command commands[] = {
     {"vgpu", "list", NULL, LISTS, "list the vGPUs of this host", vgpu_list_command,
      vgpu_list_options},
     {"vgpu", "show", "VGPU...", LISTS, "show all about vGPUs", vgpu_show_command, NULL},
-    {"vgpu", "create", "TYPE", 0, "create vGPUs on a GPU that has room", vgpu_create_command,
+    {"vgpu", "create", "TYPE", NEW, "create vGPUs on a GPU that has room", vgpu_create_command,
      vgpu_create_options},
-    {"vgpu", "set", "VGPU...", 0, "change vGPUs, running or not", vgpu_set_command,
+    {"vgpu", "set", "VGPU...", OLD, "change vGPUs, running or not", vgpu_set_command,
      vgpu_set_options},
     {"vgpu", "start", "VGPU...", 0, "start vGPUs that are defined", vgpu_start_command, NULL},
     {"vgpu", "stop", "VGPU...", 0, "stop vGPUs and keep their definitions", vgpu_stop_command,
@@ -33,9 +38,9 @@ const Command commands[] = {
     {"slice", "list", NULL, LISTS, "list the slices for containers", slice_list_command,
      slice_list_options},
     {"slice", "show", "SLICE...", LISTS, "show all about slices", slice_show_command, NULL},
-    {"slice", "create", "[TYPE]", 0, "create a slice for containers", slice_create_command,
-     slice_create_options},
-    {"slice", "set", "SLICE...", 0, "change slices, in use or not", slice_set_command,
+    {"slice", "create", "[TYPE]", NEW | COMMAND_SETS(SLICE_KEY_ASKED_SLICE),
+     "create a slice for containers", slice_create_command, slice_create_options},
+    {"slice", "set", "SLICE...", OLD, "change slices, in use or not", slice_set_command,
      vgpu_set_options},
     {"slice", "remove", "SLICE...", 0, "remove slices that no container uses", slice_remove_command,
      slice_remove_options},
@@ -48,15 +53,15 @@ const Command commands[] = {
      owner_list_command, NULL},
     {"owner", "release", "OWNER...", 0, "remove all slices of jobs, used or not",
      owner_release_command, owner_release_options},
-    {"run", NULL, "-- PROGRAM...", ALONE, "run a program in a slice of its own", run_command,
-     run_options},
+    {"run", NULL, "-- PROGRAM...", ALONE | COMMAND_SETS(SLICE_KEY_RUN),
+     "run a program in a slice of its own", run_command, run_options},
     {"cdi", "list", NULL, 0, "list what containers can ask for by --device", cdi_list_command,
      NULL},
     {"cdi", "generate", NULL, 0, "print the CDI specification of these devices",
      cdi_generate_command, cdi_generate_options},
-    {"domain", "prepare", "DOMAIN", 0, "give a VM a vGPU at every start", domain_prepare_command,
+    {"domain", "prepare", "DOMAIN", VM, "give a VM a vGPU at every start", domain_prepare_command,
      domain_prepare_options},
-    {"attach", NULL, "DOMAIN", 0, "create a vGPU and attach it to a running VM", attach_command,
+    {"attach", NULL, "DOMAIN", VM, "create a vGPU and attach it to a running VM", attach_command,
      vgpu_for_domain_options},
     {"detach", NULL, "DOMAIN [VGPU]", 0, "detach a vGPU from a running VM", detach_command,
      detach_options},
@@ -127,6 +132,11 @@ const Command *command_find(const char *noun, const char *verb)
             return command;
     }
     return NULL;
+}
+
+const GOptionEntry *command_attributes(const Command *command)
+{
+    return slice_options(command->flags >> 8);
 }
 
 gboolean command_takes(const Command *command, guint count)
@@ -215,6 +225,8 @@ static GOptionContext *context_of(const Command *command, const char *noun)
 
     if (command && command->options)
         g_option_context_add_main_entries(context, command->options, NULL);
+    if (command)
+        g_option_context_add_main_entries(context, command_attributes(command), NULL);
     if (command && command->flags & COMMAND_LISTS)
         g_option_context_add_main_entries(context, everywhere_list_options, NULL);
     g_option_context_add_main_entries(context, everywhere_options, NULL);

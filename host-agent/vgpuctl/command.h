@@ -21,12 +21,16 @@ enum {
     COMMAND_HIDDEN = 1 << 2, /* for the use of other programs */
 };
 
+/* The attributes of slices that are options of a command, by their uses (slice_keys.h). */
+#define COMMAND_SETS(uses) ((guint)(uses) << 8)
+
 /**
  * Command
  * @verb: NULL: the noun stands alone
  * @args: names of its arguments; one in brackets may be left out, one that ends with "..." may be
  * given several times; NULL: none. word_kinds in completion.h says what each name stands for.
- * @options: of this command only; NULL: none
+ * @flags: of COMMAND_… and COMMAND_SETS()
+ * @options: of this command, besides those of COMMAND_SETS(); NULL: none
  */
 typedef struct {
     const char *noun;
@@ -46,6 +50,9 @@ char *command_words(const Command *command);
 
 /* The command that these two words name, the second of which may be NULL. NULL: there is none. */
 const Command *command_find(const char *noun, const char *verb);
+
+/* The options that are attributes of slices, up to G_OPTION_ENTRY_NULL. */
+const GOptionEntry *command_attributes(const Command *command);
 
 /* So many arguments are right. */
 gboolean command_takes(const Command *command, guint count);

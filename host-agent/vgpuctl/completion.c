@@ -154,6 +154,7 @@ void completion_each_option(const Command *command, CompletionFunc func, GString
     };
 
     each_of(command->options, command, func, text);
+    each_of(command_attributes(command), command, func, text);
     if (command->flags & COMMAND_LISTS)
         each_of(everywhere_list_options, command, func, text);
     each_of(everywhere_options, command, func, text);

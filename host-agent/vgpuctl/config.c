@@ -15,7 +15,7 @@
 #include "lib/tenants_conf.h"
 #include "host-agent/vgpuctl/client.h"
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/slice_options.h"
 
 /**
  * ConfigGpu - a mode or pool of a GPU that was set by command

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl gpu mode, users, clear, drain, resume; schedule: what a whole GPU is used for. */
-#include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/slice_options.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"

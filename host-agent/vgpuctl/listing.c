@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host-agent/model/slice_keys.h"
 #include "host-agent/vgpuctl/command.h"
 
 /*
@@ -127,6 +128,31 @@ static gboolean is_shown(const Options *options, const Column *column)
     return !(column->flags & COLUMN_WIDE) || options->format == FORMAT_WIDE;
 }
 
+static CellFunc cell_of_attribute(const SliceKey *key)
+{
+    switch (key->type) {
+    case SLICE_KEY_FLAG:
+        return dict_flag;
+    case SLICE_KEY_BYTES:
+        return dict_bytes;
+    case SLICE_KEY_NUMBER:
+    case SLICE_KEY_LEVEL:
+    case SLICE_KEY_TIME:
+    case SLICE_KEY_SWITCH:
+        return dict_number;
+    default:
+        return dict_text;
+    }
+}
+
+/* To be freed. */
+static char *cell_of(const Column *column, GVariant *object)
+{
+    CellFunc cell = column->cell ? column->cell : cell_of_attribute(slice_key_find(column->key));
+
+    return cell(object, column->key);
+}
+
 static void add_row(SmartTable *table, const Options *options, const Listing *listing,
                     GVariant *object)
 {
@@ -137,7 +163,7 @@ static void add_row(SmartTable *table, const Options *options, const Listing *li
         const Column *column = &listing->columns[i];
 
         if (is_shown(options, column))
-            set_cell(options, line, at++, column->cell(object, column->key), column->flags);
+            set_cell(options, line, at++, cell_of(column, object), column->flags);
     }
 }
 
@@ -187,19 +213,38 @@ void listing_print(const Options *options, const Listing *listing, GVariant *obj
     }
 }
 
+static void add_line(SmartTable *table, const Options *options, const Column *column,
+                     GVariant *object)
+{
+    struct libscols_line *line = scols_table_new_line(table, NULL);
+
+    set_cell(options, line, 0, g_strconcat(column->head, ":", NULL), 0);
+    set_cell(options, line, 1, cell_of(column, object), column->flags);
+}
+
+static void add_attributes(SmartTable *table, const Options *options, GVariant *slice)
+{
+    for (guint i = 0; i < slice_keys_count; i++) {
+        const SliceKey *key = &slice_keys[i];
+        g_autoptr(GVariant) value = g_variant_lookup_value(slice, key->name, NULL);
+
+        if (key->label && value)
+            add_line(table, options, &(Column){key->label, key->name, NULL, 0}, slice);
+    }
+}
+
 static void print_lines(const Options *options, const Listing *listing, GVariant *object)
 {
     SmartTable *table = table_new(options, FALSE);
 
     add_column(table, options, "NAME", 0);
     add_column(table, options, "VALUE", 0);
-    for (guint i = 0; i < listing->lines_count; i++) {
-        const Column *column = &listing->lines[i];
-        struct libscols_line *line = scols_table_new_line(table, NULL);
-
-        set_cell(options, line, 0, g_strconcat(column->head, ":", NULL), 0);
-        set_cell(options, line, 1, column->cell(object, column->key), column->flags);
-    }
+    if (listing->title)
+        add_line(table, options, &(Column){listing->title, listing->name, dict_text, 0}, object);
+    if (listing->is_slice)
+        add_attributes(table, options, object);
+    for (guint i = 0; i < listing->lines_count; i++)
+        add_line(table, options, &listing->lines[i], object);
     print_and_free(table, options);
 }
 

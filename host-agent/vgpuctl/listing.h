@@ -20,6 +20,7 @@ typedef char *(*CellFunc)(GVariant *object, const char *key);
  * Column
  * @head: in upper case for a table of many objects; a label for one object
  * @key: of the member that @cell reads
+ * @cell: NULL: as a slice's attribute of that name is shown (slice_keys.h)
  */
 typedef struct {
     const char *head;
@@ -31,7 +32,9 @@ typedef struct {
 /**
  * Listing - objects of one kind
  * @columns: of a table with a line for each
- * @lines: of a table of one object
+ * @lines: of a table of one object, after its name
+ * @title: the label of its name there; NULL: @lines have it
+ * @is_slice: the attributes of a slice that it has are lines, too
  * @name: key of the member by which commands take an object
  * @none: what is said if there is no object
  */
@@ -42,6 +45,8 @@ typedef struct {
     guint lines_count;
     const char *name;
     const char *none;
+    const char *title;
+    gboolean is_slice;
 } Listing;
 
 /* @objects: of aa{sv}. */

@@ -3,7 +3,7 @@
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
-#include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/slice_options.h"
 
 /* How many slices, as the list has their UUIDs. */
 static GVariant *with_counts(GVariant *owners)

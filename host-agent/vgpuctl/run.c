@@ -9,7 +9,7 @@
 
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
-#include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/slice_options.h"
 
 /*
  * A scope of systemd for a program and all that it starts, by which vgpud sees when the last of
@@ -182,60 +182,40 @@ static gboolean run_scope_enter(const char *uuid, GError **error)
 #define LOOK_AGAIN_MS 10
 
 static char *type;
-static char *vram;
 static int share = -1;
-static int weight = -1;
-static int cap = -1;
-static int priority = -1;
-static char *oversubscribe;
-static char *engines;
-static char *class_name;
-static char *tenant;
 static char **gpus;
 static gboolean no_scope;
 
 const GOptionEntry run_options[] = {
-    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G or 30%", "SIZE"},
-    {"share", 0, 0, G_OPTION_ARG_INT, &share, "Promised per cent of the GPU's time", "N"},
+    {"share", 0, 0, G_OPTION_ARG_INT, &share, "The same as --compute", "N"},
     {"type", 0, 0, G_OPTION_ARG_STRING, &type, "A type in place of a size, as half", "TYPE"},
-    {"weight", 0, 0, G_OPTION_ARG_INT, &weight, "Share of GPU time, 1 to 10000", "N"},
-    {"cap", 0, 0, G_OPTION_ARG_INT, &cap, "Maximum GPU time, 1 to 100 per cent", "N"},
-    {"priority", 0, 0, G_OPTION_ARG_INT, &priority, "0 to 15, higher goes first", "N"},
-    {"oversubscribe", 0, 0, G_OPTION_ARG_STRING, &oversubscribe,
-     "Host memory beyond its GPU memory, as 1G", "SIZE"},
-    {"engines", 0, 0, G_OPTION_ARG_STRING, &engines,
-     "Of graphics,compute,transfer,decode,encode; or all", "LIST"},
-    {"class", 0, 0, G_OPTION_ARG_STRING, &class_name, "guaranteed, burstable or best-effort",
-     "CLASS"},
-    {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Whose quota it counts against", "TENANT"},
     {"gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus,
      "Only on GPUs with this address, id (10de:*) or name; may be a pattern", "GPU"},
     {"no-scope", 0, 0, G_OPTION_ARG_NONE, &no_scope, "Stay in the cgroup of the caller", NULL},
     G_OPTION_ENTRY_NULL,
 };
 
+static gboolean has_size(GVariantDict *dict)
+{
+    return type || g_variant_dict_contains(dict, "Vram") ||
+           g_variant_dict_contains(dict, "VramPercent");
+}
+
 static GVariant *request(const char *uuid, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
 
-    if (!type && !vram) {
+    if (!slice_options_add(&dict, error))
+        return NULL;
+    if (!has_size(&dict)) {
         g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
                     "--vram or --type is required: how much of a GPU the program gets");
         return NULL;
     }
-    if (!call_dict_add_vram(&dict, vram, error) ||
-        !call_dict_add_size(&dict, "Oversubscribe", "--oversubscribe", oversubscribe, TRUE, error))
-        return NULL;
     g_variant_dict_insert_value(&dict, "Uuids",
                                 g_variant_new_strv((const char *[]){uuid, NULL}, -1));
     call_dict_add_text(&dict, "Type", type);
     call_dict_add_number(&dict, "Compute", share);
-    call_dict_add_number(&dict, "Weight", weight);
-    call_dict_add_number(&dict, "Cap", cap);
-    call_dict_add_number(&dict, "Priority", priority);
-    call_dict_add_text(&dict, "Engines", engines);
-    call_dict_add_text(&dict, "Class", class_name);
-    call_dict_add_text(&dict, "Tenant", tenant);
     call_dict_add_list(&dict, "Gpus", gpus);
     return g_variant_dict_end(&dict);
 }

@@ -7,6 +7,7 @@
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
+#include "host-agent/vgpuctl/slice_options.h"
 #include "host-agent/vgpuctl/vgpu.h"
 
 /* vgpuctl slice: parts of GPUs for containers. */
@@ -22,47 +23,29 @@ const GOptionEntry slice_remove_options[] = {
 
 static const Column columns[] = {
     {"SLICE", "Uuid", dict_text, 0},
-    {"NAME", "Name", dict_text, 0},
-    {"DOOR", "Door", dict_text, 0},
-    {"GPU", "Gpu", dict_text, 0},
-    {"TYPE", "Type", dict_text, COLUMN_WIDE},
-    {"VRAM", "Vram", dict_bytes, 0},
+    {"NAME", "Name", NULL, 0},
+    {"DOOR", "Door", NULL, 0},
+    {"GPU", "Gpu", NULL, 0},
+    {"TYPE", "Type", NULL, COLUMN_WIDE},
+    {"VRAM", "Vram", NULL, 0},
     {"USED", "VramUsed", dict_bytes, 0},
-    {"CLASS", "Class", dict_text, 0},
-    {"COMPUTE", "Compute", dict_number, COLUMN_WIDE},
-    {"WEIGHT", "Weight", dict_number, COLUMN_WIDE},
-    {"CAP", "Cap", dict_number, COLUMN_WIDE},
+    {"CLASS", "Class", NULL, 0},
+    {"COMPUTE", "Compute", NULL, COLUMN_WIDE},
+    {"WEIGHT", "Weight", NULL, COLUMN_WIDE},
+    {"CAP", "Cap", NULL, COLUMN_WIDE},
     {"PROCESSES", "Members", dict_number, COLUMN_WIDE},
-    {"TENANT", "Tenant", dict_text, 0},
+    {"TENANT", "Tenant", NULL, 0},
     {"CONTAINER", "Container", dict_text, 0},
-    {"OWNER", "Owner", dict_text, 0},
+    {"OWNER", "Owner", NULL, 0},
 };
 
 static const Column lines[] = {
-    {"Slice", "Uuid", dict_text, 0},
-    {"Name", "Name", dict_text, 0},
-    {"Door", "Door", dict_text, 0},
-    {"GPU", "Gpu", dict_text, 0},
-    {"Type", "Type", dict_text, 0},
-    {"Class", "Class", dict_text, 0},
-    {"Tenant", "Tenant", dict_text, 0},
     {"Container", "Container", dict_text, 0},
-    {"Owner", "Owner", dict_text, 0},
-    {"Part", "Part", dict_text, 0},
     {"Counted with", "CountedWith", dict_text, 0},
-    {"Ephemeral", "Ephemeral", dict_flag, 0},
-    {"Suspended", "Suspended", dict_flag, 0},
-    {"VRAM", "Vram", dict_bytes, 0},
     {"VRAM used", "VramUsed", dict_bytes, 0},
     {"VRAM peak", "PeakVram", dict_bytes, 0},
-    {"Oversubscription", "Oversubscribe", dict_bytes, 0},
     {"Oversubscription used", "Spilled", dict_bytes, 0},
     {"Processes", "Members", dict_number, 0},
-    {"Compute", "Compute", dict_number, 0},
-    {"Weight", "Weight", dict_number, 0},
-    {"Cap", "Cap", dict_number, 0},
-    {"Priority", "Priority", dict_number, 0},
-    {"GPU's engines", "Engines", dict_text, 0},
     {"Window", "Window", dict_bytes, 0},
     {"CUDA", "Cuda", vgpu_cuda_text, 0},
 };
@@ -73,6 +56,8 @@ static const Listing listing = {
     .lines = lines,
     .lines_count = G_N_ELEMENTS(lines),
     .name = "Uuid",
+    .title = "Slice",
+    .is_slice = TRUE,
     .none = "This host has no slice for containers.",
 };
 

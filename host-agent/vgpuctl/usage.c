@@ -10,7 +10,7 @@
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
-#include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/slice_options.h"
 
 /* vgpuctl tenant: who may have how much. */
 

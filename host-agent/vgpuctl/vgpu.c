@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/vgpuctl/vgpu.h"
 
-#include "lib/conf.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/output.h"
+#include "host-agent/vgpuctl/slice_options.h"
 
 /* vgpuctl vgpu list, show: vGPUs, whoever created them. */
 
@@ -19,55 +19,35 @@ char *vgpu_cuda_text(GVariant *vgpu, const char *key)
 
 static const Column columns[] = {
     {"VGPU", "Uuid", dict_text, 0},
-    {"GPU", "Gpu", dict_text, 0},
-    {"TYPE", "Type", dict_text, 0},
+    {"GPU", "Gpu", NULL, 0},
+    {"TYPE", "Type", NULL, 0},
     {"DEVICE", "Device", dict_text, COLUMN_STATE},
     {"ENGINE", "Engine", dict_text, COLUMN_STATE},
-    {"VRAM", "Vram", dict_bytes, 0},
+    {"VRAM", "Vram", NULL, 0},
     {"USED", "VramUsed", dict_bytes, COLUMN_WIDE},
-    {"CLASS", "Class", dict_text, 0},
-    {"COMPUTE", "Compute", dict_number, COLUMN_WIDE},
-    {"WEIGHT", "Weight", dict_number, COLUMN_WIDE},
-    {"CAP", "Cap", dict_number, COLUMN_WIDE},
-    {"DEFINED", "Defined", dict_flag, COLUMN_WIDE},
-    {"BOOT", "Autostart", dict_flag, COLUMN_WIDE},
-    {"TENANT", "Tenant", dict_text, 0},
+    {"CLASS", "Class", NULL, 0},
+    {"COMPUTE", "Compute", NULL, COLUMN_WIDE},
+    {"WEIGHT", "Weight", NULL, COLUMN_WIDE},
+    {"CAP", "Cap", NULL, COLUMN_WIDE},
+    {"DEFINED", "Defined", NULL, COLUMN_WIDE},
+    {"BOOT", "Autostart", NULL, COLUMN_WIDE},
+    {"TENANT", "Tenant", NULL, 0},
     {"VM", "Vm", dict_text, 0},
-    {"NAME", "Name", dict_text, 0},
+    {"NAME", "Name", NULL, 0},
 };
 
 static const Column lines[] = {
-    {"vGPU", "Uuid", dict_text, 0},
-    {"Name", "Name", dict_text, 0},
-    {"GPU", "Gpu", dict_text, 0},
-    {"Type", "Type", dict_text, 0},
-    {"Tenant", "Tenant", dict_text, 0},
-    {"Class", "Class", dict_text, 0},
     {"VM", "Vm", dict_text, 0},
-    {"Created for VM", "Domain", dict_text, 0},
-    {"Defined", "Defined", dict_flag, 0},
-    {"Started at boot", "Autostart", dict_flag, 0},
-    {"Suspended", "Suspended", dict_flag, 0},
     {"Device", "Device", dict_text, COLUMN_STATE},
     {"Engine", "Engine", dict_text, COLUMN_STATE},
     {"Engine failure", "Failure", dict_text, 0},
     {"Engines lost", "EngineLosses", dict_number, 0},
-    {"VRAM", "Vram", dict_bytes, 0},
     {"VRAM used", "VramUsed", dict_bytes, 0},
     {"VRAM peak", "PeakVram", dict_bytes, 0},
-    {"Oversubscription", "Oversubscribe", dict_bytes, 0},
     {"Oversubscription used", "Spilled", dict_bytes, 0},
     {"Spill target", "SpillKind", dict_text, 0},
     {"Window", "Window", dict_bytes, 0},
-    {"Compute", "Compute", dict_number, 0},
-    {"Weight", "Weight", dict_number, 0},
-    {"Cap", "Cap", dict_number, 0},
-    {"Priority", "Priority", dict_number, 0},
-    {"GPU's engines", "Engines", dict_text, 0},
-    {"Display", "Display", dict_number, 0},
     {"CUDA", "Cuda", vgpu_cuda_text, 0},
-    {"Job", "Job", dict_text, 0},
-    {"Replica", "Replica", dict_text, 0},
     {"Requests", "Requests", dict_number, 0},
     {"Doorbells", "Doorbells", dict_number, 0},
     {"Interrupts", "Interrupts", dict_number, 0},
@@ -79,6 +59,8 @@ const Listing vgpu_listing = {
     .lines = lines,
     .lines_count = G_N_ELEMENTS(lines),
     .name = "Uuid",
+    .title = "vGPU",
+    .is_slice = TRUE,
     .none = "This host has no vGPU.",
 };
 
@@ -220,107 +202,16 @@ gboolean vgpu_show_command(Client *client, const Options *options, char **args, 
                                  "vgpu list", error);
 }
 
-/* The options of a command as a dictionary for vgpud. Options that are not given are not in it. */
-
-void call_dict_add_text(GVariantDict *dict, const char *key, const char *value)
-{
-    if (value)
-        g_variant_dict_insert(dict, key, "s", value);
-}
-
-void call_dict_add_list(GVariantDict *dict, const char *key, char **list)
-{
-    if (list)
-        g_variant_dict_insert(dict, key, "^as", list);
-}
-
-void call_dict_add_number(GVariantDict *dict, const char *key, int value)
-{
-    if (value >= 0)
-        g_variant_dict_insert(dict, key, "u", (guint)value);
-}
-
-void call_dict_add_flag(GVariantDict *dict, const char *key, gboolean value)
-{
-    if (value)
-        g_variant_dict_insert(dict, key, "b", TRUE);
-}
-
-/* "off" or "0", "on" or "1"; NULL: not given. VGPUCTL_USAGE names @option. */
-static gboolean call_dict_add_switch(GVariantDict *dict, const char *key, const char *option,
-                                     const char *text, GError **error)
-{
-    static const char *const words[][2] = {{"0", "off"}, {"1", "on"}};
-
-    if (!text)
-        return TRUE;
-    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
-        if (!g_str_equal(text, words[i][0]) && !g_str_equal(text, words[i][1]))
-            continue;
-        g_variant_dict_insert(dict, key, "u", i);
-        return TRUE;
-    }
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s cannot be \"%s\": it must be on or off",
-                option, text);
-    return FALSE;
-}
-
-gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
-                            const char *text, gboolean zero, GError **error)
-{
-    guint64 bytes = 0;
-
-    if (!text)
-        return TRUE;
-    if (!(zero && g_str_equal(text, "0")) && !size_parse(text, &bytes)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s cannot be \"%s\": it must be %s%s",
-                    option, text, SIZE_RULE, zero ? ", or 0" : "");
-        return FALSE;
-    }
-    g_variant_dict_insert(dict, key, "t", bytes);
-    return TRUE;
-}
-
-gboolean call_dict_add_vram(GVariantDict *dict, const char *text, GError **error)
-{
-    g_autofree char *number = NULL;
-    guint64 percent;
-
-    if (!text || !g_str_has_suffix(text, "%"))
-        return call_dict_add_size(dict, "Vram", "--vram", text, FALSE, error);
-    number = g_strndup(text, strlen(text) - 1);
-    if (!g_ascii_string_to_unsigned(number, 10, 1, 100, &percent, NULL)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-                    "--vram cannot be \"%s\": it must be %s, or 1%% to 100%%", text, SIZE_RULE);
-        return FALSE;
-    }
-    g_variant_dict_insert(dict, "VramPercent", "u", (guint32)percent);
-    return TRUE;
-}
-
-/* The options that describe a vGPU and its place, for all commands that create or change one. */
+/* The options that describe a vGPU's place and number, besides its attributes. */
 
 static int count = -1;
 static char **uuids;
-static char *tenant;
-static char *class_name;
-static char *vram;
 static char *window;
-static int weight = -1;
-static int cap = -1;
-static int priority = -1;
-static int compute = -1;
-static char *oversubscribe;
-static char *display;
-static char *engines;
 static char **gpus;
 static char **not_gpus;
 static char *policy;
 static int numa_node = -1;
-static char *job;
-static char *replica;
 static gboolean define;
-static gboolean autostart;
 static gboolean create_dry_run;
 
 static char *type;
@@ -328,23 +219,9 @@ static char *uuid;
 static char *uri;
 
 static char *door;
-static char *name;
-static gboolean ephemeral;
 
 /* clang-format off */
-#define PARAMETERS                                                                                 \
-    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G or 30%", "SIZE"},                \
-    {"weight", 0, 0, G_OPTION_ARG_INT, &weight, "Share of GPU time, 1 to 10000", "N"},             \
-    {"cap", 0, 0, G_OPTION_ARG_INT, &cap, "Maximum GPU time, 1 to 100 per cent", "N"},             \
-    {"priority", 0, 0, G_OPTION_ARG_INT, &priority, "0 to 15, higher goes first", "N"},            \
-    {"compute", 0, 0, G_OPTION_ARG_INT, &compute, "Promised per cent of the GPU", "N"},            \
-    {"oversubscribe", 0, 0, G_OPTION_ARG_STRING, &oversubscribe,                                   \
-     "Host memory beyond its GPU memory, as 1G; 0: none", "SIZE"},                                 \
-    {"engines", 0, 0, G_OPTION_ARG_STRING, &engines,                                               \
-     "Of graphics,compute,transfer,decode,encode; or all", "LIST"},                                \
-    {"class", 0, 0, G_OPTION_ARG_STRING, &class_name, "guaranteed, burstable or best-effort",      \
-     "CLASS"},                                                                                     \
-    {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Whose quota it counts against", "TENANT"},     \
+#define DRY_RUN                                                                                    \
     {"dry-run", 0, 0, G_OPTION_ARG_NONE, &create_dry_run, "Only show what would be done", NULL}
 
 #define PLACEMENT                                                                                  \
@@ -353,14 +230,7 @@ static gboolean ephemeral;
      "Only on GPUs with this address, id (10de:*) or name; may be a pattern", "GPU"},              \
     {"not-gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &not_gpus, "Not on these", "GPU"},                \
     {"policy", 0, 0, G_OPTION_ARG_STRING, &policy, "binpack or spread", "POLICY"},                 \
-    {"numa-node", 0, 0, G_OPTION_ARG_INT, &numa_node, "Near this NUMA node", "N"},                 \
-    {"job", 0, 0, G_OPTION_ARG_STRING, &job, "Near the other GPUs of this job", "JOB"},            \
-    {"replica", 0, 0, G_OPTION_ARG_STRING, &replica, "Away from other replicas of this name",      \
-     "REPLICA"}
-
-#define NAME(what) {"name", 0, 0, G_OPTION_ARG_STRING, &name, what, "NAME"}
-
-#define DISPLAY {"display", 0, 0, G_OPTION_ARG_STRING, &display, "A display: on or off", "on|off"}
+    {"numa-node", 0, 0, G_OPTION_ARG_INT, &numa_node, "Near this NUMA node", "N"}
 
 #define CONNECT                                                                                    \
     {"connect", 0, 0, G_OPTION_ARG_STRING, &uri, "Where libvirt is; default: qemu:///system", "URI"}
@@ -369,37 +239,30 @@ static gboolean ephemeral;
 const GOptionEntry vgpu_create_options[] = {
     {"count", 'n', 0, G_OPTION_ARG_INT, &count, "How many; either all or none are created", "N"},
     {"uuid", 0, 0, G_OPTION_ARG_STRING_ARRAY, &uuids, "Its UUID; once for each", "UUID"},
-    NAME("Its name, for commands; with a count of 1"),
-    PARAMETERS,
-    DISPLAY,
-    PLACEMENT,
     {"define", 0, 0, G_OPTION_ARG_NONE, &define, "Keep it in mdevctl's configuration", NULL},
-    {"autostart", 0, 0, G_OPTION_ARG_NONE, &autostart, "The same, and start it at boot", NULL},
+    PLACEMENT,
+    DRY_RUN,
     G_OPTION_ENTRY_NULL,
 };
 
 const GOptionEntry vgpu_set_options[] = {
-    NAME("Another name for it; '': none"),
-    PARAMETERS,
-    DISPLAY,
+    DRY_RUN,
     G_OPTION_ENTRY_NULL,
 };
 
 const GOptionEntry slice_create_options[] = {
     {"door", 0, 0, G_OPTION_ARG_STRING, &door, "auto (the default), native, guarded or vfio",
      "DOOR"},
-    NAME("By which containers can ask for it, too"),
-    {"ephemeral", 0, 0, G_OPTION_ARG_NONE, &ephemeral, "Remove it when its container ends", NULL},
     {"uuid", 0, 0, G_OPTION_ARG_STRING_ARRAY, &uuids, "Its UUID", "UUID"},
-    PARAMETERS,
     PLACEMENT,
+    DRY_RUN,
     G_OPTION_ENTRY_NULL,
 };
 
 #define FOR_DOMAIN                                                                                 \
     {"type", 0, 0, G_OPTION_ARG_STRING, &type, "As \"half\"; required", "TYPE"},                   \
-        {"uuid", 0, 0, G_OPTION_ARG_STRING, &uuid, "Its UUID", "UUID"}, PARAMETERS, DISPLAY,       \
-        PLACEMENT, CONNECT
+        {"uuid", 0, 0, G_OPTION_ARG_STRING, &uuid, "Its UUID", "UUID"}, PLACEMENT, DRY_RUN,        \
+        CONNECT
 
 const GOptionEntry vgpu_for_domain_options[] = {
     FOR_DOMAIN,
@@ -423,23 +286,12 @@ const GOptionEntry detach_options[] = {
 /* What SetVgpu takes, into @dict. VGPUCTL_USAGE names the option. */
 static gboolean vgpu_options_parameters(GVariantDict *dict, GError **error)
 {
-    call_dict_add_text(dict, "Name", name);
-    call_dict_add_text(dict, "Tenant", tenant);
-    call_dict_add_text(dict, "Class", class_name);
-    call_dict_add_text(dict, "Engines", engines);
-    call_dict_add_number(dict, "Weight", weight);
-    call_dict_add_number(dict, "Cap", cap);
-    call_dict_add_number(dict, "Priority", priority);
-    call_dict_add_number(dict, "Compute", compute);
     call_dict_add_flag(dict, "DryRun", create_dry_run);
-    return call_dict_add_vram(dict, vram, error) &&
-           call_dict_add_size(dict, "Oversubscribe", "--oversubscribe", oversubscribe, TRUE,
-                              error) &&
-           call_dict_add_switch(dict, "Display", "--display", display, error);
+    return slice_options_add(dict, error);
 }
 
-/* What CreateVgpus takes besides these and Type. */
-static gboolean vgpu_options_placement(GVariantDict *dict, GError **error)
+/* What CreateVgpus takes besides Type. */
+static gboolean vgpu_options_all(GVariantDict *dict, GError **error)
 {
     /* As many as there are UUIDs, unless the count is given. */
     if (count < 0 && uuids)
@@ -449,20 +301,17 @@ static gboolean vgpu_options_placement(GVariantDict *dict, GError **error)
     call_dict_add_list(dict, "Gpus", gpus);
     call_dict_add_list(dict, "NotGpus", not_gpus);
     call_dict_add_text(dict, "Policy", policy);
-    call_dict_add_text(dict, "Job", job);
-    call_dict_add_text(dict, "Replica", replica);
     call_dict_add_flag(dict, "Define", define);
-    call_dict_add_flag(dict, "Autostart", autostart);
     if (numa_node >= 0)
         g_variant_dict_insert(dict, "NumaNode", "i", numa_node);
-    return call_dict_add_size(dict, "Window", "--window", window, FALSE, error);
+    return call_dict_add_size(dict, "Window", "--window", window, FALSE, error) &&
+           vgpu_options_parameters(dict, error);
 }
 
 gboolean vgpu_options_for_slice(GVariantDict *dict, GError **error)
 {
     call_dict_add_text(dict, "Door", door ? door : "auto");
-    call_dict_add_flag(dict, "Ephemeral", ephemeral);
-    return vgpu_options_parameters(dict, error) && vgpu_options_placement(dict, error);
+    return vgpu_options_all(dict, error);
 }
 
 gboolean vgpu_options_for_domain(GVariantDict *dict, GError **error)
@@ -483,7 +332,7 @@ gboolean vgpu_options_for_domain(GVariantDict *dict, GError **error)
     g_variant_dict_insert(dict, "Type", "s", type);
     g_variant_dict_insert_value(dict, "Uuids",
                                 g_variant_new_strv((const char *[]){chosen, NULL}, -1));
-    return vgpu_options_parameters(dict, error) && vgpu_options_placement(dict, error);
+    return vgpu_options_all(dict, error);
 }
 
 const char *vgpu_options_uri(void)
@@ -521,7 +370,7 @@ gboolean vgpu_create_command(Client *client, const Options *options, char **args
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
 
     g_variant_dict_insert(&dict, "Type", "s", args[0]);
-    if (!vgpu_options_parameters(&dict, error) || !vgpu_options_placement(&dict, error))
+    if (!vgpu_options_all(&dict, error))
         return FALSE;
     vgpus = client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
                        "creating vGPUs", error);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vGPUs as they are listed, the options that describe one and its place, for all commands that
- * create or change one, and how options become a dictionary for vgpud. The tables of options are
- * in command.h.
+ * vGPUs as they are listed, and the options that describe one and its place, for all commands that
+ * create or change one. The tables of options are in command.h.
  */
 #ifndef VGPUCTL_VGPU_H
 #define VGPUCTL_VGPU_H
@@ -41,26 +40,5 @@ void warn_of_arbiters(const Options *options, GVariant *slices);
 
 /* Nobody counts what these use: says so, once. @list: of ListVgpus or ListSlices. */
 void warn_of_meter(GVariant *list);
-
-/* The options of a command as a dictionary for vgpud. Options that are not given are not in it. */
-
-/* @value: NULL: not given. */
-void call_dict_add_text(GVariantDict *dict, const char *key, const char *value);
-
-/* @list: NULL: not given. */
-void call_dict_add_list(GVariantDict *dict, const char *key, char **list);
-
-/* @value: below 0: not given. */
-void call_dict_add_number(GVariantDict *dict, const char *key, int value);
-
-/* Nothing if it is FALSE. */
-void call_dict_add_flag(GVariantDict *dict, const char *key, gboolean value);
-
-/* A size, or a part of the GPU's memory, as 30%. NULL: nothing is added. */
-gboolean call_dict_add_vram(GVariantDict *dict, const char *text, GError **error);
-
-/* A size as "512M"; NULL: not given; "0" if @zero allows it. VGPUCTL_USAGE names @option. */
-gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
-                            const char *text, gboolean zero, GError **error);
 
 #endif

@@ -442,33 +442,25 @@ static gboolean parse_action(const char *name, CheckAction *action, GError **err
 
 void definition_check_clear(DefinitionCheck *check)
 {
-    g_clear_pointer(&check->tenant, g_free);
+    g_clear_pointer(&check->values, slice_free);
 }
 
-/* The driver checks the values themselves; these bounds prevent sums from overflowing. */
 gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GError **error)
 {
     g_autofree char *action = NULL;
-    g_autofree char *class = NULL;
     const DictKey keys[] = {
         {"Action", 's', &action, NULL, 0, 0},
         {"Autostart", 'b', &check->autostart, NULL, 0, 0},
-        {"Vram", 't', &check->vram, &check->vram_given, 1, SLICE_BYTES_MAX},
         {"Window", 't', &check->window, NULL, 0, 0},
-        {"Weight", 'u', &check->weight, &check->weight_given, 0, 0},
-        {"Cap", 'u', &check->cap, &check->cap_given, 1, 100},
-        {"Priority", 'u', &check->priority, &check->priority_given, 0, 0},
-        {"Tenant", 's', &check->tenant, NULL, 0, 0},
-        {"Class", 's', &class, &check->class_given, 0, 0},
-        {"Oversubscribe", 't', &check->oversubscribe, &check->oversubscribe_given, 0,
-         SLICE_BYTES_MAX},
     };
 
-    return dict_read(options, keys, G_N_ELEMENTS(keys), error) &&
-           parse_action(action, &check->action, error) &&
-           (!class ||
-            (slice_key_check("Class", class, error) && slice_class_parse(class, &check->class))) &&
-           (!check->tenant || slice_key_check("Tenant", check->tenant, error));
+    check->values = slice_new("", "", "");
+    if (!dict_read_slice(options, SLICE_KEY_DEFINITION, check->values, &check->given, keys,
+                         G_N_ELEMENTS(keys), error))
+        return FALSE;
+    if (!*check->values->tenant)
+        check->given &= ~slice_key_bit(slice_key_find("Tenant"));
+    return parse_action(action, &check->action, error);
 }
 
 static Slice *slice_of_type(const DefinitionCheck *check, const Gpu *gpu, const Offer *offer)
@@ -481,35 +473,22 @@ static Slice *slice_of_type(const DefinitionCheck *check, const Gpu *gpu, const 
     return slice;
 }
 
-static gboolean names_tenant(const DefinitionCheck *check)
+/* What is not given is unchanged for a running vGPU, and otherwise the type's. */
+static void take_type(Slice *wanted, const DefinitionCheck *check, const Offer *offer)
 {
-    return check->tenant && *check->tenant;
+    if (check->action == CHECK_LIVE)
+        return;
+    wanted->vram = offer->desc->vram_bytes;
+    wanted->weight = offer->desc->weight;
+    wanted->cap = offer->desc->cap;
+    wanted->priority = offer->desc->priority;
 }
 
-/* If these are not given, vgpud keeps its values. */
-static void take_ours(Slice *wanted, const DefinitionCheck *check)
+static void take_given(Slice *wanted, const DefinitionCheck *check)
 {
-    if (names_tenant(check))
-        slice_set_text(&wanted->tenant, check->tenant);
-    if (check->class_given)
-        wanted->class = check->class;
-    if (check->oversubscribe_given)
-        wanted->oversubscribe = check->oversubscribe;
-}
-
-static void take_values(Slice *wanted, const DefinitionCheck *check, const Offer *offer)
-{
-    gboolean live = check->action == CHECK_LIVE;
-
-    /* A missing value is unchanged for a running vGPU, and otherwise the type's. */
-    if (check->vram_given || !live)
-        wanted->vram = check->vram_given ? check->vram : offer->desc->vram_bytes;
-    if (check->weight_given || !live)
-        wanted->weight = check->weight_given ? check->weight : offer->desc->weight;
-    if (check->cap_given || !live)
-        wanted->cap = check->cap_given ? check->cap : offer->desc->cap;
-    if (check->priority_given || !live)
-        wanted->priority = check->priority_given ? check->priority : offer->desc->priority;
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (check->given & slice_key_bit(&slice_keys[i]))
+            slice_key_copy(&slice_keys[i], wanted, check->values);
 }
 
 /* The slice as it would be. @before: NULL: it is new. */
@@ -519,8 +498,8 @@ static Slice *slice_wanted(const Slices *slices, const Gpu *gpu, const Offer *of
     Slice *wanted = before ? slice_copy(before) : slice_of_type(check, gpu, offer);
     guint compute = before ? before->compute : offer->compute;
 
-    take_values(wanted, check, offer);
-    take_ours(wanted, check);
+    take_type(wanted, check, offer);
+    take_given(wanted, check);
     if (check->action == CHECK_START)
         wanted->present = TRUE;
     /* What a definition says is for the next start, whether or not the vGPU runs now. */
@@ -584,7 +563,7 @@ gboolean definition_check(const Host *host, Offers *offers, const Slices *slices
     const Slice *before = slices_find(slices, uuid);
     const Gpu *gpu = host_gpu_of_parent(host, check->parent);
 
-    if (names_tenant(check) && !tenants_check(tenants, check->tenant, error))
+    if (*check->values->tenant && !tenants_check(tenants, check->values->tenant, error))
         return FALSE;
     if (!gpu)
         return TRUE;

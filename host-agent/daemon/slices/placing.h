@@ -57,8 +57,8 @@ typedef enum {
 /**
  * DefinitionCheck
  * @parent: mdevctl's name of the GPU
- * @vram, @window, @oversubscribe: bytes; like the others below only if they are given
- * @tenant: NULL or "": not given
+ * @values: those of its attributes that are given, of a slice; an empty Tenant is not given
+ * @given: which, of slice_key_bit()
  */
 typedef struct {
     const char *uuid;
@@ -66,15 +66,9 @@ typedef struct {
     const char *type;
     CheckAction action;
     gboolean autostart;
-    gboolean vram_given, weight_given, cap_given, priority_given, class_given, oversubscribe_given;
-    guint64 vram;
     guint64 window;
-    guint weight;
-    guint cap;
-    guint priority;
-    char *tenant;
-    SliceClass class;
-    guint64 oversubscribe;
+    Slice *values;
+    guint64 given;
 } DefinitionCheck;
 
 void definition_check_clear(DefinitionCheck *check);

@@ -154,6 +154,28 @@ static void test_set_by_command(void)
     agent_on_bus_close(&at);
 }
 
+/* In the help of a command that sets it, and in the list of all about a slice. */
+static void test_options(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    for (guint i = 0; i < slice_keys_count; i++) {
+        const SliceKey *key = &slice_keys[i];
+        g_autofree char *option = g_strconcat("--", key->column, NULL);
+
+        if (!(key->uses & SLICE_KEY_CHANGED))
+            continue;
+        g_test_message("%s", key->name);
+        assert_says("slice set --help", 0, option, "");
+        assert_says("slice set --help", 0, key->option, "");
+        if (key->type != SLICE_KEY_SWITCH)
+            assert_says("slice show " UUID, 0, key->label, "");
+    }
+    agent_on_bus_close(&at);
+}
+
 /* Text without line breaks and the space around them. To be freed. */
 static char *in_one_line(const char *text)
 {
@@ -186,6 +208,7 @@ int main(int argc, char **argv)
     g_test_add_func("/attributes/all-members", test_all_members);
     g_test_add_func("/attributes/stored", test_stored);
     g_test_add_func("/attributes/set-by-command", test_set_by_command);
+    g_test_add_func("/attributes/options", test_options);
     g_test_add_func("/attributes/example", test_example);
     return g_test_run();
 }

@@ -28,7 +28,7 @@ static const Layer layers[] = {
     {MODEL, {LIB}},
     {STORE, {LIB, MODEL}},
     {"host-agent/doctor", {LIB}},
-    {"host-agent/vgpuctl", {LIB, "host-agent/doctor"}},
+    {"host-agent/vgpuctl", {LIB, MODEL, "host-agent/doctor"}},
     {"host-agent/daemon", {LIB, MODEL, STORE}},
     {METER, {LIB, MODEL, STORE}},
 };

@@ -155,7 +155,7 @@ static void test_attributes_refused(void)
     add_attribute("tenant", "red", "its name begins with vgpu/");
     add_attribute("vgpu/tenant", "-red", "vgpu/tenant must be up to 63 letters, digits");
     add_attribute("vgpu/tenant", "", "for none, leave it out");
-    add_attribute("vgpu/class", "firm", "must be guaranteed, burstable or best-effort, not firm");
+    add_attribute("vgpu/class", "firm", "must be guaranteed, burstable or best-effort: \"firm\"");
     add_attribute("vgpu/oversubscribe", "1", "the attribute is vgpu/oversubscribe_bytes");
     add_attribute("vgpu/oversubscribe_bytes", "1G", "bytes, without suffix, from 0 to");
     add_attribute("vgpu/cuda", "0", "the attribute vgpu/cuda: it belongs to the type: cuda= in");
