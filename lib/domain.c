@@ -314,8 +314,8 @@ static gboolean read_uuid(DomainRequest *request, xmlNode *node, GError **error)
 }
 
 /*
- * <vgpu:request …/> in a domain's metadata: its attributes are the options of "vgpuctl vgpu
- * create".
+ * <vgpu:request …/> in a domain's metadata: its attributes are the options of
+ * "vgpuctl slice create".
  */
 static DomainRequest *request_of_xml(xmlNode *node, GError **error)
 {
@@ -464,7 +464,7 @@ static gboolean check_keys(GVariant *dict, GError **error)
         g_set_error(
             error, DOMAIN_ERROR, DOMAIN_ERROR_REQUEST,
             "%s can't be written into a domain's XML; leave it out, or change the vGPU when "
-            "the domain runs (\"vgpuctl vgpu set\")",
+            "the domain runs (\"vgpuctl slice set\")",
             key);
         return FALSE;
     }

@@ -11,6 +11,7 @@
 #include "host-agent/daemon/audit_sources.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/engines/arbiter.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/host/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
@@ -251,11 +252,11 @@ static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *c
 
     (void)caller;
     if (!settings) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     settings_take(agent, settings);
-    vgpu_manager_complete_reload(host_manager(agent->host), invocation);
+    call_answer(invocation, NULL);
 }
 
 /* What can be refused is determined before anything is changed. */
@@ -291,13 +292,12 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
     if (dict_read(options, keys, G_N_ELEMENTS(keys), &error))
         changes = apply_settings(agent, dry_run, &error);
     if (!changes) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     if (!dry_run)
         g_message("%s applied /etc/vgpu", caller->user);
-    vgpu_manager_complete_apply_config(host_manager(agent->host), invocation,
-                                       (const char *const *)changes);
+    call_answer(invocation, g_variant_new("(^as)", changes));
 }
 
 /* What follows from what the meter tells. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What slices use of their GPUs, in the members of ListVgpus and ListSlices. */
+/* What slices use of their GPUs, in the members of FindSlices. */
 #ifndef METER_USE_LIST_H
 #define METER_USE_LIST_H
 

@@ -311,7 +311,7 @@ static gboolean check_vram(gboolean vram_given, guint percent, GError **error)
            invalid(error, "Vram and VramPercent cannot both be given", "both");
 }
 
-/* CreateVgpus needs a type, because mdevctl and libvirt do. A slice needs none. */
+/* A VM's needs a type, because mdevctl and libvirt do. */
 static gboolean has_size(const Request *request, GError **error)
 {
     const Slice *wanted = request->wanted;
@@ -390,30 +390,31 @@ static gboolean check_owner(const Request *request, GError **error)
 
 #define DOOR_AUTO "auto"
 
-/*
- * Keys of a container's slice; @door: NULL: not said. One with transport vfio is restored at boot
- * like the others.
- */
-static gboolean finish_slice(Request *request, const char *door, GError **error)
+/* A container's slice. One with door vfio is restored at boot like the others. */
+static gboolean finish_container(Request *request, const char *door, GError **error)
 {
-    const char *word = door ? door : DOOR_AUTO;
-
-    request->transport_auto = g_str_equal(word, DOOR_AUTO);
-    if (request->transport_auto)
-        request->wanted->transport = SLICE_TRANSPORT_GUARDED;
-    else if (!slice_transport_parse(word, &request->wanted->transport) ||
-             (request->wanted->transport == SLICE_TRANSPORT_VM && !request_has(request, "Owner")))
-        return invalid(error, "Door must be auto, native, guarded or vfio", word);
     if (request->count != 1)
-        return invalid(error, "Count must be 1 for a slice", "more");
-    if (!check_owner(request, error))
-        return FALSE;
-    if (request->wanted->transport == SLICE_TRANSPORT_NATIVE ||
-        request->wanted->transport == SLICE_TRANSPORT_GUARDED)
-        return check_no_vgpu(request, word, error);
+        return invalid(error, "Count must be 1 for a slice of containers", "more");
+    if (request->wanted->transport != SLICE_TRANSPORT_VFIO)
+        return check_no_vgpu(request, door, error);
     if (!request->wanted->ephemeral && !request_has(request, "Owner"))
         request->wanted->autostart = TRUE;
     return TRUE;
+}
+
+static gboolean finish_door(Request *request, const char *door, GError **error)
+{
+    request->transport_auto = g_str_equal(door, DOOR_AUTO);
+    if (request->transport_auto)
+        request->wanted->transport = SLICE_TRANSPORT_GUARDED;
+    else if (!slice_transport_parse(door, &request->wanted->transport))
+        return invalid(error, "Door must be auto, native, guarded, vfio or vm", door);
+    if (!check_owner(request, error))
+        return FALSE;
+    if (request->wanted->transport != SLICE_TRANSPORT_VM)
+        return finish_container(request, door, error);
+    return !request->wanted->ephemeral ||
+           invalid(error, "Ephemeral is for containers' slices, so it can't be set for Door", door);
 }
 
 static gboolean finish(Request *request, const char *policy, GError **error)
@@ -433,12 +434,10 @@ static gboolean finish(Request *request, const char *policy, GError **error)
     return check_domain(request, error) && check_uuids(request, error);
 }
 
-/* Number of the last keys of CreateSlice, which CreateVgpus does not have. */
-#define SLICE_KEYS 2
-
-static Request *parse(GVariant *dict, gboolean slice, GError **error)
+/* @unsaid: the door, if @dict has none. */
+static Request *parse(GVariant *dict, const char *unsaid, GError **error)
 {
-    guint use = slice ? SLICE_KEY_ASKED | SLICE_KEY_ASKED_SLICE : SLICE_KEY_ASKED;
+    const guint use = SLICE_KEY_ASKED | SLICE_KEY_ASKED_SLICE;
     g_autoptr(Request) request = g_new0(Request, 1);
     g_autofree char *policy = NULL;
     g_autofree char *door = NULL;
@@ -462,10 +461,10 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
     request->wanted = slice_new("", "", "");
     request->count = 1;
     request->numa_node = -1;
-    if (!dict_read_slice(dict, use, request->wanted, &request->given, keys,
-                         G_N_ELEMENTS(keys) - (slice ? 0 : SLICE_KEYS), error) ||
+    if (!dict_read_slice(dict, use, request->wanted, &request->given, keys, G_N_ELEMENTS(keys),
+                         error) ||
         !check_vram(request->wanted->vram != 0, request->vram_percent, error) ||
-        (slice && !finish_slice(request, door, error)) || !finish(request, policy, error))
+        !finish_door(request, door ? door : unsaid, error) || !finish(request, policy, error))
         return NULL;
     if (request->uid_given)
         request->wanted->uid = request->uid;
@@ -476,12 +475,12 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
 
 Request *request_parse(GVariant *dict, GError **error)
 {
-    return parse(dict, FALSE, error);
+    return parse(dict, slice_transport_name(SLICE_TRANSPORT_VM), error);
 }
 
 Request *request_parse_slice(GVariant *dict, GError **error)
 {
-    return parse(dict, TRUE, error);
+    return parse(dict, DOOR_AUTO, error);
 }
 
 static gboolean check_beside(const Request *first, const Request *other, GError **error)
@@ -499,11 +498,11 @@ static gboolean check_beside(const Request *first, const Request *other, GError 
 
 gboolean requests_check_owner(const GPtrArray *requests, GError **error)
 {
-    for (guint i = 0; i < requests->len; i++) {
+    for (guint i = 0; requests->len > 1 && i < requests->len; i++) {
         const Request *request = g_ptr_array_index(requests, i);
 
         if (!*request->wanted->owner)
-            return invalid(error, "each slice of CreateSlices needs an Owner", NULL);
+            return invalid(error, "several slices of one call need an Owner", NULL);
         for (guint k = 0; k < i; k++)
             if (!check_beside(g_ptr_array_index(requests, k), request, error))
                 return FALSE;

@@ -55,7 +55,7 @@ typedef enum {
 #define REQUEST_MAX_COUNT 1024u
 
 /**
- * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
+ * Request - of one call, in the words of CreateSlices in dbus/org.mdev_vgpu.Host1.xml
  * @wanted: the values that are given, of a slice; its Type as "half", or the full name in sysfs, ""
  * for a container's slice of its own size
  * @given: which, of slice_key_bit(); the type's are taken for the others
@@ -95,21 +95,21 @@ gboolean request_has(const Request *request, const char *name);
 
 /*
  * Reads @dict, of a{sv}. AGENT_ERROR_INVALID names the key, its value, and the allowed values.
- * Missing UUIDs are generated.
+ * Missing UUIDs are generated. Without a Door it is for a VM.
  */
 Request *request_parse(GVariant *dict, GError **error);
 
-/* The same for one container's slice. */
+/* The same; without a Door it is for a container. */
 Request *request_parse_slice(GVariant *dict, GError **error);
 
 /*
- * @requests: of Request, for one call: one owner, each part once, all or none of them a rehearsal,
- * the same Window. AGENT_ERROR_INVALID.
+ * @requests: of Request, for one call, if there are several: one owner, each part once, all or none
+ * of them a rehearsal, the same Window. AGENT_ERROR_INVALID.
  */
 gboolean requests_check_owner(const GPtrArray *requests, GError **error);
 
 /**
- * Change - the changes of SetVgpu
+ * Change - the changes of SetSlice
  * @values: those that are given, of a slice
  * @given: which, of slice_key_bit()
  * @vram_percent: of the GPU's memory, in place of its Vram; 0: not given

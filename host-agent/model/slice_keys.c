@@ -78,7 +78,7 @@ const SliceKey slice_keys[] = {
     KEY("Uuid", "uuid", TEXT, LISTED, uuid),
     KEY("Gpu", "gpu", TEXT, SHOWN, gpu, .label = "GPU"),
     KEY("Type", "type", TEXT, ASKED | SHOWN, type, .label = "Type"),
-    KEY("Door", "door", DOOR, CONTAINER | AUDITED, transport, .label = "Door"),
+    KEY("Door", "door", DOOR, SHOWN, transport, .label = "Door"),
     KEY("Name", "name", TEXT, SETTABLE, name, .check = check_name, .label = "Name",
         .option = "Its name, for commands and containers; '': none", .value = "NAME"),
     KEY("Tenant", "tenant", TEXT, PROMISE | DEFINED, tenant, .attribute = "tenant",

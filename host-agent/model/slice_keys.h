@@ -26,13 +26,13 @@ typedef enum {
 
 /* Where a row is used. */
 enum {
-    SLICE_KEY_ASKED = 1 << 0,       /* CreateVgpus and CreateSlice take it */
-    SLICE_KEY_CHANGED = 1 << 1,     /* SetVgpu and SetSlice take it */
+    SLICE_KEY_ASKED = 1 << 0,       /* CreateSlices takes it */
+    SLICE_KEY_CHANGED = 1 << 1,     /* SetSlice takes it */
     SLICE_KEY_AUDITED = 1 << 2,     /* the audit compares it */
-    SLICE_KEY_LISTED = 1 << 3,      /* ListVgpus and ListSlices have it, if it is known */
+    SLICE_KEY_LISTED = 1 << 3,      /* FindSlices has it, if it is known */
     SLICE_KEY_CONTAINER = 1 << 4,   /* that only for a container's slice */
     SLICE_KEY_OWNED = 1 << 5,       /* that only for an owner's slice */
-    SLICE_KEY_ASKED_SLICE = 1 << 6, /* CreateSlice takes it, and CreateVgpus does not */
+    SLICE_KEY_ASKED_SLICE = 1 << 6, /* CreateSlices takes it, not for a VM */
     SLICE_KEY_RUN = 1 << 7,         /* an option of "vgpuctl run" */
     SLICE_KEY_VM = 1 << 8,          /* an option of the commands that give a VM a vGPU */
     SLICE_KEY_DEFINITION = 1 << 9,  /* CheckDefinition takes it */

@@ -67,7 +67,7 @@ static void find_types(HostRoot *root, GStrvBuilder *words)
     }
 }
 
-/* What containers can ask for, by UUID and by name. */
+/* vGPUs, and what containers can ask for, by UUID and by name. */
 static void find_slices(HostRoot *root, GStrvBuilder *words)
 {
     g_autofree char *text = root_read(root, CDI_FILE, NULL);
@@ -75,6 +75,7 @@ static void find_slices(HostRoot *root, GStrvBuilder *words)
     g_autoptr(JsonNode) names = NULL;
     JsonArray *list;
 
+    find_vgpus(root, words);
     if (!text || !json_parser_load_from_data(parser, text, -1, NULL))
         return;
     names = json_path_query("$.devices[*].name", json_parser_get_root(parser), NULL);

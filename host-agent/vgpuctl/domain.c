@@ -11,7 +11,8 @@
 #include "host-agent/vgpuctl/libvirt.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
-#include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/slice.h"
+#include "host-agent/vgpuctl/slice_options.h"
 #include "host-agent/vgpuctl/window_room.h"
 
 /* A vGPU in a domain's XML. */
@@ -161,7 +162,7 @@ static char *domain_edit_drop(const char *xml, GError **error)
 
 /*
  * @xml of a domain with one more vGPU: its <hostdev>, and in <metadata> the request for the hook.
- * @request: of CreateVgpus, a{sv}. NULL with VGPUCTL_FAILED if the XML cannot be read or has
+ * @request: of CreateSlices, a{sv}. NULL with VGPUCTL_FAILED if the XML cannot be read or has
  * a device of that UUID already. To be freed by g_free().
  */
 static char *domain_edit_add(const char *xml, const char *uuid, GVariant *request, GError **error)
@@ -198,8 +199,8 @@ static gboolean check_request(const Client *client, GVariant *request, GError **
     g_autoptr(GError) cause = NULL;
 
     g_variant_dict_insert(&dict, "DryRun", "b", TRUE);
-    vgpus = client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
-                       NULL, &cause);
+    g_variant_dict_insert(&dict, "Door", "s", "vm");
+    vgpus = slices_create(client, g_variant_dict_end(&dict), NULL, &cause);
     if (vgpus)
         return TRUE;
     if (g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NO_ROOM) ||
@@ -240,18 +241,18 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     g_autofree char *xml = NULL;
     g_autofree char *edited = NULL;
     /* What is stored keeps its passwords; what is printed has none. */
-    guint flags = VIR_DOMAIN_XML_INACTIVE | (vgpu_options_dry_run() ? 0 : VIR_DOMAIN_XML_SECURE);
+    guint flags = VIR_DOMAIN_XML_INACTIVE | (slice_options_dry_run() ? 0 : VIR_DOMAIN_XML_SECURE);
 
-    if (!vgpu_options_for_domain(&dict, error))
+    if (!slice_options_for_domain(&dict, error))
         return FALSE;
     request = g_variant_ref_sink(g_variant_dict_end(&dict));
     if (!check_request(client, request, error))
         return FALSE;
-    link = vm_link_open(vgpu_options_uri(), args[0], error);
+    link = vm_link_open(slice_options_uri(), args[0], error);
     xml = link ? vm_link_xml(link, flags, error) : NULL;
     if (!xml)
         return FALSE;
-    if (vgpu_options_replace()) {
+    if (slice_options_replace()) {
         g_autofree char *whole = g_steal_pointer(&xml);
 
         xml = domain_edit_drop(whole, error);
@@ -260,9 +261,9 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     }
     uuid = uuid_of(request);
     edited = domain_edit_add(xml, uuid, request, error);
-    if (!edited || (!vgpu_options_dry_run() && !define(link, edited, error)))
+    if (!edited || (!slice_options_dry_run() && !define(link, edited, error)))
         return FALSE;
-    if (vgpu_options_dry_run())
+    if (slice_options_dry_run())
         fputs(edited, options->out);
     else
         output_line(options, "Domain %s will have vGPU %s at every start.", vm_link_name(link),
@@ -282,7 +283,7 @@ static GVariant *find_vgpu(GVariant *vgpus, const char *uuid)
     return NULL;
 }
 
-/* UUIDs of the domain's mediated devices that are vGPUs, which @domain owns. @vgpus: of ListVgpus.
+/* UUIDs of the domain's mediated devices that are vGPUs, which @domain owns. @vgpus: of FindSlices.
  */
 static GPtrArray *vgpus_of(const Domain *domain, GVariant *vgpus)
 {
@@ -333,7 +334,7 @@ static void undo(const Client *client, const char *uuid)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GVariant) answer =
-        client_call(client, "RemoveVgpu", g_variant_new("(sa{sv})", uuid, NULL),
+        client_call(client, "RemoveSlice", g_variant_new("(sa{sv})", uuid, NULL),
                     "removing the vGPU again", &error);
 
     if (!answer)
@@ -361,13 +362,13 @@ static GVariant *make(Client *client, const VmLink *link, guint64 room, GError *
     GVariant *vgpus;
     gboolean is_fitted;
 
-    if (!vgpu_options_for_domain(&dict, error) || !check_display(&dict, error) ||
+    if (!slice_options_for_domain(&dict, error) || !check_display(&dict, error) ||
         !window_room_fit(&dict, room, link, error))
         return NULL;
     is_fitted = g_variant_dict_contains(&dict, "WindowMost");
     g_variant_dict_insert(&dict, "Domain", "s", vm_link_name(link));
-    vgpus = client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
-                       "creating a vGPU", error);
+    g_variant_dict_insert(&dict, "Door", "s", "vm");
+    vgpus = slices_create(client, g_variant_dict_end(&dict), "creating a vGPU", error);
     if (vgpus && is_fitted)
         window_room_tell(client, link, room, vgpus);
     return vgpus;
@@ -399,19 +400,19 @@ static void tell_of_others(const VmLink *link, const Domain *domain, GVariant *v
 
 gboolean attach_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(VmLink) link = vm_link_open(vgpu_options_uri(), args[0], error);
+    g_autoptr(VmLink) link = vm_link_open(slice_options_uri(), args[0], error);
     g_autoptr(Domain) domain = link ? domain_to_attach_to(link, error) : NULL;
     g_autoptr(GVariant) known = NULL;
     guint64 room = domain ? window_room(link, domain) : 0;
     g_autoptr(GVariant) vgpus = NULL;
     g_autofree char *uuid = NULL;
 
-    known = domain ? client_get(client, "ListVgpus", NULL, NULL, error) : NULL;
+    known = domain ? slices_get(client, vgpu_doors, NULL, error) : NULL;
     vgpus = known ? make(client, link, room, error) : NULL;
     if (!vgpus)
         return FALSE;
     uuid = made_uuid(vgpus);
-    if (!vgpu_options_dry_run() && !plug(link, uuid, options, error)) {
+    if (!slice_options_dry_run() && !plug(link, uuid, options, error)) {
         g_prefix_error(error, "cannot attach vGPU %s to domain %s, so it is removed again: ", uuid,
                        vm_link_name(link));
         undo(client, uuid);
@@ -421,7 +422,7 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
         listing_print(options, &vgpu_listing, vgpus);
     else
         output_line(options, "vGPU %s %s domain %s.", uuid,
-                    vgpu_options_dry_run() ? "would be created and attached to" : "is attached to",
+                    slice_options_dry_run() ? "would be created and attached to" : "is attached to",
                     vm_link_name(link));
     tell_of_others(link, domain, known);
     return TRUE;
@@ -500,9 +501,10 @@ static char *choose(const VmLink *link, GVariant *vgpus, const char *name, GErro
     uuid = vgpu ? dict_text(vgpu, "Uuid") : g_ascii_strdown(name, -1);
     has = has_vgpu(link, uuid, error);
     if (has == 0)
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
-                    "domain %s has no vGPU %s; \"vgpuctl vgpu list\" shows which VM has which vGPU",
-                    vm_link_name(link), uuid);
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
+            "domain %s has no vGPU %s; \"vgpuctl slice list\" shows which VM has which vGPU",
+            vm_link_name(link), uuid);
     return has == 1 ? g_steal_pointer(&uuid) : NULL;
 }
 
@@ -522,7 +524,7 @@ static gboolean remove_vgpu(const Client *client, const char *uuid, GError **err
     for (;;) {
         g_autoptr(GError) cause = NULL;
         g_autoptr(GVariant) answer =
-            client_call(client, "RemoveVgpu", g_variant_new("(sa{sv})", uuid, NULL),
+            client_call(client, "RemoveSlice", g_variant_new("(sa{sv})", uuid, NULL),
                         "removing the vGPU", &cause);
 
         if (answer)
@@ -538,14 +540,14 @@ static gboolean remove_vgpu(const Client *client, const char *uuid, GError **err
 
 gboolean detach_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(VmLink) link = vm_link_open(vgpu_options_uri(), args[0], error);
+    g_autoptr(VmLink) link = vm_link_open(slice_options_uri(), args[0], error);
     g_autoptr(GVariant) vgpus = NULL;
     g_autofree char *uuid = NULL;
     gboolean made;
 
     if (!link || !vm_link_check_running(link, "\"virsh edit\" removes a device from it", error))
         return FALSE;
-    vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
+    vgpus = slices_get(client, vgpu_doors, NULL, error);
     if (!vgpus)
         return FALSE;
     uuid = choose(link, vgpus, args[1], error);

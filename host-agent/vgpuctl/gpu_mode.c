@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl gpu mode, users, clear, drain, resume; schedule: what a whole GPU is used for. */
+#include "host-agent/vgpuctl/slice.h"
 #include "host-agent/vgpuctl/slice_options.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
@@ -227,13 +228,13 @@ static gboolean is_open(GVariant *slice)
 }
 
 /* A job has its slices until it is released. To be freed; NULL: nobody uses it. */
-static char *user_of(GVariant *slice, GVariant *vms)
+static char *user_of(GVariant *slice)
 {
     const char *container = dict_string(slice, "Container");
     const char *owner = dict_string(slice, "Owner");
     const char *uuid = dict_string(slice, "Uuid");
     const char *kind = *dict_string(slice, "Device") ? "vGPU" : "slice";
-    const char *vm = dict_string(vms, uuid);
+    const char *vm = dict_string(slice, "Vm");
 
     if (*container)
         return g_strdup_printf("container %s (slice %s)", container, uuid);
@@ -243,32 +244,22 @@ static char *user_of(GVariant *slice, GVariant *vms)
     return *owner ? g_strdup_printf("job %s (%s %s)", owner, kind, uuid) : NULL;
 }
 
-/* @doors: also those that have one for containers. */
-static void add_users_of(GVariant *slices, gboolean doors, GVariant *vms, char **gpus,
-                         GPtrArray *users)
-{
-    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
-        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
-        g_autofree char *user = user_of(slice, vms);
-
-        if (user && is_of(slice, gpus) && (doors || !*dict_string(slice, "Door")))
-            g_ptr_array_add(users, g_steal_pointer(&user));
-    }
-}
-
-/* Of char *; NULL with @error. A vGPU for containers is in both lists, with its container in one.
- */
+/* Of char *; NULL with @error. */
 static GPtrArray *find_users(const Client *client, char **gpus, GError **error)
 {
+    static const char *const keys[] = {"Uuid", "Gpu", "Owner", "Container", "Device", "Vm", NULL};
     g_autoptr(GPtrArray) users = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GVariant) vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
-    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
-    g_autoptr(GVariant) slices = vms ? client_get(client, "ListSlices", NULL, NULL, error) : NULL;
+    g_autoptr(GVariant) slices = slices_get(client, NULL, keys, error);
 
     if (!slices)
         return NULL;
-    add_users_of(vgpus, FALSE, vms, gpus, users);
-    add_users_of(slices, TRUE, vms, gpus, users);
+    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+        char *user = is_of(slice, gpus) ? user_of(slice) : NULL;
+
+        if (user)
+            g_ptr_array_add(users, user);
+    }
     return g_steal_pointer(&users);
 }
 

@@ -378,16 +378,13 @@ const GOptionEntry gpu_list_options[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-const GOptionEntry vgpu_list_options[] = {
+const GOptionEntry slice_list_options[] = {
     GPU_OPTION,
     TENANT_OPTION,
     TYPE_OPTION,
-    STATE_OPTION("running, open, closed, stopped, lost; or the engine's: ready, failed, starting"),
+    STATE_OPTION("used, free; of a vGPU running, open, closed, stopped, lost; or its engine's: "
+                 "ready, failed, starting"),
     G_OPTION_ENTRY_NULL,
-};
-
-const GOptionEntry slice_list_options[] = {
-    GPU_OPTION, TENANT_OPTION, TYPE_OPTION, STATE_OPTION("used, free"), G_OPTION_ENTRY_NULL,
 };
 
 const GOptionEntry type_list_options[] = {

@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl slice, cdi: slices for containers. */
+/* vgpuctl slice: parts of GPUs, for VMs (door vm) and for containers (the other doors). */
+#include "host-agent/vgpuctl/slice.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 
 #include "host-agent/doctor/doctor.h"
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
 #include "host-agent/vgpuctl/slice_options.h"
-#include "host-agent/vgpuctl/vgpu.h"
 
-/* vgpuctl slice: parts of GPUs for containers. */
+GVariant *slices_get(const Client *client, const char *const *doors, const char *const *keys,
+                     GError **error)
+{
+    g_auto(GVariantDict) filter = G_VARIANT_DICT_INIT(NULL);
 
-static gboolean force;
-static gboolean dry_run;
+    call_dict_add_list(&filter, "Doors", (char **)doors);
+    call_dict_add_list(&filter, "Keys", (char **)keys);
+    return client_get(client, "FindSlices", g_variant_new("(@a{sv})", g_variant_dict_end(&filter)),
+                      "listing slices", error);
+}
 
-const GOptionEntry slice_remove_options[] = {
-    {"force", 0, 0, G_OPTION_ARG_NONE, &force, "Also if a container uses it", NULL},
-    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only check whether it is possible", NULL},
-    G_OPTION_ENTRY_NULL,
-};
+/* "yes", "no", "yes, without Vulkan". */
+static char *cuda_text(GVariant *slice, const char *key)
+{
+    gboolean has_cuda = FALSE;
+    gboolean has_vulkan = TRUE;
+
+    g_variant_lookup(slice, key, "b", &has_cuda);
+    g_variant_lookup(slice, "Vulkan", "b", &has_vulkan);
+    return has_cuda && !has_vulkan ? g_strdup("yes, without Vulkan") : dict_flag(slice, key);
+}
 
 static const Column columns[] = {
-    {"SLICE", "Uuid", dict_text, 0},
+    {"SLICE", "Uuid", NULL, 0},
     {"NAME", "Name", NULL, 0},
     {"DOOR", "Door", NULL, 0},
     {"GPU", "Gpu", NULL, 0},
@@ -33,21 +44,34 @@ static const Column columns[] = {
     {"COMPUTE", "Compute", NULL, COLUMN_WIDE},
     {"WEIGHT", "Weight", NULL, COLUMN_WIDE},
     {"CAP", "Cap", NULL, COLUMN_WIDE},
+    {"DEVICE", "Device", dict_text, COLUMN_STATE},
+    {"ENGINE", "Engine", dict_text, COLUMN_WIDE | COLUMN_STATE},
     {"PROCESSES", "Members", dict_number, COLUMN_WIDE},
     {"TENANT", "Tenant", NULL, 0},
+    {"VM", "Vm", dict_text, 0},
     {"CONTAINER", "Container", dict_text, 0},
     {"OWNER", "Owner", NULL, 0},
 };
 
+/* What vgpud gets from others; all attributes are shown, too. */
 static const Column lines[] = {
+    {"VM", "Vm", dict_text, 0},
     {"Container", "Container", dict_text, 0},
     {"Counted with", "CountedWith", dict_text, 0},
+    {"Device", "Device", dict_text, COLUMN_STATE},
+    {"Engine", "Engine", dict_text, COLUMN_STATE},
+    {"Engine failure", "Failure", dict_text, 0},
+    {"Engines lost", "EngineLosses", dict_number, 0},
     {"VRAM used", "VramUsed", dict_bytes, 0},
     {"VRAM peak", "PeakVram", dict_bytes, 0},
     {"Oversubscription used", "Spilled", dict_bytes, 0},
+    {"Spill target", "SpillKind", dict_text, 0},
     {"Processes", "Members", dict_number, 0},
     {"Window", "Window", dict_bytes, 0},
-    {"CUDA", "Cuda", vgpu_cuda_text, 0},
+    {"CUDA", "Cuda", cuda_text, 0},
+    {"Requests", "Requests", dict_number, 0},
+    {"Doorbells", "Doorbells", dict_number, 0},
+    {"Interrupts", "Interrupts", dict_number, 0},
 };
 
 static const Listing listing = {
@@ -58,15 +82,21 @@ static const Listing listing = {
     .name = "Uuid",
     .title = "Slice",
     .is_slice = TRUE,
-    .none = "This host has no slice for containers.",
+    .none = "This host has no slice.",
 };
 
+static const char *const words[] = {"used",     "free", "running", "open",  "closed",
+                                    "stopped",  "lost", "removed", "ready", "failed",
+                                    "starting", "none", NULL};
+
+/* "used" and "free" are for all; the others are a vGPU's, of its device or its engine. */
 static gboolean is_in_state(void *slice, const char *state)
 {
-    const char *container = "";
+    gboolean used = *dict_string(slice, "Container") || *dict_string(slice, "Vm");
 
-    g_variant_lookup(slice, "Container", "&s", &container);
-    return g_str_equal(state, *container ? "used" : "free");
+    return g_str_equal(state, used ? "used" : "free") ||
+           g_str_equal(state, dict_string(slice, "Device")) ||
+           g_str_equal(state, dict_string(slice, "Engine"));
 }
 
 static GVariant *in_state(GVariant *slices)
@@ -84,21 +114,45 @@ static GVariant *in_state(GVariant *slices)
     return g_variant_ref_sink(g_variant_builder_end(&some));
 }
 
-gboolean slice_list_command(Client *client, const Options *options, char **args, GError **error)
-{
-    static const char *const words[] = {"used", "free", NULL};
-    static const Filter filter = {"Gpu", "Tenant", "Type", NULL, words};
-    GVariant *slices = client_get(client, "ListSlices", NULL, "listing slices", error);
+/* Members for the options of a list that choose some of it. */
+static const char *const filtered[] = {"Uuid",   "Gpu",    "Tenant",    "Type",
+                                       "Device", "Engine", "Container", "Vm"};
 
-    (void)args;
+/* A table needs little of all that there is to know, which is much work for a thousand slices. */
+static GStrv keys_of(const Listing *shown)
+{
+    g_autoptr(GStrvBuilder) keys = g_strv_builder_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(filtered); i++)
+        g_strv_builder_add(keys, filtered[i]);
+    for (guint i = 0; i < shown->columns_count; i++)
+        if (!(shown->columns[i].flags & COLUMN_WIDE))
+            g_strv_builder_add(keys, shown->columns[i].key);
+    return g_strv_builder_end(keys);
+}
+
+static gboolean list(const Client *client, const Options *options, const char *const *doors,
+                     const Listing *shown, GError **error)
+{
+    static const Filter filter = {"Gpu", "Tenant", "Type", NULL, words};
+    gboolean all = output_is_document(options) || options->format == FORMAT_WIDE;
+    g_auto(GStrv) keys = all ? NULL : keys_of(shown);
+    GVariant *slices = slices_get(client, doors, (const char *const *)keys, error);
+
     if (slices)
         warn_of_meter(slices);
-    return objects_list(options, &listing, slices ? in_state(slices) : NULL, &filter, error);
+    return objects_list(options, shown, slices ? in_state(slices) : NULL, &filter, error);
+}
+
+gboolean slice_list_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)args;
+    return list(client, options, NULL, &listing, error);
 }
 
 gboolean slice_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GVariant) slices = client_get(client, "ListSlices", NULL, "listing slices", error);
+    g_autoptr(GVariant) slices = slices_get(client, NULL, NULL, error);
 
     if (slices)
         warn_of_meter(slices);
@@ -121,7 +175,8 @@ void warn_of_meter(GVariant *list)
     said = said || !metered;
 }
 
-void warn_of_arbiters(const Options *options, GVariant *slices)
+/* Says of each GPU of @slices that its arbiter hangs, if root asks. */
+static void warn_of_arbiters(const Options *options, GVariant *slices)
 {
     g_autoptr(GHashTable) asked = g_hash_table_new(g_str_hash, g_str_equal);
 
@@ -172,48 +227,136 @@ static void wait_for_guard(const Options *options, GVariant *slice)
                uuid, uuid);
 }
 
-gboolean slice_create_command(Client *client, const Options *options, char **args, GError **error)
+/* One slice is a document of its own. The old name makes a list of it. */
+static void print_created(const Options *options, const Listing *shown, GVariant *slices)
 {
-    g_autoptr(GVariant) slice = NULL;
-    g_autoptr(GVariant) list = NULL;
+    g_autoptr(GVariant) only = NULL;
+
+    if (output_is_document(options) && shown == &listing && g_variant_n_children(slices) == 1)
+        only = g_variant_get_child_value(slices, 0);
+    if (only)
+        output_variant(options, only);
+    else
+        listing_print(options, shown, slices);
+}
+
+/* @door: where --door is not given. @shown: how the slices are printed. */
+static gboolean create(const Client *client, const Options *options, char **args, const char *door,
+                       const Listing *shown, GError **error)
+{
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    g_autoptr(GVariant) slices = NULL;
 
     call_dict_add_text(&dict, "Type", args[0]);
-    if (!vgpu_options_for_slice(&dict, error))
+    if (!slice_options_for_creation(&dict, door, error))
         return FALSE;
-    slice = client_get(client, "CreateSlice", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
-                       "creating a slice", error);
-    if (!slice)
+    slices = slices_create(client, g_variant_dict_end(&dict), "creating slices", error);
+    if (!slices)
         return FALSE;
-    list = g_variant_ref_sink(g_variant_new_array(NULL, &slice, 1));
-    if (output_is_document(options))
-        output_variant(options, slice);
-    else
-        listing_print(options, &listing, list);
-    warn_of_arbiters(options, list);
-    wait_for_guard(options, slice);
+    print_created(options, shown, slices);
+    warn_of_arbiters(options, slices);
+    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+
+        wait_for_guard(options, slice);
+    }
     return TRUE;
 }
 
-static gboolean remove_slice(Client *client, const char *name, void *data, GError **error)
+GVariant *slices_create(const Client *client, GVariant *request, const char *doing, GError **error)
 {
-    g_autofree char *what = g_strdup_printf("removing slice %s", name);
-    g_autoptr(GVariant) answer =
-        client_call(client, "RemoveSlice", g_variant_new("(s@a{sv})", name, data), what, error);
+    return client_get(client, "CreateSlices",
+                      g_variant_new("(@aa{sv})", g_variant_new_array(NULL, &request, 1)), doing,
+                      error);
+}
+
+gboolean slice_create_command(Client *client, const Options *options, char **args, GError **error)
+{
+    return create(client, options, args, "auto", &listing, error);
+}
+
+/**
+ * Change - what is done to each slice
+ * @doing: as "removing slice", for the progress line
+ */
+typedef struct {
+    const char *method;
+    const char *doing;
+    GVariant *options;
+} Change;
+
+static gboolean change(Client *client, const char *name, void *data, GError **error)
+{
+    const Change *change = data;
+    g_autofree char *what = g_strdup_printf("%s %s", change->doing, name);
+    g_autoptr(GVariant) answer = client_call(
+        client, change->method, g_variant_new("(s@a{sv})", name, change->options), what, error);
 
     return answer != NULL;
 }
 
+/* @dict: consumed; NULL: no options. */
+static gboolean change_each(Client *client, char **names, const char *method, const char *doing,
+                            GVariant *dict, GError **error)
+{
+    g_autoptr(GVariant) options = g_variant_ref_sink(dict ? dict : g_variant_new("a{sv}", NULL));
+    Change all = {method, doing, options};
+
+    return each_name(client, names, doing, change, &all, error);
+}
+
+gboolean slice_set_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+
+    (void)options;
+    return slice_options_for_change(&dict, error) &&
+           change_each(client, args, "SetSlice", "changing slice", g_variant_dict_end(&dict),
+                       error);
+}
+
+gboolean slice_start_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return change_each(client, args, "StartSlice", "starting slice", NULL, error);
+}
+
+gboolean slice_stop_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return change_each(client, args, "StopSlice", "stopping slice", NULL, error);
+}
+
+static gboolean force;
+static gboolean dry_run;
+
+const GOptionEntry slice_remove_options[] = {
+    {"force", 0, 0, G_OPTION_ARG_NONE, &force, "Also if a container uses it", NULL},
+    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only check whether it is possible", NULL},
+    G_OPTION_ENTRY_NULL,
+};
+
 gboolean slice_remove_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
-    g_autoptr(GVariant) how = NULL;
 
     (void)options;
     call_dict_add_flag(&dict, "DryRun", dry_run);
     call_dict_add_flag(&dict, "Force", force);
-    how = g_variant_ref_sink(g_variant_dict_end(&dict));
-    return each_name(client, args, "removing slices", remove_slice, how, error);
+    return change_each(client, args, "RemoveSlice", "removing slice", g_variant_dict_end(&dict),
+                       error);
+}
+
+gboolean slice_suspend_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return change_each(client, args, "SuspendSlice", "suspending slice", NULL, error);
+}
+
+gboolean slice_resume_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return change_each(client, args, "ResumeSlice", "resuming slice", NULL, error);
 }
 
 static int claim_pid;
@@ -246,117 +389,57 @@ gboolean slice_claim_command(Client *client, const Options *options, char **args
     return answer != NULL;
 }
 
-/* @method: one whose options are none. */
-static gboolean call_without_options(const Client *client, const char *method, const char *what,
-                                     const char *name, GError **error)
-{
-    g_autofree char *doing = g_strdup_printf("%s slice %s", what, name);
-    GVariant *none = g_variant_new("(s@a{sv})", name, g_variant_new("a{sv}", NULL));
-    g_autoptr(GVariant) answer = client_call(client, method, none, doing, error);
+/* vgpuctl vgpu, the old name of the same commands for vGPUs. It goes with the next release. */
 
-    return answer != NULL;
-}
-
-static gboolean suspend_slice(Client *client, const char *name, void *data, GError **error)
-{
-    (void)data;
-    return call_without_options(client, "SuspendSlice", "suspending", name, error);
-}
-
-static gboolean resume_slice(Client *client, const char *name, void *data, GError **error)
-{
-    (void)data;
-    return call_without_options(client, "ResumeSlice", "resuming", name, error);
-}
-
-gboolean slice_suspend_command(Client *client, const Options *options, char **args, GError **error)
-{
-    (void)options;
-    return each_name(client, args, "suspending slices", suspend_slice, NULL, error);
-}
-
-gboolean slice_resume_command(Client *client, const Options *options, char **args, GError **error)
-{
-    (void)options;
-    return each_name(client, args, "resuming slices", resume_slice, NULL, error);
-}
-
-/* vgpuctl cdi: what containers can ask for by --device. */
-
-static char *output_file;
-
-const GOptionEntry cdi_generate_options[] = {
-    {"file", 'f', 0, G_OPTION_ARG_FILENAME, &output_file, "Write it to FILE", "FILE"},
-    G_OPTION_ENTRY_NULL,
+static const Column vgpu_columns[] = {
+    {"VGPU", "Uuid", NULL, 0},
+    {"GPU", "Gpu", NULL, 0},
+    {"TYPE", "Type", NULL, 0},
+    {"DEVICE", "Device", dict_text, COLUMN_STATE},
+    {"ENGINE", "Engine", dict_text, COLUMN_STATE},
+    {"VRAM", "Vram", NULL, 0},
+    {"USED", "VramUsed", dict_bytes, COLUMN_WIDE},
+    {"CLASS", "Class", NULL, 0},
+    {"COMPUTE", "Compute", NULL, COLUMN_WIDE},
+    {"WEIGHT", "Weight", NULL, COLUMN_WIDE},
+    {"CAP", "Cap", NULL, COLUMN_WIDE},
+    {"DEFINED", "Defined", NULL, COLUMN_WIDE},
+    {"BOOT", "Autostart", NULL, COLUMN_WIDE},
+    {"TENANT", "Tenant", NULL, 0},
+    {"VM", "Vm", dict_text, 0},
+    {"NAME", "Name", NULL, 0},
 };
 
-static char *get_spec(const Client *client, GError **error)
+const Listing vgpu_listing = {
+    .columns = vgpu_columns,
+    .columns_count = G_N_ELEMENTS(vgpu_columns),
+    .lines = lines,
+    .lines_count = G_N_ELEMENTS(lines),
+    .name = "Uuid",
+    .title = "vGPU",
+    .is_slice = TRUE,
+    .none = "This host has no vGPU.",
+};
+
+const char *const vgpu_doors[] = {"vm", "vfio", NULL};
+
+gboolean vgpu_list_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GVariant) spec = client_get(client, "GetCdi", NULL, NULL, error);
-
-    return spec ? g_variant_dup_string(spec, NULL) : NULL;
-}
-
-/* "mdev-vgpu.org/slice=web" of each device. */
-static GStrv names_of(const char *spec, GError **error)
-{
-    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
-    g_autoptr(JsonParser) parser = json_parser_new();
-    JsonObject *root;
-    JsonArray *devices;
-
-    if (!*spec)
-        return g_strv_builder_end(names);
-    if (!json_parser_load_from_data(parser, spec, -1, error))
-        return NULL;
-    root = json_node_get_object(json_parser_get_root(parser));
-    devices = json_object_get_array_member(root, "devices");
-    for (guint i = 0; i < json_array_get_length(devices); i++)
-        g_strv_builder_take(
-            names, g_strdup_printf("%s=%s", json_object_get_string_member(root, "kind"),
-                                   json_object_get_string_member(
-                                       json_array_get_object_element(devices, i), "name")));
-    return g_strv_builder_end(names);
-}
-
-gboolean cdi_list_command(Client *client, const Options *options, char **args, GError **error)
-{
-    g_autofree char *spec = get_spec(client, error);
-    g_auto(GStrv) names = spec ? names_of(spec, error) : NULL;
-
     (void)args;
-    if (!names)
-        return FALSE;
-    if (output_is_document(options)) {
-        output_variant(options, g_variant_new_strv((const char *const *)names, -1));
-        return TRUE;
-    }
-    if (!names[0])
-        output_line(
-            options,
-            "This host has no device for containers; \"vgpuctl slice create\" creates one.");
-    for (guint i = 0; names[i]; i++)
-        output_line(options, "%s", names[i]);
-    return TRUE;
+    return list(client, options, vgpu_doors, &vgpu_listing, error);
 }
 
-gboolean cdi_generate_command(Client *client, const Options *options, char **args, GError **error)
+gboolean vgpu_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autofree char *spec = get_spec(client, error);
+    g_autoptr(GVariant) vgpus = slices_get(client, vgpu_doors, NULL, error);
 
-    (void)args;
-    if (!spec)
-        return FALSE;
-    if (!*spec) {
-        g_set_error(
-            error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
-            "cannot print a CDI specification: this host has no device for containers; \"vgpuctl "
-            "slice create\" creates one");
-        return FALSE;
-    }
-    if (output_file)
-        return g_file_set_contents_full(output_file, spec, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644,
-                                        error);
-    fputs(spec, options->out);
-    return TRUE;
+    if (vgpus)
+        warn_of_meter(vgpus);
+    return vgpus && objects_show(options, &vgpu_listing, vgpus, args, object_is_slice, "vGPU",
+                                 "slice list", error);
+}
+
+gboolean vgpu_create_command(Client *client, const Options *options, char **args, GError **error)
+{
+    return create(client, options, args, "vm", &vgpu_listing, error);
 }

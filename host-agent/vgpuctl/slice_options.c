@@ -164,3 +164,153 @@ gboolean slice_options_add(GVariantDict *dict, GError **error)
             return FALSE;
     return TRUE;
 }
+
+/* The options of a slice's number and place, besides its attributes. */
+
+static int count = -1;
+static char **uuids;
+static char *window;
+static char **gpus;
+static char **not_gpus;
+static char *policy;
+static int numa_node = -1;
+static gboolean define;
+static gboolean create_dry_run;
+
+static char *type;
+static char *uuid;
+static char *uri;
+
+static char *door;
+
+/* clang-format off */
+#define DRY_RUN                                                                                    \
+    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &create_dry_run, "Only show what would be done", NULL}
+
+#define PLACEMENT                                                                                  \
+    {"window", 0, 0, G_OPTION_ARG_STRING, &window, "Size of the window BAR, as 256M", "SIZE"},     \
+    {"gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus,                                                \
+     "Only on GPUs with this address, id (10de:*) or name; may be a pattern", "GPU"},              \
+    {"not-gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &not_gpus, "Not on these", "GPU"},                \
+    {"policy", 0, 0, G_OPTION_ARG_STRING, &policy, "binpack or spread", "POLICY"},                 \
+    {"numa-node", 0, 0, G_OPTION_ARG_INT, &numa_node, "Near this NUMA node", "N"}
+
+#define CONNECT                                                                                    \
+    {"connect", 0, 0, G_OPTION_ARG_STRING, &uri, "Where libvirt is; default: qemu:///system", "URI"}
+/* clang-format on */
+
+/* clang-format off */
+#define CREATE                                                                                     \
+    {"count", 'n', 0, G_OPTION_ARG_INT, &count, "How many; either all or none are created", "N"},  \
+    {"uuid", 0, 0, G_OPTION_ARG_STRING_ARRAY, &uuids, "Its UUID; once for each", "UUID"},          \
+    {"define", 0, 0, G_OPTION_ARG_NONE, &define, "Keep it in mdevctl's configuration", NULL}
+/* clang-format on */
+
+const GOptionEntry vgpu_create_options[] = {
+    CREATE,
+    PLACEMENT,
+    DRY_RUN,
+    G_OPTION_ENTRY_NULL,
+};
+
+const GOptionEntry slice_set_options[] = {
+    DRY_RUN,
+    G_OPTION_ENTRY_NULL,
+};
+
+const GOptionEntry slice_create_options[] = {
+    {"door", 0, 0, G_OPTION_ARG_STRING, &door,
+     "vm; or for containers native, guarded or vfio; default: auto, native or guarded", "DOOR"},
+    CREATE,
+    PLACEMENT,
+    DRY_RUN,
+    G_OPTION_ENTRY_NULL,
+};
+
+#define FOR_DOMAIN                                                                                 \
+    {"type", 0, 0, G_OPTION_ARG_STRING, &type, "As \"half\"; required", "TYPE"},                   \
+        {"uuid", 0, 0, G_OPTION_ARG_STRING, &uuid, "Its UUID", "UUID"}, PLACEMENT, DRY_RUN,        \
+        CONNECT
+
+const GOptionEntry vgpu_for_domain_options[] = {
+    FOR_DOMAIN,
+    G_OPTION_ENTRY_NULL,
+};
+
+static gboolean replace;
+
+const GOptionEntry domain_prepare_options[] = {
+    FOR_DOMAIN,
+    {"replace", 0, 0, G_OPTION_ARG_NONE, &replace,
+     "Instead of the vGPUs that the domain requests so far", NULL},
+    G_OPTION_ENTRY_NULL,
+};
+
+const GOptionEntry detach_options[] = {
+    CONNECT,
+    G_OPTION_ENTRY_NULL,
+};
+
+gboolean slice_options_for_change(GVariantDict *dict, GError **error)
+{
+    call_dict_add_flag(dict, "DryRun", create_dry_run);
+    return slice_options_add(dict, error);
+}
+
+gboolean slice_options_for_creation(GVariantDict *dict, const char *preset, GError **error)
+{
+    /* As many as there are UUIDs, unless the count is given. */
+    if (count < 0 && uuids)
+        count = (int)g_strv_length(uuids);
+    call_dict_add_text(dict, "Door", door ? door : preset);
+    call_dict_add_number(dict, "Count", count);
+    call_dict_add_list(dict, "Uuids", uuids);
+    call_dict_add_list(dict, "Gpus", gpus);
+    call_dict_add_list(dict, "NotGpus", not_gpus);
+    call_dict_add_text(dict, "Policy", policy);
+    call_dict_add_flag(dict, "Define", define);
+    if (numa_node >= 0)
+        g_variant_dict_insert(dict, "NumaNode", "i", numa_node);
+    return call_dict_add_size(dict, "Window", "--window", window, FALSE, error) &&
+           slice_options_for_change(dict, error);
+}
+
+gboolean slice_options_for_domain(GVariantDict *dict, GError **error)
+{
+    g_autofree char *made_up = g_uuid_string_random();
+    const char *chosen = uuid ? uuid : made_up;
+
+    if (!type) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--type is required; \"vgpuctl type list\" shows the types that there are");
+        return FALSE;
+    }
+    if (!g_uuid_string_is_valid(chosen)) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--uuid cannot be \"%s\": it must be a UUID", chosen);
+        return FALSE;
+    }
+    g_variant_dict_insert(dict, "Type", "s", type);
+    g_variant_dict_insert_value(dict, "Uuids",
+                                g_variant_new_strv((const char *[]){chosen, NULL}, -1));
+    return slice_options_for_creation(dict, NULL, error);
+}
+
+const char *slice_options_uri(void)
+{
+    const char *preset = g_getenv("LIBVIRT_DEFAULT_URI");
+
+    if (uri)
+        return uri;
+    return preset && *preset ? preset : "qemu:///system";
+}
+
+gboolean slice_options_replace(void)
+{
+    return replace;
+}
+
+gboolean slice_options_dry_run(void)
+{
+    return create_dry_run;
+}

@@ -16,6 +16,26 @@ const GOptionEntry *slice_options(guint uses);
 /* What was given of all of them. VGPUCTL_USAGE names the option. */
 gboolean slice_options_add(GVariantDict *dict, GError **error);
 
+/* All that SetSlice takes. */
+gboolean slice_options_for_change(GVariantDict *dict, GError **error);
+
+/* All of a request for CreateSlices besides Type. @door: where --door is not given; NULL: none. */
+gboolean slice_options_for_creation(GVariantDict *dict, const char *door, GError **error);
+
+/*
+ * All for one vGPU of a VM: the same with Type by --type, and one entry in Uuids, made up if --uuid
+ * is not given.
+ */
+gboolean slice_options_for_domain(GVariantDict *dict, GError **error);
+
+/* Where libvirt is: --connect, LIBVIRT_DEFAULT_URI, or the system's QEMU. */
+const char *slice_options_uri(void);
+
+gboolean slice_options_dry_run(void);
+
+/* Of "domain prepare": the vGPUs that the domain requests so far are dropped. */
+gboolean slice_options_replace(void);
+
 /*
  * Other members of such a dictionary. What is not given is not in it: @value is NULL, below 0, or
  * FALSE.

@@ -10,6 +10,7 @@
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"
+#include "host-agent/vgpuctl/slice.h"
 #include "host-agent/vgpuctl/slice_options.h"
 
 /* vgpuctl tenant: who may have how much. */
@@ -244,7 +245,7 @@ const GOptionEntry top_options[] = {
 
 /**
  * Look - all of them at a moment, microseconds
- * @slices: in their order, vGPUs first
+ * @slices: in the order of their UUIDs
  * @by_uuid: the same by their UUIDs
  */
 typedef struct {
@@ -260,35 +261,22 @@ static void look_clear(Look *look)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Look, look_clear)
 
-/* A vGPU that a container has is in both lists. */
-static gboolean add_list(const Client *client, Look *look, const char *method, GError **error)
+static gboolean look_at(const Client *client, Look *look, GError **error)
 {
-    g_autoptr(GVariant) list = client_get(client, method, NULL, NULL, error);
+    g_autoptr(GVariant) list = slices_get(client, NULL, NULL, error);
 
     if (list)
         warn_of_meter(list);
-    for (gsize i = 0; list && i < g_variant_n_children(list); i++) {
-        GVariant *slice = g_variant_get_child_value(list, i);
-        char *uuid = dict_text(slice, "Uuid");
-
-        g_ptr_array_add(look->slices, slice);
-        if (g_hash_table_contains(look->by_uuid, uuid)) {
-            g_ptr_array_set_size(look->slices, (int)look->slices->len - 1);
-            g_free(uuid);
-        } else {
-            g_hash_table_insert(look->by_uuid, uuid, slice);
-        }
-    }
-    return list != NULL;
-}
-
-static gboolean look_at(const Client *client, Look *look, GError **error)
-{
     look->at = g_get_monotonic_time();
     look->slices = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
     look->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    return add_list(client, look, "ListVgpus", error) &&
-           add_list(client, look, "ListSlices", error);
+    for (gsize i = 0; list && i < g_variant_n_children(list); i++) {
+        GVariant *slice = g_variant_get_child_value(list, i);
+
+        g_ptr_array_add(look->slices, slice);
+        g_hash_table_insert(look->by_uuid, dict_text(slice, "Uuid"), slice);
+    }
+    return list != NULL;
 }
 
 /* How much the counter has grown in a second; NAN: nobody reports it, or the vGPU has just come. */

@@ -4,14 +4,14 @@
 #include "lib/conf.h"
 #include "host-agent/doctor/root_ports.h"
 #include "host-agent/vgpuctl/listing.h"
-#include "host-agent/vgpuctl/vgpu.h"
+#include "host-agent/vgpuctl/slice_options.h"
 
 guint64 window_room(const VmLink *link, const Domain *domain)
 {
     guint64 window = MIB;
     RootPorts ports;
 
-    if (!domain->pcie || !root_ports_read(vgpu_options_uri(), vm_link_name(link), &ports) ||
+    if (!domain->pcie || !root_ports_read(slice_options_uri(), vm_link_name(link), &ports) ||
         ports.window < MIB)
         return 0;
     while (window <= ports.window / 2)

@@ -5,14 +5,6 @@
 
 #include <glib.h>
 
-#include "host-agent/daemon/host/authority.h"
-
-/* Before vgpud is exported on @bus, whose calls are audited. */
-void audit_watch(GDBusConnection *bus);
-
-/* The caller is authorized, and @invocation is about to be executed. Called for every method. */
-void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller);
-
 /*
  * Entries of the audit: who changed which object, from which state to which, in the journal
  * (lib/bus.h has the fields).
@@ -39,6 +31,9 @@ gboolean audit_is_on(void);
 
 /* The object's present state, to be freed; "": it does not exist. */
 char *audit_state_of(AuditKind kind, const char *name);
+
+/* The same for what @user calls *@name, which becomes its own name. */
+char *audit_state_and_name(AuditKind kind, char **name, const char *user);
 
 /**
  * AuditEntry
@@ -70,8 +65,5 @@ void audit_write_change(const char *who, const char *what, AuditKind kind, const
 /* Takes an entry, "FIELD=value" each. For tests; NULL: the journal. */
 typedef void (*AuditSink)(const char *const *fields, void *data);
 void audit_set_sink(AuditSink func, void *data);
-
-/* Calls that were not answered yet. For tests. */
-guint audit_pending(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <polkit/polkit.h>
 
 #include "lib/bus.h"
-#include "host-agent/daemon/host/audit.h"
+#include "host-agent/daemon/host/call.h"
 
 /* Users of the host, from all of its sources (nsswitch.conf(5)). */
 
@@ -102,8 +102,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Question, question_free)
 void authority_refuse(GDBusMethodInvocation *invocation, const Caller *caller, const char *action,
                       const char *why)
 {
-    g_dbus_method_invocation_return_error(
-        invocation, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+    call_refuse(
+        invocation, AGENT_ERROR_NOT_AUTHORIZED,
         "user %s may not do this%s%s; it needs the right \"%s\", which an administrator grants by "
         "a polkit rule",
         caller->user, why ? ": " : "", why ? why : "", action);
@@ -119,7 +119,7 @@ static void refuse(const Question *question, const char *why)
 
 static void allow(const Question *question)
 {
-    audit_begin(question->invocation, &question->caller);
+    call_begin(question->invocation, &question->caller);
     question->func(question->invocation, &question->caller, question->data);
 }
 

@@ -3,6 +3,7 @@
 
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
@@ -315,11 +316,11 @@ static void acknowledged(GVariant *answer, const GError *failed, void *data)
         g_variant_get(answer, "(tt)", &aer_fatal, &ecc);
     if (error || !gpu_table_clear(host_db(findings->host), clearing->gpu, findings->boot, aer_fatal,
                                   ecc, &error)) {
-        g_dbus_method_invocation_take_error(clearing->invocation, error);
+        call_take_error(clearing->invocation, error);
         return;
     }
     end_clearing(clearing, aer_fatal, ecc);
-    g_dbus_method_invocation_return_value(clearing->invocation, NULL);
+    call_answer(clearing->invocation, NULL);
 }
 
 static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -329,8 +330,7 @@ static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void 
     Clearing *clearing;
 
     if (!gpu) {
-        g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                                              "the GPU has just been removed");
+        call_refuse(invocation, AGENT_ERROR_NOT_FOUND, "the GPU has just been removed");
         return;
     }
     clearing = g_new0(Clearing, 1);

@@ -11,8 +11,8 @@
 #include "lib/gpu_identity.h"
 #include "lib/nvidia_readings.h"
 #include "lib/pci.h"
-#include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 
 /* A GPU on D-Bus. */
 
@@ -210,8 +210,7 @@ static void topology_authorized(GDBusMethodInvocation *invocation, const Caller 
         g_variant_builder_add_value(&distances, distance_row(host, gpu));
     }
     list = g_strv_builder_end(addresses);
-    vgpu_manager_complete_get_topology(host->interface, invocation, (const char *const *)list,
-                                       g_variant_builder_end(&distances));
+    call_answer(invocation, g_variant_new("(^as@aas)", list, g_variant_builder_end(&distances)));
 }
 
 static VgpuManager *manager_new(Host *host)
@@ -253,7 +252,6 @@ void host_export(Host *host, GDBusConnection *bus)
 {
     g_autoptr(VgpuObjectSkeleton) object = vgpu_object_skeleton_new(VGPU_MANAGER_PATH);
 
-    audit_watch(bus);
     vgpu_object_skeleton_set_manager(object, host->interface);
     g_dbus_object_manager_server_export(host->objects_server, G_DBUS_OBJECT_SKELETON(object));
     host_refresh(host);

@@ -3,6 +3,7 @@
 
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 
 /**
  * Metering
@@ -133,9 +134,9 @@ static void answer_report(GVariant *answer, const GError *error, void *data)
     GDBusMethodInvocation *invocation = data;
 
     if (answer)
-        g_dbus_method_invocation_return_value(invocation, answer);
+        call_answer(invocation, answer);
     else
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
 }
 
 static void report(GDBusMethodInvocation *invocation, const Caller *caller, void *data)

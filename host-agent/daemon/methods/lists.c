@@ -1,23 +1,63 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/methods/lists.h"
 
 #include <string.h>
 
+#include "lib/bus.h"
 #include "lib/gpu.h"
 #include "lib/mdev.h"
 #include "lib/vgpu.h"
+#include "host-agent/daemon/containers/share_group.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/model/request.h"
 #include "host-agent/model/slice_keys.h"
 
-static void add_text(GVariantBuilder *dict, const char *key, const char *text)
+/* A member of a dictionary, which keeps it; "": it has none. */
+static const char *dict_text(GVariant *dict, const char *key)
 {
-    g_variant_builder_add(dict, "{sv}", key, g_variant_new_string(text ? text : ""));
+    const char *text = "";
+
+    g_variant_lookup(dict, key, "&s", &text);
+    return text;
 }
 
-static void add_number(GVariantBuilder *dict, const char *key, guint64 number)
+/**
+ * Dict - of a slice, in the making
+ * @keys: members that are wanted, as a set; NULL: all
+ */
+typedef struct {
+    GVariantBuilder builder;
+    GHashTable *keys;
+} Dict;
+
+static void dict_begin(Dict *dict, GHashTable *keys)
 {
-    g_variant_builder_add(dict, "{sv}", key, g_variant_new_uint64(number));
+    g_variant_builder_init(&dict->builder, G_VARIANT_TYPE_VARDICT);
+    dict->keys = keys;
+}
+
+static gboolean wants(GHashTable *keys, const char *key)
+{
+    return !keys || g_hash_table_contains(keys, key);
+}
+
+static void add_text(Dict *dict, const char *key, const char *text)
+{
+    if (wants(dict->keys, key))
+        g_variant_builder_add(&dict->builder, "{sv}", key, g_variant_new_string(text ? text : ""));
+}
+
+static void add_number(Dict *dict, const char *key, guint64 number)
+{
+    if (wants(dict->keys, key))
+        g_variant_builder_add(&dict->builder, "{sv}", key, g_variant_new_uint64(number));
+}
+
+static void add_flag(Dict *dict, const char *key, gboolean value)
+{
+    if (wants(dict->keys, key))
+        g_variant_builder_add(&dict->builder, "{sv}", key, g_variant_new_boolean(value));
 }
 
 static gboolean is_listed(const SliceKey *key, const Slice *slice)
@@ -27,20 +67,17 @@ static gboolean is_listed(const SliceKey *key, const Slice *slice)
            (!(key->uses & SLICE_KEY_OWNED) || *slice->owner);
 }
 
-static void add_flag(GVariantBuilder *dict, const char *key, gboolean value)
-{
-    g_variant_builder_add(dict, "{sv}", key, g_variant_new_boolean(value));
-}
-
 /* vgpud's own values. */
-static void add_slice(GVariantBuilder *dict, const Slice *slice)
+static void add_slice(Dict *dict, const Slice *slice)
 {
     for (guint i = 0; i < slice_keys_count; i++) {
         const SliceKey *key = &slice_keys[i];
-        GVariant *value = is_listed(key, slice) ? slice_key_listed(key, slice) : NULL;
+        GVariant *value = is_listed(key, slice) && wants(dict->keys, key->name)
+                              ? slice_key_listed(key, slice)
+                              : NULL;
 
         if (value)
-            g_variant_builder_add(dict, "{sv}", key->name, value);
+            g_variant_builder_add(&dict->builder, "{sv}", key->name, value);
     }
 }
 
@@ -53,22 +90,17 @@ static gboolean has_vulkan(const Host *host, const char *gpu)
     return !missing || !*missing;
 }
 
-/* What the guest is offered. */
-static void add_offered(GVariantBuilder *dict, const Host *host, const Vgpu *vgpu)
-{
-    add_flag(dict, "Cuda", vgpu->cuda);
-    add_flag(dict, "Vulkan", has_vulkan(host, vgpu->gpu));
-}
-
-/* The driver's values; NULL: the vGPU is not started. */
-static void add_vgpu(GVariantBuilder *dict, const Host *host, const Vgpu *vgpu)
+/* The driver's values; NULL: the vGPU is not started. @host may be NULL without @vgpu. */
+static void add_vgpu(Dict *dict, const Host *host, const Vgpu *vgpu)
 {
     add_text(dict, "Device", vgpu ? vgpu->device : "stopped");
     add_text(dict, "Engine", vgpu ? vgpu->engine : "none");
     add_text(dict, "Failure", vgpu ? vgpu->failure : "");
     add_number(dict, "Window", vgpu ? vgpu->window : 0);
-    if (vgpu)
-        add_offered(dict, host, vgpu);
+    if (vgpu) {
+        add_flag(dict, "Cuda", vgpu->cuda);
+        add_flag(dict, "Vulkan", has_vulkan(host, vgpu->gpu));
+    }
     add_number(dict, "Requests", vgpu ? vgpu->requests : 0);
     add_number(dict, "Doorbells", vgpu ? vgpu->doorbells : 0);
     add_number(dict, "Interrupts", vgpu ? vgpu->interrupts : 0);
@@ -78,55 +110,16 @@ static void add_vgpu(GVariantBuilder *dict, const Host *host, const Vgpu *vgpu)
 /* @host may be NULL without @vgpu. */
 static GVariant *dictionary_of_slice(const Host *host, const Slice *slice, const Vgpu *vgpu)
 {
-    GVariantBuilder dict;
+    Dict dict;
 
-    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
+    dict_begin(&dict, NULL);
     add_slice(&dict, slice);
-    add_vgpu(&dict, host, vgpu);
-    return g_variant_builder_end(&dict);
+    if (slice_is_vgpu(slice))
+        add_vgpu(&dict, host, vgpu);
+    return g_variant_builder_end(&dict.builder);
 }
 
-static int by_uuid(const void *a, const void *b)
-{
-    return strcmp((*(Slice *const *)a)->uuid, (*(Slice *const *)b)->uuid);
-}
-
-static gboolean is_vgpu_for(const Tenants *tenants, const Slice *slice, const char *user)
-{
-    return slice_is_vgpu(slice) && tenants_shows(tenants, slice->tenant, user);
-}
-
-/* All slices by UUID; of Slice, owned by @slices. */
-static GPtrArray *sorted_slices(const Slices *slices)
-{
-    GPtrArray *sorted = g_ptr_array_copy((GPtrArray *)slices_all(slices), NULL, NULL);
-
-    g_ptr_array_set_free_func(sorted, NULL);
-    g_ptr_array_sort(sorted, by_uuid);
-    return sorted;
-}
-
-GVariant *list_vgpus_short(VgpuStates *states, const Slices *slices, const Tenants *tenants,
-                           const char *user)
-{
-    g_autoptr(GPtrArray) sorted = sorted_slices(slices);
-    GVariantBuilder list;
-
-    vgpu_states_look(states);
-    g_variant_builder_init(&list, G_VARIANT_TYPE("a(ssssstss)"));
-    for (guint i = 0; i < sorted->len; i++) {
-        const Slice *slice = g_ptr_array_index(sorted, i);
-        const Vgpu *vgpu = vgpu_states_known(states, slice->uuid);
-
-        if (is_vgpu_for(tenants, slice, user))
-            g_variant_builder_add(&list, "(ssssstss)", slice->uuid, slice->gpu, slice->type,
-                                  vgpu ? vgpu->device : "stopped", vgpu ? vgpu->engine : "none",
-                                  slice->vram, slice_class_name(slice->class), slice->tenant);
-    }
-    return g_variant_builder_end(&list);
-}
-
-GVariant *list_vgpus_called(const Host *host, const Slices *slices, const GStrv uuids)
+GVariant *list_slices_called(const Host *host, const Slices *slices, const GStrv uuids)
 {
     VgpuStates *states = host_vgpu_states(host);
     GVariantBuilder list;
@@ -142,19 +135,292 @@ GVariant *list_vgpus_called(const Host *host, const Slices *slices, const GStrv 
     return g_variant_builder_end(&list);
 }
 
-/* ListVgpus and ListSlices: with what slices use, which the meter knows. */
+GVariant *list_slices(const GPtrArray *slices)
+{
+    GVariantBuilder list;
+
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < slices->len; i++)
+        g_variant_builder_add_value(&list,
+                                    dictionary_of_slice(NULL, g_ptr_array_index(slices, i), NULL));
+    return g_variant_builder_end(&list);
+}
+
+/* FindSlices. */
+
+#define DOOR(transport) (1u << SLICE_TRANSPORT_##transport)
+#define DOORS_OF_VGPUS  (DOOR(VM) | DOOR(VFIO))
+#define DOORS_ALL       (DOORS_OF_VGPUS | DOOR(NATIVE) | DOOR(GUARDED))
 
 /**
- * UsedList - a list while the meter is asked
- * @user: as of ListFunc
+ * Search - a call of FindSlices, or by one of its old names
+ * @user: sees the slices of its tenants only; NULL: all
+ * @doors: of DOOR()
+ * @keys: members that are wanted, as a set; NULL: all
+ * @vms: UUIDs of vGPUs to the VMs that have them open; NULL: not asked
+ * @use: UUIDs to what the meter knows of them, of a{sv}; NULL: not asked, or it does not answer
+ * @invocation: until it is answered
  */
 typedef struct {
-    Vgpus *vgpus;
+    const Vgpus *vgpus;
     GDBusMethodInvocation *invocation;
     char *user;
-} UsedList;
+    guint doors;
+    GHashTable *keys;
+    GHashTable *vms;
+    GHashTable *use;
+} Search;
 
-/* UUID to a{sv}, from the answer of ListUse. */
+static void search_free(Search *search)
+{
+    g_free(search->user);
+    g_clear_pointer(&search->keys, g_hash_table_unref);
+    g_clear_pointer(&search->vms, g_hash_table_unref);
+    g_clear_pointer(&search->use, g_hash_table_unref);
+    g_free(search);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Search, search_free)
+
+static int by_uuid(const void *a, const void *b)
+{
+    return strcmp((*(Slice *const *)a)->uuid, (*(Slice *const *)b)->uuid);
+}
+
+/* All slices by UUID; of Slice, owned by @slices. */
+static GPtrArray *sorted_slices(const Slices *slices)
+{
+    GPtrArray *sorted = g_ptr_array_copy((GPtrArray *)slices_all(slices), NULL, NULL);
+
+    g_ptr_array_set_free_func(sorted, NULL);
+    g_ptr_array_sort(sorted, by_uuid);
+    return sorted;
+}
+
+/* What a container's slice has besides. */
+static void add_container(Dict *dict, const Vgpus *vgpus, const Slice *slice)
+{
+    const char *first = share_group_first(vgpus->slices, vgpus->claims, slice);
+    g_autofree char *containers = claims_containers(vgpus->claims, slice->uuid);
+
+    add_text(dict, "Container", containers);
+    add_text(dict, "CountedWith", first == slice->uuid ? "" : first);
+}
+
+/* Members that the meter need not be asked for, besides attributes. */
+static const char *const own_keys[] = {"Device",   "Engine",    "Failure",    "Window",
+                                       "Cuda",     "Vulkan",    "Requests",   "Doorbells",
+                                       "Interrupts", "EngineLosses", "Vm",    "Container",
+                                       "CountedWith", NULL};
+
+static gboolean wants_use(const Search *search)
+{
+    GHashTableIter iter;
+    void *key;
+
+    if (!search->keys)
+        return TRUE;
+    g_hash_table_iter_init(&iter, search->keys);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        if (!slice_key_find(key) && !g_strv_contains(own_keys, key))
+            return TRUE;
+    return FALSE;
+}
+
+/* What the meter knows; Metered, if it does not answer. */
+static void add_use(Dict *dict, const Search *search, const char *uuid)
+{
+    GVariant *use = search->use ? g_hash_table_lookup(search->use, uuid) : NULL;
+    GVariantIter iter;
+    const char *key;
+    GVariant *value;
+
+    if (!search->use && wants_use(search))
+        g_variant_builder_add(&dict->builder, "{sv}", "Metered", g_variant_new_boolean(FALSE));
+    if (!use)
+        return;
+    g_variant_iter_init(&iter, use);
+    while (g_variant_iter_loop(&iter, "{&sv}", &key, &value))
+        if (wants(dict->keys, key))
+            g_variant_builder_add(&dict->builder, "{sv}", key, value);
+}
+
+static GVariant *dictionary_of(const Search *search, const Slice *slice)
+{
+    const Vgpus *vgpus = search->vgpus;
+    const char *vm = search->vms ? g_hash_table_lookup(search->vms, slice->uuid) : NULL;
+    Dict dict;
+
+    dict_begin(&dict, search->keys);
+    add_slice(&dict, slice);
+    if (search->vms && slice_is_vgpu(slice))
+        add_text(&dict, "Vm", vm ? vm : slice->domain);
+    if (slice_is_for_container(slice))
+        add_container(&dict, vgpus, slice);
+    if (slice_is_vgpu(slice))
+        add_vgpu(&dict, vgpus->host,
+                 vgpu_states_known(host_vgpu_states(vgpus->host), slice->uuid));
+    add_use(&dict, search, slice->uuid);
+    return g_variant_builder_end(&dict.builder);
+}
+
+/* Floating, of type aa{sv}. */
+static GVariant *find_slices(const Search *search)
+{
+    const Vgpus *vgpus = search->vgpus;
+    g_autoptr(GPtrArray) sorted = sorted_slices(vgpus->slices);
+    GVariantBuilder list;
+
+    vgpu_states_look(host_vgpu_states(vgpus->host));
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < sorted->len; i++) {
+        const Slice *slice = g_ptr_array_index(sorted, i);
+
+        if (search->doors & (1u << slice->transport) &&
+            tenants_shows(vgpus->tenants, slice->tenant, search->user))
+            g_variant_builder_add_value(&list, dictionary_of(search, slice));
+    }
+    return g_variant_builder_end(&list);
+}
+
+/* The old names of FindSlices: what they find, in which form. They go with the next release. */
+
+static GVariant *short_form(GVariant *slices)
+{
+    GVariantBuilder list;
+    GVariantIter iter;
+    GVariant *slice;
+
+    g_variant_builder_init(&list, G_VARIANT_TYPE("a(ssssstss)"));
+    g_variant_iter_init(&iter, slices);
+    while (g_variant_iter_loop(&iter, "@a{sv}", &slice)) {
+        guint64 vram = 0;
+
+        g_variant_lookup(slice, "Vram", "t", &vram);
+        g_variant_builder_add(&list, "(ssssstss)", dict_text(slice, "Uuid"),
+                              dict_text(slice, "Gpu"), dict_text(slice, "Type"),
+                              dict_text(slice, "Device"), dict_text(slice, "Engine"), vram,
+                              dict_text(slice, "Class"), dict_text(slice, "Tenant"));
+    }
+    return g_variant_builder_end(&list);
+}
+
+static GVariant *pairs_of(GVariant *slices, const char *key)
+{
+    GVariantBuilder pairs;
+    GVariantIter iter;
+    GVariant *slice;
+
+    g_variant_builder_init(&pairs, G_VARIANT_TYPE("a{ss}"));
+    g_variant_iter_init(&iter, slices);
+    while (g_variant_iter_loop(&iter, "@a{sv}", &slice))
+        if (*dict_text(slice, key))
+            g_variant_builder_add(&pairs, "{ss}", dict_text(slice, "Uuid"), dict_text(slice, key));
+    return g_variant_builder_end(&pairs);
+}
+
+static GVariant *name_form(GVariant *slices)
+{
+    return pairs_of(slices, "Name");
+}
+
+static GVariant *vm_form(GVariant *slices)
+{
+    return pairs_of(slices, "Vm");
+}
+
+/**
+ * OldList
+ * @keys: NULL: all but Vm
+ * @form: NULL: as it is
+ */
+typedef struct {
+    const char *method;
+    guint doors;
+    GVariant *(*form)(GVariant *slices);
+    const char *keys[9];
+} OldList;
+
+static const OldList old_lists[] = {
+    {"ListVgpus", DOORS_OF_VGPUS, NULL, {NULL}},
+    {"ListSlices", DOORS_ALL & ~DOOR(VM), NULL, {NULL}},
+    {"ListVgpusShort",
+     DOORS_OF_VGPUS,
+     short_form,
+     {"Uuid", "Gpu", "Type", "Device", "Engine", "Vram", "Class", "Tenant", NULL}},
+    {"ListNames", DOORS_ALL, name_form, {"Uuid", "Name", NULL}},
+    {"ListVms", DOORS_ALL, vm_form, {"Uuid", "Vm", NULL}},
+};
+
+static const OldList *old_list_of(GDBusMethodInvocation *invocation)
+{
+    const char *method = g_dbus_method_invocation_get_method_name(invocation);
+
+    for (guint i = 0; i < G_N_ELEMENTS(old_lists); i++)
+        if (g_str_equal(old_lists[i].method, method))
+            return &old_lists[i];
+    return NULL;
+}
+
+static void answer_search(const Search *search)
+{
+    const OldList *old = old_list_of(search->invocation);
+    g_autoptr(GVariant) slices = g_variant_ref_sink(find_slices(search));
+
+    call_answer_value(search->invocation, old && old->form ? old->form(slices) : slices);
+}
+
+static GHashTable *set_of(const char *const *keys)
+{
+    GHashTable *set = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (; *keys; keys++)
+        g_hash_table_add(set, g_strdup(*keys));
+    return set;
+}
+
+static gboolean parse_doors(const GStrv names, guint *doors, GError **error)
+{
+    SliceTransport door;
+
+    *doors = names ? 0 : DOORS_ALL;
+    for (guint i = 0; names && names[i]; i++) {
+        if (!slice_transport_parse(names[i], &door)) {
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                        "Doors must be of vm, vfio, native and guarded: \"%s\"", names[i]);
+            return FALSE;
+        }
+        *doors |= 1u << door;
+    }
+    return TRUE;
+}
+
+static gboolean parse_filter(Search *search, GError **error)
+{
+    GVariant *parameters = g_dbus_method_invocation_get_parameters(search->invocation);
+    const OldList *old = old_list_of(search->invocation);
+    g_autoptr(GVariant) filter = NULL;
+    g_auto(GStrv) doors = NULL;
+    g_auto(GStrv) keys = NULL;
+    const DictKey known[] = {
+        {"Doors", 'a', &doors, NULL, 0, 0},
+        {"Keys", 'a', &keys, NULL, 0, 0},
+    };
+
+    if (old) {
+        search->doors = old->doors;
+        search->keys = old->keys[0] ? set_of(old->keys) : NULL;
+        return TRUE;
+    }
+    filter = g_variant_get_child_value(parameters, 0);
+    if (!dict_read(filter, known, G_N_ELEMENTS(known), error) ||
+        !parse_doors(doors, &search->doors, error))
+        return FALSE;
+    search->keys = keys ? set_of((const char *const *)keys) : NULL;
+    return TRUE;
+}
+
+/* The meter is asked what slices use. */
+
 static GHashTable *use_by_uuid(GVariant *answer)
 {
     GHashTable *by_uuid =
@@ -170,99 +436,124 @@ static GHashTable *use_by_uuid(GVariant *answer)
     return by_uuid;
 }
 
-/* @by_uuid: NULL: the meter does not answer. */
-static void add_use(GVariantBuilder *dict, GHashTable *by_uuid, const char *uuid)
-{
-    GVariant *use = by_uuid ? g_hash_table_lookup(by_uuid, uuid) : NULL;
-    GVariantIter iter;
-    GVariant *member;
-
-    if (!by_uuid)
-        add_flag(dict, "Metered", FALSE);
-    if (!use)
-        return;
-    g_variant_iter_init(&iter, use);
-    while ((member = g_variant_iter_next_value(&iter))) {
-        g_variant_builder_add_value(dict, member);
-        g_variant_unref(member);
-    }
-}
-
-static void add_users(GVariantBuilder *dict, const Vgpus *vgpus, const Slice *slice)
-{
-    const char *first = share_group_first(vgpus->slices, vgpus->claims, slice);
-    g_autofree char *containers = claims_containers(vgpus->claims, slice->uuid);
-
-    add_text(dict, "Container", containers);
-    add_text(dict, "CountedWith", first == slice->uuid ? "" : first);
-}
-
-/* @is_slices: of ListSlices; else of ListVgpus. */
-static gboolean is_in_list(const UsedList *list, const Slice *slice, gboolean is_slices)
-{
-    return (is_slices ? slice_is_for_container(slice) : slice_is_vgpu(slice)) &&
-           tenants_shows(list->vgpus->tenants, slice->tenant, list->user);
-}
-
-static GVariant *make_used_list(const UsedList *list, GHashTable *use)
-{
-    const char *method = g_dbus_method_invocation_get_method_name(list->invocation);
-    gboolean is_slices = g_str_equal(method, "ListSlices");
-    const Vgpus *vgpus = list->vgpus;
-    VgpuStates *states = host_vgpu_states(vgpus->host);
-    g_autoptr(GPtrArray) sorted = sorted_slices(vgpus->slices);
-    GVariantBuilder builder;
-
-    vgpu_states_look(states);
-    g_variant_builder_init(&builder, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < sorted->len; i++) {
-        const Slice *slice = g_ptr_array_index(sorted, i);
-
-        if (!is_in_list(list, slice, is_slices))
-            continue;
-        g_variant_builder_open(&builder, G_VARIANT_TYPE_VARDICT);
-        add_slice(&builder, slice);
-        if (is_slices)
-            add_users(&builder, vgpus, slice);
-        if (slice_is_vgpu(slice))
-            add_vgpu(&builder, vgpus->host, vgpu_states_known(states, slice->uuid));
-        add_use(&builder, use, slice->uuid);
-        g_variant_builder_close(&builder);
-    }
-    return g_variant_builder_end(&builder);
-}
-
 /* The answer of ListUse; NULL: the list has no use. */
 static void use_told(GVariant *answer, const GError *error, void *data)
 {
-    g_autofree UsedList *list = data;
-    g_autofree char *user = list->user;
-    g_autoptr(GHashTable) use = answer ? use_by_uuid(answer) : NULL;
+    g_autoptr(Search) search = data;
 
     (void)error;
-    g_dbus_method_invocation_return_value(list->invocation,
-                                          g_variant_new("(@aa{sv})", make_used_list(list, use)));
+    search->use = answer ? use_by_uuid(answer) : NULL;
+    answer_search(search);
 }
 
-void used_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+/* Takes @search. */
+static void ask_meter(Search *search)
 {
-    UsedList *list = g_new0(UsedList, 1);
-
-    list->vgpus = vgpus;
-    list->invocation = invocation;
-    list->user = g_strdup(user);
-    meter_ask(vgpus->life->meter, "ListUse", g_variant_new("()"), use_told, list);
+    if (wants_use(search)) {
+        meter_ask(search->vgpus->life->meter, "ListUse", g_variant_new("()"), use_told, search);
+        return;
+    }
+    answer_search(search);
+    search_free(search);
 }
 
-GVariant *list_slices(const GPtrArray *slices)
-{
-    GVariantBuilder list;
+/* A thread looks which VMs have vGPUs open. */
 
-    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < slices->len; i++)
-        g_variant_builder_add_value(&list,
-                                    dictionary_of_slice(NULL, g_ptr_array_index(slices, i), NULL));
-    return g_variant_builder_end(&list);
+/**
+ * Look
+ * @search: NULL: answered
+ * @open: UUIDs of vGPUs that are open
+ */
+typedef struct {
+    Search *search;
+    Vms *vms;
+    GStrv open;
+} Look;
+
+static void look_free(void *data)
+{
+    Look *look = data;
+
+    if (look->search)
+        g_clear_object(&look->search->invocation);
+    g_clear_pointer(&look->search, search_free);
+    vms_unref(look->vms);
+    g_strfreev(look->open);
+    g_free(look);
+}
+
+static GStrv open_vgpus(const Vgpus *vgpus)
+{
+    const GPtrArray *states = vgpu_states_look(host_vgpu_states(vgpus->host));
+    g_autoptr(GStrvBuilder) open = g_strv_builder_new();
+
+    for (guint i = 0; i < states->len; i++) {
+        const Vgpu *vgpu = g_ptr_array_index(states, i);
+
+        if (!g_str_equal(vgpu->device, "closed"))
+            g_strv_builder_add(open, vgpu->uuid);
+    }
+    return g_strv_builder_end(open);
+}
+
+static void look_for_vms(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    const Look *look = data;
+
+    (void)source;
+    (void)cancellable;
+    g_task_return_pointer(task, vms_look(look->vms, (const char *const *)look->open),
+                          (GDestroyNotify)g_hash_table_unref);
+}
+
+static void found_vms(GObject *source, GAsyncResult *answer, void *data)
+{
+    Look *look = g_task_get_task_data(G_TASK(answer));
+    GHashTable *names = g_task_propagate_pointer(G_TASK(answer), NULL);
+    Search *search;
+
+    (void)source;
+    (void)data;
+    /* vgpud ends. */
+    if (!names)
+        return;
+    search = g_steal_pointer(&look->search);
+    search->vms = names;
+    ask_meter(search);
+}
+
+static gboolean wants_vms(const Search *search)
+{
+    const OldList *old = old_list_of(search->invocation);
+
+    return search->keys ? g_hash_table_contains(search->keys, "Vm") : !old;
+}
+
+void slices_find_asked(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    g_autoptr(Search) search = g_new0(Search, 1);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GTask) task = NULL;
+    Look *look;
+
+    search->vgpus = vgpus;
+    search->invocation = invocation;
+    search->user = g_strdup(user);
+    if (!parse_filter(search, &error)) {
+        call_fail(invocation, error);
+        return;
+    }
+    if (!wants_vms(search)) {
+        ask_meter(g_steal_pointer(&search));
+        return;
+    }
+    look = g_new0(Look, 1);
+    look->search = g_steal_pointer(&search);
+    look->vms = vms_ref(vgpus->vms);
+    look->open = open_vgpus(vgpus);
+    task = g_task_new(NULL, vgpus->freed, found_vms, NULL);
+    g_task_set_task_data(task, look, look_free);
+    g_task_run_in_thread(task, look_for_vms);
 }
 
 /* ListTypes: the types of vGPUs, on the GPUs that the caller may use. */
@@ -289,7 +580,7 @@ static void add_offer(GVariantBuilder *dict, const Offer *offer)
     add(dict, "Cuda", g_variant_new_boolean(desc->cuda != 0));
 }
 
-static GVariant *dictionary_of(const Vgpus *vgpus, const Gpu *gpu, const MdevType *type)
+static GVariant *dictionary_of_type(const Vgpus *vgpus, const Gpu *gpu, const MdevType *type)
 {
     GVariantBuilder dict;
     Offer offer;
@@ -312,7 +603,7 @@ static void add_types(const Vgpus *vgpus, const Gpu *gpu, GVariantBuilder *list_
 
     for (guint i = 0; i < types->len; i++)
         g_variant_builder_add_value(list_types,
-                                    dictionary_of(vgpus, gpu, g_ptr_array_index(types, i)));
+                                    dictionary_of_type(vgpus, gpu, g_ptr_array_index(types, i)));
 }
 
 /* @user: NULL: sees all. */
@@ -332,115 +623,5 @@ void type_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user
     for (guint i = 0; i < gpus->len; i++)
         if (may_use(vgpus, g_ptr_array_index(gpus, i), user))
             add_types(vgpus, g_ptr_array_index(gpus, i), &types);
-    vgpu_manager_complete_list_types(host_manager(vgpus->host), invocation,
-                                     g_variant_builder_end(&types));
-}
-
-/* ListNames: the names of vGPUs and slices. */
-
-void name_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
-{
-    const GPtrArray *slices = slices_all(vgpus->slices);
-    GVariantBuilder names;
-
-    g_variant_builder_init(&names, G_VARIANT_TYPE("a{ss}"));
-    for (guint i = 0; i < slices->len; i++) {
-        const Slice *slice = g_ptr_array_index(slices, i);
-
-        if (*slice->name && tenants_shows(vgpus->tenants, slice->tenant, user))
-            g_variant_builder_add(&names, "{ss}", slice->uuid, slice->name);
-    }
-    vgpu_manager_complete_list_names(host_manager(vgpus->host), invocation,
-                                     g_variant_builder_end(&names));
-}
-
-/* ListVms: which VM uses which vGPU. */
-
-/**
- * Look - a call that is answered when a thread has read /proc
- * @invocation: its only reference
- * @user: sees those of its tenants only; NULL: all
- * @open: UUIDs of vGPUs that are open
- */
-typedef struct {
-    Vgpus *vgpus;
-    GDBusMethodInvocation *invocation;
-    char *user;
-    Vms *vms;
-    GStrv open;
-} Look;
-
-static void look_free(void *data)
-{
-    Look *look = data;
-
-    g_clear_object(&look->invocation);
-    g_free(look->user);
-    vms_unref(look->vms);
-    g_strfreev(look->open);
-    g_free(look);
-}
-
-static GStrv open_vgpus(const Vgpus *vgpus)
-{
-    const GPtrArray *states = vgpu_states_look(host_vgpu_states(vgpus->host));
-    g_autoptr(GStrvBuilder) open = g_strv_builder_new();
-
-    for (guint i = 0; i < states->len; i++) {
-        const Vgpu *vgpu = g_ptr_array_index(states, i);
-
-        if (!g_str_equal(vgpu->device, "closed"))
-            g_strv_builder_add(open, vgpu->uuid);
-    }
-    return g_strv_builder_end(open);
-}
-
-static void find(GTask *task, void *source, void *data, GCancellable *cancellable)
-{
-    const Look *look = data;
-
-    (void)source;
-    (void)cancellable;
-    g_task_return_pointer(task, vms_look(look->vms, (const char *const *)look->open),
-                          (GDestroyNotify)g_hash_table_unref);
-}
-
-static void found(GObject *source, GAsyncResult *answer, void *data)
-{
-    Look *look = g_task_get_task_data(G_TASK(answer));
-    g_autoptr(GHashTable) names = g_task_propagate_pointer(G_TASK(answer), NULL);
-    const GPtrArray *slices;
-    GVariantBuilder vms;
-
-    (void)source;
-    (void)data;
-    /* vgpud ends. */
-    if (!names)
-        return;
-    slices = slices_all(look->vgpus->slices);
-    g_variant_builder_init(&vms, G_VARIANT_TYPE("a{ss}"));
-    for (guint i = 0; i < slices->len; i++) {
-        const Slice *slice = g_ptr_array_index(slices, i);
-        const char *vm = g_hash_table_lookup(names, slice->uuid);
-
-        if ((vm || slice->domain[0]) &&
-            tenants_shows(look->vgpus->tenants, slice->tenant, look->user))
-            g_variant_builder_add(&vms, "{ss}", slice->uuid, vm ? vm : slice->domain);
-    }
-    vgpu_manager_complete_list_vms(host_manager(look->vgpus->host),
-                                   g_steal_pointer(&look->invocation), g_variant_builder_end(&vms));
-}
-
-void vm_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
-{
-    g_autoptr(GTask) task = g_task_new(NULL, vgpus->freed, found, NULL);
-    Look *look = g_new0(Look, 1);
-
-    look->vgpus = vgpus;
-    look->invocation = invocation;
-    look->user = g_strdup(user);
-    look->vms = vms_ref(vgpus->vms);
-    look->open = open_vgpus(vgpus);
-    g_task_set_task_data(task, look, look_free);
-    g_task_run_in_thread(task, find);
+    call_answer_value(invocation, g_variant_builder_end(&types));
 }

@@ -5,6 +5,7 @@
 
 #include "lib/bus.h"
 #include "host-agent/daemon/host/audit.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/model/request.h"
 
@@ -55,14 +56,13 @@ static void answer(GVariant *known, const GError *error, void *data)
 
     if (error)
         g_warning("what %s has used is not known: %s", release->owner, error->message);
-    g_dbus_method_invocation_return_value(release->invocation,
-                                          known ? known : unknown_totals(release));
+    call_answer(release->invocation, known ? known : unknown_totals(release));
 }
 
 static void end(Release *release)
 {
     if (release->error) {
-        g_dbus_method_invocation_take_error(release->invocation, release->error);
+        call_take_error(release->invocation, release->error);
         release_free(release);
         return;
     }
@@ -201,7 +201,7 @@ void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void
     Release *release;
 
     if (!read_arguments(invocation, &owner, &dry_run, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     release = g_new0(Release, 1);
@@ -275,6 +275,5 @@ void owner_list(GDBusMethodInvocation *invocation, const Caller *caller, void *d
         g_variant_builder_add_value(
             &owners, dict_of_owner((Slice *const *)&slices->pdata[first], next - first));
     }
-    vgpu_manager_complete_list_owners(host_manager(vgpus->host), invocation,
-                                      g_variant_builder_end(&owners));
+    call_answer_value(invocation, g_variant_builder_end(&owners));
 }

@@ -4,6 +4,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/host/audit.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
@@ -155,11 +156,11 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
         !placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_CLAIM, slice, slice,
                        &error) ||
         !claims_take(vgpus->claims, slice, container, pid, user, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     g_message("container %s of %s uses slice %s", container, caller->user, slice->uuid);
-    g_dbus_method_invocation_return_value(invocation, NULL);
+    call_answer(invocation, NULL);
 }
 
 void slice_claim(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -187,12 +188,12 @@ static void release(GDBusMethodInvocation *invocation, const Caller *caller, Vgp
         g_autofree char *uuid = g_strdup(slice->uuid);
 
         if (user && !claims_may_release(vgpus->claims, uuid, container, *user, &error)) {
-            g_dbus_method_invocation_return_gerror(invocation, error);
+            call_fail(invocation, error);
             return;
         }
         slice_claim_end(vgpus, uuid, container);
     }
-    g_dbus_method_invocation_return_value(invocation, NULL);
+    call_answer(invocation, NULL);
 }
 
 void slice_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -384,8 +385,8 @@ static void answer(const Run *run, const Slice *slice)
     g_ptr_array_add(list, (void *)slice);
     described = g_variant_ref_sink(list_slices(list));
     first = g_variant_get_child_value(described, 0);
-    vgpu_manager_complete_run_slice(host_manager(vgpus->host), run->invocation, first,
-                                    environment_of(host_root(vgpus->host), slice));
+    call_answer(run->invocation, g_variant_new("(@a{sv}@a{ss})", first,
+                                               environment_of(host_root(vgpus->host), slice)));
 }
 
 static void run_as(const Run *run, guint pid)
@@ -407,7 +408,7 @@ static void run_as(const Run *run, guint pid)
     if (slice)
         answer(run, slice);
     else
-        g_dbus_method_invocation_return_gerror(run->invocation, error);
+        call_fail(run->invocation, error);
 }
 
 static void got_pid(GObject *bus, GAsyncResult *result, void *data)
@@ -419,7 +420,7 @@ static void got_pid(GObject *bus, GAsyncResult *result, void *data)
     guint pid;
 
     if (!answered) {
-        g_dbus_method_invocation_return_gerror(run->invocation, error);
+        call_fail(run->invocation, error);
         return;
     }
     g_variant_get(answered, "(u)", &pid);

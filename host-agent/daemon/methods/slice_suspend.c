@@ -9,6 +9,7 @@
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/engines/arbiter.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/request.h"
@@ -265,7 +266,7 @@ static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     const char *asked;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    return dict_read(dict, NULL, 0, error) ? vgpu_call_any_slice(vgpus, asked, caller, error)
+    return dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, caller, error)
                                            : NULL;
 }
 
@@ -341,11 +342,11 @@ void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void
     const Slice *slice = named(vgpus, invocation, caller, &error);
 
     if (slice && slice->suspended)
-        g_dbus_method_invocation_return_value(invocation, NULL);
+        call_answer(invocation, NULL);
     else if (slice && may_suspend(vgpus, slice, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &suspension_kind, "suspended");
     else
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
 }
 
 static gboolean may_resume(const Vgpus *vgpus, const Slice *slice, GError **error)
@@ -361,12 +362,12 @@ void slice_resume(GDBusMethodInvocation *invocation, const Caller *caller, void 
     const Slice *slice = named(vgpus, invocation, caller, &error);
 
     if (!slice || !may_resume(vgpus, slice, &error))
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
     else if (slice->suspended)
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &resumption_kind, "resumed");
     else if (may_be_suspended(vgpus, slice))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &repeated_resumption_kind,
                         "resumed");
     else
-        g_dbus_method_invocation_return_value(invocation, NULL);
+        call_answer(invocation, NULL);
 }

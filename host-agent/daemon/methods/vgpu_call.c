@@ -2,6 +2,7 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 
 #include "lib/bus.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/placement.h"
@@ -72,15 +73,15 @@ void vgpu_call_ended(const GError *error, void *data)
     VgpuCall *call = data;
 
     if (error)
-        g_dbus_method_invocation_return_gerror(call->invocation, error);
+        call_fail(call->invocation, error);
     else
-        g_dbus_method_invocation_return_value(call->invocation, NULL);
+        call_answer(call->invocation, NULL);
     vgpu_call_free(call);
 }
 
 void vgpu_call_refuse(VgpuCall *call, GError *error)
 {
-    g_dbus_method_invocation_take_error(call->invocation, error);
+    call_take_error(call->invocation, error);
     vgpu_call_free(call);
 }
 
@@ -98,18 +99,35 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
         vgpu_call_refuse(call, error);
 }
 
-/* The tenant of a call: of the request, or of the existing vGPU. */
+/*
+ * What a call asks to make or to change: its first argument, or the only one of a list there. NULL:
+ * it is a name, or there are several.
+ */
+static GVariant *request_of(GDBusMethodInvocation *invocation)
+{
+    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
+    g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
+
+    if (g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT))
+        return g_steal_pointer(&first);
+    if (g_variant_is_of_type(first, G_VARIANT_TYPE("aa{sv}")) && g_variant_n_children(first) == 1)
+        return g_variant_get_child_value(first, 0);
+    return NULL;
+}
+
+/* The tenant of a call: of the request, or of the existing slice. */
 static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
     g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
+    g_autoptr(GVariant) request = request_of(invocation);
     const Slice *slice;
     char *tenant = NULL;
 
-    if (g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT)) {
-        g_variant_lookup(first, "Tenant", "s", &tenant);
+    if (request)
+        g_variant_lookup(request, "Tenant", "s", &tenant);
+    if (request || !g_variant_is_of_type(first, G_VARIANT_TYPE_STRING))
         return tenant;
-    }
     slice = tenants_find_slice(vgpus->tenants, g_variant_get_string(first, NULL), user);
     return slice ? g_strdup(slice->tenant) : NULL;
 }
@@ -117,10 +135,9 @@ static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation, co
 /* Before anything is read of a request: the tenant that is asked for is then the one that pays. */
 static gboolean check_request(GDBusMethodInvocation *invocation, GError **error)
 {
-    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
-    g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
+    g_autoptr(GVariant) request = request_of(invocation);
 
-    return !g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT) || dict_check_unique(first, error);
+    return !request || dict_check_unique(request, error);
 }
 
 static gboolean is_own(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
@@ -171,7 +188,7 @@ static void authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
     Ask *ask;
 
     if (!check_request(invocation, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     ask = g_new0(Ask, 1);
@@ -233,34 +250,46 @@ static const Slice *if_free(const Vgpus *vgpus, const Slice *slice, GError **err
     return NULL;
 }
 
+static void set_unknown(const Vgpus *vgpus, const char *what, const char *name,
+                        const Caller *caller, GError **error)
+{
+    g_autofree char *called = tenants_slices_called(vgpus->tenants, name, caller->user);
+
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                "there is no %s %s%s; \"vgpuctl slice list\" lists the existing ones", what, name,
+                called);
+}
+
+const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
+                             GError **error)
+{
+    const Slice *slice = tenants_find_slice(vgpus->tenants, name, caller->user);
+
+    if (slice)
+        return if_free(vgpus, slice, error);
+    set_unknown(vgpus, "slice", name, caller, error);
+    return NULL;
+}
+
 const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
                                        GError **error)
 {
     const Slice *slice = tenants_find_slice(vgpus->tenants, name, caller->user);
-    g_autofree char *called = NULL;
 
     if (slice && slice_is_for_container(slice))
         return if_free(vgpus, slice, error);
-    called = tenants_slices_called(vgpus->tenants, name, caller->user);
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "there is no slice %s%s; \"vgpuctl slice list\" lists the existing ones", name,
-                called);
+    set_unknown(vgpus, "slice", name, caller, error);
     return NULL;
 }
 
-const Slice *vgpu_call_any_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
-                                 GError **error)
+const Slice *vgpu_call_vgpu(const Vgpus *vgpus, const char *name, const Caller *caller,
+                            GError **error)
 {
     const Slice *slice = tenants_find_slice(vgpus->tenants, name, caller->user);
-    g_autofree char *called = NULL;
 
-    if (slice)
+    if (slice && slice_is_vgpu(slice))
         return if_free(vgpus, slice, error);
-    called = tenants_slices_called(vgpus->tenants, name, caller->user);
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "there is no slice or vGPU %s%s; \"vgpuctl slice list\" and \"vgpuctl vgpu list\" "
-                "list the existing ones",
-                name, called);
+    set_unknown(vgpus, "vGPU", name, caller, error);
     return NULL;
 }
 
@@ -292,30 +321,7 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const char *user, const Slice
            check_tenant(vgpus, wanted, user, error);
 }
 
-const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, const Caller *caller,
-                             GError **error)
-{
-    const Slice *slice = tenants_find_slice(vgpus->tenants, uuid, caller->user);
-
-    if (!slice || !slice_is_vgpu(slice)) {
-        g_autofree char *called = tenants_slices_called(vgpus->tenants, uuid, caller->user);
-
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "there is no vGPU %s%s; \"vgpuctl vgpu list\" lists the existing ones", uuid,
-                    called);
-        return NULL;
-    }
-    return if_free(vgpus, slice, error);
-}
-
-/* The manager's methods for vGPUs and containers' slices. */
-
-static void short_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
-{
-    vgpu_manager_complete_list_vgpus_short(
-        host_manager(vgpus->host), invocation,
-        list_vgpus_short(host_vgpu_states(vgpus->host), vgpus->slices, vgpus->tenants, user));
-}
+/* The manager's methods for slices. */
 
 /* mdevctl may have stopped it a moment ago, and udev's event be on its way. */
 static void look_again(const Vgpus *vgpus, const char *asked)
@@ -340,9 +346,9 @@ static void check(GDBusMethodInvocation *invocation, const Caller *caller, void 
     look_again(vgpus, asked.uuid);
     if (definition_check_parse(options, &asked, &error) &&
         definition_check(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, &asked, &error))
-        vgpu_manager_complete_check_definition(host_manager(vgpus->host), invocation);
+        call_answer(invocation, NULL);
     else
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
 }
 
 static GVariant *dict_of(const Operation *operation)
@@ -372,8 +378,7 @@ static void list_operations(GDBusMethodInvocation *invocation, const Caller *cal
     g_variant_builder_init(&list_operations, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < operations->len; i++)
         g_variant_builder_add_value(&list_operations, dict_of(g_ptr_array_index(operations, i)));
-    vgpu_manager_complete_list_operations(host_manager(vgpus->host), invocation,
-                                          g_variant_builder_end(&list_operations));
+    call_answer_value(invocation, g_variant_builder_end(&list_operations));
 }
 
 static void cancel(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -384,11 +389,11 @@ static void cancel(GDBusMethodInvocation *invocation, const Caller *caller, void
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(t)", &id);
     if (!operations_cancel(vgpus->life->operations, id, &error)) {
-        g_dbus_method_invocation_take_error(invocation, error);
+        call_take_error(invocation, error);
         return;
     }
     g_message("operation %" G_GUINT64_FORMAT " was cancelled by %s", id, caller->user);
-    vgpu_manager_complete_cancel_operation(host_manager(vgpus->host), invocation);
+    call_answer(invocation, NULL);
 }
 
 /* The caller of an operation may cancel it. */
@@ -436,25 +441,30 @@ typedef struct {
 } Method;
 
 static const Method methods[] = {
-    {"handle-list-vgpus", NULL, NULL, used_list},
-    {"handle-list-vgpus-short", NULL, NULL, short_list},
-    {"handle-list-slices", NULL, NULL, used_list},
-    {"handle-list-names", NULL, NULL, name_list},
+    {"handle-find-slices", NULL, NULL, slices_find_asked},
     {"handle-list-types", NULL, NULL, type_list},
-    {"handle-list-vms", NULL, NULL, vm_list},
-    {"handle-create-vgpus", vgpu_create, vgpu_create_own, NULL},
-    {"handle-create-slice", vgpu_create, vgpu_create_own, NULL},
-    {"handle-set-vgpu", vgpu_set, vgpu_set_own, NULL},
+    {"handle-create-slices", vgpu_create, vgpu_create_own, NULL},
     {"handle-set-slice", vgpu_set, vgpu_set_own, NULL},
-    {"handle-start-vgpu", vgpu_start, vgpu_start, NULL},
-    {"handle-stop-vgpu", vgpu_stop, vgpu_stop, NULL},
-    {"handle-remove-vgpu", vgpu_remove, vgpu_remove, NULL},
+    {"handle-start-slice", vgpu_start, vgpu_start, NULL},
+    {"handle-stop-slice", vgpu_stop, vgpu_stop, NULL},
     {"handle-remove-slice", vgpu_remove, vgpu_remove, NULL},
     {"handle-suspend-slice", slice_suspend, slice_suspend, NULL},
     {"handle-resume-slice", slice_resume, slice_resume, NULL},
     {"handle-run-slice", slice_run, slice_run_own, NULL},
     {"handle-claim-slice", slice_claim, slice_claim_own, NULL},
     {"handle-release-slice", slice_release, slice_release_own, NULL},
+    /* Old names, which go with the next release. */
+    {"handle-list-vgpus", NULL, NULL, slices_find_asked},
+    {"handle-list-vgpus-short", NULL, NULL, slices_find_asked},
+    {"handle-list-slices", NULL, NULL, slices_find_asked},
+    {"handle-list-names", NULL, NULL, slices_find_asked},
+    {"handle-list-vms", NULL, NULL, slices_find_asked},
+    {"handle-create-vgpus", vgpu_create, vgpu_create_own, NULL},
+    {"handle-create-slice", vgpu_create, vgpu_create_own, NULL},
+    {"handle-set-vgpu", vgpu_set, vgpu_set_own, NULL},
+    {"handle-start-vgpu", vgpu_start, vgpu_start, NULL},
+    {"handle-stop-vgpu", vgpu_stop, vgpu_stop, NULL},
+    {"handle-remove-vgpu", vgpu_remove, vgpu_remove, NULL},
 };
 
 /* Of all these signals, whose arguments the methods read from the invocation. */
@@ -501,7 +511,6 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     authority_answer(manager, "handle-check-definition", ACTION_SEE, check, NULL, vgpus);
     authority_answer(manager, "handle-release-domain", ACTION_ADMINISTER, domain_release, NULL,
                      vgpus);
-    authority_answer(manager, "handle-create-slices", ACTION_ADMINISTER, vgpu_create, NULL, vgpus);
     authority_answer(manager, "handle-release-owner", ACTION_ADMINISTER, owner_release, NULL,
                      vgpus);
     authority_answer(manager, "handle-list-owners", ACTION_SEE, owner_list, NULL, vgpus);

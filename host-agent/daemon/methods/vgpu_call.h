@@ -121,19 +121,19 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
 typedef void ListFunc(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user);
 
 /*
- * The vGPU that the caller calls so (tenants_find_slice()), if no operation works on it.
+ * The slice that the caller calls so (tenants_find_slice()), if no operation works on it.
  * AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
  */
-const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, const Caller *caller,
+const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
                              GError **error);
 
 /* The same for a container's slice. */
 const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
                                        GError **error);
 
-/* The same for either. */
-const Slice *vgpu_call_any_slice(const Vgpus *vgpus, const char *name, const Caller *caller,
-                                 GError **error);
+/* The same for a vGPU. */
+const Slice *vgpu_call_vgpu(const Vgpus *vgpus, const char *name, const Caller *caller,
+                            GError **error);
 
 /*
  * @user is a member of its tenant and may request @wanted in place of @before; NULL: it is new
@@ -144,7 +144,7 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const char *user, const Slice
 
 /*
  * The methods, with a Vgpus as data. _own: for a member of the tenant, who may do less than an
- * administrator. Create, set and remove are for vGPUs and for containers' slices.
+ * administrator.
  */
 AuthorizedFunc vgpu_create, vgpu_create_own;
 AuthorizedFunc vgpu_set, vgpu_set_own;
@@ -154,6 +154,6 @@ AuthorizedFunc slice_suspend, slice_resume;
 AuthorizedFunc slice_claim, slice_claim_own, slice_release, slice_release_own;
 AuthorizedFunc domain_release;
 AuthorizedFunc owner_release, owner_list;
-ListFunc used_list, type_list, name_list, vm_list;
+ListFunc slices_find_asked, type_list;
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* CreateVgpus, CreateSlice, CreateSlices: whether, where, and how. */
+/* CreateSlices: whether, where, and how. */
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/placing.h"
@@ -61,7 +62,7 @@ static void forget(const Lifecycle *life, const Slice *slice)
 
     if (is_there(life, slice->uuid) || definition)
         g_warning("vGPU %s of a request that failed could not be removed; remove it with \"vgpuctl "
-                  "vgpu remove %s\"",
+                  "slice remove %s\"",
                   slice->uuid, slice->uuid);
     else if (!slices_forget(life->slices, slice->uuid, &error))
         g_warning("%s", error->message);
@@ -226,21 +227,18 @@ static gboolean is_called(GDBusMethodInvocation *invocation, const char *method)
     return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), method);
 }
 
-/* @list: floating, of vGPUs or of slices. */
-static void answer(const Vgpus *vgpus, GDBusMethodInvocation *invocation, GVariant *list)
+/* @list: floating, of slices. CreateSlice, an old name, makes one. */
+static void answer(GDBusMethodInvocation *invocation, GVariant *list)
 {
     g_autoptr(GVariant) made = g_variant_ref_sink(list);
-    g_autoptr(GVariant) first = NULL;
-    VgpuManager *manager = host_manager(vgpus->host);
 
-    if (is_called(invocation, "CreateVgpus")) {
-        vgpu_manager_complete_create_vgpus(manager, invocation, made);
-    } else if (is_called(invocation, "CreateSlices")) {
-        vgpu_manager_complete_create_slices(manager, invocation, made);
-    } else {
-        first = g_variant_get_child_value(made, 0);
-        vgpu_manager_complete_create_slice(manager, invocation, first);
+    if (is_called(invocation, "CreateSlice")) {
+        g_autoptr(GVariant) first = g_variant_get_child_value(made, 0);
+
+        call_answer_value(invocation, first);
+        return;
     }
+    call_answer_value(invocation, made);
 }
 
 static void created(const GError *error, void *data)
@@ -249,9 +247,9 @@ static void created(const GError *error, void *data)
     Vgpus *vgpus = call->vgpus;
 
     if (error)
-        g_dbus_method_invocation_return_gerror(call->invocation, error);
+        call_fail(call->invocation, error);
     else
-        answer(vgpus, call->invocation, list_vgpus_called(vgpus->host, vgpus->slices, call->uuids));
+        answer(call->invocation, list_slices_called(vgpus->host, vgpus->slices, call->uuids));
     vgpu_call_free(call);
 }
 
@@ -405,12 +403,12 @@ static void store_slices(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     g_autoptr(GVariant) list = NULL;
 
     if (making->made->len && !slices_put_all(vgpus->slices, making->made, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     for (guint i = 0; i < making->made->len; i++)
         tell_slice(vgpus->host, g_ptr_array_index(making->made, i), caller->user);
-    answer(vgpus, invocation, list_slices(making->all));
+    answer(invocation, list_slices(making->all));
 }
 
 /* Of a new vGPU; 0: its type's, if a VM has room for that. */
@@ -464,12 +462,12 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
 
     host_catch_up(vgpus->host);
     if (!read_call(invocation, making, &error) || !place(vgpus, member, making, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     first = g_ptr_array_index(making->requests, 0);
     if (first->dry_run) {
-        answer(vgpus, invocation, list_slices(making->all));
+        answer(invocation, list_slices(making->all));
         return;
     }
     if (has_vgpu(making->made))

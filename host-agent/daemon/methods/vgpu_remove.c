@@ -8,6 +8,7 @@
 #include "lib/mdev.h"
 #include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/modes/kernel_call.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/model/request.h"
@@ -58,28 +59,21 @@ typedef struct {
     gboolean force;
 } Options;
 
-/* There is no force for vGPUs. */
-static gboolean read_options(GVariant *dict, gboolean slice, Options *options, GError **error)
+static gboolean read_options(GVariant *dict, Options *options, GError **error)
 {
     const DictKey keys[] = {
         {"DryRun", 'b', &options->dry_run, NULL, 0, 0},
         {"Force", 'b', &options->force, NULL, 0, 0},
     };
 
-    return dict_read(dict, keys, slice ? 2 : 1, error);
-}
-
-static gboolean is_for_slice(GDBusMethodInvocation *invocation)
-{
-    return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), "RemoveSlice");
+    return dict_read(dict, keys, G_N_ELEMENTS(keys), error);
 }
 
 /* The slice to remove, if that is allowed; NULL with @error. */
-static const Slice *find_unused(const Vgpus *vgpus, gboolean slices, const char *name,
-                                const Caller *caller, const Options *options, GError **error)
+static const Slice *find_unused(const Vgpus *vgpus, const char *name, const Caller *caller,
+                                const Options *options, GError **error)
 {
-    const Slice *slice = slices ? vgpu_call_container_slice(vgpus, name, caller, error)
-                                : vgpu_call_slice(vgpus, name, caller, error);
+    const Slice *slice = vgpu_call_slice(vgpus, name, caller, error);
     gboolean spared = slice && !slice_is_vgpu(slice) && options->force;
 
     if (!slice || !check_unowned(slice, error) || !check_closed(vgpus, slice->uuid, error) ||
@@ -106,7 +100,6 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
 void vgpu_remove(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
-    gboolean slices = is_for_slice(invocation);
     const char *name;
     g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
@@ -114,12 +107,12 @@ void vgpu_remove(GDBusMethodInvocation *invocation, const Caller *caller, void *
     const Slice *slice = NULL;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &name, &dict);
-    if (read_options(dict, slices, &options, &error))
-        slice = find_unused(vgpus, slices, name, caller, &options, &error);
+    if (read_options(dict, &options, &error))
+        slice = find_unused(vgpus, name, caller, &options, &error);
     if (!slice)
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
     else if (options.dry_run)
-        g_dbus_method_invocation_return_value(invocation, NULL);
+        call_answer(invocation, NULL);
     else
         begin(vgpus, invocation, caller, slice->uuid);
 }

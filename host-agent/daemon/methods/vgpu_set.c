@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* SetVgpu, SetSlice: whether, and how. */
+/* SetSlice: whether, and how. */
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 #include "lib/mdev.h"
 #include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/placement.h"
@@ -338,14 +339,6 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
         vgpu_call_refuse(call, error);
 }
 
-static const Slice *find_slice(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                               const Caller *caller, const char *name, GError **error)
-{
-    return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), "SetSlice")
-               ? vgpu_call_container_slice(vgpus, name, caller, error)
-               : vgpu_call_slice(vgpus, name, caller, error);
-}
-
 static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
                    const char *member)
 {
@@ -358,7 +351,7 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &uuid, &dict);
     asked = change_parse(dict, &error);
-    slice = asked ? find_slice(vgpus, invocation, caller, uuid, &error) : NULL;
+    slice = asked ? vgpu_call_slice(vgpus, uuid, caller, &error) : NULL;
     if (slice && member && *slice->owner)
         g_set_error(&error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                     "slice %s was made for %s, so only an administrator can change it", slice->uuid,
@@ -366,9 +359,9 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     else if (slice)
         wanted = find_change(vgpus, slice, asked, member, &error);
     if (!wanted)
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
     else if (asked->dry_run)
-        g_dbus_method_invocation_return_value(invocation, NULL);
+        call_answer(invocation, NULL);
     else
         begin(vgpus, invocation, caller, wanted);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* StartVgpu, StopVgpu: whether, and how. */
+/* StartSlice, StopSlice: whether, and how. */
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/request.h"
@@ -16,7 +17,7 @@ static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     const Slice *slice;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    slice = dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, caller, error) : NULL;
+    slice = dict_read(dict, NULL, 0, error) ? vgpu_call_vgpu(vgpus, asked, caller, error) : NULL;
     *vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
     return slice;
 }
@@ -45,11 +46,11 @@ void vgpu_start(GDBusMethodInvocation *invocation, const Caller *caller, void *d
     host_catch_up(vgpus->host);
     slice = named(vgpus, invocation, caller, &vgpu, &error);
     if (vgpu)
-        vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
+        call_answer(invocation, NULL);
     else if (slice && may_start(vgpus, slice, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &startup_kind, "started");
     else
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
 }
 
 /* mdevctl's callout leaves the check of room to us: the ledger's entry reserves it meanwhile. */
@@ -105,7 +106,7 @@ static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
         g_set_error(
             error, AGENT_ERROR, AGENT_ERROR_FAILED,
             "cannot stop vGPU %s: it has no definition, so it would be lost; define it first "
-            "(\"mdevctl define --uuid=%s\"), or remove it (\"vgpuctl vgpu remove %s\")",
+            "(\"mdevctl define --uuid=%s\"), or remove it (\"vgpuctl slice remove %s\")",
             slice->uuid, slice->uuid, slice->uuid);
         return FALSE;
     }
@@ -127,11 +128,11 @@ void vgpu_stop(GDBusMethodInvocation *invocation, const Caller *caller, void *da
     const Slice *slice = named(vgpus, invocation, caller, &vgpu, &error);
 
     if (slice && !vgpu)
-        vgpu_manager_complete_stop_vgpu(host_manager(vgpus->host), invocation);
+        call_answer(invocation, NULL);
     else if (slice && may_stop(slice, vgpu, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &shutdown_kind, "stopped");
     else
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
 }
 
 static void run_stop(Operation *operation, guint item)

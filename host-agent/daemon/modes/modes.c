@@ -2,6 +2,7 @@
 #include "host-agent/daemon/modes/modes.h"
 
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/mode_work.h"
@@ -121,8 +122,7 @@ static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocat
         if (g_str_equal(path, called))
             return gpu;
     }
-    g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                                          "the GPU has just been removed");
+    call_refuse(invocation, AGENT_ERROR_NOT_FOUND, "the GPU has just been removed");
     return NULL;
 }
 
@@ -160,9 +160,9 @@ static void answer_set_mode(const char *const *steps, const GError *error, void 
     GDBusMethodInvocation *invocation = data;
 
     if (error)
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
     else
-        g_dbus_method_invocation_return_value(invocation, g_variant_new("(^as)", steps));
+        call_answer(invocation, g_variant_new("(^as)", steps));
 }
 
 static void set_mode_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -183,7 +183,7 @@ static void set_mode_allowed(GDBusMethodInvocation *invocation, const Caller *ca
         if (modes_set(modes, &request, answer_set_mode, invocation, &error))
             return;
     }
-    g_dbus_method_invocation_take_error(invocation, error);
+    call_take_error(invocation, error);
 }
 
 /* A query for a GPU's users, while a thread looks. */
@@ -199,9 +199,9 @@ static void answer_users(GStrv users, const GError *error, void *data)
     g_auto(GStrv) all = error ? NULL : host_with_users(asked->host, asked->gpu, users);
 
     if (error)
-        g_dbus_method_invocation_return_gerror(asked->invocation, error);
+        call_fail(asked->invocation, error);
     else
-        g_dbus_method_invocation_return_value(asked->invocation, g_variant_new("(^as)", all));
+        call_answer(asked->invocation, g_variant_new("(^as)", all));
     g_free(asked->gpu);
     g_free(asked);
 }
@@ -260,13 +260,13 @@ static void drain_allowed(GDBusMethodInvocation *invocation, const Caller *calle
         return;
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(b)", &on);
     if (!drain(modes, gpu, on, &error)) {
-        g_dbus_method_invocation_take_error(invocation, error);
+        call_take_error(invocation, error);
         return;
     }
     show(modes);
     host_event(modes->host, "drain", gpu->pci->address, NULL, "GPU %s is %s by %s",
                gpu->pci->address, on ? "drained" : "no longer drained", caller->user);
-    g_dbus_method_invocation_return_value(invocation, NULL);
+    call_answer(invocation, NULL);
 }
 
 static void gpu_added(VgpuGpu *gpu, void *data)

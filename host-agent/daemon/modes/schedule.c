@@ -6,6 +6,7 @@
 #include "lib/bus.h"
 #include "lib/systemd.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 
 /* Which of several calendar expressions elapsed last. systemd tells only what comes next. */
 
@@ -359,9 +360,8 @@ static void run_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
     }
     timer = schedule_timers_find(schedule->timers, instance);
     if (!timer) {
-        g_dbus_method_invocation_return_error(
-            invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-            "the schedule has no entry with the timer %s (any more)", instance);
+        call_refuse(invocation, AGENT_ERROR_NOT_FOUND,
+                    "the schedule has no entry with the timer %s (any more)", instance);
         return;
     }
     entry = g_ptr_array_index(schedule->entries, timer->entry);
@@ -369,7 +369,7 @@ static void run_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
         warn(schedule, entry);
     else
         run_entry(schedule, entry);
-    g_dbus_method_invocation_return_value(invocation, NULL);
+    call_answer(invocation, NULL);
 }
 
 /* What is never due again comes last. */
@@ -408,7 +408,7 @@ static void answer_list(GDBusMethodInvocation *invocation, const GPtrArray *entr
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < sorted->len; i++)
         add_entry(&list, g_ptr_array_index(sorted, i));
-    g_dbus_method_invocation_return_value(invocation, g_variant_new("(aa{sv})", &list));
+    call_answer(invocation, g_variant_new("(aa{sv})", &list));
 }
 
 /* Without an answer of systemd's, the last known times are shown. */

@@ -4,6 +4,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/model/request.h"
 #include "host-agent/store/owner_table.h"
 
@@ -180,9 +181,9 @@ static void set_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
     if (error || !read_call(invocation, &pool, &dry_run, &error) ||
         !check_free(pools, gpu, pool, &error) ||
         (!dry_run && !set(pools, gpu, pool, caller->user, &error)))
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
     else
-        g_dbus_method_invocation_return_value(invocation, NULL);
+        call_answer(invocation, NULL);
 }
 
 static void gpu_added(VgpuGpu *gpu, void *data)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/model/request.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
@@ -401,8 +402,7 @@ static void list(const Tenants *tenants, GDBusMethodInvocation *invocation, cons
         if (tenants_shows(tenants, tenant->name, user))
             g_variant_builder_add_value(&list, dictionary_of(tenants, tenant));
     }
-    vgpu_manager_complete_list_tenants(host_manager(tenants->host), invocation,
-                                       g_variant_builder_end(&list));
+    call_answer_value(invocation, g_variant_builder_end(&list));
 }
 
 static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -487,11 +487,11 @@ static void set_authorized(GDBusMethodInvocation *invocation, const Caller *call
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &name,
                   &quotas);
     if (!set_tenant(tenants, name, quotas, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     g_message("tenant %s was set by %s", name, caller->user);
-    vgpu_manager_complete_set_tenant(host_manager(tenants->host), invocation);
+    call_answer(invocation, NULL);
 }
 
 /* Also those that are stopped or suspended: a later tenant of that name would inherit them. */
@@ -537,11 +537,11 @@ static void remove_authorized(GDBusMethodInvocation *invocation, const Caller *c
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s)", &name);
     if (!remove_tenant(tenants, name, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
+        call_fail(invocation, error);
         return;
     }
     g_message("tenant %s was removed by %s", name, caller->user);
-    vgpu_manager_complete_remove_tenant(host_manager(tenants->host), invocation);
+    call_answer(invocation, NULL);
 }
 
 /* What a tenant of the same name has that is declared otherwise. FALSE: nothing. */

@@ -6,6 +6,7 @@
 
 #include "lib/bus.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/sync/door.h"
 #include "host-agent/store/tables.h"
 
@@ -391,7 +392,7 @@ static void get_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
     g_autofree char *text = spec(link, NULL);
 
     (void)caller;
-    vgpu_manager_complete_get_cdi(host_manager(link->host), invocation, text ? text : "");
+    call_answer_value(invocation, g_variant_new_string(text ? text : ""));
 }
 
 static GVariant *dict_of(const Slice *slice, const Door *door)
@@ -444,9 +445,9 @@ static void answer_no_slice(const CdiSync *link, GDBusMethodInvocation *invocati
     const char *name = name_of_call(invocation);
     g_autofree char *called = tenants_slices_called(link->tenants, name, caller->user);
 
-    g_dbus_method_invocation_return_error(
-        invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-        "there is no slice %s%s; \"vgpuctl slice list\" lists the existing ones", name, called);
+    call_refuse(invocation, AGENT_ERROR_NOT_FOUND,
+                "there is no slice %s%s; \"vgpuctl slice list\" lists the existing ones", name,
+                called);
 }
 
 static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation,
@@ -457,10 +458,10 @@ static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation,
     g_autoptr(Door) door = of ? door_find(of, slice) : NULL;
 
     if (door)
-        vgpu_manager_complete_get_door(host_manager(link->host), invocation, dict_of(slice, door));
+        call_answer_value(invocation, dict_of(slice, door));
     else if (slice)
-        g_dbus_method_invocation_return_error(
-            invocation, AGENT_ERROR, AGENT_ERROR_IN_USE,
+        call_refuse(
+            invocation, AGENT_ERROR_IN_USE,
             "slice %s of GPU %s cannot be used now: the GPU is not shared, the slice is being made "
             "or removed, or the governor's layer is not installed",
             slice->uuid, slice->gpu);

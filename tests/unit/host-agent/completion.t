@@ -50,7 +50,7 @@ in_bash() {
     is "bash: '$2'" "$1" "${COMPREPLY[*]}"
 }
 
-in_bash 'gpu vgpu slice owner run cdi domain attach detach type tenant schedule operation config database topo events audit top report reload doctor completion' \
+in_bash 'gpu slice vgpu owner run cdi domain attach detach type tenant schedule operation config database topo events audit top report reload doctor completion' \
     'vgpuctl '
 in_bash 'vgpu' 'vgpuctl v'
 in_bash 'list show mode drain resume users clear pool' 'vgpuctl gpu '
@@ -64,7 +64,7 @@ in_bash '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu drain 0000:01:00.0 '
 in_bash '--drain --dry-run' 'vgpuctl gpu mode --dr'
 in_bash 'aaaa bbbb' 'vgpuctl vgpu remove '
 in_bash 'bbbb' 'vgpuctl vgpu remove aaaa b'
-in_bash 'cccc web' 'vgpuctl slice set '
+in_bash 'aaaa bbbb cccc web' 'vgpuctl slice set '
 in_bash 'vgpu-half' 'vgpuctl vgpu create '
 in_bash 'blue green' 'vgpuctl attach '
 in_bash 'aaaa bbbb' 'vgpuctl detach blue '

@@ -380,10 +380,10 @@ static void test_audit(void)
     g_assert_cmpstr(all->str, ==, "");
     assert_says("vgpu create half --name web --uuid " UUID, 0, "", "");
     iterate_until_said(all,
-                       AUDIT_METHOD "=CreateVgpus\n" AUDIT_OBJECT "=" UUID "\n" AUDIT_USER "=");
+                       AUDIT_METHOD "=CreateSlices\n" AUDIT_OBJECT "=" UUID "\n" AUDIT_USER "=");
     iterate_until_said(all, AUDIT_BEFORE "=\n" AUDIT_AFTER "=Gpu=" GPU "; Type=amdgpu-vgpu-half; ");
     assert_says("vgpu set web --weight 7", 0, "", "");
-    iterate_until_said(all, "MESSAGE=SetVgpu: " UUID " ok by ");
+    iterate_until_said(all, "MESSAGE=SetSlice: " UUID " ok by ");
     iterate_until_said(all, ": Weight 400 -> 7\n");
     assert_says("tenant set red --vram 9G", 0, "", "");
     iterate_until_said(all, ": Vram 8589934592 -> 9663676416\n");
@@ -391,7 +391,7 @@ static void test_audit(void)
     iterate_until_said(all, AUDIT_OBJECT "=" GPU "\n");
     iterate_until_said(all, ": Draining no -> yes\n");
     assert_says("vgpu remove web", 0, "", "");
-    iterate_until_said(all, "MESSAGE=RemoveVgpu: " UUID " ok by ");
+    iterate_until_said(all, "MESSAGE=RemoveSlice: " UUID " ok by ");
     iterate_until_said(all, "=Gpu=" GPU);
     assert_says("config apply", 0, "", "");
     iterate_until_said(all, AUDIT_METHOD "=ApplyConfig\n" AUDIT_OBJECT "=/etc/vgpu\n");

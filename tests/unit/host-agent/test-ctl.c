@@ -73,7 +73,7 @@ static void test_names(void)
     assert_says("vgpu set db --name web", 6, "", "the name web is taken");
     assert_says("vgpu set web --name www", 0, "", "");
     agent_on_bus_restart(&at);
-    assert_says("vgpu show web", 3, "", "there is no vGPU web; \"vgpuctl vgpu list\"");
+    assert_says("vgpu show web", 3, "", "there is no vGPU web; \"vgpuctl slice list\"");
     assert_says("vgpu set www --name ''", 0, "", "");
     assert_says("vgpu show www", 3, "", "there is no vGPU www");
     assert_says("vgpu remove db", 0, "", "");
@@ -112,7 +112,7 @@ static void test_several(void)
     assert_says("vgpu show " UUID " ghost " UUID2, 3, UUID2, "there is no vGPU ghost");
     assert_says("-o json vgpu show " UUID " " UUID2, 0, "[\n  {\n", "");
     assert_says("vgpu set " UUID " ghost " UUID2 " --weight 5", 3, "",
-                "vgpuctl: there is no vGPU ghost");
+                "vgpuctl: there is no slice ghost");
     assert_says("-o json vgpu show " UUID2, 0, "\"Weight\" : 5", "");
     assert_says("vgpu remove " UUID " ghost " UUID2, 3, "", "1 of 3 failed, see above");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");

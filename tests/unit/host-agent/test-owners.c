@@ -208,8 +208,8 @@ static void test_bad_requests(void)
                    AGENT_ERROR_INVALID, "need an Owner");
     assert_refused(&at, "CreateSlice", "(" SLICE("0", NATIVE ", 'Ephemeral': <true>") ",)",
                    AGENT_ERROR_INVALID, "ends with it");
-    assert_refused(&at, "CreateSlice", "({'Door': <'vm'>, 'Type': <'half'>},)", AGENT_ERROR_INVALID,
-                   "Door must be");
+    assert_refused(&at, "CreateSlice", "({'Door': <'none'>, 'Type': <'half'>},)",
+                   AGENT_ERROR_INVALID, "Door must be");
     assert_refused(&at, "CreateSlices", "([" SLICE("0", NATIVE) ", " SLICE("0", NATIVE) "],)",
                    AGENT_ERROR_INVALID, "twice");
     assert_refused(&at, "CreateSlices",

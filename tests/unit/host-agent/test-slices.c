@@ -24,7 +24,6 @@ static void test_create(void)
     assert_says("slice show web", 0, "Type:                   amdgpu-vgpu-half", "");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     assert_says("vgpu show " UUID, 3, "", "there is no vGPU");
-    assert_says("vgpu remove " UUID, 3, "", "there is no vGPU");
     assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=400\ncap=30\nhard=true\n");
     g_assert_true(exists(&at, "/run/vgpu/containers/" UUID "/slice"));
     g_assert_true(exists(&at, "/run/vgpu/slices/" UUID));
@@ -51,8 +50,9 @@ static void test_bad_requests(void)
 
     open_shared(&at);
     assert_says("slice create half --door back", 2, "",
-                "Door must be auto, native, guarded or vfio");
-    assert_says("slice create half --door vm", 2, "", "Door must be auto, native, guarded or vfio");
+                "Door must be auto, native, guarded, vfio or vm");
+    assert_says("slice create --door vm --vram 1G", 2, "", "Type is missing");
+    assert_says("slice create half --door vm --ephemeral", 2, "", "Ephemeral is for containers");
     assert_says("slice create --door native", 2, "", "Type, or Vram, is missing");
     assert_says("slice create --door vfio", 2, "", "Type, or Vram, is missing");
     assert_says("slice create half --door native --name a/b", 2, "", "Name must be");

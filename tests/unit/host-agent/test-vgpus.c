@@ -46,7 +46,7 @@ static void test_create(void)
     assert_says("vgpu create half", 7, "", "0 MiB of 15.98 GiB are free");
     assert_says("vgpu remove " UUID, 0, "", "");
     g_assert_false(vgpus_have(&at, GPU "/" UUID));
-    assert_says("vgpu remove " UUID, 3, "", "there is no vGPU " UUID);
+    assert_says("vgpu remove " UUID, 3, "", "there is no slice " UUID);
     agent_on_bus_close(&at);
 }
 

@@ -374,7 +374,7 @@ static void test_unknown(void)
     open_shared(&at);
     file_tree_link(at.root, "/sys/class/mdev_bus/" GPU, "../../devices/" GPU_PATH);
     assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID)), 1,
-                "run \"vgpuctl vgpu create TYPE --uuid " UUID "\" first");
+                "run \"vgpuctl slice create TYPE --door vm --uuid " UUID "\" first");
     /* With other drivers' GPUs on the host, a script may make it. */
     file_tree_write(at.root,
                     "/sys/class/mdev_bus/0000:00:02.0/mdev_supported_types/i915-GVTg_V5_4/"

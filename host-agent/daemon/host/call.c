@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/host/call.h"
+
+#include "lib/bus.h"
+#include "host-agent/daemon/host/audit.h"
+
+/* The methods that change something, and the kind of their first argument. */
+static const struct {
+    const char *method;
+    AuditKind kind;
+    gboolean creates;
+} audited[] = {
+    {"CreateSlices", AUDIT_SLICE, TRUE},
+    {"RunSlice", AUDIT_SLICE, TRUE},
+    {"SetSlice", AUDIT_SLICE, FALSE},
+    {"StartSlice", AUDIT_SLICE, FALSE},
+    {"StopSlice", AUDIT_SLICE, FALSE},
+    {"RemoveSlice", AUDIT_SLICE, FALSE},
+    {"ClaimSlice", AUDIT_SLICE, FALSE},
+    {"SuspendSlice", AUDIT_SLICE, FALSE},
+    {"ResumeSlice", AUDIT_SLICE, FALSE},
+    {"SetTenant", AUDIT_TENANT, FALSE},
+    {"RemoveTenant", AUDIT_TENANT, FALSE},
+    {"SetMode", AUDIT_GPU, FALSE},
+    {"Drain", AUDIT_GPU, FALSE},
+    {"ClearHealth", AUDIT_GPU, FALSE},
+    {"SetPool", AUDIT_GPU, FALSE},
+    {"Reload", AUDIT_CONFIG, FALSE},
+    {"ApplyConfig", AUDIT_CONFIG, FALSE},
+    /* Old names. */
+    {"CreateVgpus", AUDIT_SLICE, TRUE},
+    {"CreateSlice", AUDIT_SLICE, TRUE},
+    {"SetVgpu", AUDIT_SLICE, FALSE},
+    {"StartVgpu", AUDIT_SLICE, FALSE},
+    {"StopVgpu", AUDIT_SLICE, FALSE},
+    {"RemoveVgpu", AUDIT_SLICE, FALSE},
+};
+
+/**
+ * Entry - of the audit, while the call runs
+ * @method: in audited
+ * @before: the object's state
+ */
+typedef struct {
+    guint method;
+    char *user;
+    guint32 uid;
+    char *object;
+    char *before;
+} Entry;
+
+static void entry_free(void *data)
+{
+    Entry *entry = data;
+
+    g_free(entry->user);
+    g_free(entry->object);
+    g_free(entry->before);
+    g_free(entry);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Entry, entry_free)
+
+/* It belongs to the invocation. */
+#define ENTRY "audit"
+
+static char *object_of(GDBusMethodInvocation *invocation, AuditKind kind)
+{
+    GVariant *arguments = g_dbus_method_invocation_get_parameters(invocation);
+    g_autoptr(GVariant) first = NULL;
+
+    if (kind == AUDIT_GPU)
+        return g_strdup(g_dbus_method_invocation_get_object_path(invocation));
+    if (kind == AUDIT_CONFIG)
+        return g_strdup("/etc/vgpu");
+    first = g_variant_get_child_value(arguments, 0);
+    return g_variant_is_of_type(first, G_VARIANT_TYPE_STRING) ? g_variant_dup_string(first, NULL)
+                                                              : g_strdup("");
+}
+
+static Entry *entry_new(GDBusMethodInvocation *invocation, const Caller *caller, guint method)
+{
+    Entry *entry = g_new0(Entry, 1);
+
+    entry->method = method;
+    entry->user = g_strdup(caller->user);
+    entry->uid = caller->uid;
+    entry->object = object_of(invocation, audited[method].kind);
+    entry->before = audited[method].creates
+                        ? g_strdup("")
+                        : audit_state_and_name(audited[method].kind, &entry->object, entry->user);
+    return entry;
+}
+
+void call_begin(GDBusMethodInvocation *invocation, const Caller *caller)
+{
+    const char *called = g_dbus_method_invocation_get_method_name(invocation);
+
+    for (guint i = 0; audit_is_on() && i < G_N_ELEMENTS(audited); i++)
+        if (g_str_equal(called, audited[i].method))
+            g_object_set_data_full(G_OBJECT(invocation), ENTRY, entry_new(invocation, caller, i),
+                                   entry_free);
+}
+
+static void write_entry(const Entry *entry, const char *object, const char *before,
+                        const char *after, const GError *error)
+{
+    audit_write(&(AuditEntry){.who = entry->user,
+                              .uid = &entry->uid,
+                              .what = audited[entry->method].method,
+                              .object = object,
+                              .before = before,
+                              .after = after,
+                              .error = error});
+}
+
+/* The object that a method has created. @dict: a{sv} of its answer. */
+static void write_created(const Entry *entry, GVariant *dict)
+{
+    g_autofree char *uuid = NULL;
+    g_autofree char *after = NULL;
+
+    if (!g_variant_lookup(dict, "Uuid", "s", &uuid))
+        return;
+    after = audit_state_and_name(AUDIT_SLICE, &uuid, NULL);
+    if (*after)
+        write_entry(entry, uuid, "", after, NULL);
+}
+
+/* @answer: NULL: nothing was created. */
+static void write_all_created(const Entry *entry, GVariant *answer)
+{
+    g_autoptr(GVariant) first = answer ? g_variant_get_child_value(answer, 0) : NULL;
+
+    if (!first)
+        return;
+    if (g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT)) {
+        write_created(entry, first);
+        return;
+    }
+    for (gsize i = 0; i < g_variant_n_children(first); i++) {
+        g_autoptr(GVariant) dict = g_variant_get_child_value(first, i);
+
+        write_created(entry, dict);
+    }
+}
+
+/* Before the caller hears of it. */
+static void write_change(GDBusMethodInvocation *invocation, GVariant *answer, const GError *error)
+{
+    g_autoptr(Entry) entry = g_object_steal_data(G_OBJECT(invocation), ENTRY);
+    g_autofree char *after = NULL;
+    AuditKind kind;
+
+    if (!entry || !audit_is_on())
+        return;
+    if (audited[entry->method].creates) {
+        write_all_created(entry, answer);
+        return;
+    }
+    kind = audited[entry->method].kind;
+    after = audit_state_and_name(kind, &entry->object, entry->user);
+    if (kind == AUDIT_CONFIG ? !error : !g_str_equal(entry->before, after))
+        write_entry(entry, entry->object, entry->before, after, error);
+}
+
+void call_answer(GDBusMethodInvocation *invocation, GVariant *answer)
+{
+    g_autoptr(GVariant) owned = answer ? g_variant_ref_sink(answer) : NULL;
+
+    write_change(invocation, owned, NULL);
+    g_dbus_method_invocation_return_value(invocation, owned);
+}
+
+void call_answer_value(GDBusMethodInvocation *invocation, GVariant *value)
+{
+    call_answer(invocation, g_variant_new_tuple(&value, 1));
+}
+
+void call_fail(GDBusMethodInvocation *invocation, const GError *error)
+{
+    write_change(invocation, NULL, error);
+    g_dbus_method_invocation_return_gerror(invocation, error);
+}
+
+void call_refuse(GDBusMethodInvocation *invocation, int code, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    call_take_error(invocation, g_error_new_valist(AGENT_ERROR, code, format, values));
+    va_end(values);
+}
+
+void call_take_error(GDBusMethodInvocation *invocation, GError *error)
+{
+    call_fail(invocation, error);
+    g_error_free(error);
+}

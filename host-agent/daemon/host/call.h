@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of methods, from the moment that the caller is known to have the right: what they change
+ * goes into the audit (audit.h), and they are answered, here and nowhere else.
+ */
+#ifndef VGPUD_HOST_CALL_H
+#define VGPUD_HOST_CALL_H
+
+#include "host-agent/daemon/host/authority.h"
+
+/* @invocation is about to be executed for @caller. Called for every method. */
+void call_begin(GDBusMethodInvocation *invocation, const Caller *caller);
+
+/* @answer: of the method's type, a tuple, floating or not; NULL: it returns nothing. */
+void call_answer(GDBusMethodInvocation *invocation, GVariant *answer);
+
+/* For a method that returns one value, floating or not. */
+void call_answer_value(GDBusMethodInvocation *invocation, GVariant *value);
+
+/* @code: of AGENT_ERROR. */
+void call_refuse(GDBusMethodInvocation *invocation, int code, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+void call_fail(GDBusMethodInvocation *invocation, const GError *error);
+
+/* @error: taken. */
+void call_take_error(GDBusMethodInvocation *invocation, GError *error);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Slices from vgpud, for all commands that look at them or make them. */
+#ifndef VGPUCTL_SLICE_H
+#define VGPUCTL_SLICE_H
+
+#include <gio/gio.h>
+
+#include "host-agent/vgpuctl/client.h"
+#include "host-agent/vgpuctl/listing.h"
+
+/* Of a vGPU, made for a VM or for a container. */
+extern const char *const vgpu_doors[];
+extern const Listing vgpu_listing;
+
+/* FindSlices: aa{sv}. @doors, @keys: NULL: all. */
+GVariant *slices_get(const Client *client, const char *const *doors, const char *const *keys,
+                     GError **error);
+
+/* CreateSlices with one @request, of a{sv}, consumed: aa{sv}. @doing: for the progress line. */
+GVariant *slices_create(const Client *client, GVariant *request, const char *doing, GError **error);
+
+/* Nobody counts what these use: says so, once. @list: of FindSlices. */
+void warn_of_meter(GVariant *list);
+
+#endif
