@@ -9,7 +9,8 @@
 #include "lib/mdev.h"
 #include "lib/host_root.h"
 
-#define SOFT_CLASS "/vgpu-soft"
+#define SOFT_CLASS       "/vgpu-soft"
+#define ATTRIBUTE_PREFIX "vgpu/"
 
 /* "device=running engine=ready": the word after "@key=". */
 static char *state_word(const char *state, const char *key)
@@ -28,13 +29,6 @@ static guint64 counter(HostRoot *root, const char *dir, const char *attribute)
     return (guint64)sysfs_number(root, dir, attribute, 0);
 }
 
-static char *text(HostRoot *root, const char *dir, const char *attribute)
-{
-    char *found = sysfs_read(root, dir, attribute);
-
-    return found ? found : g_strdup("");
-}
-
 /* "0000:02:00.0", or "soft:NAME". */
 static char *gpu_name_of(const char *parent)
 {
@@ -50,20 +44,12 @@ void vgpu_update(HostRoot *root, Vgpu *vgpu, const char *dir, const char *state)
     g_free(vgpu->device);
     g_free(vgpu->engine);
     g_free(vgpu->failure);
-    g_free(vgpu->tenant);
-    g_free(vgpu->class);
     vgpu->device = state_word(state, "device");
     vgpu->engine = state_word(state, "engine");
     vgpu->failure = sysfs_read(root, dir, "failure");
     vgpu->vram = counter(root, dir, "vram_bytes");
     vgpu->window = counter(root, dir, "window_bytes");
     vgpu->weight = (guint)sysfs_number(root, dir, "weight", 0);
-    vgpu->cap = (guint)sysfs_number(root, dir, "cap", 0);
-    vgpu->priority = (int)sysfs_number(root, dir, "priority", 0);
-    vgpu->display = (guint)sysfs_number(root, dir, "display", 0);
-    vgpu->tenant = text(root, dir, "tenant");
-    vgpu->class = text(root, dir, "class");
-    vgpu->oversubscribe = sysfs_number(root, dir, "oversubscribe_bytes", -1);
     vgpu->requests = counter(root, dir, "requests");
     vgpu->doorbells = counter(root, dir, "doorbells");
     vgpu->interrupts = counter(root, dir, "interrupts");
@@ -111,8 +97,6 @@ void vgpu_free(Vgpu *vgpu)
     g_free(vgpu->device);
     g_free(vgpu->engine);
     g_free(vgpu->failure);
-    g_free(vgpu->tenant);
-    g_free(vgpu->class);
     g_free(vgpu);
 }
 
@@ -226,48 +210,33 @@ void definition_free(Definition *definition)
     g_free(definition->uuid);
     g_free(definition->parent);
     g_free(definition->type);
-    g_free(definition->tenant);
-    g_free(definition->class);
+    g_hash_table_unref(definition->attributes);
     g_free(definition);
 }
 
-/* mdevctl has a list of objects with one member each, and writes them in order. NULL: none. */
-static const char *attribute_text(JsonObject *object, const char *name)
+/* mdevctl has a list of objects with one member each, and writes them in order. */
+static GHashTable *read_attributes(JsonObject *object)
 {
     JsonNode *node = json_object_get_member(object, "attrs");
     JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-    const char *found = NULL;
+    GHashTable *attributes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 
     for (guint i = 0; list && i < json_array_get_length(list); i++) {
         JsonNode *entry = json_array_get_element(list, i);
-        const char *text = NULL;
+        JsonObjectIter iter;
+        const char *name;
+        JsonNode *value;
 
-        if (JSON_NODE_HOLDS_OBJECT(entry))
-            text =
-                json_object_get_string_member_with_default(json_node_get_object(entry), name, NULL);
-        if (text)
-            found = text;
+        if (!JSON_NODE_HOLDS_OBJECT(entry))
+            continue;
+        json_object_iter_init(&iter, json_node_get_object(entry));
+        while (json_object_iter_next(&iter, &name, &value))
+            if (g_str_has_prefix(name, ATTRIBUTE_PREFIX) && JSON_NODE_HOLDS_VALUE(value) &&
+                json_node_get_value_type(value) == G_TYPE_STRING)
+                g_hash_table_replace(attributes, g_strdup(name + strlen(ATTRIBUTE_PREFIX)),
+                                     json_node_dup_string(value));
     }
-    return found;
-}
-
-static gint64 attribute(JsonObject *object, const char *name)
-{
-    const char *text = attribute_text(object, name);
-
-    return text ? g_ascii_strtoll(text, NULL, 0) : -1;
-}
-
-static void read_attributes(Definition *definition, JsonObject *object)
-{
-    definition->vram = attribute(object, "vgpu/vram_bytes");
-    definition->weight = attribute(object, "vgpu/weight");
-    definition->cap = attribute(object, "vgpu/cap");
-    definition->priority = attribute(object, "vgpu/priority");
-    definition->display = attribute(object, "vgpu/display");
-    definition->tenant = g_strdup(attribute_text(object, "vgpu/tenant"));
-    definition->class = g_strdup(attribute_text(object, "vgpu/class"));
-    definition->oversubscribe = attribute(object, "vgpu/oversubscribe_bytes");
+    return attributes;
 }
 
 /* NULL: no file, or no JSON object. */
@@ -300,7 +269,7 @@ Definition *definition_read(HostRoot *root, const char *parent, const char *uuid
     definition->type = g_strdup(type);
     definition->autostart =
         g_strcmp0(json_object_get_string_member_with_default(object, "start", NULL), "auto") == 0;
-    read_attributes(definition, object);
+    definition->attributes = read_attributes(object);
     return definition;
 }
 

@@ -18,11 +18,7 @@
  * @engine: state of its engine: "ready" …
  * @failure: why its engine gave up; empty: it did not
  * @vram, @window: bytes
- * @display: number of displays, 0 or 1
  * @cuda: its engine offers CUDA; not with an older driver
- * @tenant, @class: as written by anybody with write access to sysfs, in any form; empty: not
- * written, or an older driver
- * @oversubscribe: bytes; -1: the same
  * @requests: of its guest so far; with @doorbells and @interrupts since the vGPU was made
  * @engine_losses: engines that died under it
  */
@@ -37,13 +33,7 @@ typedef struct {
     guint64 vram;
     guint64 window;
     guint weight;
-    guint cap;
-    int priority;
-    guint display;
     gboolean cuda;
-    char *tenant;
-    char *class;
-    gint64 oversubscribe;
     guint64 requests;
     guint64 doorbells;
     guint64 interrupts;
@@ -106,24 +96,14 @@ gboolean vgpu_write(HostRoot *root, const char *dir, const VgpuWrite *list, gsiz
  * @parent: in mdevctl's form: a PCI address, or the name of a GPU without hardware
  * @type: mdev type
  * @autostart: started when the parent appears
- * @vram: bytes, the attribute vgpu/vram_bytes; -1, here and in @weight, @cap, @priority and
- * @display: the type's value
- * @tenant, @class: as written by anybody, in any form; NULL: not in the definition
- * @oversubscribe: bytes; -1: the same
+ * @attributes: name below vgpu/ to its value, as written by anybody, in any form
  */
 typedef struct {
     char *uuid;
     char *parent;
     char *type;
     gboolean autostart;
-    gint64 vram;
-    gint64 weight;
-    gint64 cap;
-    gint64 priority;
-    gint64 display;
-    char *tenant;
-    char *class;
-    gint64 oversubscribe;
+    GHashTable *attributes;
 } Definition;
 
 void definition_free(Definition *definition);

@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 
+#include "host-agent/model/slice_keys.h"
 #include "lib/bus.h"
 #include "lib/conf.h"
 #include "lib/tenants_conf.h"
@@ -87,30 +88,14 @@ gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer
     return TRUE;
 }
 
-/*
- * The driver and mdevctl store these three for us. An empty value means nothing, and a value that
- * was written without the callout may be anything: in both cases the slice keeps its value.
- */
-static void take_ours(Slice *slice, const char *tenant, const char *class, gint64 oversubscribe)
+void adopt_vgpu(Slice *slice, HostRoot *root, const Vgpu *vgpu)
 {
-    if (tenant && tenant_name_valid(tenant) && !g_str_equal(tenant, slice->tenant)) {
-        g_free(slice->tenant);
-        slice->tenant = g_strdup(tenant);
-    }
-    if (class)
-        slice_class_parse(class, &slice->class);
-    if (oversubscribe >= 0 && (guint64)oversubscribe <= SLICE_BYTES_MAX)
-        slice->oversubscribe = (guint64)oversubscribe;
-}
+    for (guint i = 0; i < slice_keys_count; i++) {
+        const char *name = slice_keys[i].attribute;
+        g_autofree char *text = name ? sysfs_read(root, vgpu->dir, name) : NULL;
 
-void adopt_vgpu(Slice *slice, const Vgpu *vgpu)
-{
-    slice->vram = vgpu->vram;
-    slice->weight = vgpu->weight;
-    slice->cap = vgpu->cap;
-    slice->priority = (guint)MAX(vgpu->priority, 0);
-    slice->display = (int)vgpu->display;
-    take_ours(slice, vgpu->tenant, vgpu->class, vgpu->oversubscribe);
+        slice_key_adopt(&slice_keys[i], slice, text);
+    }
 }
 
 void adopt_type(Slice *slice, const Offer *offer)
@@ -122,20 +107,12 @@ void adopt_type(Slice *slice, const Offer *offer)
     slice->display = (int)offer->desc->scanouts;
 }
 
-static guint64 or_else(gint64 value, guint64 otherwise)
-{
-    return value >= 0 ? (guint64)value : otherwise;
-}
-
 void adopt_definition(Slice *slice, const Definition *definition)
 {
-    slice->vram = or_else(definition->vram, slice->vram);
-    slice->weight = (guint)or_else(definition->weight, slice->weight);
-    slice->cap = (guint)or_else(definition->cap, slice->cap);
-    slice->priority = (guint)or_else(definition->priority, slice->priority);
-    if (definition->display >= 0)
-        slice->display = definition->display > 0;
-    take_ours(slice, definition->tenant, definition->class, definition->oversubscribe);
+    for (guint i = 0; i < slice_keys_count; i++)
+        if (slice_keys[i].attribute)
+            slice_key_adopt(&slice_keys[i], slice,
+                            g_hash_table_lookup(definition->attributes, slice_keys[i].attribute));
 }
 
 Candidate *candidate_new(Room *room, Slice *slice)

@@ -51,7 +51,7 @@ gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer
  */
 
 /* The driver's values. */
-void adopt_vgpu(Slice *slice, const Vgpu *vgpu);
+void adopt_vgpu(Slice *slice, HostRoot *root, const Vgpu *vgpu);
 
 /* The type's values, as defaults. */
 void adopt_type(Slice *slice, const Offer *offer);

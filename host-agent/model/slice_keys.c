@@ -300,6 +300,23 @@ void slice_key_restore(const SliceKey *key, Slice *slice, GVariant *value)
     }
 }
 
+void slice_key_adopt(const SliceKey *key, Slice *slice, const char *text)
+{
+    guint64 number;
+    char *end;
+
+    if (!text || !*text)
+        return;
+    if (slice_key_is_text(key)) {
+        if (!key->check || key->check(key->name, text, NULL))
+            slice_key_set_text(key, slice, text);
+        return;
+    }
+    number = g_ascii_strtoull(text, &end, 0);
+    if (g_ascii_isdigit(*text) && !*end && number <= key->max)
+        slice_key_set_number(key, slice, (gint64)number);
+}
+
 void slice_key_copy(const SliceKey *key, Slice *to, const Slice *from)
 {
     if (key->type == SLICE_KEY_TEXT)

@@ -107,6 +107,12 @@ GVariant *slice_key_listed(const SliceKey *key, const Slice *slice);
 GVariant *slice_key_stored(const SliceKey *key, const Slice *slice);
 void slice_key_restore(const SliceKey *key, Slice *slice, GVariant *value);
 
+/*
+ * Takes the value of its attribute, as the driver or a definition has it: anybody may have written
+ * it, past the callout. NULL, "" and what the slice can't have change nothing.
+ */
+void slice_key_adopt(const SliceKey *key, Slice *slice, const char *text);
+
 void slice_key_copy(const SliceKey *key, Slice *to, const Slice *from);
 
 gboolean slice_key_is_same(const SliceKey *key, const Slice *a, const Slice *b);

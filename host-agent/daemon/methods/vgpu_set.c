@@ -45,7 +45,7 @@ static Slice *as_it_is(const Lifecycle *life, const Slice *known)
         return slice;
     slice->present = vgpu != NULL;
     if (vgpu)
-        adopt_vgpu(slice, vgpu);
+        adopt_vgpu(slice, host_root(life->host), vgpu);
     return slice;
 }
 
@@ -276,7 +276,7 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
     }
     vgpu = vgpu_read(host_root(vgpus->host), slice->uuid);
     if (!vgpu || g_str_equal(vgpu->device, "closed") ||
-        (int)vgpu->display == asked->values->display)
+        sysfs_number(host_root(vgpus->host), vgpu->dir, "display", 0) == asked->values->display)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                 "vGPU %s is open in a VM, so its display can't change; shut the VM down, or detach "

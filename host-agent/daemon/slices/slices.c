@@ -309,7 +309,7 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
     slice->defined = definition != NULL;
     slice->autostart = definition && definition->autostart;
     if (vgpu && ready)
-        adopt_vgpu(slice, vgpu);
+        adopt_vgpu(slice, host_root(slices->host), vgpu);
     else if (definition && ready)
         adopt_definition(slice, definition);
     if (slice->class != known->class)
@@ -348,7 +348,7 @@ static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu, const Defi
     slice->class = offered ? offer.class : SLICE_GUARANTEED;
     slice->oversubscribe = offer.oversubscribe;
     if (vgpu) {
-        adopt_vgpu(slice, vgpu);
+        adopt_vgpu(slice, host_root(slices->host), vgpu);
     } else {
         adopt_type(slice, &offer);
         adopt_definition(slice, definition);

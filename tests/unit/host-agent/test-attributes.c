@@ -154,6 +154,27 @@ static void test_set_by_command(void)
     agent_on_bus_close(&at);
 }
 
+/* From the driver and from definitions, which anybody may have written past the callout. */
+static void test_adopted(void)
+{
+    static const char *const bad[] = {"", "-1", "a b"};
+
+    for (guint i = 0; i < slice_keys_count; i++) {
+        g_autoptr(Slice) slice = slice_new("", "", "");
+        g_autofree char *value = value_to_set(&slice_keys[i]);
+        g_autofree char *adopted = NULL;
+
+        if (!slice_keys[i].attribute)
+            continue;
+        slice_key_adopt(&slice_keys[i], slice, value);
+        for (guint k = 0; k < G_N_ELEMENTS(bad); k++)
+            slice_key_adopt(&slice_keys[i], slice, bad[k]);
+        slice_key_adopt(&slice_keys[i], slice, NULL);
+        adopted = slice_key_text(&slice_keys[i], slice);
+        g_assert_cmpstr(adopted, ==, value);
+    }
+}
+
 /* In the help of a command that sets it, and in the list of all about a slice. */
 static void test_options(void)
 {
@@ -208,6 +229,7 @@ int main(int argc, char **argv)
     g_test_add_func("/attributes/all-members", test_all_members);
     g_test_add_func("/attributes/stored", test_stored);
     g_test_add_func("/attributes/set-by-command", test_set_by_command);
+    g_test_add_func("/attributes/adopted", test_adopted);
     g_test_add_func("/attributes/options", test_options);
     g_test_add_func("/attributes/example", test_example);
     return g_test_run();
