@@ -475,7 +475,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->doors = transport_sync_new(agent->host, agent->outputs, agent->slices, agent->tenants,
                                       agent->claims);
     agent->cdi = cdi_sync_new(agent->host, agent->outputs, agent->slices, agent->tenants);
-    agent->nodes = node_access_new(agent->host, agent->slices);
+    agent->nodes = node_access_new(agent->host, agent->outputs, agent->slices);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);

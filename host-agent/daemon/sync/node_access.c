@@ -11,20 +11,21 @@
 #include "host-agent/daemon/sync/door.h"
 
 #define NOTES_FILE "/run/vgpu/node-users"
+/* All entries are one subject, as they have one file of notes. */
+#define SUBJECT "GPUs' nodes"
 /* logind changes several nodes, and each several times, when another user comes to the seat. */
 #define SETTLE_MS 200
 
 /**
  * NodeAccess
  * @users: "UID GPU" that should have access, as they were last looked at; NULL: not yet
- * @notes: "UID NODE" whose entries are vgpud's, or were about to be
  * @monitors: node to GFileMonitor: others remove entries, too
  */
 struct NodeAccess {
     Host *host;
+    Outputs *outputs;
     const Slices *slices;
     GHashTable *users;
-    GHashTable *notes;
     GHashTable *monitors;
     guint settle;
     gboolean started;
@@ -138,44 +139,35 @@ static gboolean is_seated(HostRoot *root, const char *pair)
            sd_uid_get_seats(uid_of(pair), TRUE, NULL) > 0;
 }
 
-static gboolean store(const NodeAccess *access, GError **error)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    GHashTableIter iter;
-    void *pair;
-
-    g_hash_table_iter_init(&iter, access->notes);
-    while (g_hash_table_iter_next(&iter, &pair, NULL))
-        g_string_append_printf(text, "%s\n", (const char *)pair);
-    return root_write(host_root(access->host), NOTES_FILE, text->str, 0600, error);
-}
-
-/* Of "UID NODE". */
-static GHashTable *load(HostRoot *root)
+/* Of "UID NODE", that vgpud has made or was about to make. */
+static GStrv load_notes(HostRoot *root)
 {
     g_autofree char *text = root_read(root, NOTES_FILE, NULL);
     g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
-    GHashTable *notes = set_new();
+    g_autoptr(GStrvBuilder) notes = g_strv_builder_new();
 
     for (guint i = 0; lines[i]; i++)
         if (strchr(lines[i], ' '))
-            g_hash_table_add(notes, g_strdup(lines[i]));
-    return notes;
+            g_strv_builder_add(notes, lines[i]);
+    return g_strv_builder_end(notes);
+}
+
+static gboolean take_entry(HostRoot *root, const char *pair, GError **error)
+{
+    g_autofree char *path = root_path(root, name_of(pair), NULL);
+
+    return node_acl_remove(path, uid_of(pair), is_seated(root, pair), error);
 }
 
 gboolean node_access_take_back(HostRoot *root)
 {
-    g_autoptr(GHashTable) notes = load(root);
+    g_auto(GStrv) notes = load_notes(root);
     gboolean done = TRUE;
-    GHashTableIter iter;
-    void *pair;
 
-    g_hash_table_iter_init(&iter, notes);
-    while (g_hash_table_iter_next(&iter, &pair, NULL)) {
-        g_autofree char *path = root_path(root, name_of(pair), NULL);
+    for (guint i = 0; notes[i]; i++) {
         g_autoptr(GError) error = NULL;
 
-        if (node_acl_remove(path, uid_of(pair), is_seated(root, pair), &error))
+        if (take_entry(root, notes[i], &error))
             continue;
         g_printerr("a user without a slice can still open a GPU: %s\n", error->message);
         done = FALSE;
@@ -183,81 +175,6 @@ gboolean node_access_take_back(HostRoot *root)
     if (done)
         root_remove(root, NOTES_FILE);
     return done;
-}
-
-/* Without its note an entry would stay for ever, so it is not given. */
-static void not_noted(const NodeAccess *access, const GPtrArray *missing, const GError *error)
-{
-    for (guint i = 0; i < missing->len; i++) {
-        const char *pair = missing->pdata[i];
-
-        g_warning("user %u cannot open %s: %s", (guint)uid_of(pair), name_of(pair), error->message);
-        g_hash_table_remove(access->notes, pair);
-    }
-}
-
-/* Of those wanted, what nobody has given yet; noted. NULL: they could not be. */
-static GPtrArray *note_missing(const NodeAccess *access, GHashTable *wanted)
-{
-    g_autoptr(GPtrArray) missing = g_ptr_array_new();
-    g_autoptr(GError) error = NULL;
-    GHashTableIter iter;
-    void *pair;
-
-    g_hash_table_iter_init(&iter, wanted);
-    while (g_hash_table_iter_next(&iter, &pair, NULL)) {
-        g_autofree char *path = path_of(access, pair);
-
-        if (!is_ready(host_root(access->host), pair) || node_acl_has(path, uid_of(pair)))
-            continue;
-        g_hash_table_add(access->notes, g_strdup(pair));
-        g_ptr_array_add(missing, pair);
-    }
-    if (!missing->len || store(access, &error))
-        return g_steal_pointer(&missing);
-    not_noted(access, missing, error);
-    return NULL;
-}
-
-/* FALSE: it is to be tried again. */
-static gboolean give(const NodeAccess *access, GHashTable *wanted)
-{
-    g_autoptr(GPtrArray) missing = note_missing(access, wanted);
-
-    for (guint i = 0; missing && i < missing->len; i++) {
-        const char *pair = missing->pdata[i];
-        g_autofree char *path = path_of(access, pair);
-        g_autoptr(GError) error = NULL;
-
-        if (!node_acl_add(path, uid_of(pair), &error))
-            g_warning("a program with a slice cannot open its GPU: %s", error->message);
-    }
-    return missing != NULL;
-}
-
-static void take(const NodeAccess *access, GHashTable *wanted)
-{
-    g_autoptr(GError) failed = NULL;
-    GHashTableIter iter;
-    gboolean changed = FALSE;
-    void *pair;
-
-    g_hash_table_iter_init(&iter, access->notes);
-    while (g_hash_table_iter_next(&iter, &pair, NULL)) {
-        g_autofree char *path = path_of(access, pair);
-        g_autoptr(GError) error = NULL;
-
-        if (g_hash_table_contains(wanted, pair))
-            continue;
-        if (node_acl_remove(path, uid_of(pair), is_seated(host_root(access->host), pair), &error)) {
-            g_hash_table_iter_remove(&iter);
-            changed = TRUE;
-        } else {
-            g_warning("a user without a slice can still open a GPU: %s", error->message);
-        }
-    }
-    if (changed && !store(access, &failed))
-        g_warning("cannot note who may open GPUs' nodes: %s", failed->message);
 }
 
 static gboolean settled(void *data)
@@ -307,15 +224,64 @@ static void watch(NodeAccess *access, GHashTable *wanted)
     access->monitors = monitors;
 }
 
-static void apply(NodeAccess *access)
-{
-    g_autoptr(GHashTable) wanted = wanted_now(access);
+static const OutputKind entries_kind;
 
-    watch(access, wanted);
-    if (!give(access, wanted))
-        g_clear_pointer(&access->users, g_hash_table_unref);
-    take(access, wanted);
+/* What nobody else has given yet, or vgpud itself. */
+static gboolean is_own(const NodeAccess *access, const char *pair)
+{
+    g_autofree char *path = path_of(access, pair);
+
+    return outputs_has_own(access->outputs, &entries_kind, SUBJECT, pair) ||
+           (is_ready(host_root(access->host), pair) && !node_acl_has(path, uid_of(pair)));
 }
+
+/* The note comes first: without it an entry would stay for ever. */
+static gboolean want_entries(Wants *wants, const char *subject, void *data)
+{
+    NodeAccess *access = data;
+    g_autoptr(GHashTable) wanted = wanted_now(access);
+    g_autoptr(GPtrArray) own = g_ptr_array_new();
+    g_autoptr(GString) notes = g_string_new(NULL);
+    GHashTableIter iter;
+    void *pair;
+
+    (void)subject;
+    watch(access, wanted);
+    g_hash_table_iter_init(&iter, wanted);
+    while (g_hash_table_iter_next(&iter, &pair, NULL))
+        if (is_own(access, pair)) {
+            g_ptr_array_add(own, pair);
+            g_string_append_printf(notes, "%s\n", (const char *)pair);
+        }
+    if (own->len)
+        want_file(wants, NOTES_FILE, notes->str);
+    for (guint i = 0; i < own->len; i++)
+        want_own(wants, own->pdata[i]);
+    return TRUE;
+}
+
+/* Others remove entries, too. */
+static gboolean give_entry(const char *pair, void *data, GError **error)
+{
+    const NodeAccess *access = data;
+    g_autofree char *path = path_of(access, pair);
+
+    return !is_ready(host_root(access->host), pair) || node_acl_has(path, uid_of(pair)) ||
+           node_acl_add(path, uid_of(pair), error);
+}
+
+static gboolean take_entry_of(const char *pair, void *data, GError **error)
+{
+    return take_entry(host_root(((const NodeAccess *)data)->host), pair, error);
+}
+
+static const OutputKind entries_kind = {
+    .level = G_LOG_LEVEL_WARNING,
+    .trouble = {"slices' users may lack access to ", ", or keep it"},
+    .want = want_entries,
+    .give = give_entry,
+    .take = take_entry_of,
+};
 
 void node_access_update(NodeAccess *access)
 {
@@ -330,7 +296,7 @@ void node_access_update(NodeAccess *access)
     }
     g_clear_pointer(&access->users, g_hash_table_unref);
     access->users = users;
-    apply(access);
+    outputs_update(access->outputs, &entries_kind, access, SUBJECT);
 }
 
 void node_access_refresh(NodeAccess *access)
@@ -341,19 +307,23 @@ void node_access_refresh(NodeAccess *access)
 
 void node_access_start(NodeAccess *access)
 {
-    g_hash_table_unref(access->notes);
-    access->notes = load(host_root(access->host));
+    g_auto(GStrv) notes = load_notes(host_root(access->host));
+    Wants *left = outputs_left(access->outputs, &entries_kind, access, SUBJECT);
+
+    want_file(left, NOTES_FILE, "");
+    for (guint i = 0; notes[i]; i++)
+        want_own(left, notes[i]);
     access->started = TRUE;
     node_access_refresh(access);
 }
 
-NodeAccess *node_access_new(Host *host, const Slices *slices)
+NodeAccess *node_access_new(Host *host, Outputs *outputs, const Slices *slices)
 {
     NodeAccess *access = g_new0(NodeAccess, 1);
 
     access->host = host;
+    access->outputs = outputs;
     access->slices = slices;
-    access->notes = set_new();
     access->monitors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     return access;
 }
@@ -362,7 +332,6 @@ void node_access_free(NodeAccess *access)
 {
     g_clear_handle_id(&access->settle, g_source_remove);
     g_clear_pointer(&access->users, g_hash_table_unref);
-    g_hash_table_unref(access->notes);
     g_hash_table_unref(access->monitors);
     g_free(access);
 }

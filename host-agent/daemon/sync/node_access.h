@@ -9,11 +9,12 @@
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/sync/outputs.h"
 
 typedef struct NodeAccess NodeAccess;
 
-/* Both live longer. */
-NodeAccess *node_access_new(Host *host, const Slices *slices);
+/* All live longer. */
+NodeAccess *node_access_new(Host *host, Outputs *outputs, const Slices *slices);
 
 /* Entries stay, as the slices do. */
 void node_access_free(NodeAccess *access);

@@ -15,6 +15,7 @@ typedef enum {
     OUTPUT_LINK,
     OUTPUT_FILE,
     OUTPUT_UNIT,
+    OUTPUT_OWN,
     OUTPUT_OF_OTHERS,
     OUTPUT_NOTE,
     OUTPUT_TROUBLE,
@@ -22,7 +23,7 @@ typedef enum {
 
 /**
  * Output
- * @path: "" for what has none
+ * @path: "" for what has none; a name, of the kind's own
  * @text: an ACL, or NULL; a target; content; settings; a note; a reason
  * @mode: of a directory without an ACL
  * @failed: of a unit: it could not be started
@@ -155,6 +156,11 @@ void want_unit(Wants *wants, const char *settings)
     want(wants, OUTPUT_UNIT, "", settings);
 }
 
+void want_own(Wants *wants, const char *name)
+{
+    want(wants, OUTPUT_OWN, name, NULL);
+}
+
 void want_end_of(Wants *wants, const char *path)
 {
     want(wants, OUTPUT_OF_OTHERS, path, NULL);
@@ -263,6 +269,8 @@ static gboolean make(Held *held, const Output *output, const Wants *before, GErr
     case OUTPUT_UNIT:
         make_unit(held, output, before);
         return TRUE;
+    case OUTPUT_OWN:
+        return held->kind->give(output->path, held->data, error);
     case OUTPUT_TROUBLE:
         g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, output->text);
         return FALSE;
@@ -288,10 +296,12 @@ static void remove_tree(HostRoot *root, const char *path)
     root_rmdir(root, path);
 }
 
-static void take_away(const Held *held, const Output *output)
+static gboolean take_away(const Held *held, const Output *output, GError **error)
 {
     HostRoot *root = held->outputs->root;
 
+    if (output->type == OUTPUT_OWN)
+        return held->kind->take(output->path, held->data, error);
     if (output->type == OUTPUT_UNIT && held->kind->stop)
         held->kind->stop(held->subject, held->data);
     else if (output->type == OUTPUT_DIR && output->end == DIR_OWN)
@@ -301,14 +311,18 @@ static void take_away(const Held *held, const Output *output)
     else if (output->type == OUTPUT_LINK || output->type == OUTPUT_FILE ||
              output->type == OUTPUT_OF_OTHERS)
         root_remove(root, output->path);
+    return TRUE;
 }
 
-/* The last first. @but: what of it stays; NULL: nothing. */
-static void take_all_away(const Held *held, const Wants *wants, const Wants *but)
+/* The last first, up to one that can't be. @but: what of it stays; NULL: nothing. */
+static gboolean take_all_away(const Held *held, const Wants *wants, const Wants *but,
+                              GError **error)
 {
     for (guint i = wants->list->len; i-- > 0;)
-        if (!but || !find(but, wants->list->pdata[i]))
-            take_away(held, wants->list->pdata[i]);
+        if ((!but || !find(but, wants->list->pdata[i])) &&
+            !take_away(held, wants->list->pdata[i], error))
+            return FALSE;
+    return TRUE;
 }
 
 static void held_free(void *data)
@@ -405,24 +419,34 @@ static void make_all(Held *held, const Wants *before)
     }
 }
 
+/* Takes @wants in exchange for those of before, or leaves both as they are. */
+static void exchange(Held *held, Wants **wants)
+{
+    Wants *before = held->there;
+    g_autoptr(GError) error = NULL;
+
+    if ((*wants)->anew)
+        take_all_away(held, *wants, NULL, NULL);
+    if (!take_all_away(held, before, *wants, &error)) {
+        note_trouble(held, error->message);
+        return;
+    }
+    held->there = *wants;
+    *wants = before;
+    if (held->there->anew)
+        g_ptr_array_set_size(before->list, 0);
+    make_all(held, before);
+}
+
 /* Frees @held if there is nothing for the subject. */
 static void update(Held *held)
 {
-    Wants *before = held->there;
     Wants *wants = wants_new();
 
     g_clear_handle_id(&held->retry, g_source_remove);
     held->asked = FALSE;
-    if (held->kind->want(wants, held->subject, held->data)) {
-        if (wants->anew)
-            take_all_away(held, wants, NULL);
-        take_all_away(held, before, wants);
-        held->there = wants;
-        wants = before;
-        if (held->there->anew)
-            g_ptr_array_set_size(before->list, 0);
-        make_all(held, before);
-    }
+    if (held->kind->want(wants, held->subject, held->data))
+        exchange(held, &wants);
     wants_free(wants);
     if (!held->retry && !held->asked)
         g_clear_pointer(&held->trouble, g_free);
@@ -494,6 +518,15 @@ gboolean outputs_started(const Outputs *outputs, const OutputKind *kind, const c
     const Output *unit = find_only(held_find(outputs, kind, subject), OUTPUT_UNIT);
 
     return unit && !unit->failed;
+}
+
+gboolean outputs_has_own(const Outputs *outputs, const OutputKind *kind, const char *subject,
+                         const char *name)
+{
+    const Output own = {.type = OUTPUT_OWN, .path = (char *)name};
+    const Held *held = held_find(outputs, kind, subject);
+
+    return held && find(held->there, &own);
 }
 
 const char *outputs_note(const Outputs *outputs, const OutputKind *kind, const char *subject)

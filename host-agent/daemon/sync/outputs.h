@@ -27,6 +27,8 @@ typedef struct Wants Wants;
  * @updated: what others have in common with @subject may be different now; @before: its note of
  * before, or NULL. Called by outputs_update_slice() only; may be NULL
  * @start, @stop: of the unit that is wanted by want_unit(); neither waits
+ * @give, @take: what is wanted by want_own(); each may find that it has been done. What can't be
+ * taken away is tried again, and until then all stays as it is.
  */
 typedef struct {
     GLogLevelFlags level;
@@ -35,6 +37,8 @@ typedef struct {
     void (*updated)(const char *subject, const char *before, void *data);
     void (*start)(const char *subject, void *data);
     void (*stop)(const char *subject, void *data);
+    gboolean (*give)(const char *name, void *data, GError **error);
+    gboolean (*take)(const char *name, void *data, GError **error);
 } OutputKind;
 
 Outputs *outputs_new(HostRoot *root);
@@ -71,6 +75,10 @@ void outputs_failed(Outputs *outputs, const OutputKind *kind, const char *subjec
 /* The unit of @subject was started. */
 gboolean outputs_started(const Outputs *outputs, const OutputKind *kind, const char *subject);
 
+/* Something of that name was wanted for @subject by want_own(). */
+gboolean outputs_has_own(const Outputs *outputs, const OutputKind *kind, const char *subject,
+                         const char *name);
+
 /* What want_note() has noted for @subject; NULL: nothing. */
 const char *outputs_note(const Outputs *outputs, const OutputKind *kind, const char *subject);
 
@@ -98,6 +106,9 @@ void want_file(Wants *wants, const char *path, const char *text);
 
 /* The kind's unit; it is stopped and started if @settings are not those it was started with. */
 void want_unit(Wants *wants, const char *settings);
+
+/* Something of the kind's own, such as an entry in an ACL; @name says which. */
+void want_own(Wants *wants, const char *name);
 
 /* A file that others write, and that goes with the rest. */
 void want_end_of(Wants *wants, const char *path);

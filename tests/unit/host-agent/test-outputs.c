@@ -250,6 +250,85 @@ static void test_users(void)
     file_tree_free(root);
 }
 
+/**
+ * Own - things of a kind's own
+ * @names: that are wanted
+ * @there: those that are there
+ * @stuck: one that can't be taken away; NULL: all can
+ */
+typedef struct {
+    const char *names[3];
+    GString *there;
+    const char *stuck;
+} Own;
+
+static gboolean want_names(Wants *wants, const char *subject, void *data)
+{
+    const Own *own = data;
+
+    (void)subject;
+    for (guint i = 0; own->names[i]; i++)
+        want_own(wants, own->names[i]);
+    return TRUE;
+}
+
+static gboolean give_name(const char *name, void *data, GError **error)
+{
+    const Own *own = data;
+
+    (void)error;
+    if (!strstr(own->there->str, name))
+        g_string_append(own->there, name);
+    return TRUE;
+}
+
+static gboolean take_name(const char *name, void *data, GError **error)
+{
+    const Own *own = data;
+
+    if (g_strcmp0(own->stuck, name) == 0) {
+        g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_IO, "stuck");
+        return FALSE;
+    }
+    g_string_replace(own->there, name, "", 0);
+    return TRUE;
+}
+
+static const OutputKind own_kind = {
+    .level = G_LOG_LEVEL_MESSAGE,
+    .trouble = {"subject ", " has too much"},
+    .want = want_names,
+    .give = give_name,
+    .take = take_name,
+};
+
+static gboolean is_replaced(gconstpointer data)
+{
+    return g_str_equal(((const Own *)data)->there->str, "c");
+}
+
+/* What can't be taken away is known until it can. */
+static void test_own(void)
+{
+    HostRoot *root = file_tree_new();
+    g_autoptr(Outputs) outputs = outputs_new(root);
+    g_autoptr(GString) there = g_string_new(NULL);
+    Own own = {.names = {"a", "b"}, .there = there};
+
+    outputs_update(outputs, &own_kind, &own, "x");
+    g_assert_cmpstr(there->str, ==, "ab");
+    own.names[0] = "c";
+    own.names[1] = NULL;
+    own.stuck = "a";
+    outputs_update(outputs, &own_kind, &own, "x");
+    g_assert_cmpstr(there->str, ==, "a");
+    g_assert_true(outputs_has_own(outputs, &own_kind, "x", "a"));
+    own.stuck = NULL;
+    iterate_until(is_replaced, &own);
+    g_assert_false(outputs_has_own(outputs, &own_kind, "x", "a"));
+    file_tree_free(root);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -260,5 +339,6 @@ int main(int argc, char **argv)
     g_test_add_func("/outputs/unit-fails", test_unit_fails);
     g_test_add_func("/outputs/file-fails", test_file_fails);
     g_test_add_func("/outputs/users", test_users);
+    g_test_add_func("/outputs/own", test_own);
     return g_test_run();
 }
