@@ -72,7 +72,7 @@ sub native_lists {
     my %took;
     my $text = VGPU::Command::run(['tests/rig/rig', 'build', '--', 'sh', '-c',
         "make -s host-agent && tests/bench/agent-list --vgpus $vgpus"], timeout => 900);
-    $took{$1} = [split ' ', $2] while $text =~ /^(list|shortest|scraped|year) ([\d. ]+)$/mg;
+    $took{$1} = [split ' ', $2] while $text =~ /^((?:list|shortest|wide|scraped|year)(?:-busy)?) ([\d. ]+)$/mg;
     return %took;
 }
 
