@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/gpu_identity.h"
-#include "lib/gpus.h"
+#include "lib/gpu_name.h"
 
 #define NOTES   "/var/lib/vgpu/cards"
 #define DEVICES "/sys/bus/pci/devices"

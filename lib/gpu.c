@@ -102,6 +102,20 @@ gboolean gpu_has_new_types(HostRoot *root, const Gpu *gpu)
     return types && types[0];
 }
 
+GStrv gpu_nodes(HostRoot *root, const Gpu *gpu)
+{
+    g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
+    int minor = nvidia_minor(root, gpu->pci->address);
+
+    if (minor >= 0)
+        g_strv_builder_take(nodes, g_strdup_printf("/dev/nvidia%d", minor));
+    for (guint render = 0; render < 2; render++)
+        for (guint i = 0; gpu->drm_nodes && gpu->drm_nodes[i]; i++)
+            if (g_str_has_prefix(gpu->drm_nodes[i], "renderD") == (gboolean)render)
+                g_strv_builder_take(nodes, g_strconcat("/dev/dri/", gpu->drm_nodes[i], NULL));
+    return g_strv_builder_end(nodes);
+}
+
 void gpu_free(Gpu *gpu)
 {
     pci_device_free(gpu->pci);

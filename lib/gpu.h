@@ -39,6 +39,9 @@ Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *e
 /* Whether it has types now, and had none when it was read. */
 gboolean gpu_has_new_types(HostRoot *root, const Gpu *gpu);
 
+/* Paths of its nodes, the render node last; to be freed. */
+GStrv gpu_nodes(HostRoot *root, const Gpu *gpu);
+
 void gpu_free(Gpu *gpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
 

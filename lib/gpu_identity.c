@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "lib/gpu_name.h"
+
 #define MOST_WORDS 32
 
 /* "A100 PCIe 80GB" of "GA100 [A100 PCIe 80GB]"; the first of several that are separated by "/". */
@@ -96,18 +98,4 @@ char *gpu_pcie_root(const PciDevice *pci)
         if (g_regex_match_simple("^pci[0-9a-f]+:[0-9a-f]+$", parts[i], G_REGEX_DOLLAR_ENDONLY, 0))
             return g_strdup(parts[i]);
     return g_strdup("");
-}
-
-GStrv gpu_nodes(HostRoot *root, const Gpu *gpu)
-{
-    g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
-    int minor = nvidia_minor(root, gpu->pci->address);
-
-    if (minor >= 0)
-        g_strv_builder_take(nodes, g_strdup_printf("/dev/nvidia%d", minor));
-    for (guint render = 0; render < 2; render++)
-        for (guint i = 0; gpu->drm_nodes && gpu->drm_nodes[i]; i++)
-            if (g_str_has_prefix(gpu->drm_nodes[i], "renderD") == (gboolean)render)
-                g_strv_builder_take(nodes, g_strconcat("/dev/dri/", gpu->drm_nodes[i], NULL));
-    return g_strv_builder_end(nodes);
 }

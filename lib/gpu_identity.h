@@ -3,7 +3,10 @@
 #ifndef LIB_GPU_IDENTITY_H
 #define LIB_GPU_IDENTITY_H
 
-#include "lib/gpu.h"
+#include <glib.h>
+
+#include "lib/host_root.h"
+#include "lib/pci.h"
 
 /*
  * "a100-80g": lower-case letters, digits, "-" and ".", fewer than 40; the same on every host that
@@ -20,8 +23,5 @@ char *gpu_local_cpus(HostRoot *root, const PciDevice *pci);
 
 /* As "pci0000:40"; "": it has no PCI device. To be freed. */
 char *gpu_pcie_root(const PciDevice *pci);
-
-/* Paths of its nodes, the render node last; to be freed. */
-GStrv gpu_nodes(HostRoot *root, const Gpu *gpu);
 
 #endif

@@ -9,17 +9,12 @@
 #include <glib.h>
 
 #include "lib/conf.h"
+#include "lib/gpu_name.h"
 #include "lib/host_root.h"
 
 #define GPUS_CONF "/etc/vgpu/gpus.conf"
 /* Only modes and partitions; it has precedence over GPUS_CONF for its GPUs. Written by vgpud. */
-#define GPUS_STATE      "/var/lib/vgpu/gpus.conf"
-#define GPU_SOFT_PREFIX "soft:"
-
-/* What gpu_name_valid() accepts, for error messages. */
-#define GPU_NAME_RULE                                                                              \
-    "a full PCI address in lower case such as 0000:01:00.0 (lspci -D shows them), soft:NAME, or "  \
-    "in gpus.conf uuid= and what \"vgpuctl gpu show\" has as Uuid"
+#define GPUS_STATE "/var/lib/vgpu/gpus.conf"
 
 /* What a GPU is used for. */
 typedef enum {
@@ -92,9 +87,6 @@ typedef struct {
     char *pressure_command;
     guint health_ignore;
 } GpuEntry;
-
-gboolean gpu_name_valid(const char *name);
-gboolean gpu_name_is_soft(const char *name);
 
 /* "host", "shared", "passthrough", "partitioned" */
 const char *gpu_mode_name(GpuMode mode);

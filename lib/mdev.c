@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/gpus.h"
+#include "lib/gpu_name.h"
 #include "lib/host_root.h"
 
 #define MDEV_BUS   "/sys/class/mdev_bus"

@@ -8,8 +8,8 @@
 
 #include <glib.h>
 
+#include "lib/gpu_readings.h"
 #include "lib/host_root.h"
-#include "lib/readings.h"
 
 #define NVIDIA_DRIVER "nvidia"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "lib/conf.h"
-#include "lib/gpus.h"
+#include "lib/gpu_name.h"
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/nvidia_readings.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "structure.h"
+#include "signature.h"
 
 #include "signatures.inc"
 

@@ -28,6 +28,16 @@ enum object_type {
     OBJECT_TYPES,
 };
 
+/* Structures of the driver's (structure.h). */
+enum structure_type {
+    STRUCTURE_NONE,
+#define O(type, parent, error)
+#define H(type) STRUCTURE_##type,
+#include "objects.def"
+#undef H
+#undef O
+};
+
 enum argument_kind {
     ARGUMENT_VALUE,  /* a number, or a structure of up to 8 bytes */
     ARGUMENT_OBJECT, /* of type @object */

@@ -5,15 +5,6 @@
 
 #include "signature.h"
 
-enum structure_type {
-    STRUCTURE_NONE,
-#define O(type, parent, error)
-#define H(type) STRUCTURE_##type,
-#include "objects.def"
-#undef H
-#undef O
-};
-
 /* As a row of structures.def says it. @object: OBJECT_NONE: it is an address. */
 struct structure_field {
     uint8_t structure;

@@ -33,7 +33,7 @@ struct blob {
  * Mesa takes number 0 and a descriptor that cannot be mapped for out of memory. So a client that
  * requests too much gets the usual error, and continues.
  */
-static bool refuse(struct session *session, const char *why)
+static bool refuse_blob(struct session *session, const char *why)
 {
     const uint32_t none = 0;
     int fds[2];
@@ -59,23 +59,23 @@ static const char *find_fault(const struct vtest_blob *request)
         return "it requests a blob of a kind that is not offered";
     if (request->flags & ~BLOB_FLAGS)
         return "it requests a blob with unknown flags";
-    if (size == 0 || size > GUARD_MAX_BLOB_BYTES)
+    if (size == 0 || size > GUARD_BLOB_BYTES_MAX)
         return "it requests a blob of an impossible size";
     return NULL;
 }
 
 static const char *find_limit(const struct session *session, uint64_t shm_bytes)
 {
-    if (slots_count(&session->blobs) >= GUARD_MAX_BLOBS)
+    if (slots_count(&session->blobs) >= GUARD_BLOBS_MAX)
         return "it has too many blobs";
-    if (shm_bytes > GUARD_MAX_SHM_BYTES - session->shm_bytes)
+    if (shm_bytes > GUARD_SHM_BYTES_MAX - session->shm_bytes)
         return "it has too much shared memory";
     return NULL;
 }
 
 /* Before the client has it: it could free the memory at once, and keep the descriptor. */
-static bool keep(struct session *session, struct blob *blob, uint32_t type, int fd,
-                 const char **why)
+static bool keep_blob(struct session *session, struct blob *blob, uint32_t type, int fd,
+                      const char **why)
 {
     bool shm = type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM;
     bool gone;
@@ -94,8 +94,8 @@ static bool keep(struct session *session, struct blob *blob, uint32_t type, int 
 }
 
 /* The descriptor for the client, or -1 with @why set. */
-static int make(struct session *session, uint32_t id, struct blob *blob,
-                const struct vtest_blob *request, const char **why)
+static int make_blob(struct session *session, uint32_t id, struct blob *blob,
+                     const struct vtest_blob *request, const char **why)
 {
     const struct virgl_renderer_resource_create_blob_args args = {
         .res_handle = id,
@@ -113,7 +113,7 @@ static int make(struct session *session, uint32_t id, struct blob *blob,
         return -1;
     *why = "this GPU's driver cannot share it as a dma-buf";
     if (virgl_renderer_resource_export_blob(id, &type, &fd) == 0) {
-        if (keep(session, blob, type, fd, why))
+        if (keep_blob(session, blob, type, fd, why))
             return fd;
         close(fd);
     }
@@ -136,14 +136,14 @@ bool session_create_blob(struct session *session, const uint32_t *data,
     if (fault)
         return session_fail(session, "%s", fault);
     if (why)
-        return refuse(session, why);
+        return refuse_blob(session, why);
 
     blob = g_new0(struct blob, 1);
     id = slots_add(&session->blobs, blob);
-    fd = make(session, id, blob, request, &why);
+    fd = make_blob(session, id, blob, request, &why);
     if (fd < 0) {
         g_free(slots_take(&session->blobs, id));
-        return session->fault ? false : refuse(session, why);
+        return session->fault ? false : refuse_blob(session, why);
     }
     blob->shm_bytes = shm_bytes;
     session->shm_bytes += shm_bytes;

@@ -32,9 +32,9 @@ void clients_init(struct clients *clients, const struct session_calls *calls)
     children_adopt();
 }
 
-static struct client *find(struct clients *clients, pid_t pid)
+static struct client *client_find(struct clients *clients, pid_t pid)
 {
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         if (clients->table[i].pid == pid)
             return &clients->table[i];
     }
@@ -45,7 +45,7 @@ static bool is_known(pid_t pid, const void *data)
 {
     const struct clients *clients = data;
 
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         if (clients->table[i].pid == pid)
             return true;
     }
@@ -58,7 +58,7 @@ bool clients_ready(const struct clients *clients)
 
     if (clients->num_left)
         return false;
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         if (!clients->table[i].pid)
             return true;
         leaving |= clients->table[i].kill_at != 0;
@@ -66,7 +66,7 @@ bool clients_ready(const struct clients *clients)
     return !leaving;
 }
 
-static char *describe(struct clients *clients, int fd)
+static char *client_describe(struct clients *clients, int fd)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
@@ -81,7 +81,7 @@ static char *describe(struct clients *clients, int fd)
 /* A connection of another client must not stay open in here when that client is dropped. */
 static void close_others(const struct clients *clients)
 {
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         if (clients->table[i].pid)
             close(clients->table[i].fd);
     }
@@ -229,18 +229,18 @@ static bool hand_over(struct clients *clients, const struct spare_client *client
 /* NULL: there is none, and the client is refused. */
 static struct client *find_place(struct clients *clients, int fd, const char *who)
 {
-    struct client *place = find(clients, 0);
+    struct client *place = client_find(clients, 0);
 
     if (place)
         return place;
-    g_message("client %s is refused: there are %u", who, GUARD_MAX_CLIENTS);
+    g_message("client %s is refused: there are %u", who, GUARD_CLIENTS_MAX);
     clients_refuse(clients, fd);
     return NULL;
 }
 
 void clients_add(struct clients *clients, int fd, int keeper)
 {
-    g_autofree char *who = describe(clients, fd);
+    g_autofree char *who = client_describe(clients, fd);
     struct client *place = find_place(clients, fd, who);
     struct spare_client client = {.fd = fd, .keeper = keeper};
 
@@ -259,7 +259,7 @@ void clients_add(struct clients *clients, int fd, int keeper)
 
 void clients_add_cuda(struct clients *clients, int fd, const struct cuda_worker *worker)
 {
-    g_autofree char *who = describe(clients, fd);
+    g_autofree char *who = client_describe(clients, fd);
     struct client *place = find_place(clients, fd, who);
     g_auto(GStrv) environment = cuda_worker_environment();
     pid_t guard = getpid();
@@ -282,7 +282,7 @@ nfds_t clients_poll(const struct clients *clients, struct pollfd *fds)
 {
     nfds_t count = 0;
 
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         const struct client *client = &clients->table[i];
 
         /* Nothing is read here: the end of a connection is reported without being requested. */
@@ -305,7 +305,7 @@ void clients_look(struct clients *clients, const struct pollfd *fds, nfds_t coun
 {
     gint64 now = g_get_monotonic_time();
 
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         struct client *client = &clients->table[i];
 
         if (!client->pid)
@@ -323,7 +323,7 @@ void clients_look(struct clients *clients, const struct pollfd *fds, nfds_t coun
 
 bool clients_none(const struct clients *clients)
 {
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         if (clients->table[i].pid)
             return false;
     }
@@ -337,7 +337,7 @@ gint64 clients_next(const struct clients *clients)
     if (clients->spare_at && next < 0)
         next = clients->spare_at;
 
-    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         const struct client *client = &clients->table[i];
 
         if (client->pid && client->kill_at && (next < 0 || client->kill_at < next))
@@ -346,7 +346,7 @@ gint64 clients_next(const struct clients *clients)
     return next;
 }
 
-static void forget(struct clients *clients, struct client *client, int status)
+static void client_forget(struct clients *clients, struct client *client, int status)
 {
     if (WIFSIGNALED(status) && !client->kill_at)
         g_message("client %s is dropped: its %s was killed by signal %d", client->who,
@@ -362,10 +362,10 @@ void clients_reap(struct clients *clients)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct client *client = find(clients, pid);
+        struct client *client = client_find(clients, pid);
 
         if (client)
-            forget(clients, client, status);
+            client_forget(clients, client, status);
         if (pid == clients->keeper)
             clients->keeper = 0;
         if (pid == clients->spare)

@@ -69,9 +69,9 @@ struct clients {
     pid_t spare;
     int link;
     gint64 spare_at;
-    struct client table[GUARD_MAX_CLIENTS];
+    struct client table[GUARD_CLIENTS_MAX];
     uint64_t met;
-    int left[GUARD_MAX_CLIENTS + 1];
+    int left[GUARD_CLIENTS_MAX + 1];
     size_t num_left;
 };
 
@@ -107,7 +107,7 @@ void clients_refuse(struct clients *clients, int fd);
 void clients_close(struct clients *clients);
 
 /*
- * Fills in the array for poll(), one entry for each connected client, GUARD_MAX_CLIENTS at most;
+ * Fills in the array for poll(), one entry for each connected client, GUARD_CLIENTS_MAX at most;
  * returns how many.
  */
 nfds_t clients_poll(const struct clients *clients, struct pollfd *fds);

@@ -11,14 +11,14 @@
 #include <unistd.h>
 #include <virglrenderer.h>
 
-#define MAX_WORDS    (GUARD_MAX_MESSAGE / (uint32_t)sizeof(uint32_t))
-#define MAX_CAPSET   65536u
+#define WORDS_MAX    (GUARD_MESSAGE_MAX / (uint32_t)sizeof(uint32_t))
+#define CAPSET_MAX   65536u
 #define LOW_WORD(v)  ((uint32_t)(v))
 #define HIGH_WORD(v) ((uint32_t)((v) >> 32))
 #define BLOB_WORDS   (sizeof(struct vtest_blob) / sizeof(uint32_t))
 #define WAIT_HEADER  2u
 
-static bool fail(struct session *session, const char *fault)
+static bool fail_with(struct session *session, const char *fault)
 {
     return session_fail(session, "%s", fault);
 }
@@ -37,8 +37,8 @@ static bool create_renderer(struct session *session, const void *data, size_t si
     return true;
 }
 
-static bool ping(struct session *session, const uint32_t *data G_GNUC_UNUSED,
-                 uint32_t words G_GNUC_UNUSED)
+static bool answer_ping(struct session *session, const uint32_t *data G_GNUC_UNUSED,
+                        uint32_t words G_GNUC_UNUSED)
 {
     return session_answer(session, VTEST_PING_PROTOCOL_VERSION, NULL, 0);
 }
@@ -48,7 +48,7 @@ static bool busy_wait(struct session *session, const uint32_t *data, uint32_t wo
     const uint32_t idle = 0;
 
     if (data[0] != 0)
-        return fail(session, "it requests OpenGL's resources, which are not offered");
+        return fail_with(session, "it requests OpenGL's resources, which are not offered");
     return session_answer(session, VTEST_RESOURCE_BUSY_WAIT, &idle, 1);
 }
 
@@ -76,7 +76,7 @@ static bool get_capset(struct session *session, const uint32_t *data, uint32_t w
 
     if (data[0] == VIRTIO_GPU_CAPSET_VENUS)
         virgl_renderer_get_cap_set(data[0], &version, &size);
-    if (size > MAX_CAPSET || size % sizeof(uint32_t) || data[1] > version)
+    if (size > CAPSET_MAX || size % sizeof(uint32_t) || data[1] > version)
         size = 0;
     answer = g_malloc0(sizeof(uint32_t) + size);
     answer[0] = size > 0;
@@ -91,7 +91,7 @@ static bool context_init(struct session *session, const uint32_t *data,
     int ret;
 
     if (session->context)
-        return fail(session, "it has a context already");
+        return fail_with(session, "it has a context already");
     if (data[0] != VIRTIO_GPU_CAPSET_VENUS)
         return session_fail(session, "it requests contexts of kind %u; only Venus is offered",
                             data[0]);
@@ -111,7 +111,7 @@ static bool do_sync_create(struct session *session, const uint32_t *data,
     const char *fault = NULL;
     uint32_t id = sync_create(&session->syncs, vtest_u64(data), &fault);
 
-    return id ? session_answer(session, VTEST_SYNC_CREATE, &id, 1) : fail(session, fault);
+    return id ? session_answer(session, VTEST_SYNC_CREATE, &id, 1) : fail_with(session, fault);
 }
 
 static bool do_sync_unref(struct session *session, const uint32_t *data,
@@ -119,7 +119,7 @@ static bool do_sync_unref(struct session *session, const uint32_t *data,
 {
     const char *fault = NULL;
 
-    return sync_unref(&session->syncs, data[0], &fault) || fail(session, fault);
+    return sync_unref(&session->syncs, data[0], &fault) || fail_with(session, fault);
 }
 
 static bool do_sync_read(struct session *session, const uint32_t *data,
@@ -130,7 +130,7 @@ static bool do_sync_read(struct session *session, const uint32_t *data,
     uint32_t answer[2];
 
     if (!sync_read(&session->syncs, data[0], &value, &fault))
-        return fail(session, fault);
+        return fail_with(session, fault);
     answer[0] = LOW_WORD(value);
     answer[1] = HIGH_WORD(value);
     return session_answer(session, VTEST_SYNC_READ, answer, G_N_ELEMENTS(answer));
@@ -142,7 +142,7 @@ static bool do_sync_write(struct session *session, const uint32_t *data,
     const struct sync_entries one = {.words = data, .count = 1};
     const char *fault = NULL;
 
-    return sync_write(&session->syncs, one, &fault) || fail(session, fault);
+    return sync_write(&session->syncs, one, &fault) || fail_with(session, fault);
 }
 
 static bool do_sync_wait(struct session *session, const uint32_t *data, uint32_t words)
@@ -156,7 +156,7 @@ static bool do_sync_wait(struct session *session, const uint32_t *data, uint32_t
     int fd;
 
     if ((words - WAIT_HEADER) % VTEST_SYNC_ENTRY_WORDS || (data[0] & ~VTEST_SYNC_WAIT_ANY))
-        return fail(session, "its wait for syncs has a wrong form");
+        return fail_with(session, "its wait for syncs has a wrong form");
     fd =
         sync_wait(&session->syncs, entries, data[0] & VTEST_SYNC_WAIT_ANY, data[1], &fresh, &fault);
     if (fd == SYNC_DEFERRED) {
@@ -164,7 +164,7 @@ static bool do_sync_wait(struct session *session, const uint32_t *data, uint32_t
         return true;
     }
     if (fd < 0)
-        return fail(session, fault);
+        return fail_with(session, fault);
     ok = session_answer_fd(session, VTEST_SYNC_WAIT, NULL, 0, fd);
     if (fresh)
         close(fd);
@@ -180,7 +180,7 @@ static const struct command {
     uint32_t min_words;
     uint32_t max_words;
 } commands[VTEST_NUM_COMMANDS] = {
-    [VTEST_PING_PROTOCOL_VERSION] = {ping, STAGE_NAMED, 0, 0},
+    [VTEST_PING_PROTOCOL_VERSION] = {answer_ping, STAGE_NAMED, 0, 0},
     [VTEST_RESOURCE_BUSY_WAIT] = {busy_wait, STAGE_NAMED, 2, 2},
     [VTEST_PROTOCOL_VERSION_COMMAND] = {protocol_version, STAGE_NAMED, 1, 1},
     [VTEST_GET_PARAM] = {get_param, STAGE_NAMED, 1, 1},
@@ -192,15 +192,15 @@ static const struct command {
     [VTEST_SYNC_UNREF] = {do_sync_unref, STAGE_CONTEXT, 1, 1},
     [VTEST_SYNC_READ] = {do_sync_read, STAGE_CONTEXT, 1, 1},
     [VTEST_SYNC_WRITE] = {do_sync_write, STAGE_CONTEXT, 3, 3},
-    [VTEST_SYNC_WAIT] = {do_sync_wait, STAGE_CONTEXT, WAIT_HEADER, MAX_WORDS},
-    [VTEST_SUBMIT_CMD2] = {session_submit, STAGE_CONTEXT, 1, MAX_WORDS},
+    [VTEST_SYNC_WAIT] = {do_sync_wait, STAGE_CONTEXT, WAIT_HEADER, WORDS_MAX},
+    [VTEST_SUBMIT_CMD2] = {session_submit, STAGE_CONTEXT, 1, WORDS_MAX},
 };
 
 static bool check_name(struct session *session, uint32_t length, size_t *size)
 {
     if (session->name[0])
-        return fail(session, "it names itself twice");
-    if (length == 0 || length > GUARD_MAX_NAME)
+        return fail_with(session, "it names itself twice");
+    if (length == 0 || length > GUARD_NAME_MAX)
         return session_fail(session, "its name has %u bytes", length);
     *size = length;
     return true;

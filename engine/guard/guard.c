@@ -123,7 +123,7 @@ static bool enter_for_vulkan(const struct options *options, struct server_doors 
     return true;
 }
 
-static bool serve(const struct options *options, struct server_doors *doors, GError **error)
+static bool serve_slice(const struct options *options, struct server_doors *doors, GError **error)
 {
     const char *worker = options->cuda_worker ? options->cuda_worker : VGPU_CUDA_WORKER;
     struct vulkan_driver driver = {0};
@@ -146,7 +146,7 @@ static bool serve(const struct options *options, struct server_doors *doors, GEr
     return ok;
 }
 
-static bool run(struct options *options, GError **error)
+static bool run_guard(struct options *options, GError **error)
 {
     struct server_doors doors = {.vulkan = -1, .cuda = -1};
     bool ok;
@@ -156,7 +156,7 @@ static bool run(struct options *options, GError **error)
     sandbox_clean_environment((const char *const *)options->environment);
     shader_cache_use(options->shader_cache);
     server_setup();
-    ok = serve(options, &doors, error);
+    ok = serve_slice(options, &doors, error);
     close(doors.vulkan);
     if (doors.cuda >= 0)
         close(doors.cuda);
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
         if (options.show_version)
             printf("vgpu-guard %s\n", VGPU_VERSION);
         else
-            run(&options, &error);
+            run_guard(&options, &error);
     }
     if (error) {
         g_printerr("vgpu-guard: %s\n", error->message);

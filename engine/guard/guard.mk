@@ -18,7 +18,7 @@ build/engine/guard/%.o: ENGINE_CPPFLAGS += $(GUARD_CPPFLAGS)
 GUARD_TESTS_SRC := tests/unit/guard
 GUARD_TESTS_OUT := build/unit/guard
 GUARD_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(GUARD_TESTS_SRC)/test-*.c))
-GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c keeper_session.c keeper_wire.c session.c slots.c \
+GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c keeper_session.c keeper_wire.c serve.c session.c slots.c \
 	submit.c sync.c wire.c) \
 	engine/renderer.c engine/gpu.c engine/guest_log.c engine/venus_rings.c engine/worker.c
 GUARD_FAKES := $(ENGINE_TESTS_SRC)/fake_virgl.c $(GUARD_TESTS_SRC)/fixture.c tests/guard/vtest_client.c

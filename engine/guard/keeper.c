@@ -15,7 +15,7 @@
 
 /* Most have no other holder at once, some a moment later. */
 #define SWEEP_FIRST_MS 1
-#define SWEEP_MOST_MS  1000
+#define SWEEP_MAX_MS   1000
 
 /* The only descriptor of the process' own. */
 #define CONTROL (STDERR_FILENO + 1)
@@ -42,7 +42,7 @@ static void sweep_soon(struct keeping *keeping)
     keeping->sweep_at = g_get_monotonic_time() + SWEEP_FIRST_MS * G_TIME_SPAN_MILLISECOND;
 }
 
-static void watch(struct keeping *keeping, int fd)
+static void watch_connection(struct keeping *keeping, int fd)
 {
     const struct pollfd connection = {.fd = fd, .events = POLLIN};
 
@@ -50,32 +50,32 @@ static void watch(struct keeping *keeping, int fd)
 }
 
 /* A member from the start: a slice with idle members still counts for others. */
-static bool join(struct keeping *keeping)
+static bool join_slice(struct keeping *keeping)
 {
     if (!keeping->kept.member)
         keeping->kept.member = governor_member_new(keeping->socket_path, false);
     return keeping->kept.member != NULL;
 }
 
-static void leave(struct keeping *keeping)
+static void leave_slice(struct keeping *keeping)
 {
     governor_member_free(keeping->kept.member);
     keeping->kept.member = NULL;
 }
 
 /* Answers whether it is kept. */
-static bool keep(struct keeping *keeping, int connection, uint32_t id, int fd, bool shm)
+static bool keep_buffer(struct keeping *keeping, int connection, uint32_t id, int fd, bool shm)
 {
     char answer = 0;
 
-    if (fd >= 0 && (shm || join(keeping)))
+    if (fd >= 0 && (shm || join_slice(keeping)))
         answer = kept_add(&keeping->kept, connection, id, fd, shm);
     else if (fd >= 0)
         close(fd);
     return send(connection, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-static void release(struct keeping *keeping, int connection, uint32_t id)
+static void release_buffer(struct keeping *keeping, int connection, uint32_t id)
 {
     /* If one buffer after the other is released, not all of them must be checked each time. */
     if (!keeping->kept.released->len)
@@ -98,12 +98,12 @@ static bool take_packet(struct keeping *keeping, int connection)
         break;
     }
     if (packet.call == KEEPER_KEEP || packet.call == KEEPER_KEEP_SHM)
-        return keep(keeping, connection, packet.id, fd, packet.call == KEEPER_KEEP_SHM);
+        return keep_buffer(keeping, connection, packet.id, fd, packet.call == KEEPER_KEEP_SHM);
     if (fd >= 0)
         close(fd);
     if (packet.call != KEEPER_RELEASE)
         return false;
-    release(keeping, connection, packet.id);
+    release_buffer(keeping, connection, packet.id);
     return true;
 }
 
@@ -115,7 +115,7 @@ static bool take_control(struct keeping *keeping, int control)
     enum keeper_received received = keeper_receive(control, &packet, &fd);
 
     if (fd >= 0)
-        watch(keeping, fd);
+        watch_connection(keeping, fd);
     return received != KEEPER_END;
 }
 
@@ -129,25 +129,25 @@ static void forget_session(struct keeping *keeping, guint index)
     g_array_remove_index_fast(keeping->connections, index);
 }
 
-static void tell(struct keeping *keeping)
+static void tell_released(struct keeping *keeping)
 {
-    if (keeping->kept.released->len && !keeping->told && keeping->sweep_ms >= SWEEP_MOST_MS)
+    if (keeping->kept.released->len && !keeping->told && keeping->sweep_ms >= SWEEP_MAX_MS)
         g_message("%" G_GUINT64_FORMAT " bytes of GPU memory that clients have freed are "
                   "still open in the container: they stay charged to the slice until the "
                   "processes that have them end",
                   kept_released_bytes(&keeping->kept));
-    if (keeping->sweep_ms >= SWEEP_MOST_MS || !keeping->kept.released->len)
+    if (keeping->sweep_ms >= SWEEP_MAX_MS || !keeping->kept.released->len)
         keeping->told = keeping->kept.released->len > 0;
 }
 
-static void sweep(struct keeping *keeping)
+static void sweep_released(struct keeping *keeping)
 {
     if (kept_sweep(&keeping->kept))
         keeping->sweep_ms = SWEEP_FIRST_MS;
     else
-        keeping->sweep_ms = MIN(keeping->sweep_ms * 2, SWEEP_MOST_MS);
+        keeping->sweep_ms = MIN(keeping->sweep_ms * 2, SWEEP_MAX_MS);
     keeping->sweep_at = g_get_monotonic_time() + keeping->sweep_ms * G_TIME_SPAN_MILLISECOND;
-    tell(keeping);
+    tell_released(keeping);
 }
 
 /* Milliseconds, as of poll(). */
@@ -161,7 +161,7 @@ static int sleep_time(const struct keeping *keeping)
 }
 
 /* False: the guard has ended. */
-static bool turn(struct keeping *keeping)
+static bool keeper_turn(struct keeping *keeping)
 {
     struct pollfd *connections = (struct pollfd *)keeping->connections->data;
     guint count = keeping->connections->len;
@@ -178,9 +178,9 @@ static bool turn(struct keeping *keeping)
     if (connections[0].revents && !take_control(keeping, connections[0].fd))
         return false;
     if (keeping->kept.released->len && g_get_monotonic_time() >= keeping->sweep_at)
-        sweep(keeping);
+        sweep_released(keeping);
     if (keeping->kept.member && keeping->connections->len == 1 && !keeping->kept.buffers)
-        leave(keeping);
+        leave_slice(keeping);
     return true;
 }
 
@@ -190,15 +190,15 @@ void keeper_run(int control, const char *socket_path)
 
     keeping.connections = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
     kept_init(&keeping.kept);
-    watch(&keeping, control);
-    while (turn(&keeping))
+    watch_connection(&keeping, control);
+    while (keeper_turn(&keeping))
         ;
     for (guint i = 1; i < keeping.connections->len; i++)
         close(g_array_index(keeping.connections, struct pollfd, i).fd);
     kept_clear(&keeping.kept);
     g_array_unref(keeping.connections);
     if (keeping.kept.member)
-        leave(&keeping);
+        leave_slice(&keeping);
 }
 
 bool keeper_start(struct keeper *keeper, const char *socket_path)

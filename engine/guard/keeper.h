@@ -16,11 +16,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of all clients together: what the arbiter remembers of one process (LEDGER_MEMBER_OBJECTS). */
-#define KEEPER_MAX_KEPT 4096u
-/* The same of memfds: a part of the files that the process may have open. */
-#define KEEPER_MAX_SHM 65536u
-
 /**
  * struct keeper - in the guard
  * @pid: 0: there is none, because nothing is governed

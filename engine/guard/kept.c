@@ -2,7 +2,7 @@
 #include "kept.h"
 
 #include "dmabuf.h"
-#include "keeper.h"
+#include "guard_limits.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -123,7 +123,7 @@ bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd, bool shm
     struct kept *kept = g_new(struct kept, 1);
 
     *kept = (struct kept){.key = key, .fd = fd, .shm = shm};
-    if (*count >= (shm ? KEEPER_MAX_SHM : KEEPER_MAX_KEPT) ||
+    if (*count >= (shm ? GUARD_KEPT_SHM_MAX : GUARD_KEPT_MAX) ||
         g_hash_table_contains(table->held, &key) ||
         !(shm ? can_be_emptied(fd) : charge_buffer(table, kept))) {
         close(fd);

@@ -6,6 +6,7 @@
 #include "keeper.h"
 #include "member.h"
 #include "renderer.h"
+#include "serve.h"
 #include "session.h"
 #include "shader_cache.h"
 #include "watchdog.h"
@@ -57,7 +58,7 @@ void server_setup(void)
 static struct session session; /* of a session's process */
 
 /* virglrenderer asks nothing of the session before it has a context. */
-static bool prepare(void)
+static bool prepare_renderer(void)
 {
     g_autoptr(GError) error = NULL;
 
@@ -72,7 +73,7 @@ static bool prepare(void)
     return false;
 }
 
-static int serve(int fd, int keeper_connection, const char *who)
+static int serve_client(int fd, int keeper_connection, const char *who)
 {
     session_init(&session, fd);
     session.keeper.connection = keeper_connection;
@@ -158,7 +159,7 @@ static bool look_at_cache(GError **error)
     return false;
 }
 
-static gint64 earlier(gint64 a, gint64 b)
+static gint64 earlier_time(gint64 a, gint64 b)
 {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
@@ -166,11 +167,11 @@ static gint64 earlier(gint64 a, gint64 b)
 /* Microseconds until there is something to do without a request; -1: never. */
 static gint64 sleep_time(const struct clients *clients)
 {
-    gint64 next = earlier(clients_next(clients), empty_cache_at ? empty_cache_at : -1);
+    gint64 next = earlier_time(clients_next(clients), empty_cache_at ? empty_cache_at : -1);
     gint64 dog = watchdog_sleep();
     gint64 left = next < 0 ? -1 : MAX(next - g_get_monotonic_time(), 0);
 
-    return earlier(left, dog < 0 ? -1 : dog * 1000);
+    return earlier_time(left, dog < 0 ? -1 : dog * 1000);
 }
 
 #define LISTENING 2
@@ -192,8 +193,8 @@ static int wait_for_work(struct clients *clients, struct pollfd *fds, nfds_t *co
 
 bool server_run(const struct server_doors *offered, GError **error)
 {
-    struct pollfd fds[LISTENING + GUARD_MAX_CLIENTS];
-    const struct session_calls calls = {prepare, serve};
+    struct pollfd fds[LISTENING + GUARD_CLIENTS_MAX];
+    const struct session_calls calls = {prepare_renderer, serve_client};
     struct clients clients;
 
     doors = *offered;

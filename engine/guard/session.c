@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "session.h"
 
-#include "commands.h"
 #include "vtest.h"
 #include "worker.h"
 
@@ -11,9 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <virglrenderer.h>
-
-/* Memory that a session keeps between two messages. */
-#define KEPT_DATA 65536u
 
 /* How often rings whose worker sleeps (venus_rings.h) are checked. */
 #define PROBE_INTERVAL (5 * G_TIME_SPAN_SECOND)
@@ -58,6 +54,11 @@ static bool settle_wait(void *data)
 
     session->wire.soon_us = 0;
     return sync_wait_settle(&session->syncs, &fault) || session_fail(session, "%s", fault);
+}
+
+bool session_settle_wait(struct session *session)
+{
+    return !session->wire.soon_us || settle_wait(session);
 }
 
 void session_init(struct session *session, int fd)
@@ -205,77 +206,10 @@ bool session_probe(struct session *session, bool idle)
     return session_fence(session, 0, none, 0);
 }
 
-static bool read_data(struct session *session, size_t size)
+bool session_note_message(struct session *session)
 {
-    size_t words = (size + sizeof(uint32_t) - 1) / sizeof(uint32_t);
-
-    if (size > session->data_size || session->data_size > KEPT_DATA) {
-        g_free(session->data);
-        session->data_size = MAX(words, 64) * sizeof(uint32_t);
-        session->data = g_malloc(session->data_size);
-    }
-    if (size == 0)
-        return true;
-    switch (wire_read(&session->wire, session->data, size)) {
-    case WIRE_OK:
-        return true;
-    case WIRE_IDLE:
-        return false;
-    default:
-        return session_fail(session, "its message ends in the middle");
-    }
-}
-
-/* True with *@more false if the client has disconnected in an orderly way. */
-static bool step(struct session *session, bool *more)
-{
-    uint32_t header[VTEST_HEADER_WORDS];
-    size_t size;
-    enum wire_result result = wire_read(&session->wire, header, sizeof(header));
-
-    if (session->wire.soon_us && !settle_wait(session))
-        return false;
-    switch (result) {
-    case WIRE_OK:
-        break;
-    case WIRE_END:
-        *more = false;
-        return true;
-    case WIRE_IDLE:
-        return false;
-    default:
-        return session_fail(session, "its message ends in the middle");
-    }
     session->rests = false;
     session->wire.idle_ms = IDLE_MS;
-    if (session->context && g_get_monotonic_time() - session->probed >= PROBE_INTERVAL &&
-        !session_probe(session, false))
-        return false;
-    return command_check(session, header[1], header[0], &size) && read_data(session, size) &&
-           command_run(session, header[1], session->data, size);
-}
-
-static bool serve(struct session *session)
-{
-    bool more = true;
-
-    while (more) {
-        if (step(session, &more))
-            continue;
-        /* Without a fault the client disconnected while it was answered. */
-        return session->fault == NULL;
-    }
-    return true;
-}
-
-/* The rings come first: what the client waits for hangs up when this process ends. */
-bool session_run(struct session *session)
-{
-    bool ok = !session->fault && serve(session);
-
-    if (worker_is_gone(session->worker))
-        ok = session_fail(session, "its render worker has ended");
-    if (!ok)
-        session_fail_rings(session);
-    return ok;
+    return !session->context || g_get_monotonic_time() - session->probed < PROBE_INTERVAL ||
+           session_probe(session, false);
 }

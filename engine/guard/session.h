@@ -65,10 +65,14 @@ void session_init(struct session *session, int fd);
 /* Releases the context with all of its objects. virglrenderer must still be there. */
 void session_clear(struct session *session);
 
+/* For serve.c. Answers a wait for syncs that is due. False: the session has failed. */
+bool session_settle_wait(struct session *session);
+
 /*
- * Serves the client until it disconnects: true. False: it was dropped, and session->fault says why.
+ * For serve.c: a message has come, and the render worker is looked after if it is time. False: the
+ * session has failed.
  */
-bool session_run(struct session *session);
+bool session_note_message(struct session *session);
 
 /* A renderer_fence. */
 void session_fence_done(void *session, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);

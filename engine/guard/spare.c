@@ -4,20 +4,20 @@
 #include "wire/descriptor.h"
 
 /* The client's, and the keeper's if there is one. */
-#define MOST_FDS 2
+#define FDS_MAX 2
 
 bool spare_send(int link, const struct spare_client *client)
 {
-    const int fds[MOST_FDS] = {client->fd, client->keeper};
+    const int fds[FDS_MAX] = {client->fd, client->keeper};
 
-    return descriptor_send(link, client, sizeof(*client), 0, fds, MOST_FDS) == sizeof(*client);
+    return descriptor_send(link, client, sizeof(*client), 0, fds, FDS_MAX) == sizeof(*client);
 }
 
 bool spare_receive(int link, struct spare_client *client)
 {
-    int fds[MOST_FDS];
+    int fds[FDS_MAX];
 
-    if (descriptor_receive(link, client, sizeof(*client), 0, fds, MOST_FDS) != sizeof(*client) ||
+    if (descriptor_receive(link, client, sizeof(*client), 0, fds, FDS_MAX) != sizeof(*client) ||
         fds[0] < 0)
         return false;
     client->fd = fds[0];

@@ -6,7 +6,7 @@
 #include <virglrenderer.h>
 
 /* A worker takes commands in one packet of a socket, which has room for 208 KiB. */
-#define SUBMIT_MAX_WORDS ((200u << 10) / sizeof(uint32_t))
+#define SUBMIT_WORDS_MAX ((200u << 10) / sizeof(uint32_t))
 
 #define BATCH_WORDS (sizeof(struct vtest_batch) / sizeof(uint32_t))
 
@@ -71,7 +71,7 @@ static bool submit_commands(struct session *session, uint32_t *commands, uint32_
     if (words == 0 ||
         venus_rings_wait_is_over(&session->rings, commands, words, &ring_access, session))
         return true;
-    if (words > SUBMIT_MAX_WORDS)
+    if (words > SUBMIT_WORDS_MAX)
         return session_fail(session, "it sends %u words of commands at once", words);
     venus_rings_patch(commands, words);
     if (!venus_rings_learn(&session->rings, commands, words))

@@ -90,7 +90,7 @@ void sync_table_clear(struct sync_table *table)
     g_mutex_clear(&table->lock);
 }
 
-static struct sync *find(struct sync_table *table, uint32_t id, const char **fault)
+static struct sync *sync_find(struct sync_table *table, uint32_t id, const char **fault)
 {
     struct sync *sync = slots_find(&table->syncs, id);
 
@@ -104,7 +104,7 @@ uint32_t sync_create(struct sync_table *table, uint64_t value, const char **faul
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     struct sync *sync;
 
-    if (slots_count(&table->syncs) >= GUARD_MAX_SYNCS) {
+    if (slots_count(&table->syncs) >= GUARD_SYNCS_MAX) {
         *fault = "it has too many syncs";
         return 0;
     }
@@ -117,7 +117,7 @@ bool sync_unref(struct sync_table *table, uint32_t id, const char **fault)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
 
-    if (!find(table, id, fault))
+    if (!sync_find(table, id, fault))
         return false;
     sync_put(slots_take(&table->syncs, id));
     return true;
@@ -126,7 +126,7 @@ bool sync_unref(struct sync_table *table, uint32_t id, const char **fault)
 bool sync_read(struct sync_table *table, uint32_t id, uint64_t *value, const char **fault)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-    const struct sync *sync = find(table, id, fault);
+    const struct sync *sync = sync_find(table, id, fault);
 
     if (sync)
         *value = sync->value;
@@ -137,13 +137,13 @@ bool sync_read(struct sync_table *table, uint32_t id, uint64_t *value, const cha
 static bool take_targets(struct sync_table *table, struct sync_entries entries,
                          struct target *targets, const char **fault)
 {
-    if (entries.count > GUARD_MAX_SYNC_ENTRIES - table->entries) {
+    if (entries.count > GUARD_SYNC_ENTRIES_MAX - table->entries) {
         *fault = "it waits for too many syncs";
         return false;
     }
     for (uint32_t i = 0; i < entries.count; i++) {
         const uint32_t *words = entries.words + (size_t)i * VTEST_SYNC_ENTRY_WORDS;
-        struct sync *sync = find(table, words[0], fault);
+        struct sync *sync = sync_find(table, words[0], fault);
 
         if (!sync) {
             table->entries += i;
@@ -269,8 +269,8 @@ static gint64 time_after(uint32_t timeout)
 static bool has_room(struct sync_table *table, uint32_t count, const char **fault)
 {
     for (int try = 0; try < 2; try++) {
-        if (table->waits.length < GUARD_MAX_WAITS &&
-            count <= GUARD_MAX_SYNC_ENTRIES - table->entries)
+        if (table->waits.length < GUARD_WAITS_MAX &&
+            count <= GUARD_SYNC_ENTRIES_MAX - table->entries)
             return true;
         if (try == 0)
             sweep_waits(table, nobody_waits);
@@ -287,7 +287,7 @@ static bool entries_are_reached(struct sync_table *table, struct sync_entries en
 
     for (uint32_t i = 0; i < entries.count; i++) {
         const uint32_t *words = entries.words + (size_t)i * VTEST_SYNC_ENTRY_WORDS;
-        const struct sync *sync = find(table, words[0], fault);
+        const struct sync *sync = sync_find(table, words[0], fault);
 
         if (!sync)
             return false;
@@ -383,7 +383,7 @@ uint64_t sync_fence_begin(struct sync_table *table, uint32_t ring_idx, struct sy
     struct fence *fence;
 
     /* One more, so that fences without syncs count, too. */
-    if (table->fences.length >= GUARD_MAX_SYNC_ENTRIES) {
+    if (table->fences.length >= GUARD_SYNC_ENTRIES_MAX) {
         *fault = "it has too many pending fences";
         return 0;
     }

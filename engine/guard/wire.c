@@ -53,7 +53,7 @@ static bool may_go_on(struct wire *wire)
  * recvmsg() and not recv(), which would leave a client's descriptors open. @cut: they were there,
  * and the call has read nothing behind them.
  */
-static ssize_t receive(int fd, void *data, size_t size, int flags, bool *cut)
+static ssize_t receive_bytes(int fd, void *data, size_t size, int flags, bool *cut)
 {
     struct iovec iov = {.iov_base = data, .iov_len = size};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -73,7 +73,7 @@ static bool take_out(struct wire *wire)
     while (wire->left > 0) {
         size_t size = wire->left < sizeof(scratch) ? wire->left : sizeof(scratch);
         bool cut;
-        ssize_t ret = receive(wire->fd, scratch, size, MSG_DONTWAIT, &cut);
+        ssize_t ret = receive_bytes(wire->fd, scratch, size, MSG_DONTWAIT, &cut);
 
         if (ret <= 0)
             return false;
@@ -159,7 +159,7 @@ static bool wait_for_more(struct wire *wire)
  * not begun a message is usually yet to write it, so an event is waited for before the look. But
  * one event can stand for more than one look reads. What is left then has none of its own.
  */
-static int fill(struct wire *wire, bool is_expected)
+static int wire_fill(struct wire *wire, bool is_expected)
 {
     if (wire->left >= sizeof(wire->buffer) && !take_out(wire))
         return 0;
@@ -167,8 +167,8 @@ static int fill(struct wire *wire, bool is_expected)
         return -1;
     do {
         bool cut;
-        ssize_t ret =
-            receive(wire->fd, wire->buffer, sizeof(wire->buffer), MSG_PEEK | MSG_DONTWAIT, &cut);
+        ssize_t ret = receive_bytes(wire->fd, wire->buffer, sizeof(wire->buffer),
+                                    MSG_PEEK | MSG_DONTWAIT, &cut);
 
         if (ret > 0) {
             wire->more = cut || (size_t)ret == sizeof(wire->buffer);
@@ -184,7 +184,7 @@ static int fill(struct wire *wire, bool is_expected)
     return -1;
 }
 
-static size_t take(struct wire *wire, uint8_t *bytes, size_t size)
+static size_t wire_take(struct wire *wire, uint8_t *bytes, size_t size)
 {
     size_t there = wire->end - wire->begin;
     size_t part = there < size ? there : size;
@@ -196,19 +196,19 @@ static size_t take(struct wire *wire, uint8_t *bytes, size_t size)
 
 enum wire_result wire_read(struct wire *wire, void *data, size_t size)
 {
-    size_t done = take(wire, data, size);
+    size_t done = wire_take(wire, data, size);
 
     while (done < size) {
         int ret;
 
         if (done > 0 && wire->end < sizeof(wire->buffer))
             wait_for_pieces();
-        ret = fill(wire, done > 0);
+        ret = wire_fill(wire, done > 0);
         if (ret < 0)
             return WIRE_IDLE;
         if (ret == 0)
             return done > 0 ? WIRE_CUT : WIRE_END;
-        done += take(wire, (uint8_t *)data + done, size - done);
+        done += wire_take(wire, (uint8_t *)data + done, size - done);
         /* A client that sends slowly. */
         if (done < size && !may_go_on(wire))
             return WIRE_IDLE;

@@ -7,7 +7,7 @@ REGISTRAR_OUT := build/registrar
 REGISTRAR_TESTS_SRC := tests/unit/registrar
 REGISTRAR_SOURCES := $(REGISTRAR_SRC)/commands.c
 # Its objects of lib/, for its tests, which are built with the sanitizers.
-REGISTRAR_LIB := $(addprefix $(LIB_SRC)/,$(addsuffix .c,cards conf types gpu_identity gpus pci nvidia_readings mdev host_root control))
+REGISTRAR_LIB := $(addprefix $(LIB_SRC)/,$(addsuffix .c,cards conf types gpu_identity gpu_name gpus pci nvidia_readings mdev host_root control))
 REGISTRAR_GLIB_CFLAGS = $(call once,REGISTRAR_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
 REGISTRAR_GLIB_LIBS = $(call once,REGISTRAR_GLIB_LIBS,pkg-config --libs glib-2.0)
 REGISTRAR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -31,7 +31,7 @@ FUZZ_guard_LIBS = $(ENGINE_TESTS_LIBS)
 # vgpud's input from files and from the bus, and the hooks' from libvirt.
 FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,admission.c placement.c request.c \
 	slice.c slice_keys.c)) $(addprefix $(LIB_SRC)/,vgpud_conf.c schedule_conf.c systemd.c program.c bus.c host_root.c vgpu.c mdev.c conf.c \
-	gpus.c types.c domain.c tenants_conf.c cards.c gpu_identity.c pci.c nvidia_readings.c)
+	gpu_name.c gpus.c types.c domain.c tenants_conf.c cards.c gpu_identity.c pci.c nvidia_readings.c)
 FUZZ_agent_PKGS := gio-2.0 json-glib-1.0 libxml-2.0
 FUZZ_agent_PKG_CFLAGS = $(call once,FUZZ_agent_PKG_CFLAGS,pkg-config --cflags $(FUZZ_agent_PKGS))
 FUZZ_agent_CFLAGS = $(AGENT_CFLAGS) $(FUZZ_agent_PKG_CFLAGS)

@@ -232,7 +232,7 @@ static void test_unknown_memory(void)
 
 static void test_shared_memory_limit(void)
 {
-    const uint64_t part = GUARD_MAX_SHM_BYTES / 4;
+    const uint64_t part = GUARD_SHM_BYTES_MAX / 4;
     int fd = connect_guard();
     uint32_t id = 0;
     int blob;
@@ -271,7 +271,7 @@ static void test_many_syncs(void)
     uint32_t id;
 
     client_hello(fd);
-    for (uint32_t i = 1; i <= GUARD_MAX_SYNCS; i++) {
+    for (uint32_t i = 1; i <= GUARD_SYNCS_MAX; i++) {
         g_assert_true(client_send(fd, VTEST_SYNC_CREATE, 0, 0));
         client_answer(fd, VTEST_SYNC_CREATE, &id, 1);
         g_assert_cmpuint(id, ==, i);
@@ -285,20 +285,20 @@ static void test_many_syncs(void)
 static void test_many_waits(void)
 {
     int fd = connect_guard();
-    g_autofree int *waits = g_new(int, GUARD_MAX_WAITS);
+    g_autofree int *waits = g_new(int, GUARD_WAITS_MAX);
     uint32_t id;
 
     client_hello(fd);
     g_assert_true(client_send(fd, VTEST_SYNC_CREATE, 0, 0));
     client_answer(fd, VTEST_SYNC_CREATE, &id, 1);
-    for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++) {
+    for (uint32_t i = 0; i < GUARD_WAITS_MAX; i++) {
         g_assert_true(client_send(fd, VTEST_SYNC_WAIT, 0, UINT32_MAX, id, 1, 0));
         client_answer(fd, VTEST_SYNC_WAIT, NULL, 0);
         waits[i] = client_answer_fd(fd);
     }
     client_send(fd, VTEST_SYNC_WAIT, 0, UINT32_MAX, id, 1, 0);
     assert_dropped(fd);
-    for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++)
+    for (uint32_t i = 0; i < GUARD_WAITS_MAX; i++)
         close(waits[i]);
     assert_served();
 }
@@ -360,14 +360,14 @@ static uint32_t count_closed(const int *fds, size_t count)
 /* How many clients have their names taken at once, of one more than there may be. */
 static void test_many_clients(void)
 {
-    int fds[GUARD_MAX_CLIENTS + 1];
+    int fds[GUARD_CLIENTS_MAX + 1];
     uint32_t dropped = 0;
 
     /* Those of the tests before are still on their way out. */
     g_usleep(6 * G_USEC_PER_SEC);
     for (size_t i = 0; i < G_N_ELEMENTS(fds); i++) {
         fds[i] = connect_guard();
-        if (i < GUARD_MAX_CLIENTS - 8) {
+        if (i < GUARD_CLIENTS_MAX - 8) {
             client_name(fds[i]);
             g_assert_true(client_send(fds[i], VTEST_PING_PROTOCOL_VERSION));
             client_answer(fds[i], VTEST_PING_PROTOCOL_VERSION, NULL, 0);
@@ -379,7 +379,7 @@ static void test_many_clients(void)
      */
     for (int i = 0; i < 80 && !dropped; i++) {
         g_usleep(50000);
-        dropped = count_closed(fds + GUARD_MAX_CLIENTS - 8, 9);
+        dropped = count_closed(fds + GUARD_CLIENTS_MAX - 8, 9);
     }
     g_assert_cmpuint(dropped, >=, 1);
     g_assert_cmpuint(dropped, <=, 8);

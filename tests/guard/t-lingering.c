@@ -55,7 +55,7 @@ static void test_of_a_client(void)
 /* Nobody reads what it sends. */
 static void test_of_one_too_many(void)
 {
-    int fds[GUARD_MAX_CLIENTS], refused[2];
+    int fds[GUARD_CLIENTS_MAX], refused[2];
     gint64 begin;
 
     /* Those of the test before are gone. */

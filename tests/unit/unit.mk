@@ -17,7 +17,7 @@ UNIT_GLIB_LIBS = $(call once,UNIT_GLIB_LIBS,pkg-config --libs glib-2.0)
 UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o, \
 	$(wildcard mdev-driver/model/*.c))
 UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
-UNIT_TESTS += $(UNIT_MODEL_TESTS) tests/unit/circles.t tests/unit/format.t
+UNIT_TESTS += $(UNIT_MODEL_TESTS) tests/unit/circles.t tests/unit/format.t tests/unit/layers.t
 
 # A failed GLib test says "Bail out!", which prove takes for an order to run no other test: that line is filtered.
 UNIT_PROVE := tests/prove --timer -e tests/unit/run

@@ -24,12 +24,12 @@ static void check_promise(const char *detail, const char *text, uint32_t per_tas
     /* Any number is also that of a job with its node alone. */
     const DetailCount counted = {.per_task = per_task, .whole_node = per_task % 2};
     char error[FLEET_ERROR_MAX] = "";
-    CardPromise cards[NODE_MAX_CARDS];
+    CardPromise cards[NODE_CARDS_MAX];
     int count = detail_parse(detail, cards);
     FleetRequest request;
     FleetConf *conf = malloc(sizeof(*conf));
 
-    assert(count <= NODE_MAX_CARDS);
+    assert(count <= NODE_CARDS_MAX);
     fleet_conf_init(conf);
     if (count >= 0 && fleet_request_read(text, &request) &&
         detail_check(cards, (unsigned)count, &request, &counted, conf, error)) {

@@ -9,6 +9,7 @@
  * the renderer from here on.
  */
 #include "fixture.h"
+#include "serve.h"
 
 #include <linux/virtio_gpu.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include <sys/time.h>
 
 #define MAX_STREAM (64u << 10)
-#define MAX_WORDS  16u
+#define WORDS_MAX  16u
 #define NUM_KINDS  16u
 
 struct input {
@@ -61,7 +62,7 @@ static uint8_t take8(struct input *in)
 
 static void add_message(GByteArray *stream, struct input *in, uint8_t kind)
 {
-    uint32_t message[VTEST_HEADER_WORDS + MAX_WORDS] = {kinds[kind].words, kinds[kind].command};
+    uint32_t message[VTEST_HEADER_WORDS + WORDS_MAX] = {kinds[kind].words, kinds[kind].command};
     uint8_t changes = take8(in) & 3;
 
     memcpy(message + VTEST_HEADER_WORDS, kinds[kind].likely, sizeof(kinds[kind].likely));

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "renderer.h"
+#include "serve.h"
 
 #include <poll.h>
 #include <sys/socket.h>

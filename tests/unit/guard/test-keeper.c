@@ -3,6 +3,7 @@
 #include "keeper.h"
 
 #include "dmabuf.h"
+#include "guard_limits.h"
 #include "keeper_session.h"
 #include "kept.h"
 
@@ -165,9 +166,9 @@ static void test_too_many(struct kept_table *table, gconstpointer data G_GNUC_UN
     int fd = buffer();
 
     /* One descriptor for all: the table does not look. */
-    for (uint32_t i = 0; i < KEEPER_MAX_KEPT; i++)
+    for (uint32_t i = 0; i < GUARD_KEPT_MAX; i++)
         g_assert_true(kept_add(table, 7, i, fcntl(fd, F_DUPFD_CLOEXEC, 0), false));
-    g_assert_false(kept_add(table, 7, KEEPER_MAX_KEPT, fcntl(fd, F_DUPFD_CLOEXEC, 0), false));
+    g_assert_false(kept_add(table, 7, GUARD_KEPT_MAX, fcntl(fd, F_DUPFD_CLOEXEC, 0), false));
     close(fd);
 }
 

@@ -5,6 +5,7 @@
 #include "guard_limits.h"
 #include "keeper_wire.h"
 #include "mesa_ring.h"
+#include "serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,7 +241,7 @@ static void test_keeper_gone(struct fixture *f, gconstpointer data G_GNUC_UNUSED
 
 static void test_shm_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    const uint64_t size = GUARD_MAX_SHM_BYTES + 1;
+    const uint64_t size = GUARD_SHM_BYTES_MAX + 1;
 
     client_hello(f->client);
     client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, (uint32_t)size, (uint32_t)(size >> 32),
@@ -637,7 +638,7 @@ static void test_no_name(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
 static void test_long_name(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    const uint32_t header[] = {GUARD_MAX_NAME + 1, VTEST_CREATE_RENDERER};
+    const uint32_t header[] = {GUARD_NAME_MAX + 1, VTEST_CREATE_RENDERER};
 
     client_write(f->client, header, sizeof(header));
     fixture_run_dropped(f, "its name has 1025 bytes");

@@ -135,10 +135,10 @@ static void test_fences(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 static void test_room(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t id = sync_create(&s->table, 0, &s->fault);
-    g_autofree int *fds = g_new(int, GUARD_MAX_WAITS);
+    g_autofree int *fds = g_new(int, GUARD_WAITS_MAX);
     bool fresh;
 
-    for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++)
+    for (uint32_t i = 0; i < GUARD_WAITS_MAX; i++)
         fds[i] = wait_for(s, false, i == 1 ? 0 : UINT32_MAX, ENTRIES(id, 1, 0));
     close(fds[1]);
     close(fds[0]);
@@ -146,7 +146,7 @@ static void test_room(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     fds[1] = wait_for(s, false, UINT32_MAX, ENTRIES(id, 1, 0));
     g_assert_cmpint(sync_wait(&s->table, ENTRIES(id, 1, 0), false, 0, &fresh, &s->fault), ==, -1);
     g_assert_cmpstr(s->fault, ==, "it waits for too many syncs");
-    for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++)
+    for (uint32_t i = 0; i < GUARD_WAITS_MAX; i++)
         close(fds[i]);
 }
 
@@ -294,11 +294,11 @@ static void test_unsent(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 static void test_limits(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t id = sync_create(&s->table, 0, &s->fault);
-    g_autofree uint32_t *words = g_new0(uint32_t, (GUARD_MAX_SYNC_ENTRIES + 1) * 3);
-    struct sync_entries many = {words, GUARD_MAX_SYNC_ENTRIES + 1};
+    g_autofree uint32_t *words = g_new0(uint32_t, (GUARD_SYNC_ENTRIES_MAX + 1) * 3);
+    struct sync_entries many = {words, GUARD_SYNC_ENTRIES_MAX + 1};
     bool fresh;
 
-    for (uint32_t i = 0; i <= GUARD_MAX_SYNC_ENTRIES; i++)
+    for (uint32_t i = 0; i <= GUARD_SYNC_ENTRIES_MAX; i++)
         words[i * 3] = id;
     g_assert_cmpuint(sync_fence_begin(&s->table, 0, many, &s->fault), ==, 0);
     words[1] = 1; /* not reached */
@@ -310,11 +310,11 @@ static void test_limits(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(sync_fence_begin(&s->table, 0, ENTRIES(id, 1, 0), &s->fault), ==, 0);
     /* One that is wrong takes back those before it. */
     sync_fence_done(&s->table, 0, 1);
-    words[3 * (GUARD_MAX_SYNC_ENTRIES - 1)] = id + 1;
+    words[3 * (GUARD_SYNC_ENTRIES_MAX - 1)] = id + 1;
     g_assert_cmpuint(sync_fence_begin(&s->table, 0, many, &s->fault), ==, 0);
     g_assert_cmpuint(s->table.entries, ==, 0);
 
-    for (uint32_t i = 1; i < GUARD_MAX_SYNCS; i++)
+    for (uint32_t i = 1; i < GUARD_SYNCS_MAX; i++)
         g_assert_cmpuint(sync_create(&s->table, 0, &s->fault), !=, 0);
     g_assert_cmpuint(sync_create(&s->table, 0, &s->fault), ==, 0);
     g_assert_cmpstr(s->fault, ==, "it has too many syncs");
