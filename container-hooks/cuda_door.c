@@ -52,9 +52,9 @@ static char *door_path(const Put *put, const char *part, const char *file)
     return g_build_filename(put->folder, part, file, NULL);
 }
 
-static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean error_refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-static gboolean refuse(GError **error, const char *format, ...)
+static gboolean error_refuse(GError **error, const char *format, ...)
 {
     va_list args;
 
@@ -76,7 +76,7 @@ static int find_own(const Put *put, const char *part, const char *file, struct s
     if (fd >= 0)
         close(fd);
     if (!*error)
-        refuse(error, "the container has no file %s, which vgpud's CDI device mounts", path);
+        error_refuse(error, "the container has no file %s, which vgpud's CDI device mounts", path);
     return -1;
 }
 
@@ -103,10 +103,11 @@ static gboolean check_others(const Put *put, GError **error)
 
         if (!g_str_has_prefix(name, "libcuda.so") || g_str_has_prefix(dir, put->folder))
             continue;
-        return refuse(error,
-                      "the container is also given NVIDIA's driver without a limit (%s); remove "
-                      "the other device (nvidia.com/gpu) or volume",
-                      mount->destination);
+        return error_refuse(
+            error,
+            "the container is also given NVIDIA's driver without a limit (%s); remove "
+            "the other device (nvidia.com/gpu) or volume",
+            mount->destination);
     }
     return TRUE;
 }
@@ -117,8 +118,8 @@ static gboolean is_same(const struct stat *a, const struct stat *b)
 }
 
 /* The image's own library at @path, if it has one there, is covered by the door's. */
-static gboolean cover(const Put *put, const char *path, int door, const struct stat *own,
-                      GError **error)
+static gboolean cover_image_library(const Put *put, const char *path, int door,
+                                    const struct stat *own, GError **error)
 {
     struct stat found;
     int fd = in_root_find(put->root, path, &found, error);
@@ -127,7 +128,7 @@ static gboolean cover(const Put *put, const char *path, int door, const struct s
     if (fd < 0)
         return !*error;
     if (!S_ISREG(found.st_mode))
-        done = refuse(error, "the image's %s is not a file", path);
+        done = error_refuse(error, "the image's %s is not a file", path);
     else
         done = is_same(&found, own) || in_root_cover(door, fd, path, error);
     close(fd);
@@ -143,7 +144,7 @@ static gboolean cover_places(const Put *put, const GPtrArray *places, const char
     gboolean done = source >= 0;
 
     for (guint i = 0; done && i < places->len; i++)
-        done = cover(put, g_ptr_array_index(places, i), source, &own, error);
+        done = cover_image_library(put, g_ptr_array_index(places, i), source, &own, error);
     if (source >= 0)
         close(source);
     return done;
@@ -238,7 +239,7 @@ static gboolean link_one(const Put *put, const char *folder, const char *name, c
         return !*error;
     dir = in_root_find_folder(put->root, folder, error);
     if (dir < 0)
-        return *error ? FALSE : refuse(error, "the image's folder %s has gone", folder);
+        return *error ? FALSE : error_refuse(error, "the image's folder %s has gone", folder);
     done = in_root_link(dir, name, target, error);
     close(dir);
     return done;
@@ -339,10 +340,11 @@ static gboolean list_in_cache(const Put *put, const char *folder, GError **error
     places = loader_places(put->bundle, cache, names[0].name);
     if (g_ptr_array_find_with_equal_func(places, paths->pdata[0], g_str_equal, NULL))
         return TRUE;
-    return refuse(error,
-                  "the image's folder for libraries (%s) is on a volume, and the image has no "
-                  "/etc/ld.so.cache that could list libcuda",
-                  folder);
+    return error_refuse(
+        error,
+        "the image's folder for libraries (%s) is on a volume, and the image has no "
+        "/etc/ld.so.cache that could list libcuda",
+        folder);
 }
 
 typedef enum {
@@ -395,7 +397,7 @@ static gboolean link_everywhere(const Put *put, GError **error)
         return list_in_cache(put, volume, error);
     if (folders)
         return TRUE;
-    return refuse(error, "the image has no folder for libraries (%s)", loader_folders[0]);
+    return error_refuse(error, "the image has no folder for libraries (%s)", loader_folders[0]);
 }
 
 static gboolean put_into(const Put *put, GError **error)

@@ -13,7 +13,7 @@
 #define NEW_LINK ".vgpu-new-link"
 #define NEW_FILE ".vgpu-new-file"
 
-static int find(int root, const char *path, guint64 flags, guint64 resolve)
+static int open_in_root(int root, const char *path, guint64 flags, guint64 resolve)
 {
     struct open_how how = {
         .flags = flags | O_CLOEXEC,
@@ -23,7 +23,7 @@ static int find(int root, const char *path, guint64 flags, guint64 resolve)
     return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
-static gboolean failed(const char *what, const char *path, GError **error)
+static gboolean path_failed(const char *what, const char *path, GError **error)
 {
     int code = errno;
 
@@ -37,20 +37,20 @@ int in_root_open(const char *path, GError **error)
     int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (root < 0)
-        failed("cannot open the container's root", path, error);
+        path_failed("cannot open the container's root", path, error);
     return root;
 }
 
 static int find_or_say(int root, const char *path, guint64 flags, guint64 resolve, GError **error)
 {
-    int fd = find(root, path, flags, resolve);
+    int fd = open_in_root(root, path, flags, resolve);
 
     if (fd < 0 && errno == ELOOP)
-        failed("the image's links go in circles, or through /proc:", path, error);
+        path_failed("the image's links go in circles, or through /proc:", path, error);
     else if (fd < 0 && errno == EXDEV)
-        failed("the image's folder for libraries is on a volume:", path, error);
+        path_failed("the image's folder for libraries is on a volume:", path, error);
     else if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
-        failed("cannot follow the image's path", path, error);
+        path_failed("cannot follow the image's path", path, error);
     return fd;
 }
 
@@ -64,7 +64,7 @@ int in_root_find(int root, const char *path, struct stat *found, GError **error)
     int fd = find_or_say(root, path, O_PATH, 0, error);
 
     if (fd >= 0 && fstat(fd, found) < 0) {
-        failed("cannot look at the image's file", path, error);
+        path_failed("cannot look at the image's file", path, error);
         close(fd);
         return -1;
     }
@@ -89,7 +89,7 @@ static GByteArray *read_up_to(int fd, gsize most)
 GBytes *in_root_read(int root, const char *path, gsize most)
 {
     /* A FIFO would wait for a writer. */
-    int fd = find(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    int fd = open_in_root(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     GByteArray *bytes = NULL;
     struct stat found;
 
@@ -105,7 +105,7 @@ GBytes *in_root_read(int root, const char *path, gsize most)
 
 GPtrArray *in_root_list(int root, const char *path, guint most)
 {
-    int fd = find(root, path, O_RDONLY | O_DIRECTORY, 0);
+    int fd = open_in_root(root, path, O_RDONLY | O_DIRECTORY, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     GPtrArray *names = dir ? g_ptr_array_new_with_free_func(g_free) : NULL;
     struct dirent *entry;
@@ -143,10 +143,10 @@ gboolean in_root_cover(int source, int target, const char *path, GError **error)
     gboolean done;
 
     if (copy < 0)
-        return failed("cannot mount over the image's", path, error);
+        return path_failed("cannot mount over the image's", path, error);
     done = move_mount(copy, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
     if (!done)
-        failed("cannot mount over the image's", path, error);
+        path_failed("cannot mount over the image's", path, error);
     close(copy);
     return done;
 }
@@ -164,7 +164,7 @@ static gboolean make_one(int root, const char *path, gboolean is_folder)
 {
     g_autofree char *folder = g_path_get_dirname(path);
     g_autofree char *name = g_path_get_basename(path);
-    int dir = find(root, folder, O_PATH | O_DIRECTORY, 0);
+    int dir = open_in_root(root, folder, O_PATH | O_DIRECTORY, 0);
     int fd = -1;
     gboolean done;
 
@@ -193,9 +193,9 @@ int in_root_make_place(int root, const char *path, gboolean is_folder, GError **
         done = make_one(root, at->str, is_folder || names[i + 1]);
     }
     if (done)
-        fd = find(root, path, O_PATH, 0);
+        fd = open_in_root(root, path, O_PATH, 0);
     if (fd < 0)
-        failed("cannot make", path, error);
+        path_failed("cannot make", path, error);
     return fd;
 }
 
@@ -233,7 +233,8 @@ gboolean in_root_link(int dir, const char *name, const char *target, GError **er
         done = make_link(copy, name, target);
         close_quietly(copy);
     }
-    return done || failed("cannot make a link in the image's folder for libraries:", name, error);
+    return done ||
+           path_failed("cannot make a link in the image's folder for libraries:", name, error);
 }
 
 gboolean in_root_make_folder(int dir, const char *name, GError **error)
@@ -245,7 +246,8 @@ gboolean in_root_make_folder(int dir, const char *name, GError **error)
         done = mkdirat(copy, name, 0755) == 0 || errno == EEXIST;
         close_quietly(copy);
     }
-    return done || failed("cannot make a folder in the image's folder for libraries:", name, error);
+    return done ||
+           path_failed("cannot make a folder in the image's folder for libraries:", name, error);
 }
 
 /* FALSE with errno. */
@@ -296,7 +298,7 @@ gboolean in_root_write(int root, const char *path, const char *name, const void 
     if (dir < 0 && !*error)
         errno = ENOENT;
     if (dir < 0)
-        return *error ? FALSE : failed("the image has no folder", path, error);
+        return *error ? FALSE : path_failed("the image has no folder", path, error);
     done = make_file(dir, name, bytes, size);
     copy = !done && errno == EROFS ? writable_copy(dir) : -1;
     if (copy >= 0) {
@@ -304,5 +306,5 @@ gboolean in_root_write(int root, const char *path, const char *name, const void 
         close_quietly(copy);
     }
     close_quietly(dir);
-    return done || failed("cannot write the image's file", name, error);
+    return done || path_failed("cannot write the image's file", name, error);
 }

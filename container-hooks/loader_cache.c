@@ -18,22 +18,22 @@
 
 #define CACHE "etc/ld.so.cache"
 /* Images with tens of thousands of libraries have some MiB. */
-#define MOST_CACHE (16u << 20)
+#define CACHE_MAX (16u << 20)
 /* Of LD_LIBRARY_PATH. Each is looked up for each library of the driver, and images have tens. */
-#define MOST_FOLDERS 1024
+#define FOLDERS_MAX 1024
 
 const char *const loader_folders[] = {
     "usr/lib/" MULTIARCH, "usr/lib64", "usr/lib", "lib/" MULTIARCH, "lib64", "lib", NULL,
 };
 
-static void add(GPtrArray *places, const char *folder, const char *name)
+static void place_add(GPtrArray *places, const char *folder, const char *name)
 {
     g_ptr_array_add(places, g_build_filename(folder, name, NULL));
 }
 
 GBytes *loader_cache_read(int root)
 {
-    return in_root_read(root, CACHE, MOST_CACHE);
+    return in_root_read(root, CACHE, CACHE_MAX);
 }
 
 /* Each whole text "/…/NAME" of the cache. */
@@ -59,14 +59,14 @@ GPtrArray *loader_places(const Bundle *bundle, GBytes *cache, const char *name)
 {
     const char *path = bundle_variable(bundle, "LD_LIBRARY_PATH");
     /* The last has the rest. */
-    g_auto(GStrv) folders = g_strsplit(path, ":", MOST_FOLDERS + 1);
+    g_auto(GStrv) folders = g_strsplit(path, ":", FOLDERS_MAX + 1);
     GPtrArray *places = g_ptr_array_new_with_free_func(g_free);
 
-    for (guint i = 0; folders[i] && i < MOST_FOLDERS; i++)
+    for (guint i = 0; folders[i] && i < FOLDERS_MAX; i++)
         if (g_path_is_absolute(folders[i]))
-            add(places, folders[i], name);
+            place_add(places, folders[i], name);
     add_from_cache(places, cache, name);
     for (guint i = 0; loader_folders[i]; i++)
-        add(places, loader_folders[i], name);
+        place_add(places, loader_folders[i], name);
     return places;
 }

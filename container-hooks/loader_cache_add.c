@@ -21,7 +21,7 @@
 #define EXTENSION_MAGIC 0xEAA42174u
 /* A section that is a list of texts' offsets. */
 #define EXTENSION_HWCAPS 1u
-#define MOST_SECTIONS    64u
+#define SECTIONS_MAX     64u
 
 /* Numbers are in the machine's order; offsets are from the header's beginning. */
 typedef struct {
@@ -190,7 +190,7 @@ static gboolean move_extensions(const Cache *cache, guint32 more)
         return FALSE;
     extension = (Extension *)(cache->bytes + at);
     sections = (Section *)(extension + 1);
-    if (extension->magic != EXTENSION_MAGIC || extension->count > MOST_SECTIONS ||
+    if (extension->magic != EXTENSION_MAGIC || extension->count > SECTIONS_MAX ||
         !find_place(cache, cache->header->extension,
                     sizeof(*extension) + extension->count * sizeof(*sections), &at))
         return FALSE;

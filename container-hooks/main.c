@@ -23,7 +23,7 @@
 #define RELEASE_MS 3000
 
 /* On standard error, which some runtimes discard, and in the system's log. */
-static void say(int priority, const char *format, const char *slice, const char *why)
+static void log_refusal(int priority, const char *format, const char *slice, const char *why)
 {
     g_autofree char *text = g_strdup_printf(format, slice, why);
 
@@ -34,7 +34,7 @@ static void say(int priority, const char *format, const char *slice, const char 
 }
 
 /* If this fails the container does not start: otherwise nobody would know that it has the slice. */
-static int claim(const char *slice)
+static int claim_slice(const char *slice)
 {
     g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
@@ -46,12 +46,12 @@ static int claim(const char *slice)
         agent_client_call_within(link, CLAIM_MS, "ClaimSlice",
                                  g_variant_new("(ssu)", slice, state.id, state.pid), &error))
         return EXIT_SUCCESS;
-    say(LOG_ERR, "cannot give the container slice %s: %s", slice, error->message);
+    log_refusal(LOG_ERR, "cannot give the container slice %s: %s", slice, error->message);
     return EXIT_FAILURE;
 }
 
 /* vgpud is not started for this: it notices the container's end by itself. */
-static int release(const char *slice)
+static int release_slice(const char *slice)
 {
     g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
@@ -61,8 +61,8 @@ static int release(const char *slice)
         link = agent_client_open(FALSE, &error);
     if (!link || !agent_client_call_within(link, RELEASE_MS, "ReleaseSlice",
                                            g_variant_new("(ss)", slice, state.id), &error))
-        say(LOG_WARNING, "cannot give back slice %s now, vgpud will do it later: %s", slice,
-            error->message);
+        log_refusal(LOG_WARNING, "cannot give back slice %s now, vgpud will do it later: %s", slice,
+                    error->message);
     return EXIT_SUCCESS;
 }
 
@@ -77,7 +77,7 @@ static int restore_mounts(void)
         bundle = bundle_read(state.bundle, &error);
     if (bundle && own_mounts_restore(bundle, &error))
         return EXIT_SUCCESS;
-    say(LOG_ERR, "cannot give the container its slice%s: %s", "", error->message);
+    log_refusal(LOG_ERR, "cannot give the container its slice%s: %s", "", error->message);
     return EXIT_FAILURE;
 }
 
@@ -95,7 +95,8 @@ static int put_cuda(const char *folder, gboolean (*put)(const Bundle *, const ch
         bundle = bundle_read(state.bundle, &error);
     if (bundle && put(bundle, folder, &error))
         return EXIT_SUCCESS;
-    say(LOG_ERR, "cannot put the CUDA door %s into the container: %s", folder, error->message);
+    log_refusal(LOG_ERR, "cannot put the CUDA door %s into the container: %s", folder,
+                error->message);
     return EXIT_FAILURE;
 }
 
@@ -106,9 +107,9 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (argc == 3 && g_str_equal(argv[1], "claim"))
-        return claim(argv[2]);
+        return claim_slice(argv[2]);
     if (argc == 3 && g_str_equal(argv[1], "release"))
-        return release(argv[2]);
+        return release_slice(argv[2]);
     if (argc == 2 && g_str_equal(argv[1], "mounts"))
         return restore_mounts();
     if (argc == 3 && g_str_equal(argv[1], "cuda") && g_path_is_absolute(argv[2]))

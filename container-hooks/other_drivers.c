@@ -6,13 +6,13 @@
 #include "container-hooks/in_root.h"
 
 /* Names that are looked at in all: a start must not take seconds, whatever the image has. */
-#define MOST_NAMES 100000
+#define NAMES_MAX 100000
 /* Of folders in a folder; NVIDIA's images have compat/lib.real. */
 #define DEPTH 4
 
 /**
  * Search
- * @left: of MOST_NAMES
+ * @left: of NAMES_MAX
  * @found: of texts
  */
 typedef struct {
@@ -35,7 +35,7 @@ static const char *const conda_prefixes[] = {
 };
 
 /* To be freed. A folder that cannot be read costs, too. */
-static GPtrArray *list(Search *search, const char *folder)
+static GPtrArray *list_folder(Search *search, const char *folder)
 {
     GPtrArray *names = search->left ? in_root_list(search->root, folder, search->left) : NULL;
     guint cost = names && names->len ? names->len : 1;
@@ -51,7 +51,7 @@ static gboolean is_library(const char *name)
 
 static void look_in(Search *search, const char *folder, guint depth)
 {
-    g_autoptr(GPtrArray) names = list(search, folder);
+    g_autoptr(GPtrArray) names = list_folder(search, folder);
 
     for (guint i = 0; i < names->len; i++) {
         const char *name = g_ptr_array_index(names, i);
@@ -79,7 +79,7 @@ static void look_below(Search *search, const char *folder, char **rest, guint de
         look_below(search, path, rest + 1, depth);
         return;
     }
-    names = list(search, folder);
+    names = list_folder(search, folder);
     for (guint i = 0; i < names->len; i++) {
         const char *name = g_ptr_array_index(names, i);
         g_autofree char *path = g_build_filename(folder, name, NULL);
@@ -90,7 +90,7 @@ static void look_below(Search *search, const char *folder, char **rest, guint de
 }
 
 /* @pattern: below @folder. */
-static void look(Search *search, const char *folder, const char *pattern, guint depth)
+static void search_folder(Search *search, const char *folder, const char *pattern, guint depth)
 {
     g_auto(GStrv) rest = g_strsplit(pattern, "/", -1);
 
@@ -101,10 +101,10 @@ static void look(Search *search, const char *folder, const char *pattern, guint 
 /* When an environment is activated, what is in cuda-compat is linked into lib. */
 static void look_in_conda(Search *search, const char *prefix)
 {
-    look(search, prefix, "cuda-compat", DEPTH);
-    look(search, prefix, "envs/*/cuda-compat", DEPTH);
-    look(search, prefix, "lib", 0);
-    look(search, prefix, "envs/*/lib", 0);
+    search_folder(search, prefix, "cuda-compat", DEPTH);
+    search_folder(search, prefix, "envs/*/cuda-compat", DEPTH);
+    search_folder(search, prefix, "lib", 0);
+    search_folder(search, prefix, "envs/*/lib", 0);
 }
 
 /* A depot has packages' files in folders that are named by their hash. */
@@ -112,19 +112,19 @@ static void look_in_julia(Search *search, const Bundle *bundle)
 {
     g_auto(GStrv) depots = g_strsplit(bundle_variable(bundle, "JULIA_DEPOT_PATH"), ":", -1);
 
-    look(search, "/root", ".julia/artifacts/*/lib", 0);
-    look(search, bundle_variable(bundle, "HOME"), ".julia/artifacts/*/lib", 0);
+    search_folder(search, "/root", ".julia/artifacts/*/lib", 0);
+    search_folder(search, bundle_variable(bundle, "HOME"), ".julia/artifacts/*/lib", 0);
     for (guint i = 0; depots[i]; i++)
-        look(search, depots[i], "artifacts/*/lib", 0);
+        search_folder(search, depots[i], "artifacts/*/lib", 0);
 }
 
 GPtrArray *other_drivers_find(int root, const Bundle *bundle)
 {
     Search search = {
-        .root = root, .left = MOST_NAMES, .found = g_ptr_array_new_with_free_func(g_free)};
+        .root = root, .left = NAMES_MAX, .found = g_ptr_array_new_with_free_func(g_free)};
 
-    look(&search, "/usr/local", "cuda*/compat", DEPTH);
-    look(&search, "/opt/nvidia/hpc_sdk", "*/*/cuda/*/compat", DEPTH);
+    search_folder(&search, "/usr/local", "cuda*/compat", DEPTH);
+    search_folder(&search, "/opt/nvidia/hpc_sdk", "*/*/cuda/*/compat", DEPTH);
     look_in_conda(&search, bundle_variable(bundle, "CONDA_PREFIX"));
     look_in_conda(&search, bundle_variable(bundle, "MAMBA_ROOT_PREFIX"));
     for (guint i = 0; i < G_N_ELEMENTS(conda_prefixes); i++)

@@ -18,7 +18,7 @@ static gboolean is_own(const BundleMount *mount)
 }
 
 /* The container's last mount that @path is below; "/": none. */
-static const char *covering(const Bundle *bundle, const char *path)
+static const char *mount_covering(const Bundle *bundle, const char *path)
 {
     const char *found = "/";
 
@@ -46,7 +46,8 @@ static gboolean is_there(int root, const BundleMount *mount, GError **error)
            (source.st_dev == found.st_dev && source.st_ino == found.st_ino);
 }
 
-static gboolean restore(const Bundle *bundle, int root, const BundleMount *mount, GError **error)
+static gboolean mount_restore(const Bundle *bundle, int root, const BundleMount *mount,
+                              GError **error)
 {
     int source = open(mount->source, O_PATH | O_CLOEXEC);
     struct stat status;
@@ -65,7 +66,7 @@ static gboolean restore(const Bundle *bundle, int root, const BundleMount *mount
         g_prefix_error(error,
                        "%s, which the slice needs, is covered by what the container has "
                        "mounted on %s; mount nothing there: ",
-                       mount->destination, covering(bundle, mount->destination));
+                       mount->destination, mount_covering(bundle, mount->destination));
     if (place >= 0)
         close(place);
     if (source >= 0)
@@ -83,7 +84,7 @@ gboolean own_mounts_restore(const Bundle *bundle, GError **error)
 
         if (!is_own(mount) || is_there(root, mount, error))
             continue;
-        done = !*error && restore(bundle, root, mount, error);
+        done = !*error && mount_restore(bundle, root, mount, error);
     }
     if (root >= 0)
         close(root);

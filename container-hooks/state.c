@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* A state is some hundred bytes, and its annotations. */
-#define MOST_STATE (1024 * 1024)
+#define STATE_MAX (1024 * 1024)
 
 void state_clear(State *state)
 {
@@ -21,7 +21,7 @@ static GString *read_input(void)
     char part[4096];
     ssize_t count = 1;
 
-    while (count && text->len <= MOST_STATE) {
+    while (count && text->len <= STATE_MAX) {
         count = read(STDIN_FILENO, part, sizeof(part));
         if (count < 0 && errno != EINTR)
             break;

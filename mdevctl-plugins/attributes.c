@@ -6,7 +6,7 @@
 #define PREFIX      "vgpu/"
 #define WINDOW_FILE "window_bytes"
 #define MIN_WINDOW  (G_GUINT64_CONSTANT(1) << 20)
-#define MAX_WINDOW  (G_GUINT64_CONSTANT(1) << 36)
+#define WINDOW_MAX  (G_GUINT64_CONSTANT(1) << 36)
 
 guint attributes_get(const Attribute **list)
 {
@@ -37,7 +37,7 @@ static const struct {
     {"oversubscribe", "the attribute is vgpu/oversubscribe_bytes, in bytes"},
 };
 
-static gboolean refuse(GError **error, const char *name, const char *why)
+static gboolean refuse_attribute(GError **error, const char *name, const char *why)
 {
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                 "a definition cannot have the attribute %s: %s", name, why);
@@ -90,7 +90,7 @@ static gboolean check_number(const Attribute *attribute, const char *text, char 
                              GError **error)
 {
     const SliceKey *key = attribute->key;
-    guint64 min = key ? MIN(key->min, 1) : MIN_WINDOW, max = key ? key->max : MAX_WINDOW;
+    guint64 min = key ? MIN(key->min, 1) : MIN_WINDOW, max = key ? key->max : WINDOW_MAX;
     guint64 number = 0;
     g_autofree char *rule = NULL;
 
@@ -116,7 +116,7 @@ static gboolean check_value(const Attribute *attribute, const char *text, char *
     if (!attribute->key || !attribute->key->check)
         return check_number(attribute, text, value, error);
     if (!*text)
-        return refuse(error, attribute->name, "it has no value; to set none, leave it out");
+        return refuse_attribute(error, attribute->name, "it has no value; to set none, leave it out");
     if (!attribute->key->check(attribute->name, text, &cause)) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, cause->message);
         return FALSE;
@@ -148,15 +148,15 @@ static gboolean refuse_unknown(const char *name, GError **error)
 
     for (guint i = 0; i < G_N_ELEMENTS(elsewhere); i++)
         if (g_str_equal(word, elsewhere[i].name))
-            return refuse(error, name, elsewhere[i].advice);
+            return refuse_attribute(error, name, elsewhere[i].advice);
     for (guint i = 0; !ours && i < count; i++)
         if (g_str_equal(word, attribute_file(&list[i])))
-            return refuse(error, name, "its name begins with vgpu/");
+            return refuse_attribute(error, name, "its name begins with vgpu/");
     if (!ours)
         return TRUE;
     names = known_names();
     advice = g_strconcat("those that can be set are ", names, NULL);
-    return refuse(error, name, advice);
+    return refuse_attribute(error, name, advice);
 }
 
 gboolean attribute_read(Wanted *wanted, const char *name, const char *text, GError **error)

@@ -20,7 +20,7 @@ static void change_clear(Change *change)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Change, change_clear)
 
-static void fill(Change *change, const Call *call, const Vgpu *vgpu, const Wanted *wanted)
+static void change_fill(Change *change, const Call *call, const Vgpu *vgpu, const Wanted *wanted)
 {
     const Attribute *list;
 
@@ -46,7 +46,7 @@ gboolean live_modify(const Call *call, const Wanted *wanted, GError **error)
                     call->uuid);
         return FALSE;
     }
-    fill(&change, call, vgpu, wanted);
+    change_fill(&change, call, vgpu, wanted);
     if (!change.different)
         return TRUE;
     if (!question_ask(call, "live", wanted, error))

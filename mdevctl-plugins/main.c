@@ -51,7 +51,7 @@ static gboolean read_wanted(Wanted *wanted, GError **error)
  * not, the driver must know its memory before. @vram: 0: it is not made. If this fails, the driver
  * has the last word, with the type's memory.
  */
-static void announce(const Call *call, guint64 vram)
+static void announce_memory(const Call *call, guint64 vram)
 {
     g_autofree char *gpu = gpu_name_valid(call->parent)
                                ? g_strdup(call->parent)
@@ -69,7 +69,7 @@ static void announce(const Call *call, guint64 vram)
 }
 
 /* vgpud is not asked about its own mdevctl: it has decided already. */
-static gboolean check(const Call *call, GError **error)
+static gboolean check_definition(const Call *call, GError **error)
 {
     gboolean checked = g_getenv(VGPU_CHECKED_ENV) != NULL;
     g_auto(Wanted) wanted = {0};
@@ -81,7 +81,7 @@ static gboolean check(const Call *call, GError **error)
         return FALSE;
     vram = wanted_value(&wanted, "vram_bytes");
     if (call_is(call, "pre", "start") && vram)
-        announce(call, g_ascii_strtoull(vram, NULL, 10));
+        announce_memory(call, g_ascii_strtoull(vram, NULL, 10));
     return TRUE;
 }
 
@@ -92,7 +92,7 @@ static gboolean modify_live(const Call *call, GError **error)
     return read_wanted(&wanted, error) && live_modify(call, &wanted, error);
 }
 
-static gboolean answer(const Call *call, GError **error)
+static gboolean answer_call(const Call *call, GError **error)
 {
     if (call_is(call, "get", "capabilities"))
         return puts(capabilities) >= 0;
@@ -102,10 +102,10 @@ static gboolean answer(const Call *call, GError **error)
         return modify_live(call, error);
     if (call_is(call, "pre", "define") || call_is(call, "pre", "modify") ||
         call_is(call, "pre", "start"))
-        return check(call, error);
+        return check_definition(call, error);
     /* One that could not be made is not announced any more. */
     if (call_is(call, "post", "start"))
-        announce(call, 0);
+        announce_memory(call, 0);
     /* Nothing prevents a stop. The kernel and the definition's file tell vgpud about it. */
     return TRUE;
 }
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
     }
     if (!type_is_ours(&call))
         return STATUS_NOT_OURS;
-    if (answer(&call, &error))
+    if (answer_call(&call, &error))
         return STATUS_OK;
     g_printerr("%s\n", error ? error->message : "failed");
     return STATUS_REFUSED;

@@ -50,7 +50,7 @@ static GVariant *parameters_of(const Call *call, const char *action, const Wante
                                             g_variant_dict_end(&options)));
 }
 
-static void answered(GObject *bus, GAsyncResult *answer, void *data)
+static void definition_answered(GObject *bus, GAsyncResult *answer, void *data)
 {
     Question *question = data;
     g_autoptr(GVariant) result =
@@ -73,7 +73,7 @@ static void got_bus(GObject *source, GAsyncResult *answer, void *data)
     g_dbus_connection_call(bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
                            "CheckDefinition", question->parameters, G_VARIANT_TYPE_UNIT,
                            G_DBUS_CALL_FLAGS_NO_AUTO_START, TIMEOUT_MS, question->cancellable,
-                           answered, question);
+                           definition_answered, question);
 }
 
 static gboolean too_late(void *data)

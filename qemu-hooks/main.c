@@ -43,7 +43,7 @@ static Domain *read_domain(GError **error)
     return xml ? domain_parse(xml->str, xml->len, error) : NULL;
 }
 
-static int prepare(const char *name)
+static int run_prepare(const char *name)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(HostRoot) root = host_root_new(g_getenv(ROOT_VARIABLE), &error);
@@ -59,7 +59,7 @@ static int prepare(const char *name)
  * Removes what was made for the domain. vgpud is not started for that, and nothing depends on the
  * exit status: vgpud finds what is left by itself.
  */
-static int release(const char *name)
+static int run_release(const char *name)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Domain) domain = read_domain(NULL);
@@ -88,9 +88,9 @@ int main(int argc, char **argv)
         return 2;
     }
     if (g_str_equal(argv[2], "prepare") && g_str_equal(argv[3], "begin"))
-        return prepare(argv[1]);
+        return run_prepare(argv[1]);
     if (g_str_equal(argv[2], "release") && g_str_equal(argv[3], "end"))
-        return release(argv[1]);
+        return run_release(argv[1]);
     /*
      * At "reconnect" anything but success would kill a running VM. Other operations are not ours to
      * judge, either.

@@ -28,7 +28,7 @@ typedef struct {
 } Preparation;
 
 /* vgpud, if it runs; an error begins with what cannot be done without it. */
-static AgentClient *reach(Preparation *preparation, const char *what, GError **error)
+static AgentClient *reach_vgpud(Preparation *preparation, const char *what, GError **error)
 {
     if (!preparation->link && !preparation->unreachable)
         preparation->link = agent_client_open_at_start(&preparation->unreachable);
@@ -47,7 +47,7 @@ static AgentClient *reach(Preparation *preparation, const char *what, GError **e
 static char *domain_of(Preparation *preparation, const char *uuid)
 {
     g_autoptr(GError) error = NULL;
-    AgentClient *link = reach(preparation, "", &error);
+    AgentClient *link = reach_vgpud(preparation, "", &error);
     g_autoptr(GVariant) all =
         link ? agent_client_get(link, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, "ListVgpus", NULL,
                                 LIST_MS, &error)
@@ -84,11 +84,11 @@ static gboolean check_domain(Preparation *preparation, const char *uuid, GError 
     return FALSE;
 }
 
-static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
+static gboolean make_vgpu(Preparation *preparation, const DomainRequest *request, GError **error)
 {
     g_autofree char *what =
         g_strdup_printf("cannot make vGPU %s, which the domain's metadata requests", request->uuid);
-    AgentClient *link = reach(preparation, what, error);
+    AgentClient *link = reach_vgpud(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
     g_autoptr(GError) cause = NULL;
 
@@ -107,10 +107,10 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
 }
 
 /* Other vendors' definitions are left alone: libvirt reports their errors. */
-static gboolean start(Preparation *preparation, const char *uuid, GError **error)
+static gboolean start_vgpu(Preparation *preparation, const char *uuid, GError **error)
 {
     g_autofree char *what = g_strdup_printf("cannot start vGPU %s, which is defined", uuid);
-    AgentClient *link = reach(preparation, what, error);
+    AgentClient *link = reach_vgpud(preparation, what, error);
     g_autoptr(GError) cause = NULL;
 
     if (!link)
@@ -178,9 +178,10 @@ static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError 
         return (!request || check_domain(preparation, uuid, error)) &&
                check_closed(preparation, uuid, error);
     if (request)
-        return make(preparation, request, error);
+        return make_vgpu(preparation, request, error);
     definition = definition_find(preparation->root, uuid);
-    return definition ? start(preparation, uuid, error) : check_unknown(preparation, uuid, error);
+    return definition ? start_vgpu(preparation, uuid, error)
+                      : check_unknown(preparation, uuid, error);
 }
 
 /*
@@ -216,7 +217,7 @@ static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GErr
             what, pci->address);
         return FALSE;
     }
-    link = reach(preparation, what, error);
+    link = reach_vgpud(preparation, what, error);
     if (!link)
         return FALSE;
     if (agent_client_call_gpu(
@@ -314,7 +315,7 @@ static gboolean check_memory(const Preparation *preparation, GError **error)
     return TRUE;
 }
 
-static void undo(const Preparation *preparation)
+static void undo_preparation(const Preparation *preparation)
 {
     g_autoptr(GError) error = NULL;
 
@@ -331,7 +332,7 @@ gboolean prepare_domain(HostRoot *root, const char *name, const Domain *domain, 
                      wait_for_engines(&preparation, error);
 
     if (!ready && preparation.made)
-        undo(&preparation);
+        undo_preparation(&preparation);
     g_clear_pointer(&preparation.link, agent_client_free);
     g_clear_error(&preparation.unreachable);
     return ready;

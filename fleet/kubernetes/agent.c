@@ -87,15 +87,15 @@ void agent_slice_free(AgentSlice *slice)
 
 /* Calls. */
 
-static void call(Agent *agent, const char *method, GVariant *parameters, const char *reply,
-                 GAsyncReadyCallback func, void *data)
+static void call_manager(Agent *agent, const char *method, GVariant *parameters, const char *reply,
+                         GAsyncReadyCallback func, void *data)
 {
     g_dbus_connection_call(agent->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
                            method, parameters, G_VARIANT_TYPE(reply), G_DBUS_CALL_FLAGS_NONE,
                            CALL_MS, agent->cancellable, func, data);
 }
 
-static void translate(GError *error)
+static void translate_error(GError *error)
 {
     g_autofree char *name = g_dbus_error_get_remote_error(error);
 
@@ -113,14 +113,14 @@ static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_g
 
     *is_gone = !answer && g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
     if (!answer)
-        translate(*error);
+        translate_error(*error);
     return answer;
 }
 
 /* The cards. */
 
 /* The property, or NULL if it is not there or of another type. */
-static GVariant *property(GDBusProxy *proxy, const char *name, const char *type)
+static GVariant *proxy_property(GDBusProxy *proxy, const char *name, const char *type)
 {
     GVariant *value = g_dbus_proxy_get_cached_property(proxy, name);
 
@@ -131,14 +131,14 @@ static GVariant *property(GDBusProxy *proxy, const char *name, const char *type)
 
 static char *text_of(GDBusProxy *proxy, const char *name)
 {
-    g_autoptr(GVariant) value = property(proxy, name, "s");
+    g_autoptr(GVariant) value = proxy_property(proxy, name, "s");
 
     return g_strdup(value ? g_variant_get_string(value, NULL) : "");
 }
 
 static gboolean flag_of(GDBusProxy *proxy, const char *name, gboolean missing)
 {
-    g_autoptr(GVariant) value = property(proxy, name, "b");
+    g_autoptr(GVariant) value = proxy_property(proxy, name, "b");
 
     return value ? g_variant_get_boolean(value) : missing;
 }
@@ -152,7 +152,7 @@ static gboolean text_is(GDBusProxy *proxy, const char *name, const char *text)
 
 static char *problem_of(GDBusProxy *proxy)
 {
-    g_autoptr(GVariant) value = property(proxy, "HealthReasons", "as");
+    g_autoptr(GVariant) value = proxy_property(proxy, "HealthReasons", "as");
     g_autofree const char **reasons = value ? g_variant_get_strv(value, NULL) : NULL;
 
     if (flag_of(proxy, "Healthy", TRUE))
@@ -162,7 +162,7 @@ static char *problem_of(GDBusProxy *proxy)
 
 static guint64 bytes_of(GDBusProxy *proxy, const char *name)
 {
-    g_autoptr(GVariant) value = property(proxy, name, "t");
+    g_autoptr(GVariant) value = proxy_property(proxy, name, "t");
 
     return value ? g_variant_get_uint64(value) : 0;
 }
@@ -178,9 +178,9 @@ static guint64 capacity_of(GDBusProxy *proxy)
 static AgentGpu *gpu_of(GDBusProxy *proxy)
 {
     guint64 capacity = capacity_of(proxy);
-    g_autoptr(GVariant) numa = property(proxy, "NumaNode", "i");
-    g_autoptr(GVariant) features = property(proxy, "VulkanFeatures", "as");
-    g_autoptr(GVariant) grade = property(proxy, "HealthGrade", "s");
+    g_autoptr(GVariant) numa = proxy_property(proxy, "NumaNode", "i");
+    g_autoptr(GVariant) features = proxy_property(proxy, "VulkanFeatures", "as");
+    g_autoptr(GVariant) grade = proxy_property(proxy, "HealthGrade", "s");
     AgentGpu *gpu;
 
     if (!capacity || !text_is(proxy, "Mode", "shared") || !text_is(proxy, "Pool", POOL))
@@ -276,7 +276,7 @@ static void on_topology(GObject *source, GAsyncResult *result, void *data)
     show_found(agent);
 }
 
-static gboolean look(void *data)
+static gboolean look_at_cards(void *data)
 {
     Agent *agent = data;
     g_autofree char *owner =
@@ -305,7 +305,7 @@ static gboolean look(void *data)
     g_clear_pointer(&agent->found, g_ptr_array_unref);
     agent->found = found;
     if (found->len > 1)
-        call(agent, "GetTopology", NULL, "(asaas)", on_topology, agent);
+        call_manager(agent, "GetTopology", NULL, "(asaas)", on_topology, agent);
     else
         show_found(agent);
     return G_SOURCE_REMOVE;
@@ -315,7 +315,7 @@ static void look_in(Agent *agent, guint milliseconds)
 {
     if (agent->timer)
         g_source_remove(agent->timer);
-    agent->timer = g_timeout_add(milliseconds, look, agent);
+    agent->timer = g_timeout_add(milliseconds, look_at_cards, agent);
 }
 
 static void on_change(Agent *agent)
@@ -330,14 +330,14 @@ static void on_owner(Agent *agent)
     look_in(agent, QUIET_MS);
 }
 
-static void watch(Agent *agent);
+static void watch_cards(Agent *agent);
 
 static gboolean watch_again(void *data)
 {
     Agent *agent = data;
 
     agent->timer = 0;
-    watch(agent);
+    watch_cards(agent);
     return G_SOURCE_REMOVE;
 }
 
@@ -366,7 +366,7 @@ static void on_objects(GObject *source, GAsyncResult *result, void *data)
     look_in(agent, QUIET_MS);
 }
 
-static void watch(Agent *agent)
+static void watch_cards(Agent *agent)
 {
     g_dbus_object_manager_client_new(agent->bus, G_DBUS_OBJECT_MANAGER_CLIENT_FLAGS_NONE,
                                      VGPU_BUS_NAME, VGPU_ROOT_PATH, NULL, NULL, NULL,
@@ -382,7 +382,7 @@ Agent *agent_new(GDBusConnection *bus, void (*changed)(void *data), void *data)
     agent->data = data;
     agent->cancellable = g_cancellable_new();
     agent->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
-    watch(agent);
+    watch_cards(agent);
     return agent;
 }
 
@@ -552,8 +552,8 @@ static void ask_for_doors(Making *making, const GPtrArray *uuids)
 
         asked->making = making;
         asked->place = i;
-        call(making->agent, "GetDoor", g_variant_new("(s)", uuids->pdata[i]), "(a{sv})", on_door,
-             asked);
+        call_manager(making->agent, "GetDoor", g_variant_new("(s)", uuids->pdata[i]), "(a{sv})",
+                     on_door, asked);
     }
 }
 
@@ -693,8 +693,8 @@ void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentD
     g_variant_builder_init(&requests, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < slices->len; i++)
         g_variant_builder_add_value(&requests, request_of(owner, slices->pdata[i]));
-    call(agent, "CreateSlices", g_variant_new("(aa{sv})", &requests), "(aa{sv})", on_slices,
-         making);
+    call_manager(agent, "CreateSlices", g_variant_new("(aa{sv})", &requests), "(aa{sv})", on_slices,
+                 making);
 }
 
 void agent_find(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
@@ -704,7 +704,7 @@ void agent_find(Agent *agent, const char *owner, const GPtrArray *slices, AgentD
 
     making->owner = owner;
     making->wanted = slices;
-    call(agent, "ListSlices", NULL, "(aa{sv})", on_existing, making);
+    call_manager(agent, "ListSlices", NULL, "(aa{sv})", on_existing, making);
 }
 
 typedef struct {
@@ -729,8 +729,8 @@ void agent_release(Agent *agent, const char *owner, AgentDoneFunc func, void *da
 
     releasing->func = func;
     releasing->data = data;
-    call(agent, "ReleaseOwner", g_variant_new("(sa{sv})", owner, NULL), "(a{sv})", on_released,
-         releasing);
+    call_manager(agent, "ReleaseOwner", g_variant_new("(sa{sv})", owner, NULL), "(a{sv})",
+                 on_released, releasing);
 }
 
 typedef struct {
@@ -785,5 +785,5 @@ void agent_list(Agent *agent, AgentOwnedFunc func, void *data)
 
     listing->func = func;
     listing->data = data;
-    call(agent, "ListSlices", NULL, "(aa{sv})", on_list, listing);
+    call_manager(agent, "ListSlices", NULL, "(aa{sv})", on_list, listing);
 }

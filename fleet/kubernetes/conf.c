@@ -9,17 +9,17 @@
 #define KUBELET_DIR "/var/lib/kubelet"
 #define SEATS       "seats "
 /* vgpud makes so many slices in one call. */
-#define MAX_SEATS 64
+#define SEATS_MAX 64
 
 /* The name of a resource has at most 63 bytes behind its slash. */
-#define MAX_NAME 63
+#define SEATS_NAME_MAX 63
 
 #define FORGOTTEN_AFTER 300
-#define MAX_FORGOTTEN   86400
+#define FORGOTTEN_MAX   86400
 
 /* Kubernetes' own clients have watches of five to ten minutes. */
 #define WATCH_SECONDS     540
-#define MAX_WATCH_SECONDS 3600
+#define WATCH_MAX_SECONDS 3600
 
 static const char *const kubelet_keys[] = {"node",   "folder",          "cdi",
                                            "tenant", "forgotten-after", NULL};
@@ -54,7 +54,7 @@ void kube_conf_free(KubeConf *conf)
     g_free(conf);
 }
 
-G_GNUC_PRINTF(2, 3) static gboolean wrong(GError **error, const char *format, ...)
+G_GNUC_PRINTF(2, 3) static gboolean refuse_conf(GError **error, const char *format, ...)
 {
     g_autofree char *text = NULL;
     va_list args;
@@ -76,7 +76,7 @@ static gboolean check_keys(GKeyFile *file, const char *group, const char *const 
             continue;
         g_autofree char *list = g_strjoinv(", ", (char **)allowed);
 
-        return wrong(error, "[%s] has no key \"%s\", only %s", group, keys[i], list);
+        return refuse_conf(error, "[%s] has no key \"%s\", only %s", group, keys[i], list);
     }
     return TRUE;
 }
@@ -98,7 +98,7 @@ static gboolean choice_of(GKeyFile *file, const char *group, const char *key, co
     g_autofree char *text = text_of(file, group, key);
 
     if (text && !g_str_equal(text, yes) && !g_str_equal(text, no))
-        return wrong(error, "[%s] %s=%s: allowed are %s and %s", group, key, text, yes, no);
+        return refuse_conf(error, "[%s] %s=%s: allowed are %s and %s", group, key, text, yes, no);
     if (text)
         *value = g_str_equal(text, yes);
     return TRUE;
@@ -130,20 +130,21 @@ static gboolean read_seats(GKeyFile *file, const char *group, KubeConf *conf, GE
         !choice_of(file, group, "policy", "spread", "pack", &seats->spread, error))
         return FALSE;
     if (!is_name(seats->model) || !is_name(seats->type) ||
-        strlen(seats->model) + 1 + strlen(seats->type) > MAX_NAME)
-        return wrong(error,
-                     "[%s] needs the name of a model and type=: lower-case letters, digits, \"-\" "
-                     "and \".\", at most %d together",
-                     group, MAX_NAME - 1);
-    if (!count || !g_ascii_string_to_unsigned(count, 10, 1, MAX_SEATS, &number, NULL))
-        return wrong(error, "[%s] needs count=, from 1 to %d", group, MAX_SEATS);
+        strlen(seats->model) + 1 + strlen(seats->type) > SEATS_NAME_MAX)
+        return refuse_conf(
+            error,
+            "[%s] needs the name of a model and type=: lower-case letters, digits, \"-\" "
+            "and \".\", at most %d together",
+            group, SEATS_NAME_MAX - 1);
+    if (!count || !g_ascii_string_to_unsigned(count, 10, 1, SEATS_MAX, &number, NULL))
+        return refuse_conf(error, "[%s] needs count=, from 1 to %d", group, SEATS_MAX);
     seats->count = (guint)number;
     seats->is_default_door = !seats->door;
     if (!seats->door)
         seats->door = g_strdup("auto");
     if (!g_strv_contains(doors, seats->door))
-        return wrong(error, "[%s] door=%s: allowed are auto, guarded and native", group,
-                     seats->door);
+        return refuse_conf(error, "[%s] door=%s: allowed are auto, guarded and native", group,
+                           seats->door);
     return TRUE;
 }
 
@@ -159,9 +160,9 @@ static gboolean read_kubelet(GKeyFile *file, KubeConf *conf, GError **error)
     if (!check_keys(file, group, kubelet_keys, error) ||
         !choice_of(file, group, "cdi", "yes", "no", &conf->with_cdi, error))
         return FALSE;
-    if (after && !g_ascii_string_to_unsigned(after, 10, 1, MAX_FORGOTTEN, &seconds, NULL))
-        return wrong(error, "[%s] forgotten-after=%s: seconds, from 1 to %d", group, after,
-                     MAX_FORGOTTEN);
+    if (after && !g_ascii_string_to_unsigned(after, 10, 1, FORGOTTEN_MAX, &seconds, NULL))
+        return refuse_conf(error, "[%s] forgotten-after=%s: seconds, from 1 to %d", group, after,
+                           FORGOTTEN_MAX);
     conf->forgotten_after = (guint)seconds;
     conf->node = text_of(file, group, "node");
     conf->kubelet = text_of(file, group, "folder");
@@ -170,7 +171,7 @@ static gboolean read_kubelet(GKeyFile *file, KubeConf *conf, GError **error)
     if (!conf->tenant_is_namespace)
         conf->tenant = g_steal_pointer(&tenant);
     if (conf->kubelet && !g_path_is_absolute(conf->kubelet))
-        return wrong(error, "[%s] folder=%s: this is no absolute path", group, conf->kubelet);
+        return refuse_conf(error, "[%s] folder=%s: this is no absolute path", group, conf->kubelet);
     return TRUE;
 }
 
@@ -190,13 +191,13 @@ static gboolean read_api(GKeyFile *file, KubeConf *conf, GError **error)
     if (!check_keys(file, group, api_keys, error))
         return FALSE;
     if (!conf->url || !g_str_has_prefix(conf->url, "https://"))
-        return wrong(error, "[%s] needs url=https://…", group);
+        return refuse_conf(error, "[%s] needs url=https://…", group);
     if (!conf->certificate && !conf->token)
-        return wrong(error, "[%s] needs certificate= or token-file=", group);
+        return refuse_conf(error, "[%s] needs certificate= or token-file=", group);
     watch = text_of(file, group, "watch-seconds");
-    if (watch && !g_ascii_string_to_unsigned(watch, 10, 1, MAX_WATCH_SECONDS, &seconds, NULL))
-        return wrong(error, "[%s] watch-seconds=%s: seconds, from 1 to %d", group, watch,
-                     MAX_WATCH_SECONDS);
+    if (watch && !g_ascii_string_to_unsigned(watch, 10, 1, WATCH_MAX_SECONDS, &seconds, NULL))
+        return refuse_conf(error, "[%s] watch-seconds=%s: seconds, from 1 to %d", group, watch,
+                           WATCH_MAX_SECONDS);
     conf->watch_seconds = (guint)seconds;
     while (g_str_has_suffix(conf->url, "/"))
         conf->url[strlen(conf->url) - 1] = '\0';
@@ -212,8 +213,9 @@ static gboolean read_all(GKeyFile *file, KubeConf *conf, GError **error)
             if (!read_seats(file, groups[i], conf, error))
                 return FALSE;
         } else if (!g_str_equal(groups[i], "kubelet") && !g_str_equal(groups[i], "api")) {
-            return wrong(error, "there is no group [%s], only [kubelet], [api] and [seats MODEL]",
-                         groups[i]);
+            return refuse_conf(error,
+                               "there is no group [%s], only [kubelet], [api] and [seats MODEL]",
+                               groups[i]);
         }
     }
     return read_kubelet(file, conf, error) && read_api(file, conf, error);

@@ -89,7 +89,7 @@ static gboolean on_signal(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static void start(Program *program, GDBusConnection *bus)
+static void program_start(Program *program, GDBusConnection *bus)
 {
     program->http = http_new();
     program->agent = agent_new(bus, on_gpus, program);
@@ -106,7 +106,7 @@ static void start(Program *program, GDBusConnection *bus)
 }
 
 /* What is asked of vgpud and the API first, because its answers would find nobody. */
-static void stop(Program *program)
+static void program_stop(Program *program)
 {
     g_clear_object(&program->folder);
     g_clear_pointer(&program->driver, driver_free);
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
     program.loop = g_main_loop_new(NULL, FALSE);
     bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, &error);
     if (bus) {
-        start(&program, bus);
+        program_start(&program, bus);
         g_unix_signal_add(SIGTERM, on_signal, &program);
         g_unix_signal_add(SIGINT, on_signal, &program);
         g_timeout_add_seconds(1, on_second, &program);
@@ -156,6 +156,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "vgpu-kubelet: %s\n", error->message);
         status = EXIT_FAILURE;
     }
-    stop(&program);
+    program_stop(&program);
     return status;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A label may have 63 bytes, and so may an owner in vgpud, which has KUBE_SEATS_OWNER before it. */
-#define MAX_LABEL 53
+#define LABEL_MAX 53
 
 char *kube_device_name(const char *address)
 {
@@ -12,8 +12,8 @@ char *kube_device_name(const char *address)
 
     for (char *at = name; *at; at++)
         *at = g_ascii_isalnum(*at) ? g_ascii_tolower(*at) : '-';
-    if (strlen(name) > MAX_LABEL)
-        name[MAX_LABEL] = '\0';
+    if (strlen(name) > LABEL_MAX)
+        name[LABEL_MAX] = '\0';
     for (gsize last = strlen(name); last && name[last - 1] == '-'; last--)
         name[last - 1] = '\0';
     return name;

@@ -50,7 +50,7 @@ static bool copy_word(char *to, size_t size, const char *word)
 
 static bool new_model(FleetConf *conf, const char *name, Section *section)
 {
-    if (conf->model_count == FLEET_MAX_MODELS || !fleet_name_ok(name) ||
+    if (conf->model_count == FLEET_MODELS_MAX || !fleet_name_ok(name) ||
         fleet_conf_model(conf, name))
         return false;
     section->model = &conf->models[conf->model_count++];
@@ -59,7 +59,7 @@ static bool new_model(FleetConf *conf, const char *name, Section *section)
 
 static bool new_partition(FleetConf *conf, const char *name, Section *section)
 {
-    if (conf->partition_count == FLEET_MAX_PARTITIONS || fleet_conf_partition(conf, name))
+    if (conf->partition_count == FLEET_PARTITIONS_MAX || fleet_conf_partition(conf, name))
         return false;
     section->partition = &conf->partitions[conf->partition_count++];
     return copy_word(section->partition->name, sizeof(section->partition->name), name);
@@ -123,7 +123,7 @@ static bool add_qos(const char *word, void *data)
 {
     FleetClassRule *rule = data;
 
-    return rule->qos_count < FLEET_MAX_QOS &&
+    return rule->qos_count < FLEET_QOS_MAX &&
            copy_word(rule->qos[rule->qos_count++], sizeof(rule->qos[0]), word);
 }
 
@@ -147,7 +147,7 @@ static bool set_class(FleetClassRule *rule, const char *key, char *value)
     if (!strcmp(key, "floor"))
         return fleet_number_parse(value, 1, 100, &rule->floor);
     if (!strcmp(key, "priority"))
-        return fleet_number_parse(value, 0, FLEET_MAX_PRIORITY, &rule->priority);
+        return fleet_number_parse(value, 0, FLEET_PRIORITY_MAX, &rule->priority);
     if (!strcmp(key, "qos"))
         return each_word(value, add_qos, rule);
     return false;
@@ -172,7 +172,7 @@ static bool set_value(const Section *section, const char *key, char *value)
 {
     if (section->model)
         return !strcmp(key, "vram") &&
-               fleet_number_parse(value, 1, FLEET_MAX_MIB, &section->model->vram);
+               fleet_number_parse(value, 1, FLEET_MIB_MAX, &section->model->vram);
     if (section->partition)
         return set_partition(section->partition, key, value);
     if (section->node)

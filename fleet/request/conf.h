@@ -6,9 +6,9 @@
 
 #include "fleet/request/request.h"
 
-#define FLEET_MAX_MODELS     32
-#define FLEET_MAX_PARTITIONS 128
-#define FLEET_MAX_QOS        8
+#define FLEET_MODELS_MAX     32
+#define FLEET_PARTITIONS_MAX 128
+#define FLEET_QOS_MAX        8
 #define FLEET_CONF_MAX       65536 /* bytes of the file */
 
 typedef struct {
@@ -43,7 +43,7 @@ typedef struct {
     uint32_t floor;
     uint32_t priority;
     unsigned qos_count;
-    char qos[FLEET_MAX_QOS][64];
+    char qos[FLEET_QOS_MAX][64];
 } FleetClassRule;
 
 /**
@@ -60,9 +60,9 @@ typedef struct {
 
 typedef struct {
     unsigned model_count;
-    FleetModel models[FLEET_MAX_MODELS];
+    FleetModel models[FLEET_MODELS_MAX];
     unsigned partition_count;
-    FleetPartition partitions[FLEET_MAX_PARTITIONS];
+    FleetPartition partitions[FLEET_PARTITIONS_MAX];
     FleetClassRule classes[FLEET_CLASSES];
     FleetNodeRule node;
 } FleetConf;

@@ -78,7 +78,7 @@ static bool set_key(FleetRequest *request, const char *key, char *value)
         return fleet_mib_parse(value, &request->oversubscribe);
     if (!strcmp(key, "engines"))
         return set_engines(request, value);
-    return fleet_number_parse(value, 0, FLEET_MAX_PRIORITY, &request->priority);
+    return fleet_number_parse(value, 0, FLEET_PRIORITY_MAX, &request->priority);
 }
 
 static const struct {

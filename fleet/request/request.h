@@ -18,9 +18,9 @@
 #define FLEET_ERROR_MAX 256 /* bytes of a sentence */
 
 /* A card has no more: 16 TiB. */
-#define FLEET_MAX_MIB (UINT32_C(16) << 20)
+#define FLEET_MIB_MAX (UINT32_C(16) << 20)
 
-#define FLEET_MAX_PRIORITY 15
+#define FLEET_PRIORITY_MAX 15
 
 typedef enum {
     FLEET_SIZE_NONE,
@@ -53,7 +53,7 @@ typedef enum {
  * @share, @cap: per cent of the card's compute; 0: not said
  * @oversubscribe: MiB of host memory that may replace the card's; 0: none
  * @engines: bits, by the order of fleet_engine_word(); 0: all
- * @priority: on the card, 0 to FLEET_MAX_PRIORITY
+ * @priority: on the card, 0 to FLEET_PRIORITY_MAX
  * @spread: each task on a card of its own
  */
 typedef struct {
@@ -95,7 +95,7 @@ const char *fleet_engine_word(unsigned bit);
 FleetClass fleet_class_of(const char *word);
 FleetDoor fleet_door_of(const char *word);
 
-/* "8G", "512M", "1T": in MiB. false: no size, or more than FLEET_MAX_MIB. */
+/* "8G", "512M", "1T": in MiB. false: no size, or more than FLEET_MIB_MAX. */
 bool fleet_mib_parse(const char *word, uint32_t *mib);
 
 /* Digits alone, from @low to @high. */

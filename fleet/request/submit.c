@@ -54,7 +54,7 @@ static bool read_shards(const char *rest, FleetRequest *request)
         count[length - 1] = 0;
     }
     request->kind = FLEET_SIZE_MIB;
-    if (!fleet_number_parse(count, 1, FLEET_MAX_MIB / scale, &request->size))
+    if (!fleet_number_parse(count, 1, FLEET_MIB_MAX / scale, &request->size))
         return false;
     request->size *= scale;
     return true;
@@ -303,9 +303,9 @@ static unsigned find_partitions(const FleetConf *conf, const char *names,
 bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *decision,
                    char *error)
 {
-    const FleetPartition *partitions[FLEET_MAX_PARTITIONS];
+    const FleetPartition *partitions[FLEET_PARTITIONS_MAX];
     const FleetModel *model = conf->model_count == 1 ? &conf->models[0] : NULL;
-    unsigned count = find_partitions(conf, ask->partition, partitions, FLEET_MAX_PARTITIONS);
+    unsigned count = find_partitions(conf, ask->partition, partitions, FLEET_PARTITIONS_MAX);
     FleetRequest request;
     uint32_t shards = 0;
     bool slice;
@@ -337,8 +337,8 @@ bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *
 bool submit_allows(const FleetRequest *request, const FleetConf *conf, const char *partition,
                    const char *qos, char *error)
 {
-    const FleetPartition *partitions[FLEET_MAX_PARTITIONS];
-    unsigned count = find_partitions(conf, partition, partitions, FLEET_MAX_PARTITIONS);
+    const FleetPartition *partitions[FLEET_PARTITIONS_MAX];
+    unsigned count = find_partitions(conf, partition, partitions, FLEET_PARTITIONS_MAX);
     const FleetClassRule *rule = &conf->classes[request->class];
 
     return all_allow(partitions, count, request, error) &&

@@ -8,7 +8,7 @@
 
 #define VERSION "vgpu1"
 
-__attribute__((format(printf, 2, 3))) static void append(char *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void text_append(char *text, const char *format, ...)
 {
     size_t length = strlen(text);
     va_list args;
@@ -21,26 +21,26 @@ __attribute__((format(printf, 2, 3))) static void append(char *text, const char 
 static void append_number(char *text, const char *key, uint32_t value)
 {
     if (value)
-        append(text, ";%s=%u", key, value);
+        text_append(text, ";%s=%u", key, value);
 }
 
 void fleet_request_format(const FleetRequest *request, char *text)
 {
     strcpy(text, VERSION);
     if (request->model[0])
-        append(text, ";model=%s", request->model);
+        text_append(text, ";model=%s", request->model);
     if (request->kind == FLEET_SIZE_FULL)
-        append(text, ";full");
+        text_append(text, ";full");
     else
         append_number(text, "vram", request->size);
     append_number(text, "share", request->share);
     append_number(text, "cap", request->cap);
     if (request->class)
-        append(text, ";class=%s", fleet_class_word(request->class));
+        text_append(text, ";class=%s", fleet_class_word(request->class));
     if (request->door)
-        append(text, ";door=%s", fleet_door_word(request->door));
+        text_append(text, ";door=%s", fleet_door_word(request->door));
     if (request->spread)
-        append(text, ";spread=card");
+        text_append(text, ";spread=card");
     append_number(text, "oversubscribe", request->oversubscribe);
     append_number(text, "engines", request->engines);
     append_number(text, "priority", request->priority);
@@ -60,7 +60,7 @@ static bool take_word(FleetRequest *request, const char *word)
     value++;
     if (IS("vram")) {
         request->kind = FLEET_SIZE_MIB;
-        return fleet_number_parse(value, 1, FLEET_MAX_MIB, &request->size);
+        return fleet_number_parse(value, 1, FLEET_MIB_MAX, &request->size);
     }
     if (IS("model"))
         return fleet_name_ok(value) && strcpy(request->model, value);
@@ -75,11 +75,11 @@ static bool take_word(FleetRequest *request, const char *word)
     if (IS("spread"))
         return (request->spread = !strcmp(value, "card"));
     if (IS("oversubscribe"))
-        return fleet_number_parse(value, 1, FLEET_MAX_MIB, &request->oversubscribe);
+        return fleet_number_parse(value, 1, FLEET_MIB_MAX, &request->oversubscribe);
     if (IS("engines"))
         return fleet_number_parse(value, 1, 31, &request->engines);
     if (IS("priority"))
-        return fleet_number_parse(value, 1, FLEET_MAX_PRIORITY, &request->priority);
+        return fleet_number_parse(value, 1, FLEET_PRIORITY_MAX, &request->priority);
 #undef IS
     return false;
 }

@@ -42,7 +42,7 @@ FleetDoor fleet_door_of(const char *word)
 }
 
 /* The digits at the start of @word; false if there are none, or more than ten. */
-static bool digits(const char *word, uint64_t *value, const char **end)
+static bool parse_digits(const char *word, uint64_t *value, const char **end)
 {
     const char *at = word;
 
@@ -58,7 +58,7 @@ bool fleet_number_parse(const char *word, uint32_t low, uint32_t high, uint32_t 
     const char *end;
     uint64_t number;
 
-    if (!digits(word, &number, &end) || *end || number < low || number > high)
+    if (!parse_digits(word, &number, &end) || *end || number < low || number > high)
         return false;
     *value = (uint32_t)number;
     return true;
@@ -70,7 +70,7 @@ bool fleet_mib_parse(const char *word, uint32_t *mib)
     uint64_t number;
     unsigned shift;
 
-    if (!digits(word, &number, &end) || !end[0] || end[1])
+    if (!parse_digits(word, &number, &end) || !end[0] || end[1])
         return false;
     switch (end[0]) {
     case 'M':
@@ -88,7 +88,7 @@ bool fleet_mib_parse(const char *word, uint32_t *mib)
     default:
         return false;
     }
-    if (!number || number > FLEET_MAX_MIB >> shift)
+    if (!number || number > FLEET_MIB_MAX >> shift)
         return false;
     *mib = (uint32_t)(number << shift);
     return true;

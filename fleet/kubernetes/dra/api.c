@@ -13,7 +13,7 @@
 #define WATCH_GRACE_SECONDS 5
 
 /* Of what a server says is wrong. */
-#define MAX_PROBLEM 500
+#define PROBLEM_MAX 500
 
 struct Api {
     Http *http;
@@ -35,7 +35,7 @@ void api_free(Api *api)
 }
 
 /* Read each time: tokens are short-lived, and replaced in their file. NULL: there is none. */
-static char *authorization(const KubeConf *conf)
+static char *read_authorization(const KubeConf *conf)
 {
     g_autofree char *token = NULL;
 
@@ -44,11 +44,11 @@ static char *authorization(const KubeConf *conf)
     return g_strconcat("Authorization: Bearer ", g_strstrip(token), NULL);
 }
 
-static HttpCall *start(Api *api, const char *method, const char *path, const char *body,
-                       guint seconds, HttpPieceFunc piece, HttpFunc func, void *data)
+static HttpCall *api_start(Api *api, const char *method, const char *path, const char *body,
+                           guint seconds, HttpPieceFunc piece, HttpFunc func, void *data)
 {
     g_autofree char *url = g_strconcat(api->conf->url, path, NULL);
-    g_autofree char *token = authorization(api->conf);
+    g_autofree char *token = read_authorization(api->conf);
     const char *const headers[] = {"Accept: application/json", "Content-Type: application/json",
                                    token, NULL};
     g_autoptr(GBytes) bytes = body ? g_bytes_new(body, strlen(body)) : NULL;
@@ -67,7 +67,7 @@ static HttpCall *start(Api *api, const char *method, const char *path, const cha
 HttpCall *api_call(Api *api, const char *method, const char *path, const char *body, HttpFunc func,
                    void *data)
 {
-    return start(api, method, path, body, CALL_SECONDS, NULL, func, data);
+    return api_start(api, method, path, body, CALL_SECONDS, NULL, func, data);
 }
 
 HttpCall *api_watch(Api *api, const char *path, const char *version, HttpPieceFunc piece,
@@ -77,7 +77,7 @@ HttpCall *api_watch(Api *api, const char *path, const char *version, HttpPieceFu
     g_autofree char *whole =
         g_strdup_printf("%s&watch=1&timeoutSeconds=%u&resourceVersion=%s", path, seconds, version);
 
-    return start(api, "GET", whole, NULL, seconds + WATCH_GRACE_SECONDS, piece, func, data);
+    return api_start(api, "GET", whole, NULL, seconds + WATCH_GRACE_SECONDS, piece, func, data);
 }
 
 char *api_problem(const HttpAnswer *answer, const GError *error)
@@ -97,7 +97,7 @@ char *api_problem(const HttpAnswer *answer, const GError *error)
             text = json_object_get_string_member_with_default(json_node_get_object(node), "message",
                                                               NULL);
     }
-    return g_strdup_printf("the API answers %u: %.*s", answer->status, MAX_PROBLEM,
+    return g_strdup_printf("the API answers %u: %.*s", answer->status, PROBLEM_MAX,
                            text ? text : "no reason");
 }
 

@@ -8,7 +8,7 @@
 #include "fleet/kubernetes/dra/slice_config.h"
 #include "fleet/kubernetes/names.h"
 
-G_GNUC_PRINTF(2, 3) static gboolean wrong(GError **error, const char *format, ...)
+G_GNUC_PRINTF(2, 3) static gboolean refuse_claim(GError **error, const char *format, ...)
 {
     va_list args;
 
@@ -99,7 +99,7 @@ static gboolean add_configs(SliceSettings *settings, JsonArray *configs, const c
             !is_for(list_of(config, "requests"), request))
             continue;
         if (!parameters)
-            return wrong(error, "the parameters of request %s are no object", request);
+            return refuse_claim(error, "the parameters of request %s are no object", request);
         if (!slice_settings_add(settings, parameters, g_strcmp0(source, "FromClass") == 0, error))
             return FALSE;
     }
@@ -133,7 +133,7 @@ static gboolean amount_of(JsonObject *consumed, const char *name, guint64 otherw
         return TRUE;
     text = text_of_node(node);
     return (text && quantity_parse(text, amount)) ||
-           wrong(error, "the consumed %s is no amount", name);
+           refuse_claim(error, "the consumed %s is no amount", name);
 }
 
 /* Without amounts the cluster knows no parts of a card, and the claim has all of it. */
@@ -146,12 +146,12 @@ static gboolean set_amounts(AgentSlice *slice, JsonObject *consumed, const Agent
         !amount_of(consumed, "compute", consumed ? 0 : 100, &compute, error))
         return FALSE;
     if (!slice->vram || slice->vram > gpu->capacity)
-        return wrong(error,
-                     "GPU %s has %" G_GUINT64_FORMAT " bytes, and not the %" G_GUINT64_FORMAT
-                     " of the claim",
-                     gpu->address, gpu->capacity, slice->vram);
+        return refuse_claim(error,
+                            "GPU %s has %" G_GUINT64_FORMAT " bytes, and not the %" G_GUINT64_FORMAT
+                            " of the claim",
+                            gpu->address, gpu->capacity, slice->vram);
     if (compute > 100)
-        return wrong(error, "the claim has %" G_GUINT64_FORMAT " %% of compute", compute);
+        return refuse_claim(error, "the claim has %" G_GUINT64_FORMAT " %% of compute", compute);
     slice->compute = (gint)compute;
     return TRUE;
 }
@@ -177,19 +177,19 @@ static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *config
     JsonNode *admin = json_object_get_member(result, "adminAccess");
 
     if (!is_request(request)) {
-        wrong(error, "a request of the claim has no valid name");
+        refuse_claim(error, "a request of the claim has no valid name");
         return NULL;
     }
     if (g_strcmp0(text_of(result, "pool"), setting->pool)) {
-        wrong(error, "the claim has a device of another node's pool");
+        refuse_claim(error, "the claim has a device of another node's pool");
         return NULL;
     }
     if (!gpu) {
-        wrong(error, "this node has no device %s", text_of(result, "device"));
+        refuse_claim(error, "this node has no device %s", text_of(result, "device"));
         return NULL;
     }
     if (admin && json_node_get_boolean(admin)) {
-        wrong(error, "request %s has adminAccess, which this driver does not know", request);
+        refuse_claim(error, "request %s has adminAccess, which this driver does not know", request);
         return NULL;
     }
     slice->part = g_strdup_printf("%u", place);
@@ -206,8 +206,8 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
 {
     JsonArray *results = list_of(devices, "results"), *configs = list_of(devices, "config");
 
-    if (length_of(results) > CLAIM_MAX_SLICES)
-        return wrong(error, "the claim has more than %d devices", CLAIM_MAX_SLICES);
+    if (length_of(results) > CLAIM_SLICES_MAX)
+        return refuse_claim(error, "the claim has more than %d devices", CLAIM_SLICES_MAX);
     for (guint i = 0; i < length_of(results); i++) {
         JsonObject *result = object_at(results, i);
         const char *share = result ? text_of(result, "shareID") : NULL;
@@ -224,7 +224,7 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
         g_ptr_array_add(claim->devices, g_strdup(text_of(result, "device")));
         g_ptr_array_add(claim->shares, g_strdup(share ? share : ""));
     }
-    return claim->slices->len || wrong(error, "the claim has no device of " KUBE_DRIVER);
+    return claim->slices->len || refuse_claim(error, "the claim has no device of " KUBE_DRIVER);
 }
 
 /* Its names become parts of paths. */
@@ -238,7 +238,7 @@ static gboolean read_names(JsonObject *metadata, Claim *claim, GError **error)
     if (kube_is_name(claim->namespace) && kube_is_name(claim->name) &&
         (!claim->pod_claim || kube_is_name(claim->pod_claim)))
         return TRUE;
-    return wrong(error, "the claim has no valid namespace, name or name in its pod");
+    return refuse_claim(error, "the claim has no valid namespace, name or name in its pod");
 }
 
 static JsonObject *top_of(JsonParser *parser)
@@ -265,11 +265,11 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
     metadata = object_of(top, "metadata");
     allocation = object_of(object_of(top, "status"), "allocation");
     if (g_strcmp0(text_of(metadata, "uid"), uid)) {
-        wrong(error, "the claim of that name is another one now");
+        refuse_claim(error, "the claim of that name is another one now");
         return NULL;
     }
     if (!allocation) {
-        wrong(error, "the claim is not allocated");
+        refuse_claim(error, "the claim is not allocated");
         return NULL;
     }
     claim->uid = g_strdup(uid);

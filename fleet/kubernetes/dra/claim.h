@@ -10,7 +10,7 @@
 #include "fleet/kubernetes/agent.h"
 
 /* A claim can have no more results. */
-#define CLAIM_MAX_SLICES 32
+#define CLAIM_SLICES_MAX 32
 
 /**
  * ClaimSetting - of this host

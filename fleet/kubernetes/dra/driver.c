@@ -20,9 +20,9 @@
 #define WATCH_HEALTH ".DRAResourceHealth/NodeWatchResources"
 
 /* Of one call. The kubelet asks for a pod's claims, of which there can be no more. */
-#define MAX_CLAIMS 64
+#define CLAIMS_MAX 64
 /* What vgpud keeps. */
-#define MAX_PLACE 255
+#define PLACE_MAX 255
 
 typedef K8s__Io__Kubelet__Pkg__Apis__Dra__V1__Claim DraClaim;
 typedef K8s__Io__Kubelet__Pkg__Apis__Dra__V1__Device DraDevice;
@@ -187,7 +187,7 @@ static void answer_prepare(Work *work)
     grpc_call_answer(work->call, &response.base);
 }
 
-static void prepared(Entry *entry, char *error)
+static void claim_prepared(Entry *entry, char *error)
 {
     Work *work = entry->work;
 
@@ -239,7 +239,7 @@ static void on_doors(const GPtrArray *doors, const GError *error, void *data)
         return;
     }
     entry->cdi = doors ? cdi_devices(entry, doors, &own) : NULL;
-    prepared(entry, entry->cdi ? NULL : g_strdup(own ? own->message : error->message));
+    claim_prepared(entry, entry->cdi ? NULL : g_strdup(own ? own->message : error->message));
 }
 
 static void on_claim(const HttpAnswer *answer, const GError *problem, void *data)
@@ -254,18 +254,18 @@ static void on_claim(const HttpAnswer *answer, const GError *problem, void *data
     g_autoptr(GError) error = NULL;
 
     if (refused) {
-        prepared(entry, g_strdup_printf("cannot read the claim: %s", refused));
+        claim_prepared(entry, g_strdup_printf("cannot read the claim: %s", refused));
         return;
     }
     /* It may have had the claim undone meanwhile, and then nobody would do that again. */
     if (grpc_call_is_over(entry->work->call)) {
-        prepared(entry, g_strdup("the kubelet waits no longer"));
+        claim_prepared(entry, g_strdup("the kubelet waits no longer"));
         return;
     }
     entry->claim = claim_read((const char *)answer->body->data, answer->body->len, entry->uid,
                               &setting, &error);
     if (!entry->claim) {
-        prepared(entry, g_strdup(error->message));
+        claim_prepared(entry, g_strdup(error->message));
         return;
     }
     entry->requests = g_new0(char *, entry->claim->slices->len + 1);
@@ -274,7 +274,7 @@ static void on_claim(const HttpAnswer *answer, const GError *problem, void *data
 
         entry->requests[i] = g_strndup(request, strcspn(request, "/"));
         ((AgentSlice *)entry->claim->slices->pdata[i])->place =
-            strlen(entry->place) <= MAX_PLACE ? g_strdup(entry->place) : NULL;
+            strlen(entry->place) <= PLACE_MAX ? g_strdup(entry->place) : NULL;
     }
     agent_make(driver->agent, entry->claim->owner, entry->claim->slices, on_doors, entry);
 }
@@ -282,7 +282,7 @@ static void on_claim(const HttpAnswer *answer, const GError *problem, void *data
 /* Names come from the kubelet, and go into a URL and an owner's name. FALSE: the call has ended. */
 static gboolean check_claims(GrpcCall *call, DraClaim *const *claims, gsize count)
 {
-    if (count > MAX_CLAIMS) {
+    if (count > CLAIMS_MAX) {
         grpc_call_end(call, GRPC_INVALID_ARGUMENT, "too many claims");
         return FALSE;
     }

@@ -9,7 +9,7 @@
 #define REPEAT_SECONDS 10
 
 /* Of a message, in bytes. */
-#define MAX_MESSAGE 1024
+#define MESSAGE_MAX 1024
 
 /**
  * Health
@@ -39,10 +39,10 @@ void health_free(Health *health)
     g_free(health);
 }
 
-/* A message of at most MAX_MESSAGE bytes that is valid UTF-8. */
+/* A message of at most MESSAGE_MAX bytes that is valid UTF-8. */
 static char *message_of(const AgentGpu *gpu)
 {
-    g_autofree char *start = g_strndup(gpu->problem ? gpu->problem : "", MAX_MESSAGE);
+    g_autofree char *start = g_strndup(gpu->problem ? gpu->problem : "", MESSAGE_MAX);
     const char *end;
 
     if (!g_utf8_validate(start, -1, &end))

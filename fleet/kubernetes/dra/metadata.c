@@ -152,8 +152,8 @@ static char *object_of_version(const char *version, const KubeConf *conf, const 
  * The same in each version of the protocol, the newest first: readers take the first that they know
  * and skip those that they do not.
  */
-static char *document(const KubeConf *conf, const Claim *claim, const Request *request,
-                      const GPtrArray *gpus, const char *const *mdevs, gint64 generation)
+static char *metadata_document(const KubeConf *conf, const Claim *claim, const Request *request,
+                               const GPtrArray *gpus, const char *const *mdevs, gint64 generation)
 {
     g_autofree char *beta =
         object_of_version("v1beta1", conf, claim, request, gpus, mdevs, generation);
@@ -199,13 +199,13 @@ static gboolean write_document(const KubeConf *conf, const Claim *claim, const R
 
     if (g_file_get_contents(path, &before, NULL, NULL)) {
         generation = MAX(generation_of(before), 1);
-        text = document(conf, claim, request, gpus, mdevs, generation);
+        text = metadata_document(conf, claim, request, gpus, mdevs, generation);
         if (g_str_equal(text, before))
             return TRUE;
         generation++;
         g_free(text);
     }
-    text = document(conf, claim, request, gpus, mdevs, generation);
+    text = metadata_document(conf, claim, request, gpus, mdevs, generation);
     return g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, error);
 }
 

@@ -8,8 +8,8 @@
 #include "fleet/kubernetes/dra/metadata.h"
 #include "fleet/kubernetes/names.h"
 
-#define CHECKPOINT  "dra_manager_state"
-#define MOST_LOOK_S 60u
+#define CHECKPOINT "dra_manager_state"
+#define LOOK_MAX_S 60u
 
 /**
  * Suspect
@@ -216,7 +216,7 @@ static void on_list(const GPtrArray *owned, const GError *error, void *data)
     ask_next(orphans);
 }
 
-static gboolean look(void *data)
+static gboolean look_for_orphans(void *data)
 {
     Orphans *orphans = data;
 
@@ -235,8 +235,8 @@ Orphans *orphans_new(const KubeConf *conf, Agent *agent, Api *api)
     orphans->agent = agent;
     orphans->api = api;
     orphans->suspects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, suspect_free);
-    orphans->timer =
-        g_timeout_add_seconds(CLAMP(conf->forgotten_after / 4, 1, MOST_LOOK_S), look, orphans);
+    orphans->timer = g_timeout_add_seconds(CLAMP(conf->forgotten_after / 4, 1, LOOK_MAX_S),
+                                           look_for_orphans, orphans);
     return orphans;
 }
 

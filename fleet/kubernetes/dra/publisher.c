@@ -11,10 +11,10 @@
 
 /* Between two writes, and between attempts when the API does not do what it should. */
 #define WRITE_SECONDS     3
-#define MAX_RETRY_SECONDS 8
+#define RETRY_MAX_SECONDS 8
 
 /* Of one event. */
-#define MAX_LINE (4u << 20)
+#define EVENT_LINE_MAX (4u << 20)
 
 /**
  * Published - an object as the API has it
@@ -61,7 +61,7 @@ struct Publisher {
     gint64 next_write;
 };
 
-static void step(Publisher *publisher);
+static void publish_next(Publisher *publisher);
 
 static void published_free(Published *published)
 {
@@ -78,7 +78,7 @@ static gboolean on_timer(void *data)
     Publisher *publisher = data;
 
     publisher->timer = 0;
-    step(publisher);
+    publish_next(publisher);
     return G_SOURCE_REMOVE;
 }
 
@@ -90,9 +90,9 @@ static void wait_ms(Publisher *publisher, gint64 milliseconds)
 }
 
 /* The attempt failed: again later, and later each time. */
-static void retry(Publisher *publisher, const char *what, const char *problem, guint after)
+static void publish_later(Publisher *publisher, const char *what, const char *problem, guint after)
 {
-    publisher->retry = MIN(MAX(2 * publisher->retry, 1), MAX_RETRY_SECONDS);
+    publisher->retry = MIN(MAX(2 * publisher->retry, 1), RETRY_MAX_SECONDS);
     publisher->is_listed = FALSE;
     g_warning("cannot %s the ResourceSlice of %s: %s", what, publisher->node, problem);
     wait_ms(publisher, 1000 * (gint64)MAX(publisher->retry, after));
@@ -133,7 +133,7 @@ static Published *published_of(JsonObject *object)
     return published;
 }
 
-static JsonObject *parse(JsonParser *parser, const char *text, gsize length)
+static JsonObject *parse_object(JsonParser *parser, const char *text, gsize length)
 {
     return json_parser_load_from_data(parser, text, (gssize)length, NULL)
                ? object_of(json_parser_get_root(parser))
@@ -155,7 +155,7 @@ static void set_there(Publisher *publisher, Published *there)
 static void on_event(Publisher *publisher, const char *line, gsize length)
 {
     g_autoptr(JsonParser) parser = json_parser_new();
-    JsonObject *event = parse(parser, line, length), *object = member_of(event, "object");
+    JsonObject *event = parse_object(parser, line, length), *object = member_of(event, "object");
     g_autofree char *type = text_of(event, "type");
     Published *published;
 
@@ -190,7 +190,7 @@ static void on_piece(const char *bytes, gsize length, void *data)
         on_event(publisher, publisher->line->str, (gsize)(end - publisher->line->str));
         g_string_erase(publisher->line, 0, end + 1 - publisher->line->str);
     }
-    if (publisher->line->len > MAX_LINE)
+    if (publisher->line->len > EVENT_LINE_MAX)
         g_string_truncate(publisher->line, 0);
     /* Not from here, which is in the middle of libcurl. */
     if (!publisher->timer)
@@ -205,12 +205,12 @@ static void on_watch_end(const HttpAnswer *answer, const GError *error, void *da
     publisher->watch = NULL;
     g_string_truncate(publisher->line, 0);
     if (problem)
-        retry(publisher, "watch", problem, api_retry_after(answer));
+        publish_later(publisher, "watch", problem, api_retry_after(answer));
     else
         wait_ms(publisher, 0);
 }
 
-static char *selected(Publisher *publisher)
+static char *selected_slices(Publisher *publisher)
 {
     return g_strconcat(SLICES "?fieldSelector=spec.nodeName%3D", publisher->node,
                        "%2Cspec.driver%3D" KUBE_DRIVER, NULL);
@@ -226,13 +226,13 @@ static void on_list(const HttpAnswer *answer, const GError *error, void *data)
 
     publisher->call = NULL;
     if (problem) {
-        retry(publisher, "list", problem, api_retry_after(answer));
+        publish_later(publisher, "list", problem, api_retry_after(answer));
         return;
     }
-    list = parse(parser, (const char *)answer->body->data, answer->body->len);
+    list = parse_object(parser, (const char *)answer->body->data, answer->body->len);
     items = list ? json_object_get_member(list, "items") : NULL;
     if (!items || !(JSON_NODE_HOLDS_ARRAY(items) || JSON_NODE_HOLDS_NULL(items))) {
-        retry(publisher, "list", "the answer is no list", 0);
+        publish_later(publisher, "list", "the answer is no list", 0);
         return;
     }
     g_free(publisher->version);
@@ -250,7 +250,7 @@ static void on_list(const HttpAnswer *answer, const GError *error, void *data)
             published_free(one);
     }
     publisher->is_listed = TRUE;
-    step(publisher);
+    publish_next(publisher);
 }
 
 /* Writing. */
@@ -324,11 +324,12 @@ static void on_written(const HttpAnswer *answer, const GError *error, void *data
     g_clear_pointer(&publisher->node_uid, g_free);
     publisher->next_write = g_get_monotonic_time() + WRITE_SECONDS * G_USEC_PER_SEC;
     if (problem) {
-        retry(publisher, "write", problem, api_retry_after(answer));
+        publish_later(publisher, "write", problem, api_retry_after(answer));
         return;
     }
     publisher->retry = 0;
-    published = published_of(parse(parser, (const char *)answer->body->data, answer->body->len));
+    published =
+        published_of(parse_object(parser, (const char *)answer->body->data, answer->body->len));
     if (!published) {
         publisher->is_listed = FALSE;
     } else if (g_strcmp0(version_there(publisher), publisher->writing_over) &&
@@ -343,7 +344,7 @@ static void on_written(const HttpAnswer *answer, const GError *error, void *data
         publisher->written_as = json_node_copy(published->devices);
         set_there(publisher, published);
     }
-    step(publisher);
+    publish_next(publisher);
 }
 
 static void on_node(const HttpAnswer *answer, const GError *error, void *data);
@@ -382,20 +383,21 @@ static void on_node(const HttpAnswer *answer, const GError *error, void *data)
     if (!answer || (answer->status != 200 && answer->status != 403)) {
         g_autofree char *problem = api_problem(answer, error);
 
-        retry(publisher, "find the node for", problem, api_retry_after(answer));
+        publish_later(publisher, "find the node for", problem, api_retry_after(answer));
         return;
     }
-    publisher->node_uid = text_of(
-        member_of(parse(parser, (const char *)answer->body->data, answer->body->len), "metadata"),
-        "uid");
-    step(publisher);
+    publisher->node_uid =
+        text_of(member_of(parse_object(parser, (const char *)answer->body->data, answer->body->len),
+                          "metadata"),
+                "uid");
+    publish_next(publisher);
 }
 
 /* Does the next thing that is to be done; whatever ends it calls this again. */
-static void step(Publisher *publisher)
+static void publish_next(Publisher *publisher)
 {
     gint64 wait = publisher->next_write - g_get_monotonic_time();
-    g_autofree char *path = selected(publisher);
+    g_autofree char *path = selected_slices(publisher);
 
     if (publisher->call || publisher->timer || !publisher->wanted)
         return;
@@ -454,5 +456,5 @@ void publisher_set(Publisher *publisher, const GPtrArray *gpus)
 {
     g_clear_pointer(&publisher->wanted, json_node_unref);
     publisher->wanted = resource_slice_devices(gpus);
-    step(publisher);
+    publish_next(publisher);
 }

@@ -2,8 +2,8 @@
 #include "fleet/kubernetes/dra/quantity.h"
 
 /* More are no amount of anything here, and the API writes none of them. */
-#define MAX_DIGITS   40
-#define MAX_EXPONENT 18
+#define DIGITS_MAX   40
+#define EXPONENT_MAX 18
 
 typedef struct {
     const char *word;
@@ -30,7 +30,7 @@ static gboolean parse_suffix(const char *text, guint *base, int *exponent)
         }
     }
     if ((*text != 'e' && *text != 'E') ||
-        !g_ascii_string_to_signed(text + 1 + (text[1] == '+'), 10, -MAX_EXPONENT, MAX_EXPONENT,
+        !g_ascii_string_to_signed(text + 1 + (text[1] == '+'), 10, -EXPONENT_MAX, EXPONENT_MAX,
                                   &number, NULL))
         return FALSE;
     *base = 10;
@@ -42,7 +42,8 @@ static gboolean parse_suffix(const char *text, guint *base, int *exponent)
  * @digits with a point before the last @after of them, times @base to the power of @exponent. In
  * 128 bits nothing overflows: digits below 2^64, factors of at most 10^18 or 2^60.
  */
-static gboolean scale(const char *digits, guint after, guint base, int exponent, guint64 *value)
+static gboolean scale_digits(const char *digits, guint after, guint base, int exponent,
+                             guint64 *value)
 {
     unsigned __int128 whole = 0, divisor = 1, factor = 1;
 
@@ -51,7 +52,7 @@ static gboolean scale(const char *digits, guint after, guint base, int exponent,
         if (whole > G_MAXUINT64)
             return FALSE;
     }
-    if (after > MAX_EXPONENT)
+    if (after > EXPONENT_MAX)
         return FALSE;
     for (guint i = 0; i < after; i++)
         divisor *= 10;
@@ -68,7 +69,7 @@ static gboolean scale(const char *digits, guint after, guint base, int exponent,
 
 gboolean quantity_parse(const char *text, guint64 *value)
 {
-    char digits[MAX_DIGITS + 1];
+    char digits[DIGITS_MAX + 1];
     guint count = 0, after = 0, base;
     gboolean has_point = FALSE;
     int exponent;
@@ -78,7 +79,7 @@ gboolean quantity_parse(const char *text, guint64 *value)
     for (; g_ascii_isdigit(*text) || (*text == '.' && !has_point); text++) {
         if (*text == '.') {
             has_point = TRUE;
-        } else if (count == MAX_DIGITS) {
+        } else if (count == DIGITS_MAX) {
             return FALSE;
         } else {
             digits[count++] = *text;
@@ -87,7 +88,7 @@ gboolean quantity_parse(const char *text, guint64 *value)
     }
     digits[count] = '\0';
     return count && parse_suffix(text, &base, &exponent) &&
-           scale(digits, after, base, exponent, value);
+           scale_digits(digits, after, base, exponent, value);
 }
 
 char *quantity_format(guint64 bytes)

@@ -13,7 +13,7 @@
 #define GIGA G_GUINT64_CONSTANT(1000000000)
 
 /* Of a string attribute. */
-#define MAX_TEXT 64
+#define TEXT_MAX 64
 
 static void add_text(JsonBuilder *json, const char *name, const char *text)
 {
@@ -21,7 +21,7 @@ static void add_text(JsonBuilder *json, const char *name, const char *text)
     json_builder_add_string_value(json, text);
 }
 
-static void begin(JsonBuilder *json, const char *name)
+static void begin_object(JsonBuilder *json, const char *name)
 {
     if (name)
         json_builder_set_member_name(json, name);
@@ -30,9 +30,9 @@ static void begin(JsonBuilder *json, const char *name)
 
 static void add_attribute(JsonBuilder *json, const char *name, const char *type, const char *text)
 {
-    if (!*text || strlen(text) > MAX_TEXT)
+    if (!*text || strlen(text) > TEXT_MAX)
         return;
-    begin(json, name);
+    begin_object(json, name);
     add_text(json, type, text);
     json_builder_end_object(json);
 }
@@ -53,7 +53,7 @@ static gboolean is_pci_address(const char *text)
 
 static void add_number(JsonBuilder *json, const char *name, gint64 number)
 {
-    begin(json, name);
+    begin_object(json, name);
     json_builder_set_member_name(json, "int");
     json_builder_add_int_value(json, number);
     json_builder_end_object(json);
@@ -78,7 +78,7 @@ void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
     for (guint i = 0; gpu->features[i]; i++) {
         g_autofree char *name = g_strdelimit(g_strdup(gpu->features[i]), "-.", '_');
 
-        begin(json, name);
+        begin_object(json, name);
         json_builder_set_member_name(json, "bool");
         json_builder_add_boolean_value(json, TRUE);
         json_builder_end_object(json);
@@ -94,11 +94,11 @@ void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
 static void add_capacity(JsonBuilder *json, const char *name, const char *value, const char *normal,
                          const char *least, const char *step)
 {
-    begin(json, name);
+    begin_object(json, name);
     add_text(json, "value", value);
-    begin(json, "requestPolicy");
+    begin_object(json, "requestPolicy");
     add_text(json, "default", normal);
-    begin(json, "validRange");
+    begin_object(json, "validRange");
     add_text(json, "min", least);
     add_text(json, "max", value);
     add_text(json, "step", step);
@@ -109,7 +109,7 @@ static void add_capacity(JsonBuilder *json, const char *name, const char *value,
 
 static void add_taint(JsonBuilder *json, const char *key, const char *effect)
 {
-    begin(json, NULL);
+    begin_object(json, NULL);
     add_text(json, "key", key);
     add_text(json, "effect", effect);
     json_builder_end_object(json);
@@ -120,14 +120,14 @@ static void add_device(JsonBuilder *json, const AgentGpu *gpu)
     g_autofree char *name = kube_device_name(gpu->address);
     g_autofree char *memory = quantity_format(gpu->capacity & ~MIB_MASK);
 
-    begin(json, NULL);
+    begin_object(json, NULL);
     add_text(json, "name", name);
     json_builder_set_member_name(json, "allowMultipleAllocations");
     json_builder_add_boolean_value(json, TRUE);
-    begin(json, "attributes");
+    begin_object(json, "attributes");
     resource_slice_add_attributes(json, gpu);
     json_builder_end_object(json);
-    begin(json, "capacity");
+    begin_object(json, "capacity");
     /* Who asks for no amount gets the card. */
     add_capacity(json, "memory", memory, memory, MIN_MEMORY, STEP);
     add_capacity(json, "compute", "100", "0", "0", "1");
@@ -149,7 +149,7 @@ JsonNode *resource_slice_devices(const GPtrArray *gpus)
     g_autoptr(JsonBuilder) json = json_builder_new();
 
     json_builder_begin_array(json);
-    for (guint i = 0; i < MIN(gpus->len, RESOURCE_SLICE_MAX_DEVICES); i++)
+    for (guint i = 0; i < MIN(gpus->len, RESOURCE_SLICE_DEVICES_MAX); i++)
         add_device(json, gpus->pdata[i]);
     json_builder_end_array(json);
     return json_builder_get_root(json);
@@ -158,7 +158,7 @@ JsonNode *resource_slice_devices(const GPtrArray *gpus)
 static void add_metadata(JsonBuilder *json, const char *node, const char *node_uid,
                          const char *name, const char *version)
 {
-    begin(json, "metadata");
+    begin_object(json, "metadata");
     if (name) {
         add_text(json, "name", name);
         add_text(json, "resourceVersion", version);
@@ -171,7 +171,7 @@ static void add_metadata(JsonBuilder *json, const char *node, const char *node_u
     if (*node_uid) {
         json_builder_set_member_name(json, "ownerReferences");
         json_builder_begin_array(json);
-        begin(json, NULL);
+        begin_object(json, NULL);
         add_text(json, "apiVersion", "v1");
         add_text(json, "kind", "Node");
         add_text(json, "name", node);
@@ -190,14 +190,14 @@ char *resource_slice_text(const char *node, const char *node_uid, JsonNode *devi
     g_autoptr(JsonBuilder) json = json_builder_new();
     g_autoptr(JsonNode) root = NULL;
 
-    begin(json, NULL);
+    begin_object(json, NULL);
     add_text(json, "apiVersion", "resource.k8s.io/v1");
     add_text(json, "kind", "ResourceSlice");
     add_metadata(json, node, node_uid, name, version);
-    begin(json, "spec");
+    begin_object(json, "spec");
     add_text(json, "driver", KUBE_DRIVER);
     add_text(json, "nodeName", node);
-    begin(json, "pool");
+    begin_object(json, "pool");
     add_text(json, "name", node);
     json_builder_set_member_name(json, "generation");
     json_builder_add_int_value(json, generation);

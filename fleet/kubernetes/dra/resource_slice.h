@@ -11,7 +11,7 @@
 
 #include "fleet/kubernetes/agent.h"
 
-#define RESOURCE_SLICE_MAX_DEVICES 64
+#define RESOURCE_SLICE_DEVICES_MAX 64
 
 /* Of one card, as members of the object that @json is in. */
 void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu);

@@ -26,7 +26,7 @@ void slice_settings_clear(SliceSettings *settings)
     g_strfreev(settings->limits.classes);
 }
 
-G_GNUC_PRINTF(2, 3) static gboolean wrong(GError **error, const char *format, ...)
+G_GNUC_PRINTF(2, 3) static gboolean refuse_config(GError **error, const char *format, ...)
 {
     va_list args;
 
@@ -53,7 +53,7 @@ static gboolean take_word(JsonNode *node, const char *name, const char *const *a
     if (!text || (allowed && !g_strv_contains(allowed, text))) {
         g_autofree char *list = allowed ? g_strjoinv(", ", (char **)allowed) : g_strdup("a text");
 
-        return wrong(error, "\"%s\" must be one of: %s", name, list);
+        return refuse_config(error, "\"%s\" must be one of: %s", name, list);
     }
     g_free(*word);
     *word = g_strdup(text);
@@ -74,7 +74,7 @@ static gboolean take_words(JsonNode *node, const char *name, const char *const *
         g_strv_builder_add(list, word);
     }
     if (!array)
-        return wrong(error, "\"%s\" must be a list", name);
+        return refuse_config(error, "\"%s\" must be a list", name);
     g_strfreev(*words);
     *words = g_strv_builder_end(list);
     return TRUE;
@@ -85,7 +85,8 @@ static gboolean take_number(JsonNode *node, const char *name, gint64 low, gint64
 {
     if (!JSON_NODE_HOLDS_VALUE(node) || json_node_get_value_type(node) != G_TYPE_INT64 ||
         json_node_get_int(node) < low || json_node_get_int(node) > high)
-        return wrong(error, "\"%s\" must be a number from %d to %d", name, (int)low, (int)high);
+        return refuse_config(error, "\"%s\" must be a number from %d to %d", name, (int)low,
+                             (int)high);
     *number = json_node_get_int(node);
     return TRUE;
 }
@@ -96,7 +97,7 @@ static gboolean take_bytes(JsonNode *node, const char *name, gint64 *bytes, GErr
     guint64 value;
 
     if (!text || !quantity_parse(text, &value) || value > G_MAXINT64)
-        return wrong(error, "\"%s\" must be an amount such as \"4Gi\"", name);
+        return refuse_config(error, "\"%s\" must be an amount such as \"4Gi\"", name);
     *bytes = (gint64)value;
     return TRUE;
 }
@@ -115,7 +116,7 @@ static gboolean take_priority(JsonNode *node, const char *name, gint *priority, 
 {
     gint64 number;
 
-    if (!take_number(node, name, 0, SLICE_MAX_PRIORITY, &number, error))
+    if (!take_number(node, name, 0, SLICE_PRIORITY_MAX, &number, error))
         return FALSE;
     *priority = (gint)number;
     return TRUE;
@@ -144,7 +145,7 @@ static gboolean take_config(SliceConfig *config, const char *name, JsonNode *nod
         return take_bytes(node, name, &config->oversubscribe, error);
     if (g_str_equal(name, "vram"))
         return take_bytes(node, name, &config->vram, error);
-    return wrong(error, "a SliceConfig has no field \"%s\"", name);
+    return refuse_config(error, "a SliceConfig has no field \"%s\"", name);
 }
 
 static gboolean take_limits(SliceLimits *limits, const char *name, JsonNode *node, GError **error)
@@ -163,7 +164,7 @@ static gboolean take_limits(SliceLimits *limits, const char *name, JsonNode *nod
         return take_bytes(node, name, &limits->oversubscribe, error);
     if (g_str_equal(name, "vram"))
         return take_bytes(node, name, &limits->vram, error);
-    return wrong(error, "SliceLimits have no field \"%s\"", name);
+    return refuse_config(error, "SliceLimits have no field \"%s\"", name);
 }
 
 gboolean slice_settings_add(SliceSettings *settings, JsonObject *parameters, gboolean is_of_class,
@@ -177,12 +178,13 @@ gboolean slice_settings_add(SliceSettings *settings, JsonObject *parameters, gbo
     JsonNode *node;
 
     if (g_strcmp0(version, API_VERSION))
-        return wrong(error, "parameters must have the apiVersion " API_VERSION);
+        return refuse_config(error, "parameters must have the apiVersion " API_VERSION);
     if (!is_limits && g_strcmp0(kind, "SliceConfig"))
-        return wrong(error, "parameters must have the kind SliceConfig or, in a DeviceClass, "
-                            "SliceLimits");
+        return refuse_config(error,
+                             "parameters must have the kind SliceConfig or, in a DeviceClass, "
+                             "SliceLimits");
     if (is_limits && !is_of_class)
-        return wrong(error, "SliceLimits are for a DeviceClass, not for a claim");
+        return refuse_config(error, "SliceLimits are for a DeviceClass, not for a claim");
     json_object_iter_init(&at, parameters);
     while (json_object_iter_next(&at, &name, &node)) {
         SliceConfig *config = is_of_class ? &settings->of_class : &settings->of_claim;
@@ -205,7 +207,7 @@ static const char *choose_word(const char *name, const char *of_claim, const cha
     if (allowed ? g_strv_contains((const char *const *)allowed, of_claim)
                 : g_strcmp0(of_claim, normal) == 0)
         return of_claim;
-    wrong(error, "the DeviceClass does not allow the %s \"%s\"", name, of_claim);
+    refuse_config(error, "the DeviceClass does not allow the %s \"%s\"", name, of_claim);
     return NULL;
 }
 
@@ -240,7 +242,7 @@ static gint64 choose_number(const char *name, gint64 of_claim, gint64 of_class, 
         return normal;
     if (of_claim <= most)
         return of_claim;
-    wrong(error, "the DeviceClass allows the %s %" G_GINT64_FORMAT " at most", name, most);
+    refuse_config(error, "the DeviceClass allows the %s %" G_GINT64_FORMAT " at most", name, most);
     return -1;
 }
 
@@ -264,10 +266,11 @@ static gboolean raise_vram(const SliceSettings *settings, AgentSlice *slice, GEr
     if (!vram || (guint64)vram == slice->vram)
         return TRUE;
     if ((guint64)vram < slice->vram)
-        return wrong(error, "\"vram\" is less than the memory that the claim requests");
+        return refuse_config(error, "\"vram\" is less than the memory that the claim requests");
     if (g_strcmp0(slice->class, "guaranteed") == 0)
-        return wrong(error, "\"vram\" is for the classes burstable and best-effort: a guaranteed "
-                            "slice has the memory that the claim requests");
+        return refuse_config(error,
+                             "\"vram\" is for the classes burstable and best-effort: a guaranteed "
+                             "slice has the memory that the claim requests");
     slice->vram = (guint64)vram;
     return TRUE;
 }

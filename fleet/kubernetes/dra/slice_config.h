@@ -16,7 +16,7 @@
 #include "fleet/kubernetes/agent.h"
 
 /* On a card: the engines' weights know no more. */
-#define SLICE_MAX_PRIORITY 15
+#define SLICE_PRIORITY_MAX 15
 
 /**
  * SliceConfig

@@ -8,7 +8,7 @@ typedef struct {
     void *data;
 } Done;
 
-static GBytes *frame(const ProtobufCMessage *message)
+static GBytes *frame_message(const ProtobufCMessage *message)
 {
     gsize length = protobuf_c_message_get_packed_size(message);
     guint8 *bytes = g_malloc0(PREFIX + length);
@@ -43,7 +43,7 @@ HttpCall *grpc_client_call(Http *http, const char *socket, const char *path,
 {
     static const char *const headers[] = {"Content-Type: application/grpc", "TE: trailers", NULL};
     g_autofree char *url = g_strconcat("http://localhost", path, NULL);
-    g_autoptr(GBytes) body = frame(message);
+    g_autoptr(GBytes) body = frame_message(message);
     const HttpRequest request = {.method = "POST",
                                  .url = url,
                                  .socket = socket,

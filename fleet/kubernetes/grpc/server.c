@@ -55,7 +55,7 @@ static void client_free(void *data)
     g_free(client);
 }
 
-static void drop(Client *client)
+static void client_drop(Client *client)
 {
     GrpcServer *server = client->server;
 
@@ -70,7 +70,7 @@ typedef enum {
     OVER,    /* the connection is to be closed */
 } Flush;
 
-static Flush flush(Client *client)
+static Flush client_flush(Client *client)
 {
     for (;;) {
         gssize count = (gssize)client->count;
@@ -91,7 +91,7 @@ static Flush flush(Client *client)
 static gboolean on_writable(int fd, GIOCondition condition, void *data)
 {
     Client *client = data;
-    Flush result = flush(client);
+    Flush result = client_flush(client);
 
     (void)fd;
     (void)condition;
@@ -99,12 +99,12 @@ static gboolean on_writable(int fd, GIOCondition condition, void *data)
         return G_SOURCE_CONTINUE;
     client->writing = 0;
     if (result == OVER)
-        drop(client);
+        client_drop(client);
     return G_SOURCE_REMOVE;
 }
 
 /* Not at once: libnghttp2 may be in the middle of a callback. */
-static void writable(void *data)
+static void client_writable(void *data)
 {
     Client *client = data;
 
@@ -122,7 +122,7 @@ static gboolean on_readable(int fd, GIOCondition condition, void *data)
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return G_SOURCE_CONTINUE;
     if (count <= 0 || !grpc_session_feed(client->session, bytes, (gsize)count))
-        drop(client);
+        client_drop(client);
     return G_SOURCE_CONTINUE;
 }
 
@@ -138,11 +138,11 @@ static gboolean on_connection(int fd, GIOCondition condition, void *data)
     client = g_new0(Client, 1);
     client->server = server;
     client->fd = peer;
-    client->session = grpc_session_new(server->service, writable, client);
+    client->session = grpc_session_new(server->service, client_writable, client);
     client->reading = g_unix_fd_add(peer, G_IO_IN, on_readable, client);
     g_ptr_array_add(server->clients, client);
-    writable(client);
-    if (server->clients->len < GRPC_MAX_CLIENTS)
+    client_writable(client);
+    if (server->clients->len < GRPC_CLIENTS_MAX)
         return G_SOURCE_CONTINUE;
     server->accepting = 0;
     return G_SOURCE_REMOVE;
@@ -164,7 +164,7 @@ static int listen_at(const char *path)
         return -1;
     unlink(path);
     mask = umask(0077);
-    if (!bind(fd, (struct sockaddr *)&address, sizeof address) && !listen(fd, GRPC_MAX_CLIENTS)) {
+    if (!bind(fd, (struct sockaddr *)&address, sizeof address) && !listen(fd, GRPC_CLIENTS_MAX)) {
         umask(mask);
         return fd;
     }

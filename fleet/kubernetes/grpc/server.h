@@ -6,7 +6,7 @@
 #include "fleet/kubernetes/grpc/session.h"
 
 /* Clients of one socket at a time; more wait to be accepted. */
-#define GRPC_MAX_CLIENTS 32
+#define GRPC_CLIENTS_MAX 32
 
 typedef struct GrpcServer GrpcServer;
 

@@ -9,7 +9,7 @@
 #define PREFIX 5
 
 /* Of names and values that a call has. */
-#define MAX_HEADERS (16u << 10)
+#define HEADERS_MAX (16u << 10)
 
 /**
  * GrpcSession
@@ -70,13 +70,13 @@ gboolean grpc_call_is_over(const GrpcCall *call)
     return call->ended || !call->session;
 }
 
-static nghttp2_nv header(const char *name, const char *value)
+static nghttp2_nv make_header(const char *name, const char *value)
 {
     return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), 0};
 }
 
 /* gRPC's percent encoding, and no more than fits well into a header. */
-static char *encode(const char *text)
+static char *encode_percent(const char *text)
 {
     GString *out = g_string_new(NULL);
 
@@ -94,12 +94,12 @@ static char *encode(const char *text)
 static void send_status(GrpcCall *call)
 {
     char number[8];
-    g_autofree char *text = encode(call->text ? call->text : "");
+    g_autofree char *text = encode_percent(call->text ? call->text : "");
     nghttp2_nv fields[2];
 
     snprintf(number, sizeof number, "%d", call->status);
-    fields[0] = header("grpc-status", number);
-    fields[1] = header("grpc-message", text);
+    fields[0] = make_header("grpc-status", number);
+    fields[1] = make_header("grpc-message", text);
     nghttp2_submit_trailer(call->session->http, call->stream, fields, *text ? 2 : 1);
 }
 
@@ -128,10 +128,10 @@ static nghttp2_ssize read_out(nghttp2_session *http, int32_t stream, uint8_t *bu
     return (nghttp2_ssize)count;
 }
 
-static void wake(GrpcCall *call)
+static void call_wake(GrpcCall *call)
 {
-    const nghttp2_nv fields[] = {header(":status", "200"),
-                                 header("content-type", "application/grpc")};
+    const nghttp2_nv fields[] = {make_header(":status", "200"),
+                                 make_header("content-type", "application/grpc")};
     const nghttp2_data_provider2 provider = {{.ptr = call}, read_out};
     GrpcSession *session = call->session;
 
@@ -151,7 +151,7 @@ void grpc_call_end(GrpcCall *call, GrpcStatus status, const char *text)
     call->ended = TRUE;
     call->status = status;
     call->text = g_strdup(text);
-    wake(call);
+    call_wake(call);
 }
 
 void grpc_call_send(GrpcCall *call, const ProtobufCMessage *message)
@@ -161,7 +161,7 @@ void grpc_call_send(GrpcCall *call, const ProtobufCMessage *message)
 
     if (grpc_call_is_over(call))
         return;
-    if (length > GRPC_MAX_MESSAGE || before - call->taken > GRPC_MAX_MESSAGE) {
+    if (length > GRPC_MESSAGE_MAX || before - call->taken > GRPC_MESSAGE_MAX) {
         grpc_call_end(call, GRPC_RESOURCE_EXHAUSTED, "the client does not read, or asks for much");
         return;
     }
@@ -171,7 +171,7 @@ void grpc_call_send(GrpcCall *call, const ProtobufCMessage *message)
     for (guint i = 1; i < PREFIX; i++)
         out[i] = (guint8)(length >> (8 * (PREFIX - 1 - i)));
     protobuf_c_message_pack(message, out + PREFIX);
-    wake(call);
+    call_wake(call);
 }
 
 void grpc_call_answer(GrpcCall *call, const ProtobufCMessage *message)
@@ -188,7 +188,7 @@ static const GrpcMethod *method_of(const GrpcService *service, const char *path)
     return NULL;
 }
 
-static void run(GrpcCall *call, const GrpcMethod *method, void *data)
+static void call_run(GrpcCall *call, const GrpcMethod *method, void *data)
 {
     const guint8 *in = call->in->data;
     gsize length =
@@ -213,7 +213,7 @@ static void run(GrpcCall *call, const GrpcMethod *method, void *data)
 }
 
 /* The client has said all. */
-static void dispatch(GrpcSession *session, GrpcCall *call)
+static void dispatch_call(GrpcSession *session, GrpcCall *call)
 {
     const GrpcMethod *method = call->path ? method_of(session->service, call->path) : NULL;
 
@@ -224,7 +224,7 @@ static void dispatch(GrpcSession *session, GrpcCall *call)
         nghttp2_submit_rst_stream(session->http, NGHTTP2_FLAG_NONE, call->stream,
                                   NGHTTP2_PROTOCOL_ERROR);
     else if (method)
-        run(call, method, session->service->data);
+        call_run(call, method, session->service->data);
     else
         grpc_call_end(call, GRPC_UNIMPLEMENTED, "there is no such method");
     /* A watch lives long, and its question is known. */
@@ -233,7 +233,7 @@ static void dispatch(GrpcSession *session, GrpcCall *call)
 }
 
 /* Drops the stream's reference. */
-static void forget(void *data)
+static void forget_call(void *data)
 {
     GrpcCall *call = data;
 
@@ -272,7 +272,7 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *frame, const ui
     if (!call)
         return 0;
     /* Both end with a NUL, libnghttp2 says. */
-    if (g_str_equal((const char *)name, ":path") && !call->path && length < MAX_HEADERS)
+    if (g_str_equal((const char *)name, ":path") && !call->path && length < HEADERS_MAX)
         call->path = g_strdup((const char *)value);
     else if (g_str_equal((const char *)name, ":method"))
         call->is_post = g_str_equal((const char *)value, "POST");
@@ -290,7 +290,7 @@ static int on_data(nghttp2_session *http, uint8_t flags, int32_t stream, const u
     (void)data;
     if (!call || call->ended)
         return 0;
-    if (call->in->len + length > GRPC_MAX_MESSAGE + PREFIX)
+    if (call->in->len + length > GRPC_MESSAGE_MAX + PREFIX)
         grpc_call_end(call, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
     else
         g_byte_array_append(call->in, bytes, (guint)length);
@@ -306,7 +306,7 @@ static int on_frame(nghttp2_session *http, const nghttp2_frame *frame, void *dat
         return 0;
     call = nghttp2_session_get_stream_user_data(http, frame->hd.stream_id);
     if (call)
-        dispatch(data, call);
+        dispatch_call(data, call);
     return 0;
 }
 
@@ -323,14 +323,14 @@ static int on_close(nghttp2_session *http, int32_t stream, uint32_t error, void 
 GrpcSession *grpc_session_new(const GrpcService *service, void (*writable)(void *data), void *data)
 {
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_MAX_CALLS},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, MAX_HEADERS},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_CALLS_MAX},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADERS_MAX},
     };
     GrpcSession *session = g_new0(GrpcSession, 1);
     nghttp2_session_callbacks *calls;
     nghttp2_option *options;
 
-    session->calls = g_hash_table_new_full(NULL, NULL, forget, NULL);
+    session->calls = g_hash_table_new_full(NULL, NULL, forget_call, NULL);
     session->service = service;
     session->writable = writable;
     session->data = data;

@@ -14,10 +14,10 @@
 #include <protobuf-c/protobuf-c.h>
 
 /* Bytes of a message, either way. */
-#define GRPC_MAX_MESSAGE (4u << 20)
+#define GRPC_MESSAGE_MAX (4u << 20)
 
 /* Calls of one connection at a time. */
-#define GRPC_MAX_CALLS 128
+#define GRPC_CALLS_MAX 128
 
 /* gRPC's numbers. */
 typedef enum {
@@ -83,7 +83,7 @@ void grpc_call_unref(GrpcCall *call);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(GrpcCall, grpc_call_unref)
 
 /*
- * Sends a message. A client that does not read loses its call when GRPC_MAX_MESSAGE bytes wait for
+ * Sends a message. A client that does not read loses its call when GRPC_MESSAGE_MAX bytes wait for
  * it.
  */
 void grpc_call_send(GrpcCall *call, const ProtobufCMessage *message);

@@ -111,7 +111,7 @@ static void leave_connections(Http *http)
     http->connections = connections_new();
 }
 
-static void finish(Connections *connections)
+static void connections_finish(Connections *connections)
 {
     CURLMsg *message;
     int left;
@@ -149,7 +149,7 @@ static gboolean on_timer(void *data)
 
     connections->timer = 0;
     curl_multi_socket_action(connections->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    finish(connections);
+    connections_finish(connections);
     connections_release(connections);
     return G_SOURCE_REMOVE;
 }
@@ -174,7 +174,7 @@ static gboolean on_socket(int fd, GIOCondition condition, void *data)
                           (condition & G_IO_ERR ? CURL_CSELECT_ERR : 0);
 
     curl_multi_socket_action(connections->multi, fd, events, &running);
-    finish(connections);
+    connections_finish(connections);
     connections_release(connections);
     return G_SOURCE_CONTINUE;
 }
@@ -208,7 +208,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *data)
         call->piece(bytes, count, call->data);
         return count;
     }
-    call->is_too_large = call->answer.body->len + count > HTTP_MAX_ANSWER;
+    call->is_too_large = call->answer.body->len + count > HTTP_ANSWER_MAX;
     if (call->is_too_large)
         return 0;
     g_byte_array_append(call->answer.body, (const guint8 *)bytes, (guint)count);

@@ -12,7 +12,7 @@
 #include <gio/gio.h>
 
 /* Of one answer. */
-#define HTTP_MAX_ANSWER (16u << 20)
+#define HTTP_ANSWER_MAX (16u << 20)
 
 typedef struct Http Http;
 typedef struct HttpCall HttpCall;

@@ -6,7 +6,7 @@
 #include "fleet/kubernetes/plugin/choose.h"
 
 /* Of one call: more seats than a host has. */
-#define MAX_SEATS 4096
+#define SEATS_MAX 4096
 
 /**
  * Wish - one seat for one container
@@ -33,7 +33,7 @@ typedef struct {
     guint at;
 } Allocation;
 
-static void ask(Allocation *allocation);
+static void ask_next_card(Allocation *allocation);
 
 static void allocation_free(Allocation *allocation)
 {
@@ -43,7 +43,7 @@ static void allocation_free(Allocation *allocation)
     g_free(allocation);
 }
 
-static void fail(Allocation *allocation, const char *why)
+static void allocation_fail(Allocation *allocation, const char *why)
 {
     g_warning("cannot allocate: %s", why);
     grpc_call_end(allocation->call, GRPC_UNAVAILABLE, why);
@@ -51,7 +51,7 @@ static void fail(Allocation *allocation, const char *why)
 }
 
 /* libc's allocator throughout: protobuf-c frees the response with it. GLib's is the same. */
-static void *append(void ***list, gsize *count, gsize size)
+static void *list_append(void ***list, gsize *count, gsize size)
 {
     void *item = g_malloc0(size);
 
@@ -61,7 +61,7 @@ static void *append(void ***list, gsize *count, gsize size)
 }
 
 #define APPEND(answer, field, type)                                                                \
-    ((type *)append((void ***)&(answer)->field, &(answer)->n_##field, sizeof(type)))
+    ((type *)list_append((void ***)&(answer)->field, &(answer)->n_##field, sizeof(type)))
 
 static void add_cdi(V1beta1__ContainerAllocateResponse *answer, const AgentDoor *door)
 {
@@ -119,7 +119,7 @@ static void on_doors(const GPtrArray *doors, const GError *error, void *data)
     Card *card = g_array_index(allocation->wishes, Wish, allocation->at).card;
 
     if (!doors) {
-        fail(allocation, error->message);
+        allocation_fail(allocation, error->message);
         return;
     }
     /* All wishes of this card; those that have been served before are behind. */
@@ -136,11 +136,11 @@ static void on_doors(const GPtrArray *doors, const GError *error, void *data)
             add_parts(answer, doors->pdata[wish->seat]);
         wish->card = NULL;
     }
-    ask(allocation);
+    ask_next_card(allocation);
 }
 
 /* About the next card, or else answers. */
-static void ask(Allocation *allocation)
+static void ask_next_card(Allocation *allocation)
 {
     GArray *wishes = allocation->wishes;
     g_autoptr(GPtrArray) slices = NULL;
@@ -197,7 +197,7 @@ static char *read_request(Allocation *allocation, const V1beta1__AllocateRequest
 
             if (!find_seat(cards, container->devices_ids[k], &wish))
                 return g_strdup_printf("there is no seat %s now", container->devices_ids[k]);
-            if (allocation->wishes->len == MAX_SEATS)
+            if (allocation->wishes->len == SEATS_MAX)
                 return g_strdup("too many seats");
             g_array_append_val(allocation->wishes, wish);
         }
@@ -219,7 +219,7 @@ void allocate(GrpcCall *call, const V1beta1__AllocateRequest *request, const GPt
     v1beta1__allocate_response__init(allocation->response);
     why = read_request(allocation, request, cards);
     if (why)
-        fail(allocation, why);
+        allocation_fail(allocation, why);
     else
-        ask(allocation);
+        ask_next_card(allocation);
 }

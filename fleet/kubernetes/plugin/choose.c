@@ -39,7 +39,7 @@ static int by_rank(const void *a, const void *b)
 }
 
 /* The n-th of its card, or how many its card has. The seats are sorted by name. */
-static void rank(GArray *seats, gboolean spread)
+static void rank_seats(GArray *seats, gboolean spread)
 {
     for (guint i = 0, next; i < seats->len; i = next) {
         for (next = i; next < seats->len && is_same_card(&g_array_index(seats, Seat, i),
@@ -51,7 +51,7 @@ static void rank(GArray *seats, gboolean spread)
     }
 }
 
-static gboolean has(const char *const *names, gsize count, const char *name)
+static gboolean has_name(const char *const *names, gsize count, const char *name)
 {
     for (gsize i = 0; i < count; i++)
         if (g_str_equal(names[i], name))
@@ -72,14 +72,14 @@ GStrv choose_seats(const char *const *available, gsize available_count, const ch
     for (gsize i = 0; i < available_count; i++) {
         Seat seat = {available[i], card_of(available[i]), 0};
 
-        if (!has(required, required_count, available[i]))
+        if (!has_name(required, required_count, available[i]))
             g_array_append_val(seats, seat);
     }
     count -= required_count;
     if (seats->len < count)
         return NULL;
     g_array_sort(seats, by_name);
-    rank(seats, spread);
+    rank_seats(seats, spread);
     g_array_sort(seats, by_rank);
     for (gsize i = 0; i < count; i++)
         g_strv_builder_add(chosen, g_array_index(seats, Seat, i).name);

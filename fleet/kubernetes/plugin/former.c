@@ -50,7 +50,7 @@ void former_set_gpus(Former *former, const GPtrArray *gpus)
     former->checks = 1;
 }
 
-static void say(Former *former, const char *owner, const char *problem)
+static void log_problem(Former *former, const char *owner, const char *problem)
 {
     if (g_strcmp0(problem, g_hash_table_lookup(former->said, owner)))
         g_warning("%s has no [seats] any more: %s", owner, problem);
@@ -73,7 +73,7 @@ static void give_back(Former *former, const GPtrArray *owned, const char *owner)
         return;
     former->checks = RETRY_CHECKS;
     if (kept)
-        say(former, owner, kept);
+        log_problem(former, owner, kept);
     else
         agent_release(former->agent, owner, on_released, former);
 }

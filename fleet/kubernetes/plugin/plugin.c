@@ -94,7 +94,7 @@ static void send_seats(Plugin *plugin, GrpcCall *call)
     protobuf_c_message_free_unpacked(&list->base, NULL);
 }
 
-static void tell(Plugin *plugin)
+static void tell_kubelet(Plugin *plugin)
 {
     for (guint i = plugin->watchers->len; i > 0; i--) {
         GrpcCall *call = plugin->watchers->pdata[i - 1];
@@ -211,7 +211,7 @@ static void on_cut(const GPtrArray *doors, const GError *error, void *data)
     call->card->is_other = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_EXISTS);
     card_say(call->card, doors ? NULL : error->message);
     if (was != card_is_usable(call->card))
-        tell(call->plugin);
+        tell_kubelet(call->plugin);
 }
 
 static void on_given_back(const GError *error, void *data)
@@ -226,10 +226,10 @@ static void on_given_back(const GError *error, void *data)
     call->card->door = call->card->seats->door;
     call->card->is_other = FALSE;
     call->card->is_back = !call->card->is_there;
-    tell(call->plugin);
+    tell_kubelet(call->plugin);
 }
 
-static void cut(Plugin *plugin, Card *card, const char *owner)
+static void cut_card(Plugin *plugin, Card *card, const char *owner)
 {
     g_autoptr(GPtrArray) slices = card_slices(card, plugin->conf->tenant);
 
@@ -252,14 +252,14 @@ static void on_owned(const GPtrArray *owned, const GError *error, void *data)
     }
     held = card_held(owned, owner, card->seats->count);
     if (card->is_there && !held.is_other && !card->is_other) {
-        cut(call->plugin, card, owner);
+        cut_card(call->plugin, card, owner);
         return;
     }
     kept = held.count ? card_kept_for(&held, call->plugin->conf, owner) : NULL;
     if (kept && card->is_there && !held.is_other && card->seats->is_default_door &&
         card->door == card->seats->door) {
         card->door = FORMER_DOOR;
-        cut(call->plugin, card, owner);
+        cut_card(call->plugin, card, owner);
         return;
     }
     if (kept)
@@ -306,7 +306,7 @@ void plugin_set_gpus(Plugin *plugin, const GPtrArray *gpus)
         changed = TRUE;
     }
     if (changed)
-        tell(plugin);
+        tell_kubelet(plugin);
     work_on_all(plugin);
 }
 

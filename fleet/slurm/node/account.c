@@ -42,7 +42,7 @@ static slurmdb_job_rec_t change_to(char *comment)
                                .state = NO_VAL};
 }
 
-static gboolean modify(void *db, guint32 id, const char *cluster, char *comment)
+static gboolean modify_job(void *db, guint32 id, const char *cluster, char *comment)
 {
     slurm_selected_step_t step = {
         .array_task_id = NO_VAL,
@@ -82,7 +82,7 @@ void node_account(const NodeJob *job, const AgentTotals *totals)
     for (guint i = 0; db && cluster && i < TRIES && !done; i++) {
         if (i)
             g_usleep(TRY_AGAIN_S * G_USEC_PER_SEC);
-        done = modify(db, job->id, cluster, comment);
+        done = modify_job(db, job->id, cluster, comment);
     }
     if (!done)
         node_say(LOG_WARNING, "cannot write into the record of job %u what it used: %s: %s",

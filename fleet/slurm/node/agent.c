@@ -21,11 +21,11 @@
 #define GUARD_WAIT_US (60 * G_USEC_PER_SEC)
 #define GUARD_POLL_US 5000
 
-#define MAX_PER_CENT 100u
+#define PER_CENT_MAX 100u
 
 /* vgpud's weight of a slice that is promised one per cent of its card, and the most it takes. */
 #define WEIGHT_OF_PER_CENT 8u
-#define MAX_WEIGHT         10000u
+#define WEIGHT_MAX         10000u
 
 static AgentResult give_up(AgentResult result, const GError *error, char **why)
 {
@@ -53,7 +53,7 @@ static AgentResult result_of(const GError *error)
 }
 
 /* All objects of vgpud: their paths to their interfaces to their properties. */
-static GVariant *objects(AgentClient *vgpud, GError **error)
+static GVariant *list_objects(AgentClient *vgpud, GError **error)
 {
     return agent_client_get(vgpud, VGPU_ROOT_PATH, "org.freedesktop.DBus.ObjectManager",
                             "GetManagedObjects", NULL, CALL_MS, error);
@@ -99,7 +99,7 @@ static GVariant *find_gpu(GVariant *all, const char *address)
 }
 
 /* vgpud refuses a tenant that it does not know; Slurm has accounts that nobody has made one for. */
-static GHashTable *tenants(AgentClient *vgpud, GError **error)
+static GHashTable *list_tenants(AgentClient *vgpud, GError **error)
 {
     g_autoptr(GVariant) list = agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
                                                 "ListTenants", NULL, CALL_MS, error);
@@ -128,7 +128,7 @@ static char *engines_of(const FleetRequest *request)
 
 static guint per_cent(guint of_one, guint tasks)
 {
-    return MIN(of_one * tasks, MAX_PER_CENT);
+    return MIN(of_one * tasks, PER_CENT_MAX);
 }
 
 /*
@@ -145,7 +145,7 @@ static void add_compute(GVariantDict *dict, const FleetRequest *request, guint t
         compute = request->share ? per_cent(request->share, tasks) : memory_per_cent;
     else if (request->share)
         g_variant_dict_insert(dict, "Weight", "u",
-                              MIN(request->share * tasks * WEIGHT_OF_PER_CENT, MAX_WEIGHT));
+                              MIN(request->share * tasks * WEIGHT_OF_PER_CENT, WEIGHT_MAX));
     g_variant_dict_insert(dict, "Compute", "u", compute);
 }
 
@@ -219,10 +219,10 @@ static gboolean is_vm(const AgentSlice *slice)
 static gboolean world_read(World *world, AgentClient *vgpud, const AgentSlice *slice,
                            GError **error)
 {
-    world->objects = objects(vgpud, error);
+    world->objects = list_objects(vgpud, error);
     if (!world->objects)
         return FALSE;
-    if (*slice->tenant && !(world->tenants = tenants(vgpud, error)))
+    if (*slice->tenant && !(world->tenants = list_tenants(vgpud, error)))
         return FALSE;
     if (is_vm(slice))
         world->types = agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
@@ -255,7 +255,7 @@ static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *g
     }
     if (world->tenants && g_hash_table_contains(world->tenants, slice->tenant))
         g_variant_dict_insert(&dict, "Tenant", "s", slice->tenant);
-    add_compute(&dict, request, slice->tasks, whole ? (guint)(vram * MAX_PER_CENT / whole) : 0);
+    add_compute(&dict, request, slice->tasks, whole ? (guint)(vram * PER_CENT_MAX / whole) : 0);
     add_limits(&dict, request, slice->tasks);
     return g_variant_dict_end(&dict);
 }
@@ -302,7 +302,7 @@ static GVariant *manager_call(AgentClient *vgpud, const char *method, GVariant *
                             CALL_MS, error);
 }
 
-static GVariant *release(AgentClient *vgpud, const char *owner, GError **error)
+static GVariant *release_owner(AgentClient *vgpud, const char *owner, GError **error)
 {
     return manager_call(vgpud, "ReleaseOwner", g_variant_new("(sa{sv})", owner, NULL), error);
 }
@@ -311,7 +311,8 @@ static GVariant *release(AgentClient *vgpud, const char *owner, GError **error)
  * Slices of another request under this job's name are left from an earlier run of it, whose end
  * this node has missed.
  */
-static GVariant *create(AgentClient *vgpud, const char *owner, GVariant *requests, GError **error)
+static GVariant *create_slices(AgentClient *vgpud, const char *owner, GVariant *requests,
+                               GError **error)
 {
     gboolean released = FALSE;
 
@@ -325,7 +326,7 @@ static GVariant *create(AgentClient *vgpud, const char *owner, GVariant *request
         if (made)
             return made;
         if (exists && !released) {
-            g_autoptr(GVariant) totals = release(vgpud, owner, NULL);
+            g_autoptr(GVariant) totals = release_owner(vgpud, owner, NULL);
 
             released = TRUE;
         } else if (busy && tries < BUSY_RETRIES) {
@@ -439,7 +440,7 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     if (!requests)
         return AGENT_UNHEALTHY;
     g_variant_ref_sink(requests);
-    made = create(vgpud, owner, requests, &error);
+    made = create_slices(vgpud, owner, requests, &error);
     if (!made)
         return give_up(result_of(error), error, why);
     *doors = doors_of(vgpud, made, &error);
@@ -452,7 +453,7 @@ AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **w
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
-    g_autoptr(GVariant) used = vgpud ? release(vgpud, owner, &error) : NULL;
+    g_autoptr(GVariant) used = vgpud ? release_owner(vgpud, owner, &error) : NULL;
 
     *totals = (AgentTotals){0};
     if (!used)
@@ -493,7 +494,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* From nvidia-smi's words to Slurm's numbers. "NV12", of 12 NVLinks, is nearer than any bridge. */
-static int nearness(const char *distance)
+static int nearness_of(const char *distance)
 {
     static const char *const words[] = {"SYS", "NODE", "PHB", "PXB", "PIX"};
     int links;
@@ -526,7 +527,7 @@ static char *links_of(const GPtrArray *cards, guint at, const char *const *gpus,
 
         if (column >= 0)
             g_variant_get_child(distances, (gsize)column, "&s", &distance);
-        g_string_append_printf(text, "%s%d", i ? "," : "", i == at ? -1 : nearness(distance));
+        g_string_append_printf(text, "%s%d", i ? "," : "", i == at ? -1 : nearness_of(distance));
     }
     return g_strdup(text->str);
 }
@@ -554,7 +555,7 @@ AgentResult agent_list_cards(GPtrArray **cards, char **why)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
-    g_autoptr(GVariant) all = vgpud ? objects(vgpud, &error) : NULL;
+    g_autoptr(GVariant) all = vgpud ? list_objects(vgpud, &error) : NULL;
     g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(agent_card_free);
     GVariantIter iter;
     GVariant *interfaces;

@@ -8,7 +8,7 @@
 /* Of one call. Slurm kills a health check after 60 s. */
 #define PATIENCE_MS 10000
 
-static AgentResult away(const GError *error, char **why)
+static AgentResult agent_away(const GError *error, char **why)
 {
     *why = g_strdup(error->message);
     return AGENT_AWAY;
@@ -62,7 +62,7 @@ AgentResult agent_list_health(GPtrArray **cards, char **why)
 
     *cards = NULL;
     if (!all)
-        return away(error, why);
+        return agent_away(error, why);
     *cards = g_ptr_array_new_with_free_func(agent_health_free);
     g_variant_iter_init(&iter, all);
     while (g_variant_iter_loop(&iter, "{&o@a{sa{sv}}}", NULL, &interfaces)) {
@@ -116,7 +116,7 @@ static AgentOwned *owned_of(GVariant *slice, GHashTable *since)
     return owned;
 }
 
-static GVariant *list(AgentClient *vgpud, const char *method, GError **error)
+static GVariant *call_list(AgentClient *vgpud, const char *method, GError **error)
 {
     return agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, method, NULL,
                             PATIENCE_MS, error);
@@ -126,15 +126,15 @@ AgentResult agent_list_owned(GPtrArray **slices, char **why)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
-    g_autoptr(GVariant) owners = vgpud ? list(vgpud, "ListOwners", &error) : NULL;
-    g_autoptr(GVariant) all = owners ? list(vgpud, "ListSlices", &error) : NULL;
+    g_autoptr(GVariant) owners = vgpud ? call_list(vgpud, "ListOwners", &error) : NULL;
+    g_autoptr(GVariant) all = owners ? call_list(vgpud, "ListSlices", &error) : NULL;
     g_autoptr(GHashTable) since = NULL;
     GVariantIter iter;
     GVariant *slice;
 
     *slices = NULL;
     if (!all)
-        return away(error, why);
+        return agent_away(error, why);
     since = since_of(owners);
     *slices = g_ptr_array_new_with_free_func(agent_owned_free);
     g_variant_iter_init(&iter, all);

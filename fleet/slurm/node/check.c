@@ -20,7 +20,7 @@ typedef struct {
     guint findings;
 } Check;
 
-G_GNUC_PRINTF(2, 3) static void found(Check *check, const char *format, ...)
+G_GNUC_PRINTF(2, 3) static void note_finding(Check *check, const char *format, ...)
 {
     g_autofree char *text = NULL;
     va_list args;
@@ -72,8 +72,9 @@ static void need_word(Check *check, const char *text, const char *key, const cha
     g_autofree char *value = value_of(text, key);
 
     if (!has_word(value, word))
-        found(check, "slurm.conf: %s=%s lacks %s: %s. Write %s=%s%s%s", key, value ? value : "",
-              word, why, key, value ? value : "", value && *value ? "," : "", word);
+        note_finding(check, "slurm.conf: %s=%s lacks %s: %s. Write %s=%s%s%s", key,
+                     value ? value : "", word, why, key, value ? value : "",
+                     value && *value ? "," : "", word);
 }
 
 /* The types of the cards in "gpu:a100:2,gpu:h20:1,shard:a100:9", each once, with spaces. */
@@ -98,18 +99,19 @@ static void check_order(Check *check, const char *gres)
     g_autoptr(NodeCards) cards = node_cards_read(check->root, NULL);
     g_autoptr(GString) ours = g_string_new(NULL);
 
-    for (guint i = 0; cards && i < NODE_MAX_CARDS && cards->models[i]; i++)
+    for (guint i = 0; cards && i < NODE_CARDS_MAX && cards->models[i]; i++)
         if (!i || !g_str_equal(cards->models[i], cards->models[i - 1]))
             g_string_append_printf(ours, "%s%s", ours->len ? " " : "", cards->models[i]);
     for (guint i = 0; i < G_N_ELEMENTS(kinds) && ours->len; i++) {
         g_autofree char *types = types_in(gres, kinds[i]);
 
         if (*types && g_ascii_strcasecmp(types, ours->str))
-            found(check,
-                  "slurm.conf: Gres= of this node has the types of %s in the order \"%s\", and %s "
-                  "numbers the cards as \"%s\": jobs would get other cards than Slurm counts. "
-                  "Write the Gres= that vgpu-slurm gres-conf prints",
-                  kinds[i], types, NODE_CARDS, ours->str);
+            note_finding(
+                check,
+                "slurm.conf: Gres= of this node has the types of %s in the order \"%s\", and %s "
+                "numbers the cards as \"%s\": jobs would get other cards than Slurm counts. "
+                "Write the Gres= that vgpu-slurm gres-conf prints",
+                kinds[i], types, NODE_CARDS, ours->str);
     }
 }
 
@@ -131,11 +133,13 @@ static void check_partitions(Check *check, const GStrv lines, const char *root_d
         exclusive += share && !g_ascii_strcasecmp(share, "EXCLUSIVE");
     }
     if (count && no_root == count && is_all_roots)
-        found(check, "slurm.conf: all partitions of this node have DisableRootJobs=YES, and "
+        note_finding(check,
+                     "slurm.conf: all partitions of this node have DisableRootJobs=YES, and "
                      "SlurmUser is root, so that vgpu-slurm health cannot fence a single card, and "
                      "closes the node instead. Write DisableRootJobs=NO for one of them");
     if (count && exclusive == count)
-        found(check, "slurm.conf: all partitions of this node have OverSubscribe=EXCLUSIVE: each "
+        note_finding(check,
+                     "slurm.conf: all partitions of this node have OverSubscribe=EXCLUSIVE: each "
                      "job has the whole node, and cards are not shared. Write OverSubscribe=NO "
                      "for one of them");
 }
@@ -147,12 +151,13 @@ static void check_slurm_conf(Check *check)
     g_auto(GStrv) lines = slurm_files_lines(text);
 
     if (!text) {
-        found(check, "%s/slurm.conf cannot be read", check->dir);
+        note_finding(check, "%s/slurm.conf cannot be read", check->dir);
         return;
     }
     types = value_of(text, "GresTypes");
     if (has_word(types, "mps"))
-        found(check, "slurm.conf: GresTypes has mps beside shard: Slurm then gives whole cards to "
+        note_finding(check,
+                     "slurm.conf: GresTypes has mps beside shard: Slurm then gives whole cards to "
                      "jobs while "
                      "others have slices of them. Remove mps");
     need_word(check, text, "GresTypes", "gpu", "whole cards are not counted");
@@ -168,8 +173,8 @@ static void check_slurm_conf(Check *check)
               "every card of the node");
     prolog = value_of(text, "Prolog");
     if (!prolog || !*prolog)
-        found(check, "slurm.conf has no Prolog=, so nobody makes slices. Write "
-                     "Prolog=/usr/lib/mdev-vgpu/slurm/prolog");
+        note_finding(check, "slurm.conf has no Prolog=, so nobody makes slices. Write "
+                            "Prolog=/usr/lib/mdev-vgpu/slurm/prolog");
     for (guint i = 0; lines[i]; i++) {
         g_autofree char *gres = slurm_line_value(lines[i], "Gres");
 
@@ -244,7 +249,7 @@ static void check_pairs(Check *check, const GStrv gpus, const GStrv shards)
 
         for (guint j = 0; files[j]; j++)
             if (!g_hash_table_contains(cards, files[j]))
-                found(
+                note_finding(
                     check,
                     "gres.conf, line %u: no line Name=gpu of this node has File=%s, so Slurm does "
                     "not know whose shards these are. Write the same File= for a card and its "
@@ -269,26 +274,29 @@ static void check_gres_conf(Check *check)
                   mps = gres_lines(check, text, "mps");
 
     if (!any_line(shards)) {
-        found(check, "gres.conf has no line Name=shard for this node. Run vgpu-slurm gres-conf %s",
-              g_str_equal(check->dir, SLURM_FILES_CACHE)
-                  ? "--write, and put what it prints into slurmctld's gres.conf"
-                  : "--write");
+        note_finding(check,
+                     "gres.conf has no line Name=shard for this node. Run vgpu-slurm gres-conf %s",
+                     g_str_equal(check->dir, SLURM_FILES_CACHE)
+                         ? "--write, and put what it prints into slurmctld's gres.conf"
+                         : "--write");
         return;
     }
     if (any_line(mps))
-        found(check, "gres.conf has Name=mps beside shards. Remove those lines");
+        note_finding(check, "gres.conf has Name=mps beside shards. Remove those lines");
     for (guint i = 0; gpus[i]; i++) {
         g_autofree char *many = slurm_line_value(gpus[i], "MultipleFiles");
 
         if (many)
-            found(check, "gres.conf has MultipleFiles=, and Slurm then discards the card's shards. "
+            note_finding(check,
+                         "gres.conf has MultipleFiles=, and Slurm then discards the card's shards. "
                          "Write File= with the same node for the card and its shards");
     }
     if (detect && g_ascii_strcasecmp(detect, "off"))
-        found(check,
-              "gres.conf has AutoDetect=%s for this node, and what it finds takes the place of the "
-              "cards' File=. Write NodeName=%s AutoDetect=off",
-              detect, check->node);
+        note_finding(
+            check,
+            "gres.conf has AutoDetect=%s for this node, and what it finds takes the place of the "
+            "cards' File=. Write NodeName=%s AutoDetect=off",
+            detect, check->node);
     check_pairs(check, gpus, shards);
 }
 
@@ -300,11 +308,12 @@ static void check_other_files(Check *check)
 
     check_gres_conf(check);
     if (!stack || !strstr(stack, "spank_vgpu.so"))
-        found(check, "plugstack.conf does not name spank_vgpu.so, so srun knows no --vgpu. Write "
+        note_finding(check,
+                     "plugstack.conf does not name spank_vgpu.so, so srun knows no --vgpu. Write "
                      "required spank_vgpu.so");
     if (!constrain || g_ascii_strcasecmp(constrain, "yes"))
-        found(check,
-              "cgroup.conf lacks ConstrainDevices=yes: a job can open every card of the node");
+        note_finding(
+            check, "cgroup.conf lacks ConstrainDevices=yes: a job can open every card of the node");
 }
 
 /* In a partition that vgpu.conf has, or, if it has none, in any. */
@@ -323,7 +332,7 @@ static void check_floor(Check *check, const AgentCard *card, FleetClass class, g
     guint hundredths = (10000 + floor - 1) / floor;
 
     if (counted + 1 < card->vram)
-        found(
+        note_finding(
             check,
             "Slurm promises only %u %% of a slice of class %s, and vgpud refuses what is then too "
             "much for GPU %s. Write overcommit=%u.%02u in its group of gpus.conf, or leave %s out "
@@ -340,10 +349,11 @@ static void check_overcommit(Check *check, const FleetConf *conf)
     g_autofree char *why = NULL;
 
     if (conf->classes[FLEET_CLASS_GUARANTEED].floor < 100)
-        found(check,
-              "%s has a floor= of guaranteed, and vgpud never promises a card's memory twice "
-              "to that class. Remove it",
-              NODE_CONF);
+        note_finding(
+            check,
+            "%s has a floor= of guaranteed, and vgpud never promises a card's memory twice "
+            "to that class. Remove it",
+            NODE_CONF);
     if (agent_list_cards(&cards, &why) != AGENT_OK)
         return;
     for (guint i = 0; i < cards->len; i++)
@@ -358,15 +368,16 @@ static void check_vgpu_conf(Check *check)
     g_autoptr(GError) error = NULL;
 
     if (!node_conf_read(check->root, conf, &error)) {
-        found(check, "%s", error->message);
+        note_finding(check, "%s", error->message);
         return;
     }
     check_overcommit(check, conf);
     if (!conf->model_count)
-        found(check,
-              "%s names no model, so --vgpu=half and share= are refused. Write [model NAME] and "
-              "vram=MIB",
-              NODE_CONF);
+        note_finding(
+            check,
+            "%s names no model, so --vgpu=half and share= are refused. Write [model NAME] and "
+            "vram=MIB",
+            NODE_CONF);
 }
 
 /* Who is in that group opens every card beside the guarded door. */
@@ -375,10 +386,11 @@ static void check_render_group(Check *check)
     struct group *render = getgrnam("render");
 
     for (char **member = render ? render->gr_mem : NULL; member && *member; member++)
-        found(check,
-              "user %s is in the group render and can open every card of this node. Run gpasswd -d "
-              "%s render",
-              *member, *member);
+        note_finding(
+            check,
+            "user %s is in the group render and can open every card of this node. Run gpasswd -d "
+            "%s render",
+            *member, *member);
 }
 
 int node_check(HostRoot *root)

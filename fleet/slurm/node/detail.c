@@ -11,7 +11,7 @@ static int add_card(CardPromise *cards, int count, const char *type, unsigned lo
     size_t length = strcspn(type, ":(");
     CardPromise *card = &cards[count];
 
-    if (count == NODE_MAX_CARDS || index >= NODE_MAX_CARDS || shards > FLEET_MAX_MIB)
+    if (count == NODE_CARDS_MAX || index >= NODE_CARDS_MAX || shards > FLEET_MIB_MAX)
         return -1;
     for (int i = 0; i < count; i++)
         if (cards[i].index == index && !cards[i].shards == !shards)

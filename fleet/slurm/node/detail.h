@@ -5,7 +5,7 @@
 
 #include "fleet/request/conf.h"
 
-#define NODE_MAX_CARDS 64
+#define NODE_CARDS_MAX 64
 
 /**
  * CardPromise
@@ -23,7 +23,7 @@ typedef struct {
 
 /*
  * Reads Slurm's words, such as "gpu:a100:2(IDX:0-1),shard:a100:300(0/81920,300/81920)", into @cards
- * (NODE_MAX_CARDS). How many cards; -1: not understood. @tasks is left 0.
+ * (NODE_CARDS_MAX). How many cards; -1: not understood. @tasks is left 0.
  */
 int detail_parse(const char *detail, CardPromise *cards);
 

@@ -11,7 +11,7 @@
 #include "fleet/slurm/node/node.h"
 
 /* Of a job on several nodes each epilog would overwrite what the others wrote. */
-static void account(HostRoot *root, const NodeJob *job, const AgentTotals *totals)
+static void account_use(HostRoot *root, const NodeJob *job, const AgentTotals *totals)
 {
     g_autofree FleetConf *conf = g_new0(FleetConf, 1);
 
@@ -38,7 +38,7 @@ int node_epilog(HostRoot *root)
             node_say(LOG_INFO, "job %u used %.1f s of GPUs and at most %" G_GUINT64_FORMAT " MiB",
                      job.id, totals.gpu_seconds, totals.vram_peak >> 20);
             root_remove(root, path);
-            account(root, &job, &totals);
+            account_use(root, &job, &totals);
         } else {
             node_say(LOG_WARNING, "cannot release the slices of %s now: %s", job.owner, why);
         }

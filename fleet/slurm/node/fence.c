@@ -22,7 +22,7 @@
 #define PASS_SECONDS  40
 #define GRANT_SECONDS 20
 
-static gboolean failed(GError **error, const char *what, const char *node)
+static gboolean fence_failed(GError **error, const char *what, const char *node)
 {
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot %s %s: %s", what, node,
                 slurm_strerror(errno));
@@ -47,7 +47,7 @@ static gboolean is_running(const job_info_t *job)
 
 static gboolean has_card(const job_info_t *job, const char *node, guint index)
 {
-    CardPromise cards[NODE_MAX_CARDS];
+    CardPromise cards[NODE_CARDS_MAX];
     int count = is_running(job) ? detail_parse(node_job_detail(job, node), cards) : 0;
 
     for (int i = 0; i < count; i++)
@@ -140,7 +140,7 @@ Fences *fences_load(const char *node, GError **error)
     fences->until = g_get_monotonic_time() + PASS_SECONDS * G_USEC_PER_SEC;
     if (add_owners(fences))
         return fences;
-    failed(error, "look for fences on", node);
+    fence_failed(error, "look for fences on", node);
     fences_free(fences);
     return NULL;
 }
@@ -371,11 +371,11 @@ static gboolean take_card_in(const Fences *fences, const FenceCard *card, const 
                              GString *why)
 {
     const char *node = fences->node;
-    guint32 others[NODE_MAX_CARDS];
+    guint32 others[NODE_CARDS_MAX];
     gboolean ours = FALSE;
     guint count = 0;
 
-    while (count < NODE_MAX_CARDS) {
+    while (count < NODE_CARDS_MAX) {
         gint64 left = (fences->until - g_get_monotonic_time()) / G_USEC_PER_SEC;
         guint32 id;
 
@@ -435,12 +435,13 @@ gboolean fence_close_node(const Fences *fences, GError **error)
         return TRUE;
     }
     if (errno != ESLURM_RESERVATION_NAME_DUP)
-        return failed(error, "close node", fences->node);
+        return fence_failed(error, "close node", fences->node);
     slurm_init_resv_desc_msg(&later);
     later.name = name;
     later.users = users;
     later.end_time = reservation.start_time + CLOSED_MINUTES * 60;
-    return !slurm_update_reservation(&later) || failed(error, "keep closed node", fences->node);
+    return !slurm_update_reservation(&later) ||
+           fence_failed(error, "keep closed node", fences->node);
 }
 
 gboolean fence_open_node(const char *node, GError **error)
@@ -449,7 +450,7 @@ gboolean fence_open_node(const char *node, GError **error)
     reservation_name_msg_t reservation = {.name = name};
 
     return !slurm_delete_reservation(&reservation) || errno == ESLURM_RESERVATION_INVALID ||
-           failed(error, "open node", node);
+           fence_failed(error, "open node", node);
 }
 
 /* What a health check that was killed has left: jobs that wait, or would not last. */
@@ -471,7 +472,7 @@ gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **erro
     if (is_up(fences, card))
         return TRUE;
     if (card->requeue && !clear_card(fences, card))
-        return failed(error, "look for jobs on", node);
+        return fence_failed(error, "look for jobs on", node);
     if (take_card(fences, card, why))
         return TRUE;
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_BUSY,
@@ -523,9 +524,9 @@ gboolean fence_drain(const char *node, FenceDrain until, const char *why, GError
     guint state;
 
     if (!node_state(node, &state, &reason))
-        return failed(error, "ask for node", node);
+        return fence_failed(error, "ask for node", node);
     return state & NODE_STATE_DRAIN || set_state(node, NODE_STATE_DRAIN, ours) ||
-           failed(error, "drain node", node);
+           fence_failed(error, "drain node", node);
 }
 
 gboolean fence_resume(const char *node, GError **error)
@@ -534,9 +535,9 @@ gboolean fence_resume(const char *node, GError **error)
     guint state;
 
     if (!node_state(node, &state, &reason))
-        return failed(error, "ask for node", node);
+        return fence_failed(error, "ask for node", node);
     if (!(state & NODE_STATE_DRAIN) || !g_str_has_prefix(reason, OUR_REASON))
         return TRUE;
     node_say(LOG_INFO, "node %s resumes; it drained because of: %s", node, reason);
-    return set_state(node, NODE_RESUME, NULL) || failed(error, "resume node", node);
+    return set_state(node, NODE_RESUME, NULL) || fence_failed(error, "resume node", node);
 }

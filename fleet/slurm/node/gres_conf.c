@@ -26,7 +26,7 @@ void agent_card_free(void *data)
 
 void node_cards_free(NodeCards *cards)
 {
-    for (guint i = 0; i < NODE_MAX_CARDS; i++) {
+    for (guint i = 0; i < NODE_CARDS_MAX; i++) {
         g_free(cards->addresses[i]);
         g_free(cards->models[i]);
     }
@@ -48,7 +48,7 @@ NodeCards *node_cards_read(HostRoot *root, GError **error)
         guint index;
         int words = sscanf(lines[i], "%u %63s %31s", &index, address, model);
 
-        if (words < 2 || index >= NODE_MAX_CARDS)
+        if (words < 2 || index >= NODE_CARDS_MAX)
             continue;
         g_free(cards->addresses[index]);
         g_free(cards->models[index]);
@@ -62,7 +62,7 @@ gboolean node_card_is_other(const NodeCards *cards, guint index, const char *mod
 {
     gboolean known = FALSE;
 
-    for (guint i = 0; i < NODE_MAX_CARDS; i++)
+    for (guint i = 0; i < NODE_CARDS_MAX; i++)
         known = known || !g_strcmp0(cards->models[i], model);
     return known && g_strcmp0(cards->models[index], model);
 }

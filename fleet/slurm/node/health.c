@@ -115,7 +115,7 @@ static gboolean look_at_cards(HostRoot *root, const char *node, const NodeCards 
     g_autoptr(Fences) fences = NULL;
     gboolean all = TRUE, faults = FALSE;
 
-    for (guint i = 0; i < NODE_MAX_CARDS && !faults; i++)
+    for (guint i = 0; i < NODE_CARDS_MAX && !faults; i++)
         faults = known->addresses[i] && fault_of(cards, known->addresses[i]);
     if (!faults && node_is_known_well(root))
         return TRUE;
@@ -127,7 +127,7 @@ static gboolean look_at_cards(HostRoot *root, const char *node, const NodeCards 
         node_note_well(root, TRUE);
         return TRUE;
     }
-    for (guint i = 0; i < NODE_MAX_CARDS; i++) {
+    for (guint i = 0; i < NODE_CARDS_MAX; i++) {
         const char *address = known->addresses[i];
         const AgentHealth *health = address ? health_at(cards, address) : NULL;
         g_autoptr(GArray) offenders = offenders_of(health);

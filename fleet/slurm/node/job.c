@@ -249,18 +249,18 @@ static guint32 leader_of(guint32 id)
  * JOB_RUNNING: only if it runs or is suspended, else nothing happens. Slurm would start a cancelled
  * job again, and two nodes of a job may put it back at once.
  */
-static int requeue(guint32 id, gboolean hold)
+static int requeue_job(guint32 id, gboolean hold)
 {
     return slurm_requeue(id, JOB_RUNNING | (hold ? JOB_REQUEUE_HOLD : 0)) ? errno : 0;
 }
 
 void node_job_put_back(guint32 id, gboolean hold)
 {
-    int cause = requeue(id, hold);
+    int cause = requeue_job(id, hold);
 
     if (cause == ESLURM_NOT_HET_JOB_LEADER) {
         id = leader_of(id);
-        cause = requeue(id, hold);
+        cause = requeue_job(id, hold);
     }
     if (!cause || cause == ESLURM_INVALID_JOB_ID)
         return;

@@ -54,7 +54,7 @@ static JobPlace find_job(guint32 id, const char *node)
 }
 
 /* slurmd has run the prolog of a job that waits, and may start the job without another one. */
-static void forget(HostRoot *root, const char *file, JobPlace place)
+static void forget_job(HostRoot *root, const char *file, JobPlace place)
 {
     if (place == JOB_WAITS && root_has(root, file))
         root_write(root, file, JOB_FILE_LOST, 0600, NULL);
@@ -73,7 +73,7 @@ static void release_if_lost(HostRoot *root, const char *owner, guint32 job, cons
     if (place != JOB_HERE) {
         node_say(LOG_WARNING, "%s has slices on this node and no job; they are removed", owner);
         if (agent_release_owner(owner, &totals, &why) == AGENT_OK)
-            forget(root, file, place);
+            forget_job(root, file, place);
         else
             node_say(LOG_WARNING, "cannot release the slices of %s: %s", owner, why);
     }

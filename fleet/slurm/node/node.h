@@ -45,7 +45,7 @@ void node_job_clear(NodeJob *job);
  * any more that it has started it; then it has no card either
  */
 typedef struct {
-    CardPromise cards[NODE_MAX_CARDS];
+    CardPromise cards[NODE_CARDS_MAX];
     guint count;
     DetailCount counted;
     char partition[64];
@@ -112,8 +112,8 @@ void node_release_lost(HostRoot *root, const char *node, guint seconds);
  * @models: Slurm's types; NULL where the file does not say
  */
 typedef struct {
-    char *addresses[NODE_MAX_CARDS];
-    char *models[NODE_MAX_CARDS];
+    char *addresses[NODE_CARDS_MAX];
+    char *models[NODE_CARDS_MAX];
 } NodeCards;
 
 NodeCards *node_cards_read(HostRoot *root, GError **error);

@@ -21,12 +21,12 @@
 #include "fleet/slurm/node/node.h"
 
 /* A job that the ledger refuses so often within so many seconds is held. */
-#define MAX_REFUSALS    3
+#define REFUSALS_MAX    3
 #define REFUSAL_SECONDS 3600
 #define REFUSALS        FLEET_JOBS_DIR "/refused"
 
 /* A job that still gets no card then ends, with the reason. */
-#define MAX_RESTARTS 20
+#define RESTARTS_MAX 20
 
 static char *file_of(const NodeJob *job)
 {
@@ -63,10 +63,10 @@ static gboolean refused_too_often(HostRoot *root, guint job)
     }
     g_string_append_printf(kept, "%" G_GINT64_FORMAT " %u\n", now, job);
     root_write(root, REFUSALS, kept->str, 0600, NULL);
-    return count >= MAX_REFUSALS;
+    return count >= REFUSALS_MAX;
 }
 
-static int drain(HostRoot *root, const NodeJob *job, FenceDrain until, const char *why)
+static int drain_node(HostRoot *root, const NodeJob *job, FenceDrain until, const char *why)
 {
     g_autofree char *node = node_name();
     g_autoptr(GError) error = NULL;
@@ -100,7 +100,7 @@ static int put_back_or_hold(HostRoot *root, const NodeJob *job, const char *why)
 }
 
 /* A fault of the job, which no other node would mend. */
-static int reject(HostRoot *root, const NodeJob *job, const char *why)
+static int reject_job(HostRoot *root, const NodeJob *job, const char *why)
 {
     close_door(root, job, why);
     node_say(LOG_WARNING, "job %u gets no slice: %s", job->id, why);
@@ -108,9 +108,9 @@ static int reject(HostRoot *root, const NodeJob *job, const char *why)
 }
 
 /* What the health check does not see, so that it must not resume the node. */
-static int fail(HostRoot *root, const NodeJob *job, const char *why)
+static int fail_node(HostRoot *root, const NodeJob *job, const char *why)
 {
-    return drain(root, job, FENCE_UNTIL_RESUMED, why);
+    return drain_node(root, job, FENCE_UNTIL_RESUMED, why);
 }
 
 /* vgpud has made or removed no slices. */
@@ -118,14 +118,14 @@ static int give_up(HostRoot *root, const NodeJob *job, AgentResult result, const
 {
     switch (result) {
     case AGENT_REFUSED:
-        return reject(root, job, why);
+        return reject_job(root, job, why);
     case AGENT_NO_ROOM:
         return put_back_or_hold(root, job, why);
     case AGENT_AWAY:
     case AGENT_UNHEALTHY:
-        return drain(root, job, FENCE_UNTIL_WELL, why);
+        return drain_node(root, job, FENCE_UNTIL_WELL, why);
     default:
-        return fail(root, job, why);
+        return fail_node(root, job, why);
     }
 }
 
@@ -227,8 +227,8 @@ static gboolean is_stale(HostRoot *root, const NodeJob *job, const CardPromise *
     return found && found < count;
 }
 
-static int create(HostRoot *root, const NodeJob *job, const FleetRequest *request,
-                  const CardPromise *cards, guint count, const NodeCards *known)
+static int create_job_slices(HostRoot *root, const NodeJob *job, const FleetRequest *request,
+                             const CardPromise *cards, guint count, const NodeCards *known)
 {
     g_autofree AgentSlice *slices = g_new0(AgentSlice, count);
     g_autoptr(GPtrArray) doors = NULL;
@@ -242,14 +242,14 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
         if (!address) {
             why = g_strdup_printf("%s has no card %u: run vgpu-slurm gres-conf --write", NODE_CARDS,
                                   cards[i].index);
-            return fail(root, job, why);
+            return fail_node(root, job, why);
         }
         if (node_card_is_other(known, cards[i].index, cards[i].model)) {
             why = g_strdup_printf("Slurm's card %u is of the type %s, and in %s it is %s, of "
                                   "another model: run vgpu-slurm gres-conf --write, and write its "
                                   "Gres= into slurm.conf",
                                   cards[i].index, cards[i].model, NODE_CARDS, address);
-            return fail(root, job, why);
+            return fail_node(root, job, why);
         }
         slices[i] =
             (AgentSlice){cards[i].index, address, cards[i].tasks, request, job->tenant, job->uid};
@@ -261,7 +261,7 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
     if (result != AGENT_OK)
         return give_up(root, job, result, why);
     if (!write_file(root, job, cards, slices, doors, &error))
-        return fail(root, job, error->message);
+        return fail_node(root, job, error->message);
     return EXIT_SUCCESS;
 }
 
@@ -273,7 +273,7 @@ static int leave_lost(HostRoot *root, const NodeJob *job, const char *why)
 
     node_say(LOG_INFO, "job %u gets no slice: %s", job->id, why);
     if (!root_write(root, path, JOB_FILE_LOST, 0600, &error))
-        return fail(root, job, error->message);
+        return fail_node(root, job, error->message);
     return EXIT_SUCCESS;
 }
 
@@ -289,7 +289,7 @@ static int has_no_card(HostRoot *root, const NodeJob *job, const NodeGrant *gran
         node_say(LOG_INFO, "job %u gets no slice: it has ended meanwhile", job->id);
         return EXIT_SUCCESS;
     }
-    return grant->restarts < MAX_RESTARTS ? put_back(root, job, why) : reject(root, job, why);
+    return grant->restarts < RESTARTS_MAX ? put_back(root, job, why) : reject_job(root, job, why);
 }
 
 /* Cards of a job that has the node alone, and on which a task of it would not fit. */
@@ -303,7 +303,7 @@ static void drop_unused(NodeGrant *grant)
     grant->count = used;
 }
 
-static int start(HostRoot *root, const NodeJob *job)
+static int start_job(HostRoot *root, const NodeJob *job)
 {
     g_autofree FleetConf *conf = g_new0(FleetConf, 1);
     g_autofree NodeGrant *grant = g_new0(NodeGrant, 1);
@@ -316,19 +316,19 @@ static int start(HostRoot *root, const NodeJob *job)
     AgentTotals totals;
 
     if (!fleet_request_read(job->text, &request))
-        return reject(root, job, "its text is of another version, or not job_submit's");
+        return reject_job(root, job, "its text is of another version, or not job_submit's");
     known = node_cards_read(root, &error);
     if (!known || !node_conf_read(root, conf, &error))
-        return fail(root, job, error->message);
+        return fail_node(root, job, error->message);
     if (!node_job_ask(job, grant, &error))
         return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT)
                    ? leave_lost(root, job, error->message)
-                   : fail(root, job, error->message);
+                   : fail_node(root, job, error->message);
     if (!grant->count)
         return has_no_card(root, job, grant);
     if (!detail_check(grant->cards, grant->count, &request, &grant->counted, conf, sentence) ||
         !submit_allows(&request, conf, grant->partition, *grant->qos ? grant->qos : NULL, sentence))
-        return reject(root, job, sentence);
+        return reject_job(root, job, sentence);
     drop_unused(grant);
     if (is_stale(root, job, grant->cards, grant->count)) {
         if (node_job_has_steps(job->id))
@@ -337,7 +337,7 @@ static int start(HostRoot *root, const NodeJob *job)
         if (result != AGENT_OK)
             return give_up(root, job, result, why);
     }
-    return create(root, job, &request, grant->cards, grant->count, known);
+    return create_job_slices(root, job, &request, grant->cards, grant->count, known);
 }
 
 /*
@@ -353,7 +353,7 @@ static int start_without_text(HostRoot *root, const NodeJob *job)
         return EXIT_SUCCESS;
     for (guint i = 0; i < grant->count; i++)
         if (grant->cards[i].shards)
-            return reject(root, job, "its extra, which said what it asks for, was changed");
+            return reject_job(root, job, "its extra, which said what it asks for, was changed");
     return EXIT_SUCCESS;
 }
 
@@ -367,7 +367,7 @@ int node_prolog(HostRoot *root)
         node_say(LOG_ERR, "prolog: %s", error->message);
         return EXIT_FAILURE;
     }
-    status = job.text ? start(root, &job) : start_without_text(root, &job);
+    status = job.text ? start_job(root, &job) : start_without_text(root, &job);
     node_job_clear(&job);
     return status;
 }

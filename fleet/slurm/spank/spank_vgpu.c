@@ -105,7 +105,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
 }
 
 /* Of a task's own list. */
-#define MAX_PATHS 32768
+#define PATHS_MAX 32768
 
 /* Lists of paths, and what separates them. */
 static const struct {
@@ -123,7 +123,7 @@ static const struct {
  */
 static bool set_list(spank_t spank, const char *name, char separator, const char *ours)
 {
-    static char rest[MAX_PATHS], all[2 * MAX_PATHS];
+    static char rest[PATHS_MAX], all[2 * PATHS_MAX];
     spank_err_t got = spank_getenv(spank, name, rest, sizeof(rest));
     size_t length = strlen(ours);
 

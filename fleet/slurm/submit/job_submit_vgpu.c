@@ -109,7 +109,7 @@ static SubmitAsk ask_of(const job_desc_msg_t *job)
     return ask;
 }
 
-static void replace(char **field, const char *text)
+static void replace_field(char **field, const char *text)
 {
     slurm_xfree((void **)field);
     *field = slurm_xstrdup(text);
@@ -127,7 +127,7 @@ static uint32_t tasks_of(const job_desc_msg_t *job)
     return nodes;
 }
 
-static int refuse(const char *why, uint32_t uid, char **message)
+static int refuse_job(const char *why, uint32_t uid, char **message)
 {
     slurm_info("job_submit/vgpu: uid %u: %s", uid, why);
     *message = slurm_xstrdup(why);
@@ -153,13 +153,14 @@ int job_submit(job_desc_msg_t *job, uint32_t uid, char **message)
 
     refresh_conf();
     if (!submit_decide(&ask, &conf, &decision, error))
-        return refuse(error, uid, message);
+        return refuse_job(error, uid, message);
     if (!decision.changes)
         return SLURM_SUCCESS;
     if (conf_error[0])
-        return refuse("the cluster's vgpu.conf is wrong; slurmctld's log says where", uid, message);
-    replace(&job->tres_per_task, decision.per_task);
-    replace(&job->extra, decision.extra);
+        return refuse_job("the cluster's vgpu.conf is wrong; slurmctld's log says where", uid,
+                          message);
+    replace_field(&job->tres_per_task, decision.per_task);
+    replace_field(&job->extra, decision.extra);
     job->num_tasks = tasks_of(job);
     if (decision.spread)
         job->bitflags |= GRES_ONE_TASK_PER_SHARING;
@@ -174,6 +175,6 @@ int job_modify(job_desc_msg_t *job, job_record_t *record, uint32_t uid, char **m
 
     (void)record;
     if (!submit_modify(&ask, uid == 0 || uid == geteuid(), error))
-        return refuse(error, uid, message);
+        return refuse_job(error, uid, message);
     return SLURM_SUCCESS;
 }

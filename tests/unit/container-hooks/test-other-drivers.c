@@ -48,7 +48,7 @@ static void test_own_library(void)
     container_free(&c);
 }
 
-#define MOST_FOLDERS 1024u
+#define FOLDERS_MAX 1024u
 
 /* An image cannot have the host look in any number of folders. */
 static void test_many_folders(void)
@@ -58,7 +58,7 @@ static void test_many_folders(void)
 
     container_put(&c, "/opt/ours/libcuda.so.1", "the image's");
     container_put(&c, "/opt/late/libcuda.so.1", "the image's");
-    for (guint i = 1; i < MOST_FOLDERS; i++)
+    for (guint i = 1; i < FOLDERS_MAX; i++)
         g_string_append(path, "/none:");
     g_string_append(path, "/opt/ours:/opt/late\"");
     container_put_door(&c, path->str, PLAIN);

@@ -8,7 +8,7 @@
 static void check(const char *detail, const char *expected)
 {
     g_autoptr(GString) seen = g_string_new(NULL);
-    CardPromise cards[NODE_MAX_CARDS];
+    CardPromise cards[NODE_CARDS_MAX];
     int count = detail_parse(detail, cards);
 
     for (int i = 0; i < count; i++)
@@ -35,7 +35,7 @@ static void test_parse(void)
 
 static void test_models(void)
 {
-    CardPromise cards[NODE_MAX_CARDS];
+    CardPromise cards[NODE_CARDS_MAX];
 
     g_assert_cmpint(
         detail_parse("gpu:a100:1(IDX:2),shard:1(1/9),shard:h20:7(0/9,7/9),nic:x:1(IDX:0)", cards),
