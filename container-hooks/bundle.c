@@ -2,8 +2,9 @@
 #include "container-hooks/bundle.h"
 
 #include <gio/gio.h>
-#include <json-glib/json-glib.h>
 #include <string.h>
+
+#include "lib/json.h"
 
 static void mount_free(void *data)
 {
@@ -22,32 +23,19 @@ void bundle_free(Bundle *bundle)
     g_free(bundle);
 }
 
-/* NULL: there is no such member, or it is of another type. */
-static JsonObject *object_in(JsonObject *object, const char *name)
+static const char *text_or_empty(JsonObject *object, const char *name)
 {
-    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
+    const char *text = json_text_in(object, name);
 
-    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-static JsonArray *array_in(JsonObject *object, const char *name)
-{
-    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
-
-    return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-}
-
-static const char *text_in(JsonObject *object, const char *name)
-{
-    return object ? json_object_get_string_member_with_default(object, name, "") : "";
+    return text ? text : "";
 }
 
 static GStrv environment_of(JsonObject *config)
 {
-    JsonArray *list = array_in(object_in(config, "process"), "env");
+    JsonArray *list = json_array_in(json_object_in(config, "process"), "env");
     g_autoptr(GStrvBuilder) environment = g_strv_builder_new();
 
-    for (guint i = 0; list && i < json_array_get_length(list); i++) {
+    for (guint i = 0; i < json_length(list); i++) {
         JsonNode *node = json_array_get_element(list, i);
 
         if (json_node_get_value_type(node) == G_TYPE_STRING)
@@ -73,16 +61,16 @@ const char *bundle_variable(const Bundle *bundle, const char *name)
 
 static GPtrArray *mounts_of(JsonObject *config)
 {
-    JsonArray *list = array_in(config, "mounts");
+    JsonArray *list = json_array_in(config, "mounts");
     GPtrArray *mounts = g_ptr_array_new_with_free_func(mount_free);
 
-    for (guint i = 0; list && i < json_array_get_length(list); i++) {
+    for (guint i = 0; i < json_length(list); i++) {
         JsonNode *node = json_array_get_element(list, i);
         JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
         BundleMount *mount = g_new0(BundleMount, 1);
 
-        mount->source = g_strdup(text_in(object, "source"));
-        mount->destination = g_strdup(text_in(object, "destination"));
+        mount->source = g_strdup(text_or_empty(object, "source"));
+        mount->destination = g_strdup(text_or_empty(object, "destination"));
         g_ptr_array_add(mounts, mount);
     }
     return mounts;
@@ -91,7 +79,7 @@ static GPtrArray *mounts_of(JsonObject *config)
 /* A relative one is below the bundle's folder. */
 static char *image_of(JsonObject *config, const char *folder)
 {
-    const char *path = text_in(object_in(config, "root"), "path");
+    const char *path = text_or_empty(json_object_in(config, "root"), "path");
 
     if (!*path)
         return NULL;

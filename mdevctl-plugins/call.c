@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "lib/input.h"
+
 #define INPUT_MAX (1u << 20)
 
 gboolean call_parse(int argc, char **argv, Call *call)
@@ -35,14 +37,7 @@ gboolean call_is(const Call *call, const char *event, const char *action)
 
 char *call_input(void)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-    char buffer[4096];
-    ssize_t got;
+    GString *text = input_read(INPUT_MAX, NULL);
 
-    while ((got = read(STDIN_FILENO, buffer, sizeof(buffer))) > 0) {
-        g_string_append_len(text, buffer, got);
-        if (text->len > INPUT_MAX)
-            return NULL;
-    }
-    return got < 0 ? NULL : g_string_free(g_steal_pointer(&text), FALSE);
+    return text ? g_string_free(text, FALSE) : NULL;
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "mdevctl-plugins/configuration.h"
 
-#include <json-glib/json-glib.h>
-
-static gboolean is_text(JsonNode *node)
-{
-    return JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING;
-}
+#include "lib/json.h"
 
 /* mdevctl uses a list of objects of one member each, and accepts nothing else. */
 static gboolean read_entry(Wanted *wanted, JsonNode *entry, GError **error)
 {
-    JsonObject *object = JSON_NODE_HOLDS_OBJECT(entry) ? json_node_get_object(entry) : NULL;
+    JsonObject *object = json_object_of(entry);
     JsonObjectIter iter;
     const char *name;
     JsonNode *value;
@@ -23,8 +18,8 @@ static gboolean read_entry(Wanted *wanted, JsonNode *entry, GError **error)
     }
     json_object_iter_init(&iter, object);
     json_object_iter_next(&iter, &name, &value);
-    if (is_text(value))
-        return attribute_read(wanted, name, json_node_get_string(value), error);
+    if (json_text_of(value))
+        return attribute_read(wanted, name, json_text_of(value), error);
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                 "the value of the attribute %s is not a text", name);
     return FALSE;
@@ -32,10 +27,9 @@ static gboolean read_entry(Wanted *wanted, JsonNode *entry, GError **error)
 
 static gboolean read_attributes(Wanted *wanted, JsonObject *object, GError **error)
 {
-    JsonNode *node = json_object_get_member(object, "attrs");
-    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+    JsonArray *list = json_array_in(object, "attrs");
 
-    for (guint i = 0; list && i < json_array_get_length(list); i++)
+    for (guint i = 0; i < json_length(list); i++)
         if (!read_entry(wanted, json_array_get_element(list, i), error))
             return FALSE;
     return TRUE;
@@ -44,19 +38,17 @@ static gboolean read_attributes(Wanted *wanted, JsonObject *object, GError **err
 gboolean configuration_parse(const char *text, Wanted *wanted, GError **error)
 {
     g_autoptr(JsonParser) parser = json_parser_new();
-    JsonNode *root;
-    JsonNode *start;
+    JsonObject *root;
 
     *wanted = (Wanted){0};
     if (!text || !json_parser_load_from_data(parser, text, -1, NULL) ||
-        !(root = json_parser_get_root(parser)) || !JSON_NODE_HOLDS_OBJECT(root)) {
+        !(root = json_object_of(json_parser_get_root(parser)))) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                             "mdevctl's description of the vGPU is not a JSON object");
         return FALSE;
     }
-    start = json_object_get_member(json_node_get_object(root), "start");
-    wanted->autostart = start && is_text(start) && g_str_equal(json_node_get_string(start), "auto");
-    return read_attributes(wanted, json_node_get_object(root), error);
+    wanted->autostart = g_strcmp0(json_text_in(root, "start"), "auto") == 0;
+    return read_attributes(wanted, root, error);
 }
 
 char *configuration_value(HostRoot *root, const Vgpu *vgpu, const Attribute *attribute)

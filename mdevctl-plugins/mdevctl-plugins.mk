@@ -10,7 +10,7 @@ CALLOUT_DIR := /usr/lib/mdevctl/scripts.d/callouts
 CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c)
 # The parts that it uses of model/ and lib/: vGPUs, types, tenants and errors, as in the agent and the registrar.
 CALLOUT_MODEL := $(addprefix $(AGENT_SRC)/model/,slice.c slice_keys.c)
-CALLOUT_LIB := $(addprefix $(LIB_SRC)/,vgpu.c mdev.c gpu_name.c gpus.c host_root.c bus.c control.c conf.c types.c tenants_conf.c cards.c gpu_identity.c pci.c nvidia_readings.c)
+CALLOUT_LIB := $(addprefix $(LIB_SRC)/,vgpu.c mdev.c input.c json.c gpu_name.c gpus.c host_root.c bus.c control.c conf.c types.c tenants_conf.c cards.c gpu_identity.c pci.c nvidia_readings.c)
 CALLOUT_PKGS := gio-unix-2.0 json-glib-1.0
 CALLOUT_PKG_CFLAGS = $(call once,CALLOUT_PKG_CFLAGS,pkg-config --cflags $(CALLOUT_PKGS))
 CALLOUT_PKG_LIBS = $(call once,CALLOUT_PKG_LIBS,pkg-config --libs $(CALLOUT_PKGS))

@@ -4,41 +4,20 @@
  * standard input. libvirt locks the domain meanwhile, so nothing here calls libvirt. Standard
  * output would replace the XML of a domain that is restored or migrated: nothing is written there.
  */
-#include <errno.h>
 #include <gio/gio.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "lib/bus.h"
+#include "lib/input.h"
 #include "qemu-hooks/prepare.h"
 
 /* For tests: a directory that replaces /. libvirt passes no such variable on. */
 #define ROOT_VARIABLE "VGPU_HOOK_ROOT"
 
-/* All of standard input, or a little more than the limit. */
-static GString *read_xml(GError **error)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    char part[65536];
-    ssize_t count = 1;
-
-    while (count && text->len <= DOMAIN_XML_MAX) {
-        count = read(STDIN_FILENO, part, sizeof(part));
-        if (count < 0 && errno != EINTR) {
-            g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno),
-                        "cannot read libvirt's XML of the domain: %s", g_strerror(errno));
-            return NULL;
-        }
-        if (count > 0)
-            g_string_append_len(text, part, count);
-    }
-    return g_steal_pointer(&text);
-}
-
 static Domain *read_domain(GError **error)
 {
-    g_autoptr(GString) xml = read_xml(error);
+    g_autoptr(GString) xml = input_read(DOMAIN_XML_MAX, error);
 
     return xml ? domain_parse(xml->str, xml->len, error) : NULL;
 }

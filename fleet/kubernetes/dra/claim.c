@@ -7,6 +7,7 @@
 #include "fleet/kubernetes/dra/quantity.h"
 #include "fleet/kubernetes/dra/slice_config.h"
 #include "fleet/kubernetes/names.h"
+#include "lib/json.h"
 
 G_GNUC_PRINTF(2, 3) static gboolean refuse_claim(GError **error, const char *format, ...)
 {
@@ -33,70 +34,30 @@ void claim_free(Claim *claim)
     g_free(claim);
 }
 
-/* The member; NULL: it is missing, or of another kind. json-glib would complain aloud. */
-
-static JsonObject *object_of(JsonObject *object, const char *name)
-{
-    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
-
-    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-static JsonArray *list_of(JsonObject *object, const char *name)
-{
-    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
-
-    return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-}
-
-static const char *text_of_node(JsonNode *node)
-{
-    return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
-               ? json_node_get_string(node)
-               : NULL;
-}
-
-static const char *text_of(JsonObject *object, const char *name)
-{
-    return object ? text_of_node(json_object_get_member(object, name)) : NULL;
-}
-
-static guint length_of(JsonArray *list)
-{
-    return list ? json_array_get_length(list) : 0;
-}
-
-static JsonObject *object_at(JsonArray *list, guint place)
-{
-    JsonNode *node = json_array_get_element(list, place);
-
-    return JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
 /* A configuration for request "a" is for "a" and for its alternatives "a/b"; without any, for all.
  */
 static gboolean is_for(JsonArray *requests, const char *request)
 {
-    for (guint i = 0; i < length_of(requests); i++) {
-        const char *name = text_of_node(json_array_get_element(requests, i));
+    for (guint i = 0; i < json_length(requests); i++) {
+        const char *name = json_text_of(json_array_get_element(requests, i));
 
         if (name && g_str_has_prefix(request, name) &&
             (!request[strlen(name)] || request[strlen(name)] == '/'))
             return TRUE;
     }
-    return !length_of(requests);
+    return !json_length(requests);
 }
 
 static gboolean add_configs(SliceSettings *settings, JsonArray *configs, const char *request,
                             GError **error)
 {
-    for (guint i = 0; i < length_of(configs); i++) {
-        JsonObject *config = object_at(configs, i), *opaque = object_of(config, "opaque");
-        JsonObject *parameters = object_of(opaque, "parameters");
-        const char *source = text_of(config, "source");
+    for (guint i = 0; i < json_length(configs); i++) {
+        JsonObject *config = json_object_at(configs, i), *opaque = json_object_in(config, "opaque");
+        JsonObject *parameters = json_object_in(opaque, "parameters");
+        const char *source = json_text_in(config, "source");
 
-        if (g_strcmp0(text_of(opaque, "driver"), KUBE_DRIVER) ||
-            !is_for(list_of(config, "requests"), request))
+        if (g_strcmp0(json_text_in(opaque, "driver"), KUBE_DRIVER) ||
+            !is_for(json_array_in(config, "requests"), request))
             continue;
         if (!parameters)
             return refuse_claim(error, "the parameters of request %s are no object", request);
@@ -131,7 +92,7 @@ static gboolean amount_of(JsonObject *consumed, const char *name, guint64 otherw
     *amount = otherwise;
     if (!node)
         return TRUE;
-    text = text_of_node(node);
+    text = json_text_of(node);
     return (text && quantity_parse(text, amount)) ||
            refuse_claim(error, "the consumed %s is no amount", name);
 }
@@ -172,20 +133,20 @@ static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *config
 {
     g_auto(SliceSettings) settings = SLICE_SETTINGS_INIT;
     g_autoptr(AgentSlice) slice = g_new0(AgentSlice, 1);
-    const char *request = text_of(result, "request");
-    const AgentGpu *gpu = gpu_of(setting->gpus, text_of(result, "device"));
+    const char *request = json_text_in(result, "request");
+    const AgentGpu *gpu = gpu_of(setting->gpus, json_text_in(result, "device"));
     JsonNode *admin = json_object_get_member(result, "adminAccess");
 
     if (!is_request(request)) {
         refuse_claim(error, "a request of the claim has no valid name");
         return NULL;
     }
-    if (g_strcmp0(text_of(result, "pool"), setting->pool)) {
+    if (g_strcmp0(json_text_in(result, "pool"), setting->pool)) {
         refuse_claim(error, "the claim has a device of another node's pool");
         return NULL;
     }
     if (!gpu) {
-        refuse_claim(error, "this node has no device %s", text_of(result, "device"));
+        refuse_claim(error, "this node has no device %s", json_text_in(result, "device"));
         return NULL;
     }
     if (admin && json_node_get_boolean(admin)) {
@@ -194,7 +155,7 @@ static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *config
     }
     slice->part = g_strdup_printf("%u", place);
     slice->gpu = g_strdup(gpu->address);
-    if (!set_amounts(slice, object_of(result, "consumedCapacity"), gpu, error) ||
+    if (!set_amounts(slice, json_object_in(result, "consumedCapacity"), gpu, error) ||
         !add_configs(&settings, configs, request, error) ||
         !slice_settings_apply(&settings, slice, error))
         return NULL;
@@ -204,24 +165,25 @@ static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *config
 static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, Claim *claim,
                              GError **error)
 {
-    JsonArray *results = list_of(devices, "results"), *configs = list_of(devices, "config");
+    JsonArray *results = json_array_in(devices, "results"),
+              *configs = json_array_in(devices, "config");
 
-    if (length_of(results) > CLAIM_SLICES_MAX)
+    if (json_length(results) > CLAIM_SLICES_MAX)
         return refuse_claim(error, "the claim has more than %d devices", CLAIM_SLICES_MAX);
-    for (guint i = 0; i < length_of(results); i++) {
-        JsonObject *result = object_at(results, i);
-        const char *share = result ? text_of(result, "shareID") : NULL;
+    for (guint i = 0; i < json_length(results); i++) {
+        JsonObject *result = json_object_at(results, i);
+        const char *share = result ? json_text_in(result, "shareID") : NULL;
         AgentSlice *slice;
 
         /* A claim may have devices of several drivers. */
-        if (!result || g_strcmp0(text_of(result, "driver"), KUBE_DRIVER))
+        if (!result || g_strcmp0(json_text_in(result, "driver"), KUBE_DRIVER))
             continue;
         slice = read_slice(result, i, configs, setting, error);
         if (!slice)
             return FALSE;
         g_ptr_array_add(claim->slices, slice);
-        g_ptr_array_add(claim->requests, g_strdup(text_of(result, "request")));
-        g_ptr_array_add(claim->devices, g_strdup(text_of(result, "device")));
+        g_ptr_array_add(claim->requests, g_strdup(json_text_in(result, "request")));
+        g_ptr_array_add(claim->devices, g_strdup(json_text_in(result, "device")));
         g_ptr_array_add(claim->shares, g_strdup(share ? share : ""));
     }
     return claim->slices->len || refuse_claim(error, "the claim has no device of " KUBE_DRIVER);
@@ -230,11 +192,11 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
 /* Its names become parts of paths. */
 static gboolean read_names(JsonObject *metadata, Claim *claim, GError **error)
 {
-    JsonObject *annotations = object_of(metadata, "annotations");
+    JsonObject *annotations = json_object_in(metadata, "annotations");
 
-    claim->namespace = g_strdup(text_of(metadata, "namespace"));
-    claim->name = g_strdup(text_of(metadata, "name"));
-    claim->pod_claim = g_strdup(text_of(annotations, "resource.kubernetes.io/pod-claim-name"));
+    claim->namespace = g_strdup(json_text_in(metadata, "namespace"));
+    claim->name = g_strdup(json_text_in(metadata, "name"));
+    claim->pod_claim = g_strdup(json_text_in(annotations, "resource.kubernetes.io/pod-claim-name"));
     if (kube_is_name(claim->namespace) && kube_is_name(claim->name) &&
         (!claim->pod_claim || kube_is_name(claim->pod_claim)))
         return TRUE;
@@ -262,9 +224,9 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
     if (!json_parser_load_from_data(parser, text, (gssize)length, error))
         return NULL;
     top = top_of(parser);
-    metadata = object_of(top, "metadata");
-    allocation = object_of(object_of(top, "status"), "allocation");
-    if (g_strcmp0(text_of(metadata, "uid"), uid)) {
+    metadata = json_object_in(top, "metadata");
+    allocation = json_object_in(json_object_in(top, "status"), "allocation");
+    if (g_strcmp0(json_text_in(metadata, "uid"), uid)) {
         refuse_claim(error, "the claim of that name is another one now");
         return NULL;
     }
@@ -275,12 +237,12 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
     claim->uid = g_strdup(uid);
     claim->owner = g_strconcat(KUBE_CLAIM_OWNER, uid, NULL);
     if (!read_names(metadata, claim, error) ||
-        !read_results(object_of(allocation, "devices"), setting, claim, error))
+        !read_results(json_object_in(allocation, "devices"), setting, claim, error))
         return NULL;
     for (guint i = 0; i < claim->slices->len; i++) {
         AgentSlice *slice = claim->slices->pdata[i];
 
-        slice->tenant = g_strdup(setting->tenant_is_namespace ? text_of(metadata, "namespace")
+        slice->tenant = g_strdup(setting->tenant_is_namespace ? json_text_in(metadata, "namespace")
                                                               : setting->tenant);
     }
     return g_steal_pointer(&claim);
@@ -289,29 +251,29 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
 /* What the API says of an object of ours, and not of a path that it does not know. */
 static gboolean is_about_claims(JsonObject *top, const char *reason)
 {
-    return g_strcmp0(text_of(top, "kind"), "Status") == 0 &&
-           g_strcmp0(text_of(top, "reason"), reason) == 0 &&
-           g_strcmp0(text_of(object_of(top, "details"), "kind"), "resourceclaims") == 0;
+    return g_strcmp0(json_text_in(top, "kind"), "Status") == 0 &&
+           g_strcmp0(json_text_in(top, "reason"), reason) == 0 &&
+           g_strcmp0(json_text_in(json_object_in(top, "details"), "kind"), "resourceclaims") == 0;
 }
 
 /* The words of Kubernetes' authorizer of nodes, which knows the claims of all pods. */
 static gboolean is_no_pods(JsonObject *top)
 {
-    const char *message = text_of(top, "message");
+    const char *message = json_text_in(top, "message");
 
     return message && strstr(message, "no relationship found between node");
 }
 
 static gboolean is_allocated(JsonObject *top, const char *pool)
 {
-    JsonObject *allocation = object_of(object_of(top, "status"), "allocation");
-    JsonArray *results = list_of(object_of(allocation, "devices"), "results");
+    JsonObject *allocation = json_object_in(json_object_in(top, "status"), "allocation");
+    JsonArray *results = json_array_in(json_object_in(allocation, "devices"), "results");
 
-    for (guint i = 0; i < length_of(results); i++) {
-        JsonObject *result = object_at(results, i);
+    for (guint i = 0; i < json_length(results); i++) {
+        JsonObject *result = json_object_at(results, i);
 
-        if (!result || (g_strcmp0(text_of(result, "driver"), KUBE_DRIVER) == 0 &&
-                        g_strcmp0(text_of(result, "pool"), pool) == 0))
+        if (!result || (g_strcmp0(json_text_in(result, "driver"), KUBE_DRIVER) == 0 &&
+                        g_strcmp0(json_text_in(result, "pool"), pool) == 0))
             return TRUE;
     }
     return FALSE;
@@ -331,6 +293,6 @@ gboolean claim_is_over(guint status, const char *text, gsize length, const char 
         return is_about_claims(top, "NotFound");
     if (status == 403)
         return is_about_claims(top, "Forbidden") && is_no_pods(top);
-    now = text_of(object_of(top, "metadata"), "uid");
+    now = json_text_in(json_object_in(top, "metadata"), "uid");
     return status == 200 && now && (!g_str_equal(now, uid) || !is_allocated(top, pool));
 }

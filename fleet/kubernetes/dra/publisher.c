@@ -6,6 +6,7 @@
 
 #include "fleet/kubernetes/dra/resource_slice.h"
 #include "fleet/kubernetes/names.h"
+#include "lib/json.h"
 
 #define SLICES "/apis/resource.k8s.io/v1/resourceslices"
 
@@ -100,16 +101,6 @@ static void publish_later(Publisher *publisher, const char *what, const char *pr
 
 /* Reading. */
 
-static JsonObject *object_of(JsonNode *node)
-{
-    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-static JsonObject *member_of(JsonObject *object, const char *name)
-{
-    return object ? object_of(json_object_get_member(object, name)) : NULL;
-}
-
 static char *text_of(JsonObject *object, const char *name)
 {
     return g_strdup(object ? json_object_get_string_member_with_default(object, name, "") : "");
@@ -118,8 +109,9 @@ static char *text_of(JsonObject *object, const char *name)
 /* NULL: it is no slice. */
 static Published *published_of(JsonObject *object)
 {
-    JsonObject *metadata = member_of(object, "metadata"), *spec = member_of(object, "spec");
-    JsonObject *pool = member_of(spec, "pool");
+    JsonObject *metadata = json_object_in(object, "metadata"),
+               *spec = json_object_in(object, "spec");
+    JsonObject *pool = json_object_in(spec, "pool");
     JsonNode *devices = spec ? json_object_get_member(spec, "devices") : NULL;
     Published *published;
 
@@ -136,7 +128,7 @@ static Published *published_of(JsonObject *object)
 static JsonObject *parse_object(JsonParser *parser, const char *text, gsize length)
 {
     return json_parser_load_from_data(parser, text, (gssize)length, NULL)
-               ? object_of(json_parser_get_root(parser))
+               ? json_object_of(json_parser_get_root(parser))
                : NULL;
 }
 
@@ -155,7 +147,8 @@ static void set_there(Publisher *publisher, Published *there)
 static void on_event(Publisher *publisher, const char *line, gsize length)
 {
     g_autoptr(JsonParser) parser = json_parser_new();
-    JsonObject *event = parse_object(parser, line, length), *object = member_of(event, "object");
+    JsonObject *event = parse_object(parser, line, length),
+               *object = json_object_in(event, "object");
     g_autofree char *type = text_of(event, "type");
     Published *published;
 
@@ -236,13 +229,13 @@ static void on_list(const HttpAnswer *answer, const GError *error, void *data)
         return;
     }
     g_free(publisher->version);
-    publisher->version = text_of(member_of(list, "metadata"), "resourceVersion");
+    publisher->version = text_of(json_object_in(list, "metadata"), "resourceVersion");
     set_there(publisher, NULL);
     for (guint i = 0;
          JSON_NODE_HOLDS_ARRAY(items) && i < json_array_get_length(json_node_get_array(items));
          i++) {
         Published *one =
-            published_of(object_of(json_array_get_element(json_node_get_array(items), i)));
+            published_of(json_object_of(json_array_get_element(json_node_get_array(items), i)));
 
         if (one && (!publisher->there || one->generation > publisher->there->generation))
             set_there(publisher, one);
@@ -386,10 +379,10 @@ static void on_node(const HttpAnswer *answer, const GError *error, void *data)
         publish_later(publisher, "find the node for", problem, api_retry_after(answer));
         return;
     }
-    publisher->node_uid =
-        text_of(member_of(parse_object(parser, (const char *)answer->body->data, answer->body->len),
-                          "metadata"),
-                "uid");
+    publisher->node_uid = text_of(
+        json_object_in(parse_object(parser, (const char *)answer->body->data, answer->body->len),
+                       "metadata"),
+        "uid");
     publish_next(publisher);
 }
 

@@ -2,6 +2,7 @@
 #include "fleet/kubernetes/dra/slice_config.h"
 
 #include "fleet/kubernetes/dra/quantity.h"
+#include "lib/json.h"
 
 #define API_VERSION "mdev-vgpu.org/v1"
 
@@ -37,18 +38,10 @@ G_GNUC_PRINTF(2, 3) static gboolean refuse_config(GError **error, const char *fo
     return FALSE;
 }
 
-/* NULL: it is no string. */
-static const char *text_of(JsonNode *node)
-{
-    return JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
-               ? json_node_get_string(node)
-               : NULL;
-}
-
 static gboolean take_word(JsonNode *node, const char *name, const char *const *allowed, char **word,
                           GError **error)
 {
-    const char *text = text_of(node);
+    const char *text = json_text_of(node);
 
     if (!text || (allowed && !g_strv_contains(allowed, text))) {
         g_autofree char *list = allowed ? g_strjoinv(", ", (char **)allowed) : g_strdup("a text");
@@ -93,7 +86,7 @@ static gboolean take_number(JsonNode *node, const char *name, gint64 low, gint64
 
 static gboolean take_bytes(JsonNode *node, const char *name, gint64 *bytes, GError **error)
 {
-    const char *text = text_of(node);
+    const char *text = json_text_of(node);
     guint64 value;
 
     if (!text || !quantity_parse(text, &value) || value > G_MAXINT64)

@@ -64,7 +64,7 @@ static void test_states(void)
     }
     memcpy(long_state, WEB, strlen(WEB) - 1);
     long_state[2 * 1024 * 1024 - 1] = '}';
-    assert_hook(&at, "claim", long_state, 1, "cannot give the container slice " UUID);
+    assert_hook(&at, "claim", long_state, 1, "standard input has more than 1048576 bytes");
     assert_hook(&at, "claim", "", 1, "cannot give the container slice " UUID);
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":{}}", 1, "has no process 0");
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":\"77\"}", 1, "has no process 0");
