@@ -148,7 +148,7 @@ static gboolean write_results(const Card *card, GError **error)
            (!options.page || g_file_set_contents(options.page, page, -1, error));
 }
 
-static gboolean run(GError **error)
+static gboolean run_measurements(GError **error)
 {
     Card card = {
         .build = options.build, .guard_env = options.guard_env, .rounds = (guint)options.rounds};
@@ -168,7 +168,7 @@ static gboolean run(GError **error)
     return write_results(&card, error);
 }
 
-static gboolean parse(int *argc, char ***argv, GError **error)
+static gboolean parse_options(int *argc, char ***argv, GError **error)
 {
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
 
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
         return sharing_main((guint)g_ascii_strtoull(argv[2], NULL, 10), argv[3]);
     /* A failed program is reported with its own message. */
     signal(SIGPIPE, SIG_IGN);
-    if (!parse(&argc, &argv, &error)) {
+    if (!parse_options(&argc, &argv, &error)) {
         g_printerr("vgpu-card: %s\n", error->message);
         return 2;
     }
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
         puts("vgpu-card " VGPU_VERSION);
         return 0;
     }
-    if (run(&error))
+    if (run_measurements(&error))
         return 0;
     g_printerr("vgpu-card: %s\n", error->message);
     return 1;

@@ -4,7 +4,7 @@
 #include <gio/gio.h>
 #include <math.h>
 
-static int compare(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -15,7 +15,7 @@ double quantile(GArray *values, double q)
 {
     if (!values->len)
         return NAN;
-    g_array_sort(values, compare);
+    g_array_sort(values, compare_numbers);
     return g_array_index(values, double, (guint)(q * (values->len - 1) + 0.5));
 }
 

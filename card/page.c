@@ -7,19 +7,19 @@ static const char *text_of(JsonObject *object, const char *member)
     return json_object_get_string_member_with_default(object, member, "");
 }
 
-static const char *yes(gboolean is)
+static const char *yes_or_no(gboolean is)
 {
     return is ? "yes" : "no";
 }
 
-static void heading(GString *page, const char *text)
+static void add_heading(GString *page, const char *text)
 {
     g_string_append_printf(page, "\n## %s\n\n", text);
 }
 
 /* Calls @one for each object of a list; does nothing if there is no such list. */
-static void each(JsonObject *sheet, const char *name,
-                 void (*one)(GString *page, JsonObject *object), GString *page)
+static void each_object(JsonObject *sheet, const char *name,
+                        void (*one)(GString *page, JsonObject *object), GString *page)
 {
     JsonArray *list =
         json_object_has_member(sheet, name) ? json_object_get_array_member(sheet, name) : NULL;
@@ -28,7 +28,7 @@ static void each(JsonObject *sheet, const char *name,
         one(page, json_array_get_object_element(list, i));
 }
 
-static void heap(GString *page, JsonObject *object)
+static void add_heap(GString *page, JsonObject *object)
 {
     g_string_append_printf(
         page, "- memory: %" G_GINT64_FORMAT " MiB%s%s\n", json_object_get_int_member(object, "mib"),
@@ -36,7 +36,7 @@ static void heap(GString *page, JsonObject *object)
         json_object_get_boolean_member(object, "host_visible") ? ", the CPU sees it" : "");
 }
 
-static void queue(GString *page, JsonObject *object)
+static void add_queue(GString *page, JsonObject *object)
 {
     g_string_append_printf(page, "- %" G_GINT64_FORMAT " queue(s): %s\n",
                            json_object_get_int_member(object, "queues"), text_of(object, "does"));
@@ -53,8 +53,8 @@ static void write_machine(GString *page, JsonObject *sheet)
     if (json_object_has_member(gpu, "address"))
         g_string_append_printf(page, "- PCI device %s, driver %s\n", text_of(gpu, "address"),
                                text_of(gpu, "kernel_driver"));
-    each(gpu, "heaps", heap, page);
-    each(gpu, "queues", queue, page);
+    each_object(gpu, "heaps", add_heap, page);
+    each_object(gpu, "queues", add_queue, page);
     g_string_append_printf(
         page,
         "- host: %s, Linux %s, %s, %" G_GINT64_FORMAT " processors, %" G_GINT64_FORMAT " MiB\n",
@@ -65,21 +65,21 @@ static void write_machine(GString *page, JsonObject *sheet)
                            text_of(machine, "date"), text_of(sheet, "version"));
 }
 
-static void door(GString *page, JsonObject *object)
+static void add_door(GString *page, JsonObject *object)
 {
     g_string_append_printf(page, "| %s | %s | %s |\n", text_of(object, "door"),
-                           yes(json_object_get_boolean_member(object, "works")),
+                           yes_or_no(json_object_get_boolean_member(object, "works")),
                            text_of(object, "why"));
 }
 
-static void ability(GString *page, JsonObject *object)
+static void add_ability(GString *page, JsonObject *object)
 {
     g_string_append_printf(page, "| %s | %s | %s | %s |\n", text_of(object, "name"),
-                           yes(json_object_get_boolean_member(object, "has")),
+                           yes_or_no(json_object_get_boolean_member(object, "has")),
                            text_of(object, "text"), text_of(object, "for"));
 }
 
-static void governed(GString *page, JsonObject *object)
+static void add_governed(GString *page, JsonObject *object)
 {
     g_string_append_printf(page, "| %s | %s | %s | %.4g | %.4g |\n", text_of(object, "row"),
                            text_of(object, "unit"), text_of(object, "expected"),
@@ -87,7 +87,7 @@ static void governed(GString *page, JsonObject *object)
                            json_object_get_double_member(object, "without"));
 }
 
-static void number(GString *page, JsonObject *row, const char *place)
+static void add_number(GString *page, JsonObject *row, const char *place)
 {
     JsonObject *value =
         json_object_has_member(row, place) ? json_object_get_object_member(row, place) : NULL;
@@ -101,21 +101,21 @@ static void number(GString *page, JsonObject *row, const char *place)
         g_string_append(page, " - |");
 }
 
-static void speed(GString *page, JsonObject *row)
+static void add_speed(GString *page, JsonObject *row)
 {
     g_string_append_printf(page, "| %s | %s |", text_of(row, "row"), text_of(row, "unit"));
-    number(page, row, "native");
-    number(page, row, "governed");
-    number(page, row, "guarded");
+    add_number(page, row, "native");
+    add_number(page, row, "governed");
+    add_number(page, row, "guarded");
     g_string_append_c(page, '\n');
 }
 
-static void failure(GString *page, JsonObject *object)
+static void add_failure(GString *page, JsonObject *object)
 {
     g_string_append_printf(page, "- %s: %s\n", text_of(object, "what"), text_of(object, "why"));
 }
 
-static void finding(GString *page, JsonObject *object)
+static void add_finding(GString *page, JsonObject *object)
 {
     if (g_str_equal(text_of(object, "severity"), "ok"))
         return;
@@ -131,34 +131,34 @@ char *page_of(JsonObject *sheet)
     GString *page = g_string_new(NULL);
 
     write_machine(page, sheet);
-    heading(page, "What can be shared");
+    add_heading(page, "What can be shared");
     g_string_append(page, "| door | works | why |\n| --- | --- | --- |\n");
-    each(sheet, "doors", door, page);
-    heading(page, "What the driver supports");
+    each_object(sheet, "doors", add_door, page);
+    add_heading(page, "What the driver supports");
     g_string_append(page, "| what | | seen | needed for |\n| --- | --- | --- | --- |\n");
-    each(sheet, "abilities", ability, page);
-    heading(page, "Shares, caps and limits");
+    each_object(sheet, "abilities", add_ability, page);
+    add_heading(page, "Shares, caps and limits");
     g_string_append(
         page,
         "\"without\" is the same run without a governor. A result that is as expected there, too, "
         "proves nothing.\n\n"
         "| what | unit | expected | with | without |\n| --- | --- | --- | --- | --- |\n");
-    each(sheet, "governor", governed, page);
-    heading(page, "Speed");
+    each_object(sheet, "governor", add_governed, page);
+    add_heading(page, "Speed");
     g_string_append(
         page,
         "Median of the rounds (lowest-highest). Governed: in a slice, alone. Guarded: through "
         "the guarded door, in a slice, alone.\n\n"
         "| row | unit | native | governed | guarded |\n| --- | --- | --- | --- | --- |\n");
-    each(sheet, "speed", speed, page);
-    heading(page, "What this host lacks for VMs (vgpuctl doctor)");
-    each(sheet, "host", finding, page);
-    heading(page, "Missing results");
+    each_object(sheet, "speed", add_speed, page);
+    add_heading(page, "What this host lacks for VMs (vgpuctl doctor)");
+    each_object(sheet, "host", add_finding, page);
+    add_heading(page, "Missing results");
     if (json_object_has_member(sheet, "failed"))
-        each(sheet, "failed", failure, page);
+        each_object(sheet, "failed", add_failure, page);
     else
         g_string_append(page, "Nothing.\n");
-    heading(page, "For the README's table");
+    add_heading(page, "For the README's table");
     g_string_append_printf(page, "%s\n", text_of(sheet, "seen_on"));
     return g_string_free(page, FALSE);
 }

@@ -209,7 +209,7 @@ static gboolean measure_cost(Card *card, const char *iterations, GError **error)
 }
 
 /* Iterations of a batch. */
-static char *calibrate(Card *card, GError **error)
+static char *calibrate_batch(Card *card, GError **error)
 {
     const char *const args[] = {"calibrate", "--ms", BATCH_MS, NULL};
     g_autoptr(Place) place = place_open(card, PLACE_NATIVE, &alone, 1, error);
@@ -231,7 +231,7 @@ void shares_measure(Card *card)
                  {"memory", measure_memory},
                  {"cost of a submit", measure_cost}};
     GError *error = NULL;
-    g_autofree char *iterations = calibrate(card, &error);
+    g_autofree char *iterations = calibrate_batch(card, &error);
 
     if (!iterations) {
         card_failed(card, "the governor", error);

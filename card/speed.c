@@ -69,7 +69,7 @@ static void check_results(Speeds *speeds)
     }
 }
 
-static gboolean calibrate(Speeds *speeds, GError **error)
+static gboolean calibrate_speeds(Speeds *speeds, GError **error)
 {
     const char *const args[] = {"calibrate", NULL};
     g_autofree char *text = place_run(speeds->places[PLACE_NATIVE], 0, TOOL_BENCH, args, error);
@@ -185,7 +185,7 @@ void speed_measure(Card *card)
     check_results(&speeds);
     if (!speeds.places[PLACE_NATIVE])
         error = g_error_new(G_IO_ERROR, G_IO_ERROR_FAILED, "this GPU does not compute natively");
-    else if (calibrate(&speeds, &error)) {
+    else if (calibrate_speeds(&speeds, &error)) {
         for (guint round = 0; round < card->rounds; round++)
             measure_round(&speeds, round);
         write_rows(&speeds);

@@ -15,7 +15,7 @@ static const char *const paths[][2] = {
 };
 
 /* /usr, of /usr/bin/vgpu-card. */
-static char *prefix(void)
+static char *install_prefix(void)
 {
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
     g_autofree char *dir = g_path_get_dirname(self ? self : "/usr/bin/vgpu-card");
@@ -25,7 +25,7 @@ static char *prefix(void)
 
 char *card_tool(const Card *card, Tool tool, GError **error)
 {
-    g_autofree char *installed = prefix();
+    g_autofree char *installed = install_prefix();
     g_autofree char *path = card->build ? g_build_filename(card->build, paths[tool][0], NULL)
                                         : g_build_filename(installed, paths[tool][1], NULL);
 

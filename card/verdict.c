@@ -4,7 +4,7 @@
 
 #include <gio/gio.h>
 
-static gboolean ability(Card *card, const char *name)
+static gboolean has_ability(Card *card, const char *name)
 {
     JsonArray *list = card_list(card, "abilities");
 
@@ -18,7 +18,7 @@ static gboolean ability(Card *card, const char *name)
 }
 
 /* The results at @place were right; otherwise @why says what was not. */
-static gboolean computes(Card *card, const char *place, const char **why)
+static gboolean results_are_right(Card *card, const char *place, const char **why)
 {
     JsonArray *list = card_list(card, "correct");
 
@@ -47,10 +47,10 @@ static void add_door(Card *card, const char *door, gboolean open, const char *wh
 
 static void judge_vms(Card *card)
 {
-    if (!ability(card, "memory as dma-buf"))
+    if (!has_ability(card, "memory as dma-buf"))
         add_door(card, "VMs", FALSE,
                  "the driver exports no dma-bufs, so guests could map none of its memory");
-    else if (!ability(card, "host-visible dma-buf, mapped by the CPU"))
+    else if (!has_ability(card, "host-visible dma-buf, mapped by the CPU"))
         add_door(
             card, "VMs", FALSE,
             "the CPU cannot map the driver's dma-bufs, so guests could map none of its memory");
@@ -68,7 +68,7 @@ static void judge_containers(Card *card)
 
     for (guint i = 0; i < G_N_ELEMENTS(doors); i++) {
         const char *why;
-        gboolean works = computes(card, doors[i][1], &why);
+        gboolean works = results_are_right(card, doors[i][1], &why);
 
         add_door(card, doors[i][0], works,
                  works ? "results were verified element by element" : why);

@@ -11,7 +11,7 @@ static const char *const wanted_extensions[] = {
     VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME,
 };
 
-static gboolean fail(GError **error, const char *what, VkResult result)
+static gboolean fail_with(GError **error, const char *what, VkResult result)
 {
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: VkResult %d", what, result);
     return FALSE;
@@ -26,10 +26,10 @@ static gboolean create_instance(Gpu *gpu, GError **error)
                                  .pApplicationInfo = &app};
     VkResult result = vkCreateInstance(&info, NULL, &gpu->instance);
 
-    return result == VK_SUCCESS || fail(error, "vkCreateInstance", result);
+    return result == VK_SUCCESS || fail_with(error, "vkCreateInstance", result);
 }
 
-static gboolean choose(Gpu *gpu, const char *wanted, GError **error)
+static gboolean choose_gpu(Gpu *gpu, const char *wanted, GError **error)
 {
     g_autoptr(GString) names = g_string_new(NULL);
     g_autofree VkPhysicalDevice *all = NULL;
@@ -87,7 +87,7 @@ static gboolean find_family(Gpu *gpu, GError **error)
         if (families[gpu->family].queueFlags & VK_QUEUE_COMPUTE_BIT)
             return TRUE;
     }
-    return fail(error, "no queue that computes", VK_SUCCESS);
+    return fail_with(error, "no queue that computes", VK_SUCCESS);
 }
 
 static gboolean create_device(Gpu *gpu, GError **error)
@@ -109,7 +109,7 @@ static gboolean create_device(Gpu *gpu, GError **error)
             names[info.enabledExtensionCount++] = wanted_extensions[i];
     }
     result = vkCreateDevice(gpu->physical, &info, NULL, &gpu->device);
-    return result == VK_SUCCESS || fail(error, "vkCreateDevice", result);
+    return result == VK_SUCCESS || fail_with(error, "vkCreateDevice", result);
 }
 
 gboolean gpu_open(Gpu *gpu, const char *wanted, GError **error)
@@ -117,7 +117,7 @@ gboolean gpu_open(Gpu *gpu, const char *wanted, GError **error)
     *gpu = (Gpu){0};
     if (!create_instance(gpu, error))
         return FALSE;
-    if (!choose(gpu, wanted, error)) {
+    if (!choose_gpu(gpu, wanted, error)) {
         gpu_close(gpu);
         return FALSE;
     }

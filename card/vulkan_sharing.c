@@ -16,7 +16,8 @@
 #define SIZE    (1024 * 1024)
 #define PATTERN 0x5a
 
-static VkExternalMemoryProperties promised(const Gpu *gpu, VkExternalMemoryHandleTypeFlagBits type)
+static VkExternalMemoryProperties promised_sharing(const Gpu *gpu,
+                                                   VkExternalMemoryHandleTypeFlagBits type)
 {
     VkPhysicalDeviceExternalBufferInfo info = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
@@ -30,10 +31,10 @@ static VkExternalMemoryProperties promised(const Gpu *gpu, VkExternalMemoryHandl
     return props.externalMemoryProperties;
 }
 
-static void ask(const Gpu *gpu, JsonArray *list, VkExternalMemoryHandleTypeFlagBits type,
-                const char *name, const char *use)
+static void ask_sharing(const Gpu *gpu, JsonArray *list, VkExternalMemoryHandleTypeFlagBits type,
+                        const char *name, const char *use)
 {
-    VkExternalMemoryProperties props = promised(gpu, type);
+    VkExternalMemoryProperties props = promised_sharing(gpu, type);
     VkExternalMemoryFeatureFlags features = props.externalMemoryFeatures;
     g_autofree char *text = g_strdup_printf(
         "%s, %s%s",
@@ -205,9 +206,9 @@ static void ask_sync_file(const Gpu *gpu, JsonArray *list)
 
 void gpu_ask_sharing(const Gpu *gpu, JsonArray *list)
 {
-    ask(gpu, list, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, "memory as dma-buf",
-        "VMs, guarded containers");
-    ask(gpu, list, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, "memory as opaque descriptor",
-        "memory that programs of a guest share");
+    ask_sharing(gpu, list, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, "memory as dma-buf",
+                "VMs, guarded containers");
+    ask_sharing(gpu, list, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT,
+                "memory as opaque descriptor", "memory that programs of a guest share");
     ask_sync_file(gpu, list);
 }

@@ -122,7 +122,7 @@ static GDBusConnection *bus_until(gint64 end, GError **error)
 }
 
 /* Its version: reading it needs no right, and its main loop answers. */
-static gboolean answers(GDBusConnection *bus, gboolean start, gint64 end, GError **error)
+static gboolean agent_answers(GDBusConnection *bus, gboolean start, gint64 end, GError **error)
 {
     int left = (int)((end - g_get_monotonic_time()) / 1000);
     g_autoptr(GVariant) answer = g_dbus_connection_call_sync(
@@ -163,7 +163,7 @@ static AgentClient *open_within(gboolean start, gint64 patience_ms, gint64 start
         g_dbus_connection_set_exit_on_close(link->bus, FALSE);
     if (link->bus && start_ms > patience_ms && !is_on_bus(link->bus))
         end = begin + start_ms * 1000;
-    if (link->bus && answers(link->bus, start, end, &cause))
+    if (link->bus && agent_answers(link->bus, start, end, &cause))
         return g_steal_pointer(&link);
     g_dbus_error_strip_remote_error(cause);
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_CONNECTED,
@@ -221,8 +221,9 @@ GVariant *agent_client_get(AgentClient *link, const char *path, const char *inte
     return answer ? g_variant_get_child_value(answer, 0) : NULL;
 }
 
-static gboolean call(AgentClient *link, int milliseconds, const char *path, const char *interface,
-                     const char *method, GVariant *parameters, GError **error)
+static gboolean call_agent(AgentClient *link, int milliseconds, const char *path,
+                           const char *interface, const char *method, GVariant *parameters,
+                           GError **error)
 {
     g_autoptr(GVariant) answer =
         agent_client_get_all(link, path, interface, method, parameters, milliseconds, error);
@@ -239,7 +240,7 @@ gboolean agent_client_call(AgentClient *link, const char *method, GVariant *para
 gboolean agent_client_call_within(AgentClient *link, int milliseconds, const char *method,
                                   GVariant *parameters, GError **error)
 {
-    return call(link, milliseconds, VGPU_MANAGER_PATH, MANAGER, method, parameters, error);
+    return call_agent(link, milliseconds, VGPU_MANAGER_PATH, MANAGER, method, parameters, error);
 }
 
 gboolean agent_client_call_gpu(AgentClient *link, const char *address, const char *method,
@@ -248,7 +249,7 @@ gboolean agent_client_call_gpu(AgentClient *link, const char *address, const cha
     g_autofree char *name = g_strdelimit(g_strdup(address), ":.", '_');
     g_autofree char *path = g_strconcat(VGPU_GPU_PATH "/", name, NULL);
 
-    return call(link, CALL_TIMEOUT_MS, path, GPU, method, parameters, error);
+    return call_agent(link, CALL_TIMEOUT_MS, path, GPU, method, parameters, error);
 }
 
 /* Changes in the journal. */

@@ -5,8 +5,8 @@
 
 /* Amounts of memory as people write them: "512M", "1G", "1/4". */
 
-#define MAX_DENOMINATOR 1024
-#define MAX_CPU         100000
+#define DENOMINATOR_MAX 1024
+#define CPU_MAX         100000
 
 /* The digits at the start of @text; FALSE if there are none, or too many. */
 static gboolean parse_digits(const char *text, guint64 *value, const char **end)
@@ -59,7 +59,7 @@ gboolean amount_parse(const char *text, Amount *amount)
         return FALSE;
     if (!parse_digits(end + 1, &denominator, &end) || *end)
         return FALSE;
-    if (numerator < 1 || numerator > denominator || denominator > MAX_DENOMINATOR)
+    if (numerator < 1 || numerator > denominator || denominator > DENOMINATOR_MAX)
         return FALSE;
     amount->numerator = (guint)numerator;
     amount->denominator = (guint)denominator;
@@ -73,7 +73,7 @@ gboolean cpu_parse(const char *text, guint *percent)
 
     if (!parse_digits(text, &value, &end) || !g_str_equal(end, "%"))
         return FALSE;
-    if (value < 1 || value > MAX_CPU)
+    if (value < 1 || value > CPU_MAX)
         return FALSE;
     *percent = (guint)value;
     return TRUE;
@@ -186,7 +186,7 @@ static gboolean check_keys(const ConfGroup *group, const char *const *keys, GErr
 }
 
 /* @file: its path in messages. */
-static GKeyFile *load(HostRoot *root, const char *path, const char *file, GError **error)
+static GKeyFile *load_key_file(HostRoot *root, const char *path, const char *file, GError **error)
 {
     g_autoptr(GKeyFile) keyfile = g_key_file_new();
     g_autoptr(GError) cause = NULL;
@@ -210,7 +210,7 @@ gboolean conf_foreach(HostRoot *root, const char *path, const char *word, const 
                       ConfGroupFunc func, gpointer data, GError **error)
 {
     g_autofree char *file = root_path(root, path, NULL);
-    g_autoptr(GKeyFile) keyfile = load(root, path, file, error);
+    g_autoptr(GKeyFile) keyfile = load_key_file(root, path, file, error);
     g_auto(GStrv) groups = NULL;
 
     if (!keyfile)

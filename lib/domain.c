@@ -129,7 +129,7 @@ const DomainRequest *domain_request(const Domain *domain, const char *uuid)
 }
 
 /* libvirt writes them as 0x01, and accepts 1 as well. */
-static guint number(xmlNode *node, const char *name)
+static guint hex_number(xmlNode *node, const char *name)
 {
     g_autofree char *text = xml_attribute(node, name);
 
@@ -140,9 +140,9 @@ static void add_pci(Domain *domain, xmlNode *hostdev, xmlNode *address)
 {
     DomainPci *pci = g_new0(DomainPci, 1);
 
-    pci->address =
-        g_strdup_printf("%04x:%02x:%02x.%x", number(address, "domain"), number(address, "bus"),
-                        number(address, "slot"), number(address, "function"));
+    pci->address = g_strdup_printf("%04x:%02x:%02x.%x", hex_number(address, "domain"),
+                                   hex_number(address, "bus"), hex_number(address, "slot"),
+                                   hex_number(address, "function"));
     pci->managed = xml_attribute_is(hostdev, "managed", "yes");
     g_ptr_array_add(domain->pci, pci);
 }
@@ -174,7 +174,8 @@ static gboolean has_device(xmlNode *devices, guint port)
     for (xmlNode *at = devices->children; at; at = at->next) {
         xmlNode *address = at->type == XML_ELEMENT_NODE ? xml_child(at, "address") : NULL;
 
-        if (address && xml_attribute_is(address, "type", "pci") && number(address, "bus") == port)
+        if (address && xml_attribute_is(address, "type", "pci") &&
+            hex_number(address, "bus") == port)
             return TRUE;
     }
     return FALSE;
@@ -198,12 +199,13 @@ static void count_ports(Domain *domain, xmlNode *devices)
               xml_attribute_is(at, "model", "pcie-switch-downstream-port")))
             continue;
         domain->ports++;
-        if (!has_device(devices, number(at, "index")) && !is_cold(at))
+        if (!has_device(devices, hex_number(at, "index")) && !is_cold(at))
             domain->free_ports++;
     }
 }
 
-static gboolean refuse(GError **error, const char *name, const char *value, const char *rule)
+static gboolean refuse_attribute(GError **error, const char *name, const char *value,
+                                 const char *rule)
 {
     g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_REQUEST,
                 "the domain's <vgpu:request> has %s=\"%s\": %s", name, value, rule);
@@ -248,7 +250,7 @@ static const struct attribute {
     {"engines", "Engines", "s"}, {"display", "Display", "u"},
 };
 
-static const struct attribute *find(const char *name)
+static const struct attribute *find_attribute(const char *name)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(attributes); i++)
         if (g_str_equal(attributes[i].name, name))
@@ -274,18 +276,20 @@ static GVariant *value_of(const struct attribute *attribute, const char *text)
     }
 }
 
-static gboolean add(GVariantDict *dict, const char *name, const char *text, GError **error)
+static gboolean add_attribute(GVariantDict *dict, const char *name, const char *text,
+                              GError **error)
 {
-    const struct attribute *attribute = find(name);
+    const struct attribute *attribute = find_attribute(name);
     GVariant *value = attribute ? value_of(attribute, text) : NULL;
 
     if (!attribute)
-        return refuse(error, name, text,
-                      "there is no such attribute; vgpu-qemu-hook(8) lists the attributes");
+        return refuse_attribute(
+            error, name, text,
+            "there is no such attribute; vgpu-qemu-hook(8) lists the attributes");
     if (!value)
-        return refuse(error, name, text,
-                      attribute->type[0] == 't' ? "it must be " SIZE_RULE
-                                                : "it must be a number from 0 on");
+        return refuse_attribute(error, name, text,
+                                attribute->type[0] == 't' ? "it must be " SIZE_RULE
+                                                          : "it must be a number from 0 on");
     g_variant_dict_insert_value(dict, attribute->key, value);
     return TRUE;
 }
@@ -307,8 +311,8 @@ static gboolean read_uuid(DomainRequest *request, xmlNode *node, GError **error)
     g_autofree char *uuid = xml_attribute(node, "uuid");
 
     if (!uuid || !g_uuid_string_is_valid(uuid))
-        return refuse(error, "uuid", uuid ? uuid : "",
-                      "it must be the UUID of one of the domain's <hostdev type='mdev'>");
+        return refuse_attribute(error, "uuid", uuid ? uuid : "",
+                                "it must be the UUID of one of the domain's <hostdev type='mdev'>");
     request->uuid = g_ascii_strdown(uuid, -1);
     return TRUE;
 }
@@ -330,12 +334,12 @@ static DomainRequest *request_of_xml(xmlNode *node, GError **error)
 
         if (at->ns || !text || g_str_equal(name, "uuid"))
             continue;
-        if (!add(&dict, name, text, error))
+        if (!add_attribute(&dict, name, text, error))
             return NULL;
     }
     if (!g_variant_dict_contains(&dict, "Type")) {
-        refuse(error, "type", "",
-               "it must be a type; \"vgpuctl type list\" lists the existing ones");
+        refuse_attribute(error, "type", "",
+                         "it must be a type; \"vgpuctl type list\" lists the existing ones");
         return NULL;
     }
     g_variant_dict_insert_value(&dict, "Uuids",

@@ -62,7 +62,7 @@ static void scan_process(DrmClients *clients, const char *process)
     }
 }
 
-static void scan(DrmClients *clients)
+static void scan_clients(DrmClients *clients)
 {
     gint64 now = g_get_monotonic_time();
     g_auto(GStrv) processes = NULL;
@@ -159,7 +159,7 @@ static void add_host_memory(HostRoot *root, Info *info)
 }
 
 /* Pointers into @text are valid as long as it is. */
-static Info parse(HostRoot *root, char *text)
+static Info parse_info(HostRoot *root, char *text)
 {
     Info info = {0};
 
@@ -210,7 +210,7 @@ static gboolean each_info(HostRoot *root, guint pid, const char *gpu, guint *fil
         if (!may_be_drm(root, link))
             continue;
         text = root_read(root, path, NULL);
-        info = text ? parse(root, text) : (Info){0};
+        info = text ? parse_info(root, text) : (Info){0};
         if (g_strcmp0(info.gpu, gpu) == 0 && !func(&info, data))
             return FALSE;
     }
@@ -284,7 +284,7 @@ gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable
     return !each_info(root, pid, gpu, files, is_unused, ids);
 }
 
-static void count(DrmClients *clients, const Info *info, DrmUse *use)
+static void count_use(DrmClients *clients, const Info *info, DrmUse *use)
 {
     Client *client;
 
@@ -315,7 +315,7 @@ static gboolean is_closed(void *id, void *value, void *data)
 
 void drm_clients_read(DrmClients *clients, DrmUse *use)
 {
-    scan(clients);
+    scan_clients(clients);
     clients->round++;
     use->vram = 0;
     for (guint i = 0; i < clients->paths->len; i++) {
@@ -325,8 +325,8 @@ void drm_clients_read(DrmClients *clients, DrmUse *use)
 
         if (!text)
             continue;
-        info = parse(clients->root, text);
-        count(clients, &info, use);
+        info = parse_info(clients->root, text);
+        count_use(clients, &info, use);
     }
     g_hash_table_foreach_remove(clients->clients, is_closed, clients);
 }

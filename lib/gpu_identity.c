@@ -5,7 +5,7 @@
 
 #include "lib/gpu_name.h"
 
-#define MOST_WORDS 32
+#define WORDS_MAX 32
 
 /* "A100 PCIe 80GB" of "GA100 [A100 PCIe 80GB]"; the first of several that are separated by "/". */
 static char *marketing_name(const char *name)
@@ -40,7 +40,7 @@ static GString *words_of(const char *name)
             *at = ' ';
     words = g_strsplit(lower, " ", -1);
     for (guint i = 0; words[i]; i++)
-        if (*words[i] && !is_left_out(words[i]) && joined->len + strlen(words[i]) < MOST_WORDS)
+        if (*words[i] && !is_left_out(words[i]) && joined->len + strlen(words[i]) < WORDS_MAX)
             g_string_append_printf(joined, "%s%s", joined->len ? "-" : "", words[i]);
     return joined;
 }

@@ -6,9 +6,9 @@
 
 #include "lib/cards.h"
 
-#define MAX_OVERCOMMIT  16
+#define OVERCOMMIT_MAX  16
 #define OVERCOMMIT_RULE "a number from 1 to 16, such as 1.5"
-#define MAX_PARTITIONS  256
+#define PARTITIONS_MAX  256
 
 static const char *const conf_keys[] = {
     "mode", "vram",          "overcommit", "partitions", "policy", "water-mark", "pressure-command",
@@ -128,7 +128,7 @@ static gboolean overcommit_parse(const char *text, gdouble *value)
 {
     *value = g_ascii_strtod(text, NULL);
     return g_regex_match_simple("^[0-9]+(\\.[0-9]+)?$", text, G_REGEX_DOLLAR_ENDONLY, 0) &&
-           *value >= 1 && *value <= MAX_OVERCOMMIT;
+           *value >= 1 && *value <= OVERCOMMIT_MAX;
 }
 
 static gboolean read_overcommit(const ConfGroup *group, GpuEntry *entry, GError **error)
@@ -282,7 +282,7 @@ static GpuEntry *read_entry(const ConfGroup *group, const char *name, GError **e
     entry->name = g_strdup(name);
     entry->overcommit = 1;
     if (!read_mode(group, entry, error) ||
-        !conf_number(group, "partitions", 1, MAX_PARTITIONS, 0, &entry->partitions, error))
+        !conf_number(group, "partitions", 1, PARTITIONS_MAX, 0, &entry->partitions, error))
         return NULL;
     return g_steal_pointer(&entry);
 }

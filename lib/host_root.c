@@ -24,7 +24,7 @@ struct HostRoot {
     char *dir;
 };
 
-static gboolean fail(const char *what, const char *path, int code, GError **error)
+static gboolean fail_on_path(const char *what, const char *path, int code, GError **error)
 {
     g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code), "cannot %s %s: %s", what, path,
                 g_strerror(code));
@@ -37,7 +37,7 @@ HostRoot *host_root_new(const char *dir, GError **error)
     HostRoot *root;
 
     if (!real || !g_file_test(real, G_FILE_TEST_IS_DIR)) {
-        fail("use the root directory", dir, real ? ENOTDIR : errno, error);
+        fail_on_path("use the root directory", dir, real ? ENOTDIR : errno, error);
         return NULL;
     }
     root = g_atomic_rc_box_new0(HostRoot);
@@ -50,14 +50,14 @@ HostRoot *host_root_ref(HostRoot *root)
     return g_atomic_rc_box_acquire(root);
 }
 
-static void clear(void *root)
+static void root_clear(void *root)
 {
     g_free(((HostRoot *)root)->dir);
 }
 
 void host_root_unref(HostRoot *root)
 {
-    g_atomic_rc_box_release_full(root, clear);
+    g_atomic_rc_box_release_full(root, root_clear);
 }
 
 char *root_path(HostRoot *root, const char *first, ...)
@@ -75,7 +75,7 @@ char *root_path(HostRoot *root, const char *first, ...)
 }
 
 /* The same for one path, which in production is this machine's already. @made: to be freed. */
-static const char *full(const HostRoot *root, const char *path, char **made)
+static const char *full_path(const HostRoot *root, const char *path, char **made)
 {
     if (!*root->dir && path[0] == '/')
         return path;
@@ -87,7 +87,7 @@ int root_open(HostRoot *root, const char *path, int flags, mode_t mode)
 {
     g_autofree char *made = NULL;
 
-    return open(full(root, path, &made), flags | O_CLOEXEC, mode);
+    return open(full_path(root, path, &made), flags | O_CLOEXEC, mode);
 }
 
 /* -1 with errno. */
@@ -145,7 +145,7 @@ char *root_read_bytes(HostRoot *root, const char *path, gsize *length, GError **
     if (fd >= 0)
         close(fd);
     if (got < 0) {
-        fail("read", full(root, path, &made), code, error);
+        fail_on_path("read", full_path(root, path, &made), code, error);
         return NULL;
     }
     *length = text->len;
@@ -175,14 +175,14 @@ gboolean root_is(HostRoot *root, const char *path, GFileTest test)
 {
     g_autofree char *made = NULL;
 
-    return g_file_test(full(root, path, &made), test);
+    return g_file_test(full_path(root, path, &made), test);
 }
 
 gboolean root_stat(HostRoot *root, const char *path, struct stat *status)
 {
     g_autofree char *made = NULL;
 
-    return stat(full(root, path, &made), status) == 0;
+    return stat(full_path(root, path, &made), status) == 0;
 }
 
 /* Not by access(), which is refused for a device that the cgroup of a service may not open. */
@@ -198,7 +198,8 @@ mode_t root_device(HostRoot *root, const char *path, dev_t *number)
     g_autofree char *made = NULL;
     struct statx status;
 
-    if (statx(AT_FDCWD, full(root, path, &made), AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0 ||
+    if (statx(AT_FDCWD, full_path(root, path, &made), AT_STATX_DONT_SYNC, STATX_TYPE, &status) <
+            0 ||
         (!S_ISCHR(status.stx_mode) && !S_ISBLK(status.stx_mode)))
         return 0;
     *number = makedev(status.stx_rdev_major, status.stx_rdev_minor);
@@ -209,13 +210,13 @@ char *root_link(HostRoot *root, const char *path)
 {
     g_autofree char *made = NULL;
 
-    return g_file_read_link(full(root, path, &made), NULL);
+    return g_file_read_link(full_path(root, path, &made), NULL);
 }
 
 char *root_resolve(HostRoot *root, const char *path)
 {
     g_autofree char *made = NULL;
-    g_autofree char *real = realpath(full(root, path, &made), NULL);
+    g_autofree char *real = realpath(full_path(root, path, &made), NULL);
     gsize length = strlen(root->dir);
 
     if (!real || !g_str_has_prefix(real, root->dir) || (length && real[length] != '/'))
@@ -223,7 +224,7 @@ char *root_resolve(HostRoot *root, const char *path)
     return g_strdup(real + length);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -231,7 +232,7 @@ static int compare(const void *a, const void *b)
 GStrv root_list_some(HostRoot *root, const char *path, guint most, GError **error)
 {
     g_autofree char *made = NULL;
-    g_autoptr(GDir) dir = g_dir_open(full(root, path, &made), 0, error);
+    g_autoptr(GDir) dir = g_dir_open(full_path(root, path, &made), 0, error);
     g_autoptr(GStrvBuilder) names = g_strv_builder_new();
     const char *name;
     GStrv list;
@@ -241,7 +242,7 @@ GStrv root_list_some(HostRoot *root, const char *path, guint most, GError **erro
     while (most-- && (name = g_dir_read_name(dir)))
         g_strv_builder_add(names, name);
     list = g_strv_builder_end(names);
-    qsort(list, g_strv_length(list), sizeof(*list), compare);
+    qsort(list, g_strv_length(list), sizeof(*list), compare_names);
     return list;
 }
 
@@ -257,7 +258,7 @@ GStrv root_glob(HostRoot *root, const char *pattern)
     gsize length = strlen(root->dir);
     glob_t found;
 
-    if (glob(full(root, pattern, &made), GLOB_NOSORT, NULL, &found) == 0) {
+    if (glob(full_path(root, pattern, &made), GLOB_NOSORT, NULL, &found) == 0) {
         for (gsize i = 0; i < found.gl_pathc; i++)
             g_strv_builder_add(paths, found.gl_pathv[i] + length);
         globfree(&found);
@@ -268,9 +269,9 @@ GStrv root_glob(HostRoot *root, const char *pattern)
 gboolean root_mkdir(HostRoot *root, const char *path, int mode, GError **error)
 {
     g_autofree char *made = NULL;
-    const char *dir = full(root, path, &made);
+    const char *dir = full_path(root, path, &made);
 
-    return g_mkdir_with_parents(dir, mode) == 0 || fail("make", dir, errno, error);
+    return g_mkdir_with_parents(dir, mode) == 0 || fail_on_path("make", dir, errno, error);
 }
 
 gboolean root_write(HostRoot *root, const char *path, const char *text, int mode, GError **error)
@@ -299,14 +300,14 @@ void root_remove(HostRoot *root, const char *path)
 {
     g_autofree char *made = NULL;
 
-    g_unlink(full(root, path, &made));
+    g_unlink(full_path(root, path, &made));
 }
 
 void root_rmdir(HostRoot *root, const char *path)
 {
     g_autofree char *made = NULL;
 
-    g_rmdir(full(root, path, &made));
+    g_rmdir(full_path(root, path, &made));
 }
 
 /* Attributes of sysfs, and other small files of the kernel, by their directory on the host. */

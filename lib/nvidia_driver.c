@@ -33,7 +33,7 @@ struct ElfFile {
 };
 
 /* In the file, whole, and aligned for what is read there. */
-static const void *part(const ElfFile *file, guint64 offset, guint64 size)
+static const void *file_part(const ElfFile *file, guint64 offset, guint64 size)
 {
     if (offset > file->size || size > file->size - offset || offset % 8)
         return NULL;
@@ -42,7 +42,7 @@ static const void *part(const ElfFile *file, guint64 offset, guint64 size)
 
 static gboolean read_header(ElfFile *file)
 {
-    const Elf64_Ehdr *header = part(file, 0, sizeof(*header));
+    const Elf64_Ehdr *header = file_part(file, 0, sizeof(*header));
 
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
@@ -51,7 +51,7 @@ static gboolean read_header(ElfFile *file)
         return FALSE;
     file->section_count = header->e_shnum;
     file->sections =
-        part(file, header->e_shoff, (guint64)header->e_shnum * sizeof(*file->sections));
+        file_part(file, header->e_shoff, (guint64)header->e_shnum * sizeof(*file->sections));
     return file->sections != NULL;
 }
 
@@ -121,7 +121,8 @@ static const char *text_at(const ElfFile *file, const Elf64_Shdr *section, guint
 const char *elf_file_soname(const ElfFile *file)
 {
     const Elf64_Shdr *section = section_of(file, SHT_DYNAMIC);
-    const Elf64_Dyn *entries = section ? part(file, section->sh_offset, section->sh_size) : NULL;
+    const Elf64_Dyn *entries =
+        section ? file_part(file, section->sh_offset, section->sh_size) : NULL;
 
     for (gsize i = 0; entries && i < section->sh_size / sizeof(*entries); i++)
         if (entries[i].d_tag == DT_SONAME)
@@ -140,7 +141,8 @@ GHashTable *elf_file_exports(const ElfFile *file)
 {
     GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
     const Elf64_Shdr *section = section_of(file, SHT_DYNSYM);
-    const Elf64_Sym *symbols = section ? part(file, section->sh_offset, section->sh_size) : NULL;
+    const Elf64_Sym *symbols =
+        section ? file_part(file, section->sh_offset, section->sh_size) : NULL;
 
     for (gsize i = 0; symbols && i < section->sh_size / sizeof(*symbols); i++) {
         const char *name =

@@ -17,7 +17,7 @@ static GKeyFile *file_of(HostRoot *root, const char *address)
     return root_read_keys(root, path, G_KEY_FILE_NONE, NULL);
 }
 
-static gboolean number(GKeyFile *file, const char *key, guint64 *value)
+static gboolean read_number(GKeyFile *file, const char *key, guint64 *value)
 {
     g_autoptr(GError) error = NULL;
 
@@ -30,7 +30,7 @@ static gboolean is_fresh(GKeyFile *file, gint64 *at)
 {
     guint64 time = 0;
 
-    if (!file || !number(file, "time", &time))
+    if (!file || !read_number(file, "time", &time))
         return FALSE;
     *at = (gint64)time;
     return g_get_monotonic_time() - *at < OLD_US;
@@ -40,14 +40,14 @@ gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes)
 {
     g_autoptr(GKeyFile) file = file_of(root, address);
 
-    return file && number(file, "memory", bytes) && *bytes > 0;
+    return file && read_number(file, "memory", bytes) && *bytes > 0;
 }
 
 gboolean nvidia_memory_used(HostRoot *root, const char *address, guint64 *bytes, gint64 *at)
 {
     g_autoptr(GKeyFile) file = file_of(root, address);
 
-    return is_fresh(file, at) && number(file, "memory_used", bytes);
+    return is_fresh(file, at) && read_number(file, "memory_used", bytes);
 }
 
 gboolean nvidia_is_unified(HostRoot *root, const char *address)
@@ -61,9 +61,9 @@ void nvidia_speeds(HostRoot *root, const char *address, guint64 *flops, guint64 
 {
     g_autoptr(GKeyFile) file = file_of(root, address);
 
-    if (!file || !number(file, "flops", flops))
+    if (!file || !read_number(file, "flops", flops))
         *flops = 0;
-    if (!file || !number(file, "memory_bandwidth", bandwidth))
+    if (!file || !read_number(file, "memory_bandwidth", bandwidth))
         *bandwidth = 0;
 }
 
@@ -84,7 +84,7 @@ gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gin
 {
     g_autoptr(GKeyFile) file = file_of(root, address);
 
-    return is_fresh(file, at) && number(file, "energy", energy);
+    return is_fresh(file, at) && read_number(file, "energy", energy);
 }
 
 void nvidia_sensors(HostRoot *root, const char *address, GpuReadings *readings)
@@ -95,15 +95,15 @@ void nvidia_sensors(HostRoot *root, const char *address, GpuReadings *readings)
 
     if (!is_fresh(file, &at))
         return;
-    readings->has_temperature = number(file, "temperature", &value);
+    readings->has_temperature = read_number(file, "temperature", &value);
     readings->temperature = (gint64)value;
-    if (number(file, "temperature_limit", &value))
+    if (read_number(file, "temperature_limit", &value))
         readings->temperature_limit = (gint64)value;
     g_strlcpy(readings->sensor, "gpu", sizeof(readings->sensor));
-    readings->has_power = number(file, "power", &value);
+    readings->has_power = read_number(file, "power", &value);
     readings->power = (gint64)value;
-    readings->has_ecc = number(file, "ecc_uncorrectable", &readings->ecc_uncorrectable) &&
-                        number(file, "ecc_correctable", &readings->ecc_correctable);
+    readings->has_ecc = read_number(file, "ecc_uncorrectable", &readings->ecc_uncorrectable) &&
+                        read_number(file, "ecc_correctable", &readings->ecc_correctable);
 }
 
 gboolean nvidia_busy(HostRoot *root, const char *address, guint *percent)
@@ -111,7 +111,7 @@ gboolean nvidia_busy(HostRoot *root, const char *address, guint *percent)
     g_autoptr(GKeyFile) file = file_of(root, address);
     guint64 value = 0;
     gint64 at;
-    gboolean known = is_fresh(file, &at) && number(file, "busy", &value) && value <= 100;
+    gboolean known = is_fresh(file, &at) && read_number(file, "busy", &value) && value <= 100;
 
     *percent = known ? (guint)value : 0;
     return known;

@@ -386,9 +386,9 @@ const char *distance_name(Distance distance)
 
 /* sysfs is not deeper than that below a function:
  * DEVICE/virtioN/drm/card0/card0-HDMI-A-1/i2c-4/i2c-dev/i2c-4 */
-#define MAX_DEPTH 8
+#define DEPTH_MAX 8
 
-static char *devname(HostRoot *root, const char *dir)
+static char *device_name(HostRoot *root, const char *dir)
 {
     g_autofree char *text = sysfs_read(root, dir, "uevent");
     g_auto(GStrv) lines = text ? g_strsplit(text, "\n", -1) : NULL;
@@ -405,19 +405,19 @@ static gboolean is_other_device(const char *name)
     return g_uuid_string_is_valid(name) || gpu_name_valid(name);
 }
 
-static void walk(GStrvBuilder *nodes, HostRoot *root, const char *dir, guint depth)
+static void walk_nodes(GStrvBuilder *nodes, HostRoot *root, const char *dir, guint depth)
 {
     g_auto(GStrv) names = sysfs_list(root, dir);
-    char *node = devname(root, dir);
+    char *node = device_name(root, dir);
 
     if (node)
         g_strv_builder_take(nodes, node);
-    for (guint i = 0; depth < MAX_DEPTH && names[i]; i++) {
+    for (guint i = 0; depth < DEPTH_MAX && names[i]; i++) {
         g_autofree char *path = g_build_filename(dir, names[i], NULL);
 
         if (!is_other_device(names[i]) && !root_is(root, path, G_FILE_TEST_IS_SYMLINK) &&
             root_is(root, path, G_FILE_TEST_IS_DIR))
-            walk(nodes, root, path, depth + 1);
+            walk_nodes(nodes, root, path, depth + 1);
     }
 }
 
@@ -426,7 +426,7 @@ GStrv nodes_of_device(HostRoot *root, const PciDevice *device)
     g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
     int minor = nvidia_minor(root, device->address);
 
-    walk(nodes, root, device->dir, 0);
+    walk_nodes(nodes, root, device->dir, 0);
     /* NVIDIA's are not in sysfs. */
     if (minor >= 0)
         g_strv_builder_take(nodes, g_strdup_printf("nvidia%d", minor));
@@ -443,6 +443,6 @@ GStrv nodes_of_vgpu(HostRoot *root, const char *uuid)
 
     if (group)
         g_strv_builder_take(nodes, g_build_filename("vfio", group, NULL));
-    walk(nodes, root, dir, 0);
+    walk_nodes(nodes, root, dir, 0);
     return g_strv_builder_end(nodes);
 }

@@ -83,7 +83,7 @@ static gboolean still_holds(const Vms *vms, const char *uuid)
     return target && g_str_equal(target, holding->target);
 }
 
-static void want(const Vms *vms, Wanted *wanted, const char *uuid)
+static void want_holders(const Vms *vms, Wanted *wanted, const char *uuid)
 {
     g_auto(GStrv) nodes = nodes_of_vgpu(vms->root, uuid);
     dev_t number;
@@ -294,7 +294,7 @@ GHashTable *vms_look(Vms *vms, const char *const *uuids)
         if (still_holds(vms, uuids[i]))
             continue;
         g_hash_table_remove(vms->holdings, uuids[i]);
-        want(vms, &wanted, uuids[i]);
+        want_holders(vms, &wanted, uuids[i]);
     }
     if (g_hash_table_size(wanted.by_name))
         look_everywhere(vms, &wanted);

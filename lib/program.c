@@ -50,7 +50,7 @@ static void run_free(Run *run)
     g_free(run);
 }
 
-static void tell(Run *run, const char *output, const GError *error)
+static void tell_output(Run *run, const char *output, const GError *error)
 {
     run->func(error ? NULL : output ? output : "", error, run->data);
     run_free(run);
@@ -86,7 +86,7 @@ static GError *failure_of(const Run *run, const char *output, const char *errors
                        said ? said : "it does not say why");
 }
 
-static void ended(GObject *process, GAsyncResult *answer, void *data)
+static void program_ended(GObject *process, GAsyncResult *answer, void *data)
 {
     Run *run = data;
     g_autofree char *output = NULL;
@@ -105,7 +105,7 @@ static void ended(GObject *process, GAsyncResult *answer, void *data)
     } else if (!g_subprocess_get_successful(run->process)) {
         error = failure_of(run, output, errors);
     }
-    tell(run, output, error);
+    tell_output(run, output, error);
 }
 
 static void set_timer(Run *run, guint seconds, GSourceFunc func)
@@ -146,7 +146,7 @@ static gboolean tell_not_started(void *data)
 {
     Run *run = data;
 
-    tell(run, NULL, run->failure);
+    tell_output(run, NULL, run->failure);
     return G_SOURCE_REMOVE;
 }
 
@@ -196,7 +196,7 @@ GSubprocessLauncher *program_launcher(GSubprocessFlags flags)
     return launcher;
 }
 
-static GSubprocess *spawn(const Program *program, GError **error)
+static GSubprocess *spawn_program(const Program *program, GError **error)
 {
     g_autoptr(GSubprocessLauncher) launcher = program_launcher(
         program->own_output ? G_SUBPROCESS_FLAGS_NONE
@@ -221,7 +221,7 @@ void program_start(const Program *program, GCancellable *cancellable, ProgramFun
     run->own_output = program->own_output;
     run->func = func;
     run->data = data;
-    run->process = spawn(program, &run->failure);
+    run->process = spawn_program(program, &run->failure);
     if (!run->process) {
         g_autoptr(GSource) source = g_idle_source_new();
 
@@ -237,7 +237,7 @@ void program_start(const Program *program, GCancellable *cancellable, ProgramFun
         run->cancelled = g_cancellable_connect(cancellable, G_CALLBACK(kill_process),
                                                g_object_ref(run->process), g_object_unref);
     }
-    g_subprocess_communicate_utf8_async(run->process, NULL, run->wait, ended, run);
+    g_subprocess_communicate_utf8_async(run->process, NULL, run->wait, program_ended, run);
 }
 
 typedef struct {
@@ -246,7 +246,7 @@ typedef struct {
     gboolean over;
 } Answer;
 
-static void take(const char *output, const GError *error, void *data)
+static void take_answer(const char *output, const GError *error, void *data)
 {
     Answer *answer = data;
 
@@ -261,7 +261,7 @@ gboolean program_run(const Program *program, char **output, GError **error)
     Answer answer = {0};
 
     g_main_context_push_thread_default(context);
-    program_start(program, NULL, take, &answer);
+    program_start(program, NULL, take_answer, &answer);
     while (!answer.over)
         g_main_context_iteration(context, TRUE);
     g_main_context_pop_thread_default(context);

@@ -113,7 +113,7 @@ static void read_hwmon(HostRoot *root, const char *device, GpuReadings *readings
 }
 
 /* The kernel says 0 or 255 if it does not know. */
-static guint width(HostRoot *root, const char *dir, const char *attribute)
+static guint link_width_of(HostRoot *root, const char *dir, const char *attribute)
 {
     gint64 lanes = sysfs_number(root, dir, attribute, 0);
 
@@ -124,8 +124,8 @@ static guint width(HostRoot *root, const char *dir, const char *attribute)
 static guint possible_width(HostRoot *root, const char *dir)
 {
     g_autofree char *port = g_path_get_dirname(dir);
-    guint card = width(root, dir, "max_link_width");
-    guint slot = width(root, port, "max_link_width");
+    guint card = link_width_of(root, dir, "max_link_width");
+    guint slot = link_width_of(root, port, "max_link_width");
 
     return slot ? MIN(card, slot) : card;
 }
@@ -180,7 +180,7 @@ void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readin
     readings->has_aer = read_aer(root, pci->dir, "aer_dev_fatal", &readings->aer_fatal);
     read_aer(root, pci->dir, "aer_dev_nonfatal", &readings->aer_nonfatal);
     read_aer(root, pci->dir, "aer_dev_correctable", &readings->aer_correctable);
-    readings->link_width = width(root, pci->dir, "current_link_width");
+    readings->link_width = link_width_of(root, pci->dir, "current_link_width");
     readings->link_width_max = possible_width(root, pci->dir);
     if (!is_suspended(root, pci->dir)) {
         read_ras(root, pci->dir, readings);

@@ -12,9 +12,9 @@
 #define EVERY_DAY       0x7f
 #define DEFAULT_WARN    (10 * 60)
 #define DEFAULT_TIMEOUT (60 * 60)
-#define MAX_SPAN        (7 * 24 * 60 * 60)
-#define MAX_PARTITIONS  256
-#define MAX_CALENDAR    200
+#define SPAN_MAX        (7 * 24 * 60 * 60)
+#define PARTITIONS_MAX  256
+#define CALENDAR_MAX    200
 #define CALENDAR_RULE   "a calendar expression of systemd.time(7), as Mon..Fri 08:00"
 #define DAYS_RULE       "days as Mon-Fri,Sun"
 #define SPAN_RULE       "a time as 90s, 10m or 2h, 168h at most"
@@ -91,8 +91,8 @@ static gboolean parse_span(const char *text, guint *seconds)
         unit = 60;
     else if (!g_str_equal(end, "s") && !(end[0] == '\0' && number == 0))
         return FALSE;
-    *seconds = (guint)(MIN(number, MAX_SPAN) * unit);
-    return number <= MAX_SPAN / unit;
+    *seconds = (guint)(MIN(number, SPAN_MAX) * unit);
+    return number <= SPAN_MAX / unit;
 }
 
 static gboolean parse_yes(const char *text, guint *yes)
@@ -177,7 +177,7 @@ static gboolean may_be_calendar(const char *text)
     for (gsize i = 0; i < length; i++)
         if (!g_ascii_isprint(text[i]))
             return FALSE;
-    return length > 0 && length <= MAX_CALENDAR;
+    return length > 0 && length <= CALENDAR_MAX;
 }
 
 /* The keys time= and days=, which files had before at=, as an expression. */
@@ -254,7 +254,7 @@ static gboolean read_entry(const ConfGroup *group, ScheduleEntry *entry, GError 
                     &entry->timeout, error) ||
         !read_value(group, "spread", parse_span, SPAN_RULE, FALSE, &spread, error) ||
         !read_value(group, "drain", parse_yes, "yes or no", FALSE, &drain, error) ||
-        !conf_number(group, "partitions", 1, MAX_PARTITIONS, 0, &entry->partitions, error))
+        !conf_number(group, "partitions", 1, PARTITIONS_MAX, 0, &entry->partitions, error))
         return FALSE;
     entry->mode = (GpuMode)mode;
     entry->drain = drain != 0;

@@ -6,8 +6,8 @@
 #define TENANTS_DIR "/etc/vgpu/tenants.d"
 
 #define NO_LIMIT     "0"
-#define MAX_COMPUTE  1000000
-#define MAX_VGPUS    1000000
+#define COMPUTE_MAX  1000000
+#define VGPUS_MAX    1000000
 #define LIST_BETWEEN ";"
 
 static const char *const dirs[] = {TENANTS_DIR, NULL};
@@ -82,7 +82,7 @@ static gboolean check_name(const ConfGroup *group, const GPtrArray *entries, GEr
     return FALSE;
 }
 
-static gboolean add(const ConfGroup *group, gpointer entries, GError **error)
+static gboolean tenant_add(const ConfGroup *group, gpointer entries, GError **error)
 {
     TenantEntry *entry;
 
@@ -95,8 +95,8 @@ static gboolean add(const ConfGroup *group, gpointer entries, GError **error)
     entry->models = read_list(group, "models", error);
     entry->users = entry->models ? read_list(group, "users", error) : NULL;
     return entry->users && read_vram(group, &entry->vram, error) &&
-           conf_number(group, "compute", 0, MAX_COMPUTE, 0, &entry->compute, error) &&
-           conf_number(group, "vgpus", 0, MAX_VGPUS, 0, &entry->vgpus, error);
+           conf_number(group, "compute", 0, COMPUTE_MAX, 0, &entry->compute, error) &&
+           conf_number(group, "vgpus", 0, VGPUS_MAX, 0, &entry->vgpus, error);
 }
 
 GPtrArray *tenants_conf_load(HostRoot *root, GError **error)
@@ -105,7 +105,8 @@ GPtrArray *tenants_conf_load(HostRoot *root, GError **error)
     g_autoptr(GPtrArray) files = conf_list(root, dirs, error);
 
     for (guint i = 0; files && i < files->len; i++)
-        if (!conf_foreach(root, g_ptr_array_index(files, i), "tenant", keys, add, entries, error))
+        if (!conf_foreach(root, g_ptr_array_index(files, i), "tenant", keys, tenant_add, entries,
+                          error))
             return NULL;
     return files ? g_steal_pointer(&entries) : NULL;
 }

@@ -12,12 +12,12 @@
 /* All that a program of CUDA's shares with the GPU is in the window. */
 #define CUDA_WINDOW   (4 * 1024 * MIB)
 #define MIN_WINDOW    MIB
-#define MAX_WINDOW    (64 * 1024 * MIB)
+#define WINDOW_MAX    (64 * 1024 * MIB)
 #define WINDOW_RULE   "a power of two from 1M to 64G"
-#define MAX_WEIGHT    10000
-#define MAX_CAP       100
-#define MAX_PRIORITY  15
-#define MAX_COMPUTE   100
+#define WEIGHT_MAX    10000
+#define CAP_MAX       100
+#define PRIORITY_MAX  15
+#define COMPUTE_MAX   100
 #define INFINITY_WORD "infinity"
 
 static const char *const type_dirs[] = {"/etc/vgpu/types.d", "/usr/local/lib/vgpu/types.d",
@@ -129,7 +129,7 @@ static gboolean read_window(const ConfGroup *group, GpuType *type, GError **erro
     }
     if (!text)
         return TRUE;
-    if (!size_parse(text, &bytes) || bytes < MIN_WINDOW || bytes > MAX_WINDOW ||
+    if (!size_parse(text, &bytes) || bytes < MIN_WINDOW || bytes > WINDOW_MAX ||
         (bytes & (bytes - 1))) {
         conf_bad_value(group, "window", text, WINDOW_RULE, error);
         return FALSE;
@@ -249,13 +249,13 @@ static gboolean read_type(const ConfGroup *group, GpuType *type, GError **error)
     return read_description(group, type, error) && read_vram(group, type, error) &&
            read_window(group, type, error) && read_cuda(group, type, error) &&
            read_gpus(group, type, error) &&
-           conf_number(group, "weight", 1, MAX_WEIGHT, 100, &type->weight, error) &&
-           conf_number(group, "cap", 1, MAX_CAP, 100, &type->cap, error) &&
-           conf_number(group, "priority", 0, MAX_PRIORITY, 0, &type->priority, error) &&
+           conf_number(group, "weight", 1, WEIGHT_MAX, 100, &type->weight, error) &&
+           conf_number(group, "cap", 1, CAP_MAX, 100, &type->cap, error) &&
+           conf_number(group, "priority", 0, PRIORITY_MAX, 0, &type->priority, error) &&
            conf_number(group, "display", 0, VGPU_MAX_SCANOUTS, 0, &type->display, error) &&
            conf_number(group, "max-instances", 0, G_MAXINT, 0, &type->max_instances, error) &&
            read_class(group, type, error) &&
-           conf_number(group, "compute", 1, MAX_COMPUTE, 0, &type->compute, error) &&
+           conf_number(group, "compute", 1, COMPUTE_MAX, 0, &type->compute, error) &&
            read_oversubscribe(group, type, error) && read_cpu(group, type, error) &&
            read_memory(group, type, error);
 }
