@@ -9,6 +9,7 @@
 #include "container-hooks/in_root.h"
 #include "container-hooks/loader_cache.h"
 #include "container-hooks/other_drivers.h"
+#include "lib/refuse.h"
 
 /**
  * struct name
@@ -52,18 +53,6 @@ static char *door_path(const Put *put, const char *part, const char *file)
     return g_build_filename(put->folder, part, file, NULL);
 }
 
-static gboolean error_refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static gboolean error_refuse(GError **error, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    *error = g_error_new_valist(G_IO_ERROR, G_IO_ERROR_FAILED, format, args);
-    va_end(args);
-    return FALSE;
-}
-
 /* Of a file of ours; -1 with an error. */
 static int find_own(const Put *put, const char *part, const char *file, struct stat *found,
                     GError **error)
@@ -76,7 +65,8 @@ static int find_own(const Put *put, const char *part, const char *file, struct s
     if (fd >= 0)
         close(fd);
     if (!*error)
-        error_refuse(error, "the container has no file %s, which vgpud's CDI device mounts", path);
+        refuse_with(error, G_IO_ERROR_FAILED,
+                    "the container has no file %s, which vgpud's CDI device mounts", path);
     return -1;
 }
 
@@ -103,8 +93,8 @@ static gboolean check_others(const Put *put, GError **error)
 
         if (!g_str_has_prefix(name, "libcuda.so") || g_str_has_prefix(dir, put->folder))
             continue;
-        return error_refuse(
-            error,
+        return refuse_with(
+            error, G_IO_ERROR_FAILED,
             "the container is also given NVIDIA's driver without a limit (%s); remove "
             "the other device (nvidia.com/gpu) or volume",
             mount->destination);
@@ -128,7 +118,7 @@ static gboolean cover_image_library(const Put *put, const char *path, int door,
     if (fd < 0)
         return !*error;
     if (!S_ISREG(found.st_mode))
-        done = error_refuse(error, "the image's %s is not a file", path);
+        done = refuse_with(error, G_IO_ERROR_FAILED, "the image's %s is not a file", path);
     else
         done = is_same(&found, own) || in_root_cover(door, fd, path, error);
     close(fd);
@@ -239,7 +229,9 @@ static gboolean link_one(const Put *put, const char *folder, const char *name, c
         return !*error;
     dir = in_root_find_folder(put->root, folder, error);
     if (dir < 0)
-        return *error ? FALSE : error_refuse(error, "the image's folder %s has gone", folder);
+        return *error ? FALSE
+                      : refuse_with(error, G_IO_ERROR_FAILED, "the image's folder %s has gone",
+                                    folder);
     done = in_root_link(dir, name, target, error);
     close(dir);
     return done;
@@ -340,11 +332,10 @@ static gboolean list_in_cache(const Put *put, const char *folder, GError **error
     places = loader_places(put->bundle, cache, names[0].name);
     if (g_ptr_array_find_with_equal_func(places, paths->pdata[0], g_str_equal, NULL))
         return TRUE;
-    return error_refuse(
-        error,
-        "the image's folder for libraries (%s) is on a volume, and the image has no "
-        "/etc/ld.so.cache that could list libcuda",
-        folder);
+    return refuse_with(error, G_IO_ERROR_FAILED,
+                       "the image's folder for libraries (%s) is on a volume, and the image has no "
+                       "/etc/ld.so.cache that could list libcuda",
+                       folder);
 }
 
 typedef enum {
@@ -397,7 +388,8 @@ static gboolean link_everywhere(const Put *put, GError **error)
         return list_in_cache(put, volume, error);
     if (folders)
         return TRUE;
-    return error_refuse(error, "the image has no folder for libraries (%s)", loader_folders[0]);
+    return refuse_with(error, G_IO_ERROR_FAILED, "the image has no folder for libraries (%s)",
+                       loader_folders[0]);
 }
 
 static gboolean put_into(const Put *put, GError **error)

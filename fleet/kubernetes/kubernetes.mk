@@ -20,7 +20,7 @@ KUBE_PROTO := $(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/proto/%.pb-c.c,$(
 KUBE_PYTHON := $(patsubst %.proto,$(KUBE_OUT)/python/%_pb2.py,$(notdir $(wildcard $(KUBE_SRC)/proto/*.proto $(KUBE_TESTS)/*.proto)))
 KUBE_SOURCES := $(wildcard $(KUBE_SRC)/*.c $(KUBE_SRC)/*/*.c) fleet/guard_sockets.c
 # Of lib/, under the sanitizers.
-KUBE_LIB := $(addprefix $(LIB_SRC)/,conf.c host_root.c json.c)
+KUBE_LIB := $(addprefix $(LIB_SRC)/,conf.c host_root.c json.c refuse.c)
 
 # Unit tests and fuzzers. They are not in UNIT_TESTS, which are built where these libraries are not.
 KUBE_UNIT := $(patsubst tests/%.c,build/%,$(wildcard tests/unit/kubernetes/test-*.c))

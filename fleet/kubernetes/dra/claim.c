@@ -8,17 +8,7 @@
 #include "fleet/kubernetes/dra/slice_config.h"
 #include "fleet/kubernetes/names.h"
 #include "lib/json.h"
-
-G_GNUC_PRINTF(2, 3) static gboolean refuse_claim(GError **error, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    if (error)
-        *error = g_error_new_valist(G_IO_ERROR, G_IO_ERROR_INVALID_DATA, format, args);
-    va_end(args);
-    return FALSE;
-}
+#include "lib/refuse.h"
 
 void claim_free(Claim *claim)
 {
@@ -60,7 +50,8 @@ static gboolean add_configs(SliceSettings *settings, JsonArray *configs, const c
             !is_for(json_array_in(config, "requests"), request))
             continue;
         if (!parameters)
-            return refuse_claim(error, "the parameters of request %s are no object", request);
+            return refuse_with(error, G_IO_ERROR_INVALID_DATA,
+                               "the parameters of request %s are no object", request);
         if (!slice_settings_add(settings, parameters, g_strcmp0(source, "FromClass") == 0, error))
             return FALSE;
     }
@@ -94,7 +85,7 @@ static gboolean amount_of(JsonObject *consumed, const char *name, guint64 otherw
         return TRUE;
     text = json_text_of(node);
     return (text && quantity_parse(text, amount)) ||
-           refuse_claim(error, "the consumed %s is no amount", name);
+           refuse_with(error, G_IO_ERROR_INVALID_DATA, "the consumed %s is no amount", name);
 }
 
 /* Without amounts the cluster knows no parts of a card, and the claim has all of it. */
@@ -107,12 +98,13 @@ static gboolean set_amounts(AgentSlice *slice, JsonObject *consumed, const Agent
         !amount_of(consumed, "compute", consumed ? 0 : 100, &compute, error))
         return FALSE;
     if (!slice->vram || slice->vram > gpu->capacity)
-        return refuse_claim(error,
-                            "GPU %s has %" G_GUINT64_FORMAT " bytes, and not the %" G_GUINT64_FORMAT
-                            " of the claim",
-                            gpu->address, gpu->capacity, slice->vram);
+        return refuse_with(error, G_IO_ERROR_INVALID_DATA,
+                           "GPU %s has %" G_GUINT64_FORMAT " bytes, and not the %" G_GUINT64_FORMAT
+                           " of the claim",
+                           gpu->address, gpu->capacity, slice->vram);
     if (compute > 100)
-        return refuse_claim(error, "the claim has %" G_GUINT64_FORMAT " %% of compute", compute);
+        return refuse_with(error, G_IO_ERROR_INVALID_DATA,
+                           "the claim has %" G_GUINT64_FORMAT " %% of compute", compute);
     slice->compute = (gint)compute;
     return TRUE;
 }
@@ -138,19 +130,22 @@ static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *config
     JsonNode *admin = json_object_get_member(result, "adminAccess");
 
     if (!is_request(request)) {
-        refuse_claim(error, "a request of the claim has no valid name");
+        refuse_with(error, G_IO_ERROR_INVALID_DATA, "a request of the claim has no valid name");
         return NULL;
     }
     if (g_strcmp0(json_text_in(result, "pool"), setting->pool)) {
-        refuse_claim(error, "the claim has a device of another node's pool");
+        refuse_with(error, G_IO_ERROR_INVALID_DATA,
+                    "the claim has a device of another node's pool");
         return NULL;
     }
     if (!gpu) {
-        refuse_claim(error, "this node has no device %s", json_text_in(result, "device"));
+        refuse_with(error, G_IO_ERROR_INVALID_DATA, "this node has no device %s",
+                    json_text_in(result, "device"));
         return NULL;
     }
     if (admin && json_node_get_boolean(admin)) {
-        refuse_claim(error, "request %s has adminAccess, which this driver does not know", request);
+        refuse_with(error, G_IO_ERROR_INVALID_DATA,
+                    "request %s has adminAccess, which this driver does not know", request);
         return NULL;
     }
     slice->part = g_strdup_printf("%u", place);
@@ -169,7 +164,8 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
               *configs = json_array_in(devices, "config");
 
     if (json_length(results) > CLAIM_SLICES_MAX)
-        return refuse_claim(error, "the claim has more than %d devices", CLAIM_SLICES_MAX);
+        return refuse_with(error, G_IO_ERROR_INVALID_DATA, "the claim has more than %d devices",
+                           CLAIM_SLICES_MAX);
     for (guint i = 0; i < json_length(results); i++) {
         JsonObject *result = json_object_at(results, i);
         const char *share = result ? json_text_in(result, "shareID") : NULL;
@@ -186,7 +182,8 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
         g_ptr_array_add(claim->devices, g_strdup(json_text_in(result, "device")));
         g_ptr_array_add(claim->shares, g_strdup(share ? share : ""));
     }
-    return claim->slices->len || refuse_claim(error, "the claim has no device of " KUBE_DRIVER);
+    return claim->slices->len ||
+           refuse_with(error, G_IO_ERROR_INVALID_DATA, "the claim has no device of " KUBE_DRIVER);
 }
 
 /* Its names become parts of paths. */
@@ -200,7 +197,8 @@ static gboolean read_names(JsonObject *metadata, Claim *claim, GError **error)
     if (kube_is_name(claim->namespace) && kube_is_name(claim->name) &&
         (!claim->pod_claim || kube_is_name(claim->pod_claim)))
         return TRUE;
-    return refuse_claim(error, "the claim has no valid namespace, name or name in its pod");
+    return refuse_with(error, G_IO_ERROR_INVALID_DATA,
+                       "the claim has no valid namespace, name or name in its pod");
 }
 
 static JsonObject *top_of(JsonParser *parser)
@@ -227,11 +225,11 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
     metadata = json_object_in(top, "metadata");
     allocation = json_object_in(json_object_in(top, "status"), "allocation");
     if (g_strcmp0(json_text_in(metadata, "uid"), uid)) {
-        refuse_claim(error, "the claim of that name is another one now");
+        refuse_with(error, G_IO_ERROR_INVALID_DATA, "the claim of that name is another one now");
         return NULL;
     }
     if (!allocation) {
-        refuse_claim(error, "the claim is not allocated");
+        refuse_with(error, G_IO_ERROR_INVALID_DATA, "the claim is not allocated");
         return NULL;
     }
     claim->uid = g_strdup(uid);

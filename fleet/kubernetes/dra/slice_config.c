@@ -3,6 +3,7 @@
 
 #include "fleet/kubernetes/dra/quantity.h"
 #include "lib/json.h"
+#include "lib/refuse.h"
 
 #define API_VERSION "mdev-vgpu.org/v1"
 
@@ -27,17 +28,6 @@ void slice_settings_clear(SliceSettings *settings)
     g_strfreev(settings->limits.classes);
 }
 
-G_GNUC_PRINTF(2, 3) static gboolean refuse_config(GError **error, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    if (error)
-        *error = g_error_new_valist(G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, format, args);
-    va_end(args);
-    return FALSE;
-}
-
 static gboolean take_word(JsonNode *node, const char *name, const char *const *allowed, char **word,
                           GError **error)
 {
@@ -46,7 +36,8 @@ static gboolean take_word(JsonNode *node, const char *name, const char *const *a
     if (!text || (allowed && !g_strv_contains(allowed, text))) {
         g_autofree char *list = allowed ? g_strjoinv(", ", (char **)allowed) : g_strdup("a text");
 
-        return refuse_config(error, "\"%s\" must be one of: %s", name, list);
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT, "\"%s\" must be one of: %s", name,
+                           list);
     }
     g_free(*word);
     *word = g_strdup(text);
@@ -67,7 +58,7 @@ static gboolean take_words(JsonNode *node, const char *name, const char *const *
         g_strv_builder_add(list, word);
     }
     if (!array)
-        return refuse_config(error, "\"%s\" must be a list", name);
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT, "\"%s\" must be a list", name);
     g_strfreev(*words);
     *words = g_strv_builder_end(list);
     return TRUE;
@@ -78,8 +69,8 @@ static gboolean take_number(JsonNode *node, const char *name, gint64 low, gint64
 {
     if (!JSON_NODE_HOLDS_VALUE(node) || json_node_get_value_type(node) != G_TYPE_INT64 ||
         json_node_get_int(node) < low || json_node_get_int(node) > high)
-        return refuse_config(error, "\"%s\" must be a number from %d to %d", name, (int)low,
-                             (int)high);
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "\"%s\" must be a number from %d to %d", name, (int)low, (int)high);
     *number = json_node_get_int(node);
     return TRUE;
 }
@@ -90,7 +81,8 @@ static gboolean take_bytes(JsonNode *node, const char *name, gint64 *bytes, GErr
     guint64 value;
 
     if (!text || !quantity_parse(text, &value) || value > G_MAXINT64)
-        return refuse_config(error, "\"%s\" must be an amount such as \"4Gi\"", name);
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "\"%s\" must be an amount such as \"4Gi\"", name);
     *bytes = (gint64)value;
     return TRUE;
 }
@@ -138,7 +130,8 @@ static gboolean take_config(SliceConfig *config, const char *name, JsonNode *nod
         return take_bytes(node, name, &config->oversubscribe, error);
     if (g_str_equal(name, "vram"))
         return take_bytes(node, name, &config->vram, error);
-    return refuse_config(error, "a SliceConfig has no field \"%s\"", name);
+    return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT, "a SliceConfig has no field \"%s\"",
+                       name);
 }
 
 static gboolean take_limits(SliceLimits *limits, const char *name, JsonNode *node, GError **error)
@@ -157,7 +150,8 @@ static gboolean take_limits(SliceLimits *limits, const char *name, JsonNode *nod
         return take_bytes(node, name, &limits->oversubscribe, error);
     if (g_str_equal(name, "vram"))
         return take_bytes(node, name, &limits->vram, error);
-    return refuse_config(error, "SliceLimits have no field \"%s\"", name);
+    return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT, "SliceLimits have no field \"%s\"",
+                       name);
 }
 
 gboolean slice_settings_add(SliceSettings *settings, JsonObject *parameters, gboolean is_of_class,
@@ -171,13 +165,15 @@ gboolean slice_settings_add(SliceSettings *settings, JsonObject *parameters, gbo
     JsonNode *node;
 
     if (g_strcmp0(version, API_VERSION))
-        return refuse_config(error, "parameters must have the apiVersion " API_VERSION);
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "parameters must have the apiVersion " API_VERSION);
     if (!is_limits && g_strcmp0(kind, "SliceConfig"))
-        return refuse_config(error,
-                             "parameters must have the kind SliceConfig or, in a DeviceClass, "
-                             "SliceLimits");
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "parameters must have the kind SliceConfig or, in a DeviceClass, "
+                           "SliceLimits");
     if (is_limits && !is_of_class)
-        return refuse_config(error, "SliceLimits are for a DeviceClass, not for a claim");
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "SliceLimits are for a DeviceClass, not for a claim");
     json_object_iter_init(&at, parameters);
     while (json_object_iter_next(&at, &name, &node)) {
         SliceConfig *config = is_of_class ? &settings->of_class : &settings->of_claim;
@@ -200,7 +196,8 @@ static const char *choose_word(const char *name, const char *of_claim, const cha
     if (allowed ? g_strv_contains((const char *const *)allowed, of_claim)
                 : g_strcmp0(of_claim, normal) == 0)
         return of_claim;
-    refuse_config(error, "the DeviceClass does not allow the %s \"%s\"", name, of_claim);
+    refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT, "the DeviceClass does not allow the %s \"%s\"",
+                name, of_claim);
     return NULL;
 }
 
@@ -235,7 +232,8 @@ static gint64 choose_number(const char *name, gint64 of_claim, gint64 of_class, 
         return normal;
     if (of_claim <= most)
         return of_claim;
-    refuse_config(error, "the DeviceClass allows the %s %" G_GINT64_FORMAT " at most", name, most);
+    refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                "the DeviceClass allows the %s %" G_GINT64_FORMAT " at most", name, most);
     return -1;
 }
 
@@ -259,11 +257,12 @@ static gboolean raise_vram(const SliceSettings *settings, AgentSlice *slice, GEr
     if (!vram || (guint64)vram == slice->vram)
         return TRUE;
     if ((guint64)vram < slice->vram)
-        return refuse_config(error, "\"vram\" is less than the memory that the claim requests");
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "\"vram\" is less than the memory that the claim requests");
     if (g_strcmp0(slice->class, "guaranteed") == 0)
-        return refuse_config(error,
-                             "\"vram\" is for the classes burstable and best-effort: a guaranteed "
-                             "slice has the memory that the claim requests");
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "\"vram\" is for the classes burstable and best-effort: a guaranteed "
+                           "slice has the memory that the claim requests");
     slice->vram = (guint64)vram;
     return TRUE;
 }
