@@ -162,7 +162,8 @@ static gboolean check_unknown(const Preparation *preparation, const char *uuid, 
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                 "there is no vGPU %s, and neither the domain's metadata nor a definition says how "
-                "to make it; run \"vgpuctl slice create TYPE --door vm --uuid %s\" first, with the type that "
+                "to make it; run \"vgpuctl slice create TYPE --door vm --uuid %s\" first, with the "
+                "type that "
                 "it had, or take its <hostdev> out of the domain",
                 uuid, uuid);
     return FALSE;

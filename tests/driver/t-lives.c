@@ -13,7 +13,7 @@
 /* Lives in each batch. */
 #define LIVES 24
 /* Half of the lives use something that the other half does not. */
-#define LEAST   (LIVES / 2)
+#define LEAST (LIVES / 2)
 /* Of silence: udev may be busy for minutes with what a batch has left it. */
 #define LIMIT_S 700
 #define SIZE    (16 * PAGE_BYTES)

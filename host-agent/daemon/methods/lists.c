@@ -207,10 +207,9 @@ static void add_container(Dict *dict, const Vgpus *vgpus, const Slice *slice)
 }
 
 /* Members that the meter need not be asked for, besides attributes. */
-static const char *const own_keys[] = {"Device",   "Engine",    "Failure",    "Window",
-                                       "Cuda",     "Vulkan",    "Requests",   "Doorbells",
-                                       "Interrupts", "EngineLosses", "Vm",    "Container",
-                                       "CountedWith", NULL};
+static const char *const own_keys[] = {
+    "Device",    "Engine",     "Failure",      "Window", "Cuda",      "Vulkan",      "Requests",
+    "Doorbells", "Interrupts", "EngineLosses", "Vm",     "Container", "CountedWith", NULL};
 
 static gboolean wants_use(const Search *search)
 {
@@ -257,8 +256,7 @@ static GVariant *dictionary_of(const Search *search, const Slice *slice)
     if (slice_is_for_container(slice))
         add_container(&dict, vgpus, slice);
     if (slice_is_vgpu(slice))
-        add_vgpu(&dict, vgpus->host,
-                 vgpu_states_known(host_vgpu_states(vgpus->host), slice->uuid));
+        add_vgpu(&dict, vgpus->host, vgpu_states_known(host_vgpu_states(vgpus->host), slice->uuid));
     add_use(&dict, search, slice->uuid);
     return g_variant_builder_end(&dict.builder);
 }

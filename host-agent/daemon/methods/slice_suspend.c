@@ -266,8 +266,7 @@ static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     const char *asked;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    return dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, caller, error)
-                                           : NULL;
+    return dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, caller, error) : NULL;
 }
 
 static gboolean is_alone(const Vgpus *vgpus, const Slice *slice)
