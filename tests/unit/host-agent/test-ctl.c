@@ -145,7 +145,7 @@ static void test_filters(void)
     assert_prints("vgpu list -o name --state running --state ready", UUID "\n" UUID2 "\n");
     assert_prints("vgpu list -o json --state lost", "[]\n");
     assert_says("vgpu list --state gone", 2, "",
-                "--state cannot be \"gone\": it must be one of running");
+                "--state cannot be \"gone\": it must be one of used, free, running");
     assert_prints("gpu list -o name --state shared", GPU "\n");
     assert_prints("gpu list -o name --state passthrough", "0000:03:00.0\n");
     assert_prints("gpu list -o name --state draining", "");
