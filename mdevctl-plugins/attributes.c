@@ -116,8 +116,7 @@ static gboolean check_value(const Attribute *attribute, const char *text, char *
     if (!attribute->key || !attribute->key->check)
         return check_number(attribute, text, value, error);
     if (!*text)
-        return refuse_attribute(error, attribute->name,
-                                "it has no value; to set none, leave it out");
+        return refuse_attribute(error, attribute->name, "it has no value; for none, leave it out");
     if (!attribute->key->check(attribute->name, text, &cause)) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, cause->message);
         return FALSE;

@@ -244,22 +244,30 @@ static char *user_of(GVariant *slice)
     return *owner ? g_strdup_printf("job %s (%s %s)", owner, kind, uuid) : NULL;
 }
 
-/* Of char *; NULL with @error. */
+static void add_users(GVariant *slices, gboolean of_vms, char **gpus, GPtrArray *users)
+{
+    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+        gboolean is_of_vm = g_str_equal(dict_string(slice, "Door"), "vm");
+        char *user = is_of_vm == of_vms && is_of(slice, gpus) ? user_of(slice) : NULL;
+
+        if (user)
+            g_ptr_array_add(users, user);
+    }
+}
+
+/* Of char *, VMs first; NULL with @error. */
 static GPtrArray *find_users(const Client *client, char **gpus, GError **error)
 {
-    static const char *const keys[] = {"Uuid", "Gpu", "Owner", "Container", "Device", "Vm", NULL};
+    static const char *const keys[] = {"Uuid",      "Door",   "Gpu", "Owner",
+                                       "Container", "Device", "Vm",  NULL};
     g_autoptr(GPtrArray) users = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GVariant) slices = slices_get(client, NULL, keys, error);
 
     if (!slices)
         return NULL;
-    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
-        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
-        char *user = is_of(slice, gpus) ? user_of(slice) : NULL;
-
-        if (user)
-            g_ptr_array_add(users, user);
-    }
+    add_users(slices, TRUE, gpus, users);
+    add_users(slices, FALSE, gpus, users);
     return g_steal_pointer(&users);
 }
 

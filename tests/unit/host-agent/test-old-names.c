@@ -104,7 +104,7 @@ static void test_lists(void)
                   "([('" UUID "', '" ADDRESS "', 'amdgpu-vgpu-half', 'closed', 'ready', uint64 "
                   "8581545984, 'guaranteed', '')],)");
     assert_answer("ListNames", "", "({'" UUID "': 'red', '" UUID2 "': 'web'},)");
-    assert_answer("ListVms", "", "({},)");
+    assert_answer("ListVms", "", "(@a{ss} {},)");
     agent_on_bus_close(&at);
 }
 
