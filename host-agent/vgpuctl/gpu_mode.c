@@ -244,7 +244,7 @@ static char *user_of(GVariant *slice)
     return *owner ? g_strdup_printf("job %s (%s %s)", owner, kind, uuid) : NULL;
 }
 
-static void add_users(GVariant *slices, gboolean of_vms, char **gpus, GPtrArray *users)
+static void add_users_of(GVariant *slices, gboolean of_vms, char **gpus, GPtrArray *users)
 {
     for (gsize i = 0; i < g_variant_n_children(slices); i++) {
         g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
@@ -266,8 +266,8 @@ static GPtrArray *find_users(const Client *client, char **gpus, GError **error)
 
     if (!slices)
         return NULL;
-    add_users(slices, TRUE, gpus, users);
-    add_users(slices, FALSE, gpus, users);
+    add_users_of(slices, TRUE, gpus, users);
+    add_users_of(slices, FALSE, gpus, users);
     return g_steal_pointer(&users);
 }
 
