@@ -167,6 +167,26 @@ static void add_row(SmartTable *table, const Options *options, const Listing *li
     }
 }
 
+/*
+ * @row with its members as objects of their own. As it came from the bus, each column's search would
+ * make an object of each member that it passes, which was a third of the time of a list of a
+ * thousand. g_variant_lookup() undoes it, g_variant_lookup_value() does not.
+ */
+static GVariant *unpack_row(GVariant *row)
+{
+    gsize count = g_variant_n_children(row);
+    g_autofree GVariant **members = g_new(GVariant *, count);
+
+    for (gsize i = 0; i < count; i++) {
+        g_autoptr(GVariant) member = g_variant_get_child_value(row, i);
+        g_autoptr(GVariant) name = g_variant_get_child_value(member, 0);
+        g_autoptr(GVariant) content = g_variant_get_child_value(member, 1);
+
+        members[i] = g_variant_new_dict_entry(name, content);
+    }
+    return g_variant_ref_sink(g_variant_new_array(G_VARIANT_TYPE("{sv}"), members, count));
+}
+
 static void print_table(const Options *options, const Listing *listing, GVariant *objects)
 {
     SmartTable *table = table_new(options, !options->no_headers);
@@ -176,8 +196,9 @@ static void print_table(const Options *options, const Listing *listing, GVariant
             add_column(table, options, listing->columns[i].head, listing->columns[i].flags);
     for (gsize i = 0; i < g_variant_n_children(objects); i++) {
         g_autoptr(GVariant) object = g_variant_get_child_value(objects, i);
+        g_autoptr(GVariant) row = unpack_row(object);
 
-        add_row(table, options, listing, object);
+        add_row(table, options, listing, row);
     }
     print_and_free(table, options);
 }
@@ -333,9 +354,9 @@ char *dict_limit(GVariant *dict, const char *key)
 
 char *dict_flag(GVariant *dict, const char *key)
 {
-    gboolean flag;
+    g_autoptr(GVariant) value = g_variant_lookup_value(dict, key, G_VARIANT_TYPE_BOOLEAN);
 
-    return g_variant_lookup(dict, key, "b", &flag) ? g_strdup(flag ? "yes" : "no") : NULL;
+    return value ? g_strdup(g_variant_get_boolean(value) ? "yes" : "no") : NULL;
 }
 
 char *dict_bytes(GVariant *dict, const char *key)

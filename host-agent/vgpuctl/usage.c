@@ -156,10 +156,9 @@ const GOptionEntry report_options[] = {
 
 static double number_of(GVariant *slice, const char *key)
 {
-    double number = 0;
+    g_autoptr(GVariant) value = g_variant_lookup_value(slice, key, G_VARIANT_TYPE_DOUBLE);
 
-    g_variant_lookup(slice, key, "d", &number);
-    return number;
+    return value ? g_variant_get_double(value) : 0;
 }
 
 /* Hours to a tenth. */
