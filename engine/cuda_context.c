@@ -118,14 +118,20 @@ size_t cuda_context_caps_size(void)
     return sizeof(struct control_caps);
 }
 
+/* The driver makes files of guest memory for vGPUs of a type with CUDA alone. */
+static bool takes_guest_memory(const struct engine *engine)
+{
+    return engine->info.features & VGPU_FEATURE_EXPORT && engine->info.cuda;
+}
+
 void cuda_context_fill_caps(const struct engine *engine, void *caps)
 {
-    const struct control_caps is = {
-        .magic = CONTROL_MAGIC,
-        .major = CONTROL_MAJOR,
-        .minor = CONTROL_MINOR,
-        .window = engine->info.window_bytes,
-        .flags = engine->info.features & VGPU_FEATURE_EXPORT ? CONTROL_CAPS_GUEST_MEMORY : 0};
+    const struct control_caps is = {.magic = CONTROL_MAGIC,
+                                    .major = CONTROL_MAJOR,
+                                    .minor = CONTROL_MINOR,
+                                    .window = engine->info.window_bytes,
+                                    .flags =
+                                        takes_guest_memory(engine) ? CONTROL_CAPS_GUEST_MEMORY : 0};
 
     G_STATIC_ASSERT(sizeof(is) == 256);
     memcpy(caps, &is, sizeof(is));

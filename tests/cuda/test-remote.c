@@ -649,7 +649,8 @@ static void test_wild_control(void)
 
         begin_foe(&foe);
         for (unsigned int i = 0; i < 300 && is_here(&foe); i++) {
-            struct control_message message = {CONTROL_MAGIC, (uint32_t)g_rand_int_range(rand, 0, 7),
+            struct control_message message = {CONTROL_MAGIC,
+                                              (uint32_t)g_rand_int_range(rand, 0, 12),
                                               wild_word(rand), wild_word(rand)};
             struct control_reply reply;
             int fd;
@@ -669,6 +670,44 @@ static void test_wild_control(void)
         }
         end_foe(&foe);
     }
+    close_worker();
+}
+
+static unsigned int files_of(GPid pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd", pid);
+    GDir *dir = g_dir_open(path, 0, NULL);
+    unsigned int count = 0;
+
+    while (g_dir_read_name(dir))
+        count++;
+    g_dir_close(dir);
+    return count;
+}
+
+/* Only a VM's engine lends memory. A program's file could be of any kind, and the worker takes
+ * none. */
+static void test_not_lent(void)
+{
+    const struct control_message message = {CONTROL_MAGIC, CONTROL_SHARE_GUEST, ARENA + 65536,
+                                            4096};
+    int memory = memfd_create("program", MFD_CLOEXEC);
+    struct control_reply reply = {.result = CONTROL_OK};
+    unsigned int files;
+    struct foe foe;
+
+    g_assert_cmpint(ftruncate(memory, 4096), ==, 0);
+    open_worker();
+    begin_foe(&foe);
+    files = files_of(foe.worker);
+    for (unsigned int i = 0; i < 10; i++) {
+        descriptor_send(foe.socket, &message, sizeof(message), 0, &memory, 1);
+        g_assert_cmpint(recv(foe.socket, &reply, sizeof(reply), 0), ==, sizeof(reply));
+        g_assert_cmpuint(reply.result, ==, CONTROL_REFUSED);
+    }
+    g_assert_cmpuint(files_of(foe.worker), ==, files);
+    end_foe(&foe);
+    close(memory);
     close_worker();
 }
 
@@ -715,5 +754,6 @@ int main(int argc, char **argv)
     g_test_add_func("/remote/changing-ring", test_changing_ring);
     g_test_add_func("/remote/never-reads", test_never_reads);
     g_test_add_func("/remote/wild-control", test_wild_control);
+    g_test_add_func("/remote/not-lent", test_not_lent);
     return g_test_run();
 }

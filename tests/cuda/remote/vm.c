@@ -246,6 +246,7 @@ static void start_engine(void)
     fake_driver_init(&driver);
     driver.info.window_bytes = (window ? strtoull(window, NULL, 10) : 1024) << 20;
     driver.info.features = VGPU_FEATURE_EXPORT;
+    driver.info.cuda = 1;
     driver.export = export_memory;
     engine_init(&engine, &driver.base);
     engine.info = driver.info;

@@ -251,6 +251,25 @@ static void test_capset(struct fixture *f, gconstpointer role)
     g_assert_cmphex(answer->hdr.type, ==, VIRTIO_GPU_RESP_OK_CAPSET);
     g_assert_cmphex(caps->magic, ==, CONTROL_MAGIC);
     g_assert_cmpuint(caps->window, ==, f->driver.info.window_bytes);
+    g_assert_cmpuint(caps->flags, ==, 0);
+}
+
+/* Guest memory is lent if the driver can do its part. */
+static void test_capset_of_lending(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    static const struct {
+        uint32_t features, cuda, flags;
+    } cases[] = {{VGPU_FEATURE_STATE, 1, 0},
+                 {VGPU_FEATURE_EXPORT, 0, 0},
+                 {VGPU_FEATURE_EXPORT, 1, CONTROL_CAPS_GUEST_MEMORY}};
+    struct control_caps caps;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        f->engine.info.features = cases[i].features;
+        f->engine.info.cuda = cases[i].cuda;
+        cuda_context_fill_caps(&f->engine, &caps);
+        g_assert_cmpuint(caps.flags, ==, cases[i].flags);
+    }
 }
 
 static void test_hello(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
@@ -718,6 +737,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     cuda_test("capset", "honest", test_capset);
     cuda_test("not-offered", NULL, test_capset);
+    cuda_test("capset-of-lending", "honest", test_capset_of_lending);
     cuda_test("hello", "honest", test_hello);
     cuda_test("bad-messages", "honest", test_bad_messages);
     cuda_test("one-question", "silent", test_one_question);
