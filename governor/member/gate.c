@@ -24,6 +24,9 @@ static void give_seat_back(void *data)
 {
     struct gate_seat *seat = data;
 
+    if (seat->known_at)
+        *seat->known_at = NULL;
+    seat->known_at = NULL;
     atomic_store(&seat->inside, 0);
     atomic_store(&seat->taken, false);
 }

@@ -4,8 +4,6 @@
  * calls the driver while the process's memory is not on the GPU. To pass it while it is open costs
  * two plain stores and a load: no atomic operation and no fence. Who closes it pays for that, by
  * membarrier(2), which orders the stores and loads of all threads.
- *
- * No door uses it yet.
  */
 #ifndef GOVERNOR_GATE_H
 #define GOVERNOR_GATE_H
@@ -24,10 +22,12 @@
  * struct gate_seat - of a thread; its own, and read by who closes the gate
  * @inside: 1: it has entered and not left
  * @taken: by a thread; else free for the next one
+ * @known_at: where its thread remembers it, to be reset when the thread ends; NULL: nowhere
  */
 struct gate_seat {
     _Atomic uint32_t inside;
     _Atomic bool taken;
+    struct gate_seat **known_at;
     struct gate_seat *next;
 };
 

@@ -205,6 +205,7 @@ static bool take_pages(GovernorMember *member, const int fds[2], int64_t clock_o
          */
         for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
             futex_wake(&member->grant->classes[i].sequence);
+        futex_wake(&member->grant->orders);
         moved = mremap(usage, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
                        member->usage) != MAP_FAILED &&
                 mremap(grant, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
@@ -284,6 +285,7 @@ int link_join(GovernorMember *member, uint64_t until_ns)
     if (!objects_declare(member))
         return EPROTO;
     member->link = LINK_JOINED;
+    moving_declare(member);
     pthread_cond_broadcast(&member->link_changed);
     return 0;
 }
@@ -315,6 +317,7 @@ void link_lost(GovernorMember *member)
     pthread_mutex_unlock(&member->link_lock);
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         futex_wake(&member->grant->classes[i].sequence);
+    futex_wake(&member->grant->orders);
     turn_progress(member);
 }
 

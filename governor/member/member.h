@@ -249,6 +249,52 @@ void governor_member_driver(GovernorMember *member, uint64_t bytes);
  */
 void governor_member_memory(GovernorMember *member, uint64_t *limit, uint64_t *used);
 
+/*
+ * Memory of the slice moves (governor_protocol.h): the door says once that it can move its own, and
+ * has a thread that follows the orders.
+ */
+bool governor_member_moves(const GovernorMember *member);
+void governor_member_movable(GovernorMember *member);
+
+/**
+ * struct governor_orders - what is left to do
+ * @leave: bytes to give; @take: bytes that may be brought back
+ * @sequence, @connection: for the calls below
+ */
+struct governor_orders {
+    uint64_t leave;
+    uint64_t take;
+    uint32_t sequence;
+    uint64_t connection;
+};
+
+void governor_member_orders(GovernorMember *member, struct governor_orders *orders);
+/* Until there are others than those seen, or for a second. */
+void governor_member_await_orders(GovernorMember *member, const struct governor_orders *seen);
+/* @bytes were moved in @ns by these orders. */
+void governor_member_gave(GovernorMember *member, const struct governor_orders *by, uint64_t bytes,
+                          uint64_t ns);
+void governor_member_took(GovernorMember *member, const struct governor_orders *by, uint64_t bytes,
+                          uint64_t ns);
+/* The rest of what was ordered, to leave or to take, cannot be done. */
+void governor_member_stuck(GovernorMember *member, const struct governor_orders *by, bool leaving,
+                           enum governor_stuck reason);
+/* A thread is kept out of the driver. Said again to the next arbiter, until all is back. */
+void governor_member_come(GovernorMember *member);
+/* Threads wait for their turn, which they do not get while memory is displaced. */
+bool governor_member_is_waiting(GovernorMember *member);
+/* So much of what is charged can move; the rest cannot. */
+void governor_member_unmovable(GovernorMember *member, uint64_t movable);
+/* So much of what is released next was displaced. */
+void governor_member_freed_displaced(GovernorMember *member, uint64_t bytes);
+/*
+ * A piece of host memory, for displaced memory: its descriptor, which the caller closes, and its
+ * number. -1: there is no more. @bytes: a multiple of GOVERNOR_VAULT_UNIT, GOVERNOR_VAULT_MOST at
+ * most.
+ */
+int governor_member_vault(GovernorMember *member, uint64_t bytes, uint64_t *number);
+void governor_member_vault_return(GovernorMember *member, uint64_t number);
+
 /* Engines of the GPU that the slice may use, of enum governor_engine. */
 uint32_t governor_member_engines(const GovernorMember *member);
 

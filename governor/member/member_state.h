@@ -120,6 +120,11 @@ struct lane {
  * @told_back: something was returned since the arbiter's last answer
  * @objects: shared ones, and those that an arbiter with room would share
  * @orphan_room, @orphan_spill: the rest of what may be charged without an arbiter
+ * @awaits_room: a RESERVE waits until others have made room
+ * @movable: the door can move memory; @displaced: how much is; @unmovable: how much cannot be
+ * @freed_displaced: the part of @displaced that is released next
+ * @asks: a thread waits for displaced memory
+ * @connections: how many there were; @gave, @took: said over this one
  *
  * @lock: over what follows, and over writing @usage (except submissions, which are atomic)
  * @pages: the driver pages device memory by itself
@@ -157,6 +162,15 @@ struct GovernorMember {
     struct governor_object *objects;
     uint64_t orphan_room;
     uint64_t orphan_spill;
+    bool awaits_room;
+    bool movable;
+    _Atomic bool asks;
+    _Atomic uint64_t displaced;
+    uint64_t unmovable;
+    uint64_t freed_displaced;
+    uint64_t connections;
+    uint64_t gave;
+    uint64_t took;
 
     pthread_mutex_t lock;
     struct lane lanes[GOVERNOR_CLASSES];
@@ -200,6 +214,9 @@ void link_tell_back(GovernorMember *member, const struct governor_message *messa
  */
 bool link_ask(GovernorMember *member, const struct governor_message *request,
               struct governor_message *answer);
+/* The same for a piece of the vault, whose descriptor is in @fd; -1: there is none. */
+bool link_ask_vault(GovernorMember *member, const struct governor_message *request,
+                    struct governor_message *answer, int *fd);
 /* The connection is unusable: the thread sees its end. */
 void link_break(GovernorMember *member);
 
@@ -224,6 +241,12 @@ enum governor_memory memory_take_alone(GovernorMember *member, uint64_t bytes, b
 uint64_t memory_uncharge(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
 /* Tells the arbiter, if there is one, that @bytes that are not counted any more are free. */
 void memory_freed(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
+
+/* moving.c; both under link_lock. */
+/* After a welcome: what moves begins again with what is where. */
+void moving_declare(GovernorMember *member);
+/* Tells the arbiter of the part of @bytes that was displaced; returns the rest. */
+uint64_t moving_release(GovernorMember *member, uint64_t bytes);
 
 /* spare.c; all but spare_look() under link_lock. */
 /* So much more is returned, or less. Before a RELEASE of it. */

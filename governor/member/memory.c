@@ -98,6 +98,51 @@ bool memory_ask(GovernorMember *member, const struct governor_message *request,
     return answered;
 }
 
+/* A page that is replaced is looked at again. */
+#define ROOM_LOOK_NS (100 * NS_PER_MS)
+
+/*
+ * Until others have made room, or have not. 0, ENOMEM, or EAGAIN: the arbiter that was asked is
+ * gone. Under link_lock, which is released meanwhile.
+ */
+static int await_room(GovernorMember *member)
+{
+    const struct governor_grant *grant = member->grant;
+    uint64_t connection = member->connections;
+
+    for (;;) {
+        uint32_t sequence = atomic_load(&grant->orders), room = atomic_load(&grant->room);
+
+        if (member->link != LINK_JOINED || member->connections != connection)
+            return EAGAIN;
+        if (room != GOVERNOR_ROOM_AWAITED)
+            return room == GOVERNOR_ROOM_GRANTED ? 0 : ENOMEM;
+        pthread_mutex_unlock(&member->link_lock);
+        futex_wait(&member->grant->orders, sequence, ROOM_LOOK_NS);
+        pthread_mutex_lock(&member->link_lock);
+    }
+}
+
+/* True: the request is to be made again. @answer: what became of it otherwise. */
+static bool settle_room(GovernorMember *member, struct governor_message *answer)
+{
+    int result;
+
+    if (answer->value == EBUSY) {
+        while (member->awaits_room)
+            pthread_cond_wait(&member->link_changed, &member->link_lock);
+        return true;
+    }
+    if (answer->value != EINPROGRESS)
+        return false;
+    member->awaits_room = true;
+    result = await_room(member);
+    member->awaits_room = false;
+    pthread_cond_broadcast(&member->link_changed);
+    answer->value = (uint64_t)result;
+    return result == EAGAIN;
+}
+
 static enum governor_memory ask_for(GovernorMember *member, uint64_t bytes, bool may_spill)
 {
     struct governor_message request = {.version = GOVERNOR_PROTOCOL_VERSION,
@@ -106,8 +151,10 @@ static enum governor_memory ask_for(GovernorMember *member, uint64_t bytes, bool
                                        .other = may_spill};
     struct governor_message answer;
 
-    if (!memory_ask(member, &request, &answer))
-        return memory_take_alone(member, bytes, may_spill);
+    do {
+        if (!memory_ask(member, &request, &answer))
+            return memory_take_alone(member, bytes, may_spill);
+    } while (settle_room(member, &answer));
     if (answer.value)
         return GOVERNOR_MEMORY_NONE;
     return answer.other ? GOVERNOR_MEMORY_SPILL : GOVERNOR_MEMORY_DEVICE;
@@ -163,6 +210,8 @@ void governor_member_release(GovernorMember *member, uint64_t bytes, enum govern
     fork_check(member);
     pthread_mutex_lock(&member->link_lock);
     bytes = memory_uncharge(member, bytes, kind);
+    if (kind == GOVERNOR_MEMORY_DEVICE)
+        bytes = moving_release(member, bytes);
     if (!spare_keep(member, bytes, kind))
         memory_freed(member, bytes, kind);
     pthread_mutex_unlock(&member->link_lock);

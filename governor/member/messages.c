@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define ANSWER_NS (2 * NS_PER_S)
 
@@ -27,11 +29,34 @@ void link_tell_back(GovernorMember *member, const struct governor_message *messa
         link_break(member);
 }
 
+/* One message, and the descriptor that may come with it; -1: none does. */
+static ssize_t receive(int fd, struct governor_message *message, int *descriptor)
+{
+    struct iovec data = {.iov_base = message, .iov_len = sizeof(*message)};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr packet = {.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control.bytes)};
+    ssize_t length = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
+
+    *descriptor = -1;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(descriptor, CMSG_DATA(header), sizeof(int));
+    return length;
+}
+
 /*
- * True if a whole answer came. Otherwise the connection is unusable: a late answer would be taken
- * for the next one's.
+ * True if a whole answer of the type came. Otherwise the connection is unusable: a late answer
+ * would be taken for the next one's.
  */
-static bool receive_answer(GovernorMember *member, struct governor_message *answer)
+static bool receive_answer(GovernorMember *member, enum governor_message_type type,
+                           struct governor_message *answer, int *descriptor)
 {
     uint64_t until = clock_now() + ANSWER_NS, now;
 
@@ -41,25 +66,46 @@ static bool receive_answer(GovernorMember *member, struct governor_message *answ
 
         if (poll(&fd, 1, (int)((until - now) / NS_PER_MS) + 1) <= 0)
             continue;
-        length = recv(member->fd, answer, sizeof(*answer), MSG_DONTWAIT);
+        length = receive(member->fd, answer, descriptor);
         if (length < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
         return length == sizeof(*answer) && answer->version == GOVERNOR_PROTOCOL_VERSION &&
-               answer->type == GOVERNOR_RESERVED;
+               answer->type == type;
     }
+    return false;
+}
+
+static bool ask_for(GovernorMember *member, const struct governor_message *request,
+                    enum governor_message_type type, struct governor_message *answer,
+                    int *descriptor)
+{
+    *descriptor = -1;
+    if (send(member->fd, request, sizeof(*request), MSG_NOSIGNAL) == sizeof(*request) &&
+        receive_answer(member, type, answer, descriptor)) {
+        member->told_back = false;
+        return true;
+    }
+    if (*descriptor >= 0)
+        close(*descriptor);
+    link_break(member);
     return false;
 }
 
 bool link_ask(GovernorMember *member, const struct governor_message *request,
               struct governor_message *answer)
 {
-    if (send(member->fd, request, sizeof(*request), MSG_NOSIGNAL) == sizeof(*request) &&
-        receive_answer(member, answer)) {
-        member->told_back = false;
-        return true;
-    }
-    link_break(member);
-    return false;
+    int descriptor;
+    bool answered = ask_for(member, request, GOVERNOR_RESERVED, answer, &descriptor);
+
+    if (answered && descriptor >= 0)
+        close(descriptor);
+    return answered;
+}
+
+bool link_ask_vault(GovernorMember *member, const struct governor_message *request,
+                    struct governor_message *answer, int *fd)
+{
+    return ask_for(member, request, GOVERNOR_VAULTED, answer, fd);
 }
 
 void link_break(GovernorMember *member)

@@ -93,6 +93,8 @@ bool state_renew(GovernorMember *member)
     locks_init(member);
     member->held = member->held_spilled = 0;
     member->driver = 0;
+    member->movable = member->asks = member->awaits_room = false;
+    member->displaced = member->unmovable = member->freed_displaced = 0;
     spare_forget(member);
     member->objects = NULL;
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
