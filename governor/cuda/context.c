@@ -3,9 +3,11 @@
  * Contexts. The driver takes some hundred MiB for each, which are charged after it has them. A
  * context that does not fit is destroyed again. All memory in a context ends with it.
  */
+#include "chunks.h"
 #include "gpu.h"
 #include "later.h"
 #include "meter.h"
+#include "mover.h"
 #include "own.h"
 #include "ranges.h"
 #include "real.h"
@@ -154,6 +156,7 @@ static void settle_each(struct gpu *gpu, void *data)
 static void ended(CUcontext context)
 {
     if (context) {
+        chunks_context_ended(context);
         give_all(&ranges_pointers, context);
         give_all(&ranges_arrays, context);
         give_all(&ranges_externals, context);
@@ -170,6 +173,7 @@ static CUresult destroyed(CUresult result, CUcontext launched, CUcontext context
     later_take_back(launched, result == CUDA_SUCCESS);
     if (result == CUDA_SUCCESS)
         ended(context);
+    mover_release();
     return result;
 }
 
@@ -183,8 +187,10 @@ static void before_end_of(CUcontext context)
 {
     if (real_depth)
         return;
+    mover_hold_contexts();
     later_set_aside(context);
-    gpu_each(end_work_of, context);
+    if (context)
+        gpu_each(end_work_of, context);
 }
 
 CUresult cuCtxDestroy(CUcontext ctx)
@@ -204,8 +210,9 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
     CUcontext context = NULL;
 
-    if (!real_depth && DRIVER(cuCtxFromGreenCtx, &context, hCtx) == CUDA_SUCCESS)
-        before_end_of(context);
+    if (!real_depth && DRIVER(cuCtxFromGreenCtx, &context, hCtx) != CUDA_SUCCESS)
+        context = NULL;
+    before_end_of(context);
     return destroyed(DRIVER(cuGreenCtxDestroy, hCtx), context, NULL);
 }
 
@@ -232,6 +239,7 @@ static struct gpu *before_release(CUdevice dev)
     if (!gpu)
         return NULL;
     find_primary(gpu);
+    mover_hold_contexts();
     meter_set_aside(gpu, gpu->primary);
     later_set_aside(gpu->primary);
     return gpu;
@@ -252,6 +260,7 @@ static CUresult released(struct gpu *gpu, CUresult result, bool all)
         ended(gpu->primary);
         gpu->primary = NULL;
     }
+    mover_release();
     unlock_primary(gpu);
     return result;
 }

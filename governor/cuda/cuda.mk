@@ -16,7 +16,9 @@ CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory time nvml) $(addprefix 
 CUDA_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer
 CUDA_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-as-needed
 CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c $(CUDA_SRC)/time/*.c) $(GOVERNOR_LANE)
-CUDA_SRCS := $(filter-out %/gen-stubs.c %/entry_table.c,$(CUDA_SRCS))
+CUDA_SRCS := $(filter-out %/gen-stubs.c %/gen-fronts.c %/entry_table.c,$(CUDA_SRCS))
+# What keeps threads out of the driver is in the door itself: each call passes it.
+CUDA_SRCS += $(addprefix governor/member/,gate.c futex.c)
 CUDA_NVML_SRCS := $(wildcard $(CUDA_SRC)/nvml/*.c) $(addprefix $(CUDA_SRC)/,entries.c real.c slices.c view.c)
 CUDA_NAMES := $(addprefix tests/cuda/names/,cudarc.txt hipify.txt nvcuda.txt)
 CUDA_NVML_NAMES := tests/cuda/names/nvml.txt
@@ -30,12 +32,19 @@ $(CUDA_OUT)/gen-stubs: $(addprefix $(CUDA_SRC)/,gen-stubs.c entry_table.c entry_
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_WARN) -O1 -o $@ $(filter %.c,$^)
 
-# All at once. A name that the table lacks is an error.
-$(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def $(CUDA_NAMES)
+$(CUDA_OUT)/gen-fronts: $(addprefix $(CUDA_SRC)/,gen-fronts.c entry_table.c entry_table.h)
 	@mkdir -p $(@D)
-	$< $(filter %.def,$^) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
+	$(CC) $(CUDA_WARN) -O1 -o $@ $(filter %.c,$^)
+
+# All at once. A name that the table lacks is an error, and so is one of which it is not said what it does while memory is
+# displaced.
+$(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_OUT)/gen-fronts $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def \
+		$(CUDA_SRC)/away.def $(CUDA_NAMES)
+	@mkdir -p $(@D)
+	$< $(filter-out %/away.def,$(filter %.def,$^)) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
 		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --moves $(@D)/moves.inc --closes $(@D)/closes.inc \
 		--calls $(@D)/calls.inc --outputs $(@D)/outputs.inc
+	$(CUDA_OUT)/gen-fronts $(filter %.def,$^) --fronts $(@D)/fronts.inc --list $(@D)/away.inc
 	@touch $@
 
 $(CUDA_OUT)/nvml/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/nvml/nvml_entry_points.def \

@@ -13,6 +13,12 @@ static void in_child(void)
     pools_forget_parent();
     ipc_forget_parent();
     later_forget_parent();
+    captures_forget_parent();
+    fronts_forget_parent();
+    chunks_forget_parent();
+    vault_forget_parent();
+    mover_forget_parent();
+    drain_forget_parent();
 }
 
 static void watch(void)

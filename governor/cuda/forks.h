@@ -16,5 +16,11 @@ void vmm_forget_parent(void);
 void pools_forget_parent(void);
 void ipc_forget_parent(void);
 void later_forget_parent(void);
+void captures_forget_parent(void);
+void fronts_forget_parent(void);
+void chunks_forget_parent(void);
+void vault_forget_parent(void);
+void mover_forget_parent(void);
+void drain_forget_parent(void);
 
 #endif

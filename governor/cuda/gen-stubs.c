@@ -134,7 +134,8 @@ static void write_header(const char *path, const char *result, const char *abi)
 {
     FILE *file = open_file(path, "w");
 
-    fprintf(file, "/* Made by gen-stubs. */\n#include \"%s\"\n", abi);
+    fprintf(file, "/* Made by gen-stubs. */\n#include \"%s\"\n#define ENTRIES_COUNT %u\n", abi,
+            entries_count);
     for (unsigned int i = 0; i < entries_count; i++)
         fprintf(file, "#define ENTRY_%s %u\n", entries[i].name, i);
     for (unsigned int i = 0; i < entries_count; i++) {

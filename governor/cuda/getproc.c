@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fronts.h"
 #include "real.h"
 #include "slices.h"
 
@@ -28,9 +29,10 @@ static int by_address(const void *a, const void *b)
     return left->real < right->real ? -1 : left->real > right->real;
 }
 
-static bool is_wrapped(unsigned int entry)
+/* Our function, or a jump to what stands in front of the driver; NULL: neither. */
+static void *ours_of(unsigned int entry)
 {
-    return entry_points[entry].kind == ENTRY_WRAP;
+    return entry_points[entry].kind == ENTRY_WRAP ? entry_wrappers[entry] : fronts_stub(entry);
 }
 
 static void note(void *real, unsigned int entry)
@@ -96,7 +98,7 @@ static void *asked_for(unsigned int entry)
 /*
  * One function of the driver can stand for several entries; @base selects one. If the driver does
  * not export it by a name of @base, it is what its other name says: a driver may give out
- * cuGraphInstantiateWithFlags as cuGraphInstantiate. NULL: not wrapped.
+ * cuGraphInstantiateWithFlags as cuGraphInstantiate. NULL: it is the driver's to give out.
  */
 static const struct address *find(const void *real, const char *base)
 {
@@ -121,8 +123,9 @@ static void sort(void)
 }
 
 /*
- * Only wrapped functions matter. Exported addresses are certain. The driver's answers for a version
- * are added only if they are not exported: else they are another form, which may be a later one.
+ * Only functions that are ours, or have something in front, matter. Exported addresses are certain.
+ * The driver's answers for a version are added only if they are not exported: else they are another
+ * form, which may be a later one.
  */
 static void build(void)
 {
@@ -132,13 +135,13 @@ static void build(void)
     if (!addresses)
         return;
     for (unsigned int i = 0; i < entry_points_count; i++) {
-        if (is_wrapped(i))
+        if (ours_of(i))
             note(real_find(entry_points[i].name), i);
     }
     sort();
     exported = addresses_count;
     for (unsigned int i = 0; i < entry_points_count; i++) {
-        void *real = is_wrapped(i) ? asked_for(i) : NULL;
+        void *real = ours_of(i) ? asked_for(i) : NULL;
 
         if (real && !is_noted(real, exported) && !is_exported(real))
             note(real, i);
@@ -208,11 +211,11 @@ static void *guess(const char *symbol, void *real, int version, cuuint64_t flags
     unsigned int entry =
         entry_for(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 
-    if (entry == entry_points_count || !is_wrapped(entry))
+    if (entry == entry_points_count || !ours_of(entry))
         return real;
     if (!real_find(entry_points[entry].name))
-        atomic_store(&entry_slots[entry], real);
-    return entry_wrappers[entry];
+        fronts_set_driver(entry, real);
+    return ours_of(entry);
 }
 
 /* What the caller gets in place of the driver's @real; NULL: it is refused. */
@@ -223,7 +226,7 @@ static void *replace(const char *symbol, void *real, int version, cuuint64_t fla
     pthread_once(&once, build);
     address = addresses ? find(real, symbol) : NULL;
     if (address)
-        return entry_wrappers[address->entry];
+        return ours_of(address->entry);
     if (has_listed_name(real, symbol))
         return real;
     if (!is_known(symbol))

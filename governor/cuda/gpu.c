@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "forks.h"
+#include "mover.h"
 #include "real.h"
 #include "slices.h"
 
@@ -34,11 +35,12 @@ void gpu_forget_parent(void)
         pthread_mutex_init(&gpu->primary_lock, NULL);
         pthread_mutex_init(&gpu->own_lock, NULL);
         /* A child has none of its parent's memory. */
-        gpu->charged = gpu->own = gpu->own_beyond = gpu->graphs = 0;
+        gpu->charged = gpu->displaced = gpu->own = gpu->own_beyond = gpu->graphs = 0;
         forget_owed(gpu);
         gpu->seen_ns = 0;
         /* Its thread is the parent's, and so are its events. */
         gpu->meter = NULL;
+        gpu->mover = NULL;
     }
 }
 
@@ -71,6 +73,8 @@ static struct gpu *look(CUdevice device)
         pthread_mutex_init(&gpu->primary_lock, NULL);
         pthread_mutex_init(&gpu->own_lock, NULL);
         gpu->member = path ? governor_member_get(path, slices_is_required(path)) : NULL;
+        if (gpu->member && governor_member_moves(gpu->member))
+            mover_start(gpu);
     }
     free(path);
     return gpu;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct meter;
+struct gpu_mover;
 
 /**
  * struct gpu - a GPU with a slice
@@ -22,7 +23,8 @@ struct meter;
  * @member: NULL: it was required to join, and that failed
  * @seen_ns: when what the driver has for itself was last asked for; 0: never
  * @charged: bytes that were charged, by all threads
- * @changes: how often @charged has changed
+ * @displaced: bytes of @charged that are in the host's memory
+ * @changes: how often @charged or @displaced has changed
  * @owed: nanoseconds of the GPU's work that were not charged yet, by class (meter_owe())
  *
  * @primary_lock: held while the driver may begin or end the primary context, so that what it says
@@ -34,6 +36,7 @@ struct meter;
  * which was beyond the limit when it was found, and is charged all the same
  * @graphs: bytes that were charged for memory of graphs; written under @own_lock
  * @meter: of its time; NULL: no launch was measured so far
+ * @mover: of its memory; NULL: none moves so far
  */
 struct gpu {
     CUdevice device;
@@ -41,6 +44,7 @@ struct gpu {
     GovernorMember *member;
     _Atomic uint64_t seen_ns;
     _Atomic uint64_t charged;
+    _Atomic uint64_t displaced;
     _Atomic uint64_t changes;
     _Atomic uint64_t owed[GOVERNOR_CLASSES];
 
@@ -52,6 +56,7 @@ struct gpu {
     uint64_t own_beyond;
     _Atomic uint64_t graphs;
     struct meter *_Atomic meter;
+    struct gpu_mover *_Atomic mover;
 };
 
 /* NULL: @device has no slice, or does not exist. */

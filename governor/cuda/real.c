@@ -30,10 +30,12 @@ void *real_find(const char *name)
 
 void *real_resolve(unsigned int entry)
 {
+    void *before = atomic_load_explicit(&entry_slots[entry], memory_order_relaxed);
     void *found = real_find(entry_points[entry].name);
 
     if (!found)
         found = (void *)missing;
-    atomic_store_explicit(&entry_slots[entry], found, memory_order_relaxed);
+    /* Something may stand in front of the driver by now. */
+    atomic_compare_exchange_strong(&entry_slots[entry], &before, found);
     return found;
 }

@@ -11,7 +11,7 @@
 #include "wrappers.h"
 
 /*
- * The driver's function for an entry. The entry's slot holds it from now on. If the driver lacks
+ * The driver's function for an entry. The entry's slot leads to it from now on. If the driver lacks
  * the function, this is one that returns CUDA_ERROR_NOT_FOUND or NVML_ERROR_FUNCTION_NOT_FOUND.
  */
 void *real_resolve(unsigned int entry);

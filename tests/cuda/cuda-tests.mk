@@ -83,6 +83,9 @@ $(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj
 		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
 		-Wl,-rpath,$(CURDIR)/$(CUDA_TEST)/san:$(CURDIR)/$(GOVERNOR_OUT) $(GOVERNOR_PKG_LIBS) -ldl -lpthread
 
+# Orders of the test's own, and every entry while memory is displaced.
+$(addprefix $(CUDA_TEST)/test-,away displace): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/orders.o
+
 # The parts of the door that need no driver.
 $(CUDA_TEST)/test-ranges: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ranges.o $(CUDA_SRC)/memory/ranges.o \
 		$(CUDA_SRC)/memory/mappings.o)

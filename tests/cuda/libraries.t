@@ -47,6 +47,20 @@ my $said = `$out/gen-stubs governor/cuda/entry_points.def governor/cuda/argument
 isnt($?, 0, 'a name that is not classified ends the build');
 like($said, qr/cuMemAlloc_v77/, 'the name that ends the build is printed');
 
+# And so does one of which it is not said what it does while memory is displaced.
+my $away = slurp('governor/cuda/away.def');
+for my $case ([qr/^A\(COPY,.*\n/m, '', qr/lacks the class COPY/], [qr/\z/, "X(cuMemAlloc_v77, own)\n", qr/has cuMemAlloc_v77, which the table lacks/],
+    [qr/\z/, "X(cuLaunchKernel, waits)\n", qr/cuLaunchKernel is as its class/], [qr/\z/, "X(cuVDPAUGetDevice, waits)\n", qr/its arguments are not known/]) {
+    my ($from, $to, $says) = @$case;
+    (my $other = $away) =~ s/$from/$to/;
+    open my $out_file, '>', "$out/away.def" or BAIL_OUT($!);
+    print {$out_file} $other;
+    close $out_file;
+    my $said_of = `$out/gen-fronts governor/cuda/entry_points.def governor/cuda/argument_types.def $out/away.def 2>&1`;
+    isnt($?, 0, "away.def: $says: it ends the build");
+    like($said_of, $says, 'and says why');
+}
+
 # A build in a container: -lcuda finds a toolkit's stub, which the hook covers by ours.
 open $file, '>', "$out/program.c" or BAIL_OUT($!);
 print {$file} "int cuInit(unsigned int); int cuGetErrorName(int, const char **); int main(void) { return cuInit(0) + cuGetErrorName(0, 0); }\n";

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "graph.h"
 #include "later.h"
+#include "mover.h"
 #include "own.h"
 #include "pool.h"
 #include "spill.h"
@@ -53,8 +54,12 @@ static void look_now_and_then(struct gpu *gpu)
     uint64_t seen = atomic_load_explicit(&gpu->seen_ns, memory_order_relaxed), now = clock_now();
 
     if ((!seen || now >= seen + LOOK_EACH_NS) &&
-        atomic_compare_exchange_strong(&gpu->seen_ns, &seen, now))
+        atomic_compare_exchange_strong(&gpu->seen_ns, &seen, now)) {
         own_note(gpu);
+        /* The slice's memory may move from now on. */
+        if (gpu->member && governor_member_moves(gpu->member))
+            mover_start(gpu);
+    }
 }
 
 /* @by: bytes; less is modulo 2^64. */

@@ -120,7 +120,7 @@ static uint64_t used_by_self(const struct gpu *gpu)
 }
 
 /*
- * The process's memory by NVML, less that which was charged; under own_lock. If a charge changed
+ * The process's memory by NVML, less that which was charged and is there; under own_lock. If a charge changed
  * between the two, another thread may have freed memory that NVML counted, so both are read again.
  * If that goes on, the least is taken.
  */
@@ -134,7 +134,7 @@ static uint64_t look(struct gpu *gpu)
 
         changes = atomic_load(&gpu->changes);
         used = used_by_self(gpu);
-        asked = atomic_load(&gpu->charged) - gpu->own;
+        asked = atomic_load(&gpu->charged) - gpu->own - atomic_load(&gpu->displaced);
         used = used > asked ? used - asked : 0;
         least = used < least ? used : least;
     } while (changes != atomic_load(&gpu->changes) && ++looks < LOOKS);

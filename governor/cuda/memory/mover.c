@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: MIT
+#include "mover.h"
+
+#include "captures.h"
+#include "chunks.h"
+#include "clock.h"
+#include "drain.h"
+#include "forks.h"
+#include "fronts.h"
+#include "transfer.h"
+#include "vault.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+/* A thread in the driver, and the work in flight, may take so long to end. */
+#define LEAVE_NS (2 * NS_PER_S)
+
+/**
+ * struct gpu_mover - of a GPU's memory
+ * @shut: it keeps threads out; @displaced: chunks that are not on the card
+ */
+struct gpu_mover {
+    struct gpu *gpu;
+    pthread_t thread;
+    bool shut;
+    uint64_t displaced;
+};
+
+/* Over all that moves, and over the vault's pieces. */
+static pthread_mutex_t holding = PTHREAD_MUTEX_INITIALIZER;
+/* Under that: movers that keep threads out. */
+static unsigned int shutting;
+static _Atomic bool stays;
+
+void mover_hold(void)
+{
+    pthread_mutex_lock(&holding);
+}
+
+void mover_hold_contexts(void)
+{
+    mover_hold();
+    drain_settle();
+}
+
+void mover_release(void)
+{
+    pthread_mutex_unlock(&holding);
+}
+
+void mover_stay(void)
+{
+    atomic_store(&stays, true);
+}
+
+/* A chunk with its allocation. */
+struct place {
+    struct chunked *chunked;
+    struct chunk *chunk;
+};
+
+struct places {
+    struct place *list;
+    uint64_t count;
+    uint64_t room;
+    bool displaced;
+    bool failed;
+};
+
+static void add_place(struct places *places, struct chunked *chunked, struct chunk *chunk)
+{
+    if (places->count == places->room) {
+        uint64_t room = places->room ? 2 * places->room : 64;
+        struct place *list = realloc(places->list, room * sizeof(*list));
+
+        places->failed |= !list;
+        if (!list)
+            return;
+        places->list = list;
+        places->room = room;
+    }
+    places->list[places->count++] = (struct place){chunked, chunk};
+}
+
+static void add_places(struct chunked *chunked, void *data)
+{
+    struct places *places = data;
+
+    for (unsigned int i = 0; i < chunked->count && !chunked->stays; i++)
+        if (!chunked->list[i].piece == !places->displaced)
+            add_place(places, chunked, &chunked->list[i]);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+
+    return (left->chunk->bytes < right->chunk->bytes) - (left->chunk->bytes > right->chunk->bytes);
+}
+
+/* Those that are displaced, or those that are not and can move; the largest first. */
+static struct places find_places(const struct gpu *gpu, bool displaced)
+{
+    struct places places = {.displaced = displaced};
+
+    chunks_each(gpu, add_places, &places);
+    if (places.count)
+        qsort(places.list, places.count, sizeof(*places.list), by_bytes);
+    return places;
+}
+
+static void add_bytes(struct chunked *chunked, void *data)
+{
+    *(uint64_t *)data += chunked->stays ? 0 : chunked->reserved;
+}
+
+static void tell_unmovable(const struct gpu *gpu)
+{
+    uint64_t movable = 0;
+
+    chunks_each(gpu, add_bytes, &movable);
+    governor_member_unmovable(gpu->member, movable);
+}
+
+struct contexts {
+    CUcontext list[DRAIN_CONTEXTS];
+    unsigned int count;
+    bool too_many;
+};
+
+static void add_context(struct contexts *contexts, CUcontext context)
+{
+    for (unsigned int i = 0; i < contexts->count; i++)
+        if (contexts->list[i] == context)
+            return;
+    if (contexts->count < DRAIN_CONTEXTS)
+        contexts->list[contexts->count++] = context;
+    else
+        contexts->too_many = true;
+}
+
+static void add_its_context(struct chunked *chunked, void *data)
+{
+    add_context(data, chunked->context);
+}
+
+static bool drain_gpu(const struct gpu *gpu, uint64_t limit_ns, enum governor_stuck *why)
+{
+    struct contexts contexts = {0};
+    enum drained drained;
+
+    chunks_each(gpu, add_its_context, &contexts);
+    if (gpu->primary)
+        add_context(&contexts, gpu->primary);
+    drained = contexts.too_many ? DRAIN_FAILED : drain(contexts.list, contexts.count, limit_ns);
+    *why = drained == DRAIN_LATE ? GOVERNOR_STUCK_WORK : GOVERNOR_STUCK_DRIVER;
+    return drained == DRAINED;
+}
+
+static void let_in(struct gpu_mover *mover)
+{
+    if (!mover->shut)
+        return;
+    mover->shut = false;
+    if (!--shutting)
+        fronts_open();
+}
+
+/*
+ * Nobody is in the driver, and the GPU has nothing to do for the process. Else all is as before,
+ * and @why says why.
+ */
+static bool shut_out(struct gpu_mover *mover, enum governor_stuck *why)
+{
+    uint64_t until = clock_now() + LEAVE_NS, now;
+
+    if (mover->shut)
+        return true;
+    *why = GOVERNOR_STUCK_FLOOR;
+    if (stays)
+        return false;
+    *why = GOVERNOR_STUCK_THREAD;
+    if (!shutting && !fronts_close(LEAVE_NS))
+        return false;
+    shutting++;
+    mover->shut = true;
+    *why = GOVERNOR_STUCK_CAPTURE;
+    now = clock_now();
+    if (!captures_any() && drain_gpu(mover->gpu, until > now ? until - now : 0, why))
+        return true;
+    let_in(mover);
+    return false;
+}
+
+/* What a part's copy is behind. */
+struct part {
+    struct place place;
+    struct copy copy;
+};
+
+/* The copies that are on their way, the oldest first. */
+struct window {
+    struct part parts[TRANSFER_DEPTH];
+    unsigned int first, count;
+    uint64_t since;
+};
+
+/* An order that is carried out. */
+struct errand {
+    struct gpu_mover *mover;
+    const struct governor_orders *orders;
+    struct transfer transfer;
+    struct window window;
+    uint64_t rest;
+    bool failed;
+    enum governor_stuck why;
+};
+
+static void fail_with(struct errand *errand, enum governor_stuck why)
+{
+    if (!errand->failed)
+        errand->why = why;
+    errand->failed = true;
+}
+
+static uint64_t ns_since(struct window *window)
+{
+    uint64_t now = clock_now(), ns = now - window->since;
+
+    window->since = now;
+    return ns ? ns : 1;
+}
+
+/* The copy has ended: the chunk's memory goes. Until then the chunk is as it was. */
+static void finish_leaving(struct errand *errand, struct part *part)
+{
+    struct chunk *chunk = part->place.chunk;
+
+    if (!transfer_await(&errand->transfer, &part->copy) ||
+        chunks_drop(part->place.chunked, chunk) != CUDA_SUCCESS) {
+        vault_put(errand->mover->gpu, part->copy.piece);
+        fail_with(errand, GOVERNOR_STUCK_DRIVER);
+        return;
+    }
+    chunk->piece = part->copy.piece;
+    errand->mover->displaced++;
+    chunks_count_displaced(errand->mover->gpu, chunk->bytes);
+    governor_member_gave(errand->mover->gpu->member, errand->orders, chunk->bytes,
+                         ns_since(&errand->window));
+}
+
+static void begin_leaving(struct errand *errand, struct part *part)
+{
+    const struct chunk *chunk = part->place.chunk;
+    struct piece *piece = NULL;
+
+    if (!transfer_enter(&errand->transfer, part->place.chunked->context)) {
+        fail_with(errand, GOVERNOR_STUCK_DRIVER);
+        return;
+    }
+    piece = vault_take(errand->mover->gpu, chunk->bytes);
+    if (!piece) {
+        fail_with(errand, GOVERNOR_STUCK_VAULT);
+        return;
+    }
+    part->copy.piece = piece;
+    if (transfer_out(&errand->transfer, &part->copy, part->place.chunked->at + chunk->offset)) {
+        errand->window.count++;
+        return;
+    }
+    vault_put(errand->mover->gpu, piece);
+    fail_with(errand, GOVERNOR_STUCK_DRIVER);
+}
+
+/* The chunk is whole again. Until then its content is in the host's memory. */
+static void finish_coming(struct errand *errand, struct part *part)
+{
+    struct chunk *chunk = part->place.chunk;
+
+    if (!transfer_await(&errand->transfer, &part->copy)) {
+        chunks_drop(part->place.chunked, chunk);
+        fail_with(errand, GOVERNOR_STUCK_DRIVER);
+        return;
+    }
+    chunk->piece = NULL;
+    vault_put(errand->mover->gpu, part->copy.piece);
+    errand->mover->displaced--;
+    chunks_count_displaced(errand->mover->gpu, -chunk->bytes);
+    governor_member_took(errand->mover->gpu->member, errand->orders, chunk->bytes,
+                         ns_since(&errand->window));
+}
+
+static void begin_coming(struct errand *errand, struct part *part)
+{
+    const struct chunked *chunked = part->place.chunked;
+    struct chunk *chunk = part->place.chunk;
+    CUdeviceptr at = chunked->at + chunk->offset;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!transfer_enter(&errand->transfer, chunked->context)) {
+        fail_with(errand, GOVERNOR_STUCK_DRIVER);
+        return;
+    }
+    result = chunks_make(chunked, chunk);
+    if (result != CUDA_SUCCESS) {
+        fail_with(errand,
+                  result == CUDA_ERROR_OUT_OF_MEMORY ? GOVERNOR_STUCK_CARD : GOVERNOR_STUCK_DRIVER);
+        return;
+    }
+    part->copy.piece = chunk->piece;
+    if (chunks_allow(chunked, at, chunk->bytes) == CUDA_SUCCESS &&
+        transfer_in(&errand->transfer, &part->copy, at)) {
+        errand->window.count++;
+        return;
+    }
+    chunks_drop(chunked, chunk);
+    fail_with(errand, GOVERNOR_STUCK_DRIVER);
+}
+
+typedef void part_step(struct errand *errand, struct part *part);
+
+static void finish_oldest(struct errand *errand, part_step *finish)
+{
+    struct window *window = &errand->window;
+    struct part *part = &window->parts[window->first];
+
+    window->first = (window->first + 1) % TRANSFER_DEPTH;
+    window->count--;
+    finish(errand, part);
+}
+
+/* Several copies are on their way while memory of others is taken, or given back. */
+static void move_part(struct errand *errand, const struct place *place, part_step *begin,
+                      part_step *finish)
+{
+    struct window *window = &errand->window;
+    struct part *part;
+
+    if (window->count == TRANSFER_DEPTH)
+        finish_oldest(errand, finish);
+    if (errand->failed)
+        return;
+    part = &window->parts[(window->first + window->count) % TRANSFER_DEPTH];
+    *part = (struct part){.place = *place};
+    begin(errand, part);
+    if (!errand->failed)
+        errand->rest -= place->chunk->bytes < errand->rest ? place->chunk->bytes : errand->rest;
+}
+
+static void finish_all(struct errand *errand, part_step *finish)
+{
+    while (errand->window.count)
+        finish_oldest(errand, finish);
+    transfer_close(&errand->transfer);
+}
+
+/* The largest ones that are not too large, and one that is, for the rest. */
+static void give_parts(struct errand *errand)
+{
+    struct places places = find_places(errand->mover->gpu, false);
+    const struct place *last = NULL;
+
+    for (uint64_t i = 0; i < places.count && errand->rest && !errand->failed; i++) {
+        if (places.list[i].chunk->bytes > errand->rest)
+            last = &places.list[i];
+        else
+            move_part(errand, &places.list[i], begin_leaving, finish_leaving);
+    }
+    if (last && errand->rest && !errand->failed)
+        move_part(errand, last, begin_leaving, finish_leaving);
+    finish_all(errand, finish_leaving);
+    free(places.list);
+}
+
+static void leave(struct gpu_mover *mover, const struct governor_orders *orders)
+{
+    struct errand errand = {.mover = mover, .orders = orders, .rest = orders->leave};
+
+    errand.window.since = clock_now();
+    tell_unmovable(mover->gpu);
+    if (!shut_out(mover, &errand.why)) {
+        governor_member_stuck(mover->gpu->member, orders, true, errand.why);
+        return;
+    }
+    give_parts(&errand);
+    if (errand.rest && !errand.failed)
+        fail_with(&errand, GOVERNOR_STUCK_FLOOR);
+    if (errand.failed)
+        governor_member_stuck(mover->gpu->member, orders, true, errand.why);
+    /* A thread that waits for its turn gets none before all is back. */
+    if (mover->displaced && governor_member_is_waiting(mover->gpu->member))
+        governor_member_come(mover->gpu->member);
+}
+
+/* None is taken before the whole of it is granted. */
+static void take(struct gpu_mover *mover, const struct governor_orders *orders)
+{
+    struct errand errand = {.mover = mover, .orders = orders, .rest = orders->take};
+    struct places places = find_places(mover->gpu, true);
+
+    errand.window.since = clock_now();
+    for (uint64_t i = 0; i < places.count && !errand.failed; i++)
+        if (places.list[i].chunk->bytes <= errand.rest)
+            move_part(&errand, &places.list[i], begin_coming, finish_coming);
+    finish_all(&errand, finish_coming);
+    if (!places.count)
+        fail_with(&errand, GOVERNOR_STUCK_FLOOR);
+    if (errand.failed)
+        governor_member_stuck(mover->gpu->member, orders, false, errand.why);
+    free(places.list);
+}
+
+static void count_displaced(struct chunked *chunked, void *data)
+{
+    for (unsigned int i = 0; i < chunked->count; i++)
+        *(uint64_t *)data += chunked->list[i].piece != NULL;
+}
+
+void mover_settle(struct gpu *gpu)
+{
+    struct gpu_mover *mover = gpu->mover;
+
+    mover->displaced = 0;
+    chunks_each(gpu, count_displaced, &mover->displaced);
+    if (!mover->displaced)
+        let_in(mover);
+}
+
+static void *follow_orders(void *data)
+{
+    struct gpu_mover *mover = data;
+    struct governor_orders orders;
+
+    for (;;) {
+        governor_member_orders(mover->gpu->member, &orders);
+        mover_hold();
+        if (orders.leave)
+            leave(mover, &orders);
+        else if (orders.take)
+            take(mover, &orders);
+        mover_settle(mover->gpu);
+        mover_release();
+        if (!orders.leave)
+            governor_member_await_orders(mover->gpu->member, &orders);
+    }
+    return NULL;
+}
+
+/* The thread begins with a look at @gpu's mover. */
+static bool start(struct gpu *gpu)
+{
+    struct gpu_mover *mover = calloc(1, sizeof(*mover));
+    sigset_t all, before;
+    bool started;
+
+    if (!mover)
+        return false;
+    mover->gpu = gpu;
+    atomic_store_explicit(&gpu->mover, mover, memory_order_release);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    started = pthread_create(&mover->thread, NULL, follow_orders, mover) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (started)
+        return true;
+    gpu->mover = NULL;
+    free(mover);
+    return false;
+}
+
+static void come(struct gpu *gpu, void *data)
+{
+    (void)data;
+    if (gpu->mover)
+        governor_member_come(gpu->member);
+}
+
+static void ask_for_all(void)
+{
+    gpu_each(come, NULL);
+}
+
+bool mover_start(struct gpu *gpu)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    bool started;
+
+    if (atomic_load_explicit(&gpu->mover, memory_order_acquire))
+        return true;
+    pthread_mutex_lock(&lock);
+    started = gpu->mover || (chunks_are_possible(gpu) && fronts_install(ask_for_all) && start(gpu));
+    if (started)
+        governor_member_movable(gpu->member);
+    pthread_mutex_unlock(&lock);
+    return started;
+}
+
+void mover_forget_parent(void)
+{
+    pthread_mutex_init(&holding, NULL);
+    shutting = 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An arbiter's orders, given by the test: a thread of this process that lets its member in, grants
+ * all that it asks for, hands out pieces of a vault, and remembers what was said.
+ */
+#ifndef TESTS_CUDA_ORDERS_H
+#define TESTS_CUDA_ORDERS_H
+
+#include "governor_protocol.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct orders_said - by the member, so far
+ * @held: bytes that are charged; @displaced: of these not on the card
+ * @pieces: of the vault that it has
+ */
+struct orders_said {
+    uint64_t gave, took;
+    uint64_t held, displaced;
+    uint64_t unmovable;
+    unsigned int stuck, comes, pieces, movable;
+    enum governor_stuck reason;
+};
+
+/* A slice of the fake card, for this process. Before the first call of the driver. */
+void orders_open(void);
+/* Memory does not move, as in other slices. Before the process joins. */
+void orders_do_not_move(void);
+/* So many pieces of the vault, and no more. */
+void orders_limit_pieces(unsigned int pieces);
+
+void orders_look(struct orders_said *said);
+/* To give, or to bring back, so much more. */
+void orders_leave(uint64_t bytes);
+void orders_take(uint64_t bytes);
+/* Until it has given, or taken, or not been able to, all that it was told to. */
+void orders_await_left(void);
+void orders_await_taken(void);
+/* Until so much is charged. */
+void orders_await_held(uint64_t bytes);
+/* Until a thread was kept out so often. */
+void orders_await_comes(unsigned int comes);
+
+#endif

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory that moves, in one process: by orders of the test's. What the program sees of its memory
+ * is the same before, after and meanwhile.
+ */
+#include "fake.h"
+#include "kit.h"
+#include "orders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BIG (3 * MIB)
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at);
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr at);
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+
+static void enter(void)
+{
+    g_setenv("FAKE_CUDA_CONTENT", "1", TRUE);
+    g_setenv("FAKE_CUDA_TOTAL", "8589934592", TRUE);
+    orders_open();
+    kit_context();
+}
+
+static CUdeviceptr allocate(size_t bytes, unsigned char value)
+{
+    CUdeviceptr at;
+
+    ok(cuMemAlloc_v2(&at, bytes));
+    ok(cuMemsetD8_v2(at, value, bytes));
+    return at;
+}
+
+static void check(CUdeviceptr at, size_t bytes, unsigned char value)
+{
+    unsigned char *copy = malloc(bytes);
+
+    ok(cuMemcpyDtoH_v2(copy, at, bytes));
+    for (size_t i = 0; i < bytes; i++)
+        g_assert_cmphex(copy[i], ==, value);
+    free(copy);
+}
+
+static struct orders_said look(void)
+{
+    struct orders_said said;
+
+    orders_look(&said);
+    return said;
+}
+
+static void leave(uint64_t bytes)
+{
+    orders_leave(bytes);
+    orders_await_left();
+}
+
+static void take(uint64_t bytes)
+{
+    orders_take(bytes);
+    orders_await_taken();
+}
+
+/* Addresses and what the driver says of them are the same, and the card's memory is others'. */
+static void move(void)
+{
+    uint64_t whole = 4 * MIB;
+    CUdeviceptr at, base;
+    size_t bytes;
+    int device = -1;
+
+    enter();
+    at = allocate(BIG, 0x5a);
+    g_assert_cmpuint(kit_on_card(), ==, whole);
+    leave(whole);
+    g_assert_cmpuint(look().gave, ==, whole);
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+    ok(cuMemGetAddressRange_v2(&base, &bytes, at + 100));
+    g_assert_cmphex(base, ==, at);
+    g_assert_cmpuint(bytes, ==, BIG);
+    ok(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at + 5));
+    g_assert_cmpint(device, ==, 0);
+    take(whole);
+    g_assert_cmpuint(kit_on_card(), ==, whole);
+    check(at, BIG, 0x5a);
+    ok(cuMemFree_v2(at));
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+    g_assert_cmpint(cuMemFree_v2(at), !=, CUDA_SUCCESS);
+}
+
+static void *read_first(void *data)
+{
+    CUdeviceptr at = *(CUdeviceptr *)data;
+    unsigned char byte = 0;
+
+    ok(cuMemcpyDtoH_v2(&byte, at, 1));
+    return GUINT_TO_POINTER(byte);
+}
+
+static CUcontext context;
+
+static void *in_context(void *data)
+{
+    ok(cuCtxSetCurrent(context));
+    return read_first(data);
+}
+
+/* A call that needs the memory waits, and says so; all of it is back when it goes on. */
+static void come(void)
+{
+    CUdeviceptr at, other;
+    GThread *thread;
+
+    enter();
+    ok(cuCtxGetCurrent(&context));
+    at = allocate(BIG, 1);
+    other = allocate(BIG, 2);
+    leave(4 * MIB);
+    g_assert_cmpuint(look().displaced, ==, 4 * MIB);
+    thread = g_thread_new("reads", in_context, &at);
+    orders_await_comes(1);
+    take(4 * MIB);
+    g_assert_cmpuint(GPOINTER_TO_UINT(g_thread_join(thread)), ==, 1);
+    check(other, BIG, 2);
+}
+
+/* What is displaced is freed where it is, and the last of it lets all go on. */
+static void free_away(void)
+{
+    CUdeviceptr first, second;
+
+    enter();
+    first = allocate(BIG, 1);
+    second = allocate(BIG, 2);
+    leave(8 * MIB);
+    g_assert_cmpuint(look().displaced, ==, 8 * MIB);
+    ok(cuMemFree_v2(first));
+    ok(cuMemFreeAsync(second, NULL));
+    /* Nothing is displaced any more. */
+    first = allocate(BIG, 3);
+    check(first, BIG, 3);
+    g_assert_cmpuint(look().displaced, ==, 0);
+    orders_await_held(4 * MIB);
+    g_assert_cmpuint(look().comes, ==, 0);
+}
+
+/* With its context all of it ends, on the card and elsewhere. */
+static void context_ends(void)
+{
+    enter();
+    ok(cuCtxGetCurrent(&context));
+    allocate(BIG, 1);
+    allocate(BIG, 2);
+    leave(4 * MIB);
+    ok(cuCtxDestroy_v2(context));
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+    kit_context();
+    check(allocate(BIG, 4), BIG, 4);
+    orders_await_held(4 * MIB);
+    g_assert_cmpuint(look().displaced, ==, 0);
+}
+
+/* Small memory and what the driver has in pools stays; that is said. */
+static void stays(void)
+{
+    CUdeviceptr small, large;
+
+    enter();
+    small = allocate(MIB, 1);
+    large = allocate(BIG, 2);
+    leave(64 * MIB);
+    g_assert_cmpuint(look().gave, ==, 4 * MIB);
+    g_assert_cmpuint(look().stuck, ==, 1);
+    g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_FLOOR);
+    g_assert_cmpuint(look().unmovable, ==, MIB);
+    take(4 * MIB);
+    check(small, MIB, 1);
+    check(large, BIG, 2);
+}
+
+/* While a stream captures nothing moves, and the capture goes on. */
+static void captures(void)
+{
+    CUstream stream = (CUstream)(uintptr_t)0x110;
+    CUgraph graph;
+    CUdeviceptr at;
+
+    enter();
+    at = allocate(BIG, 1);
+    ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    leave(4 * MIB);
+    g_assert_cmpuint(look().gave, ==, 0);
+    g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_CAPTURE);
+    kit_launch(kit_kernel(1000), stream);
+    ok(cuStreamEndCapture(stream, &graph));
+    leave(4 * MIB);
+    g_assert_cmpuint(look().gave, ==, 4 * MIB);
+    take(4 * MIB);
+    check(at, BIG, 1);
+}
+
+/* A kernel that does not end keeps its memory; the process goes on as before. */
+static void long_kernel(void)
+{
+    CUdeviceptr at;
+
+    enter();
+    at = allocate(BIG, 1);
+    kit_launch(FAKE_SPIN, (CUstream)(uintptr_t)0x110);
+    leave(4 * MIB);
+    g_assert_cmpuint(look().gave, ==, 0);
+    g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_WORK);
+    kit_launch(kit_kernel(1000), (CUstream)(uintptr_t)0x330);
+    kit_launch(FAKE_RELEASE, (CUstream)(uintptr_t)0x220);
+    ok(cuCtxSynchronize());
+    leave(4 * MIB);
+    g_assert_cmpuint(look().gave, ==, 4 * MIB);
+    take(4 * MIB);
+    check(at, BIG, 1);
+}
+
+/* No host memory: what is not copied stays, and what was comes back. */
+static void no_vault(void)
+{
+    CUdeviceptr first, second;
+
+    enter();
+    orders_limit_pieces(1);
+    first = allocate(BIG, 1);
+    second = allocate(BIG, 2);
+    leave(8 * MIB);
+    g_assert_cmpuint(look().gave, ==, 4 * MIB);
+    g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_VAULT);
+    take(4 * MIB);
+    check(first, BIG, 1);
+    check(second, BIG, 2);
+    /* The piece is kept, and given back if its place is needed for another size. */
+    allocate(16 * MIB, 3);
+    leave(16 * MIB);
+    g_assert_cmpuint(look().gave, ==, 20 * MIB);
+    g_assert_cmpuint(look().pieces, ==, 1);
+}
+
+/* The card has less than was granted: the gate stays closed until it has. */
+static void no_room(void)
+{
+    _Atomic unsigned int *creates_left = kit_driver("fake_creates_left");
+    CUdeviceptr first, second;
+    GThread *thread;
+
+    enter();
+    ok(cuCtxGetCurrent(&context));
+    first = allocate(BIG, 1);
+    second = allocate(BIG, 2);
+    leave(8 * MIB);
+    thread = g_thread_new("reads", in_context, &first);
+    orders_await_comes(1);
+    *creates_left = 1;
+    take(8 * MIB);
+    g_assert_cmpuint(look().took, ==, 4 * MIB);
+    g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_CARD);
+    take(4 * MIB);
+    g_assert_cmpuint(GPOINTER_TO_UINT(g_thread_join(thread)), ==, 1);
+    check(first, BIG, 1);
+    check(second, BIG, 2);
+}
+
+/* Handles for other processes are not made of it, and are made of the driver's own. */
+static void shares(void)
+{
+    CUipcMemHandle handle;
+
+    enter();
+    g_assert_cmpint(cuIpcGetMemHandle(&handle, allocate(BIG, 1)), ==, CUDA_ERROR_NOT_SUPPORTED);
+    ok(cuIpcGetMemHandle(&handle, allocate(MIB, 1)));
+}
+
+/* A slice whose memory does not move has the driver's own. */
+static void does_not_move(void)
+{
+    orders_do_not_move();
+    enter();
+    allocate(BIG, 1);
+    g_assert_cmpuint(kit_calls("cuMemCreate"), ==, 0);
+    g_assert_cmpuint(look().movable, ==, 0);
+}
+
+/* It is freed while a stream captures, and its memory when none does any more. */
+static void free_in_capture(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUstream stream = (CUstream)(uintptr_t)0x110;
+    CUdeviceptr at;
+    CUgraph graph;
+
+    enter();
+    at = allocate(BIG, 1);
+    ok(cuThreadExchangeStreamCaptureMode(&mode));
+    ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    ok(cuMemFree_v2(at));
+    g_assert_cmpint(cuMemFree_v2(at), !=, CUDA_SUCCESS);
+    kit_launch(kit_kernel(1000), stream);
+    ok(cuStreamEndCapture(stream, &graph));
+    allocate(BIG, 2);
+    g_assert_cmpuint(kit_on_card(), ==, 4 * MIB);
+}
+
+static void run(const void *program)
+{
+    kit_run((void (*)(void))program);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/displace/move", move, run);
+    g_test_add_data_func("/displace/come", come, run);
+    g_test_add_data_func("/displace/free", free_away, run);
+    g_test_add_data_func("/displace/context", context_ends, run);
+    g_test_add_data_func("/displace/stays", stays, run);
+    g_test_add_data_func("/displace/captures", captures, run);
+    g_test_add_data_func("/displace/long-kernel", long_kernel, run);
+    g_test_add_data_func("/displace/no-vault", no_vault, run);
+    g_test_add_data_func("/displace/no-room", no_room, run);
+    g_test_add_data_func("/displace/shares", shares, run);
+    g_test_add_data_func("/displace/does-not-move", does_not_move, run);
+    g_test_add_data_func("/displace/free-in-capture", free_in_capture, run);
+    return g_test_run();
+}
