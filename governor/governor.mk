@@ -8,7 +8,7 @@ GOVERNOR_TESTS_SRC := tests/unit/governor
 GOVERNOR_TESTS_OUT ?= build/unit/governor
 # What a card does with its time, for the simulation and for the fake CUDA driver.
 CARD_MODEL_SRC := tests/lib/card
-GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter)
+GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter vault)
 GOVERNOR_TEST_INCLUDES := $(GOVERNOR_INCLUDES) -I$(GOVERNOR_SRC)/lane
 GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -fno-omit-frame-pointer
@@ -27,6 +27,7 @@ GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $
 
 GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
 GOVERNOR_ARBITER := $(wildcard $(GOVERNOR_SRC)/arbiter/*.c)
+GOVERNOR_VAULT := $(wildcard $(GOVERNOR_SRC)/vault/*.c)
 # Linked into other programs: only the parts of the core without GLib.
 GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR_SRC)/core/,backlog.c budget.c coverage.c silence.c)
 # Linked into each door.
@@ -40,7 +41,7 @@ GOVERNOR_LIBRARIES = $(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/mdev-vgpu
 governor_objects = $(patsubst %.c,$(GOVERNOR_OUT)/$(1)/%.o,$(2))
 
 .PHONY: arbiter governor install-arbiter install-governor
-arbiter: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_SHARED)
+arbiter: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_OUT)/vgpu-vault $(GOVERNOR_MEMBER_SHARED)
 governor: arbiter $(GOVERNOR_MEMBER_LIB)
 
 $(GOVERNOR_OUT)/obj/%.o: %.c
@@ -57,9 +58,13 @@ $(GOVERNOR_OUT)/test/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) -O1 $(GOVERNOR_SANITIZE) $(GOVERNOR_WARN) $(GOVERNOR_TEST_INCLUDES) -I$(GOVERNOR_TESTS_SRC) -I$(CARD_MODEL_SRC) \
 		$(GOVERNOR_PKG_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter-test"' \
+		-DVAULT='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-vault-test"' \
 		-MMD -MP -c -o $@ $<
 
 $(GOVERNOR_OUT)/vgpu-arbiter: $(call governor_objects,obj,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
+
+$(GOVERNOR_OUT)/vgpu-vault: $(call governor_objects,obj,$(GOVERNOR_VAULT))
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
 
 $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
@@ -86,8 +91,11 @@ UNIT_ALONE += $(addprefix $(GOVERNOR_TESTS_OUT)/test-,flood kills markers wakes)
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
 
+$(GOVERNOR_OUT)/vgpu-vault-test: $(call governor_objects,test,$(GOVERNOR_VAULT))
+	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
+
 $(GOVERNOR_TESTS): $(GOVERNOR_TESTS_OUT)/%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/%.o \
-		$(GOVERNOR_TESTS_COMMON) | $(GOVERNOR_OUT)/vgpu-arbiter-test
+		$(GOVERNOR_TESTS_COMMON) | $(GOVERNOR_OUT)/vgpu-arbiter-test $(GOVERNOR_OUT)/vgpu-vault-test
 	@mkdir -p $(@D)
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS) -lm
 
@@ -115,11 +123,13 @@ tsan-governor:
 -include $(shell find $(GOVERNOR_OUT) -name '*.d' 2>/dev/null)
 
 install-governor: install-arbiter
-install-arbiter: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_SHARED)
-	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/bin/vgpu-arbiter
+install-arbiter: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_OUT)/vgpu-vault $(GOVERNOR_MEMBER_SHARED)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_OUT)/vgpu-vault
 	install -D -m 0644 -t $(DESTDIR)$(GOVERNOR_LIBRARIES) $(GOVERNOR_MEMBER_SHARED)
 	$(call install_unit,$(GOVERNOR_SRC)/arbiter/vgpu-arbiter@.service,$(PREFIX)/lib/systemd/system)
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(GOVERNOR_SRC)/arbiter/vgpu-arbiter.8
+	$(call install_unit,$(GOVERNOR_SRC)/vault/vgpu-vault.service,$(PREFIX)/lib/systemd/system)
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(GOVERNOR_SRC)/arbiter/vgpu-arbiter.8 \
+		$(GOVERNOR_SRC)/vault/vgpu-vault.8
 
 -include $(wildcard $(GOVERNOR_SRC)/vulkan/vulkan.mk)
 -include $(wildcard $(GOVERNOR_SRC)/cuda/cuda.mk)

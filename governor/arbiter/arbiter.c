@@ -48,6 +48,7 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
         arbiter->next[i] = TIME_NEVER;
     }
     moves_init(&arbiter->moves, arbiter);
+    vault_link_init(&arbiter->vault, tree);
     rights_init(&arbiter->rights, event);
     arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);
     sd_event_add_time(event, &arbiter->timer, CLOCK_MONOTONIC, 0, 1, on_timer, arbiter);
@@ -60,6 +61,7 @@ void arbiter_clear(struct arbiter *arbiter)
 {
     g_hash_table_destroy(arbiter->slices);
     moves_clear(&arbiter->moves);
+    vault_link_clear(&arbiter->vault);
     rights_clear(&arbiter->rights);
     status_end(arbiter);
     partners_end(arbiter);

@@ -6,6 +6,7 @@
 #include "rights.h"
 #include "scheduler.h"
 #include "slice.h"
+#include "vault_link.h"
 
 #include <glib.h>
 #include <systemd/sd-event.h>
@@ -20,6 +21,7 @@
  * @members: connections of all slices that have joined
  * @look: once in a turn of the event loop, however many have asked for it
  * @partners: the other arbiters of this host
+ * @vault: where displaced memory is
  * @rights: what members send along and nobody wants
  * @settled: members of a previous arbiter have had the time to reconnect and declare what they hold
  */
@@ -44,6 +46,7 @@ struct arbiter {
     sd_event_source *slices_inotify;
     sd_event_source *status;
     struct partners *partners;
+    struct vault_link vault;
     struct rights rights;
 };
 

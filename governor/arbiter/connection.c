@@ -93,7 +93,8 @@ static bool drop(const struct connection *connection, const char *why)
     return false;
 }
 
-static bool reply(struct connection *connection, struct governor_message *message, const int *fds)
+static bool reply(struct connection *connection, struct governor_message *message, const int *fds,
+                  size_t count)
 {
     struct iovec data = {.iov_base = message, .iov_len = sizeof(*message)};
     struct msghdr packet = {.msg_iov = &data, .msg_iovlen = 1};
@@ -103,13 +104,13 @@ static bool reply(struct connection *connection, struct governor_message *messag
     } control = {0};
 
     message->version = connection->version;
-    if (fds) {
+    if (count) {
         packet.msg_control = &control;
-        packet.msg_controllen = sizeof(control.bytes);
+        packet.msg_controllen = CMSG_SPACE(count * sizeof(int));
         control.align.cmsg_level = SOL_SOCKET;
         control.align.cmsg_type = SCM_RIGHTS;
-        control.align.cmsg_len = CMSG_LEN(2 * sizeof(int));
-        memcpy(CMSG_DATA(&control.align), fds, 2 * sizeof(int));
+        control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
     }
     if (sendmsg(connection->fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*message))
         return true;
@@ -120,7 +121,7 @@ static bool refuse(struct connection *connection, int error, const char *why)
 {
     struct governor_message refused = {.type = GOVERNOR_REFUSED, .value = (uint64_t)error};
 
-    reply(connection, &refused, NULL);
+    reply(connection, &refused, NULL, 0);
     return drop(connection, why);
 }
 
@@ -133,7 +134,7 @@ static bool refuse_version(struct connection *connection)
     struct governor_message refused = {.type = GOVERNOR_REFUSED, .value = EPROTONOSUPPORT};
     struct slice *slice = connection->slice;
 
-    reply(connection, &refused, NULL);
+    reply(connection, &refused, NULL, 0);
     rate_limit_spend(slice, RATE_DROP);
     if (!slice->told_of_version)
         g_message(
@@ -182,7 +183,7 @@ static bool join(struct connection *connection, const struct governor_message *m
     welcome.other = clock_now();
     /* The member finds its settings in the page from its first look on. */
     arbiter_schedule(slice->arbiter);
-    sent = reply(connection, &welcome, fds);
+    sent = reply(connection, &welcome, fds, 2);
     close(fds[0]);
     close(fds[1]);
     return sent;
@@ -204,7 +205,7 @@ static bool reply_reserved(struct connection *connection, int error, uint64_t sp
 
     if (!error)
         slice_publish_memory(connection->slice);
-    return reply(connection, &reserved, NULL);
+    return reply(connection, &reserved, NULL, 0);
 }
 
 /*
@@ -351,6 +352,25 @@ static bool set_driver(struct connection *connection, const struct governor_mess
     return true;
 }
 
+bool connection_vaulted(struct connection *connection, int error, uint64_t number, int memory)
+{
+    struct governor_message vaulted = {
+        .type = GOVERNOR_VAULTED, .value = (uint64_t)error, .other = number};
+
+    return reply(connection, &vaulted, &memory, memory >= 0);
+}
+
+static bool ask_vault(struct connection *connection, uint64_t bytes)
+{
+    int error;
+
+    if (connection->vault_ticket || !bytes || bytes > GOVERNOR_VAULT_MOST ||
+        bytes % GOVERNOR_VAULT_UNIT)
+        return drop(connection, "it asks for host memory in a wrong way");
+    error = moves_may_displace(connection) ? vault_link_ask(connection, bytes) : ENOMEM;
+    return error ? connection_vaulted(connection, ENOMEM, 0, -1) : true;
+}
+
 /* What a member of a slice whose memory moves says of that. */
 static bool of_moves(struct connection *connection, const struct governor_message *message)
 {
@@ -394,6 +414,11 @@ static bool of_member(struct connection *connection, const struct governor_messa
         return set_driver(connection, message);
     case GOVERNOR_MOVABLE ... GOVERNOR_RELEASE_DISPLACED:
         return of_moves(connection, message);
+    case GOVERNOR_VAULT:
+        return ask_vault(connection, message->value);
+    case GOVERNOR_VAULT_RETURN:
+        vault_link_return(connection, message->value);
+        return true;
     default:
         return drop(connection, "it sent an unknown message");
     }
@@ -543,6 +568,7 @@ void connection_free(struct connection *connection)
     g_ptr_array_remove_fast(slice->connections, connection);
     sd_event_source_disable_unref(connection->io);
     sd_event_source_disable_unref(connection->death);
+    vault_link_forget(connection);
     slice_close(slice, connection->fd);
     if (connection->pidfd >= 0)
         close(connection->pidfd);

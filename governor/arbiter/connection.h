@@ -20,6 +20,7 @@ struct slice;
  * @takes_rights: the kernel does not refuse descriptors that it sends
  * @joined: has been welcomed; @members (by class), @pages, @holding and @moves are valid
  * @returned: bytes of device memory that it has RELEASEd
+ * @vault_ticket: of the piece of the vault that it waits for; 0: it does not
  * @postponed: a RESERVE or ATTACH that came before all holders of memory had the time to declare it
  */
 struct connection {
@@ -37,6 +38,7 @@ struct connection {
     struct pages pages;
     struct holding holding;
     struct moves_member moves;
+    uint64_t vault_ticket;
     uint64_t returned;
 };
 
@@ -57,6 +59,12 @@ void connection_free(struct connection *connection);
  * logged.
  */
 bool connection_message(struct connection *connection, const void *data, size_t length);
+
+/*
+ * The vault's answer, with the descriptor @memory if @error is 0, which stays the caller's. False
+ * as above.
+ */
+bool connection_vaulted(struct connection *connection, int error, uint64_t number, int memory);
 
 /* All holders of memory have declared it: executes what was postponed. False as above. */
 bool connection_resume(struct connection *connection);

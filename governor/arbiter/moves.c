@@ -17,8 +17,9 @@
 /* Nobody tells the arbiter when a member has become idle. */
 #define LOOK_WAITED_NS (20 * NS_PER_MS)
 #define LOOK_LENT_NS   NS_PER_S
-/* No card has more. */
+/* No card has more. All that slices say they have is less than the second. */
 #define BYTES_MAX (1ull << 52)
+#define ANYTHING  (1ull << 62)
 
 static struct moves *moves_of(const struct connection *connection)
 {
@@ -229,11 +230,9 @@ static void join_all(struct slice *slice)
 void moves_set_capacity(struct arbiter *arbiter)
 {
     struct moves *moves = &arbiter->moves;
-    uint64_t capacity = arbiter->settings.capacity;
+    uint64_t known = arbiter->settings.capacity, capacity = known ? known : ANYTHING;
 
-    if (!capacity && moves->on)
-        g_message("the GPU's capacity is not known any more; what it was stays in force");
-    if (!capacity || capacity == moves->residency.capacity)
+    if ((!known && !moves->on) || capacity == moves->residency.capacity)
         return;
     moves->residency.capacity = capacity;
     moves->on = true;
@@ -447,6 +446,13 @@ const char *moves_message(struct connection *connection, const struct governor_m
     if (member->stays)
         return "it has not said that its memory moves";
     return of_movable(connection, message);
+}
+
+bool moves_may_displace(const struct connection *connection)
+{
+    const struct residency_member *member = &connection->moves.residency;
+
+    return member->slice && !member->stays && slice_settings_moves(settings_of(connection->slice));
 }
 
 /* Decisions. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that moves: tells residency.h of what members say, and members what it decides. Only on a
- * GPU whose capacity is known; on others everything fits.
+ * Memory that moves: tells residency.h of what members say, and members what it decides. On a GPU
+ * whose capacity is not known everything fits.
  */
 #ifndef GOVERNOR_MOVES_H
 #define GOVERNOR_MOVES_H
@@ -18,7 +18,7 @@ struct slice_settings;
 
 /**
  * struct moves - of a GPU
- * @on: its capacity is known; else @residency has no slices
+ * @on: its capacity was known at some time; until then @residency has no slices
  * @look: once in a turn of the event loop; @timer: for turns, and for whoever waits
  */
 struct moves {
@@ -94,6 +94,9 @@ bool moves_release(struct connection *connection, uint64_t bytes);
  * the message.
  */
 const char *moves_message(struct connection *connection, const struct governor_message *message);
+
+/* It has said that its memory moves, and its slice's does. */
+bool moves_may_displace(const struct connection *connection);
 
 /* Decides, and tells members. To be called after every event that matters to it. */
 void moves_run(struct arbiter *arbiter);

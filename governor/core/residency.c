@@ -23,6 +23,8 @@
 /* Copies in both directions at once take so much longer than in one. */
 #define BOTH_WAYS 1.25
 #define LEARN     (1.0 / 8)
+/* So many times as long as the link should take is not believed: turns would have no end. */
+#define SLOWEST 16
 /* No card has more. Sums of members do not overflow. */
 #define BYTES_MAX (1ull << 52)
 
@@ -166,6 +168,7 @@ void residency_init(struct residency *residency, uint64_t capacity, double rate)
     residency->slices = g_ptr_array_new_with_free_func(g_free);
     residency->members = g_ptr_array_new();
     residency->ns_per_byte[RESIDENCY_OUT] = residency->ns_per_byte[RESIDENCY_IN] = 1e9 / rate;
+    residency->slowest = SLOWEST / rate * 1e9;
     residency->stretch = 1;
 }
 
@@ -384,6 +387,7 @@ static void learn_move(struct residency *residency, enum residency_way way, uint
 {
     double *rate = &residency->ns_per_byte[way];
 
+    ns = (uint64_t)MIN((double)ns, residency->slowest * (double)bytes);
     if (bytes)
         *rate += ((double)ns / (double)bytes - *rate) * LEARN;
     /* Others leave at the same time. */

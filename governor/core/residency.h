@@ -109,7 +109,7 @@ struct residency_member {
  * struct residency - of a GPU
  * @capacity: bytes that slices can have; @promised: of these to slices; @lent: of the rest
  * @claimant: the one member that may be granted a part of what it needs; NULL: none
- * @ns_per_byte: what a move takes, learnt
+ * @ns_per_byte: what a move takes, learnt; @slowest: as is believed
  * @stretch: turns are so many times longer, because moves take too much of the time
  * @moving_ns: what moves took of the minute since @minute_at
  */
@@ -121,6 +121,7 @@ struct residency {
     GPtrArray *members;
     struct residency_member *claimant;
     double ns_per_byte[RESIDENCY_WAYS];
+    double slowest;
     uint32_t stretch;
     double moving_ns;
     uint64_t minute_at;

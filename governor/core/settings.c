@@ -152,6 +152,7 @@ bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize l
 
     if (!file || !read_number(file, "gpu", "vram", G_MAXINT64, &read.vram, error) ||
         !read_number(file, "gpu", "capacity", G_MAXINT64, &read.capacity, error) ||
+        !read_number(file, "gpu", "displaced", G_MAXINT64, &read.displaced, error) ||
         !read_policy(file, &read.policy, error))
         return false;
     *settings = read;

@@ -26,11 +26,13 @@ enum gpu_policy {
  * struct gpu_settings
  * @vram: the GPU's memory, for the status; 0: unknown
  * @capacity: what slices can have of it at one time; 0: unknown, and no memory moves
+ * @displaced: bytes of the host's memory for what moves, of all its GPUs
  */
 struct gpu_settings {
     enum gpu_policy policy;
     uint64_t vram;
     uint64_t capacity;
+    uint64_t displaced;
 };
 
 /**

@@ -499,6 +499,14 @@ static void test_no_capacity(void)
     assert_dropped(&b);
     live_await_log(&live, "no memory moves on this GPU");
     end(&a);
+    /* It becomes known, and is forgotten. */
+    live_configure(&live, NULL, "[gpu]\ncapacity=1000\n");
+    live_await(&live, "a", "promised", RESIDENT);
+    contend(&live, &a, &b);
+    live_configure(&live, NULL, "[gpu]\n");
+    await_room(&b, GOVERNOR_ROOM_GRANTED);
+    end(&a);
+    end(&b);
     live_close(&live);
 }
 

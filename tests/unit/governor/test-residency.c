@@ -603,6 +603,22 @@ static void test_no_room(void)
     turns_close(&turns);
 }
 
+/* What a member says of its moves makes no turn, and no pause between two, longer than a while. */
+static void test_slow(void)
+{
+    struct turns turns;
+    struct residency_member *member;
+
+    turns_open(&turns);
+    member = turns_add(&turns, 60 * GIB, (struct residency_settings){.weight = 100})->member;
+    residency_ask(member, turns.now);
+    residency_run(&turns.residency, turns.now);
+    for (unsigned i = 0; i < 1000; i++)
+        g_assert_true(residency_took(&turns.residency, member, 1, UINT64_MAX, turns.now));
+    g_assert_cmpuint(residency_cost(&turns.residency, 60 * GIB), <, 60 * NS_PER_S);
+    turns_close(&turns);
+}
+
 /* A promise that is lent when its slice is made comes before what others wait for. */
 static void test_claim(void)
 {
@@ -629,6 +645,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/residency/storm", test_storm);
     g_test_add_func("/governor/residency/no-room", test_no_room);
+    g_test_add_func("/governor/residency/slow", test_slow);
     g_test_add_func("/governor/residency/claim", test_claim);
     g_test_add_func("/governor/residency/turns", test_turns);
     g_test_add_func("/governor/residency/weights", test_weights);

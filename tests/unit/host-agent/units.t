@@ -4,7 +4,7 @@
 # The shipped units, read by systemd: no unknown setting, no program that is not installed. And the settings that
 # vgpud's unit needs so that it is always restarted.
 cd "$(dirname "$0")/../../.." || exit 1
-units=(engine/systemd/*.service engine/systemd/*.socket governor/arbiter/*.service host-agent/systemd/*.service
+units=(engine/systemd/*.service engine/systemd/*.socket governor/arbiter/*.service governor/vault/*.service host-agent/systemd/*.service
     mdev-driver/registrar/*.service fleet/kubernetes/conf/*.service)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -22,7 +22,7 @@ point() {
 
 # Programs are replaced by fake ones in a separate folder, which the units name.
 mkdir -p "$dir/units"
-for program in sbin/vgpud sbin/vgpu-meter sbin/vgpu-kubelet sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpuctl \
+for program in sbin/vgpud sbin/vgpu-meter sbin/vgpu-kubelet sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpu-vault bin/vgpuctl \
     lib/mdev-vgpu/vgpu-engine-user lib/mdev-vgpu/vgpu-device-limits; do
     install -D -m 755 /bin/true "$dir/usr/$program"
 done

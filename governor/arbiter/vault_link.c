@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "vault_link.h"
+
+#include "arbiter.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static struct vault_link *link_of(const struct connection *connection)
+{
+    return &connection->slice->arbiter->vault;
+}
+
+void vault_link_init(struct vault_link *link, const char *tree)
+{
+    *link = (struct vault_link){.path = g_build_filename(tree, VAULT_SOCKET, NULL), .fd = -1};
+    link->asked = g_hash_table_new(NULL, NULL);
+}
+
+static void close_link(struct vault_link *link)
+{
+    link->io = sd_event_source_disable_unref(link->io);
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+}
+
+void vault_link_clear(struct vault_link *link)
+{
+    close_link(link);
+    g_hash_table_destroy(link->asked);
+    g_free(link->path);
+}
+
+/* With a descriptor, if @pidfd is one. */
+static bool send_request(const struct vault_link *link, const struct vault_request *request,
+                         int pidfd)
+{
+    struct iovec data = {.iov_base = (void *)request, .iov_len = sizeof(*request)};
+    struct msghdr packet = {.msg_iov = &data, .msg_iovlen = 1};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+
+    if (pidfd >= 0) {
+        packet.msg_control = &control;
+        packet.msg_controllen = sizeof(control.bytes);
+        control.align.cmsg_level = SOL_SOCKET;
+        control.align.cmsg_type = SCM_RIGHTS;
+        control.align.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&control.align), &pidfd, sizeof(int));
+    }
+    return sendmsg(link->fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*request);
+}
+
+static void return_piece(const struct vault_link *link, const struct slice *slice, uint64_t number)
+{
+    struct vault_request request = {.type = VAULT_RETURN, .number = number};
+
+    g_strlcpy(request.slice, slice->id, sizeof(request.slice));
+    send_request(link, &request, -1);
+}
+
+static void tell_connection(struct connection *connection, int error, uint64_t number, int memory)
+{
+    struct arbiter *arbiter = connection->slice->arbiter;
+
+    if (connection_vaulted(connection, error, number, memory))
+        return;
+    connection_free(connection);
+    arbiter_schedule_soon(arbiter, ARBITER_ALL_CLASSES);
+}
+
+/* The vault has ended: all that wait are refused. */
+static void fail_all(struct vault_link *link)
+{
+    g_autoptr(GList) waiting = g_hash_table_get_values(link->asked);
+
+    close_link(link);
+    g_hash_table_remove_all(link->asked);
+    for (GList *at = waiting; at; at = at->next) {
+        struct connection *connection = at->data;
+
+        connection->vault_ticket = 0;
+        tell_connection(connection, ENOMEM, 0, -1);
+    }
+}
+
+/* False: the vault has ended; or nothing is there, and @answer's ticket is 0. */
+static bool receive_answer(int fd, struct vault_answer *answer, int *memory)
+{
+    struct iovec data = {.iov_base = answer, .iov_len = sizeof(*answer)};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr packet = {.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control)};
+    ssize_t length = recvmsg(fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    *memory = -1;
+    if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
+        answer->ticket = 0;
+        return true;
+    }
+    if (length == sizeof(*answer) && packet.msg_controllen)
+        memcpy(memory, CMSG_DATA(CMSG_FIRSTHDR(&packet)), sizeof(int));
+    return length == sizeof(*answer);
+}
+
+/* The piece is the process's own, whose end the vault sees. */
+static void pass_answer(struct vault_link *link, const struct vault_answer *answer, int memory)
+{
+    struct connection *connection =
+        g_hash_table_lookup(link->asked, GSIZE_TO_POINTER(answer->ticket));
+
+    if (connection) {
+        vault_link_forget(connection);
+        tell_connection(connection, (int)answer->error, answer->number, memory);
+    }
+    if (memory >= 0)
+        close(memory);
+}
+
+static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *data)
+{
+    struct vault_link *link = data;
+    struct vault_answer answer;
+    int memory;
+
+    (void)source;
+    (void)revents;
+    if (!receive_answer(fd, &answer, &memory))
+        fail_all(link);
+    else if (answer.ticket)
+        pass_answer(link, &answer, memory);
+    return 0;
+}
+
+static int connect_link(struct vault_link *link, sd_event *event)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd;
+
+    if (link->fd >= 0)
+        return 0;
+    if (strlen(link->path) >= sizeof(address.sun_path))
+        return ENAMETOOLONG;
+    memcpy(address.sun_path, link->path, strlen(link->path) + 1);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return errno;
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+        close(fd);
+        return ENOENT;
+    }
+    link->fd = fd;
+    if (sd_event_add_io(event, &link->io, fd, EPOLLIN, on_answer, link) >= 0)
+        return 0;
+    close_link(link);
+    return ENOMEM;
+}
+
+/* What lies beyond the promise can be displaced, and with the last piece a little more. */
+static uint64_t slice_limit(const struct slice_settings *settings)
+{
+    return settings->vram - settings->resident + GOVERNOR_VAULT_MOST;
+}
+
+int vault_link_ask(struct connection *connection, uint64_t bytes)
+{
+    struct slice *slice = connection->slice;
+    struct vault_link *link = link_of(connection);
+    const struct slice_settings *settings = &slice->scheduled[0]->settings;
+    struct vault_request request = {.type = VAULT_TAKE,
+                                    .bytes = bytes,
+                                    .slice_limit = slice_limit(settings),
+                                    .budget = slice->arbiter->settings.displaced};
+    int error = connect_link(link, slice->arbiter->event);
+
+    if (error)
+        return error;
+    request.ticket = ++link->tickets;
+    g_strlcpy(request.slice, slice->id, sizeof(request.slice));
+    if (!send_request(link, &request, connection->pidfd))
+        return ENOMEM;
+    connection->vault_ticket = request.ticket;
+    g_hash_table_insert(link->asked, GSIZE_TO_POINTER(request.ticket), connection);
+    return 0;
+}
+
+void vault_link_forget(struct connection *connection)
+{
+    g_hash_table_remove(link_of(connection)->asked, GSIZE_TO_POINTER(connection->vault_ticket));
+    connection->vault_ticket = 0;
+}
+
+void vault_link_return(struct connection *connection, uint64_t number)
+{
+    struct vault_link *link = link_of(connection);
+
+    if (!connect_link(link, connection->slice->arbiter->event))
+        return_piece(link, connection->slice, number);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+/* Pieces of host memory, from a vault and an arbiter in processes of their own. */
+#include "live.h"
+#include "raw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PIECE GOVERNOR_VAULT_UNIT
+
+/* Slice "a" may have the last piece of GOVERNOR_VAULT_MOST and two more; the host four in all. */
+static const char *const slices[] = {"a", "[slice]\nvram=6291456\nresident=2097152\n", "b",
+                                     "[slice]\nvram=900000000\nresident=0\n", NULL};
+
+struct vaults {
+    struct live live;
+    GPid vault;
+};
+
+static void start_vault(struct vaults *vaults)
+{
+    const char *argv[] = {VAULT, "--root", vaults->live.root, NULL};
+    g_autofree char *path = g_build_filename(vaults->live.root, "run/vgpu/vault.sock", NULL);
+
+    unlink(path);
+    g_assert_true(g_spawn_async(NULL, (char **)argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL,
+                                &vaults->vault, NULL));
+    while (!g_file_test(path, G_FILE_TEST_EXISTS))
+        g_usleep(1000);
+}
+
+static void stop_vault(struct vaults *vaults)
+{
+    int status;
+
+    kill(vaults->vault, SIGTERM);
+    g_assert_cmpint(waitpid(vaults->vault, &status, 0), ==, vaults->vault);
+    g_assert_cmpint(status, ==, 0);
+}
+
+static void open_vaults(struct vaults *vaults)
+{
+    live_open(&vaults->live, slices);
+    live_configure(&vaults->live, NULL, "[gpu]\ncapacity=1000000000\ndisplaced=8388608\n");
+    live_await(&vaults->live, "a", "promised", 2097152);
+    start_vault(vaults);
+}
+
+static void close_vaults(struct vaults *vaults)
+{
+    stop_vault(vaults);
+    live_close(&vaults->live);
+}
+
+static int join(const struct vaults *vaults, const char *slice)
+{
+    g_autofree char *path = live_socket(&vaults->live, slice);
+    int fd = raw_member(path);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_true(raw_send(fd, GOVERNOR_MOVABLE, 0, 0, 0));
+    return fd;
+}
+
+/* The descriptor and its number, or -1 and an errno in @number. */
+static int take_piece(int member, uint64_t bytes, uint64_t *number)
+{
+    struct governor_message answer;
+    struct iovec data = {.iov_base = &answer, .iov_len = sizeof(answer)};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr packet = {.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control)};
+    int fd;
+
+    g_assert_true(raw_send(member, GOVERNOR_VAULT, bytes, 0, 0));
+    g_assert_cmpint(recvmsg(member, &packet, MSG_CMSG_CLOEXEC), ==, sizeof(answer));
+    g_assert_cmpuint(answer.type, ==, GOVERNOR_VAULTED);
+    *number = answer.value ? answer.value : answer.other;
+    if (answer.value)
+        return -1;
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&packet)), sizeof(fd));
+    return fd;
+}
+
+static uint64_t pages_of(int fd)
+{
+    struct stat status;
+
+    g_assert_cmpint(fstat(fd, &status), ==, 0);
+    return (uint64_t)status.st_blocks * 512;
+}
+
+static void await_pages(int fd, uint64_t bytes)
+{
+    while (pages_of(fd) != bytes)
+        g_usleep(1000);
+}
+
+/* All of it is there before anybody uses it, and nobody changes its size. */
+static void test_piece(void)
+{
+    struct vaults vaults;
+    uint64_t number, other;
+    struct stat status;
+    int member, fd, second;
+
+    open_vaults(&vaults);
+    member = join(&vaults, "a");
+    fd = take_piece(member, PIECE, &number);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(fstat(fd, &status), ==, 0);
+    g_assert_cmpuint(status.st_size, ==, PIECE);
+    g_assert_cmpuint(pages_of(fd), ==, PIECE);
+    g_assert_cmpint(ftruncate(fd, 0), ==, -1);
+    g_assert_cmpint(ftruncate(fd, 2 * PIECE), ==, -1);
+    g_assert_cmpint(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), ==, -1);
+    second = take_piece(member, PIECE, &other);
+    g_assert_cmpint(second, >=, 0);
+    g_assert_cmpuint(other, !=, number);
+    /* Returned: it is empty, whoever still has it. */
+    g_assert_true(raw_send(member, GOVERNOR_VAULT_RETURN, number, 0, 0));
+    await_pages(fd, 0);
+    g_assert_cmpuint(pages_of(second), ==, PIECE);
+    close(fd);
+    close(second);
+    close(member);
+    close_vaults(&vaults);
+}
+
+/* Other slices' pieces are none of a member's business. */
+static void test_limits(void)
+{
+    struct vaults vaults;
+    uint64_t numbers[4], error;
+    int a, b, fds[4], fd;
+
+    open_vaults(&vaults);
+    a = join(&vaults, "a");
+    b = join(&vaults, "b");
+    for (unsigned i = 0; i < 4; i++) {
+        fds[i] = take_piece(i < 2 ? a : b, PIECE, &numbers[i]);
+        g_assert_cmpint(fds[i], >=, 0);
+    }
+    /* Of the host. */
+    g_assert_cmpint(take_piece(a, PIECE, &error), ==, -1);
+    g_assert_cmpuint(error, ==, ENOMEM);
+    g_assert_true(raw_send(b, GOVERNOR_VAULT_RETURN, numbers[0], 0, 0));
+    g_assert_cmpint(take_piece(b, PIECE, &error), ==, -1);
+    g_assert_cmpuint(pages_of(fds[0]), ==, PIECE);
+    g_assert_true(raw_send(a, GOVERNOR_VAULT_RETURN, numbers[0], 0, 0));
+    fd = take_piece(b, PIECE, &numbers[0]);
+    g_assert_cmpint(fd, >=, 0);
+    /* Of the slice. */
+    live_configure(&vaults.live, NULL, "[gpu]\ncapacity=1000000000\ndisplaced=4000000000\n");
+    live_configure(&vaults.live, "b", "[slice]\nvram=4194304\nresident=0\n");
+    live_await(&vaults.live, "b", "vram_limit", 4194304);
+    g_assert_cmpint(take_piece(b, GOVERNOR_VAULT_MOST, &error), ==, -1);
+    for (unsigned i = 0; i < 4; i++)
+        close(fds[i]);
+    close(fd);
+    close(a);
+    close(b);
+    close_vaults(&vaults);
+}
+
+static int connection_of_child(const struct vaults *vaults, pid_t *child, int *piece)
+{
+    int pair[2];
+
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), ==, 0);
+    *child = fork();
+    if (!*child) {
+        uint64_t number;
+        int member = join(vaults, "a");
+        int fd = take_piece(member, PIECE, &number);
+        char *at = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        memset(at, 'x', PIECE);
+        g_assert_cmpint(write(pair[1], &fd, sizeof(fd)), ==, sizeof(fd));
+        pause();
+        _exit(0);
+    }
+    close(pair[1]);
+    g_assert_cmpint(read(pair[0], piece, sizeof(*piece)), ==, sizeof(*piece));
+    return pair[0];
+}
+
+/* With its process its pages go, and not with the arbiter. */
+static void test_ends(void)
+{
+    struct vaults vaults;
+    g_autofree char *path = NULL;
+    uint64_t number;
+    pid_t child;
+    int end, piece, fd, member;
+
+    open_vaults(&vaults);
+    end = connection_of_child(&vaults, &child, &piece);
+    path = g_strdup_printf("/proc/%d/fd/%d", (int)child, piece);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(fd, >=, 0);
+    live_kill_arbiter(&vaults.live, SIGKILL);
+    live_start_arbiter(&vaults.live);
+    live_await(&vaults.live, "a", "promised", 2097152);
+    g_assert_cmpuint(pages_of(fd), ==, PIECE);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    await_pages(fd, 0);
+    close(fd);
+    /*
+     * Without a vault there are no more pieces, but those that there are keep what they hold. With
+     * the next one there are.
+     */
+    member = join(&vaults, "a");
+    fd = take_piece(member, PIECE, &number);
+    g_assert_cmpint(fd, >=, 0);
+    stop_vault(&vaults);
+    g_assert_cmpuint(pages_of(fd), ==, PIECE);
+    g_assert_cmpint(take_piece(member, PIECE, &number), ==, -1);
+    start_vault(&vaults);
+    end = take_piece(member, PIECE, &number);
+    g_assert_cmpint(end, >=, 0);
+    close(member);
+    close(end);
+    close(fd);
+    close_vaults(&vaults);
+}
+
+static void assert_dropped(int fd)
+{
+    struct governor_message message;
+
+    while (recv(fd, &message, sizeof(message), 0) > 0)
+        ;
+    close(fd);
+}
+
+static void test_lies(void)
+{
+    struct vaults vaults;
+    const uint64_t sizes[] = {0, 1, PIECE + 1, GOVERNOR_VAULT_MOST + PIECE, UINT64_MAX};
+    g_autofree char *path = NULL;
+    uint64_t error;
+    int member;
+
+    open_vaults(&vaults);
+    for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        member = join(&vaults, "a");
+        raw_send(member, GOVERNOR_VAULT, sizes[i], 0, 0);
+        assert_dropped(member);
+    }
+    live_await_log(&vaults.live, "it asks for host memory in a wrong way");
+    /* Who has not said that its memory moves needs none. */
+    path = live_socket(&vaults.live, "a");
+    member = raw_member(path);
+    g_assert_cmpint(take_piece(member, PIECE, &error), ==, -1);
+    raw_send(member, GOVERNOR_VAULT_RETURN, 7, 0, 0);
+    g_assert_cmpint(take_piece(member, PIECE, &error), ==, -1);
+    close(member);
+    close_vaults(&vaults);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/vault/piece", test_piece);
+    g_test_add_func("/governor/vault/limits", test_limits);
+    g_test_add_func("/governor/vault/ends", test_ends);
+    g_test_add_func("/governor/vault/lies", test_lies);
+    return g_test_run();
+}
