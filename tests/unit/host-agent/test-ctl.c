@@ -170,7 +170,7 @@ static void test_formats(void)
     assert_says("topo -o yaml", 0, "distances:\n  -\n    - \"X\"\n", "");
     assert_prints("vgpu list --no-headers", UUID
                   "  " GPU "  amdgpu-vgpu-half  closed  ready  8.0 GiB  burstable  -  -  web\n");
-    assert_prints("slice list --no-headers", "");
+    assert_says("slice list --no-headers", 0, UUID "  web  vm  ", "");
     assert_prints("cdi list -o yaml", "[]\n");
     assert_says("operation list", 0, "Nothing is being done.", "");
     assert_says("--root /nowhere vgpu list", 2, "",
