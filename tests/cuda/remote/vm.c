@@ -299,8 +299,10 @@ static int get_caps(const struct drm_virtgpu_get_caps *get)
     if (capset->hdr.type != VIRTIO_GPU_RESP_OK_CAPSET)
         return fail(EINVAL);
     memcpy(caps, capset->capset_data, MIN(get->size, answer->len - sizeof(capset->hdr)));
-    if (is_minor_1())
+    if (is_minor_1()) {
         caps->minor = 1;
+        caps->flags = 0;
+    }
     return 0;
 }
 
