@@ -79,6 +79,11 @@ void fronts_open(void)
     gate_open(&gate);
 }
 
+bool fronts_were_asked(void)
+{
+    return atomic_load(&gate.asked);
+}
+
 struct bytes_64 {
     char bytes[64];
 };

@@ -136,7 +136,8 @@ void governor_member_stuck(GovernorMember *member, const struct governor_orders 
 void governor_member_come(GovernorMember *member)
 {
     pthread_mutex_lock(&member->link_lock);
-    member->asks = true;
+    /* All may be back by now, or nothing displaced yet: then it is said again when something is. */
+    member->asks = member->displaced > 0;
     tell_moved(member, GOVERNOR_COME, 0, 0);
     pthread_mutex_unlock(&member->link_lock);
 }

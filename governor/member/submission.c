@@ -193,9 +193,6 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     fork_check(member);
     if (work.class == GOVERNOR_CLASS_COPY)
         governor_member_expect(member, GOVERNOR_CLASS_COMPUTE);
-    /* Its turn does not come before its memory is back. */
-    if (member->displaced && !member->asks)
-        governor_member_come(member);
     pthread_mutex_lock(&member->lock);
     now = member_now(member);
     if (!work.deferred && !lane->in_flight)

@@ -186,6 +186,9 @@ static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t s
     pthread_mutex_unlock(&member->lock);
     if (tell)
         link_tell(member, GOVERNOR_WANT, work->estimate_ns, work->class);
+    /* Its turn does not come before its memory is back. */
+    if (member->displaced && !member->asks)
+        governor_member_come(member);
     futex_wait(&lane->grant->sequence, sequence, turn->look_again_ns);
     behind = work->behind && work->still_behind(work->data);
     pthread_mutex_lock(&member->lock);

@@ -219,6 +219,17 @@ static void tell(void)
     syscall(SYS_futex, &grant->orders, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void orders_hold_turns(bool hold)
+{
+    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++) {
+        struct governor_class_grant *class = &grant->classes[i];
+
+        atomic_store(&class->mode, hold ? GOVERNOR_MODE_METERED : GOVERNOR_MODE_FREE);
+        atomic_fetch_add(&class->sequence, 1);
+        syscall(SYS_futex, &class->sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
 void orders_leave(uint64_t bytes)
 {
     pthread_mutex_lock(&lock);

@@ -31,6 +31,9 @@ void orders_do_not_move(void);
 /* So many pieces of the vault, and no more. */
 void orders_limit_pieces(unsigned int pieces);
 
+/* The process gets no turn of time meanwhile. */
+void orders_hold_turns(bool hold);
+
 void orders_look(struct orders_said *said);
 /* To give, or to bring back, so much more. */
 void orders_leave(uint64_t bytes);

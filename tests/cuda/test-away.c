@@ -74,6 +74,28 @@ static void bring_back(void)
     orders_await_taken();
 }
 
+/* It does not come to the driver, says COME, and goes on when all is back. */
+static void check_waits(const struct call *call)
+{
+    struct orders_said said;
+    unsigned int before;
+    GThread *thread;
+
+    displace();
+    before = kit_calls(call->name);
+    orders_look(&said);
+    returned = false;
+    thread = g_thread_new(call->name, call_entry, (void *)call);
+    orders_await_comes(said.comes + 1);
+    if (returned || kit_calls(call->name) != before)
+        g_error("%s came to the driver while memory was displaced", call->name);
+    bring_back();
+    g_thread_join(thread);
+    /* What brings memory back calls some of them, too. */
+    if (!returned || kit_calls(call->name) == before)
+        g_error("%s did not come to the driver when memory was back", call->name);
+}
+
 /* The driver is asked at once, and nobody comes back for it. */
 static void check_driver(const struct call *call)
 {
@@ -111,6 +133,19 @@ static void enter(void)
     ok(cuMemAlloc_v2(&at, WHOLE));
 }
 
+static void waits(void)
+{
+    unsigned int count = 0;
+
+    enter();
+    for (unsigned int i = 0; i < G_N_ELEMENTS(calls); i++)
+        if (is_wait(&calls[i])) {
+            check_waits(&calls[i]);
+            count++;
+        }
+    g_assert_cmpuint(count, >, 290);
+}
+
 static void answers(void)
 {
     unsigned int count = 0;
@@ -134,6 +169,7 @@ static void run(const void *program)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/away/waits", waits, run);
     g_test_add_data_func("/away/answers", answers, run);
     return g_test_run();
 }

@@ -128,6 +128,34 @@ static void come(void)
     check(other, BIG, 2);
 }
 
+static void *launch_in_context(void *data)
+{
+    ok(cuCtxSetCurrent(context));
+    kit_launch(kit_kernel(1000), NULL);
+    return data;
+}
+
+/* Whoever waits for a turn of time, which does not come meanwhile, says so, too. */
+static void turn(void)
+{
+    GThread *thread;
+
+    enter();
+    ok(cuCtxGetCurrent(&context));
+    allocate(BIG, 1);
+    kit_launch(kit_kernel(1000), NULL);
+    ok(cuCtxSynchronize());
+    for (unsigned int i = 0; i < 3; i++) {
+        leave(4 * MIB);
+        orders_hold_turns(true);
+        thread = g_thread_new("launches", launch_in_context, NULL);
+        orders_await_comes(i + 1);
+        take(4 * MIB);
+        orders_hold_turns(false);
+        g_thread_join(thread);
+    }
+}
+
 /* What is displaced is freed where it is, and the last of it lets all go on. */
 static void free_away(void)
 {
@@ -319,6 +347,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/displace/move", move, run);
     g_test_add_data_func("/displace/come", come, run);
+    g_test_add_data_func("/displace/turn", turn, run);
     g_test_add_data_func("/displace/free", free_away, run);
     g_test_add_data_func("/displace/context", context_ends, run);
     g_test_add_data_func("/displace/stays", stays, run);

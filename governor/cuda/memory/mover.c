@@ -388,13 +388,16 @@ static void leave(struct gpu_mover *mover, const struct governor_orders *orders)
         fail_with(&errand, GOVERNOR_STUCK_FLOOR);
     if (errand.failed)
         governor_member_stuck(mover->gpu->member, orders, true, errand.why);
-    /* A thread that waits for its turn gets none before all is back. */
-    if (mover->displaced && governor_member_is_waiting(mover->gpu->member))
+    /*
+     * Whoever waits for its turn gets none before all is back. And who was kept out may have said
+     * so before there was anything to come back for.
+     */
+    if (mover->displaced && (fronts_were_asked() || governor_member_is_waiting(mover->gpu->member)))
         governor_member_come(mover->gpu->member);
 }
 
-/* None is taken before the whole of it is granted. */
-static void take(struct gpu_mover *mover, const struct governor_orders *orders)
+/* None is taken before the whole of it is granted. True: something was done. */
+static bool take(struct gpu_mover *mover, const struct governor_orders *orders)
 {
     struct errand errand = {.mover = mover, .orders = orders, .rest = orders->take};
     struct places places = find_places(mover->gpu, true);
@@ -409,6 +412,7 @@ static void take(struct gpu_mover *mover, const struct governor_orders *orders)
     if (errand.failed)
         governor_member_stuck(mover->gpu->member, orders, false, errand.why);
     free(places.list);
+    return errand.failed || errand.rest < orders->take;
 }
 
 static void count_displaced(struct chunked *chunked, void *data)
@@ -433,15 +437,17 @@ static void *follow_orders(void *data)
     struct governor_orders orders;
 
     for (;;) {
+        bool done = false;
+
         governor_member_orders(mover->gpu->member, &orders);
         mover_hold();
         if (orders.leave)
             leave(mover, &orders);
         else if (orders.take)
-            take(mover, &orders);
+            done = take(mover, &orders);
         mover_settle(mover->gpu);
         mover_release();
-        if (!orders.leave)
+        if (!orders.leave && !done)
             governor_member_await_orders(mover->gpu->member, &orders);
     }
     return NULL;
