@@ -337,6 +337,117 @@ static void free_in_capture(void)
     g_assert_cmpuint(kit_on_card(), ==, 4 * MIB);
 }
 
+#define THREADS 16
+/* With -m slow; else some. */
+#define MOVES      1000
+#define MOVES_SOME 60
+#define KEPT       4
+
+static _Atomic bool ends;
+
+struct kept {
+    CUdeviceptr at;
+    size_t bytes;
+    unsigned char value;
+};
+
+/* In a stream of the thread's: others capture, and the legacy stream waits for all. */
+static void check_kept(const struct kept *kept, CUstream stream)
+{
+    unsigned char *copy = malloc(kept->bytes);
+
+    ok(cuMemcpyDtoHAsync_v2(copy, kept->at, kept->bytes, stream));
+    ok(cuStreamSynchronize(stream));
+    for (size_t i = 0; i < kept->bytes; i++)
+        g_assert_cmphex(copy[i], ==, kept->value);
+    free(copy);
+}
+
+static void use_kept(struct kept *kept, unsigned int *seed, CUstream stream)
+{
+    if (kept->at) {
+        check_kept(kept, stream);
+        if (rand_r(seed) % 2)
+            ok(cuMemFree_v2(kept->at));
+        else
+            ok(cuMemFreeAsync(kept->at, stream));
+    }
+    kept->bytes = (size_t)(rand_r(seed) % 48 + 1) * 64 * 1024;
+    kept->value = (unsigned char)rand_r(seed);
+    ok(cuMemAlloc_v2(&kept->at, kept->bytes));
+    ok(cuMemsetD8Async(kept->at, kept->value, kept->bytes, stream));
+}
+
+static void capture_some(CUstream stream)
+{
+    CUgraphExec exec;
+    CUgraph graph;
+
+    ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    kit_launch(kit_kernel(1000), stream);
+    ok(cuStreamEndCapture(stream, &graph));
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    ok(cuGraphLaunch(exec, stream));
+    ok(cuGraphExecDestroy(exec));
+}
+
+static void *use_memory(void *data)
+{
+    unsigned int number = GPOINTER_TO_UINT(data), seed = number;
+    CUstream stream = (CUstream)(uintptr_t)(0x100 + 0x10 * number);
+    /* What others of its process capture does not forbid it anything. */
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    struct kept kept[KEPT] = {0};
+
+    ok(cuCtxSetCurrent(context));
+    ok(cuThreadExchangeStreamCaptureMode(&mode));
+    for (unsigned int i = 0; !ends; i++) {
+        use_kept(&kept[i % KEPT], &seed, stream);
+        kit_launch(kit_kernel(1000), stream);
+        if (i % 8 == 0)
+            capture_some(stream);
+        ok(cuStreamSynchronize(stream));
+    }
+    for (unsigned int i = 0; i < KEPT; i++)
+        if (kept[i].at)
+            check_kept(&kept[i], stream);
+    return NULL;
+}
+
+/* Whatever was displaced comes back, in steps. */
+static void take_all(void)
+{
+    uint64_t displaced;
+
+    while ((displaced = look().displaced))
+        take(displaced);
+}
+
+static void storm(void)
+{
+    unsigned int seed = 1, moves = g_test_slow() ? MOVES : MOVES_SOME;
+    GThread *threads[THREADS];
+
+    enter();
+    ok(cuCtxGetCurrent(&context));
+    for (unsigned int i = 0; i < THREADS; i++)
+        threads[i] = g_thread_new("uses", use_memory, GUINT_TO_POINTER(i));
+    for (unsigned int moved = 0; moved < moves; moved++) {
+        leave((uint64_t)(rand_r(&seed) % 64 + 1) * MIB);
+        if (rand_r(&seed) % 4 == 0)
+            g_usleep(rand_r(&seed) % 500);
+        take_all();
+    }
+    ends = true;
+    take_all();
+    for (unsigned int i = 0; i < THREADS; i++)
+        g_thread_join(threads[i]);
+    g_assert_cmpuint(look().gave, >, moves * MIB);
+    g_test_message("%u moves: %lu MiB out, %lu MiB back, %u times stuck", moves,
+                   (unsigned long)(look().gave / MIB), (unsigned long)(look().took / MIB),
+                   look().stuck);
+}
+
 static void run(const void *program)
 {
     kit_run((void (*)(void))program);
@@ -358,5 +469,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/displace/shares", shares, run);
     g_test_add_data_func("/displace/does-not-move", does_not_move, run);
     g_test_add_data_func("/displace/free-in-capture", free_in_capture, run);
+    g_test_add_data_func("/displace/storm", storm, run);
     return g_test_run();
 }
