@@ -140,7 +140,7 @@ static gboolean list(const Client *client, const Options *options, const char *c
     GVariant *slices = slices_get(client, doors, (const char *const *)keys, error);
 
     if (slices)
-        warn_of_meter(slices);
+        warn_of_meter(options, slices);
     return objects_list(options, shown, slices ? in_state(slices) : NULL, &filter, error);
 }
 
@@ -155,12 +155,12 @@ gboolean slice_show_command(Client *client, const Options *options, char **args,
     g_autoptr(GVariant) slices = slices_get(client, NULL, NULL, error);
 
     if (slices)
-        warn_of_meter(slices);
+        warn_of_meter(options, slices);
     return slices && objects_show(options, &listing, slices, args, object_is_slice, "slice",
                                   "slice list", error);
 }
 
-void warn_of_meter(GVariant *list)
+void warn_of_meter(const Options *options, GVariant *list)
 {
     static gboolean said;
     g_autoptr(GVariant) first =
@@ -169,7 +169,7 @@ void warn_of_meter(GVariant *list)
 
     if (first)
         g_variant_lookup(first, "Metered", "b", &metered);
-    if (!metered && !said)
+    if (!metered && !said && !output_is_document(options))
         g_printerr("vgpuctl: what slices use is not known, because vgpu-meter does not answer; "
                    "\"systemctl status vgpu-meter\" shows why\n");
     said = said || !metered;
@@ -434,7 +434,7 @@ gboolean vgpu_show_command(Client *client, const Options *options, char **args, 
     g_autoptr(GVariant) vgpus = slices_get(client, vgpu_doors, NULL, error);
 
     if (vgpus)
-        warn_of_meter(vgpus);
+        warn_of_meter(options, vgpus);
     return vgpus && objects_show(options, &vgpu_listing, vgpus, args, object_is_slice, "vGPU",
                                  "slice list", error);
 }

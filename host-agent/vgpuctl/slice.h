@@ -19,7 +19,7 @@ GVariant *slices_get(const Client *client, const char *const *doors, const char 
 /* CreateSlices with one @request, of a{sv}, consumed: aa{sv}. @doing: for the progress line. */
 GVariant *slices_create(const Client *client, GVariant *request, const char *doing, GError **error);
 
-/* Nobody counts what these use: says so, once. @list: of FindSlices. */
-void warn_of_meter(GVariant *list);
+/* Nobody counts what these use: says so, once; a document says it itself. @list: of FindSlices. */
+void warn_of_meter(const Options *options, GVariant *list);
 
 #endif

@@ -260,12 +260,12 @@ static void look_clear(Look *look)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Look, look_clear)
 
-static gboolean look_at(const Client *client, Look *look, GError **error)
+static gboolean look_at(const Client *client, const Options *options, Look *look, GError **error)
 {
     g_autoptr(GVariant) list = slices_get(client, NULL, NULL, error);
 
     if (list)
-        warn_of_meter(list);
+        warn_of_meter(options, list);
     look->at = g_get_monotonic_time();
     look->slices = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
     look->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -399,13 +399,13 @@ gboolean top_command(Client *client, const Options *options, char **args, GError
     g_auto(Look) before = {0};
 
     (void)args;
-    if (!look_at(client, &before, error))
+    if (!look_at(client, options, &before, error))
         return FALSE;
     do {
         g_auto(Look) now = {0};
 
         g_usleep(SECOND_US);
-        if (!look_at(client, &now, error))
+        if (!look_at(client, options, &now, error))
             return FALSE;
         if (!single && isatty(fileno(options->out)))
             fputs(CLEAR, options->out);

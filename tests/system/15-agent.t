@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::Slice;
 use VGPU::Test;
 
 my ($red, $blue) = baseline();
@@ -38,7 +39,12 @@ point('the first call starts vgpud, and it knows the GPU', sub {
 });
 
 point('vgpud knows both vGPUs, and their counters as the driver has them', sub {
-    my @vgpus = @{ decode_json(VGPU::Lab::host('vgpuctl -o json vgpu list')) };
+    my @vgpus;
+    # The meter begins after vgpud, which may have been started by the first call.
+    VGPU::Slice::soon(sub {
+        @vgpus = @{ decode_json(VGPU::Lab::host('vgpuctl -o json vgpu list')) };
+        return !grep { !$_->{Metered} } @vgpus;
+    }, 'vgpu-meter does not answer');
     for my $tenant ($red, $blue) {
         my ($seen) = grep { $_->{Uuid} eq $tenant->{vgpu}{uuid} } @vgpus or die "$tenant->{name}'s is missing\n";
         die "it is $seen->{Device}, $seen->{Engine}\n" if "$seen->{Device} $seen->{Engine}" ne 'running ready';
