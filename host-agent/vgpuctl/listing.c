@@ -168,8 +168,8 @@ static void add_row(SmartTable *table, const Options *options, const Listing *li
 }
 
 /*
- * @row with its members as objects of their own. As it came from the bus, each column's search would
- * make an object of each member that it passes, which was a third of the time of a list of a
+ * @row with its members as objects of their own. As it came from the bus, each column's search
+ * would make an object of each member that it passes, which was a third of the time of a list of a
  * thousand. g_variant_lookup() undoes it, g_variant_lookup_value() does not.
  */
 static GVariant *unpack_row(GVariant *row)

@@ -120,9 +120,9 @@ static uint64_t used_by_self(const struct gpu *gpu)
 }
 
 /*
- * The process's memory by NVML, less that which was charged and is there; under own_lock. If a charge changed
- * between the two, another thread may have freed memory that NVML counted, so both are read again.
- * If that goes on, the least is taken.
+ * The process's memory by NVML, less that which was charged and is there; under own_lock. If a
+ * charge changed between the two, another thread may have freed memory that NVML counted, so both
+ * are read again. If that goes on, the least is taken.
  */
 static uint64_t look(struct gpu *gpu)
 {
