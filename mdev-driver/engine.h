@@ -35,6 +35,7 @@ void vgpu_engine_leave(struct file *file);
 bool vgpu_engine_epoch_over(const struct vgpu *vgpu, u64 epoch);
 
 long vgpu_ioctl_exchange(struct file *file, void __user *user);
+bool vgpu_export_offered(void);
 long vgpu_ioctl_mem_export(struct file *file, void __user *user);
 long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 

@@ -58,7 +58,9 @@ static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *in
 		      (vgpu_is_lost(vgpu) ? VGPU_STATE_LOST : 0) |
 		      (vgpu_is_removed(vgpu) ? VGPU_STATE_REMOVED : 0);
 	info->epoch = vgpu->epoch;
-	info->features = VGPU_FEATURE_STATE | VGPU_FEATURE_EXPORT;
+	info->features = VGPU_FEATURE_STATE;
+	if (vgpu_export_offered())
+		info->features |= VGPU_FEATURE_EXPORT;
 	info->num_queues = VGPU_NUM_QUEUES;
 	info->queue_size = VGPU_VQ_MAX_SIZE;
 	info->vram_bytes = params.vram_bytes;

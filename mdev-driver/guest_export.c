@@ -29,6 +29,16 @@
 #include "engine.h"
 #include "guest_mem.h"
 
+/* Off until what docs/limits.md says of it is mended. */
+static bool vgpu_lends_guest_memory;
+module_param_named(guest_memory, vgpu_lends_guest_memory, bool, 0644);
+MODULE_PARM_DESC(guest_memory, "CUDA programs of guests may lend memory of their VM (default: no)");
+
+bool vgpu_export_offered(void)
+{
+	return READ_ONCE(vgpu_lends_guest_memory);
+}
+
 /*
  * struct vgpu_export - an open file of an object's memory
  * @node: in mem.exports, under mem.lock
@@ -296,7 +306,7 @@ static int vgpu_export_check(struct file *file, const struct vgpu_mem_export *ar
 
 	if (ret)
 		return ret;
-	if (!READ_ONCE(vgpu->params.cuda))
+	if (!vgpu_export_offered() || !READ_ONCE(vgpu->params.cuda))
 		ret = -EOPNOTSUPP;
 	else if (vgpu_engine_epoch_over(vgpu, arg->epoch))
 		ret = -ESTALE;

@@ -46,12 +46,20 @@ static AgentClient *reach_vgpud(Preparation *preparation, const char *what, GErr
 /* The domain that the vGPU was made for; "": none, or vgpud does not say. To be freed. */
 static char *domain_of(Preparation *preparation, const char *uuid)
 {
+    static const char *const keys[] = {"Uuid", "Domain", NULL};
     g_autoptr(GError) error = NULL;
     AgentClient *link = reach_vgpud(preparation, "", &error);
-    g_autoptr(GVariant) all =
-        link ? agent_client_get(link, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, "ListVgpus", NULL,
-                                LIST_MS, &error)
-             : NULL;
+    g_autoptr(GVariant) all = NULL;
+    GVariantDict filter;
+
+    if (link) {
+        /* Without what vgpu-meter knows: libvirt waits for this. */
+        g_variant_dict_init(&filter, NULL);
+        g_variant_dict_insert(&filter, "Keys", "^as", keys);
+        all = agent_client_get(link, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, "FindSlices",
+                               g_variant_new("(@a{sv})", g_variant_dict_end(&filter)), LIST_MS,
+                               &error);
+    }
 
     for (gsize i = 0; all && i < g_variant_n_children(all); i++) {
         g_autoptr(GVariant) vgpu = g_variant_get_child_value(all, i);

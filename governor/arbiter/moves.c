@@ -122,7 +122,7 @@ static void take_promise(struct slice *slice)
     *claim =
         (struct residency_member){.slice = slice->moves.residency, .stays = true, .claims = true};
     residency_join(residency, claim, now);
-    if (residency_reserve(residency, claim, wanted - has, now) == RESIDENCY_REFUSED) {
+    if (residency_reserve(residency, claim, wanted - has, now) != RESIDENCY_WAITS) {
         drop_claim(slice);
         say_no_promise(slice);
     }

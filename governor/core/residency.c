@@ -226,6 +226,7 @@ struct residency_slice *residency_add_slice(struct residency *residency,
 
 void residency_remove_slice(struct residency *residency, struct residency_slice *slice)
 {
+    residency->lent -= borrowed_by(slice);
     residency->promised -= slice->settings.promised;
     g_ptr_array_remove(residency->slices, slice);
 }

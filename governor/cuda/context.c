@@ -162,7 +162,6 @@ static void ended(CUcontext context)
         give_all(&ranges_externals, context);
         vmm_context_ended(context);
     }
-    gpu_each(settle_each, NULL);
 }
 
 /* @launched: what work was launched in; @context: what memory is of. */
@@ -173,7 +172,9 @@ static CUresult destroyed(CUresult result, CUcontext launched, CUcontext context
     later_take_back(launched, result == CUDA_SUCCESS);
     if (result == CUDA_SUCCESS)
         ended(context);
-    mover_release();
+    mover_release_contexts();
+    if (result == CUDA_SUCCESS)
+        gpu_each(settle_each, NULL);
     return result;
 }
 
@@ -260,7 +261,9 @@ static CUresult released(struct gpu *gpu, CUresult result, bool all)
         ended(gpu->primary);
         gpu->primary = NULL;
     }
-    mover_release();
+    mover_release_contexts();
+    if (is_over && result == CUDA_SUCCESS)
+        gpu_each(settle_each, NULL);
     unlock_primary(gpu);
     return result;
 }

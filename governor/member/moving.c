@@ -32,12 +32,26 @@ static bool tell_moved(GovernorMember *member, enum governor_message_type type, 
     return true;
 }
 
+static uint64_t rest_of(uint64_t until, uint64_t done)
+{
+    return until > done ? until - done : 0;
+}
+
+/* No more can be fixed there than is there. */
+static uint64_t most_fixed(const GovernorMember *member, uint64_t bytes)
+{
+    uint64_t there = rest_of(member->held, member->displaced);
+
+    return bytes < there ? bytes : there;
+}
+
 void moving_declare(GovernorMember *member)
 {
     member->connections++;
     member->gave = member->took = 0;
     if (!member->movable)
         return;
+    member->unmovable = most_fixed(member, member->unmovable);
     tell_moved(member, GOVERNOR_MOVABLE, member->displaced, member->unmovable);
     if (member->asks)
         tell_moved(member, GOVERNOR_COME, 0, 0);
@@ -53,11 +67,6 @@ void governor_member_movable(GovernorMember *member)
         tell_moved(member, GOVERNOR_MOVABLE, 0, member->unmovable);
     }
     pthread_mutex_unlock(&member->link_lock);
-}
-
-static uint64_t rest_of(uint64_t until, uint64_t done)
-{
-    return until > done ? until - done : 0;
 }
 
 void governor_member_orders(GovernorMember *member, struct governor_orders *orders)
@@ -126,7 +135,8 @@ void governor_member_stuck(GovernorMember *member, const struct governor_orders 
     rest = rest_of(atomic_load(until), *sum);
     if (by->connection == member->connections && member->link == LINK_JOINED && rest) {
         *sum += rest;
-        tell_moved(member, GOVERNOR_STUCK, rest, reason);
+        /* By the reason the arbiter knows which of the two orders it is of. */
+        tell_moved(member, GOVERNOR_STUCK, rest, leaving ? reason : GOVERNOR_STUCK_CARD);
     }
     if (!member->displaced)
         member->asks = false;
@@ -147,7 +157,7 @@ void governor_member_unmovable(GovernorMember *member, uint64_t movable)
     uint64_t unmovable;
 
     pthread_mutex_lock(&member->link_lock);
-    unmovable = rest_of(member->held, movable);
+    unmovable = most_fixed(member, rest_of(member->held, movable));
     if (unmovable != member->unmovable)
         tell_moved(member, GOVERNOR_FLOOR, unmovable, 0);
     member->unmovable = unmovable;

@@ -57,7 +57,10 @@ static void free_piece(void *data)
 
 void pieces_init(struct pieces *pieces, sd_event *event)
 {
-    *pieces = (struct pieces){.event = event, .next_number = 1, .available = host_available};
+    /* Programs still have pieces of a vault before this one: their numbers are none of ours. */
+    *pieces = (struct pieces){.event = event,
+                              .next_number = (uint64_t)g_get_monotonic_time() + 1,
+                              .available = host_available};
     pieces->all = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, free_piece);
 }
 

@@ -385,7 +385,8 @@ static gboolean check_owner(const Request *request, GError **error)
                        "a slice with an Owner ends with it, so it can't have Ephemeral, Define, "
                        "Autostart or Domain",
                        wanted->owner);
-    return TRUE;
+    /* A part is one slice, so that a call that is repeated finds it. */
+    return request->count == 1 || invalid(error, "Count must be 1 with an Owner", wanted->owner);
 }
 
 #define DOOR_AUTO "auto"

@@ -38,8 +38,13 @@ void mover_hold(void)
     pthread_mutex_lock(&holding);
 }
 
+static _Thread_local bool holds_contexts;
+
 void mover_hold_contexts(void)
 {
+    holds_contexts = fronts_are_installed();
+    if (!holds_contexts)
+        return;
     mover_hold();
     drain_settle();
 }
@@ -47,6 +52,13 @@ void mover_hold_contexts(void)
 void mover_release(void)
 {
     pthread_mutex_unlock(&holding);
+}
+
+void mover_release_contexts(void)
+{
+    if (holds_contexts)
+        mover_release();
+    holds_contexts = false;
 }
 
 void mover_stay(void)
@@ -145,14 +157,20 @@ static void add_its_context(struct chunked *chunked, void *data)
     add_context(data, chunked->context);
 }
 
-static bool drain_gpu(const struct gpu *gpu, uint64_t limit_ns, enum governor_stuck *why)
+static void add_contexts_of(struct gpu *gpu, void *data)
+{
+    chunks_each(gpu, add_its_context, data);
+    if (gpu->primary)
+        add_context(data, gpu->primary);
+}
+
+/* Of all GPUs: a copy between two may be submitted to either. */
+static bool drain_all(uint64_t limit_ns, enum governor_stuck *why)
 {
     struct contexts contexts = {0};
     enum drained drained;
 
-    chunks_each(gpu, add_its_context, &contexts);
-    if (gpu->primary)
-        add_context(&contexts, gpu->primary);
+    gpu_each(add_contexts_of, &contexts);
     drained = contexts.too_many ? DRAIN_FAILED : drain(contexts.list, contexts.count, limit_ns);
     *why = drained == DRAIN_LATE ? GOVERNOR_STUCK_WORK : GOVERNOR_STUCK_DRIVER;
     return drained == DRAINED;
@@ -187,7 +205,7 @@ static bool shut_out(struct gpu_mover *mover, enum governor_stuck *why)
     mover->shut = true;
     *why = GOVERNOR_STUCK_CAPTURE;
     now = clock_now();
-    if (!captures_any() && drain_gpu(mover->gpu, until > now ? until - now : 0, why))
+    if (!captures_any() && drain_all(until > now ? until - now : 0, why))
         return true;
     let_in(mover);
     return false;

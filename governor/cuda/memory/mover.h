@@ -14,8 +14,12 @@ bool mover_start(struct gpu *gpu);
 /* Nothing moves between the two. Not by a thread that is behind the gate. */
 void mover_hold(void);
 void mover_release(void);
-/* The same before a context ends: none of its is in use. */
+/*
+ * The same while a context ends: none of its is in use. In a process that never moved anything,
+ * contexts end beside each other as they do without us.
+ */
 void mover_hold_contexts(void);
+void mover_release_contexts(void);
 
 /* After something was freed, between the two: if nothing is displaced any more, all threads go on.
  */

@@ -347,14 +347,9 @@ static gboolean find_made(const Vgpus *vgpus, const Request *request, const Slic
     return FALSE;
 }
 
-static gboolean check_member(const Vgpus *vgpus, const char *member, const Request *request,
-                             const GPtrArray *slices, GError **error)
+static gboolean check_member(const Vgpus *vgpus, const char *member, const GPtrArray *slices,
+                             GError **error)
 {
-    if (*request->wanted->owner) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
-                    "only an administrator can make a slice with an Owner");
-        return FALSE;
-    }
     for (guint i = 0; i < slices->len; i++)
         if (!vgpu_call_is_entitled(vgpus, member, g_ptr_array_index(slices, i), NULL, error))
             return FALSE;
@@ -368,6 +363,12 @@ static gboolean place_one(const Vgpus *vgpus, const Request *request, const char
     const Slice *found;
     g_autoptr(GPtrArray) placed = NULL;
 
+    /* First: others' owners are nothing that a member may ask about. */
+    if (member && *request->wanted->owner) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+                    "only an administrator can make a slice with an Owner");
+        return FALSE;
+    }
     if (!find_made(vgpus, request, &found, error))
         return FALSE;
     if (found) {
@@ -376,7 +377,7 @@ static gboolean place_one(const Vgpus *vgpus, const Request *request, const char
     }
     placed = placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request,
                           making->made, error);
-    if (!placed || (member && !check_member(vgpus, member, request, placed, error)))
+    if (!placed || (member && !check_member(vgpus, member, placed, error)))
         return FALSE;
     for (guint i = 0; i < placed->len; i++) {
         Slice *slice = slice_copy(g_ptr_array_index(placed, i));

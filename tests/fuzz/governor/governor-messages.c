@@ -187,7 +187,7 @@ static uint64_t check_moves(const struct slice *slice)
     }
     if (on_card + slice->moves.claim.granted != residency->on_card)
         abort();
-    return MAX(on_card, residency->settings.promised) - residency->settings.promised;
+    return MAX(residency->on_card, residency->settings.promised) - residency->settings.promised;
 }
 
 static void check(const struct run *run)
