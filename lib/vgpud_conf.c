@@ -2,9 +2,11 @@
 #include "lib/vgpud_conf.h"
 
 #include <gio/gio.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/bus.h"
+#include "lib/conf.h"
 #include "lib/host_root.h"
 
 #define METRICS_LISTEN "127.0.0.1:9835"
@@ -80,6 +82,24 @@ static gboolean set_on_bypass(VgpudConf *conf, const char *text)
     return FALSE;
 }
 
+static gboolean set_displaced(VgpudConf *conf, const char *text)
+{
+    gboolean off = g_str_equal(text, "0");
+
+    if (off)
+        conf->displaced = 0;
+    return off || size_parse(text, &conf->displaced);
+}
+
+/* Half of the host's memory. */
+static guint64 default_displaced(HostRoot *root)
+{
+    g_autofree char *text = root_read(root, "/proc/meminfo", NULL);
+    guint64 kib = 0;
+
+    return text && sscanf(text, "MemTotal: %" G_GUINT64_FORMAT, &kib) == 1 ? kib * 1024 / 2 : 0;
+}
+
 static const struct {
     const char *group;
     const char *key;
@@ -91,6 +111,7 @@ static const struct {
      "or off"},
     {"pressure", "grace", set_grace, "a whole number of seconds from 1 to 3600"},
     {"slices", "on-bypass", set_on_bypass, "report, kill or ignore"},
+    {"slices", "displaced", set_displaced, SIZE_RULE " or 0"},
 };
 
 static gboolean read_key(VgpudConf *conf, GKeyFile *file, const char *group, const char *key,
@@ -133,6 +154,7 @@ static VgpudConf *read_right(HostRoot *root, GError **error)
 
     conf->metrics_listen = g_strdup(METRICS_LISTEN);
     conf->pressure_grace = PRESSURE_GRACE;
+    conf->displaced = default_displaced(root);
     if (cause && !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, VGPUD_CONF ": %s", cause->message);
     for (guint i = 0; groups && groups[i]; i++)

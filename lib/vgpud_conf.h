@@ -25,12 +25,14 @@ typedef enum {
  * @pressure_grace: seconds between the steps when memory is short
  * @on_bypass: what happens to processes past their governor
  * @has_on_bypass: the file says so
+ * @displaced: bytes of the host's memory for GPU memory that is displaced; 0: none moves
  */
 typedef struct {
     char *metrics_listen;
     guint pressure_grace;
     OnBypass on_bypass;
     gboolean has_on_bypass;
+    guint64 displaced;
 } VgpudConf;
 
 /*

@@ -234,6 +234,7 @@ static void settings_take(Agent *agent, Settings *settings)
     offers_take(agent->offers, g_steal_pointer(&settings->offers));
     schedule_take(agent->schedule, g_steal_pointer(&settings->schedule));
     evictions_set_grace(agent->evictions, settings->conf->pressure_grace);
+    slices_set_displaced(agent->slices, settings->conf->displaced);
     host_refresh(agent->host);
     slices_refresh(agent->slices);
     modes_reload(agent->modes);
@@ -307,6 +308,7 @@ static gboolean make_metering(Agent *agent, GError **error)
 
     if (!conf)
         return FALSE;
+    slices_set_displaced(agent->slices, conf->displaced);
     agent->findings = findings_new(agent->host, &agent->meter);
     agent->evictions =
         evictions_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);

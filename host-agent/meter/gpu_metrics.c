@@ -340,6 +340,26 @@ static double throttled_seconds(const SliceMetrics *metrics)
     return (double)metrics->use->throttled_ns / NS_PER_SECOND;
 }
 
+static double on_gpu(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->resident;
+}
+
+static double displaced(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->displaced;
+}
+
+static double moved(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->moved;
+}
+
+static double memory_waited_seconds(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->memory_waited_ns / NS_PER_SECOND;
+}
+
 static const struct {
     const char *name;
     MetricType type;
@@ -372,6 +392,15 @@ static const struct {
      "Time that the slice's work waited for others'.", TRUE, waited_seconds},
     {"vgpu_slice_throttled_seconds_total", METRIC_COUNTER,
      "Time that the slice's own limits delayed it.", TRUE, throttled_seconds},
+    {"vgpu_slice_resident_bytes", METRIC_GAUGE, "The slice's memory that is on the GPU.", TRUE,
+     on_gpu},
+    {"vgpu_slice_displaced_bytes", METRIC_GAUGE,
+     "The slice's GPU memory that is in the host's memory, because others use the GPU.", TRUE,
+     displaced},
+    {"vgpu_slice_moved_bytes_total", METRIC_COUNTER,
+     "GPU memory of the slice that went to the host's memory or came back.", TRUE, moved},
+    {"vgpu_slice_memory_waited_seconds_total", METRIC_COUNTER,
+     "Time that the slice's programs waited for their memory.", TRUE, memory_waited_seconds},
 };
 
 /* If the GPU's driver reports it: a 0 would look like an idle slice. */

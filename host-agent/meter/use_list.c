@@ -27,7 +27,7 @@ static void add_vgpu(GVariantBuilder *dict, const VgpuCounters *counters)
 }
 
 /* Of a slice that is no vGPU, as its arbiter says. */
-static void add_slice(GVariantBuilder *dict, const SliceUse *use)
+static void add_slice(GVariantBuilder *dict, const Slice *slice, const SliceUse *use)
 {
     guint64 gpu_ns;
 
@@ -40,6 +40,12 @@ static void add_slice(GVariantBuilder *dict, const SliceUse *use)
         add_number(dict, "GpuTime", gpu_ns);
     add_number(dict, "Waited", use->waited_ns);
     add_number(dict, "Throttled", use->throttled_ns);
+    if (!slice_lent(slice))
+        return;
+    add_number(dict, "OnGpu", use->resident);
+    add_number(dict, "Displaced", use->displaced);
+    add_number(dict, "Moved", use->moved);
+    add_number(dict, "MemoryWaited", use->memory_waited_ns);
 }
 
 GVariant *use_list(const HostView *view)
@@ -62,7 +68,7 @@ GVariant *use_list(const HostView *view)
         if (vgpu)
             add_vgpu(&dict, vgpu);
         else
-            add_slice(&dict, use);
+            add_slice(&dict, slice, use);
         g_variant_builder_add(&list, "{s@a{sv}}", slice->uuid, g_variant_builder_end(&dict));
     }
     return g_variant_builder_end(&list);

@@ -23,9 +23,33 @@ void room_free(Room *room)
     g_free(room);
 }
 
+guint64 slice_displaced(const Slice *slice)
+{
+    return slice->class == SLICE_BEST_EFFORT ? 0 : slice_lent(slice);
+}
+
+static void add_lent(Room *room, guint64 lent)
+{
+    if (lent > room->lent[0]) {
+        room->lent[1] = room->lent[0];
+        room->lent[0] = lent;
+    } else {
+        room->lent[1] = MAX(room->lent[1], lent);
+    }
+}
+
+/* Once: then only the largest is right. */
+static void subtract_lent(Room *room, guint64 lent)
+{
+    if (lent == room->lent[0])
+        room->lent[0] = room->lent[1];
+}
+
 void room_add(Room *room, const Slice *slice)
 {
-    room->promised_vram += slice->vram;
+    room->promised_vram += slice_resident(slice);
+    room->displaced += slice_displaced(slice);
+    add_lent(room, slice_lent(slice));
     room->promised_compute += slice->compute;
     room->count++;
     if (slice->class != SLICE_GUARANTEED)
@@ -36,7 +60,9 @@ void room_add(Room *room, const Slice *slice)
 
 void room_subtract(Room *room, const Slice *slice)
 {
-    room->promised_vram -= slice->vram;
+    room->promised_vram -= slice_resident(slice);
+    room->displaced -= slice_displaced(slice);
+    subtract_lent(room, slice_lent(slice));
     room->promised_compute -= slice->compute;
     room->count--;
     if (slice->class != SLICE_GUARANTEED)
@@ -66,12 +92,47 @@ static guint compute_capacity(const Room *room)
     return (guint)((double)ROOM_WHOLE_COMPUTE * (double)room->capacity / (double)room->vram + 0.5);
 }
 
+/* Contexts and the driver's own memory need the rest. */
+guint64 room_usable(guint64 vram)
+{
+    return vram - vram / 50;
+}
+
+static char *displaced_refusal(const Room *room, const Slice *slice)
+{
+    guint64 left = rest(room->displaced_most, room->displaced);
+    g_autofree char *needs = size_format(slice_displaced(slice));
+    g_autofree char *free = size_format(left);
+    g_autofree char *most = size_format(room->displaced_most);
+
+    if (slice_displaced(slice) <= left)
+        return NULL;
+    return g_strdup_printf("its memory that is not resident needs %s of the host's, and %s of %s "
+                           "are free for that (displaced= in vgpud.conf)",
+                           needs, free, most);
+}
+
+/* Each slice can have all of its memory while the others have what is resident. */
+static char *lent_refusal(const Room *room, const Slice *slice)
+{
+    guint64 pool = rest(room_usable(room->vram), room->promised_vram + slice_resident(slice));
+    guint64 lent = MAX(room->lent[0], slice_lent(slice));
+    g_autofree char *needs = size_format(lent);
+    g_autofree char *left = size_format(pool);
+
+    if (lent <= pool)
+        return slice_lent(slice) ? displaced_refusal(room, slice) : NULL;
+    return g_strdup_printf("%s has %s that are not resident, and the resident memory of all slices "
+                           "would leave %s for that",
+                           lent == slice_lent(slice) ? "it" : "another slice", needs, left);
+}
+
 char *room_refusal(const Room *room, const Slice *slice)
 {
     gboolean guaranteed = slice->class == SLICE_GUARANTEED;
     guint compute = compute_capacity(room);
 
-    if (slice->vram > rest(room->capacity, room->promised_vram))
+    if (slice_resident(slice) > rest(room->capacity, room->promised_vram))
         return vram_refusal(rest(room->capacity, room->promised_vram), room->capacity, "");
     if (guaranteed && slice->vram > rest(room->vram, room->guaranteed_vram))
         return vram_refusal(rest(room->vram, room->guaranteed_vram), room->vram,
@@ -83,7 +144,7 @@ char *room_refusal(const Room *room, const Slice *slice)
         return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free for guaranteed "
                                "slices",
                                rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute));
-    return NULL;
+    return lent_refusal(room, slice);
 }
 
 /* Tenants, and their quotas. */
@@ -247,10 +308,38 @@ static gboolean is_wrong_model(const AdmissionRequest *request)
            !tenant_may_use(request->tenant, request->room);
 }
 
+/* AMD's and Intel's. */
+static gboolean is_without_cuda(const Room *room)
+{
+    return g_str_has_prefix(room->ids, "1002:") || g_str_has_prefix(room->ids, "8086:");
+}
+
+/* Why that slice's memory cannot move there; NULL: it can, or need not. */
+static char *resident_refusal(const Room *room, const Slice *slice)
+{
+    g_autofree char *resident = size_format(slice->resident);
+    g_autofree char *all = size_format(slice->vram);
+
+    if (slice->resident > slice->vram)
+        return g_strdup_printf("%s can't be resident of %s", resident, all);
+    if (!slice_lent(slice))
+        return NULL;
+    if (slice->class == SLICE_GUARANTEED)
+        return g_strdup("all memory of a guaranteed slice is resident: give it the class burstable "
+                        "or best-effort");
+    if (slice_is_vgpu(slice))
+        return g_strdup("a vGPU's memory does not move, so all of it is resident");
+    if (is_without_cuda(room))
+        return g_strdup("memory moves only on GPUs with CUDA, so all of it is resident");
+    return NULL;
+}
+
 char *admission_refusal(const AdmissionRequest *request)
 {
     char *why = gate_refusal(request, "it");
 
+    if (!why && request->wanted)
+        why = resident_refusal(request->room, request->wanted);
     if (!why)
         why = pool_refusal(request);
     if (!why)
@@ -304,6 +393,18 @@ static gboolean check_size(const AdmissionRequest *request, GError **error)
     return FALSE;
 }
 
+static gboolean check_resident(const AdmissionRequest *request, GError **error)
+{
+    const Slice *wanted = request->wanted;
+    g_autofree char *why = resident_refusal(request->room, wanted);
+
+    if (!why)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "slice %s can't have that on GPU %s: %s",
+                wanted->uuid, wanted->gpu, why);
+    return FALSE;
+}
+
 static gboolean check_model(const AdmissionRequest *request, GError **error)
 {
     if (!is_wrong_model(request))
@@ -325,8 +426,9 @@ static gboolean is_more(const AdmissionRequest *request)
     const Slice *wanted = request->wanted;
 
     return !is_counted(request) || wanted->vram > before->vram ||
-           wanted->compute > before->compute || wanted->class < before->class ||
-           !g_str_equal(wanted->tenant, before->tenant);
+           slice_resident(wanted) > slice_resident(before) ||
+           slice_lent(wanted) > slice_lent(before) || wanted->compute > before->compute ||
+           wanted->class < before->class || !g_str_equal(wanted->tenant, before->tenant);
 }
 
 static gboolean check_room(const AdmissionRequest *request, GError **error)
@@ -370,7 +472,8 @@ static gboolean check_quota(const AdmissionRequest *request, GError **error)
 
 gboolean admission_check(const AdmissionRequest *request, GError **error)
 {
-    if (!check_gpu(request, error) || !check_size(request, error) || !check_model(request, error))
+    if (!check_gpu(request, error) || !check_size(request, error) ||
+        !check_resident(request, error) || !check_model(request, error))
         return FALSE;
     if ((!slice_is_promised(request->wanted) && !rules[request->way].always) || !is_more(request))
         return TRUE;

@@ -11,7 +11,9 @@
 /*
  * A GPU's resources, and the promised part of them. The rules of the ledger:
  *
- *   VRAM of all slices                <= capacity (the GPU's VRAM times its overcommit factor)
+ *   resident VRAM of all slices       <= capacity (the GPU's VRAM times its overcommit factor)
+ *   the rest of each slice's VRAM     <= 98 % of the GPU's VRAM less the resident VRAM of all
+ *   that rest of all burstable slices <= the host's memory for it
  *   VRAM of guaranteed slices         <= the GPU's VRAM
  *   compute of all slices             <= 100 % times the overcommit factor
  *   compute of guaranteed slices      <= 100 %
@@ -34,6 +36,10 @@
  * @evicted: best-effort slices of the requesting tenant were stopped there recently
  * @vram: its bytes
  * @capacity: bytes that may be promised
+ * @promised_vram: the resident memory of its slices
+ * @lent: the two largest parts of slices' memory that are not resident
+ * @displaced: bytes of the host's memory that are reserved for such parts on all GPUs;
+ * @displaced_most: that may be
  */
 typedef struct {
     char *gpu;
@@ -52,6 +58,9 @@ typedef struct {
     guint64 capacity;
     guint64 promised_vram;
     guint64 guaranteed_vram;
+    guint64 lent[2];
+    guint64 displaced;
+    guint64 displaced_most;
     guint promised_compute;
     guint guaranteed_compute;
     guint count;
@@ -65,6 +74,12 @@ void room_add(Room *room, const Slice *slice);
 
 /* Removes a slice that was added. */
 void room_subtract(Room *room, const Slice *slice);
+
+/* What of the host's memory is reserved for the slice's displaced memory. */
+guint64 slice_displaced(const Slice *slice);
+
+/* What of the GPU's memory slices can have at one time, if the memory of some moves. */
+guint64 room_usable(guint64 vram);
 
 /* NULL: @slice fits; else why not, as "4.0 GiB of 16.0 GiB are free". To be freed. */
 char *room_refusal(const Room *room, const Slice *slice);

@@ -91,6 +91,16 @@ Slice *slice_from_dict(GVariant *dict)
     return slice;
 }
 
+guint64 slice_resident(const Slice *slice)
+{
+    return slice->resident ? MIN(slice->resident, slice->vram) : slice->vram;
+}
+
+guint64 slice_lent(const Slice *slice)
+{
+    return slice->vram - slice_resident(slice);
+}
+
 const char *slice_class_name(SliceClass class)
 {
     return class_names[class];

@@ -36,6 +36,7 @@ typedef enum {
  * @type: its mdev type, the name in sysfs; "": a container's slice of its own size
  * @tenant: "": none
  * @vram: bytes promised
+ * @resident: the part of @vram that is always on the GPU, the rest moves; 0: all of it
  * @compute: per cent of the GPU promised; 0 for best effort
  * @oversubscribe: bytes of host memory that may replace GPU memory beyond @vram
  * @display: number of its vGPU's displays, 0 or 1; -1: not known, or no vGPU
@@ -68,6 +69,7 @@ typedef struct {
     char *tenant;
     SliceClass class;
     guint64 vram;
+    guint64 resident;
     guint compute;
     guint64 oversubscribe;
     guint weight;
@@ -112,6 +114,10 @@ Slice *slice_copy(const Slice *slice);
  */
 GVariant *slice_to_dict(const Slice *slice);
 Slice *slice_from_dict(GVariant *dict);
+
+/* Of its memory: what is always on the GPU, and what is displaced while others use the GPU. */
+guint64 slice_resident(const Slice *slice);
+guint64 slice_lent(const Slice *slice);
 
 /* "guaranteed", "burstable", "best-effort" */
 const char *slice_class_name(SliceClass class);

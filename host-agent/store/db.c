@@ -202,9 +202,13 @@ static const char old_names[] =
     "INSERT INTO old_name SELECT name, max(uuid) FROM slice WHERE name <> '' AND tenant <> ''"
     " GROUP BY name HAVING count(*) = 1;";
 
+/* Bytes of the VRAM that are always on the GPU; 0: all. */
+static const char residents[] = "ALTER TABLE slice ADD COLUMN resident INTEGER NOT NULL DEFAULT 0;";
+
 const char *const schema_steps[] = {
-    first,  oversubscription, domains,  containers, displays,    engines, operations, programs,
-    owners, sharing,          energies, members,    suspensions, months,  old_names,  NULL};
+    first,       oversubscription, domains,   containers, displays, engines,
+    operations,  programs,         owners,    sharing,    energies, members,
+    suspensions, months,           old_names, residents,  NULL};
 G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
 /*

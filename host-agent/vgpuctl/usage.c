@@ -12,6 +12,7 @@
 #include "host-agent/vgpuctl/output.h"
 #include "host-agent/vgpuctl/slice.h"
 #include "host-agent/vgpuctl/slice_options.h"
+#include "lib/conf.h"
 
 /* vgpuctl tenant: who may have how much. */
 
@@ -293,6 +294,8 @@ static double rate(GVariant *before, GVariant *now, const char *key, gint64 us)
 typedef struct {
     double gpu;    /* per cent of its time */
     double waited; /* seconds for each second */
+    double moved;  /* bytes */
+    double memory_waited;
     double requests;
     double doorbells;
 } Rates;
@@ -306,6 +309,8 @@ static Rates rates_of(const Look *before, const Look *now, GVariant *vgpu)
     return (Rates){
         .gpu = rate(then, vgpu, "GpuTime", us) / NS * 100,
         .waited = rate(then, vgpu, "Waited", us) / NS,
+        .moved = rate(then, vgpu, "Moved", us),
+        .memory_waited = rate(then, vgpu, "MemoryWaited", us) / NS,
         .requests = rate(then, vgpu, "Requests", us),
         .doorbells = rate(then, vgpu, "Doorbells", us),
     };
@@ -325,6 +330,8 @@ static GVariant *with_rates(const Look *before, const Look *now, GVariant *vgpu)
 
     add_rate(&dict, "GpuPercent", rates.gpu);
     add_rate(&dict, "WaitedPerSecond", rates.waited);
+    add_rate(&dict, "MovedPerSecond", rates.moved);
+    add_rate(&dict, "MemoryWaitedPerSecond", rates.memory_waited);
     add_rate(&dict, "RequestsPerSecond", rates.requests);
     add_rate(&dict, "DoorbellsPerSecond", rates.doorbells);
     return g_variant_dict_end(&dict);
@@ -359,6 +366,14 @@ static char *vram_text(GVariant *vgpu, const char *key)
     return used ? g_strdup_printf("%s of %s", used, promised) : g_steal_pointer(&promised);
 }
 
+/* "512.0 MiB", what moves in a second */
+static char *moved_text(GVariant *vgpu, const char *key)
+{
+    double value;
+
+    return g_variant_lookup(vgpu, key, "d", &value) ? size_format((guint64)value) : NULL;
+}
+
 static const Column top_columns[] = {
     {"SLICE", "Uuid", dict_text, 0},
     {"NAME", "Name", dict_text, COLUMN_WIDE},
@@ -369,6 +384,10 @@ static const Column top_columns[] = {
     {"GPU %", "GpuPercent", whole, 0},
     {"WAIT S/S", "WaitedPerSecond", hundredths, 0},
     {"VRAM", "Vram", vram_text, 0},
+    {"RESIDENT", "OnGpu", dict_bytes, 0},
+    {"OUT", "Displaced", dict_bytes, 0},
+    {"MOVED/S", "MovedPerSecond", moved_text, 0},
+    {"MEM WAIT S/S", "MemoryWaitedPerSecond", hundredths, 0},
     {"REQUESTS/S", "RequestsPerSecond", whole, 0},
     {"DOORBELLS/S", "DoorbellsPerSecond", whole, 0},
     {"ENGINE", "Engine", dict_text, COLUMN_STATE},

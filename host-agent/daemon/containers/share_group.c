@@ -44,6 +44,7 @@ static guint cap_of_both(const Slice *a, const Slice *b)
  */
 static void add(Slice *sum, const Slice *other)
 {
+    sum->resident = slice_resident(sum) + slice_resident(other);
     sum->vram += other->vram;
     sum->oversubscribe += other->oversubscribe;
     sum->weight = MIN(sum->weight + other->weight, MOST_WEIGHT);

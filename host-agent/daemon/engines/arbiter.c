@@ -42,6 +42,15 @@ static gboolean put_text(HostRoot *root, const char *path, const char *text, GEr
     return g_strcmp0(before, text) == 0 || root_write(root, path, text, 0644, error);
 }
 
+/* Of a slice whose memory moves. */
+static char *resident_text(const Slice *slice)
+{
+    if (slice->suspended || !slice_lent(slice))
+        return g_strdup("");
+    return g_strdup_printf("resident=%" G_GUINT64_FORMAT "\n%s", slice_resident(slice),
+                           slice->class == SLICE_BEST_EFFORT ? "best-effort=true\n" : "");
+}
+
 /* Programs of an owner may wait for each other across GPUs. */
 char *shares_slice_text(const Slice *slice)
 {
@@ -51,26 +60,32 @@ char *shares_slice_text(const Slice *slice)
     g_autofree char *names = slice->engines ? engines_format(slice->engines) : NULL;
     g_autofree char *engines = names ? g_strdup_printf("engines=%s\n", names) : g_strdup("");
     const char *guaranteed = slice->class == SLICE_GUARANTEED ? "" : "guaranteed=false\n";
+    g_autofree char *resident = resident_text(slice);
 
-    return g_strdup_printf("[slice]\n"
-                           "weight=%u\n"
-                           "cap=%u\n"
-                           "hard=%s\n"
-                           "priority=%u\n"
-                           "vram=%" G_GUINT64_FORMAT "\n"
-                           "spill=%" G_GUINT64_FORMAT "\n"
-                           "share=%u\n"
-                           "%s%s%s",
-                           slice->weight, capped ? slice->cap : 0, capped ? "true" : "false",
-                           slice->priority, slice->suspended ? NO_VRAM : slice->vram,
-                           slice->suspended ? 0 : slice->oversubscribe,
-                           slice->compute * PPM_PER_PERCENT, guaranteed, engines, partners);
+    return g_strdup_printf(
+        "[slice]\n"
+        "weight=%u\n"
+        "cap=%u\n"
+        "hard=%s\n"
+        "priority=%u\n"
+        "vram=%" G_GUINT64_FORMAT "\n"
+        "spill=%" G_GUINT64_FORMAT "\n"
+        "share=%u\n"
+        "%s%s%s%s",
+        slice->weight, capped ? slice->cap : 0, capped ? "true" : "false", slice->priority,
+        slice->suspended ? NO_VRAM : slice->vram, slice->suspended ? 0 : slice->oversubscribe,
+        slice->compute * PPM_PER_PERCENT, guaranteed, resident, engines, partners);
 }
 
-char *shares_gpu_text(guint64 vram, GpuPolicy policy)
+char *shares_gpu_text(guint64 vram, GpuPolicy policy, guint64 capacity, guint64 displaced)
 {
-    return g_strdup_printf("[gpu]\nvram=%" G_GUINT64_FORMAT "\npolicy=%s\n", vram,
-                           gpu_policy_name(policy));
+    g_autofree char *moves = capacity ? g_strdup_printf("capacity=%" G_GUINT64_FORMAT
+                                                        "\ndisplaced=%" G_GUINT64_FORMAT "\n",
+                                                        capacity, displaced)
+                                      : g_strdup("");
+
+    return g_strdup_printf("[gpu]\nvram=%" G_GUINT64_FORMAT "\npolicy=%s\n%s", vram,
+                           gpu_policy_name(policy), moves);
 }
 
 char *shares_slice_path(const char *gpu, const char *uuid)
@@ -244,6 +259,10 @@ static void read_use(const char *id, JsonObject *object, void *data)
         .alone = is_alone(object),
         .waited_ns = number(object, "waited_ns"),
         .throttled_ns = number(object, "throttled_ns"),
+        .resident = number(object, "resident"),
+        .displaced = number(object, "displaced"),
+        .moved = number(object, "moved_out") + number(object, "moved_in"),
+        .memory_waited_ns = number(object, "memory_waited_ns"),
     };
 
     read_pids(object, pids);

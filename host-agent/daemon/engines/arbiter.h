@@ -24,7 +24,8 @@ char *shares_gpu_path(const char *gpu);
 
 /* What is in them. To be freed. */
 char *shares_slice_text(const Slice *slice);
-char *shares_gpu_text(guint64 vram, GpuPolicy policy);
+/* @capacity, @displaced: bytes of the GPU and of the host for memory that moves; 0: none does. */
+char *shares_gpu_text(guint64 vram, GpuPolicy policy, guint64 capacity, guint64 displaced);
 
 /*
  * UUIDs of the slices that have a file there, to be freed. A slice whose name is no UUID is not
@@ -60,9 +61,16 @@ void shares_forget_all_ungoverned(HostRoot *root);
  * (alone_time.h; not from the arbiter)
  * @waited_ns: how long its work waited for others'
  * @throttled_ns: how long its own cap delayed it
+ * @resident, @displaced: of its memory that moves, what is on the GPU and in the host's memory now
+ * @moved: bytes, both ways
+ * @memory_waited_ns: how long its programs waited for their memory
  */
 typedef struct {
     guint members;
+    guint64 resident;
+    guint64 displaced;
+    guint64 moved;
+    guint64 memory_waited_ns;
     guint64 vram_used;
     guint64 vram_ungoverned;
     guint64 vram_peak;

@@ -21,6 +21,7 @@ struct Slices {
     GPtrArray *list;     /* of Slice */
     GHashTable *by_uuid; /* owned by the list */
     GHashTable *sums;    /* GPU's address to Room, of which only the promised part is used */
+    guint64 displaced_most;
     SlicesFunc changed;
     void *changed_data;
     gboolean was_read; /* the kernel, whose state the database does not have */
@@ -665,6 +666,46 @@ static void read_state(const Slices *slices, const Gpu *gpu, Room *room)
         room->unhealthy = g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
 }
 
+void slices_set_displaced(Slices *slices, guint64 most)
+{
+    slices->displaced_most = most;
+}
+
+guint64 slices_displaced(const Slices *slices)
+{
+    return slices->displaced_most;
+}
+
+gboolean slices_have_lent(const Slices *slices, const char *gpu)
+{
+    for (guint i = 0; i < slices->list->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices->list, i);
+
+        if (slice->present && g_str_equal(slice->gpu, gpu) && slice_lent(slice))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* What sums that grow and shrink do not have, and what is of the whole host. */
+static void add_lent(const Slices *slices, Room *room)
+{
+    Room there = {0}, all = {0};
+
+    for (guint i = 0; i < slices->list->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices->list, i);
+
+        if (!slice_is_promised(slice))
+            continue;
+        room_add(&all, slice);
+        if (g_str_equal(slice->gpu, room->gpu))
+            room_add(&there, slice);
+    }
+    memcpy(room->lent, there.lent, sizeof(room->lent));
+    room->displaced = all.displaced;
+    room->displaced_most = slices->displaced_most;
+}
+
 Room *slices_room(const Slices *slices, const Gpu *gpu)
 {
     const Room *sums = sums_of(slices, gpu->pci->address);
@@ -681,5 +722,6 @@ Room *slices_room(const Slices *slices, const Gpu *gpu)
     room->promised_compute = sums->promised_compute;
     room->guaranteed_compute = sums->guaranteed_compute;
     room->count = sums->count;
+    add_lent(slices, room);
     return room;
 }

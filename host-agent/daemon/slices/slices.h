@@ -28,6 +28,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Slices, slices_free)
 typedef void (*SlicesFunc)(const char *uuid, void *data);
 void slices_watch(Slices *slices, SlicesFunc func, void *data);
 
+/* How much of the host's memory may be reserved for memory that is displaced. */
+void slices_set_displaced(Slices *slices, guint64 most);
+guint64 slices_displaced(const Slices *slices);
+
+/* Memory of a slice of that GPU moves. */
+gboolean slices_have_lent(const Slices *slices, const char *gpu);
+
 /* Of Slice; valid until the next call that changes something. */
 const GPtrArray *slices_all(const Slices *slices);
 

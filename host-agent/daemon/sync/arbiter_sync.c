@@ -43,8 +43,11 @@ static char *settings_of(const ArbiterSync *link, const char *path, const Gpu *g
 {
     const GpuEntry *settings = offers_settings(link->offers, gpu->pci->address);
     char *before = is_known ? NULL : root_read(host_root(link->host), path, NULL);
+    guint64 capacity = slices_have_lent(link->slices, gpu->pci->address) ? room_usable(vram) : 0;
 
-    return before ? before : shares_gpu_text(vram, settings ? settings->policy : GPU_POLICY_SHARES);
+    return before ? before
+                  : shares_gpu_text(vram, settings ? settings->policy : GPU_POLICY_SHARES, capacity,
+                                    slices_displaced(link->slices));
 }
 
 static gboolean has_arbiter(const ArbiterSync *link, const char *address)
@@ -147,6 +150,9 @@ static void share_updated(const char *uuid, const char *gpu_before, void *data)
 
     if (slice ? !slice_is_vgpu(slice) : gpu_before != NULL)
         update_claimed(link, slice ? slice->gpu : gpu_before);
+    /* It may be the first whose memory moves, or the last. */
+    if (link->bus && (slice || gpu_before))
+        outputs_update(link->outputs, &arbiter_kind, link, slice ? slice->gpu : gpu_before);
 }
 
 const OutputKind share_kind = {

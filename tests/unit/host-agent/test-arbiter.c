@@ -44,11 +44,14 @@ static void assert_share(const Slice *slice, const char *expected)
 
 static void test_texts(void)
 {
-    g_autofree char *gpu = shares_gpu_text(1 << 20, GPU_POLICY_EQUAL);
+    g_autofree char *gpu = shares_gpu_text(1 << 20, GPU_POLICY_EQUAL, 0, 4096);
+    g_autofree char *lends = shares_gpu_text(1 << 20, GPU_POLICY_EQUAL, 1000, 4096);
     g_autoptr(Slice) slice = make_slice(UUID, 100);
     g_autoptr(Slice) capped = make_slice(OTHER, 20);
 
     g_assert_cmpstr(gpu, ==, "[gpu]\nvram=1048576\npolicy=equal\n");
+    g_assert_cmpstr(lends, ==,
+                    "[gpu]\nvram=1048576\npolicy=equal\ncapacity=1000\ndisplaced=4096\n");
     assert_share(
         slice,
         "[slice]\nweight=70\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
@@ -62,6 +65,13 @@ static void test_texts(void)
     slice->class = SLICE_BURSTABLE;
     assert_share(slice, "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
                         "share=250000\nguaranteed=false\npartners=slurm:7\n");
+    slice->resident = 1024;
+    assert_share(slice, "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
+                        "share=250000\nguaranteed=false\nresident=1024\npartners=slurm:7\n");
+    slice->class = SLICE_BEST_EFFORT;
+    assert_share(slice, "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\n"
+                        "share=250000\nguaranteed=false\nresident=1024\nbest-effort=true\n"
+                        "partners=slurm:7\n");
 }
 
 /* A slice by hand is not vgpud's. */

@@ -92,6 +92,88 @@ static void test_overcommit(void)
     assert_refusal(room, SLICE_GUARANTEED, 16, 100, NULL);
 }
 
+static Slice *make_lent(SliceClass class, guint64 gib, guint64 resident)
+{
+    Slice *slice = make_slice(class, gib, 0);
+
+    slice->resident = resident * GIB;
+    return slice;
+}
+
+static void assert_lent(const Room *room, const Slice *slice, const char *words)
+{
+    g_autofree char *why = room_refusal(room, slice);
+
+    g_test_message("%s", why ? why : "it fits");
+    g_assert_true(words ? why && strstr(why, words) : !why);
+}
+
+/*
+ * What is resident fits, each slice can have the rest while the others have that, and the host has
+ * the memory for it.
+ */
+static void test_resident(void)
+{
+    g_autoptr(Room) room = room_new("a", 0);
+    g_autoptr(Slice) first = make_lent(SLICE_BURSTABLE, 14, 1);
+    g_autoptr(Slice) second = make_lent(SLICE_BURSTABLE, 14, 1);
+    g_autoptr(Slice) third = make_lent(SLICE_BURSTABLE, 14, 2);
+    g_autoptr(Slice) offline = make_lent(SLICE_BEST_EFFORT, 13, 1);
+
+    g_assert_cmpuint(slice_resident(first), ==, GIB);
+    g_assert_cmpuint(slice_lent(first), ==, 13 * GIB);
+    room->displaced_most = 27 * GIB;
+    assert_lent(room, first, NULL);
+    room_add(room, first);
+    assert_lent(room, second, NULL);
+    room_add(room, second);
+    g_assert_cmpuint(room->promised_vram, ==, 2 * GIB);
+    assert_lent(room, third,
+                "another slice has 13 GiB that are not resident, and the resident "
+                "memory of all slices would leave 11.68 GiB for that");
+    assert_refusal(room, SLICE_GUARANTEED, 2, 0, "would leave 11.68 GiB for that");
+    room_subtract(room, first);
+    room_subtract(room, second);
+    assert_lent(room, third, NULL);
+    third->vram = 16 * GIB;
+    assert_lent(room, third, "it has 14 GiB that are not resident");
+    room->displaced_most = 3 * GIB;
+    assert_lent(room, first,
+                "its memory that is not resident needs 13 GiB of the host's, and "
+                "3 GiB of 3 GiB are free for that (displaced= in vgpud.conf)");
+    assert_lent(room, offline, NULL);
+}
+
+static void assert_moves(const char *ids, Slice *slice, const char *words)
+{
+    g_autoptr(Room) room = room_new("a", 0);
+    g_autofree char *why = NULL;
+
+    slice_set_text(&room->ids, ids);
+    room->displaced_most = 64 * GIB;
+    why = admission_refusal(
+        &(AdmissionRequest){.way = ADMISSION_CREATE, .room = room, .wanted = slice});
+    g_test_message("%s", why ? why : "it can");
+    g_assert_true(words ? why && strstr(why, words) : !why);
+}
+
+/* Where memory cannot move, a request for it is refused with the reason. */
+static void test_cannot_move(void)
+{
+    g_autoptr(Slice) slice = make_lent(SLICE_BURSTABLE, 8, 1);
+
+    slice->transport = SLICE_TRANSPORT_NATIVE;
+    assert_moves("10de:2330", slice, NULL);
+    assert_moves("1002:73bf", slice, "memory moves only on GPUs with CUDA");
+    slice->class = SLICE_GUARANTEED;
+    assert_moves("10de:2330", slice, "all memory of a guaranteed slice is resident");
+    slice->class = SLICE_BURSTABLE;
+    slice->transport = SLICE_TRANSPORT_VM;
+    assert_moves("10de:2330", slice, "a vGPU's memory does not move");
+    slice->resident = 9 * GIB;
+    assert_moves("10de:2330", slice, "9 GiB can't be resident of 8 GiB");
+}
+
 static void test_quota(void)
 {
     char *models[] = {(char *)"10de:*", (char *)"Navi*", NULL};
@@ -392,6 +474,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ledger/room", test_room);
     g_test_add_func("/ledger/overcommit", test_overcommit);
+    g_test_add_func("/ledger/resident", test_resident);
+    g_test_add_func("/ledger/cannot-move", test_cannot_move);
     g_test_add_func("/ledger/quota", test_quota);
     g_test_add_func("/ledger/placement", test_placement);
     g_test_add_func("/ledger/no-room", test_no_room);
