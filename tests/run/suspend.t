@@ -7,52 +7,13 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::Bin;
-use File::Copy 'copy';
-use File::Path 'make_path';
+use RunCuda;
 use RunLive;
 use Test::More;
 use Time::HiRes 'sleep';
 
-my $cuda = "$build/cuda-test";
-my $card = '0000:3b:00.0';
 my $uuid = 'c0ffee00-0000-4000-8000-000000000001';
 my $other = 'c0ffee00-0000-4000-8000-000000000002';
-
-sub put {
-    my ($path, $text, $mode) = @_;
-    make_path("$root$path" =~ s{/[^/]+$}{}r);
-    open my $file, '>', "$root$path" or die "$path: $!\n";
-    print $file $text;
-    close $file;
-    chmod $mode, "$root$path" if $mode;
-    return;
-}
-
-sub put_library {
-    my ($from, $to) = @_;
-    make_path("$root$to" =~ s{/[^/]+$}{}r);
-    copy($from, "$root$to") or die "$to: $!\n";
-    return;
-}
-
-# What the driver's module and its package leave on a host.
-sub make_gpu {
-    my $place = "/sys/devices/pci0000:00/$card";
-    my %is = (class => '0x030200', vendor => '0x10de', device => '0x20b0', numa_node => -1);
-    put("$place/$_", "$is{$_}\n") for keys %is;
-    put('/sys/bus/pci/drivers/nvidia/bind', '');
-    symlink "../../../bus/pci/drivers/nvidia", "$root$place/driver" or die "driver: $!\n";
-    make_path("$root/sys/bus/pci/devices");
-    symlink "../../../devices/pci0000:00/$card", "$root/sys/bus/pci/devices/$card" or die "$card: $!\n";
-    put('/sys/module/nvidia/version', "570.1\n");
-    put("/proc/driver/nvidia/gpus/$card/information", "Device Minor: \t 0\n");
-    put("/dev/$_", '') for qw(nvidia0 nvidiactl nvidia-uvm);
-    my $libraries = '/usr/lib/' . (`uname -m` =~ /aarch64/ ? 'aarch64' : 'x86_64') . '-linux-gnu';
-    put_library("$cuda/real/libcuda.so.1", "$libraries/libcuda.so.570.1");
-    put_library("$cuda/real/libnvidia-ml.so.1", "$libraries/libnvidia-ml.so.570.1");
-    put_library("$cuda/plain/libcuda.so.1", '/usr/lib/mdev-vgpu/cuda/libcuda.so.1');
-    return;
-}
 
 # systemd starts it outside of vgpud's sandbox: here without a systemd, from where it was built. The file "fails" has a step
 # and the process with which it fails. There is none of an earlier vgpud to stop.
@@ -69,13 +30,6 @@ END
     return;
 }
 
-# MiB of the card's memory that programs have: those of the slice, or others.
-sub on_card {
-    my ($cgroup) = @_;
-    my ($text) = output_of("$cuda/vgpu-memory-limit show $card " . ($cgroup // '/programs'));
-    return $text =~ /^\S+ (\d+)$/ ? $1 >> 20 : $text;
-}
-
 my $log = "$root/program.log";
 sub goes_on {
     my $before = -s $log;
@@ -89,31 +43,15 @@ sub stands_still {
     return -s $log == $before;
 }
 
-$ENV{FAKE_CUDA_CARD} = "$root/card";
-$ENV{FAKE_CUDA_TOTAL} = 1 << 30;
-$ENV{PATH} = "$root/bin:$ENV{PATH}";
-$ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
-put('/etc/vgpu/gpus.conf', "[gpu $card]\nmode=shared\nvram=1G\n");
-put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n[type vgpu-full]\nvram=1/1\n");
-make_gpu();
 make_systemd();
-start('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
-within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
-$gpu = $card;
-start_vgpud();
-start('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $card);
+start_card(1024);
 
 my ($text, $status) = output_of("$vgpuctl slice create full --door native --uuid $uuid");
 is($status, 0, 'a slice of the whole GPU') or diag($text, slurp("$root/vgpud.log"));
-my $socket = "$root/run/vgpu/slices/$uuid/governor.sock";
-ok(within(20, sub { -S $socket }), 'which its arbiter serves') or diag(slurp("$root/arbiter.log"));
 my $program;
 {
-    local $ENV{LD_LIBRARY_PATH} = "$cuda/plain:$build/governor";
-    local $ENV{VGPU_GOVERNOR_SOCKET} = $socket;
-    local $ENV{FAKE_CUDA_CGROUP} = '/programs';
     local $ENV{CLIENT_STAYS} = 'calls';
-    $program = start('program', "$cuda/client-container");
+    $program = program('program', $uuid, "$cuda/client-container");
 }
 ok(within(20, sub { -e $log && slurp($log) =~ /pieces\n\./ }), 'a program is in it') or diag(slurp($log));
 my $has = on_card();
