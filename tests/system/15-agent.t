@@ -43,7 +43,7 @@ point('vgpud knows both vGPUs, and their counters as the driver has them', sub {
     # The meter begins after vgpud, which may have been started by the first call.
     VGPU::Slice::soon(sub {
         @vgpus = @{ decode_json(VGPU::Lab::host('vgpuctl -o json vgpu list')) };
-        return !grep { !$_->{Metered} } @vgpus;
+        return !grep { exists $_->{Metered} } @vgpus;
     }, 'vgpu-meter does not answer');
     for my $tenant ($red, $blue) {
         my ($seen) = grep { $_->{Uuid} eq $tenant->{vgpu}{uuid} } @vgpus or die "$tenant->{name}'s is missing\n";
