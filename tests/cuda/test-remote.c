@@ -303,6 +303,8 @@ static void end_foe(struct foe *foe)
     close(foe->socket);
     g_assert_cmpint(waitpid(foe->worker, &status, 0), ==, foe->worker);
     g_test_message("the worker has ended: %d, %lu bytes of records", status, foe->served);
+    if (WIFSIGNALED(status))
+        g_test_message("by signal %d", WTERMSIG(status));
     g_assert_true(WIFEXITED(status));
     g_assert_cmpint(WEXITSTATUS(status), <=, 1);
 }
@@ -705,7 +707,8 @@ static void test_not_lent(void)
         g_assert_cmpint(recv(foe.socket, &reply, sizeof(reply), 0), ==, sizeof(reply));
         g_assert_cmpuint(reply.result, ==, CONTROL_REFUSED);
     }
-    g_assert_cmpuint(files_of(foe.worker), ==, files);
+    /* It may still have had one of its start's. */
+    g_assert_cmpuint(files_of(foe.worker), <=, files);
     end_foe(&foe);
     close(memory);
     close_worker();

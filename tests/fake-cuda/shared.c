@@ -64,6 +64,7 @@ static void put(struct physical *physical)
     free(physical);
 }
 
+/* NULL: there is not so much. */
 static struct physical *make_physical(uint64_t bytes, int device)
 {
     struct physical *made = calloc(1, sizeof(*made));
@@ -72,9 +73,14 @@ static struct physical *make_physical(uint64_t bytes, int device)
     if (!content_is_on())
         return made;
     made->fd = memfd_create("fake-cuda-memory", MFD_CLOEXEC);
-    if (made->fd < 0 || ftruncate(made->fd, (off_t)bytes) < 0)
+    if (made->fd < 0)
         abort();
-    return made;
+    /* A size from a hostile program may be none of a file. */
+    if (ftruncate(made->fd, (off_t)bytes) == 0)
+        return made;
+    close(made->fd);
+    free(made);
+    return NULL;
 }
 
 /* Addresses that are free again are the next to be given out. */
@@ -169,6 +175,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                              !fake_take(properties->location.id, bytes)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     made = make_physical(bytes, properties->location.id);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     made->imported = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     *handle = (uintptr_t)made;
     return CUDA_SUCCESS;
