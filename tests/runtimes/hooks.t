@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The hooks of a guarded slice with CUDA in containers of podman's (crun) and docker's (containerd, runc), as hardened ones
 # and those with volumes are, and of a VM's vGPU. CDI's file of the slice is made here as vgpud makes it, but for the claim; a worker with the fake driver
-# is the guard. User namespaces, and all of it with vgpud, are in tests/system/61-cuda-guarded.t.
+# is the guard. All of it with vgpud is in tests/system/61-cuda-guarded.t.
 # Run by `check`, in a mount namespace of its own: what is mounted here is nobody else's.
 use strict;
 use warnings;
