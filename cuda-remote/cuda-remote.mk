@@ -4,7 +4,7 @@
 
 REMOTE_SRC := cuda-remote
 REMOTE_OUT := build/cuda-remote
-REMOTE_INCLUDES := -I$(REMOTE_SRC)/wire -I$(REMOTE_OUT)/made -I$(CUDA_SRC)/abi
+REMOTE_INCLUDES := -I. -I$(REMOTE_SRC)/wire -I$(REMOTE_OUT)/made -I$(CUDA_SRC)/abi
 REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,channel.c signature.c structure.c)
 REMOTE_GUEST := $(wildcard $(REMOTE_SRC)/guest/*.c) $(REMOTE_WIRE)
 # Its NVML, by the same socket.

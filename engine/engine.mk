@@ -8,7 +8,7 @@ VGPU_VERSION ?= $(shell cat mdev-driver/VERSION)
 ENGINE_WARN := -std=c11 -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 ENGINE_CPPFLAGS = -D_GNU_SOURCE -DVGPU_VERSION='"$(VGPU_VERSION)"' -DG_LOG_DOMAIN='"vgpu-engine"' \
 	-DVGPU_CUDA_WORKER='"$(PREFIX)/lib/mdev-vgpu/vgpu-cuda-worker"' \
-	-Iengine -Icuda-remote -Imdev-driver/uapi $(ENGINE_PKG_CFLAGS)
+	-I. -Iengine -Icuda-remote -Imdev-driver/uapi $(ENGINE_PKG_CFLAGS)
 ENGINE_CFLAGS ?= -O2 -g $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 ENGINE_LDFLAGS ?= $(HARDEN_LDFLAGS) $(LDFLAGS)
 ENGINE_PKG_CFLAGS = $(call once,ENGINE_PKG_CFLAGS,pkg-config --cflags $(ENGINE_PKGS))

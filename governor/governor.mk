@@ -8,7 +8,7 @@ GOVERNOR_TESTS_SRC := tests/unit/governor
 GOVERNOR_TESTS_OUT ?= build/unit/governor
 # What a card does with its time, for the simulation and for the fake CUDA driver.
 CARD_MODEL_SRC := tests/lib/card
-GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter vault)
+GOVERNOR_INCLUDES := -I. $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter vault)
 GOVERNOR_TEST_INCLUDES := $(GOVERNOR_INCLUDES) -I$(GOVERNOR_SRC)/lane
 GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -fno-omit-frame-pointer

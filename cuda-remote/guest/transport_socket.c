@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The worker is on this host: a socket, descriptors of memory, and futexes. */
-#include "descriptor.h"
+#include "lib/descriptor.h"
 #include "transport.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "worker.h"
 
 #include "control_loop.h"
-#include "descriptor.h"
+#include "lib/descriptor.h"
 #include "numbers.h"
 
 #include <stdio.h>

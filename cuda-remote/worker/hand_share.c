@@ -6,7 +6,7 @@
  * name is in the token. Both are of one user: a slice's; and a slice's unit has a network namespace
  * of its own.
  */
-#include "descriptor.h"
+#include "lib/descriptor.h"
 #include "hand.h"
 #include "worker.h"
 

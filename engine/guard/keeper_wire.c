@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "keeper_wire.h"
 
-#include "wire/descriptor.h"
+#include "lib/descriptor.h"
 
 bool keeper_send(int connection, const struct keeper_packet *packet, int fd)
 {

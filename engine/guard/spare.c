@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "spare.h"
 
-#include "wire/descriptor.h"
+#include "lib/descriptor.h"
 
 /* The client's, and the keeper's if there is one. */
 #define FDS_MAX 2

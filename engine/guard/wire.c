@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "wire.h"
 
-#include "wire/descriptor.h"
+#include "lib/descriptor.h"
 
 #include <errno.h>
 #include <sched.h>

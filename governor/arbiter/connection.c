@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "arbiter.h"
 #include "clock.h"
+#include "lib/descriptor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -96,23 +97,9 @@ static bool drop(const struct connection *connection, const char *why)
 static bool reply(struct connection *connection, struct governor_message *message, const int *fds,
                   size_t count)
 {
-    struct iovec data = {.iov_base = message, .iov_len = sizeof(*message)};
-    struct msghdr packet = {.msg_iov = &data, .msg_iovlen = 1};
-    union {
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-
     message->version = connection->version;
-    if (count) {
-        packet.msg_control = &control;
-        packet.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        control.align.cmsg_level = SOL_SOCKET;
-        control.align.cmsg_type = SCM_RIGHTS;
-        control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
-    }
-    if (sendmsg(connection->fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*message))
+    if (descriptor_send(connection->fd, message, sizeof(*message), MSG_DONTWAIT, fds, count) ==
+        sizeof(*message))
         return true;
     return errno == EPIPE ? false : drop(connection, "it does not read its answers");
 }

@@ -2,6 +2,7 @@
 #include "vault_link.h"
 
 #include "arbiter.h"
+#include "lib/descriptor.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,40 +40,29 @@ void vault_link_clear(struct vault_link *link)
 static bool send_request(const struct vault_link *link, const struct vault_request *request,
                          int pidfd)
 {
-    struct iovec data = {.iov_base = (void *)request, .iov_len = sizeof(*request)};
-    struct msghdr packet = {.msg_iov = &data, .msg_iovlen = 1};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-
-    if (pidfd >= 0) {
-        packet.msg_control = &control;
-        packet.msg_controllen = sizeof(control.bytes);
-        control.align.cmsg_level = SOL_SOCKET;
-        control.align.cmsg_type = SCM_RIGHTS;
-        control.align.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.align), &pidfd, sizeof(int));
-    }
-    return sendmsg(link->fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*request);
+    return descriptor_send(link->fd, request, sizeof(*request), MSG_DONTWAIT, &pidfd, 1) ==
+           sizeof(*request);
 }
 
-static void return_piece(const struct vault_link *link, const struct slice *slice, uint64_t number)
+/* @slice: its id; "": of whatever slice it is, for nobody got it. */
+static void return_piece(const struct vault_link *link, const char *slice, uint64_t number)
 {
     struct vault_request request = {.type = VAULT_RETURN, .number = number};
 
-    g_strlcpy(request.slice, slice->id, sizeof(request.slice));
+    g_strlcpy(request.slice, slice, sizeof(request.slice));
     send_request(link, &request, -1);
 }
 
-static void tell_connection(struct connection *connection, int error, uint64_t number, int memory)
+/* False: the member is gone. */
+static bool tell_connection(struct connection *connection, int error, uint64_t number, int memory)
 {
     struct arbiter *arbiter = connection->slice->arbiter;
 
     if (connection_vaulted(connection, error, number, memory))
-        return;
+        return true;
     connection_free(connection);
     arbiter_schedule_soon(arbiter, ARBITER_ALL_CLASSES);
+    return false;
 }
 
 /* The vault has ended: all that wait are refused. */
@@ -93,25 +83,14 @@ static void fail_all(struct vault_link *link)
 /* False: the vault has ended; or nothing is there, and @answer's ticket is 0. */
 static bool receive_answer(int fd, struct vault_answer *answer, int *memory)
 {
-    struct iovec data = {.iov_base = answer, .iov_len = sizeof(*answer)};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-    struct msghdr packet = {.msg_iov = &data,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control)};
-    ssize_t length = recvmsg(fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t length = descriptor_receive(fd, answer, sizeof(*answer), MSG_DONTWAIT, memory, 1);
 
-    *memory = -1;
-    if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
-        answer->ticket = 0;
+    if (length == sizeof(*answer))
         return true;
-    }
-    if (length == sizeof(*answer) && packet.msg_controllen)
-        memcpy(memory, CMSG_DATA(CMSG_FIRSTHDR(&packet)), sizeof(int));
-    return length == sizeof(*answer);
+    if (*memory >= 0)
+        close(*memory);
+    answer->ticket = 0;
+    return length < 0 && errno == EAGAIN;
 }
 
 /* The piece is the process's own, whose end the vault sees. */
@@ -119,11 +98,14 @@ static void pass_answer(struct vault_link *link, const struct vault_answer *answ
 {
     struct connection *connection =
         g_hash_table_lookup(link->asked, GSIZE_TO_POINTER(answer->ticket));
+    bool told = false;
 
     if (connection) {
         vault_link_forget(connection);
-        tell_connection(connection, (int)answer->error, answer->number, memory);
+        told = tell_connection(connection, (int)answer->error, answer->number, memory);
     }
+    if (!told && !answer->error)
+        return_piece(link, "", answer->number);
     if (memory >= 0)
         close(memory);
 }
@@ -206,5 +188,5 @@ void vault_link_return(struct connection *connection, uint64_t number)
     struct vault_link *link = link_of(connection);
 
     if (!connect_link(link, connection->slice->arbiter->event))
-        return_piece(link, connection->slice, number);
+        return_piece(link, connection->slice->id, number);
 }

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define ANSWER_NS (2 * NS_PER_S)
+/* The vault fills one piece at a time, and others may be before this one. */
+#define VAULT_ANSWER_NS (10 * NS_PER_S)
 
 void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t value,
                uint64_t other)
@@ -58,7 +60,7 @@ static ssize_t receive(int fd, struct governor_message *message, int *descriptor
 static bool receive_answer(GovernorMember *member, enum governor_message_type type,
                            struct governor_message *answer, int *descriptor)
 {
-    uint64_t until = clock_now() + ANSWER_NS, now;
+    uint64_t until = clock_now() + (type == GOVERNOR_VAULTED ? VAULT_ANSWER_NS : ANSWER_NS), now;
 
     while ((now = clock_now()) < until) {
         struct pollfd fd = {.fd = member->fd, .events = POLLIN};

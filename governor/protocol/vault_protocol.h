@@ -22,7 +22,8 @@ enum vault_request_type {
  * @ticket: TAKE: comes back with the answer
  * @bytes: TAKE: of the piece; @slice_limit, @budget: of all pieces of the slice, and of the host
  * @number: RETURN: the piece's
- * @slice: its name; RETURN: a piece of another slice is left alone
+ * @slice: its name; RETURN: a piece of another slice is left alone; empty: the piece that nobody
+ * got
  */
 struct vault_request {
     uint32_t type;

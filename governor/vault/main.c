@@ -6,6 +6,8 @@
  */
 #include "pieces.h"
 
+#include "lib/descriptor.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,66 +33,20 @@ static void close_peer(sd_event_source *source, int fd)
     close(fd);
 }
 
-/* The first descriptor; others are closed. -1: none. */
-static int take_descriptor(struct msghdr *packet)
-{
-    int first = -1;
-
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(packet); header;
-         header = CMSG_NXTHDR(packet, header)) {
-        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        int fd;
-
-        for (size_t i = 0; header->cmsg_type == SCM_RIGHTS && i < count; i++) {
-            memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-            if (first < 0)
-                first = fd;
-            else
-                close(fd);
-        }
-    }
-    return first;
-}
-
 /* -1: the end, or no request; 0: nothing is there. */
 static int receive_request(int fd, struct vault_request *request, int *pidfd)
 {
-    struct iovec data = {.iov_base = request, .iov_len = sizeof(*request)};
-    union {
-        char bytes[CMSG_SPACE(4 * sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-    struct msghdr packet = {.msg_iov = &data,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control)};
-    ssize_t length = recvmsg(fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t length = descriptor_receive(fd, request, sizeof(*request), MSG_DONTWAIT, pidfd, 1);
 
-    *pidfd = -1;
     if (length < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    *pidfd = take_descriptor(&packet);
+        return errno == EAGAIN ? 0 : -1;
     return length == sizeof(*request) && memchr(request->slice, 0, sizeof(request->slice)) ? 1 : -1;
 }
 
 static bool send_answer(int fd, const struct vault_answer *answer, int memory)
 {
-    struct iovec data = {.iov_base = (void *)answer, .iov_len = sizeof(*answer)};
-    struct msghdr packet = {.msg_iov = &data, .msg_iovlen = 1};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-
-    if (memory >= 0) {
-        packet.msg_control = &control;
-        packet.msg_controllen = sizeof(control.bytes);
-        control.align.cmsg_level = SOL_SOCKET;
-        control.align.cmsg_type = SCM_RIGHTS;
-        control.align.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.align), &memory, sizeof(int));
-    }
-    return sendmsg(fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*answer);
+    return descriptor_send(fd, answer, sizeof(*answer), MSG_DONTWAIT, &memory, 1) ==
+           sizeof(*answer);
 }
 
 /* Takes @pidfd. False: the peer is gone, and the piece, too. */
@@ -174,7 +130,7 @@ static int listen_at(const char *path)
     return -1;
 }
 
-static int run(const char *path)
+static int serve_socket(const char *path)
 {
     struct vault vault = {0};
     sigset_t signals;
@@ -210,5 +166,5 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     path = g_build_filename(argc == 3 ? argv[2] : "/", VAULT_SOCKET, NULL);
-    return run(path);
+    return serve_socket(path);
 }

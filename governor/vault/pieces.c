@@ -154,6 +154,6 @@ void pieces_return(struct pieces *pieces, const struct vault_request *request)
 {
     const struct piece *piece = g_hash_table_lookup(pieces->all, &request->number);
 
-    if (piece && g_str_equal(piece->slice, request->slice))
+    if (piece && (!*request->slice || g_str_equal(piece->slice, request->slice)))
         g_hash_table_remove(pieces->all, &request->number);
 }

@@ -100,7 +100,7 @@ $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o
 $(CUDA_TEST)/test-channel: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-channel.o $(CUDA_TEST_SRC)/remote/steps.o) \
 		$(REMOTE_SRC)/wire/channel.c $(REMOTE_SRC)/wire/channel.h
 	$(CC) $(CUDA_TEST_CFLAGS) -DCHANNEL_STEPS -o $@ $(filter-out %.h,$^) $(GOVERNOR_PKG_LIBS) -lpthread
-$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-channel.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire -DCHANNEL_STEPS
+$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-channel.o: CUDA_TEST_CFLAGS += -I. -I$(REMOTE_SRC)/wire -DCHANNEL_STEPS
 
 # The interpreter of the fake card, without the files that join it to the driver.
 CUDA_PTX_SRCS := $(filter-out $(addprefix %/,content.c effects.c host.c image.c linker.c tables.c),\
@@ -149,7 +149,7 @@ $(CUDA_TEST)/vgpu-cuda-worker: $(REMOTE_WORKER) $(wildcard $(REMOTE_SRC)/*/*.h) 
 	$(CC) $(filter-out -O2 -fPIE -D_FORTIFY_SOURCE=2,$(REMOTE_WORKER_CFLAGS)) $(REMOTE_TEST_CFLAGS) $(CUDA_SANITIZE) $(REMOTE_INCLUDES) -o $@ \
 		$(REMOTE_WORKER) $(REMOTE_TEST_STEPS) $(REMOTE_WORKER_LIBS)
 
-$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-remote.o: CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire
+$(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/test-remote.o: CUDA_TEST_CFLAGS += -I. -I$(REMOTE_SRC)/wire
 $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-remote.o remote/program.o remote/server.o): CUDA_TEST_CFLAGS += \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_TEST_GUEST)"'
@@ -176,7 +176,7 @@ $(CUDA_TESTS_VM): | $(REMOTE_OUT)/vgpu-guest-cuda-check $(CUDA_TEST)/vm-shim.so 
 $(addprefix $(CUDA_TEST)/,test-vm-shares test-guard-shares): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/shares.o
 # The same by a slice's guard.
 CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-container test-guard test-guard-shares)
-$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-container.o test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I$(REMOTE_SRC)/wire \
+$(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-container.o test-guard.o remote/guard.o): CUDA_TEST_CFLAGS += -I. -I$(REMOTE_SRC)/wire \
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DGUARD='"$(CURDIR)/build/engine/vgpu-guard"'
 $(CUDA_TESTS_GUARD): $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/,guard.o program.o)

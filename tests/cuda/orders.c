@@ -211,7 +211,7 @@ void orders_look(struct orders_said *copy)
     pthread_mutex_unlock(&lock);
 }
 
-static void tell(void)
+static void tell_waiters(void)
 {
     atomic_store(&grant->leave_until, leave_until);
     atomic_store(&grant->take_until, take_until);
@@ -236,7 +236,7 @@ void orders_leave(uint64_t bytes)
     if (said.gave + refused_leave > leave_until)
         leave_until = said.gave + refused_leave;
     leave_until += bytes;
-    tell();
+    tell_waiters();
     pthread_mutex_unlock(&lock);
 }
 
@@ -244,7 +244,7 @@ void orders_take(uint64_t bytes)
 {
     pthread_mutex_lock(&lock);
     take_until += bytes;
-    tell();
+    tell_waiters();
     pthread_mutex_unlock(&lock);
 }
 

@@ -161,7 +161,7 @@ static void answers(void)
     g_assert_cmpuint(count, >, 350);
 }
 
-static void run(const void *program)
+static void run_program(const void *program)
 {
     kit_run((void (*)(void))program);
 }
@@ -169,7 +169,7 @@ static void run(const void *program)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/away/waits", waits, run);
-    g_test_add_data_func("/away/answers", answers, run);
+    g_test_add_data_func("/away/waits", waits, run_program);
+    g_test_add_data_func("/away/answers", answers, run_program);
     return g_test_run();
 }

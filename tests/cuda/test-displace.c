@@ -59,7 +59,7 @@ static void leave(uint64_t bytes)
     orders_await_left();
 }
 
-static void take(uint64_t bytes)
+static void order_back(uint64_t bytes)
 {
     orders_take(bytes);
     orders_await_taken();
@@ -84,7 +84,7 @@ static void move(void)
     g_assert_cmpuint(bytes, ==, BIG);
     ok(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at + 5));
     g_assert_cmpint(device, ==, 0);
-    take(whole);
+    order_back(whole);
     g_assert_cmpuint(kit_on_card(), ==, whole);
     check(at, BIG, 0x5a);
     ok(cuMemFree_v2(at));
@@ -123,7 +123,7 @@ static void come(void)
     g_assert_cmpuint(look().displaced, ==, 4 * MIB);
     thread = g_thread_new("reads", in_context, &at);
     orders_await_comes(1);
-    take(4 * MIB);
+    order_back(4 * MIB);
     g_assert_cmpuint(GPOINTER_TO_UINT(g_thread_join(thread)), ==, 1);
     check(other, BIG, 2);
 }
@@ -150,7 +150,7 @@ static void turn(void)
         orders_hold_turns(true);
         thread = g_thread_new("launches", launch_in_context, NULL);
         orders_await_comes(i + 1);
-        take(4 * MIB);
+        order_back(4 * MIB);
         orders_hold_turns(false);
         g_thread_join(thread);
     }
@@ -205,7 +205,7 @@ static void stays(void)
     g_assert_cmpuint(look().stuck, ==, 1);
     g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_FLOOR);
     g_assert_cmpuint(look().unmovable, ==, MIB);
-    take(4 * MIB);
+    order_back(4 * MIB);
     check(small, MIB, 1);
     check(large, BIG, 2);
 }
@@ -227,7 +227,7 @@ static void captures(void)
     ok(cuStreamEndCapture(stream, &graph));
     leave(4 * MIB);
     g_assert_cmpuint(look().gave, ==, 4 * MIB);
-    take(4 * MIB);
+    order_back(4 * MIB);
     check(at, BIG, 1);
 }
 
@@ -247,7 +247,7 @@ static void long_kernel(void)
     ok(cuCtxSynchronize());
     leave(4 * MIB);
     g_assert_cmpuint(look().gave, ==, 4 * MIB);
-    take(4 * MIB);
+    order_back(4 * MIB);
     check(at, BIG, 1);
 }
 
@@ -263,7 +263,7 @@ static void no_vault(void)
     leave(8 * MIB);
     g_assert_cmpuint(look().gave, ==, 4 * MIB);
     g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_VAULT);
-    take(4 * MIB);
+    order_back(4 * MIB);
     check(first, BIG, 1);
     check(second, BIG, 2);
     /* The piece is kept, and given back if its place is needed for another size. */
@@ -288,10 +288,10 @@ static void no_room(void)
     thread = g_thread_new("reads", in_context, &first);
     orders_await_comes(1);
     *creates_left = 1;
-    take(8 * MIB);
+    order_back(8 * MIB);
     g_assert_cmpuint(look().took, ==, 4 * MIB);
     g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_CARD);
-    take(4 * MIB);
+    order_back(4 * MIB);
     g_assert_cmpuint(GPOINTER_TO_UINT(g_thread_join(thread)), ==, 1);
     check(first, BIG, 1);
     check(second, BIG, 2);
@@ -420,7 +420,7 @@ static void take_all(void)
     uint64_t displaced;
 
     while ((displaced = look().displaced))
-        take(displaced);
+        order_back(displaced);
 }
 
 static void storm(void)
@@ -448,7 +448,7 @@ static void storm(void)
                    look().stuck);
 }
 
-static void run(const void *program)
+static void run_program(const void *program)
 {
     kit_run((void (*)(void))program);
 }
@@ -456,19 +456,19 @@ static void run(const void *program)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/displace/move", move, run);
-    g_test_add_data_func("/displace/come", come, run);
-    g_test_add_data_func("/displace/turn", turn, run);
-    g_test_add_data_func("/displace/free", free_away, run);
-    g_test_add_data_func("/displace/context", context_ends, run);
-    g_test_add_data_func("/displace/stays", stays, run);
-    g_test_add_data_func("/displace/captures", captures, run);
-    g_test_add_data_func("/displace/long-kernel", long_kernel, run);
-    g_test_add_data_func("/displace/no-vault", no_vault, run);
-    g_test_add_data_func("/displace/no-room", no_room, run);
-    g_test_add_data_func("/displace/shares", shares, run);
-    g_test_add_data_func("/displace/does-not-move", does_not_move, run);
-    g_test_add_data_func("/displace/free-in-capture", free_in_capture, run);
-    g_test_add_data_func("/displace/storm", storm, run);
+    g_test_add_data_func("/displace/move", move, run_program);
+    g_test_add_data_func("/displace/come", come, run_program);
+    g_test_add_data_func("/displace/turn", turn, run_program);
+    g_test_add_data_func("/displace/free", free_away, run_program);
+    g_test_add_data_func("/displace/context", context_ends, run_program);
+    g_test_add_data_func("/displace/stays", stays, run_program);
+    g_test_add_data_func("/displace/captures", captures, run_program);
+    g_test_add_data_func("/displace/long-kernel", long_kernel, run_program);
+    g_test_add_data_func("/displace/no-vault", no_vault, run_program);
+    g_test_add_data_func("/displace/no-room", no_room, run_program);
+    g_test_add_data_func("/displace/shares", shares, run_program);
+    g_test_add_data_func("/displace/does-not-move", does_not_move, run_program);
+    g_test_add_data_func("/displace/free-in-capture", free_in_capture, run_program);
+    g_test_add_data_func("/displace/storm", storm, run_program);
     return g_test_run();
 }

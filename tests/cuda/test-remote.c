@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "control.h"
-#include "descriptor.h"
+#include "lib/descriptor.h"
 #include "nvml.h"
 #include "remote/program.h"
 #include "remote/server.h"

@@ -67,7 +67,7 @@ void chunks_let_stay(CUdeviceptr at)
     pthread_mutex_unlock(&lock);
 }
 
-static bool add(struct chunked *chunked)
+static bool add_to_list(struct chunked *chunked)
 {
     static uint64_t ids;
     unsigned int place;
@@ -233,7 +233,7 @@ CUresult chunks_alloc(struct gpu *gpu, CUdeviceptr *at, uint64_t bytes)
     }
     if (result == CUDA_SUCCESS)
         result = chunks_allow(chunked, chunked->at, chunked->reserved);
-    if (result == CUDA_SUCCESS && !add(chunked))
+    if (result == CUDA_SUCCESS && !add_to_list(chunked))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         *at = chunked->at;

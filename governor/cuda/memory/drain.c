@@ -55,7 +55,7 @@ static void *drain_when_asked(void *data)
 }
 
 /* Under the lock. */
-static bool start(void)
+static bool start_thread(void)
 {
     pthread_condattr_t monotonic;
     sigset_t all, before;
@@ -93,7 +93,7 @@ enum drained drain(const CUcontext *contexts, unsigned int count, uint64_t limit
     enum drained drained = DRAIN_FAILED;
 
     pthread_mutex_lock(&lock);
-    if (count <= DRAIN_CONTEXTS && start()) {
+    if (count <= DRAIN_CONTEXTS && start_thread()) {
         drained = DRAIN_LATE;
         /* It may still wait for what it was asked for before. */
         if (await_thread(until)) {

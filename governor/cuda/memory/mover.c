@@ -415,7 +415,7 @@ static void leave(struct gpu_mover *mover, const struct governor_orders *orders)
 }
 
 /* None is taken before the whole of it is granted. True: something was done. */
-static bool take(struct gpu_mover *mover, const struct governor_orders *orders)
+static bool bring_back(struct gpu_mover *mover, const struct governor_orders *orders)
 {
     struct errand errand = {.mover = mover, .orders = orders, .rest = orders->take};
     struct places places = find_places(mover->gpu, true);
@@ -462,7 +462,7 @@ static void *follow_orders(void *data)
         if (orders.leave)
             leave(mover, &orders);
         else if (orders.take)
-            done = take(mover, &orders);
+            done = bring_back(mover, &orders);
         mover_settle(mover->gpu);
         mover_release();
         if (!orders.leave && !done)
@@ -472,7 +472,7 @@ static void *follow_orders(void *data)
 }
 
 /* The thread begins with a look at @gpu's mover. */
-static bool start(struct gpu *gpu)
+static bool start_thread(struct gpu *gpu)
 {
     struct gpu_mover *mover = calloc(1, sizeof(*mover));
     sigset_t all, before;
@@ -513,7 +513,8 @@ bool mover_start(struct gpu *gpu)
     if (atomic_load_explicit(&gpu->mover, memory_order_acquire))
         return true;
     pthread_mutex_lock(&lock);
-    started = gpu->mover || (chunks_are_possible(gpu) && fronts_install(ask_for_all) && start(gpu));
+    started = gpu->mover ||
+              (chunks_are_possible(gpu) && fronts_install(ask_for_all) && start_thread(gpu));
     if (started)
         governor_member_movable(gpu->member);
     pthread_mutex_unlock(&lock);

@@ -556,7 +556,7 @@ void slices_find_asked(Vgpus *vgpus, GDBusMethodInvocation *invocation, const ch
 
 /* ListTypes: the types of vGPUs, on the GPUs that the caller may use. */
 
-static void add(GVariantBuilder *dict, const char *key, GVariant *value)
+static void add_value(GVariantBuilder *dict, const char *key, GVariant *value)
 {
     g_variant_builder_add(dict, "{sv}", key, value);
 }
@@ -566,16 +566,16 @@ static void add_offer(GVariantBuilder *dict, const Offer *offer)
 {
     const struct vgpu_type_desc *desc = offer->desc;
 
-    add(dict, "Vram", g_variant_new_uint64(desc->vram_bytes));
-    add(dict, "Window", g_variant_new_uint64(desc->window_bytes));
-    add(dict, "Oversubscribe", g_variant_new_uint64(offer->oversubscribe));
-    add(dict, "Class", g_variant_new_string(slice_class_name(offer->class)));
-    add(dict, "Compute", g_variant_new_uint32(offer->compute));
-    add(dict, "Weight", g_variant_new_uint32(desc->weight));
-    add(dict, "Cap", g_variant_new_uint32(desc->cap));
-    add(dict, "Priority", g_variant_new_uint32(desc->priority));
-    add(dict, "Display", g_variant_new_uint32(desc->scanouts));
-    add(dict, "Cuda", g_variant_new_boolean(desc->cuda != 0));
+    add_value(dict, "Vram", g_variant_new_uint64(desc->vram_bytes));
+    add_value(dict, "Window", g_variant_new_uint64(desc->window_bytes));
+    add_value(dict, "Oversubscribe", g_variant_new_uint64(offer->oversubscribe));
+    add_value(dict, "Class", g_variant_new_string(slice_class_name(offer->class)));
+    add_value(dict, "Compute", g_variant_new_uint32(offer->compute));
+    add_value(dict, "Weight", g_variant_new_uint32(desc->weight));
+    add_value(dict, "Cap", g_variant_new_uint32(desc->cap));
+    add_value(dict, "Priority", g_variant_new_uint32(desc->priority));
+    add_value(dict, "Display", g_variant_new_uint32(desc->scanouts));
+    add_value(dict, "Cuda", g_variant_new_boolean(desc->cuda != 0));
 }
 
 static GVariant *dictionary_of_type(const Vgpus *vgpus, const Gpu *gpu, const MdevType *type)
@@ -584,11 +584,11 @@ static GVariant *dictionary_of_type(const Vgpus *vgpus, const Gpu *gpu, const Md
     Offer offer;
 
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
-    add(&dict, "Id", g_variant_new_string(type->id));
-    add(&dict, "Gpu", g_variant_new_string(type->gpu));
-    add(&dict, "Description", g_variant_new_string(type->description));
-    add(&dict, "Available", g_variant_new_uint32(type->available));
-    add(&dict, "Instances", g_variant_new_uint32(g_strv_length(type->uuids)));
+    add_value(&dict, "Id", g_variant_new_string(type->id));
+    add_value(&dict, "Gpu", g_variant_new_string(type->gpu));
+    add_value(&dict, "Description", g_variant_new_string(type->description));
+    add_value(&dict, "Available", g_variant_new_uint32(type->available));
+    add_value(&dict, "Instances", g_variant_new_uint32(g_strv_length(type->uuids)));
     if (offers_find(vgpus->offers, gpu, type->id, &offer))
         add_offer(&dict, &offer);
     return g_variant_builder_end(&dict);

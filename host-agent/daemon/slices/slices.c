@@ -411,8 +411,8 @@ static void end_suspension(Slices *slices, const char *uuid)
 }
 
 /* @ours: an operation has just ended, which the audit has. */
-static void reconcile(Slices *slices, const char *uuid, const Vgpu *vgpu,
-                      const Definition *definition, gboolean ours)
+static void reconcile_slice(Slices *slices, const char *uuid, const Vgpu *vgpu,
+                            const Definition *definition, gboolean ours)
 {
     const Slice *known = slices_find(slices, uuid);
     gboolean ready = !slices_are_busy(slices, uuid);
@@ -437,8 +437,8 @@ static void update(Slices *slices, const char *uuid, gboolean ours)
 {
     g_autoptr(Definition) definition = definition_find(host_root(slices->host), uuid);
 
-    reconcile(slices, uuid, vgpu_states_read_one(host_vgpu_states(slices->host), uuid), definition,
-              ours);
+    reconcile_slice(slices, uuid, vgpu_states_read_one(host_vgpu_states(slices->host), uuid),
+                    definition, ours);
 }
 
 void slices_update(Slices *slices, const char *uuid)
@@ -602,8 +602,8 @@ void slices_refresh(Slices *slices)
     uuids = all_uuids(slices, defined);
     g_hash_table_iter_init(&iter, uuids);
     while (g_hash_table_iter_next(&iter, &uuid, NULL))
-        reconcile(slices, uuid, vgpu_states_known(states, uuid), g_hash_table_lookup(defined, uuid),
-                  FALSE);
+        reconcile_slice(slices, uuid, vgpu_states_known(states, uuid),
+                        g_hash_table_lookup(defined, uuid), FALSE);
     slices->was_read = TRUE;
     if (begun && !db_commit(host_db(slices->host), &error)) {
         g_warning("cannot store the slices that were found: %s", error->message);

@@ -47,7 +47,7 @@ static uint8_t *map(void *at, uint64_t bytes, int protection, int flags)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-static bool add(CUdeviceptr at, uint64_t bytes, int protection)
+static bool add_range(CUdeviceptr at, uint64_t bytes, int protection)
 {
     struct content *content = content_at(at);
     uint8_t *host;
@@ -62,12 +62,12 @@ static bool add(CUdeviceptr at, uint64_t bytes, int protection)
 
 bool content_add(CUdeviceptr at, uint64_t bytes)
 {
-    return add(at, bytes, PROT_READ | PROT_WRITE);
+    return add_range(at, bytes, PROT_READ | PROT_WRITE);
 }
 
 bool content_reserve(CUdeviceptr at, uint64_t bytes)
 {
-    return add(at, bytes, PROT_NONE);
+    return add_range(at, bytes, PROT_NONE);
 }
 
 /* NULL: these addresses are not reserved, or not all of them. */

@@ -9,7 +9,7 @@
 #include "watch.h"
 #include "wire/channel.h"
 #include "wire/control.h"
-#include "wire/descriptor.h"
+#include "lib/descriptor.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "watch.h"
 #include "wire/channel.h"
 #include "wire/control.h"
-#include "wire/descriptor.h"
+#include "lib/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>

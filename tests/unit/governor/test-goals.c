@@ -46,7 +46,7 @@ static void check_goal(const char *what, double value, struct goal goal)
 }
 
 /* A training: kernels, gathered by its door. */
-static struct sim_tenant *add(struct simulation *sim, uint64_t kernel_ns)
+static struct sim_tenant *add_tenant(struct simulation *sim, uint64_t kernel_ns)
 {
     struct sim_tenant *tenant = sim_add(sim, 100, kernel_ns);
 
@@ -66,7 +66,7 @@ static void check_total(unsigned count, uint64_t kernel_ns)
     struct sim_tenant *visitor;
 
     for (unsigned i = 0; i < count; i++)
-        add(sim, kernel_ns);
+        add_tenant(sim, kernel_ns);
     visitor = sim_add(sim, 100, NS_PER_MS);
     visitor->start_ns = 16 * NS_PER_S;
     visitor->burst = 1;
@@ -120,12 +120,13 @@ static char *name_online(const struct online_case *c)
 static void check_online(const struct online_case *c)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
-    struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS), *offline = add(sim, c->kernel_ns);
+    struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS),
+                      *offline = add_tenant(sim, c->kernel_ns);
     double alone = (double)(online->batch_ns + c->copy_ns);
     g_autofree char *what = name_online(c);
 
     for (unsigned i = 1; i < c->processes; i++)
-        sim_join(sim, add(sim, c->kernel_ns), offline);
+        sim_join(sim, add_tenant(sim, c->kernel_ns), offline);
     online->slice->settings.priority = 1;
     online->burst = 1;
     online->period_ns = 20 * NS_PER_MS + 7 * NS_PER_US;
@@ -178,7 +179,7 @@ static void cap(struct sim_tenant *tenant)
 static void check_cap_of_training(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
-    struct sim_tenant *training = add(sim, 200 * NS_PER_US);
+    struct sim_tenant *training = add_tenant(sim, 200 * NS_PER_US);
     double batch_ns = 600000;
 
     training->kernel_ns = 0;
@@ -238,12 +239,12 @@ static double cost_of(const struct simulation *sim, const struct sched_slice *sl
 static void check_processes(const char *what, bool capped)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
-    struct sim_tenant *first = add(sim, 200 * NS_PER_US);
+    struct sim_tenant *first = add_tenant(sim, 200 * NS_PER_US);
     double charged, cost;
 
-    add(sim, 200 * NS_PER_US);
+    add_tenant(sim, 200 * NS_PER_US);
     for (unsigned i = 1; i < 64; i++)
-        sim_join(sim, add(sim, 200 * NS_PER_US), first);
+        sim_join(sim, add_tenant(sim, 200 * NS_PER_US), first);
     if (capped)
         cap(first);
     sim_run(sim, NS_PER_S);

@@ -37,7 +37,7 @@ static void open_card(struct live *live, const char *const *with)
     live_await(live, "a", "promised", RESIDENT);
 }
 
-static bool tell(struct mover *mover, uint32_t type, uint64_t value, uint64_t other)
+static bool tell_arbiter(struct mover *mover, uint32_t type, uint64_t value, uint64_t other)
 {
     return raw_send(mover->fd, type, value, other, 0);
 }
@@ -63,7 +63,7 @@ static struct mover join_movable(const struct live *live, const char *slice)
     struct mover mover = join(live, slice);
 
     g_assert_cmpuint(mover.grant->moves, ==, 1);
-    g_assert_true(tell(&mover, GOVERNOR_MOVABLE, 0, 0));
+    g_assert_true(tell_arbiter(&mover, GOVERNOR_MOVABLE, 0, 0));
     return mover;
 }
 
@@ -79,7 +79,7 @@ static uint64_t reserve(struct mover *mover, uint64_t bytes)
 {
     struct governor_message answer;
 
-    g_assert_true(tell(mover, GOVERNOR_RESERVE, bytes, 0));
+    g_assert_true(tell_arbiter(mover, GOVERNOR_RESERVE, bytes, 0));
     g_assert_cmpint(recv(mover->fd, &answer, sizeof(answer), 0), ==, sizeof(answer));
     g_assert_cmpuint(answer.type, ==, GOVERNOR_RESERVED);
     return answer.value;
@@ -107,13 +107,13 @@ static void await_take(const struct mover *mover, uint64_t bytes)
 static void give(struct mover *mover, uint64_t bytes)
 {
     mover->gave += bytes;
-    g_assert_true(tell(mover, GOVERNOR_GAVE, bytes, 1000));
+    g_assert_true(tell_arbiter(mover, GOVERNOR_GAVE, bytes, 1000));
 }
 
-static void take(struct mover *mover, uint64_t bytes)
+static void take_back(struct mover *mover, uint64_t bytes)
 {
     mover->took += bytes;
-    g_assert_true(tell(mover, GOVERNOR_TOOK, bytes, 1000));
+    g_assert_true(tell_arbiter(mover, GOVERNOR_TOOK, bytes, 1000));
 }
 
 static void assert_dropped(struct mover *mover)
@@ -154,15 +154,15 @@ static void test_exchange(void)
     live_await(&live, "b", "resident", VRAM);
     live_await(&live, "a", "resident", 50);
     /* A call of the first waits. The second is idle. */
-    tell(&a, GOVERNOR_COME, 0, 0);
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
     await_leave(&b, 800);
     give(&b, 400);
     /* What its promise covers, and what the other has given by now. */
     await_take(&a, 450);
-    take(&a, 450);
+    take_back(&a, 450);
     give(&b, 400);
     await_take(&a, 400);
-    take(&a, 400);
+    take_back(&a, 400);
     live_await(&live, "a", "displaced", 0);
     live_await(&live, "a", "returns", 1);
     live_await(&live, "a", "moved_in", 850);
@@ -191,14 +191,14 @@ static void test_leases(void)
     await_room(&b, GOVERNOR_ROOM_GRANTED);
     end(&b);
     atomic_store(&words->waiting, 1);
-    tell(&a, GOVERNOR_WANT, NS_PER_MS, GOVERNOR_CLASS_COMPUTE);
+    tell_arbiter(&a, GOVERNOR_WANT, NS_PER_MS, GOVERNOR_CLASS_COMPUTE);
     /* This is answered after that was looked at. */
     live_await(&live, "b", "members", 0);
     g_assert_cmpuint(grant->mode, ==, GOVERNOR_MODE_METERED);
     g_assert_cmpuint(grant->limit_ns, ==, 0);
-    tell(&a, GOVERNOR_COME, 0, 0);
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
     await_take(&a, 800);
-    take(&a, 800);
+    take_back(&a, 800);
     while (grant->mode == GOVERNOR_MODE_METERED && !grant->limit_ns)
         g_usleep(1000);
     end(&a);
@@ -235,10 +235,10 @@ static void test_deaths(void)
     end(&b);
     live_await(&live, "b", "members", 0);
     give(&a, 500);
-    tell(&a, GOVERNOR_COME, 0, 0);
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
     await_take(&a, 800);
     /* While it comes. */
-    take(&a, 100);
+    take_back(&a, 100);
     live_await(&live, "a", "displaced", 700);
     end(&a);
     live_await(&live, "a", "resident", 0);
@@ -258,7 +258,7 @@ static void test_stuck(void)
     contend(&live, &a, &b);
     await_leave(&a, 800);
     give(&a, 200);
-    tell(&a, GOVERNOR_STUCK, 600, GOVERNOR_STUCK_CAPTURE);
+    tell_arbiter(&a, GOVERNOR_STUCK, 600, GOVERNOR_STUCK_CAPTURE);
     a.gave += 600;
     live_await(&live, "a", "stuck", 1);
     g_assert_cmpuint(a.grant->leave_until, ==, a.gave);
@@ -285,12 +285,12 @@ static void test_waiting(void)
     give(&a, 800);
     await_room(&b, GOVERNOR_ROOM_GRANTED);
     g_assert_cmpuint(reserve(&b, 1), ==, ENOMEM);
-    tell(&a, GOVERNOR_RELEASE_DISPLACED, 300, 0);
+    tell_arbiter(&a, GOVERNOR_RELEASE_DISPLACED, 300, 0);
     live_await(&live, "a", "displaced", 500);
     live_await(&live, "a", "vram_used", 600);
-    tell(&a, GOVERNOR_COME, 0, 0);
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
     await_leave(&b, 500);
-    tell(&b, GOVERNOR_RELEASE, VRAM, 0);
+    tell_arbiter(&b, GOVERNOR_RELEASE, VRAM, 0);
     await_take(&a, 500);
     end(&a);
     end(&b);
@@ -350,15 +350,15 @@ static void test_restart(void)
         close(fds[0]);
         close(fds[1]);
         mover->gave = mover->took = 0;
-        tell(mover, GOVERNOR_MOVABLE, i ? 0 : 800, 0);
+        tell_arbiter(mover, GOVERNOR_MOVABLE, i ? 0 : 800, 0);
     }
     live_await(&live, "a", "displaced", 800);
     live_await(&live, "b", "resident", VRAM);
-    tell(&a, GOVERNOR_COME, 0, 0);
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
     await_leave(&b, 800);
     give(&b, 800);
     await_take(&a, 800);
-    take(&a, 800);
+    take_back(&a, 800);
     live_await(&live, "a", "resident", VRAM);
     end(&a);
     end(&b);
@@ -421,16 +421,16 @@ static void test_lies(void)
     for (gsize i = 0; i < G_N_ELEMENTS(lies); i++) {
         a = join_movable(&live, "a");
         g_assert_cmpuint(reserve(&a, RESIDENT), ==, 0);
-        tell(&a, lies[i].type, lies[i].value, lies[i].other);
+        tell_arbiter(&a, lies[i].type, lies[i].value, lies[i].other);
         assert_dropped(&a);
         live_await_log(&live, lies[i].log);
     }
     a = join(&live, "a");
-    tell(&a, GOVERNOR_MOVABLE, 1, 0);
+    tell_arbiter(&a, GOVERNOR_MOVABLE, 1, 0);
     assert_dropped(&a);
     live_await_log(&live, "it has displaced more memory than it has");
     a = join(&live, "a");
-    tell(&a, GOVERNOR_COME, 0, 0);
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
     assert_dropped(&a);
     live_await_log(&live, "it has not said that its memory moves");
     g_assert_cmpuint(b.grant->leave_until, ==, 0);
@@ -451,14 +451,14 @@ static void test_declared(void)
     a.fd = raw_connect(path);
     raw_send(a.fd, GOVERNOR_JOIN, 1ull << 50, 0, 0);
     live_await(&live, "a", "members", 1);
-    tell(&a, GOVERNOR_DRIVER, 1ull << 50, 0);
+    tell_arbiter(&a, GOVERNOR_DRIVER, 1ull << 50, 0);
     live_await(&live, "a", "vram_driver", 1ll << 50);
     live_await(&live, "a", "resident", VRAM);
     b = join_movable(&live, "b");
     g_assert_cmpuint(reserve(&b, RESIDENT), ==, 0);
     /* It may say that it returns what was not believed, too. */
-    tell(&a, GOVERNOR_RELEASE, 1ull << 50, 0);
-    tell(&a, GOVERNOR_DRIVER, 0, 0);
+    tell_arbiter(&a, GOVERNOR_RELEASE, 1ull << 50, 0);
+    tell_arbiter(&a, GOVERNOR_DRIVER, 0, 0);
     live_await(&live, "a", "resident", 0);
     close(a.fd);
     end(&b);
@@ -495,7 +495,7 @@ static void test_no_capacity(void)
     g_assert_cmpuint(a.grant->moves, ==, 0);
     g_assert_cmpuint(reserve(&a, VRAM), ==, 0);
     g_assert_cmpuint(reserve(&b, VRAM), ==, 0);
-    tell(&b, GOVERNOR_MOVABLE, 0, 0);
+    tell_arbiter(&b, GOVERNOR_MOVABLE, 0, 0);
     assert_dropped(&b);
     live_await_log(&live, "no memory moves on this GPU");
     end(&a);

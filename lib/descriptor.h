@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages with descriptors (SCM_RIGHTS), of the sockets of CUDA's workers and of a guard's own
- * processes.
+ * Messages with descriptors (SCM_RIGHTS), of the sockets of CUDA's workers, a guard's own
+ * processes, the arbiter and the vault. It needs the C library only.
  */
-#ifndef CUDA_REMOTE_DESCRIPTOR_H
-#define CUDA_REMOTE_DESCRIPTOR_H
+#ifndef LIB_DESCRIPTOR_H
+#define LIB_DESCRIPTOR_H
 
 #include <errno.h>
 #include <stddef.h>
