@@ -26,23 +26,28 @@ static void remember_current(uint64_t epoch, uint64_t value)
         *own = (struct known_context){epoch, value, object_to_number(value)};
 }
 
-/* Asks for it if it must. */
-static CUresult find_current(uint64_t *value)
+static CUresult ask_current(uint64_t *value)
 {
-    const struct known_context *own = exchange_context();
     const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)value};
     uint64_t epoch = kept_epoch();
     CUresult result;
 
-    if (is_known(own)) {
-        *value = own->value;
-        return CUDA_SUCCESS;
-    }
     *value = 0;
     result = (CUresult)remote_call(CALL_cuCtxGetCurrent, words);
     if (result == CUDA_SUCCESS)
         remember_current(epoch, *value);
     return result;
+}
+
+/* Asks for it if it must. */
+static CUresult find_current(uint64_t *value)
+{
+    const struct known_context *own = exchange_context();
+
+    if (!is_known(own))
+        return ask_current(value);
+    *value = own->value;
+    return CUDA_SUCCESS;
 }
 
 uint64_t context_number(void)
