@@ -7,8 +7,9 @@ REMOTE_OUT := build/cuda-remote
 REMOTE_INCLUDES := -I. -I$(REMOTE_SRC)/wire -I$(REMOTE_OUT)/made -I$(CUDA_SRC)/abi
 REMOTE_WIRE := $(addprefix $(REMOTE_SRC)/wire/,channel.c signature.c structure.c)
 REMOTE_GUEST := $(wildcard $(REMOTE_SRC)/guest/*.c) $(REMOTE_WIRE)
-# Its NVML, by the same socket.
-REMOTE_NVML := $(wildcard $(REMOTE_SRC)/nvml/*.c) $(REMOTE_SRC)/guest/transport_socket.c $(REMOTE_SRC)/wire/channel.c
+# Its NVML, by the same ways.
+REMOTE_NVML := $(wildcard $(REMOTE_SRC)/nvml/*.c) $(wildcard $(REMOTE_SRC)/guest/transport*.c) \
+	$(REMOTE_SRC)/guest/lost_memory.c $(REMOTE_SRC)/wire/channel.c
 REMOTE_WORKER := $(wildcard $(REMOTE_SRC)/worker/*.c) $(REMOTE_WIRE)
 # The library runs in foreign programs, as the door does.
 REMOTE_GUEST_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden
@@ -31,19 +32,20 @@ install-cuda-remote: cuda-remote
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_GUEST_DIR)/libcuda.so
 	ln -sf libnvidia-ml.so.1 $(DESTDIR)$(CUDA_GUEST_DIR)/libnvidia-ml.so
 
-# For VMs: the same library where their programs find it, what gives it to containers there, and what says whether it
+# For VMs: the same libraries where their programs find them, what gives it to containers there, and what says whether it
 # works. Never installed on a host, whose programs would find it, too.
 GUEST_PACKAGE_SRC := $(REMOTE_SRC)/guest-package
+GUEST_LIBRARIES := $(addprefix $(REMOTE_OUT)/,libcuda.so.1 libnvidia-ml.so.1)
 GUEST_PROGRAMS := $(addprefix $(REMOTE_OUT)/,vgpu-guest-cuda-check vgpu-guest-cdi)
 
 .PHONY: guest-cuda install-guest-cuda
-guest-cuda: $(REMOTE_OUT)/libcuda.so.1 $(GUEST_PROGRAMS) container-hooks
+guest-cuda: $(GUEST_LIBRARIES) $(GUEST_PROGRAMS) container-hooks
 
 install-guest-cuda: guest-cuda
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda $(REMOTE_OUT)/libcuda.so.1
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda $(GUEST_LIBRARIES)
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/guest-cuda $(REMOTE_OUT)/vgpu-guest-cdi $(CONTAINER_HOOK_OUT)/vgpu-container-hook
 	install -d $(DESTDIR)$(PREFIX)/lib/$(GOVERNOR_MULTIARCH)
-	ln -sf ../mdev-vgpu/guest-cuda/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/libcuda.so.1
+	ln -sf $(GUEST_LIBRARIES:$(REMOTE_OUT)/%=../mdev-vgpu/guest-cuda/%) $(DESTDIR)$(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(REMOTE_OUT)/vgpu-guest-cuda-check
 	$(call install_unit,$(GUEST_PACKAGE_SRC)/vgpu-guest-cdi.service,$(SYSTEMD_UNIT_DIR))
 	$(call install_unit,$(GUEST_PACKAGE_SRC)/60-vgpu-guest.rules,$(UDEV_RULES_DIR))

@@ -8,6 +8,7 @@
 
 #include "wire/channel.h"
 #include "wire/control.h"
+#include "wire/nvml.h"
 #include "lib/descriptor.h"
 
 #include <errno.h>
@@ -331,6 +332,7 @@ int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t byte
     case CONTROL_CHANNEL_END:
     case CONTROL_SHARE_NEW:
     case CONTROL_SHARE_END:
+    case CONTROL_NVML:
         return ask(cuda, message, bytes);
     case CONTROL_SHARE_GUEST:
         return lend(cuda, message);
@@ -446,15 +448,26 @@ static void end_loan(struct cuda_context *cuda, uint64_t address)
         resource->is_borrowed = false;
 }
 
+static size_t reply_bytes(uint32_t kind)
+{
+    switch (kind) {
+    case CONTROL_HELLO:
+        return sizeof(struct control_welcome);
+    case CONTROL_NVML:
+        return sizeof(struct nvml_answer);
+    default:
+        return sizeof(struct control_reply);
+    }
+}
+
 /* False: the worker broke the rules. */
 static bool take_reply(struct cuda_context *cuda, const struct control_reply *reply, size_t bytes,
                        int fd)
 {
     uint32_t kind = cuda->question.kind;
-    size_t wanted = kind == CONTROL_HELLO ? sizeof(struct control_welcome) : sizeof(*reply);
     bool is_ok = reply->result == CONTROL_OK;
 
-    if (!kind || bytes != wanted)
+    if (!kind || bytes != reply_bytes(kind))
         return false;
     end_reservation(cuda);
     if (is_ok && (kind == CONTROL_CHANNEL || kind == CONTROL_SHARE_NEW) && !take_memory(cuda, fd))

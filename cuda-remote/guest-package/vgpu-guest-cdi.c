@@ -54,13 +54,13 @@ static void write_device(FILE *file, const char *name, const struct found *found
 }
 
 /* In the container it is where vgpu-container-hook looks for it. */
-static void write_mount(FILE *file, const char *name, const char *after)
+static void write_mount(FILE *file, const char *library, const char *name, const char *after)
 {
     fprintf(file,
-            "      {\"hostPath\": \"" VGPU_FOLDER "/guest-cuda/libcuda.so.1\", "
+            "      {\"hostPath\": \"" VGPU_FOLDER "/guest-cuda/%s\", "
             "\"containerPath\": \"" VGPU_FOLDER "/guest/%s\", "
             "\"options\": [\"ro\", \"nosuid\", \"nodev\", \"bind\"]}%s\n",
-            name, after);
+            library, name, after);
 }
 
 static void write_hook(FILE *file, const char *args, const char *after)
@@ -78,8 +78,10 @@ static void write_edits(FILE *file)
     /* Keeps NVIDIA's own runtime from adding its driver to ours. */
     fprintf(file, "  \"containerEdits\": {\n    \"env\": [\"NVIDIA_VISIBLE_DEVICES=void\"],\n"
                   "    \"mounts\": [\n");
-    write_mount(file, "libcuda.so.1", ",");
-    write_mount(file, "libcuda.so", "");
+    write_mount(file, "libcuda.so.1", "libcuda.so.1", ",");
+    write_mount(file, "libcuda.so.1", "libcuda.so", ",");
+    write_mount(file, "libnvidia-ml.so.1", "libnvidia-ml.so.1", ",");
+    write_mount(file, "libnvidia-ml.so.1", "libnvidia-ml.so", "");
     fprintf(file, "    ],\n    \"hooks\": [\n");
     write_hook(file, "\"mounts\"", ",");
     write_hook(file, "\"cuda-remote\", \"" VGPU_FOLDER "\"", "");

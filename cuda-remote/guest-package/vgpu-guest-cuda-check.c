@@ -89,18 +89,43 @@ static bool ask_driver(void *library)
     return devices > 0;
 }
 
-static bool look_at_library(void)
+/* Says where it is. NULL: it is not there, or is not what it is called. */
+static void *open_library(const char *name, const char *function)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    void *library = dlopen(name, RTLD_NOW);
     Dl_info info;
 
-    if (!library) {
-        printf("libcuda.so.1: %s\n", dlerror());
-        return false;
-    }
-    if (dladdr(dlsym(library, "cuInit"), &info))
-        printf("libcuda.so.1: %s\n", info.dli_fname);
-    return ask_driver(library);
+    if (!library)
+        printf("%s: %s\n", name, dlerror());
+    else if (dladdr(dlsym(library, function), &info))
+        printf("%s: %s\n", name, info.dli_fname);
+    return library;
+}
+
+static bool look_at_cuda(void)
+{
+    void *library = open_library("libcuda.so.1", "cuInit");
+
+    return library && ask_driver(library);
+}
+
+/* What programs that watch the GPU need; the others do without. */
+static void look_at_nvml(void)
+{
+    void *library = open_library("libnvidia-ml.so.1", "nvmlInit_v2");
+    int (*init)(void) = library ? dlsym(library, "nvmlInit_v2") : NULL;
+    int (*get_version)(char *, unsigned int) =
+        library ? dlsym(library, "nvmlSystemGetDriverVersion") : NULL;
+    char version[80] = "";
+    int result;
+
+    if (!init || !get_version)
+        return;
+    result = init();
+    if (result || get_version(version, sizeof(version)))
+        printf("NVML: error %d; its host has none for VMs\n", result);
+    else
+        printf("NVML: driver %s\n", version);
 }
 
 int main(int argc, char **argv)
@@ -114,10 +139,11 @@ int main(int argc, char **argv)
         return 2;
     }
     has_node = look_at_nodes() == NODE_CUDA;
-    if (look_at_library() && has_node) {
-        puts("CUDA works in this VM");
-        return 0;
+    if (!look_at_cuda() || !has_node) {
+        puts("CUDA does not work in this VM");
+        return 1;
     }
-    puts("CUDA does not work in this VM");
-    return 1;
+    look_at_nvml();
+    puts("CUDA works in this VM");
+    return 0;
 }

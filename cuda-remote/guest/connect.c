@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The program's worker: found, greeted, and asked for what is not a call. */
+#include "lost_memory.h"
 #include "places.h"
 #include "remote.h"
 
@@ -127,38 +128,16 @@ static void say_why(const char *path, const char *why)
     is_said = true;
 }
 
-/* A container has a socket, and a VM a render node. Who names one of them wants no other. */
-static const struct transport *open_transport(void)
-{
-    const char *named = getenv("VGPU_CUDA_SOCKET");
-    const char *node = getenv("VGPU_CUDA_NODE");
-    const char *path = named && *named ? named : CONTROL_SOCKET;
-    int reason;
-
-    if (node && *node && path != named) {
-        if (transport_virtio.open(node))
-            return &transport_virtio;
-        say_why(node, "it cannot be opened, or is no vGPU's that offers CUDA");
-        return NULL;
-    }
-    if (transport_socket.open(path))
-        return &transport_socket;
-    reason = errno;
-    if (path != named && transport_virtio.open(NULL))
-        return &transport_virtio;
-    say_why(path, path != named && reason == ENOENT
-                      ? "it is not there, and no vGPU's render node offers CUDA"
-                      : strerror(reason));
-    return NULL;
-}
-
 static CUresult start_connection(void)
 {
+    const char *path, *why;
     CUresult result;
 
-    transport = open_transport();
-    if (!transport)
+    transport = transport_find(&path, &why);
+    if (!transport) {
+        say_why(path, why);
         return CUDA_ERROR_NO_DEVICE;
+    }
     result = greet_worker();
     if (result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_SYSTEM_NOT_READY)
         say_why(transport->name, transport->why);

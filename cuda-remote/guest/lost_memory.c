@@ -7,7 +7,7 @@
  * The memory has no number that a program could take for a result: as a floating-point number of
  * any size each is none. To the library it is a channel with an empty ring, and no magic.
  */
-#include "remote.h"
+#include "lost_memory.h"
 
 #include "transport.h"
 
@@ -27,6 +27,7 @@ _Static_assert((uint32_t)NO_NUMBER != CHANNEL_MAGIC && (uint32_t)NO_NUMBER != CO
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct sigaction before;
 static _Atomic uint64_t page, page_bytes;
+static _Atomic uint64_t arena, arena_end;
 static atomic_flag is_replacing = ATOMIC_FLAG_INIT;
 
 /* The part that is replaced as a whole; 0: it is not ours. */
@@ -37,7 +38,7 @@ static size_t find_part(uint64_t address, uint64_t *start)
         return page_bytes;
     }
     *start = address / CHUNK * CHUNK;
-    return shared_is_arena(address) ? CHUNK : 0;
+    return address >= arena && address < arena_end ? CHUNK : 0;
 }
 
 /* Filled before it is there: other threads read it at once. */
@@ -123,6 +124,12 @@ static void install_handler(void)
 void lost_memory_forget(void)
 {
     page_bytes = 0;
+}
+
+void lost_memory_replace_arena(uint64_t address, uint64_t end)
+{
+    arena = address;
+    arena_end = end;
 }
 
 void lost_memory_begin_child(void)

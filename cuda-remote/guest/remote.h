@@ -43,15 +43,6 @@ void shared_end(void *at);
 bool shared_contains(const void *at, size_t bytes);
 /* Where the arena lies, that connect_worker() has chosen. */
 void shared_begin(uint64_t address, uint64_t bytes);
-bool shared_is_arena(uint64_t address);
-
-/* What the arena has of a vGPU's memory, and these bytes, are replaced when the vGPU is gone
- * (lost_memory.c). */
-void lost_memory_replace(const void *at, size_t bytes);
-/* That page is not the library's any more. */
-void lost_memory_forget(void);
-/* In a child of fork(). */
-void lost_memory_begin_child(void);
 
 /* To the worker, and its reply (connect.c). */
 enum control_result connect_ask(const struct control_message *message);

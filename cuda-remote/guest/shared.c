@@ -4,6 +4,7 @@
 #include "remote.h"
 
 #include "channels.h"
+#include "lost_memory.h"
 #include "places.h"
 
 #include <pthread.h>
@@ -29,11 +30,7 @@ void shared_begin(uint64_t address, uint64_t bytes)
 {
     arena = address + (1ull << 30);
     arena_end = address + bytes;
-}
-
-bool shared_is_arena(uint64_t address)
-{
-    return address >= arena && address < arena_end;
+    lost_memory_replace_arena(arena, arena_end);
 }
 
 /* The first gap. */
@@ -151,7 +148,7 @@ bool shared_contains(const void *at, size_t bytes)
     uint64_t address = (uintptr_t)at;
     bool is_in = false;
 
-    if (!shared_is_arena(address))
+    if (address < arena || address >= arena_end)
         return false;
     pthread_rwlock_rdlock(&lock);
     for (struct area *area = areas; area && area->address <= address; area = area->next)

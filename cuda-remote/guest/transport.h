@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way to the program's worker. There is one worker, and so at most one way is open. connect.c
- * opens and closes it, and asks one question at a time; the rest may come from any thread.
+ * The way to the program's worker. There is one worker for each library, and so at most one way is
+ * open. connect.c (of NVML nvml.c) opens and closes it, and asks one question at a time; the rest
+ * may come from any thread.
  */
 #ifndef CUDA_REMOTE_GUEST_TRANSPORT_H
 #define CUDA_REMOTE_GUEST_TRANSPORT_H
@@ -42,6 +43,10 @@ struct transport {
 };
 
 extern const struct transport transport_socket, transport_virtio;
+
+/* The one that leads to a worker here, which is open then. NULL: none does; *@path, which was
+ * tried, and @why. */
+const struct transport *transport_find(const char **path, const char **why);
 
 /*
  * As many as the client has asked for: the worker gives no more. Whoever has marked himself asleep

@@ -3,8 +3,7 @@
  * The worker is on the host of this VM, whose vGPU offers CUDA: a context of virtio-gpu for it.
  * Memory is its blobs, messages are its execbuffers, and fences tell what has happened there.
  */
-#include "remote.h"
-
+#include "lost_memory.h"
 #include "transport.h"
 
 #include <drm/virtgpu_drm.h>
@@ -237,8 +236,12 @@ static bool open_node(const char *path)
 static bool ask(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
     const struct control_reply not_sent = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
-    int fence = submit(message, bytes, CONTROL_RING_ASK);
+    const struct control_message *question = message;
+    int fence;
 
+    if (question->kind == CONTROL_NVML && engine_minor < CONTROL_MINOR_NVML)
+        return false;
+    fence = submit(message, bytes, CONTROL_RING_ASK);
     if (fence < 0) {
         memcpy(reply, &not_sent, sizeof(not_sent));
         return is_short();

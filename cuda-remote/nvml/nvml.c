@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
  * libnvidia-ml.so.1 of a program whose GPU is elsewhere: it asks a worker of its own on the host,
- * by the socket of CUDA (wire/nvml.h). Nothing happens when it is loaded.
+ * by the way that CUDA has there (wire/nvml.h). Nothing happens when it is loaded.
  */
 #include "nvml.h"
 
 #include "nvml_abi.h"
+#include "lost_memory.h"
 #include "transport.h"
 
 #include <pthread.h>
@@ -22,12 +23,14 @@
 static const char devices[DEVICES_MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned int users;
-static pid_t connected_pid; /* 0: nobody is */
+static const struct transport *transport; /* NULL: there is no worker */
+static pid_t connected_pid;
 
 /* Another thread may have had it, which is not in the child. */
 static void begin_child(void)
 {
     pthread_mutex_init(&lock, NULL);
+    lost_memory_begin_child();
 }
 
 static void watch_forks(void)
@@ -35,19 +38,25 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, begin_child);
 }
 
+/* With the lock. */
+static void leave_worker(void)
+{
+    if (transport)
+        transport->close();
+    transport = NULL;
+}
+
 /* With the lock. A child of fork() has its parent's connection, and must not use it. */
 static bool connect_worker(void)
 {
-    const char *named = getenv("VGPU_CUDA_SOCKET");
+    const char *path, *why;
 
-    if (connected_pid == getpid())
+    if (transport && connected_pid == getpid())
         return true;
-    if (connected_pid)
-        transport_socket.close();
-    connected_pid = 0;
-    if (transport_socket.open(named && *named ? named : CONTROL_SOCKET))
-        connected_pid = getpid();
-    return connected_pid;
+    leave_worker();
+    transport = transport_find(&path, &why);
+    connected_pid = getpid();
+    return transport;
 }
 
 static nvmlReturn_t ask_worker(enum nvml_number number, unsigned int device, unsigned int which,
@@ -60,12 +69,11 @@ static nvmlReturn_t ask_worker(enum nvml_number number, unsigned int device, uns
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);
     if (connect_worker()) {
-        is_answered = transport_socket.ask(&question, sizeof(question), answer, sizeof(*answer)) &&
-                      answer->reply.magic == CONTROL_MAGIC && answer->bytes <= NVML_DATA_MOST;
-        if (!is_answered) {
-            transport_socket.close();
-            connected_pid = 0;
-        }
+        is_answered = transport->ask(&question, sizeof(question), answer, sizeof(*answer)) &&
+                      answer->reply.magic == CONTROL_MAGIC && answer->reply.result == CONTROL_OK &&
+                      answer->bytes <= NVML_DATA_MOST;
+        if (!is_answered)
+            leave_worker();
     }
     pthread_mutex_unlock(&lock);
     return is_answered ? (nvmlReturn_t)answer->reply.value : NVML_ERROR_DRIVER_NOT_LOADED;
@@ -193,29 +201,37 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     return ask_structure(NVML_nvmlDeviceGetMemoryInfo_v2, device, memory, sizeof(*memory));
 }
 
-/* As the driver: *count is the room on entry, and the number of processes on return. */
+/*
+ * As the driver: *count is the room on entry, and the number of processes on return. An answer has
+ * a part of them, and all of it may have changed before the next one.
+ */
 static nvmlReturn_t list_processes(enum nvml_number number, nvmlDevice_t device,
                                    unsigned int *count, nvmlProcessInfo_v2_t *to)
 {
-    struct nvml_answer answer;
-    nvmlReturn_t result =
-        count ? ask_device(number, device, 0, &answer) : NVML_ERROR_INVALID_ARGUMENT;
-    unsigned int room, found;
+    unsigned int room = count ? *count : 0, found = 0, all = 0;
 
-    if (result == NVML_ERROR_INSUFFICIENT_SIZE)
-        *count = (unsigned int)answer.number[0];
-    if (result != NVML_SUCCESS)
-        return result;
-    found = (unsigned int)(answer.bytes / sizeof(*to));
-    room = *count;
-    *count = found;
-    if (!found)
-        return NVML_SUCCESS;
-    if (room < found)
-        return NVML_ERROR_INSUFFICIENT_SIZE;
-    if (!to)
+    if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    memcpy(to, answer.data, found * sizeof(*to));
+    do {
+        struct nvml_answer answer;
+        nvmlReturn_t result = ask_device(number, device, found, &answer);
+        unsigned int given = (unsigned int)(answer.bytes / sizeof(*to));
+
+        if (result != NVML_SUCCESS)
+            return result;
+        all = (unsigned int)answer.number[0];
+        *count = all;
+        if (!given)
+            break;
+        if (room < all)
+            return NVML_ERROR_INSUFFICIENT_SIZE;
+        if (!to)
+            return NVML_ERROR_INVALID_ARGUMENT;
+        given = given < room - found ? given : room - found;
+        memcpy(to + found, answer.data, given * sizeof(*to));
+        found += given;
+    } while (found < all);
+    *count = found;
     return NVML_SUCCESS;
 }
 
@@ -270,10 +286,8 @@ nvmlReturn_t nvmlShutdown(void)
     pthread_mutex_lock(&lock);
     if (!users)
         result = NVML_ERROR_UNINITIALIZED;
-    else if (--users == 0 && connected_pid == getpid()) {
-        transport_socket.close();
-        connected_pid = 0;
-    }
+    else if (--users == 0 && connected_pid == getpid())
+        leave_worker();
     pthread_mutex_unlock(&lock);
     return result;
 }

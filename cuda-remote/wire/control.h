@@ -18,9 +18,10 @@
 
 #define CONTROL_MAGIC        0x56475543u
 #define CONTROL_MAJOR        1u
-#define CONTROL_MINOR        2u
+#define CONTROL_MINOR        3u
 #define CONTROL_MINOR_OUTPUT 1u /* from then on a program knows ANSWER_OUTPUT */
 #define CONTROL_MINOR_END    2u /* from then on an engine knows CONTROL_END */
+#define CONTROL_MINOR_NVML   3u /* from then on an engine knows CONTROL_NVML */
 
 #define CONTROL_SOCKET   "/run/vgpu/cuda.sock"
 #define CONTROL_CALLS    2048u /* numbers of calls that a worker can have */

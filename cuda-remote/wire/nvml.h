@@ -9,7 +9,7 @@
 
 #include "control.h"
 
-#define NVML_DATA_MOST 4096u
+#define NVML_DATA_MOST 464u /* so that an answer is no longer than any reply (control.h) */
 
 enum nvml_number {
     NVML_NONE,
@@ -28,7 +28,7 @@ enum nvml_number {
 };
 
 /* A control_message of kind CONTROL_NVML: @address: the device's index, @which << 32; @bytes: an
- * nvml_number. */
+ * nvml_number. Of a list @which is the first entry that is asked for. */
 static inline struct control_message nvml_question(enum nvml_number number, uint32_t device,
                                                    uint32_t which)
 {
@@ -36,12 +36,17 @@ static inline struct control_message nvml_question(enum nvml_number number, uint
                                     number};
 }
 
-/* @reply.value: nvmlReturn_t. @data: a text, a structure or a list, of @bytes. */
+/*
+ * @reply.value: nvmlReturn_t. @data: a text, a structure or a part of a list, of @bytes.
+ * @number: numbers; of a list, how many entries all of it has
+ */
 struct nvml_answer {
     struct control_reply reply;
     uint64_t number[3];
     uint64_t bytes;
     uint8_t data[NVML_DATA_MOST];
 };
+
+_Static_assert(sizeof(struct nvml_answer) <= CONTROL_REPLY_MOST, "an answer is a reply");
 
 #endif

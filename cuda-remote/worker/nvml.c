@@ -17,7 +17,9 @@
 
 #define LIBRARY        "libnvidia-ml.so.1"
 #define TEXT_MOST      256u
-#define PROCESSES_MOST (NVML_DATA_MOST / sizeof(nvmlProcessInfo_v2_t))
+#define PROCESSES_MOST 1024u
+
+#define PROCESSES_IN_ANSWER (NVML_DATA_MOST / sizeof(nvmlProcessInfo_v2_t))
 
 static void *functions[NVML_NUMBERS];
 static nvmlReturn_t (*get_handle)(unsigned int, nvmlDevice_t *);
@@ -118,10 +120,12 @@ static void name_program(nvmlProcessInfo_v2_t *process)
     fclose(file);
 }
 
-static nvmlReturn_t give_processes(void *function, nvmlDevice_t device, struct nvml_answer *answer)
+/* Those from @first on. */
+static nvmlReturn_t give_processes(void *function, nvmlDevice_t device, unsigned int first,
+                                   struct nvml_answer *answer)
 {
-    nvmlProcessInfo_v2_t *processes = (nvmlProcessInfo_v2_t *)answer->data;
-    unsigned int count = PROCESSES_MOST;
+    nvmlProcessInfo_v2_t processes[PROCESSES_MOST], *to = (nvmlProcessInfo_v2_t *)answer->data;
+    unsigned int count = PROCESSES_MOST, given = 0;
     nvmlReturn_t result =
         ((nvmlReturn_t(*)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v2_t *))function)(
             device, &count, processes);
@@ -129,9 +133,11 @@ static nvmlReturn_t give_processes(void *function, nvmlDevice_t device, struct n
     answer->number[0] = count;
     if (result != NVML_SUCCESS)
         return result;
-    for (unsigned int i = 0; i < count; i++)
-        name_program(&processes[i]);
-    answer->bytes = count * sizeof(*processes);
+    for (unsigned int i = first; i < count && given < PROCESSES_IN_ANSWER; i++, given++) {
+        to[given] = processes[i];
+        name_program(&to[given]);
+    }
+    answer->bytes = given * sizeof(*to);
     return result;
 }
 
@@ -169,7 +175,7 @@ static nvmlReturn_t answer_question(enum nvml_number number, unsigned int index,
     case NVML_nvmlDeviceGetComputeRunningProcesses_v3:
     case NVML_nvmlDeviceGetGraphicsRunningProcesses_v3:
     case NVML_nvmlDeviceGetMPSComputeRunningProcesses_v3:
-        return give_processes(function, device, answer);
+        return give_processes(function, device, which, answer);
 #define HAND(name)
 #define TEXT(name)                                                                                 \
     case NVML_##name:                                                                              \

@@ -172,7 +172,7 @@ $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-vm.o test-vm-shares.o remote
 	-DREMOTE_WORKER='"$(CURDIR)/$(CUDA_TEST)/vgpu-cuda-worker"' -DREMOTE_CLIENT='"$(CURDIR)/$(CUDA_TEST)/remote-client"' \
 	-DREMOTE_DIR='"$(CURDIR)/$(REMOTE_OUT)"' -DVM_SHIM='"$(CURDIR)/$(CUDA_TEST)/vm-shim.so"'
 $(CUDA_TESTS_VM): $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/,program.o vm_program.o)
-$(CUDA_TESTS_VM): | $(REMOTE_OUT)/vgpu-guest-cuda-check $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
+$(CUDA_TESTS_VM): | $(REMOTE_OUT)/vgpu-guest-cuda-check $(REMOTE_OUT)/libnvidia-ml.so.1 $(CUDA_TEST)/vm-shim.so $(CUDA_TEST)/remote-client $(CUDA_TEST)/vgpu-cuda-worker
 $(addprefix $(CUDA_TEST)/,test-vm-shares test-guard-shares): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/remote/shares.o
 # The same by a slice's guard.
 CUDA_TESTS_GUARD := $(addprefix $(CUDA_TEST)/,test-container test-guard test-guard-shares)

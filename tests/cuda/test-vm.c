@@ -214,6 +214,19 @@ static void test_older_engine(void)
     open_all();
     g_setenv("VM_KERNEL", "minor-1", TRUE);
     program_await(start_client("compute"), 0);
+    program_await(start_client("nvml-none"), 0);
+    close_all();
+}
+
+/* Its vGPU is unplugged, or its engine killed. */
+static void test_lost_nvml(const void *number)
+{
+    GPid pid;
+
+    open_all();
+    pid = start_holding("nvml-lost");
+    kill(pid, GPOINTER_TO_INT(number));
+    program_await(pid, 0);
     close_all();
 }
 
@@ -237,8 +250,11 @@ static void check_says(const char *kernel, int wanted, const char *line)
 static void test_check(void)
 {
     open_all();
-    check_says(NULL, 0, "/dev/dri/renderD128: a vGPU with CUDA, version 1.2, 1024 MiB of window\n");
-    check_says(NULL, 0, ", 64 MiB\nCUDA works in this VM\n");
+    check_says(NULL, 0, "/dev/dri/renderD128: a vGPU with CUDA, version 1.3, 1024 MiB of window\n");
+    check_says(NULL, 0, ", 64 MiB\nlibnvidia-ml.so.1: ");
+    check_says(NULL, 0, "\nCUDA works in this VM\n");
+    check_says(NULL, 0, "/libnvidia-ml.so.1\nNVML: driver ");
+    check_says("minor-1", 0, "NVML: error 9; its host has none for VMs\n");
     check_says("no-cuda", 256, "its host does not offer it");
     check_says("no-cuda", 256, "cuInit: error 100;");
     check_says("old", 256, "Linux 5.16 or newer");
@@ -270,8 +286,8 @@ int main(int argc, char **argv)
 {
     /* What the way to the worker matters for. The others are as in test-remote: -m slow. */
     static const char *const cases[] = {
-        "compute",  "limit",   "beyond-memory", "threads",    "callbacks", "waiting",   "posted",
-        "blocking", "managed", "forked",        "own-memory", "no-files",  "own-faults"};
+        "compute",  "limit",   "beyond-memory", "threads",    "callbacks", "waiting",    "posted",
+        "blocking", "managed", "forked",        "own-memory", "no-files",  "own-faults", "nvml-vm"};
     static const char *const others[] = {
         "large",           "objects",    "graphs", "order",      "facts", "rows",
         "captured-copies", "structures", "nodes",  "copy-forms", "links"};
@@ -293,6 +309,8 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/lent", test_lent);
     g_test_add_func("/vm/not-there", test_not_there);
     g_test_add_func("/vm/older-engine", test_older_engine);
+    g_test_add_data_func("/vm/nvml-unplugged", GINT_TO_POINTER(SIGUSR2), test_lost_nvml);
+    g_test_add_data_func("/vm/nvml-engine-killed", GINT_TO_POINTER(SIGUSR1), test_lost_nvml);
     g_test_add_func("/vm/check", test_check);
     g_test_add_func("/vm/named-node", test_named_node);
     return g_test_run();

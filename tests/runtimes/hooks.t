@@ -130,7 +130,7 @@ like($said, qr{/run/vgpu/\S+, which the slice needs, is covered by what the cont
 
 # In a VM the guest's package makes CDI's file. The worker's socket stands for the vGPU, and /dev/null's number for its node.
 sh("rm /run/cdi/mdev-vgpu.json && rm -r $door/guest && mkdir -p $door/guest-cuda /run/dri && mknod /run/dri/renderD128 c 1 3");
-sh("cp build/cuda-remote/libcuda.so.1 build/cuda-remote/vgpu-guest-cdi $hook $door/guest-cuda/");
+sh("cp build/cuda-remote/libcuda.so.1 build/cuda-remote/libnvidia-ml.so.1 build/cuda-remote/vgpu-guest-cdi $hook $door/guest-cuda/");
 sh("$door/guest-cuda/vgpu-guest-cdi --node /run/dri/renderD128");
 for my $name (qw(renderD128 all)) {
     $device = "--rm --network none --log-driver none --device mdev-vgpu.org/cuda=$name -v $guard:/run/vgpu/cuda.sock";

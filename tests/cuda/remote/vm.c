@@ -35,11 +35,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXPORT  __attribute__((visibility("default")))
-#define NODE    "/dev/dri/renderD128"
-#define NODES   "/dev/dri/renderD"
-#define CONTEXT 5
-#define BLOBS   1024
+#define EXPORT __attribute__((visibility("default")))
+#define NODE   "/dev/dri/renderD128"
+#define NODES  "/dev/dri/renderD"
+#define BLOBS  1024
 
 /* A blob of the program's. @memory: of the guest's; 0: it is the host's, at @offset of the window.
  */
@@ -71,8 +70,10 @@ static GArray *fences;
 static struct blob blobs[BLOBS];
 static struct fake_driver driver;
 static struct engine engine;
-static bool is_node[1024]; /* by descriptor */
-static int context_node = -1, bell = -1;
+static bool is_node[1024];      /* by descriptor */
+static uint32_t contexts[1024]; /* by descriptor; 0: it has none */
+static uint32_t last_context = 4;
+static int bell = -1;
 static pid_t owner;
 static uint32_t last_resource;
 static volatile sig_atomic_t is_killed, is_pulled;
@@ -293,10 +294,10 @@ static int get_caps(const struct drm_virtgpu_get_caps *get)
                                               .capset_id = get->cap_set_id,
                                               .capset_version = get->cap_set_ver};
     const GByteArray *answer = fake_driver_answer(&driver, ask(&cmd, sizeof(cmd)));
-    const struct virtio_gpu_resp_capset *capset = (const void *)answer->data;
+    const struct virtio_gpu_resp_capset *capset = answer ? (const void *)answer->data : NULL;
     struct control_caps *caps = (void *)(uintptr_t)get->addr;
 
-    if (capset->hdr.type != VIRTIO_GPU_RESP_OK_CAPSET)
+    if (!capset || capset->hdr.type != VIRTIO_GPU_RESP_OK_CAPSET)
         return fail(EINVAL);
     memcpy(caps, capset->capset_data, MIN(get->size, answer->len - sizeof(capset->hdr)));
     if (is_minor_1()) {
@@ -306,25 +307,25 @@ static int get_caps(const struct drm_virtgpu_get_caps *get)
     return 0;
 }
 
-/* There is one for the whole program; others open the node to look at it. */
+/* One for each library; others open the node to look at it. */
 static int init_context(int fd, const struct drm_virtgpu_context_init *init)
 {
     const struct drm_virtgpu_context_set_param *params = (void *)(uintptr_t)init->ctx_set_params;
     struct virtio_gpu_ctx_create cmd = {
-        .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = CONTEXT}};
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = last_context + 1}};
 
     for (uint32_t i = 0; i < init->num_params; i++) {
         if (params[i].param == VIRTGPU_CONTEXT_PARAM_CAPSET_ID)
             cmd.context_init = (uint32_t)params[i].value;
     }
-    if (context_node >= 0 || !(capsets() & 1ull << cmd.context_init))
+    if (contexts[fd] || !(capsets() & 1ull << cmd.context_init))
         return fail(EINVAL);
-    context_node = fd;
+    contexts[fd] = ++last_context;
     ask(&cmd, sizeof(cmd)); /* Linux does not look at the answer */
     return 0;
 }
 
-static int execute(struct drm_virtgpu_execbuffer *execbuffer)
+static int execute(int fd, struct drm_virtgpu_execbuffer *execbuffer)
 {
     bool is_fenced = execbuffer->flags & VIRTGPU_EXECBUF_FENCE_FD_OUT;
     const struct control_message *message = (const void *)(uintptr_t)execbuffer->command;
@@ -343,7 +344,7 @@ static int execute(struct drm_virtgpu_execbuffer *execbuffer)
     }
     cmd->hdr = (struct virtio_gpu_ctrl_hdr){
         .type = VIRTIO_GPU_CMD_SUBMIT_3D,
-        .ctx_id = CONTEXT,
+        .ctx_id = contexts[fd],
         .flags = is_fenced ? VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX : 0,
         .fence_id = 1,
         .ring_idx = (uint8_t)execbuffer->ring_idx,
@@ -380,14 +381,14 @@ static bool find_offset(uint64_t bytes, uint64_t *offset)
 }
 
 /* Pages of the guest's: only that the engine pins them is looked at, as Linux does. */
-static int create_guest_blob(struct drm_virtgpu_resource_create_blob *create)
+static int create_guest_blob(int fd, struct drm_virtgpu_resource_create_blob *create)
 {
     struct blob *blob = find_blob(0);
     struct {
         struct virtio_gpu_resource_create_blob cmd;
         struct virtio_gpu_mem_entry entry;
     } request = {
-        .cmd = {.hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = CONTEXT},
+        .cmd = {.hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = contexts[fd]},
                 .resource_id = ++last_resource,
                 .blob_mem = create->blob_mem,
                 .blob_flags = create->blob_flags,
@@ -408,11 +409,11 @@ static int create_guest_blob(struct drm_virtgpu_resource_create_blob *create)
     return 0;
 }
 
-static int create_blob(struct drm_virtgpu_resource_create_blob *create)
+static int create_blob(int fd, struct drm_virtgpu_resource_create_blob *create)
 {
     struct blob blob = {.bytes = create->size, .has_handle = true};
     struct virtio_gpu_resource_create_blob cmd = {
-        .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = CONTEXT},
+        .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = contexts[fd]},
         .blob_mem = create->blob_mem,
         .blob_flags = create->blob_flags,
         .blob_id = create->blob_id,
@@ -481,12 +482,12 @@ static int call(int fd, unsigned long request, void *argument)
     case DRM_IOCTL_VIRTGPU_CONTEXT_INIT:
         return init_context(fd, argument);
     case DRM_IOCTL_VIRTGPU_EXECBUFFER:
-        return execute(argument);
+        return execute(fd, argument);
     case DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB:
         return ((struct drm_virtgpu_resource_create_blob *)argument)->blob_mem ==
                        VIRTGPU_BLOB_MEM_HOST3D_GUEST
-                   ? create_guest_blob(argument)
-                   : create_blob(argument);
+                   ? create_guest_blob(fd, argument)
+                   : create_blob(fd, argument);
     case DRM_IOCTL_VIRTGPU_MAP:
         map->offset = (uint64_t)map->handle << 32;
         return 0;
@@ -525,7 +526,7 @@ static int open_any(const char *path, int flags, mode_t mode)
 
     if (strncmp(path, NODES, strlen(NODES)))
         return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-    if (strcmp(path, NODE))
+    if (strcmp(path, NODE) || (owner && owner != getpid())) /* a child has no engine */
         return fail(ENOENT);
     if (!owner)
         start_engine();
@@ -568,17 +569,15 @@ EXPORT int open64(const char *path, int flags, ...)
 
 EXPORT int close(int fd)
 {
-    struct virtio_gpu_ctx_destroy cmd = {
-        .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = CONTEXT}};
+    struct virtio_gpu_ctx_destroy cmd = {.hdr.type = VIRTIO_GPU_CMD_CTX_DESTROY};
 
     if (is_of_node(fd) && getpid() == owner) {
         g_mutex_lock(&lock);
         is_node[fd] = false;
-        if (fd == context_node) {
-            context_node = -1;
-            if (!is_unplugged)
-                ask(&cmd, sizeof(cmd));
-        }
+        cmd.hdr.ctx_id = contexts[fd];
+        contexts[fd] = 0;
+        if (cmd.hdr.ctx_id && !is_unplugged)
+            ask(&cmd, sizeof(cmd));
         g_mutex_unlock(&lock);
     }
     return (int)syscall(SYS_close, fd);

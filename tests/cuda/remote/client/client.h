@@ -57,6 +57,9 @@ void check_local_answers(void);
 void check_answers_without_worker(void);
 /* nvml.c */
 void check_nvml(void);
+void check_nvml_of_vm(void);
+void check_lost_nvml(void);
+void check_no_nvml(void);
 /* printing.c */
 void print_in_kernel(void);
 void print_at_end(void);

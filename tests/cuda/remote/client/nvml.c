@@ -4,6 +4,7 @@
 #include "client.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ static void check_in_child(nvmlDevice_t device)
     nvml_ok(NVML(nvmlDeviceGetMemoryInfo, device, &memory));
 }
 
-void check_nvml(void)
+static nvmlDevice_t begin_nvml(void)
 {
     unsigned int count = 0;
     nvmlDevice_t device;
@@ -96,15 +97,63 @@ void check_nvml(void)
     nvml_ok(NVML(nvmlInit_v2));
     nvml_ok(NVML(nvmlDeviceGetCount_v2, &count));
     must(count >= 1);
-    nvml_ok(NVML(nvmlDeviceGetHandleByIndex_v2, 0u, &device));
     nvml_is(NVML(nvmlDeviceGetHandleByIndex_v2, count, &device), NVML_ERROR_INVALID_ARGUMENT);
     nvml_ok(NVML(nvmlDeviceGetHandleByIndex_v2, 0u, &device));
+    return device;
+}
+
+static void end_nvml(void)
+{
+    unsigned int count;
+
+    nvml_ok(NVML(nvmlShutdown));
+    nvml_is(NVML(nvmlDeviceGetCount_v2, &count), NVML_ERROR_UNINITIALIZED);
+}
+
+static void check_beside_cuda(nvmlDevice_t device)
+{
     begin_context();
     allocate_device(32 * MIB);
     check_memory_info(device);
     check_processes(device);
     check_facts_of(device);
+}
+
+void check_nvml(void)
+{
+    nvmlDevice_t device = begin_nvml();
+
+    check_beside_cuda(device);
     check_in_child(device);
-    nvml_ok(NVML(nvmlShutdown));
-    nvml_is(NVML(nvmlDeviceGetCount_v2, &count), NVML_ERROR_UNINITIALIZED);
+    end_nvml();
+}
+
+/* A child has no engine there (vm.c). */
+void check_nvml_of_vm(void)
+{
+    check_beside_cuda(begin_nvml());
+    end_nvml();
+    nvml_ok(NVML(nvmlInit_v2));
+    end_nvml();
+}
+
+void check_lost_nvml(void)
+{
+    nvmlDevice_t device = begin_nvml();
+    nvmlMemory_t memory;
+
+    puts("holding");
+    fflush(stdout);
+    while (NVML(nvmlDeviceGetMemoryInfo, device, &memory) == NVML_SUCCESS)
+        usleep(1000);
+    nvml_is(NVML(nvmlDeviceGetMemoryInfo, device, &memory), NVML_ERROR_DRIVER_NOT_LOADED);
+    end_nvml();
+}
+
+/* There is no worker that could be asked. */
+void check_no_nvml(void)
+{
+    library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    must(library != NULL);
+    nvml_is(NVML(nvmlInit_v2), NVML_ERROR_DRIVER_NOT_LOADED);
 }

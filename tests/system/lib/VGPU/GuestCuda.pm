@@ -12,7 +12,7 @@ use VGPU::Sandbox;
 use VGPU::Slice;
 
 my $libraries = '/usr/lib/x86_64-linux-gnu';
-my @programs = qw(cuda-test/remote-client cuda-remote/libcuda.so.1 cuda-remote/vgpu-guest-cuda-check);
+my @programs = qw(cuda-test/remote-client cuda-remote/libcuda.so.1 cuda-remote/libnvidia-ml.so.1 cuda-remote/vgpu-guest-cuda-check);
 my $environment = 'LD_LIBRARY_PATH=/opt/cuda';
 my $client = "$environment /opt/cuda/remote-client";
 
