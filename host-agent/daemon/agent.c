@@ -10,7 +10,6 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/audit_sources.h"
 #include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/host/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
@@ -426,13 +425,13 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
 {
     Agent *agent = data;
     const GPtrArray *slices = slices_all(agent->slices);
-    g_autoptr(GHashTable) members = slice_members_read(host_root(agent->host), gpu);
+    g_autoptr(GHashTable) members = arbiters_members(host_arbiters(agent->host), gpu);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
         g_autofree char *user = NULL;
 
-        if (!g_str_equal(slice->gpu, gpu) || (slice_is_vgpu(slice) && !*slice->owner))
+        if (!g_str_equal(slice->gpu, gpu))
             continue;
         user = *slice->owner ? owner_for_people(slice->owner)
                              : claims_user(agent->claims, members, slice);
@@ -460,7 +459,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
-        agent->claims = claims_new(agent->host, error);
+        agent->claims = claims_new(agent->host, agent->slices, error);
     if (!agent->claims || !make_metering(agent, error))
         return FALSE;
     agent->life =

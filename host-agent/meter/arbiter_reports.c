@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/meter/arbiter_reports.h"
 
+#include "host-agent/daemon/engines/arbiters.h"
+
 /**
  * ArbiterReports
  * @gpus: addresses of the GPUs that have an arbiter
  * @last: an arbiter's last Report, by its GPU's address
- * @hung: addresses of GPUs whose arbiter does not answer; only a thread queries it
  * @monitors: of the arbiters' rests; NULL: nobody waits for their end
  */
 struct ArbiterReports {
     HostRoot *root;
+    Arbiters *arbiters;
     Counters *counters;
     GHashTable *gpus;
     GHashTable *last;
-    GHashTable *hung;
     GPtrArray *monitors;
     CompleteUseFunc complete;
     void *complete_data;
-    GCancellable *freed;
 };
 
 typedef struct {
@@ -34,90 +34,6 @@ typedef struct {
     char *rest;
     GArray *uses; /* of ReportedUse */
 } Report;
-
-/* How long a thread waits before it queries an arbiter again that has not answered. */
-#define AGAIN_US G_USEC_PER_SEC
-
-typedef struct {
-    ArbiterReports *reports;
-    HostRoot *root;
-    char *gpu;
-} Probe;
-
-static void probe_free(void *data)
-{
-    Probe *probe = data;
-
-    host_root_unref(probe->root);
-    g_free(probe->gpu);
-    g_free(probe);
-}
-
-static void ignore_use(const char *uuid, const SliceUse *use, GArray *pids, void *data)
-{
-    (void)uuid;
-    (void)use;
-    (void)pids;
-    (void)data;
-}
-
-/* One that does not exist is not waited for. */
-static gboolean was_waited_for_since(gint64 begin)
-{
-    return g_get_monotonic_time() - begin >= arbiter_wait_us;
-}
-
-/* FALSE: there is no answer; @hangs: it was waited for in vain. */
-static gboolean ask_arbiter(HostRoot *root, const char *gpu, SliceUseFunc func, void *data,
-                            gboolean *hangs)
-{
-    gint64 begin = g_get_monotonic_time();
-    gboolean answered = arbiter_status_read(root, gpu, func, data);
-
-    *hangs = !answered && was_waited_for_since(begin);
-    return answered;
-}
-
-/* Until it answers, or does not exist any more. */
-static void await_answer(GTask *task, void *source, void *data, GCancellable *cancellable)
-{
-    const Probe *probe = data;
-    gboolean hangs = TRUE;
-
-    (void)source;
-    while (hangs && !g_cancellable_is_cancelled(cancellable)) {
-        g_usleep(AGAIN_US);
-        ask_arbiter(probe->root, probe->gpu, ignore_use, NULL, &hangs);
-    }
-    g_task_return_boolean(task, TRUE);
-}
-
-static void answers_again(GObject *source, GAsyncResult *answer, void *data)
-{
-    const Probe *probe = g_task_get_task_data(G_TASK(answer));
-
-    (void)source;
-    (void)data;
-    if (g_task_propagate_boolean(G_TASK(answer), NULL)) /* else freed meanwhile */
-        g_hash_table_remove(probe->reports->hung, probe->gpu);
-}
-
-/* The main loop has waited for it once, and does not again. */
-static void leave_alone(ArbiterReports *reports, const char *gpu)
-{
-    g_autoptr(GTask) task = g_task_new(NULL, reports->freed, answers_again, NULL);
-    Probe *probe = g_new0(Probe, 1);
-
-    g_message("the arbiter of GPU %s does not answer; the usage of its slices, and who goes round "
-              "it, is unknown until it does",
-              gpu);
-    g_hash_table_add(reports->hung, g_strdup(gpu));
-    probe->reports = reports;
-    probe->root = host_root_ref(reports->root);
-    probe->gpu = g_strdup(gpu);
-    g_task_set_task_data(task, probe, probe_free);
-    g_task_run_in_thread(task, await_answer);
-}
 
 static void clear_use(void *data)
 {
@@ -155,7 +71,6 @@ static const Report *report_of(ArbiterReports *reports, const char *gpu)
     const Report *last = g_hash_table_lookup(reports->last, gpu);
     g_autofree char *rest = arbiter_rest_read(reports->root, gpu);
     Report *report;
-    gboolean hangs;
 
     if (is_current(last, rest))
         return last;
@@ -165,10 +80,8 @@ static const Report *report_of(ArbiterReports *reports, const char *gpu)
     report->uses = g_array_new(FALSE, FALSE, sizeof(ReportedUse));
     g_array_set_clear_func(report->uses, clear_use);
     g_hash_table_insert(reports->last, g_strdup(gpu), report);
-    if (!ask_arbiter(reports->root, gpu, add_use, report->uses, &hangs))
+    if (arbiters_read_status(reports->arbiters, gpu, add_use, report->uses) != ARBITER_ANSWERS)
         g_clear_pointer(&report->rest, g_free);
-    if (hangs)
-        leave_alone(reports, gpu);
     return report;
 }
 
@@ -184,11 +97,8 @@ static guint64 measured_of(const Report *report)
 GHashTable *arbiter_reports_members(ArbiterReports *reports, const char *gpu)
 {
     GHashTable *members = slice_members_new();
-    gint64 begin = g_get_monotonic_time();
 
-    if (!g_hash_table_contains(reports->hung, gpu) &&
-        !arbiter_all_members_read(reports->root, gpu, members) && was_waited_for_since(begin))
-        leave_alone(reports, gpu);
+    arbiters_read_members(reports->arbiters, gpu, members);
     return members;
 }
 
@@ -218,7 +128,7 @@ static void read_uses(Counters *counters, void *data)
 
     g_hash_table_iter_init(&iter, reports->gpus);
     while (g_hash_table_iter_next(&iter, &gpu, NULL))
-        if (!g_hash_table_contains(reports->hung, gpu))
+        if (!arbiters_is_silent(reports->arbiters, gpu))
             put_report(reports, counters, gpu, report_of(reports, gpu));
 }
 
@@ -288,11 +198,10 @@ ArbiterReports *arbiter_reports_new(HostRoot *root, Counters *counters)
     ArbiterReports *reports = g_new0(ArbiterReports, 1);
 
     reports->root = host_root_ref(root);
+    reports->arbiters = arbiters_new(root);
     reports->counters = counters;
     reports->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     reports->last = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, report_free);
-    reports->hung = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    reports->freed = g_cancellable_new();
     counters_set_source(counters, &source, reports);
     return reports;
 }
@@ -301,9 +210,7 @@ void arbiter_reports_free(ArbiterReports *reports)
 {
     counters_set_source(reports->counters, NULL, NULL);
     g_clear_pointer(&reports->monitors, g_ptr_array_unref);
-    g_cancellable_cancel(reports->freed);
-    g_object_unref(reports->freed);
-    g_hash_table_unref(reports->hung);
+    arbiters_free(reports->arbiters);
     g_hash_table_unref(reports->last);
     g_hash_table_unref(reports->gpus);
     host_root_unref(reports->root);

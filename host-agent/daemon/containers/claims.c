@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>
@@ -11,7 +12,6 @@
 #include "lib/bus.h"
 #include "lib/host_root.h"
 #include "host-agent/daemon/containers/claim_process.h"
-#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/tables.h"
 
@@ -20,6 +20,10 @@
 /* Interval of the checks if the kernel cannot report the end. */
 #define PERIOD_S 5
 
+#define NS_PER_S G_GUINT64_CONSTANT(1000000000)
+/* A member joins a new arbiter within 0.1 s; on a busy host later. */
+#define JOIN_NS (5 * NS_PER_S)
+
 typedef struct {
     Claim *claim;
     ClaimWatch *watch;
@@ -27,9 +31,10 @@ typedef struct {
 
 struct Claims {
     Host *host;
+    const Slices *slices;
     char *boot;
     GHashTable *by_uuid; /* UUID to GPtrArray of Entry: one, or several if it has an owner */
-    GHashTable *members; /* since the last look: a GPU's address to slice_members_read() */
+    GHashTable *members; /* since the last look: a GPU's address to its members; NULL: not known */
     guint timer;
     ClaimEndFunc ended;
     void *ended_data;
@@ -38,44 +43,67 @@ struct Claims {
 };
 
 /* Without a scope the children of a program that use the GPU are known to the arbiter alone. */
-static gboolean goes_by_members(const Claims *claims, const Claim *claim)
+static gboolean goes_by_members(const Claim *claim)
 {
-    return claim->user != CLAIM_NO_USER && !*claim->cgroup && !claim->past &&
-           !claim_process_is_alive(host_root(claims->host), claim);
+    return claim->user != CLAIM_NO_USER && !*claim->cgroup && !claim->past;
 }
 
-/* An arbiter is asked once for each claims_look(). */
+/* Of all slices of @gpu; NULL: not known. An arbiter is asked once for each claims_look(). */
 static GHashTable *members_on(const Claims *claims, const char *gpu)
 {
-    GHashTable *members = g_hash_table_lookup(claims->members, gpu);
+    void *members;
 
-    if (!members) {
-        members = slice_members_read(host_root(claims->host), gpu);
+    if (!g_hash_table_lookup_extended(claims->members, gpu, NULL, &members)) {
+        g_autoptr(GHashTable) told = slice_members_new();
+
+        members = arbiters_read_members(host_arbiters(claims->host), gpu, told) == ARBITER_ANSWERS
+                      ? g_steal_pointer(&told)
+                      : NULL;
         g_hash_table_insert(claims->members, g_strdup(gpu), members);
     }
     return members;
 }
 
-static gboolean has_members(const Claims *claims, const Claim *claim)
+/* Members of an earlier arbiter may not have joined this one yet. */
+static gboolean is_begun_lately(const SliceMembers *members)
 {
-    const GPtrArray *gpus = host_gpus(claims->host);
+    struct timespec now;
+    guint64 since_boot;
 
-    if (!goes_by_members(claims, claim))
-        return FALSE;
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-        const SliceMembers *members =
-            g_hash_table_lookup(members_on(claims, gpu->pci->address), claim->uuid);
-
-        if (members && members->pids->len)
-            return TRUE;
-    }
-    return FALSE;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    since_boot = (guint64)now.tv_sec * NS_PER_S + (guint64)now.tv_nsec;
+    return members->since_ns + JOIN_NS > since_boot;
 }
 
+/* The processes of a program whose first one has ended. */
+static ClaimState state_by_members(const Claims *claims, const Claim *claim)
+{
+    const Slice *slice = slices_find(claims->slices, claim->uuid);
+    const Gpu *gpu = slice ? host_gpu(claims->host, slice->gpu) : NULL;
+    const SliceMembers *members;
+    GHashTable *all;
+
+    if (!gpu || gpu->mode != GPU_MODE_SHARED)
+        return CLAIM_STATE_ENDED;
+    all = members_on(claims, slice->gpu);
+    members = all ? g_hash_table_lookup(all, claim->uuid) : NULL;
+    if (members && members->pids->len)
+        return CLAIM_STATE_ALIVE;
+    return !all || (members && is_begun_lately(members)) ? CLAIM_STATE_UNKNOWN : CLAIM_STATE_ENDED;
+}
+
+static ClaimState state_of(const Claims *claims, const Claim *claim)
+{
+    ClaimState state = claim_process_state(host_root(claims->host), claim);
+
+    return state == CLAIM_STATE_ENDED && goes_by_members(claim) ? state_by_members(claims, claim)
+                                                                : state;
+}
+
+/* It is not known to have ended. */
 static gboolean is_alive(const Claims *claims, const Claim *claim)
 {
-    return claim_process_is_alive(host_root(claims->host), claim) || has_members(claims, claim);
+    return state_of(claims, claim) != CLAIM_STATE_ENDED;
 }
 
 static void free_entry(void *data)
@@ -210,17 +238,22 @@ static char *boot_id(HostRoot *root)
     return id ? id : g_strdup("");
 }
 
-Claims *claims_new(Host *host, GError **error)
+static void members_free(void *members)
+{
+    g_clear_pointer(&members, g_hash_table_unref);
+}
+
+Claims *claims_new(Host *host, const Slices *slices, GError **error)
 {
     Claims *claims = g_new0(Claims, 1);
     g_autoptr(GPtrArray) stored = NULL;
 
     claims->host = host;
+    claims->slices = slices;
     claims->boot = boot_id(host_root(host));
     claims->by_uuid =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
-    claims->members =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_unref);
+    claims->members = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, members_free);
     stored = claim_table_read(host_db(host), claims->boot, error);
     if (!stored) {
         claims_free(claims);
@@ -332,6 +365,8 @@ char *claims_user(const Claims *claims, GHashTable *members, const Slice *slice)
     /* Processes of a vGPU are its engine, which is no container. */
     if (slice_is_vgpu(slice))
         return NULL;
+    if (!members)
+        return g_strdup_printf("perhaps a program (vgpu-arbiter@%s does not answer)", slice->gpu);
     of_slice = g_hash_table_lookup(members, slice->uuid);
     if (!of_slice || !of_slice->pids->len)
         return NULL;

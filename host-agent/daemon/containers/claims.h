@@ -19,8 +19,8 @@
 
 typedef struct Claims Claims;
 
-/* @host: lives longer. Reads the database. */
-Claims *claims_new(Host *host, GError **error);
+/* @host, @slices: live longer. Reads the database. */
+Claims *claims_new(Host *host, const Slices *slices, GError **error);
 
 void claims_free(Claims *claims);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)
@@ -61,7 +61,7 @@ char *claims_cgroup(const Claims *claims, const char *uuid);
 
 /*
  * The slice's users, as "container web", "2 processes" or "a client of its guard", also without a
- * runtime's report; NULL: none. To be freed. @members: of its GPU, as of slice_members_read().
+ * runtime's report; NULL: none. To be freed. @members: of its GPU, as of arbiters_members().
  */
 char *claims_user(const Claims *claims, GHashTable *members, const Slice *slice);
 

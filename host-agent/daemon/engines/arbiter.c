@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/engines/arbiter.h"
 
+#include <errno.h>
 #include <json-glib/json-glib.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -168,39 +170,51 @@ void shares_forget_all_ungoverned(HostRoot *root)
 
 _Atomic gint64 arbiter_wait_us = ARBITER_WAIT_US;
 
+/* -1 with errno. */
 static int connect_to(HostRoot *root, const char *gpu)
 {
     const struct timeval limit = {.tv_sec = arbiter_wait_us / G_USEC_PER_SEC,
                                   .tv_usec = arbiter_wait_us % G_USEC_PER_SEC};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_autofree char *path = root_path(root, GOVERNOR_DIR, gpu, "status.sock", NULL);
-    int fd;
+    int fd, code;
 
     if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
-        sizeof(address.sun_path))
+        sizeof(address.sun_path)) {
+        errno = ENAMETOOLONG;
         return -1;
+    }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         return fd;
+    code = errno;
     close(fd);
+    errno = code;
     return -1;
 }
 
-/* The whole answer; NULL if it does not arrive in time. */
-static GString *read_all(int fd)
+/* -1: nothing has come by @end, or it failed. */
+static ssize_t read_before(int fd, void *buf, size_t size, gint64 end)
+{
+    struct pollfd incoming = {.fd = fd, .events = POLLIN};
+    gint64 left = MAX(end - g_get_monotonic_time(), 0);
+
+    return poll(&incoming, 1, (int)(left / 1000)) > 0 ? read(fd, buf, size) : -1;
+}
+
+/* The whole answer; NULL if it has not come by @end. */
+static GString *read_all(int fd, gint64 end)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    gint64 end = g_get_monotonic_time() + arbiter_wait_us;
     char buf[4096];
     ssize_t n;
 
-    while ((n = read(fd, buf, sizeof(buf))) > 0) {
+    while ((n = read_before(fd, buf, sizeof(buf), end)) > 0) {
         g_string_append_len(text, buf, n);
-        if (text->len > MOST_TEXT || g_get_monotonic_time() > end)
+        if (text->len > MOST_TEXT)
             return NULL;
     }
     return n == 0 ? g_steal_pointer(&text) : NULL;
@@ -297,14 +311,18 @@ static gboolean tell_all(const GString *text, SliceFunc func, void *data)
     return TRUE;
 }
 
-static gboolean read_status(HostRoot *root, const char *gpu, SliceFunc func, void *data)
+static ArbiterAnswer read_status(HostRoot *root, const char *gpu, SliceFunc func, void *data)
 {
+    gint64 end = g_get_monotonic_time() + arbiter_wait_us;
     int fd = connect_to(root, gpu);
-    g_autoptr(GString) text = fd < 0 ? NULL : read_all(fd);
+    g_autoptr(GString) text = NULL;
 
-    if (fd >= 0)
-        close(fd);
-    return text && tell_all(text, func, data);
+    /* Its queue of those who want to ask stays full. */
+    if (fd < 0)
+        return errno == EAGAIN ? ARBITER_SILENT : ARBITER_AWAY;
+    text = read_all(fd, end);
+    close(fd);
+    return text && tell_all(text, func, data) ? ARBITER_ANSWERS : ARBITER_SILENT;
 }
 
 gboolean slice_use_gpu_ns(const SliceUse *use, guint64 *ns)
@@ -313,7 +331,7 @@ gboolean slice_use_gpu_ns(const SliceUse *use, guint64 *ns)
     return !use->alone || use->alone_known;
 }
 
-gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
+ArbiterAnswer arbiter_read_status(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
 {
     UseReader reader = {func, data};
 
@@ -334,35 +352,6 @@ GFile *arbiter_rest_file(HostRoot *root, const char *gpu)
     g_autofree char *path = root_path(root, GOVERNOR_DIR, gpu, "rest", NULL);
 
     return g_file_new_for_path(path);
-}
-
-typedef struct {
-    const char *slice;
-    GArray *pids;
-    guint64 bytes;
-    gboolean found;
-} MembersReader;
-
-static void read_members(const char *id, JsonObject *object, void *data)
-{
-    MembersReader *reader = data;
-
-    if (!json_object_has_member(object, "pids") || !g_str_equal(id, reader->slice))
-        return;
-    reader->found = TRUE;
-    reader->bytes = number(object, "vram_used");
-    read_pids(object, reader->pids);
-}
-
-gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice, GArray *pids,
-                              guint64 *bytes)
-{
-    MembersReader reader = {slice, pids, 0, FALSE};
-
-    if (!read_status(root, gpu, read_members, &reader) || !reader.found)
-        return FALSE;
-    *bytes = reader.bytes;
-    return TRUE;
 }
 
 static void slice_members_free(void *data)
@@ -387,21 +376,14 @@ static void add_members(const char *id, JsonObject *object, void *all)
         return;
     members = g_new(SliceMembers, 1);
     members->pids = g_array_new(FALSE, FALSE, sizeof(guint));
+    members->used = used;
     members->requested = used - MIN(used, number(object, "vram_ungoverned"));
     members->since_ns = number(object, "since_ns");
     read_pids(object, members->pids);
     g_hash_table_insert(all, g_strdup(id), members);
 }
 
-gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *members)
+ArbiterAnswer arbiter_read_members(HostRoot *root, const char *gpu, GHashTable *members)
 {
     return read_status(root, gpu, add_members, members);
-}
-
-GHashTable *slice_members_read(HostRoot *root, const char *gpu)
-{
-    GHashTable *members = slice_members_new();
-
-    arbiter_all_members_read(root, gpu, members);
-    return members;
 }

@@ -99,14 +99,19 @@ gboolean slice_use_gpu_ns(const SliceUse *use, guint64 *ns);
 #define ARBITER_WAIT_US (200 * 1000)
 extern _Atomic gint64 arbiter_wait_us;
 
+typedef enum {
+    ARBITER_ANSWERS,
+    ARBITER_AWAY,   /* there is none now: it was not started, or is being restarted */
+    ARBITER_SILENT, /* it was waited for in vain, or has said nothing that can be read */
+} ArbiterAnswer;
+
 /* @pids: the processes that use the GPU for it now (guint). */
 typedef void (*SliceUseFunc)(const char *slice, const SliceUse *use, GArray *pids, void *data);
 
 /*
- * Asks the arbiter of @gpu, and calls @func for each of its slices. Waits arbiter_wait_us at most;
- * FALSE if there is no arbiter, or no complete answer.
+ * Asks the arbiter of @gpu, and calls @func for each of its slices. Waits arbiter_wait_us at most.
  */
-gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data);
+ArbiterAnswer arbiter_read_status(HostRoot *root, const char *gpu, SliceUseFunc func, void *data);
 
 /*
  * A text while no process uses @gpu by its arbiter; NULL otherwise. As long as it is the same, so
@@ -117,21 +122,16 @@ char *arbiter_rest_read(HostRoot *root, const char *gpu);
 /* The file that arbiter_rest_read() reads, for those who wait for a change. */
 GFile *arbiter_rest_file(HostRoot *root, const char *gpu);
 
-/*
- * Adds the processes (guint) that use the GPU for @slice now to @pids, and says how much of its
- * memory they have. FALSE likewise, or if the arbiter does not know @slice.
- */
-gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice, GArray *pids,
-                              guint64 *bytes);
-
 /**
  * SliceMembers
  * @pids: of guint
- * @requested: bytes of GPU memory that they have requested
+ * @used: bytes of GPU memory
+ * @requested: the part of it that they have requested
  * @since_ns: when this arbiter began to know the slice, of CLOCK_BOOTTIME; 0: it does not say so
  */
 typedef struct {
     GArray *pids;
+    guint64 used;
     guint64 requested;
     guint64 since_ns;
 } SliceMembers;
@@ -139,10 +139,7 @@ typedef struct {
 /* A table of slices' names to SliceMembers, empty. To be unreferenced. */
 GHashTable *slice_members_new(void);
 
-/* One with the slices of @gpu; without an answer of its arbiter it is empty. */
-GHashTable *slice_members_read(HostRoot *root, const char *gpu);
-
-/* Adds all slices whose processes the arbiter tells to @members. FALSE likewise. */
-gboolean arbiter_all_members_read(HostRoot *root, const char *gpu, GHashTable *members);
+/* Adds all slices whose processes the arbiter tells to @members. */
+ArbiterAnswer arbiter_read_members(HostRoot *root, const char *gpu, GHashTable *members);
 
 #endif

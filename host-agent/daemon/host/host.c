@@ -148,6 +148,7 @@ struct Host {
     Inventory *inventory;
     Db *db;
     VgpuStates *vgpus;
+    Arbiters *arbiters;
     GPtrArray *gpus;
     GHashTable *objects; /* address to VgpuObjectSkeleton */
     GArray *watches;     /* of Watch */
@@ -229,6 +230,7 @@ Host *host_new(Inventory *inventory, Db *db)
     host->inventory = inventory;
     host->db = db;
     host->vgpus = vgpu_states_new(inventory_root(inventory));
+    host->arbiters = arbiters_new(inventory_root(inventory));
     host->gpus = g_ptr_array_new();
     host->objects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     host->watches = g_array_new(FALSE, FALSE, sizeof(Watch));
@@ -245,6 +247,7 @@ void host_free(Host *host)
     g_hash_table_unref(host->objects);
     g_ptr_array_unref(host->gpus);
     vgpu_states_free(host->vgpus);
+    arbiters_free(host->arbiters);
     g_free(host);
 }
 
@@ -276,6 +279,11 @@ Db *host_db(const Host *host)
 VgpuStates *host_vgpu_states(const Host *host)
 {
     return host->vgpus;
+}
+
+Arbiters *host_arbiters(const Host *host)
+{
+    return host->arbiters;
 }
 
 const GPtrArray *host_gpus(const Host *host)

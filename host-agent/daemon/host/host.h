@@ -8,6 +8,7 @@
 
 #include "lib/gpu.h"
 #include "vgpu-host.h"
+#include "host-agent/daemon/engines/arbiters.h"
 #include "host-agent/daemon/engines/vgpu_states.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/db.h"
@@ -41,6 +42,9 @@ Db *host_db(const Host *host);
 
 /* The vGPUs as the driver tells of them, shared by all modules, so that each value is read once. */
 VgpuStates *host_vgpu_states(const Host *host);
+
+/* Who uses the GPUs' slices, as their arbiters tell. */
+Arbiters *host_arbiters(const Host *host);
 
 /* Of Gpu, in the order of their addresses; valid until the next refresh. */
 const GPtrArray *host_gpus(const Host *host);

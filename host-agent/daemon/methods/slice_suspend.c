@@ -8,7 +8,6 @@
 #include "lib/program.h"
 #include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
-#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
@@ -105,9 +104,15 @@ static GError *find_processes(const Run *run, GArray *pids, guint64 *bytes)
     const Lifecycle *life = operation_world(run->operation);
     const char *uuid = operation_object(run->operation, 0);
     const Slice *slice = slice_of(run);
+    g_autoptr(GHashTable) all =
+        slice ? arbiters_members(host_arbiters(life->host), slice->gpu) : NULL;
+    const SliceMembers *members = all ? g_hash_table_lookup(all, uuid) : NULL;
 
-    if (slice && arbiter_members_read(host_root(life->host), slice->gpu, uuid, pids, bytes))
+    if (members) {
+        g_array_append_vals(pids, members->pids->data, members->pids->len);
+        *bytes = members->used;
         return NULL;
+    }
     return g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
                        "cannot %s slice %s: the arbiter of its GPU does not say which processes "
                        "use it; see \"systemctl status vgpu-arbiter@%s\"",

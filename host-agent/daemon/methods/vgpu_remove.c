@@ -6,7 +6,6 @@
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 #include "lib/mdev.h"
-#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/modes/kernel_call.h"
@@ -41,7 +40,7 @@ static gboolean check_unowned(const Slice *slice, GError **error)
 /* A container's vGPU is not removed either; a slice that only the governor knows is, by force. */
 static gboolean check_unused(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
-    g_autoptr(GHashTable) members = slice_members_read(host_root(vgpus->host), slice->gpu);
+    g_autoptr(GHashTable) members = arbiters_members(host_arbiters(vgpus->host), slice->gpu);
     g_autofree char *user = claims_user(vgpus->claims, members, slice);
 
     if (!user)

@@ -3,7 +3,6 @@
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 #include "lib/mdev.h"
-#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/slices/mdevctl.h"
@@ -295,7 +294,7 @@ static gboolean check_tenant(const Vgpus *vgpus, const Slice *slice, const Chang
     if (!change_has(asked, "Tenant") || slice_is_vgpu(slice) ||
         g_str_equal(asked->values->tenant, slice->tenant))
         return TRUE;
-    members = slice_members_read(host_root(vgpus->host), slice->gpu);
+    members = arbiters_members(host_arbiters(vgpus->host), slice->gpu);
     user = claims_user(vgpus->claims, members, slice);
     if (!user)
         return TRUE;

@@ -261,7 +261,7 @@ static void test_not_given_back_before(void)
 
 static void assert_taken(const AgentOnBus *at, guint pid, guint32 user, gboolean taken)
 {
-    g_autoptr(Claims) claims = claims_new(agent_host(at->agent), NULL);
+    g_autoptr(Claims) claims = claims_new(agent_host(at->agent), agent_slices(at->agent), NULL);
     Slice slice = {
         .uuid = (char *)UUID, .gpu = (char *)ADDRESS, .transport = SLICE_TRANSPORT_NATIVE};
     g_autoptr(GError) error = NULL;
@@ -309,7 +309,7 @@ static void test_release_of_another(void)
     open_shared(&at);
     process(&at, 77, 1000);
     file_tree_write(at.root, "/proc/77/status", "Name:\tsh\nUid:\t1000\t0\t0\t0\n");
-    claims = claims_new(agent_host(at.agent), NULL);
+    claims = claims_new(agent_host(at.agent), agent_slices(at.agent), NULL);
     g_assert_true(claims_take(claims, &slice, "web", 77, &user, NULL));
     g_assert_true(claims_may_release(claims, UUID, "web", 1000, NULL));
     g_assert_false(claims_may_release(claims, UUID, "web", 1001, &error));

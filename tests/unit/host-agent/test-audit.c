@@ -9,6 +9,7 @@
 #include "lib/bus.h"
 #include "lib/schedule_conf.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -258,13 +259,16 @@ static void test_container(void)
 static void test_systemd(void)
 {
     Audited at;
+    FakeArbiter arbiter;
     HostRoot *root = shared_tree();
 
     file_tree_link(root, "/proc", "/proc");
+    fake_arbiter_open_with(&arbiter, root, "{\"slices\":[]}\n");
     open_tree(&at, root);
     assert_call_with("RunSlice", "{'Vram': <uint64 1073741824>, 'Uuids': <['" UUID "']>}",
                      "/usr/bin/train");
     assert_entry(&at, "remove: " UUID " ok by systemd: removed\n");
+    fake_arbiter_close(&arbiter);
     close_audited(&at);
 }
 

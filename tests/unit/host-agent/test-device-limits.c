@@ -245,7 +245,7 @@ static void assert_place(AgentOnBus *at, const Place *place, const guint32 *user
     file_tree_write(at->root, "/proc/77/cgroup", line);
     /* The second one has it from the database, as after a restart. */
     for (guint i = 0; i < 2; i++) {
-        g_autoptr(Claims) claims = claims_new(agent_host(at->agent), NULL);
+        g_autoptr(Claims) claims = claims_new(agent_host(at->agent), agent_slices(at->agent), NULL);
         g_autofree char *cgroup = NULL;
 
         if (!i)

@@ -14,6 +14,7 @@
 #include "lib/bus.h"
 #include "lib/processes.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/fake_polkit.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
@@ -178,12 +179,16 @@ static Said call_run(const char *request)
     return call_run_of(request, "/usr/bin/train");
 }
 
+static const char nobody[] = "{\"slices\":[]}\n";
+
 static void test_call(void)
 {
     AgentOnBus at;
+    FakeArbiter arbiter;
     Said said;
 
     open_with_processes(&at);
+    fake_arbiter_open_with(&arbiter, at.root, nobody);
     said = call_run("{'Vram': <uint64 1073741824>, 'Uuids': <['" UUID "']>}");
     g_test_message("%s%s", said.out, said.err);
     g_assert_cmpint(said.status, ==, 0);
@@ -195,6 +200,7 @@ static void test_call(void)
     iterate_until_told("slice list", "no slice");
     g_assert_false(exists(&at, "/run/vgpu/containers/" UUID));
     g_assert_false(exists(&at, CDI_PATH));
+    fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
 
@@ -247,9 +253,11 @@ static void test_refused(void)
 static void test_claim_first(void)
 {
     AgentOnBus at;
+    FakeArbiter arbiter;
     Said said;
 
     open_with_processes(&at);
+    fake_arbiter_open_with(&arbiter, at.root, nobody);
     g_assert_true(db_run(host_db(agent_host(at.agent)), NULL,
                          "CREATE TRIGGER claimed BEFORE INSERT ON slice"
                          " WHEN NOT EXISTS (SELECT 1 FROM claim WHERE uuid = NEW.uuid)"
@@ -260,6 +268,7 @@ static void test_claim_first(void)
     g_assert_cmpint(said.status, ==, 0);
     said_clear(&said);
     iterate_until_told("slice list", "no slice");
+    fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
 
@@ -340,6 +349,67 @@ static void test_too_many(void)
     assert_refused("{'Vram': <uint64 1073741824>}", "end one of them first");
     assert_says("slice list", 0, "no slice", "");
     assert_claims(&at, CLAIMS_MAX_OF_USER);
+    agent_on_bus_close(&at);
+}
+
+/* What an arbiter says of a slice that nobody uses, or that it has just begun to know. */
+#define NOBODY "{\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}\n"
+#define LATELY "{\"slices\":[{\"id\":\"" UUID "\",\"since_ns\":9000000000000000000,\"pids\":[]}]}\n"
+#define CHILD  "{\"slices\":[{\"id\":\"" UUID "\",\"pids\":[78]}]}\n"
+
+/* A program without a scope has ended, and its children may use the slice. */
+static void open_with_children(AgentOnBus *at)
+{
+    open_shared(at);
+    process(at, 77, 1000);
+    assert_says("slice create --vram 1G --door native --ephemeral --uuid " UUID, 0, UUID, "");
+    put_program(at, UUID);
+    agent_on_bus_restart(at);
+    process_ends(at, 77);
+}
+
+static void assert_ends(const char *said, gboolean ends)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_with_children(&at);
+    fake_arbiter_open_with(&arbiter, at.root, said);
+    agent_look_at_containers(at.agent);
+    assert_says("slice show " UUID, ends ? 3 : 0, ends ? "" : "train[77]", "");
+    fake_arbiter_close(&arbiter);
+    agent_on_bus_close(&at);
+}
+
+/* The arbiter knows them, and nobody else; what it does not say ends no program. */
+static void test_children(void)
+{
+    assert_ends(NOBODY, TRUE);
+    assert_ends(CHILD, FALSE);
+    assert_ends(LATELY, FALSE);
+    assert_ends("{\"slices\":", FALSE);
+}
+
+/* It hangs, or is being restarted, as in an upgrade. The main loop waits for it once. */
+static void test_silent_arbiter(void)
+{
+    AgentOnBus at;
+    FakeArbiter arbiter;
+    int hung;
+
+    open_with_children(&at);
+    agent_look_at_containers(at.agent);
+    assert_says("slice show " UUID, 0, "train[77]", "");
+    hung = fake_arbiter_listen(at.root);
+    for (guint i = 0; i < 50; i++)
+        agent_look_at_containers(at.agent);
+    g_assert_cmpuint(fake_arbiter_count(hung), <, 50);
+    assert_says("slice show " UUID, 0, "train[77]", "");
+    close(hung);
+    fake_arbiter_open_with(&arbiter, at.root, NOBODY);
+    agent_look_at_containers(at.agent);
+    iterate_until_told("slice list", "no slice");
+    fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
 
@@ -648,6 +718,8 @@ int main(int argc, char **argv)
     g_test_add_func("/run/watch", test_watch);
     g_test_add_func("/run/claim-first", test_claim_first);
     g_test_add_func("/run/not-stored", test_not_stored);
+    g_test_add_func("/run/children", test_children);
+    g_test_add_func("/run/silent-arbiter", test_silent_arbiter);
     g_test_add_func("/run/reboot", test_reboot);
     g_test_add_func("/run/no-boot-id", test_no_boot_id);
     return g_test_run();

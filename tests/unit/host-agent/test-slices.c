@@ -103,6 +103,26 @@ static void test_unclaimed_client(void)
     agent_on_bus_close(&at);
 }
 
+/* That nobody is known to use it does not say that nobody does. */
+static void test_silent_arbiter(void)
+{
+    static const char words[] = "perhaps a program (vgpu-arbiter@" ADDRESS " does not answer)";
+    AgentOnBus at;
+    int hung;
+
+    open_shared(&at);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    hung = fake_arbiter_listen(at.root);
+    assert_says("slice remove " UUID, 6, "", words);
+    assert_says("tenant set red", 0, "", "");
+    assert_says("slice set " UUID " --tenant red", 6, "", words);
+    assert_says("gpu users 02:00.0", 0, words, "");
+    assert_says("gpu mode 02:00.0 host", 6, "", words);
+    assert_says("slice remove --force " UUID, 0, "", "");
+    close(hung);
+    agent_on_bus_close(&at);
+}
+
 /* What slices use is the meter's to know; without one the lists are as they are otherwise. */
 static void test_use_without_meter(void)
 {
@@ -348,6 +368,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/bad-requests", test_bad_requests);
     g_test_add_func("/slices/claim", test_claim);
     g_test_add_func("/slices/unclaimed-client", test_unclaimed_client);
+    g_test_add_func("/slices/silent-arbiter", test_silent_arbiter);
     g_test_add_func("/slices/use-without-meter", test_use_without_meter);
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/engines/arbiters.h"
+
+/* How long a thread waits before it asks an arbiter again that has not answered. */
+#define AGAIN_US G_USEC_PER_SEC
+
+/**
+ * Arbiters
+ * @silent: addresses of GPUs whose arbiter a thread asks
+ */
+struct Arbiters {
+    HostRoot *root;
+    GHashTable *silent;
+    GCancellable *freed;
+};
+
+typedef struct {
+    Arbiters *arbiters;
+    HostRoot *root;
+    char *gpu;
+} Probe;
+
+static void probe_free(void *data)
+{
+    Probe *probe = data;
+
+    host_root_unref(probe->root);
+    g_free(probe->gpu);
+    g_free(probe);
+}
+
+static void ignore_use(const char *uuid, const SliceUse *use, GArray *pids, void *data)
+{
+    (void)uuid;
+    (void)use;
+    (void)pids;
+    (void)data;
+}
+
+/* Until it answers, or does not exist any more. */
+static void await_answer(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    const Probe *probe = data;
+
+    (void)source;
+    do {
+        g_usleep(AGAIN_US);
+    } while (!g_cancellable_is_cancelled(cancellable) &&
+             arbiter_read_status(probe->root, probe->gpu, ignore_use, NULL) == ARBITER_SILENT);
+    g_task_return_boolean(task, TRUE);
+}
+
+static void answers_again(GObject *source, GAsyncResult *answer, void *data)
+{
+    const Probe *probe = g_task_get_task_data(G_TASK(answer));
+
+    (void)source;
+    (void)data;
+    if (g_task_propagate_boolean(G_TASK(answer), NULL)) /* else freed meanwhile */
+        g_hash_table_remove(probe->arbiters->silent, probe->gpu);
+}
+
+static void leave_to_thread(Arbiters *arbiters, const char *gpu)
+{
+    g_autoptr(GTask) task = g_task_new(NULL, arbiters->freed, answers_again, NULL);
+    Probe *probe = g_new0(Probe, 1);
+
+    g_message("the arbiter of GPU %s does not answer; who uses its slices, and how much, is not "
+              "known until it does",
+              gpu);
+    g_hash_table_add(arbiters->silent, g_strdup(gpu));
+    probe->arbiters = arbiters;
+    probe->root = host_root_ref(arbiters->root);
+    probe->gpu = g_strdup(gpu);
+    g_task_set_task_data(task, probe, probe_free);
+    g_task_run_in_thread(task, await_answer);
+}
+
+/* What the main loop was told. */
+static ArbiterAnswer note_answer(Arbiters *arbiters, const char *gpu, ArbiterAnswer answer)
+{
+    if (answer == ARBITER_SILENT)
+        leave_to_thread(arbiters, gpu);
+    return answer;
+}
+
+gboolean arbiters_is_silent(const Arbiters *arbiters, const char *gpu)
+{
+    return g_hash_table_contains(arbiters->silent, gpu);
+}
+
+ArbiterAnswer arbiters_read_status(Arbiters *arbiters, const char *gpu, SliceUseFunc func,
+                                   void *data)
+{
+    if (arbiters_is_silent(arbiters, gpu))
+        return ARBITER_SILENT;
+    return note_answer(arbiters, gpu, arbiter_read_status(arbiters->root, gpu, func, data));
+}
+
+ArbiterAnswer arbiters_read_members(Arbiters *arbiters, const char *gpu, GHashTable *members)
+{
+    if (arbiters_is_silent(arbiters, gpu))
+        return ARBITER_SILENT;
+    return note_answer(arbiters, gpu, arbiter_read_members(arbiters->root, gpu, members));
+}
+
+GHashTable *arbiters_members(Arbiters *arbiters, const char *gpu)
+{
+    g_autoptr(GHashTable) members = slice_members_new();
+
+    return arbiters_read_members(arbiters, gpu, members) == ARBITER_SILENT
+               ? NULL
+               : g_steal_pointer(&members);
+}
+
+Arbiters *arbiters_new(HostRoot *root)
+{
+    Arbiters *arbiters = g_new0(Arbiters, 1);
+
+    arbiters->root = host_root_ref(root);
+    arbiters->silent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    arbiters->freed = g_cancellable_new();
+    return arbiters;
+}
+
+void arbiters_free(Arbiters *arbiters)
+{
+    g_cancellable_cancel(arbiters->freed);
+    g_object_unref(arbiters->freed);
+    g_hash_table_unref(arbiters->silent);
+    host_root_unref(arbiters->root);
+    g_free(arbiters);
+}
