@@ -40,6 +40,7 @@ static const struct {
  * Entry - of the audit, while the call runs
  * @method: in audited
  * @before: the object's state
+ * @created: UUIDs, of a method that creates
  */
 typedef struct {
     guint method;
@@ -47,6 +48,7 @@ typedef struct {
     guint32 uid;
     char *object;
     char *before;
+    GPtrArray *created;
 } Entry;
 
 static void entry_free(void *data)
@@ -56,6 +58,7 @@ static void entry_free(void *data)
     g_free(entry->user);
     g_free(entry->object);
     g_free(entry->before);
+    g_ptr_array_unref(entry->created);
     g_free(entry);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Entry, entry_free)
@@ -85,6 +88,7 @@ static Entry *entry_new(GDBusMethodInvocation *invocation, const Caller *caller,
     entry->user = g_strdup(caller->user);
     entry->uid = caller->uid;
     entry->object = object_of(invocation, audited[method].kind);
+    entry->created = g_ptr_array_new_with_free_func(g_free);
     entry->before = audited[method].creates
                         ? g_strdup("")
                         : audit_state_and_name(audited[method].kind, &entry->object, entry->user);
@@ -101,6 +105,14 @@ void call_begin(GDBusMethodInvocation *invocation, const Caller *caller)
                                    entry_free);
 }
 
+void call_creates(GDBusMethodInvocation *invocation, const char *uuid)
+{
+    const Entry *entry = g_object_get_data(G_OBJECT(invocation), ENTRY);
+
+    if (entry)
+        g_ptr_array_add(entry->created, g_strdup(uuid));
+}
+
 static void write_entry(const Entry *entry, const char *object, const char *before,
                         const char *after, const GError *error)
 {
@@ -113,39 +125,19 @@ static void write_entry(const Entry *entry, const char *object, const char *befo
                               .error = error});
 }
 
-/* The object that a method has created. @dict: a{sv} of its answer. */
-static void write_created(const Entry *entry, GVariant *dict)
+static void write_created(const Entry *entry)
 {
-    g_autofree char *uuid = NULL;
-    g_autofree char *after = NULL;
+    for (guint i = 0; i < entry->created->len; i++) {
+        const char *uuid = g_ptr_array_index(entry->created, i);
+        g_autofree char *after = audit_state_of(AUDIT_SLICE, uuid);
 
-    if (!g_variant_lookup(dict, "Uuid", "s", &uuid))
-        return;
-    after = audit_state_and_name(AUDIT_SLICE, &uuid, NULL);
-    if (*after)
-        write_entry(entry, uuid, "", after, NULL);
-}
-
-/* @answer: NULL: nothing was created. */
-static void write_all_created(const Entry *entry, GVariant *answer)
-{
-    g_autoptr(GVariant) first = answer ? g_variant_get_child_value(answer, 0) : NULL;
-
-    if (!first)
-        return;
-    if (g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT)) {
-        write_created(entry, first);
-        return;
-    }
-    for (gsize i = 0; i < g_variant_n_children(first); i++) {
-        g_autoptr(GVariant) dict = g_variant_get_child_value(first, i);
-
-        write_created(entry, dict);
+        if (*after)
+            write_entry(entry, uuid, "", after, NULL);
     }
 }
 
 /* Before the caller hears of it. */
-static void write_change(GDBusMethodInvocation *invocation, GVariant *answer, const GError *error)
+static void write_change(GDBusMethodInvocation *invocation, const GError *error)
 {
     g_autoptr(Entry) entry = g_object_steal_data(G_OBJECT(invocation), ENTRY);
     g_autofree char *after = NULL;
@@ -154,7 +146,8 @@ static void write_change(GDBusMethodInvocation *invocation, GVariant *answer, co
     if (!entry || !audit_is_on())
         return;
     if (audited[entry->method].creates) {
-        write_all_created(entry, answer);
+        if (!error)
+            write_created(entry);
         return;
     }
     kind = audited[entry->method].kind;
@@ -165,10 +158,8 @@ static void write_change(GDBusMethodInvocation *invocation, GVariant *answer, co
 
 void call_answer(GDBusMethodInvocation *invocation, GVariant *answer)
 {
-    g_autoptr(GVariant) owned = answer ? g_variant_ref_sink(answer) : NULL;
-
-    write_change(invocation, owned, NULL);
-    g_dbus_method_invocation_return_value(invocation, owned);
+    write_change(invocation, NULL);
+    g_dbus_method_invocation_return_value(invocation, answer);
 }
 
 void call_answer_value(GDBusMethodInvocation *invocation, GVariant *value)
@@ -178,7 +169,7 @@ void call_answer_value(GDBusMethodInvocation *invocation, GVariant *value)
 
 void call_fail(GDBusMethodInvocation *invocation, const GError *error)
 {
-    write_change(invocation, NULL, error);
+    write_change(invocation, error);
     g_dbus_method_invocation_return_gerror(invocation, error);
 }
 

@@ -11,6 +11,10 @@
 /* @invocation is about to be executed for @caller. Called for every method. */
 void call_begin(GDBusMethodInvocation *invocation, const Caller *caller);
 
+/* The method is about to make that slice, which is in the audit if it exists when it is answered.
+ */
+void call_creates(GDBusMethodInvocation *invocation, const char *uuid);
+
 /* @answer: of the method's type, a tuple, floating or not; NULL: it returns nothing. */
 void call_answer(GDBusMethodInvocation *invocation, GVariant *answer);
 

@@ -344,6 +344,7 @@ static const Slice *make(const Run *run, const Request *request, const char *pro
 
     if (!slices || !store(run, slices, program, pid, error))
         return NULL;
+    call_creates(run->invocation, uuid);
     slice = slices_find(vgpus->slices, uuid);
     host_event(vgpus->host, "slice-created", slice->gpu, uuid,
                "slice %s of GPU %s was made for program %s of %s", uuid, slice->gpu, program,

@@ -454,6 +454,12 @@ static gboolean has_vgpu(const GPtrArray *slices)
     return FALSE;
 }
 
+static void note_made(GDBusMethodInvocation *invocation, const GPtrArray *slices)
+{
+    for (guint i = 0; i < slices->len; i++)
+        call_creates(invocation, ((const Slice *)slices->pdata[i])->uuid);
+}
+
 static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
                    const char *member)
 {
@@ -471,6 +477,7 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
         answer(invocation, list_slices(making->all));
         return;
     }
+    note_made(invocation, making->made);
     if (has_vgpu(making->made))
         begin(vgpus, invocation, caller, making);
     else

@@ -402,12 +402,19 @@ static gboolean is_somewhere(HostRoot *root, const Slice *slice)
 }
 
 /* Of a vGPU that was stopped: nothing that was suspended is left. */
-static void end_suspension(Slices *slices, const char *uuid)
+static void end_suspension(Slices *slices, const char *uuid, gboolean ours)
 {
+    const Slice *known = slices_find(slices, uuid);
+    g_autofree char *before = NULL;
     g_autoptr(GError) error = NULL;
 
+    if (!known || !known->suspended)
+        return;
+    before = audit_state_of(AUDIT_SLICE, uuid);
     if (!slices_set_suspended(slices, uuid, FALSE, &error))
         g_warning("vGPU %s: %s", uuid, error->message);
+    else if (!ours)
+        audit_write_change(AUDIT_BY_KERNEL, AUDIT_DO_RESUME, AUDIT_SLICE, uuid, before, NULL);
 }
 
 /* @ours: an operation has just ended, which the audit has. */
@@ -430,7 +437,7 @@ static void reconcile_slice(Slices *slices, const char *uuid, const Vgpu *vgpu,
     else if (ready && (vgpu || definition))
         adopt(slices, uuid, vgpu, definition, ours);
     if (known && ready && !vgpu)
-        end_suspension(slices, uuid);
+        end_suspension(slices, uuid, ours);
 }
 
 static void update(Slices *slices, const char *uuid, gboolean ours)

@@ -291,6 +291,23 @@ static void test_recovery(void)
     close_audited(&at);
 }
 
+/* It ends with the vGPU that another stops. */
+static void test_suspension(void)
+{
+    Audited at;
+
+    open_audited(&at);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    recorded_host_remove_vgpu(at.host.root, UUID);
+    make_vgpu(at.host.root);
+    agent_update_vgpu(at.host.agent, UUID);
+    g_assert_true(slices_set_suspended(agent_slices(at.host.agent), UUID, TRUE, NULL));
+    recorded_host_remove_vgpu(at.host.root, UUID);
+    agent_update_vgpu(at.host.agent, UUID);
+    assert_entry(&at, "resume: " UUID " ok by kernel: Suspended yes -> no\n");
+    close_audited(&at);
+}
+
 /* A definition, a changed one, and none any more. */
 static void test_mdevctl(void)
 {
@@ -382,6 +399,32 @@ static void test_owner(void)
     close_audited(&at);
 }
 
+/* A repeated request makes nothing, and a tried one neither. */
+static void test_nothing_made(void)
+{
+    static const char asked[] = "{'Owner': <'slurm:c:1'>, 'Part': <'0'>, 'Door': <'native'>, "
+                                "'Vram': <uint64 1073741824>%s}";
+    g_autofree char *once = g_strdup_printf(asked, "");
+    g_autofree char *first = g_strdup_printf("[%s]", once);
+    g_autofree char *more =
+        g_strdup_printf("[%s, {'Owner': <'slurm:c:1'>, 'Part': <'1'>, 'Door': <'native'>, "
+                        "'Vram': <uint64 1073741824>}]",
+                        once);
+    g_autofree char *tried = g_strdup_printf(asked, ", 'DryRun': <true>");
+    g_autofree char *trial = g_strdup_printf("[%s]", tried);
+    Audited at;
+
+    open_audited(&at);
+    assert_call("CreateSlices", first);
+    g_assert_cmpuint(count(&at, "MESSAGE=CreateSlices: "), ==, 1);
+    assert_call("CreateSlices", first);
+    assert_call("CreateSlices", trial);
+    g_assert_cmpuint(count(&at, "MESSAGE=CreateSlices: "), ==, 1);
+    assert_call("CreateSlices", more);
+    g_assert_cmpuint(count(&at, "MESSAGE=CreateSlices: "), ==, 2);
+    close_audited(&at);
+}
+
 /* A held finding, and its end by a call, which is one entry. */
 static void test_health(void)
 {
@@ -437,6 +480,8 @@ int main(int argc, char **argv)
     g_test_add_func("/audit/kernel", test_kernel);
     g_test_add_func("/audit/gpu", test_gpu);
     g_test_add_func("/audit/owner", test_owner);
+    g_test_add_func("/audit/nothing-made", test_nothing_made);
+    g_test_add_func("/audit/suspension", test_suspension);
     g_test_add_func("/audit/health", test_health);
     g_test_add_func("/audit/memory-pressure", test_memory_pressure);
     return g_test_run();
