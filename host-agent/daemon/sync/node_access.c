@@ -11,14 +11,13 @@
 #include "host-agent/daemon/sync/door.h"
 
 #define NOTES_FILE "/run/vgpu/node-users"
-/* All entries are one subject, as they have one file of notes. */
-#define SUBJECT "GPUs' nodes"
 /* logind changes several nodes, and each several times, when another user comes to the seat. */
 #define SETTLE_MS 200
 
 /**
  * NodeAccess
  * @users: "UID GPU" that should have access, as they were last looked at; NULL: not yet
+ * @wanted: their "UID NODE", each the subject of an output of its own
  * @monitors: node to GFileMonitor: others remove entries, too
  */
 struct NodeAccess {
@@ -26,6 +25,7 @@ struct NodeAccess {
     Outputs *outputs;
     const Slices *slices;
     GHashTable *users;
+    GHashTable *wanted;
     GHashTable *monitors;
     guint settle;
     gboolean started;
@@ -139,41 +139,62 @@ static gboolean is_seated(HostRoot *root, const char *pair)
            sd_uid_get_seats(uid_of(pair), TRUE, NULL) > 0;
 }
 
-/* Of "UID NODE", that vgpud has made or was about to make. */
-static GStrv load_notes(HostRoot *root)
+/* Of "UID NODE", that vgpud has made or was about to make. NULL: they can't be read. */
+static GStrv load_notes(HostRoot *root, GError **error)
 {
-    g_autofree char *text = root_read(root, NOTES_FILE, NULL);
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = root_read(root, NOTES_FILE, &cause);
     g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
     g_autoptr(GStrvBuilder) notes = g_strv_builder_new();
 
+    if (cause && !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return NULL;
+    }
     for (guint i = 0; lines[i]; i++)
         if (strchr(lines[i], ' '))
             g_strv_builder_add(notes, lines[i]);
     return g_strv_builder_end(notes);
 }
 
+static gboolean set_noted(HostRoot *root, const char *pair, gboolean on, GError **error)
+{
+    g_auto(GStrv) notes = load_notes(root, error);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (!notes || g_strv_contains((const char *const *)notes, pair) == on)
+        return notes != NULL;
+    for (guint i = 0; notes[i]; i++)
+        if (!g_str_equal(notes[i], pair))
+            g_string_append_printf(text, "%s\n", notes[i]);
+    if (on)
+        g_string_append_printf(text, "%s\n", pair);
+    if (text->len)
+        return root_write(root, NOTES_FILE, text->str, 0644, error);
+    root_remove(root, NOTES_FILE);
+    return TRUE;
+}
+
 static gboolean take_entry(HostRoot *root, const char *pair, GError **error)
 {
     g_autofree char *path = root_path(root, name_of(pair), NULL);
 
-    return node_acl_remove(path, uid_of(pair), is_seated(root, pair), error);
+    return node_acl_remove(path, uid_of(pair), is_seated(root, pair), error) &&
+           set_noted(root, pair, FALSE, error);
 }
 
 gboolean node_access_take_back(HostRoot *root)
 {
-    g_auto(GStrv) notes = load_notes(root);
-    gboolean done = TRUE;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) notes = load_notes(root, &error);
+    gboolean done = notes != NULL;
 
-    for (guint i = 0; notes[i]; i++) {
-        g_autoptr(GError) error = NULL;
-
-        if (take_entry(root, notes[i], &error))
-            continue;
-        g_printerr("a user without a slice can still open a GPU: %s\n", error->message);
-        done = FALSE;
+    for (guint i = 0; notes && notes[i]; i++) {
+        g_clear_error(&error);
+        done = take_entry(root, notes[i], &error) && done;
+        if (error)
+            g_printerr("a user without a slice can still open a GPU: %s\n", error->message);
     }
-    if (done)
-        root_remove(root, NOTES_FILE);
     return done;
 }
 
@@ -199,13 +220,13 @@ static void node_changed(GFileMonitor *monitor, GFile *file, GFile *other, GFile
         access->settle = g_timeout_add(SETTLE_MS, settled, access);
 }
 
-static void watch(NodeAccess *access, GHashTable *wanted)
+static void watch_nodes(NodeAccess *access)
 {
     GHashTable *monitors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     GHashTableIter iter;
     void *pair;
 
-    g_hash_table_iter_init(&iter, wanted);
+    g_hash_table_iter_init(&iter, access->wanted);
     while (g_hash_table_iter_next(&iter, &pair, NULL)) {
         g_autofree char *path = path_of(access, pair);
         g_autoptr(GFile) file = g_file_new_for_path(path);
@@ -224,50 +245,38 @@ static void watch(NodeAccess *access, GHashTable *wanted)
     access->monitors = monitors;
 }
 
-static const OutputKind entries_kind;
+static const OutputKind entry_kind;
 
 /* What nobody else has given yet, or vgpud itself. */
 static gboolean is_own(const NodeAccess *access, const char *pair)
 {
     g_autofree char *path = path_of(access, pair);
 
-    return outputs_has_own(access->outputs, &entries_kind, SUBJECT, pair) ||
+    return outputs_has_own(access->outputs, &entry_kind, pair, pair) ||
            (is_ready(host_root(access->host), pair) && !node_acl_has(path, uid_of(pair)));
 }
 
-/* The note comes first: without it an entry would stay for ever. */
-static gboolean want_entries(Wants *wants, const char *subject, void *data)
+static gboolean want_entry(Wants *wants, const char *pair, void *data)
 {
-    NodeAccess *access = data;
-    g_autoptr(GHashTable) wanted = wanted_now(access);
-    g_autoptr(GPtrArray) own = g_ptr_array_new();
-    g_autoptr(GString) notes = g_string_new(NULL);
-    GHashTableIter iter;
-    void *pair;
+    const NodeAccess *access = data;
 
-    (void)subject;
-    watch(access, wanted);
-    g_hash_table_iter_init(&iter, wanted);
-    while (g_hash_table_iter_next(&iter, &pair, NULL))
-        if (is_own(access, pair)) {
-            g_ptr_array_add(own, pair);
-            g_string_append_printf(notes, "%s\n", (const char *)pair);
-        }
-    if (own->len)
-        want_file(wants, NOTES_FILE, notes->str);
-    for (guint i = 0; i < own->len; i++)
-        want_own(wants, own->pdata[i]);
+    if (g_hash_table_contains(access->wanted, pair) && is_own(access, pair))
+        want_own(wants, pair);
     return TRUE;
 }
 
-/* Others remove entries, too. */
+/*
+ * The note comes first: without it an entry would stay for ever. Others remove entries, too.
+ */
 static gboolean give_entry(const char *pair, void *data, GError **error)
 {
     const NodeAccess *access = data;
+    HostRoot *root = host_root(access->host);
     g_autofree char *path = path_of(access, pair);
 
-    return !is_ready(host_root(access->host), pair) || node_acl_has(path, uid_of(pair)) ||
-           node_acl_add(path, uid_of(pair), error);
+    return set_noted(root, pair, TRUE, error) &&
+           (!is_ready(root, pair) || node_acl_has(path, uid_of(pair)) ||
+            node_acl_add(path, uid_of(pair), error));
 }
 
 static gboolean take_entry_of(const char *pair, void *data, GError **error)
@@ -275,13 +284,28 @@ static gboolean take_entry_of(const char *pair, void *data, GError **error)
     return take_entry(host_root(((const NodeAccess *)data)->host), pair, error);
 }
 
-static const OutputKind entries_kind = {
+static const OutputKind entry_kind = {
     .level = G_LOG_LEVEL_WARNING,
-    .trouble = {"slices' users may lack access to ", ", or keep it"},
-    .want = want_entries,
+    .trouble = {"a slice's user may lack access to a GPU's node, or keep it (", ")"},
+    .want = want_entry,
     .give = give_entry,
     .take = take_entry_of,
 };
+
+/* One that can't be given or taken holds up no other. */
+static void update_entries(NodeAccess *access)
+{
+    GHashTableIter iter;
+    void *pair;
+
+    g_clear_pointer(&access->wanted, g_hash_table_unref);
+    access->wanted = wanted_now(access);
+    watch_nodes(access);
+    outputs_update_all(access->outputs, &entry_kind);
+    g_hash_table_iter_init(&iter, access->wanted);
+    while (g_hash_table_iter_next(&iter, &pair, NULL))
+        outputs_update(access->outputs, &entry_kind, access, pair);
+}
 
 void node_access_update(NodeAccess *access)
 {
@@ -296,7 +320,7 @@ void node_access_update(NodeAccess *access)
     }
     g_clear_pointer(&access->users, g_hash_table_unref);
     access->users = users;
-    outputs_update(access->outputs, &entries_kind, access, SUBJECT);
+    update_entries(access);
 }
 
 void node_access_refresh(NodeAccess *access)
@@ -307,12 +331,13 @@ void node_access_refresh(NodeAccess *access)
 
 void node_access_start(NodeAccess *access)
 {
-    g_auto(GStrv) notes = load_notes(host_root(access->host));
-    Wants *left = outputs_left(access->outputs, &entries_kind, access, SUBJECT);
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) notes = load_notes(host_root(access->host), &error);
 
-    want_file(left, NOTES_FILE, "");
-    for (guint i = 0; notes[i]; i++)
-        want_own(left, notes[i]);
+    if (!notes)
+        g_warning("users without slices may keep access to GPUs' nodes: %s", error->message);
+    for (guint i = 0; notes && notes[i]; i++)
+        want_own(outputs_left(access->outputs, &entry_kind, access, notes[i]), notes[i]);
     access->started = TRUE;
     node_access_refresh(access);
 }
@@ -332,6 +357,7 @@ void node_access_free(NodeAccess *access)
 {
     g_clear_handle_id(&access->settle, g_source_remove);
     g_clear_pointer(&access->users, g_hash_table_unref);
+    g_clear_pointer(&access->wanted, g_hash_table_unref);
     g_hash_table_unref(access->monitors);
     g_free(access);
 }

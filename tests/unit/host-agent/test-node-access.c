@@ -2,13 +2,16 @@
 /* Who may open a GPU's node by an owner's slices: what the kernel says, and whose entries stay. */
 #include <acl/libacl.h>
 #include <glib/gstdio.h>
+#include <string.h>
 #include <sys/acl.h>
 #include <sys/stat.h>
 #include <systemd/sd-login.h>
 
+#include "host-agent/daemon/containers/node_acl.h"
 #include "host-agent/daemon/sync/node_access.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/nvidia_kit.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #define NODE  "/dev/dri/renderD128"
@@ -185,11 +188,63 @@ static void test_not_noted(void)
     take_log(log);
     make(&at, "a", "native", USER);
     end_log();
-    g_assert_nonnull(strstr(log->str, "slices' users may lack access to GPUs' nodes, or keep it"));
+    g_assert_nonnull(
+        strstr(log->str, "a slice's user may lack access to a GPU's node, or keep it"));
     g_assert_false(can_open(&at, USER));
     g_assert_cmpint(g_rmdir(notes), ==, 0);
     iterate_until(is_acl, &given);
     g_assert_true(can_open(&at, USER));
+    agent_on_bus_close(&at);
+}
+
+#define USERS 4
+#define OTHER "/dev/nvidiactl"
+
+static gboolean has_entry(const AgentOnBus *at, const char *node, guint uid)
+{
+    g_autofree char *path = root_path(at->root, node, NULL);
+
+    return node_acl_has(path, uid);
+}
+
+/* It has no ACL. */
+static void make_refuse(HostRoot *root, const char *node)
+{
+    g_autofree char *path = root_path(root, node, NULL);
+
+    g_unlink(path);
+    file_tree_link(root, node, "/proc/version");
+}
+
+/* A node that takes no entry, or gives none back, holds up no other user's, and no other node. */
+static void test_refusing(void)
+{
+    AgentOnBus at;
+    HostRoot *root = shared_tree();
+    g_autoptr(GString) log = g_string_new(NULL);
+
+    nvidia_kit_add_driver(root);
+    make_refuse(root, "/dev/nvidia-uvm");
+    make_node(root);
+    agent_on_bus_open_tree(&at, root);
+    take_log(log);
+    for (guint i = 0; i < USERS; i++) {
+        g_autofree char *owner = g_strdup_printf("%u", i);
+
+        make(&at, owner, "native", USER + i);
+    }
+    for (guint i = 0; i < USERS; i++) {
+        g_assert_true(has_entry(&at, NODE, USER + i));
+        g_assert_true(has_entry(&at, OTHER, USER + i));
+    }
+    make_refuse(root, NODE);
+    release(&at, "0");
+    g_assert_false(has_entry(&at, OTHER, USER));
+    assert_in_file(&at, NOTES, "12345 " NODE "\n");
+    make(&at, "more", "native", USER + USERS);
+    g_assert_true(has_entry(&at, OTHER, USER + USERS));
+    end_log();
+    g_assert_nonnull(strstr(log->str, "the ACL of "));
     agent_on_bus_close(&at);
 }
 
@@ -325,6 +380,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/node-access/given", test_given);
     g_test_add_func("/node-access/not-noted", test_not_noted);
+    g_test_add_func("/node-access/refusing", test_refusing);
     g_test_add_func("/node-access/several", test_several);
     g_test_add_func("/node-access/killed", test_killed);
     g_test_add_func("/node-access/taken", test_taken);
