@@ -99,15 +99,23 @@ const OperationKind startup_kind = {.name = "start",
                                     .plan = startup_plan,
                                     .ended = startup_ended};
 
-/* It can be started again, and no VM uses it. */
-static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
+/* It can be started again, and neither a VM uses it nor a container that opens it later. */
+static gboolean may_stop(const Vgpus *vgpus, const Slice *slice, const Vgpu *vgpu, GError **error)
 {
+    const char *container = claims_container(vgpus->claims, slice->uuid);
+
     if (!slice->defined) {
         g_set_error(
             error, AGENT_ERROR, AGENT_ERROR_FAILED,
             "cannot stop vGPU %s: it has no definition, so it would be lost; define it first "
             "(\"mdevctl define --uuid=%s\"), or remove it (\"vgpuctl slice remove %s\")",
             slice->uuid, slice->uuid, slice->uuid);
+        return FALSE;
+    }
+    if (container) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "cannot stop vGPU %s: container %s has it; end that first", slice->uuid,
+                    container);
         return FALSE;
     }
     if (g_str_equal(vgpu->device, "closed"))
@@ -129,7 +137,7 @@ void vgpu_stop(GDBusMethodInvocation *invocation, const Caller *caller, void *da
 
     if (slice && !vgpu)
         call_answer(invocation, NULL);
-    else if (slice && may_stop(slice, vgpu, &error))
+    else if (slice && may_stop(vgpus, slice, vgpu, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &shutdown_kind, "stopped");
     else
         call_fail(invocation, error);

@@ -10,6 +10,7 @@
 #include "host-agent/daemon/host/authority.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/nvidia_kit.h"
 #include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
@@ -223,6 +224,16 @@ static void test_vfio(void)
     assert_not_in_file(&at, CDI_PATH, "GOVERNOR");
     agent_on_bus_restart(&at);
     assert_says("slice list", 0, "vm    vfio", "");
+    /* Its container has begun, and has not opened it yet. */
+    recorded_host_remove_vgpu(at.root, UUID);
+    recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/" ADDRESS, UUID, "amdgpu-vgpu-half",
+                           VGPU_ATTRIBUTES);
+    agent_update_vgpu(at.agent, UUID);
+    process(&at, 77, 1000);
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_says("slice stop vm", 6, "", "container web has it");
+    assert_says("gpu mode 02:00.0 host", 6, "", "container web has slice " UUID);
+    assert_hook(&at, "release", WEB, 0, "");
     assert_says("slice set vm --weight 7", 0, "", "");
     assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 7", "");
     assert_says("slice remove vm", 0, "", "");
