@@ -4,6 +4,8 @@
  * force.
  */
 #include "arbiter.h"
+#include "moves.h"
+#include "slice.h"
 
 #include <errno.h>
 #include <string.h>
@@ -179,7 +181,7 @@ static int on_gpu_change(sd_event_source *source, const struct inotify_event *ev
     if (event->len && strcmp(event->name, GPU_CONF) != 0)
         return 0;
     load_gpu(arbiter);
-    arbiter_schedule(arbiter);
+    turn_run(arbiter);
     return 0;
 }
 
@@ -193,7 +195,7 @@ static int on_slice_change(sd_event_source *source, const struct inotify_event *
     else if (event->len)
         load_name(arbiter, event->name);
     status_changed(arbiter);
-    arbiter_schedule(arbiter);
+    turn_run(arbiter);
     return 0;
 }
 
@@ -221,6 +223,6 @@ bool conf_watch(struct arbiter *arbiter)
         return false;
     load_all(arbiter);
     status_changed(arbiter);
-    arbiter_schedule(arbiter);
+    turn_run(arbiter);
     return true;
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "arbiter.h"
+#include "connection.h"
+
 #include "clock.h"
 #include "lib/descriptor.h"
+#include "moves.h"
+#include "rate_limit.h"
+#include "vault_link.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,76 +19,6 @@
  * that sends few.
  */
 #define MESSAGES_IN_TURN 16
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
-
-static struct ucred peer_of(int fd)
-{
-    struct ucred peer = {.uid = (uid_t)-1};
-    socklen_t length = sizeof(peer);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
-        peer.pid = 0;
-    return peer;
-}
-
-static pid_t peer_pid(int fd)
-{
-    return peer_of(fd).pid;
-}
-
-pid_t connection_pid(const struct connection *connection)
-{
-    return peer_pid(connection->fd);
-}
-
-/* With hidepid= and gid= it shows the arbiter no other user's process, nor root's first one. */
-static bool proc_hides_others(void)
-{
-    return !g_file_test("/proc/1/status", G_FILE_TEST_EXISTS);
-}
-
-/* Whether the effective user, as SO_PEERCRED's, is another one by now, as far as /proc tells. */
-static bool is_of_another_user(const struct ucred *peer)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)peer->pid);
-    g_autofree char *text = NULL;
-    unsigned user = (unsigned)-1;
-    const char *line;
-
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return !proc_hides_others();
-    line = strstr(text, "\nUid:");
-    return !line || sscanf(line, "\nUid: %*u %u", &user) != 1 || user != peer->uid;
-}
-
-/*
- * The process may have ended, and another one have its number. All that can be seen of that is
- * another user.
- */
-static int pidfd_of_number(int fd)
-{
-    struct ucred peer = peer_of(fd);
-    int pidfd = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1;
-
-    if (pidfd < 0 || !is_of_another_user(&peer))
-        return pidfd;
-    close(pidfd);
-    return -1;
-}
-
-/* Linux 6.5 has the option. With any other failure the process is not known. */
-static int peer_pidfd(int fd)
-{
-    socklen_t length = sizeof(int);
-    int pidfd = -1;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0)
-        return pidfd;
-    return errno == ENOPROTOOPT ? pidfd_of_number(fd) : -1;
-}
 
 static bool drop(const struct connection *connection, const char *why)
 {
@@ -164,12 +98,12 @@ static bool join(struct connection *connection, const struct governor_message *m
     moves_join(connection);
     slice->arbiter->members++;
     status_changed(slice->arbiter);
-    slice_publish_members(slice);
-    slice_publish_memory(slice);
-    slice_publish_engines(slice);
+    publish_members(slice);
+    moves_publish_memory(slice);
+    publish_engines(slice);
     welcome.other = clock_now();
     /* The member finds its settings in the page from its first look on. */
-    arbiter_schedule(slice->arbiter);
+    turn_run(slice->arbiter);
     sent = reply(connection, &welcome, fds, 2);
     close(fds[0]);
     close(fds[1]);
@@ -191,7 +125,7 @@ static bool reply_reserved(struct connection *connection, int error, uint64_t sp
         .type = GOVERNOR_RESERVED, .value = (uint64_t)error, .other = spilled};
 
     if (!error)
-        slice_publish_memory(connection->slice);
+        moves_publish_memory(connection->slice);
     return reply(connection, &reserved, NULL, 0);
 }
 
@@ -305,7 +239,7 @@ static bool detach(struct connection *connection, const struct governor_message 
 
     if (!ledger_detach(&slice->ledger, &connection->holding, &message->object))
         return drop(connection, "it returned a shared object that it does not hold");
-    slice_publish_memory(slice);
+    moves_publish_memory(slice);
     return true;
 }
 
@@ -325,7 +259,7 @@ static bool release(struct connection *connection, const struct governor_message
         !moves_release(connection, message->value - message->other))
         return drop(connection, "it returned more memory than it holds");
     connection->returned += message->value - message->other;
-    slice_publish_memory(slice);
+    moves_publish_memory(slice);
     return true;
 }
 
@@ -335,16 +269,27 @@ static bool set_driver(struct connection *connection, const struct governor_mess
 
     if (!ledger_set_driver(&slice->ledger, &connection->holding, message->value))
         return drop(connection, "it declares an impossible amount of memory of its driver");
-    slice_publish_memory(slice);
+    moves_publish_memory(slice);
     return true;
 }
 
-bool connection_vaulted(struct connection *connection, int error, uint64_t number, int memory)
+static bool reply_vaulted(struct connection *connection, int error, uint64_t number, int memory)
 {
     struct governor_message vaulted = {
         .type = GOVERNOR_VAULTED, .value = (uint64_t)error, .other = number};
 
     return reply(connection, &vaulted, &memory, memory >= 0);
+}
+
+bool connection_vaulted(struct connection *connection, int error, uint64_t number, int memory)
+{
+    struct arbiter *arbiter = connection->slice->arbiter;
+
+    if (reply_vaulted(connection, error, number, memory))
+        return true;
+    connection_free(connection);
+    turn_ask(arbiter, ARBITER_ALL_CLASSES);
+    return false;
 }
 
 static bool ask_vault(struct connection *connection, uint64_t bytes)
@@ -355,7 +300,7 @@ static bool ask_vault(struct connection *connection, uint64_t bytes)
         bytes % GOVERNOR_VAULT_UNIT)
         return drop(connection, "it asks for host memory in a wrong way");
     error = moves_may_displace(connection) ? vault_link_ask(connection, bytes) : ENOMEM;
-    return error ? connection_vaulted(connection, ENOMEM, 0, -1) : true;
+    return error ? reply_vaulted(connection, ENOMEM, 0, -1) : true;
 }
 
 /* What a member of a slice whose memory moves says of that. */
@@ -377,7 +322,7 @@ static bool of_class(struct connection *connection, const struct governor_messag
     scheduler_heard(member);
     if (message->type == GOVERNOR_STALLED)
         scheduler_stalled(member, clock_now());
-    arbiter_schedule_soon(connection->slice->arbiter, 1u << message->other);
+    turn_ask(connection->slice->arbiter, 1u << message->other);
     return true;
 }
 
@@ -497,7 +442,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
     if (count > 0 && handle(connection, packets, count))
         return 0;
     connection_free(connection);
-    arbiter_schedule_soon(arbiter, ARBITER_ALL_CLASSES);
+    turn_ask(arbiter, ARBITER_ALL_CLASSES);
     return 0;
 }
 
@@ -510,7 +455,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t revents, void *dat
     (void)fd;
     (void)revents;
     connection_free(connection);
-    arbiter_schedule_soon(arbiter, ARBITER_ALL_CLASSES);
+    turn_ask(arbiter, ARBITER_ALL_CLASSES);
     return 0;
 }
 
@@ -557,14 +502,14 @@ void connection_free(struct connection *connection)
     sd_event_source_disable_unref(connection->io);
     sd_event_source_disable_unref(connection->death);
     vault_link_forget(connection);
-    slice_close(slice, connection->fd);
+    rate_limit_close(slice, connection->fd);
     if (connection->pidfd >= 0)
         close(connection->pidfd);
     if (connection->joined) {
         moves_leave(connection);
         ledger_forget(&slice->ledger, &connection->holding);
-        slice_publish_members(slice);
-        slice_publish_memory(slice);
+        publish_members(slice);
+        moves_publish_memory(slice);
         slice->arbiter->members--;
         status_changed(slice->arbiter);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "arbiter.h"
+#include "arbiter_state.h"
 
 #include <errno.h>
 #include <stdio.h>

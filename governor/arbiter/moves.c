@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "moves.h"
 
-#include "arbiter.h"
 #include "clock.h"
 
 #include <errno.h>
@@ -195,7 +194,7 @@ static uint64_t believe(const struct slice *slice, uint64_t bytes, uint64_t coun
     return MIN(bytes, limit - MIN(limit, counted));
 }
 
-void moves_set_fixed(struct slice *slice)
+static void set_fixed(struct slice *slice)
 {
     uint64_t fixed = slice->ledger.used;
 
@@ -205,6 +204,12 @@ void moves_set_fixed(struct slice *slice)
         fixed -= connection_at(slice, i)->holding.device;
     residency_set_fixed(&slice->arbiter->moves.residency, slice->moves.residency,
                         believe(slice, fixed, members_on_card(slice)));
+}
+
+void moves_publish_memory(struct slice *slice)
+{
+    set_fixed(slice);
+    publish_memory(slice);
 }
 
 static void each_slice(struct arbiter *arbiter, void (*function)(struct slice *slice))
@@ -224,7 +229,7 @@ static void join_all(struct slice *slice)
         if (connection_at(slice, i)->joined)
             moves_join(connection_at(slice, i));
     }
-    moves_set_fixed(slice);
+    set_fixed(slice);
 }
 
 void moves_set_capacity(struct arbiter *arbiter)
@@ -405,7 +410,7 @@ static const char *release_displaced(struct connection *connection, uint64_t byt
                            bytes) ||
         !ledger_release(&connection->slice->ledger, &connection->holding, bytes, 0))
         return "it returned more displaced memory than it has";
-    slice_publish_memory(connection->slice);
+    moves_publish_memory(connection->slice);
     return NULL;
 }
 
@@ -517,7 +522,7 @@ static void refuse_room(struct connection *connection)
 
     ledger_release(&slice->ledger, &connection->holding, member->wanted, 0);
     residency_cancel(&moves_of(connection)->residency, member);
-    slice_publish_memory(slice);
+    moves_publish_memory(slice);
     answer_room(connection, GOVERNOR_ROOM_REFUSED);
 }
 
@@ -528,7 +533,7 @@ static void set_away(struct connection *connection, bool away)
         return;
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         connection->members[i].away = away;
-    arbiter_schedule_soon(connection->slice->arbiter, ARBITER_ALL_CLASSES);
+    turn_ask(connection->slice->arbiter, ARBITER_ALL_CLASSES);
 }
 
 static void tell_member(struct connection *connection, uint64_t now)
@@ -558,7 +563,7 @@ static void say_starved(struct connection *connection)
     if (member->starved)
         g_message("slice %s: process %d has waited for a minute for its memory: others that go "
                   "before it do not rest; give it a higher priority, or more resident memory",
-                  connection->slice->id, (int)connection_pid(connection));
+                  connection->slice->id, (int)peer_pid(connection->fd));
     member->starved = false;
 }
 

@@ -4,7 +4,7 @@
  * arbiter asks the others whether work of theirs is in flight, by datagrams between root's sockets.
  * An answer that is lost comes with the next question.
  */
-#include "arbiter.h"
+#include "arbiter_state.h"
 #include "clock.h"
 
 #include <errno.h>
@@ -177,7 +177,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *data)
     partners->asking = classes != 0;
     if (classes) {
         /* Whoever has stopped waiting may not have said so. */
-        arbiter_schedule_soon(arbiter, classes);
+        turn_ask(arbiter, classes);
         sd_event_source_set_time(source, (now + ASK_NS) / NS_PER_US);
         sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     }
@@ -241,7 +241,7 @@ static void hear(struct arbiter *arbiter, const struct message *message)
             continue;
         *heard = *heard ? MIN(*heard, since) : since;
         scheduled->partner_since = *heard;
-        arbiter_schedule_soon(arbiter, 1u << message->class);
+        turn_ask(arbiter, 1u << message->class);
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "arbiter.h"
+#include "rate_limit.h"
+
 #include "clock.h"
 
 /*
@@ -45,6 +46,12 @@ uint64_t rate_limit_clock(void)
 void rate_limit_spend_since(struct slice *slice, uint64_t begin)
 {
     budget_spend(&slice->limit.tokens, (double)(rate_limit_clock() - begin) / TOKEN_NS);
+}
+
+void rate_limit_close(struct slice *slice, int connection)
+{
+    if (!rights_close(&slice->arbiter->rights, connection))
+        rate_limit_spend(slice, RATE_RIGHTS);
 }
 
 static bool set_refill(struct slice *slice, uint64_t now);

@@ -8,13 +8,7 @@
 #ifndef GOVERNOR_RATE_LIMIT_H
 #define GOVERNOR_RATE_LIMIT_H
 
-#include "budget.h"
-
-#include <stdbool.h>
-#include <systemd/sd-event.h>
-
-struct arbiter;
-struct slice;
+#include "arbiter_state.h"
 
 /*
  * Tokens pay for a message, for a line in the log, and for descriptors that a member has sent: so
@@ -23,16 +17,6 @@ struct slice;
 #define RATE_MESSAGE 1
 #define RATE_DROP    50
 #define RATE_RIGHTS  20000
-
-/**
- * struct rate_limit - of a slice
- * @tokens: one turn may overdraw them
- * @refill: set while sockets are not read
- */
-struct rate_limit {
-    struct budget tokens;
-    sd_event_source *refill;
-};
 
 void rate_limit_init(struct rate_limit *limit);
 void rate_limit_clear(struct rate_limit *limit);
@@ -49,6 +33,9 @@ void rate_limit_spend(struct slice *slice, unsigned tokens);
  */
 uint64_t rate_limit_clock(void);
 void rate_limit_spend_since(struct slice *slice, uint64_t begin);
+
+/* Closes a member's connection. Descriptors that wait there are the slice's to pay. */
+void rate_limit_close(struct slice *slice, int connection);
 
 /* False: @source, a socket of @slice, is not to be read now; it is disabled until it may be. */
 bool rate_limit_admits(struct slice *slice, sd_event_source *source);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "arbiter.h"
+#include "slice.h"
+
 #include "clock.h"
+#include "connection.h"
+#include "moves.h"
+#include "rate_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,12 +15,6 @@
 
 /* Connections that have not joined yet; more are closed at once. */
 #define MAX_NOT_JOINED 64
-
-void slice_close(struct slice *slice, int connection)
-{
-    if (!rights_close(&slice->arbiter->rights, connection))
-        rate_limit_spend(slice, RATE_RIGHTS);
-}
 
 bool slice_id_valid(const char *id)
 {
@@ -43,7 +41,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
         return 0;
     }
     if (slice->connections->len >= SLICE_MAX_MEMBERS + MAX_NOT_JOINED)
-        slice_close(slice, peer);
+        rate_limit_close(slice, peer);
     else
         connection_new(slice, peer);
     rate_limit_spend_since(slice, begin);
@@ -70,7 +68,7 @@ static bool listen_at(struct slice *slice, const struct slice_settings *settings
     struct arbiter *arbiter = slice->arbiter;
 
     if (g_file_test(slice->socket_path, G_FILE_TEST_EXISTS))
-        arbiter_settle(arbiter);
+        settle_begin(arbiter);
     slice->fd =
         listener_new(slice->socket_path, SOCK_SEQPACKET, socket_mode(settings), settings->owner);
     return slice->fd >= 0 &&
@@ -170,8 +168,8 @@ void slice_change(struct slice *slice, const struct slice_settings *settings)
         slice->scheduled[i]->settings = *settings;
     set_memory(slice, settings);
     moves_set_slice(slice);
-    slice_publish_memory(slice);
-    slice_publish_engines(slice);
+    moves_publish_memory(slice);
+    publish_engines(slice);
 }
 
 /* A counter that has decreased has begun again. */
@@ -190,46 +188,6 @@ bool slice_set_ungoverned(struct slice *slice, const struct slice_ungoverned *un
     slice->ungoverned_ns += ns;
     scheduler_charge(&slice->arbiter->schedulers[GOVERNOR_CLASS_COMPUTE],
                      slice->scheduled[GOVERNOR_CLASS_COMPUTE], ns);
-    slice_publish_memory(slice);
+    moves_publish_memory(slice);
     return true;
-}
-
-void slice_publish_engines(struct slice *slice)
-{
-    for (guint i = 0; i < slice->connections->len; i++) {
-        struct connection *connection = g_ptr_array_index(slice->connections, i);
-
-        if (connection->pages.grant)
-            atomic_store_explicit(&connection->pages.grant->engines,
-                                  slice->scheduled[0]->settings.engines, memory_order_relaxed);
-    }
-}
-
-void slice_publish_members(struct slice *slice)
-{
-    uint32_t count = slice_members(slice->scheduled[0]);
-
-    for (guint i = 0; i < slice->connections->len; i++) {
-        struct connection *connection = g_ptr_array_index(slice->connections, i);
-
-        if (connection->pages.grant)
-            atomic_store_explicit(&connection->pages.grant->members, count, memory_order_relaxed);
-    }
-}
-
-void slice_publish_memory(struct slice *slice)
-{
-    slice->vram_peak = MAX(slice->vram_peak, slice->ledger.used);
-    moves_set_fixed(slice);
-    for (guint i = 0; i < slice->connections->len; i++) {
-        struct connection *connection = g_ptr_array_index(slice->connections, i);
-        struct governor_grant *grant = connection->pages.grant;
-
-        if (!grant)
-            continue;
-        atomic_store_explicit(&grant->memory_limit, slice->ledger.limit, memory_order_relaxed);
-        atomic_store_explicit(&grant->memory_used, slice->ledger.used, memory_order_relaxed);
-        atomic_store_explicit(&grant->spill_limit, slice->ledger.spill_limit, memory_order_relaxed);
-        atomic_store_explicit(&grant->spill_used, slice->ledger.spill_used, memory_order_relaxed);
-    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "arbiter.h"
 #include "clock.h"
+#include "moves.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +107,7 @@ static void add_pids(GString *text, const struct slice *slice)
 
         if (!connection->joined)
             continue;
-        g_string_append_printf(text, "%s%d", between, (int)connection_pid(connection));
+        g_string_append_printf(text, "%s%d", between, (int)peer_pid(connection->fd));
         between = ",";
     }
     g_string_append(text, "],");
@@ -268,7 +268,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
     (void)revents;
     if (peer < 0)
         return 0;
-    arbiter_schedule(arbiter);
+    turn_run(arbiter);
     answer = g_new0(struct answer, 1);
     answer->text = status_text(arbiter);
     setsockopt(peer, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "vault_link.h"
 
-#include "arbiter.h"
 #include "lib/descriptor.h"
+#include "vault_protocol.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,9 +15,12 @@ static struct vault_link *link_of(const struct connection *connection)
     return &connection->slice->arbiter->vault;
 }
 
-void vault_link_init(struct vault_link *link, const char *tree)
+void vault_link_init(struct vault_link *link, const char *tree,
+                     bool (*tell)(struct connection *connection, int error, uint64_t number,
+                                  int memory))
 {
-    *link = (struct vault_link){.path = g_build_filename(tree, VAULT_SOCKET, NULL), .fd = -1};
+    *link = (struct vault_link){
+        .path = g_build_filename(tree, VAULT_SOCKET, NULL), .fd = -1, .tell = tell};
     link->asked = g_hash_table_new(NULL, NULL);
 }
 
@@ -53,18 +56,6 @@ static void return_piece(const struct vault_link *link, const char *slice, uint6
     send_request(link, &request, -1);
 }
 
-/* False: the member is gone. */
-static bool tell_connection(struct connection *connection, int error, uint64_t number, int memory)
-{
-    struct arbiter *arbiter = connection->slice->arbiter;
-
-    if (connection_vaulted(connection, error, number, memory))
-        return true;
-    connection_free(connection);
-    arbiter_schedule_soon(arbiter, ARBITER_ALL_CLASSES);
-    return false;
-}
-
 /* The vault has ended: all that wait are refused. */
 static void fail_all(struct vault_link *link)
 {
@@ -76,7 +67,7 @@ static void fail_all(struct vault_link *link)
         struct connection *connection = at->data;
 
         connection->vault_ticket = 0;
-        tell_connection(connection, ENOMEM, 0, -1);
+        link->tell(connection, ENOMEM, 0, -1);
     }
 }
 
@@ -102,7 +93,7 @@ static void pass_answer(struct vault_link *link, const struct vault_answer *answ
 
     if (connection) {
         vault_link_forget(connection);
-        told = tell_connection(connection, (int)answer->error, answer->number, memory);
+        told = link->tell(connection, (int)answer->error, answer->number, memory);
     }
     if (!told && !answer->error)
         return_piece(link, "", answer->number);

@@ -3,29 +3,12 @@
 #ifndef GOVERNOR_VAULT_LINK_H
 #define GOVERNOR_VAULT_LINK_H
 
-#include "vault_protocol.h"
+#include "arbiter_state.h"
 
-#include <glib.h>
-#include <stdbool.h>
-#include <systemd/sd-event.h>
-
-struct arbiter;
-struct connection;
-
-/**
- * struct vault_link
- * @fd: -1: not connected
- * @asked: who waits for an answer, by ticket
- */
-struct vault_link {
-    char *path;
-    int fd;
-    sd_event_source *io;
-    uint64_t tickets;
-    GHashTable *asked;
-};
-
-void vault_link_init(struct vault_link *link, const char *tree);
+/* @tell: as struct vault_link has it. */
+void vault_link_init(struct vault_link *link, const char *tree,
+                     bool (*tell)(struct connection *connection, int error, uint64_t number,
+                                  int memory));
 void vault_link_clear(struct vault_link *link);
 
 /*

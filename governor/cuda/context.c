@@ -4,10 +4,10 @@
  * context that does not fit is destroyed again. All memory in a context ends with it.
  */
 #include "chunks.h"
-#include "gpu.h"
+#include "join.h"
 #include "later.h"
 #include "meter.h"
-#include "mover.h"
+#include "mover_hold.h"
 #include "own.h"
 #include "ranges.h"
 #include "real.h"

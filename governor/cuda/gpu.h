@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The GPUs that this process uses, each with its membership. The process joins when it first makes
- * a context, allocates memory, or asks how much there is. cuInit() joins nothing.
- */
+/* The GPUs that this process uses, each with its membership. */
 #ifndef GOVERNOR_CUDA_GPU_H
 #define GOVERNOR_CUDA_GPU_H
 
@@ -37,6 +34,7 @@ struct gpu_mover;
  * @graphs: bytes that were charged for memory of graphs; written under @own_lock
  * @meter: of its time; NULL: no launch was measured so far
  * @mover: of its memory; NULL: none moves so far
+ * @shut: it keeps threads out of the driver; under mover_hold()
  */
 struct gpu {
     CUdevice device;
@@ -57,15 +55,17 @@ struct gpu {
     _Atomic uint64_t graphs;
     struct meter *_Atomic meter;
     struct gpu_mover *_Atomic mover;
+    bool shut;
 };
 
-/* NULL: @device has no slice, or does not exist. */
-struct gpu *gpu_of(CUdevice device);
-/* The GPU of the calling thread's context. NULL: no context, or no slice. */
-struct gpu *gpu_current(void);
-/* Why a call fails for which own_settle() finds no room: the slice is full, or required and not
- * there. */
-CUresult gpu_refusal(const struct gpu *gpu);
+#define GPUS_MAX 64
+
+/* By device; NULL: not looked up so far. join.h looks them up, under the lock. */
+extern struct gpu *_Atomic gpus[GPUS_MAX] __attribute__((visibility("hidden")));
+extern pthread_mutex_t gpus_lock __attribute__((visibility("hidden")));
+/* In place of one without a slice. */
+extern struct gpu gpu_ungoverned __attribute__((visibility("hidden")));
+
 /* Calls @func for each GPU with a slice that was used so far. */
 void gpu_each(void (*func)(struct gpu *gpu, void *data), void *data);
 

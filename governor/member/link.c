@@ -321,11 +321,6 @@ void link_lost(GovernorMember *member)
     turn_progress(member);
 }
 
-bool link_wake(GovernorMember *member)
-{
-    return send(member->wake_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
 /* Otherwise there is nothing to receive because it is shut down. */
 static bool was_woken(const GovernorMember *member)
 {

@@ -200,9 +200,9 @@ void link_stop(GovernorMember *member);
 void link_forget(GovernorMember *member);
 /* There is no arbiter: its last values apply. */
 void link_lost(GovernorMember *member);
-/* The thread calls spare_look() soon. False: it cannot be woken. */
+
+/* messages.c: the link's thread calls spare_look() soon. False: it cannot be woken. */
 bool link_wake(GovernorMember *member);
-/* messages.c */
 /* Never waits; a hint that finds no room is lost. */
 void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t value,
                uint64_t other);
@@ -263,7 +263,7 @@ bool spare_look(GovernorMember *member);
 /* The arbiter that it was charged by is gone. */
 void spare_forget(GovernorMember *member);
 
-/* member.c: a sentence for whoever looks after the host, see governor_member_set_log(). */
+/* say.c: a sentence for whoever looks after the host, see governor_member_set_log(). */
 void member_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* fork.c: makes a child a member of its own. */

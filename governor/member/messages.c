@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Messages over the connection after the welcome. */
+/* Messages over the connection after the welcome, and to the thread that watches it. */
 #include "member_state.h"
 
 #include "clock.h"
@@ -29,6 +29,11 @@ void link_tell_back(GovernorMember *member, const struct governor_message *messa
     member->told_back = true;
     if (send(member->fd, message, sizeof(*message), MSG_NOSIGNAL) != sizeof(*message))
         link_break(member);
+}
+
+bool link_wake(GovernorMember *member)
+{
+    return send(member->wake_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 /* One message, and the descriptor that may come with it; -1: none does. */

@@ -3,9 +3,11 @@
  * Memory by address: cuMemAlloc and similar calls. The driver frees memory first, the ledger after
  * it, so the ledger never shows memory as free that is in use.
  */
+#include "join.h"
 #include "pool.h"
 #include "ranges.h"
 #include "real.h"
+#include "room.h"
 #include "spill.h"
 
 /* Corrects what was reserved to @bytes, and remembers it under @dptr. */
@@ -50,7 +52,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 
     if (real_depth || !dptr)
         return REAL(cuMemAlloc_v2)(dptr, bytesize);
-    if (!charge_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
+    if (!room_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = is_spilled(&charge) ? spill_alloc(charge.gpu, dptr, bytesize)
                                  : DRIVER(cuMemAlloc_v2, dptr, bytesize);
@@ -65,7 +67,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 
     if (real_depth || !dptr)
         return REAL(cuMemAlloc)(dptr, bytesize);
-    if (!charge_take(gpu_current(), charge_of_alloc(bytesize), &charge))
+    if (!room_take(gpu_current(), charge_of_alloc(bytesize), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMemAlloc, dptr, bytesize);
     return allocated(result, &charge, *dptr, charge.bytes);
@@ -86,7 +88,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 
     if (real_depth || !dptr)
         return REAL(cuMemAllocManaged)(dptr, bytesize, flags);
-    if (!charge_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
+    if (!room_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
         return refusal(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
     result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
     if (result == CUDA_SUCCESS && is_spilled(&charge) &&
@@ -132,7 +134,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
 
     if (real_depth || !dptr || !pPitch)
         return REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    if (!charge_take_or_spill(gpu_current(), pitched(WidthInBytes, Height), &charge))
+    if (!room_take_or_spill(gpu_current(), pitched(WidthInBytes, Height), &charge))
         return refusal(is_element_size(ElementSizeBytes));
     result = is_spilled(&charge)
                  ? spill_pitched(&charge, dptr, pPitch, WidthInBytes, Height)
@@ -148,7 +150,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
 
     if (real_depth || !dptr || !pPitch)
         return REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    if (!charge_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
+    if (!room_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
         return refusal(is_element_size(ElementSizeBytes));
     result = DRIVER(cuMemAllocPitch, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     return allocated(result, &charge, *dptr, pitched(*pPitch, Height));

@@ -2,8 +2,10 @@
 /*
  * Arrays. Their size is an estimate: the driver reports it only of those that have no memory yet.
  */
+#include "join.h"
 #include "ranges.h"
 #include "real.h"
+#include "room.h"
 #include "vmm.h"
 
 /* Formats that say how large an element is with all its channels, by their numbers in cuda.h. */
@@ -167,7 +169,7 @@ static CUresult made(CUresult result, CUarray *array, struct charge *charge)
                                                                                                    \
         if (real_depth || !pHandle || !of)                                                         \
             return REAL(name)(pHandle, of);                                                        \
-        if (!charge_take(gpu_current(), estimate_of(of), &charge))                                 \
+        if (!room_take(gpu_current(), estimate_of(of), &charge))                                   \
             return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
         return made(DRIVER(name, pHandle, of), pHandle, &charge);                                  \
     }
@@ -201,7 +203,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 
     if (real_depth || !pHandle || !of)
         return REAL(cuMipmappedArrayCreate)(pHandle, of, numMipmapLevels);
-    if (!charge_take(gpu_current(), estimate(of, numMipmapLevels), &charge))
+    if (!room_take(gpu_current(), estimate(of, numMipmapLevels), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMipmappedArrayCreate, pHandle, of, numMipmapLevels);
     if (result == CUDA_SUCCESS && !keep(&charge, (uintptr_t)*pHandle)) {

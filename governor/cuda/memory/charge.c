@@ -4,64 +4,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "clock.h"
-#include "graph.h"
-#include "later.h"
-#include "mover.h"
-#include "own.h"
-#include "pool.h"
-#include "spill.h"
-
-#define LOOK_EACH_NS 1000000000u
-
-static bool reserve(struct gpu *gpu, uint64_t bytes)
-{
-    return governor_member_reserve(gpu->member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
-}
-
-bool charge_make_room(struct gpu *gpu)
-{
-    bool pools = pools_trim(gpu), graphs = graph_trim(gpu);
-
-    return graphs || pools;
-}
-
-/* What was found to be there already makes it less. */
-static bool find_room(struct gpu *gpu)
-{
-    bool made = charge_make_room(gpu), later = later_make_room(gpu);
-
-    return own_note(gpu) || made || later;
-}
-
-static enum governor_memory reserve_somehow(struct gpu *gpu, uint64_t bytes, bool may_spill)
-{
-    if (!gpu->member)
-        return GOVERNOR_MEMORY_NONE;
-    if (reserve(gpu, bytes) || (find_room(gpu) && reserve(gpu, bytes)))
-        return GOVERNOR_MEMORY_DEVICE;
-    return may_spill && spill_possible(gpu) ? governor_member_reserve(gpu->member, bytes, true)
-                                            : GOVERNOR_MEMORY_NONE;
-}
-
-/*
- * The runtime can make a context through a table of the driver's, past the entry points, and code
- * can be loaded when it is first launched. NVML takes its time, so it is not asked at each
- * allocation.
- */
-static void look_now_and_then(struct gpu *gpu)
-{
-    uint64_t seen = atomic_load_explicit(&gpu->seen_ns, memory_order_relaxed), now = clock_now();
-
-    if ((!seen || now >= seen + LOOK_EACH_NS) &&
-        atomic_compare_exchange_strong(&gpu->seen_ns, &seen, now)) {
-        own_note(gpu);
-        /* The slice's memory may move from now on. */
-        if (gpu->member && governor_member_moves(gpu->member))
-            mover_start(gpu);
-    }
-}
-
 /* @by: bytes; less is modulo 2^64. */
 static void change(struct gpu *gpu, uint64_t by)
 {
@@ -69,31 +11,16 @@ static void change(struct gpu *gpu, uint64_t by)
     atomic_fetch_add(&gpu->changes, 1);
 }
 
-static bool take(struct gpu *gpu, uint64_t bytes, bool may_spill, struct charge *charge)
+bool charge_try(struct gpu *gpu, uint64_t bytes, bool may_spill, struct charge *charge)
 {
-    enum governor_memory kind;
+    enum governor_memory kind = governor_member_reserve(gpu->member, bytes, may_spill);
 
-    *charge = (struct charge){0};
-    if (!gpu)
-        return true;
-    look_now_and_then(gpu);
-    kind = reserve_somehow(gpu, bytes, may_spill);
     if (kind == GOVERNOR_MEMORY_NONE)
         return false;
     *charge = (struct charge){.gpu = gpu, .bytes = bytes, .kind = kind};
     if (kind == GOVERNOR_MEMORY_DEVICE)
         change(gpu, bytes);
     return true;
-}
-
-bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge)
-{
-    return take(gpu, bytes, false, charge);
-}
-
-bool charge_take_or_spill(struct gpu *gpu, uint64_t bytes, struct charge *charge)
-{
-    return take(gpu, bytes, true, charge);
 }
 
 static void release(struct gpu *gpu, uint64_t bytes, enum governor_memory kind)
@@ -110,7 +37,9 @@ bool charge_resize(struct charge *charge, uint64_t bytes)
     if (bytes < charge->bytes) {
         release(charge->gpu, charge->bytes - bytes, charge->kind);
     } else {
-        if (!charge->gpu->member || !reserve(charge->gpu, bytes - charge->bytes))
+        if (!charge->gpu->member ||
+            governor_member_reserve(charge->gpu->member, bytes - charge->bytes, false) !=
+                GOVERNOR_MEMORY_DEVICE)
             return false;
         change(charge->gpu, bytes - charge->bytes);
     }

@@ -45,22 +45,15 @@ static inline uint64_t charge_of_alloc(uint64_t bytes)
 }
 
 /*
- * False: beyond the limit. At the limit, pools and graphs first give back what they keep unused.
- * @gpu NULL: true, and nothing is charged.
+ * Of a GPU whose slice this process has joined. False: beyond the limit, as it is. @may_spill: what
+ * does not fit is charged to the slice's spill, if that has so much left.
  */
-bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge);
+bool charge_try(struct gpu *gpu, uint64_t bytes, bool may_spill, struct charge *charge);
 /*
- * The same for memory that need not be on the GPU: beyond the limit the slice's spill is charged,
- * if it has one with so much left.
- */
-bool charge_take_or_spill(struct gpu *gpu, uint64_t bytes, struct charge *charge);
-/*
- * Corrects the charge to @bytes. False: beyond the limit, and nothing has changed. Does not ask
- * pools to give back, because they call this. Not for what is charged to the spill.
+ * Corrects the charge to @bytes. False: beyond the limit, and nothing has changed. Not for what is
+ * charged to the spill.
  */
 bool charge_resize(struct charge *charge, uint64_t bytes);
-/* At the limit. True if something was given back. */
-bool charge_make_room(struct gpu *gpu);
 /* Gives back a charge, or an object. Does not wait. */
 void charge_give(struct charge *charge);
 /* How often any was given back so far. */

@@ -4,6 +4,7 @@
 #include "charge.h"
 #include "chunks.h"
 #include "fronts.h"
+#include "join.h"
 #include "mover.h"
 
 #define PITCH_UNIT 512u

@@ -8,7 +8,7 @@
 #include "charge.h"
 #include "forks.h"
 #include "fronts.h"
-#include "mover.h"
+#include "mover_hold.h"
 #include "vault.h"
 
 #define CHUNK_MOST GOVERNOR_VAULT_MOST

@@ -4,12 +4,14 @@
  * NVML says how much they take. What does not fit is dropped again.
  */
 #include "charge.h"
+#include "join.h"
 #include "own.h"
 #include "real.h"
+#include "room.h"
 
 static bool fits(struct gpu *gpu)
 {
-    return own_settle(gpu) || (charge_make_room(gpu) && own_settle(gpu));
+    return own_settle(gpu) || (room_make(gpu) && own_settle(gpu));
 }
 
 /* After a call that may have loaded into the current context. */

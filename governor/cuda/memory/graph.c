@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "graph.h"
-
 #include <stdlib.h>
 
+#include "graph_reserve.h"
+#include "join.h"
 #include "meter.h"
 #include "ranges.h"
 #include "real.h"
+#include "room.h"
 
 #define GRAPHS_DEPTH 8
 
@@ -109,31 +110,6 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     return DRIVER(cuGraphExecDestroy, hGraphExec);
 }
 
-static uint64_t ask(const struct gpu *gpu, CUgraphMem_attribute attribute)
-{
-    cuuint64_t value = 0;
-
-    DRIVER(cuDeviceGetGraphMemAttribute, gpu->device, attribute, &value);
-    return value;
-}
-
-/* Corrects the charge for graphs to what the driver has reserved for them; under own_lock. */
-static void settle(struct gpu *gpu, struct charge *ahead)
-{
-    struct charge charge = {.gpu = gpu, .bytes = gpu->graphs + ahead->bytes};
-
-    charge_resize(&charge, ask(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT));
-    gpu->graphs = charge.bytes;
-    *ahead = (struct charge){0};
-}
-
-static void settle_locked(struct gpu *gpu, struct charge *ahead)
-{
-    pthread_mutex_lock(&gpu->own_lock);
-    settle(gpu, ahead);
-    pthread_mutex_unlock(&gpu->own_lock);
-}
-
 static uint64_t needs_of_exec(CUgraphExec exec)
 {
     struct charge needs = {0};
@@ -142,23 +118,13 @@ static uint64_t needs_of_exec(CUgraphExec exec)
     return needs.bytes;
 }
 
-/* By how much the driver's reserve can grow for a graph that allocates @bytes. */
-static uint64_t growth(const struct gpu *gpu, uint64_t bytes)
-{
-    uint64_t reserved = ask(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
-    uint64_t used = ask(gpu, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
-    uint64_t unused = reserved > used ? reserved - used : 0;
-
-    return bytes > unused ? bytes - unused : 0;
-}
-
 /* To make room, the reserve itself may have been trimmed: then it grows by more. */
 static bool take_growth(struct gpu *gpu, uint64_t bytes, struct charge *charge)
 {
-    uint64_t wanted = growth(gpu, bytes);
+    uint64_t wanted = graph_growth(gpu, bytes);
 
-    while (charge_take(gpu, wanted, charge)) {
-        uint64_t now = growth(gpu, bytes);
+    while (room_take(gpu, wanted, charge)) {
+        uint64_t now = graph_growth(gpu, bytes);
 
         if (now <= wanted)
             return true;
@@ -182,7 +148,7 @@ static CUresult run(CUgraphExec exec, CUstream stream,
     result = function(exec, stream);
     real_depth--;
     if (gpu)
-        settle_locked(gpu, &ahead);
+        graph_settle(gpu, ahead.bytes);
     return result;
 }
 
@@ -238,24 +204,12 @@ CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
     CUresult result = DRIVER(cuDeviceGraphMemTrim, device);
-    struct charge none = {0};
     struct gpu *gpu;
 
     if (real_depth || !graphs_with_memory)
         return result;
     gpu = gpu_of(device);
     if (gpu)
-        settle_locked(gpu, &none);
+        graph_settle(gpu, 0);
     return result;
-}
-
-bool graph_trim(struct gpu *gpu)
-{
-    struct charge none = {0};
-    uint64_t before = gpu->graphs;
-
-    if (!before || DRIVER(cuDeviceGraphMemTrim, gpu->device) != CUDA_SUCCESS)
-        return false;
-    settle_locked(gpu, &none);
-    return gpu->graphs < before;
 }

@@ -2,7 +2,7 @@
 /* How much memory there is in the slice. Vulkan's budget and NVML show the same. */
 #include <limits.h>
 
-#include "gpu.h"
+#include "join.h"
 #include "real.h"
 #include "view.h"
 

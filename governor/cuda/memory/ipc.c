@@ -7,8 +7,10 @@
 #include <pthread.h>
 
 #include "forks.h"
+#include "join.h"
 #include "ranges.h"
 #include "real.h"
+#include "room.h"
 
 /* In place of a file's device in a name; no device has this number. */
 #define NAMED_BY_BYTES 0x4355444168616e64ull
@@ -206,7 +208,7 @@ static bool charge_external(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of, struct c
         return true;
     if (charge_names(of->handle.fd, &device, &inode))
         return charge_import(gpu, device, inode, of->size, charge);
-    return charge_take(gpu, of->size, charge);
+    return room_take(gpu, of->size, charge);
 }
 
 CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,

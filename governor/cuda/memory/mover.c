@@ -5,8 +5,8 @@
 #include "chunks.h"
 #include "clock.h"
 #include "drain.h"
-#include "forks.h"
 #include "fronts.h"
+#include "mover_hold.h"
 #include "transfer.h"
 #include "vault.h"
 
@@ -16,50 +16,13 @@
 /* A thread in the driver, and the work in flight, may take so long to end. */
 #define LEAVE_NS (2 * NS_PER_S)
 
-/**
- * struct gpu_mover - of a GPU's memory
- * @shut: it keeps threads out; @displaced: chunks that are not on the card
- */
+/* Of a GPU's memory. */
 struct gpu_mover {
     struct gpu *gpu;
     pthread_t thread;
-    bool shut;
-    uint64_t displaced;
 };
 
-/* Over all that moves, and over the vault's pieces. */
-static pthread_mutex_t holding = PTHREAD_MUTEX_INITIALIZER;
-/* Under that: movers that keep threads out. */
-static unsigned int shutting;
 static _Atomic bool stays;
-
-void mover_hold(void)
-{
-    pthread_mutex_lock(&holding);
-}
-
-static _Thread_local bool holds_contexts;
-
-void mover_hold_contexts(void)
-{
-    holds_contexts = fronts_are_installed();
-    if (!holds_contexts)
-        return;
-    mover_hold();
-    drain_settle();
-}
-
-void mover_release(void)
-{
-    pthread_mutex_unlock(&holding);
-}
-
-void mover_release_contexts(void)
-{
-    if (holds_contexts)
-        mover_release();
-    holds_contexts = false;
-}
 
 void mover_stay(void)
 {
@@ -176,38 +139,27 @@ static bool drain_all(uint64_t limit_ns, enum governor_stuck *why)
     return drained == DRAINED;
 }
 
-static void let_in(struct gpu_mover *mover)
-{
-    if (!mover->shut)
-        return;
-    mover->shut = false;
-    if (!--shutting)
-        fronts_open();
-}
-
 /*
  * Nobody is in the driver, and the GPU has nothing to do for the process. Else all is as before,
  * and @why says why.
  */
-static bool shut_out(struct gpu_mover *mover, enum governor_stuck *why)
+static bool shut_out(struct gpu *gpu, enum governor_stuck *why)
 {
     uint64_t until = clock_now() + LEAVE_NS, now;
 
-    if (mover->shut)
+    if (gpu->shut)
         return true;
     *why = GOVERNOR_STUCK_FLOOR;
     if (stays)
         return false;
     *why = GOVERNOR_STUCK_THREAD;
-    if (!shutting && !fronts_close(LEAVE_NS))
+    if (!mover_shut_out(gpu, LEAVE_NS))
         return false;
-    shutting++;
-    mover->shut = true;
     *why = GOVERNOR_STUCK_CAPTURE;
     now = clock_now();
     if (!captures_any() && drain_all(until > now ? until - now : 0, why))
         return true;
-    let_in(mover);
+    mover_let_in(gpu);
     return false;
 }
 
@@ -262,7 +214,6 @@ static void finish_leaving(struct errand *errand, struct part *part)
         return;
     }
     chunk->piece = part->copy.piece;
-    errand->mover->displaced++;
     chunks_count_displaced(errand->mover->gpu, chunk->bytes);
     governor_member_gave(errand->mover->gpu->member, errand->orders, chunk->bytes,
                          ns_since(&errand->window));
@@ -303,7 +254,6 @@ static void finish_coming(struct errand *errand, struct part *part)
     }
     chunk->piece = NULL;
     vault_put(errand->mover->gpu, part->copy.piece);
-    errand->mover->displaced--;
     chunks_count_displaced(errand->mover->gpu, -chunk->bytes);
     governor_member_took(errand->mover->gpu->member, errand->orders, chunk->bytes,
                          ns_since(&errand->window));
@@ -397,7 +347,7 @@ static void leave(struct gpu_mover *mover, const struct governor_orders *orders)
 
     errand.window.since = clock_now();
     tell_unmovable(mover->gpu);
-    if (!shut_out(mover, &errand.why)) {
+    if (!shut_out(mover->gpu, &errand.why)) {
         governor_member_stuck(mover->gpu->member, orders, true, errand.why);
         return;
     }
@@ -410,7 +360,8 @@ static void leave(struct gpu_mover *mover, const struct governor_orders *orders)
      * Whoever waits for its turn gets none before all is back. And who was kept out may have said
      * so before there was anything to come back for.
      */
-    if (mover->displaced && (fronts_were_asked() || governor_member_is_waiting(mover->gpu->member)))
+    if (atomic_load(&mover->gpu->displaced) &&
+        (fronts_were_asked() || governor_member_is_waiting(mover->gpu->member)))
         governor_member_come(mover->gpu->member);
 }
 
@@ -431,22 +382,6 @@ static bool bring_back(struct gpu_mover *mover, const struct governor_orders *or
         governor_member_stuck(mover->gpu->member, orders, false, errand.why);
     free(places.list);
     return errand.failed || errand.rest < orders->take;
-}
-
-static void count_displaced(struct chunked *chunked, void *data)
-{
-    for (unsigned int i = 0; i < chunked->count; i++)
-        *(uint64_t *)data += chunked->list[i].piece != NULL;
-}
-
-void mover_settle(struct gpu *gpu)
-{
-    struct gpu_mover *mover = gpu->mover;
-
-    mover->displaced = 0;
-    chunks_each(gpu, count_displaced, &mover->displaced);
-    if (!mover->displaced)
-        let_in(mover);
 }
 
 static void *follow_orders(void *data)
@@ -519,10 +454,4 @@ bool mover_start(struct gpu *gpu)
         governor_member_movable(gpu->member);
     pthread_mutex_unlock(&lock);
     return started;
-}
-
-void mover_forget_parent(void)
-{
-    pthread_mutex_init(&holding, NULL);
-    shutting = 0;
 }

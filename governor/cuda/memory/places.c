@@ -2,6 +2,7 @@
 #include "places.h"
 
 #include "charge.h"
+#include "join.h"
 #include "real.h"
 
 #define KNOWN        4

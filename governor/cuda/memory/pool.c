@@ -1,239 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "pool.h"
-
-#include <stdlib.h>
+/* Memory of pools: cuMemAllocAsync() and what belongs to it. */
 #include <unistd.h>
 
-#include "ranges.h"
-#include "forks.h"
+#include "join.h"
 #include "later.h"
+#include "pool.h"
+#include "pools.h"
+#include "ranges.h"
 #include "real.h"
+#include "room.h"
 
-/* Drivers grow a pool in steps of 32 MiB. */
-#define POOL_STEP       (32u << 20)
 #define LONGEST_WAIT_MS 100
-
-/**
- * struct pool - never freed, for a thread may have found it
- * @taken: by a pool, or by memory that has outlived one
- * @handle: NULL: the program has destroyed it; changed under the list's lock, cleared under @lock,
- *          too
- * @calls: of threads that may use @handle, and expect it to be this pool
- * @lock: over what follows, and over calls with @handle, which is dead when it has been cleared.
- *        None of these calls waits for a stream
- * @charge: at least what the pool has reserved, and what it may yet for those that are under way.
- *          Of a pool that was destroyed: all of it, as the driver keeps it, until the last pointer
- *          is freed
- * @under_way: bytes of allocations for which the driver is called, and may have been served or not
- * @served: how many of these there have been
- * @pointers: how many of the program's are of this pool
- */
-struct pool {
-    struct pool *next;
-    _Atomic bool taken;
-    _Atomic(CUmemoryPool) handle;
-    _Atomic unsigned int calls;
-    pthread_mutex_t lock;
-    struct charge charge;
-    uint64_t under_way;
-    uint64_t served;
-    uint64_t pointers;
-};
-
-/* Over the list; taken after a pool's. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Only added to, in front. */
-static struct pool *pools;
-
-static struct pool *find(CUmemoryPool handle)
-{
-    struct pool *pool = pools;
-
-    while (pool && pool->handle != handle)
-        pool = pool->next;
-    return pool;
-}
-
-static struct pool *find_free(void)
-{
-    struct pool *pool = pools;
-
-    while (pool && pool->taken)
-        pool = pool->next;
-    return pool;
-}
-
-static struct pool *add(CUmemoryPool handle, struct gpu *gpu)
-{
-    struct pool *pool = find_free();
-
-    if (!pool) {
-        pool = calloc(1, sizeof(*pool));
-        if (!pool)
-            return NULL;
-        pthread_mutex_init(&pool->lock, NULL);
-        pool->next = pools;
-        pools = pool;
-    }
-    pool->taken = true;
-    pool->charge = (struct charge){.gpu = gpu};
-    pool->handle = handle;
-    return pool;
-}
-
-/* Adds it where it is not known. */
-static void note_pool(CUmemoryPool handle, struct gpu *gpu)
-{
-    pthread_mutex_lock(&lock);
-    if (!find(handle))
-        add(handle, gpu);
-    pthread_mutex_unlock(&lock);
-}
-
-/* To be left again. NULL: no memory, or not @may_add and not known. */
-static struct pool *enter(CUmemoryPool handle, struct gpu *gpu, bool may_add)
-{
-    struct pool *pool;
-
-    pthread_mutex_lock(&lock);
-    pool = find(handle);
-    if (!pool && may_add)
-        pool = add(handle, gpu);
-    if (pool)
-        pool->calls++;
-    pthread_mutex_unlock(&lock);
-    return pool;
-}
-
-/* If nothing is left of it, another pool can take its place. Under the pool's lock. */
-static void end_if_over(struct pool *pool)
-{
-    if (pool->handle || pool->pointers || pool->calls)
-        return;
-    charge_give(&pool->charge);
-    pool->taken = false;
-}
-
-static void leave(struct pool *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    pool->calls--;
-    end_if_over(pool);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-static uint64_t ask(CUmemoryPool handle, CUmemPool_attribute attribute)
-{
-    cuuint64_t value = 0;
-
-    DRIVER(cuMemPoolGetAttribute, handle, attribute, &value);
-    return value;
-}
-
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/*
- * By how much a pool with so much reserved can grow until those that are under way, and one of
- * @bytes, have been served. All of them count as not yet served. Under the pool's lock.
- */
-static uint64_t growth(const struct pool *pool, CUmemoryPool handle, uint64_t reserved,
-                       uint64_t bytes)
-{
-    uint64_t wanted = sum(pool->under_way, bytes);
-    uint64_t used = wanted ? ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) : 0;
-    uint64_t unused = reserved > used ? reserved - used : 0;
-
-    return wanted <= unused ? 0 : charge_round(wanted - unused, POOL_STEP);
-}
-
-/*
- * Corrects the charge to what the pool has reserved, and may yet. False: beyond the limit. Under
- * the pool's lock.
- */
-static bool settle_locked(struct pool *pool)
-{
-    CUmemoryPool handle = pool->handle;
-    uint64_t reserved, most;
-
-    if (!handle || !pool->charge.gpu)
-        return true;
-    reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    most = sum(reserved, growth(pool, handle, reserved, 0));
-    if (pool->charge.bytes > most)
-        return charge_resize(&pool->charge, most);
-    return pool->charge.bytes >= reserved || charge_resize(&pool->charge, reserved);
-}
-
-static bool settle(struct pool *pool)
-{
-    bool settled;
-
-    pthread_mutex_lock(&pool->lock);
-    settled = settle_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
-    return settled;
-}
-
-/* Not what those that are under way count on. Under the pool's lock. */
-static void trim_locked(struct pool *pool)
-{
-    CUmemoryPool handle = pool->handle;
-    uint64_t keep = 0;
-
-    if (!handle)
-        return;
-    if (pool->under_way)
-        keep = sum(ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), pool->under_way);
-    if (DRIVER(cuMemPoolTrimTo, handle, keep) == CUDA_SUCCESS)
-        settle_locked(pool);
-}
-
-static void trim(struct pool *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    trim_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-/*
- * What has to be reserved before one of @bytes is under way. A pool that was destroyed meanwhile
- * cannot be asked. Under the pool's lock.
- */
-static uint64_t missing(const struct pool *pool, CUmemoryPool handle, uint64_t bytes)
-{
-    uint64_t reserved, needed;
-
-    if (!pool->charge.gpu)
-        return 0;
-    if (pool->handle != handle)
-        return bytes;
-    reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    needed = sum(reserved, growth(pool, handle, reserved, bytes));
-    return needed > pool->charge.bytes ? needed - pool->charge.bytes : 0;
-}
-
-/* False: @wanted is to be reserved first, which is more than so far. */
-static bool begin(struct pool *pool, CUmemoryPool handle, uint64_t bytes,
-                  const struct charge *ahead, uint64_t *wanted)
-{
-    bool is_enough;
-    uint64_t now;
-
-    pthread_mutex_lock(&pool->lock);
-    now = missing(pool, handle, bytes);
-    is_enough = now <= *wanted;
-    if (is_enough) {
-        pool->charge.bytes += ahead->bytes;
-        pool->under_way += bytes;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    if (!is_enough)
-        *wanted = now;
-    return is_enough;
-}
 
 /*
  * Reserves what the pool can grow by. Near the limit, it may be able to grow by less than a step.
@@ -241,29 +18,16 @@ static bool begin(struct pool *pool, CUmemoryPool handle, uint64_t bytes,
  */
 static bool take_growth(struct pool *pool, CUmemoryPool handle, uint64_t bytes)
 {
-    struct gpu *gpu = pool->charge.gpu;
+    struct gpu *gpu = pool_gpu(pool);
     struct charge ahead = {0};
     uint64_t wanted = 0;
 
-    while (!begin(pool, handle, bytes, &ahead, &wanted)) {
+    while (!pool_begin(pool, handle, bytes, &ahead, &wanted)) {
         charge_give(&ahead);
-        if (!charge_take(gpu, wanted, &ahead) &&
-            (bytes >= wanted || !charge_take(gpu, bytes, &ahead)))
+        if (!room_take(gpu, wanted, &ahead) && (bytes >= wanted || !room_take(gpu, bytes, &ahead)))
             return false;
     }
     return true;
-}
-
-/* Whether any are, or have been since @served was read, which is read again. */
-static bool are_under_way(struct pool *pool, uint64_t *served)
-{
-    bool are;
-
-    pthread_mutex_lock(&pool->lock);
-    are = pool->under_way || pool->served != *served;
-    *served = pool->served;
-    pthread_mutex_unlock(&pool->lock);
-    return are;
 }
 
 /*
@@ -274,9 +38,9 @@ static bool take_growth_in_time(struct pool *pool, CUmemoryPool handle, uint64_t
 {
     uint64_t served = 0;
 
-    are_under_way(pool, &served);
+    pool_is_busy(pool, &served);
     for (unsigned int ms = 0; !take_growth(pool, handle, bytes); ms++) {
-        if (ms == LONGEST_WAIT_MS || !are_under_way(pool, &served))
+        if (ms == LONGEST_WAIT_MS || !pool_is_busy(pool, &served))
             return false;
         usleep(1000);
     }
@@ -285,29 +49,6 @@ static bool take_growth_in_time(struct pool *pool, CUmemoryPool handle, uint64_t
 
 typedef CUresult allocate_function(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
                                    CUstream stream);
-
-/* After the call. @pointers: that it has made. */
-static bool end(struct pool *pool, uint64_t bytes, unsigned int pointers)
-{
-    bool settled;
-
-    pthread_mutex_lock(&pool->lock);
-    pool->under_way -= bytes;
-    pool->served++;
-    pool->pointers += pointers;
-    settled = settle_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
-    return settled;
-}
-
-/* A pointer of the program's is none any more. */
-static void drop(struct pool *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    pool->pointers--;
-    end_if_over(pool);
-    pthread_mutex_unlock(&pool->lock);
-}
 
 /* False: no memory. */
 static bool track(CUdeviceptr dptr, struct pool *pool)
@@ -318,7 +59,7 @@ static bool track(CUdeviceptr dptr, struct pool *pool)
         return false;
     /* If the driver returns an address again, it was freed without us. */
     if (of.pool)
-        drop(of.pool);
+        pool_drop(of.pool);
     return true;
 }
 
@@ -327,28 +68,28 @@ static CUresult allocate_reserved(struct pool *pool, CUmemoryPool handle, CUdevi
                                   size_t bytes, CUstream stream, allocate_function *function)
 {
     CUresult result = function(dptr, bytes, handle, stream);
-    bool settled = end(pool, bytes, result == CUDA_SUCCESS);
+    bool settled = pool_end(pool, bytes, result == CUDA_SUCCESS);
 
     if (result != CUDA_SUCCESS || (settled && track(*dptr, pool)))
         return result;
     /* The pool grew by more than was reserved. */
     DRIVER(cuMemFreeAsync, *dptr, stream);
-    drop(pool);
-    trim(pool);
+    pool_drop(pool);
+    pool_trim(pool);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult allocate(struct gpu *gpu, CUmemoryPool handle, CUdeviceptr *dptr, size_t bytes,
                          CUstream stream, allocate_function *function)
 {
-    struct pool *pool = enter(handle, gpu, true);
+    struct pool *pool = pools_enter(handle, gpu, true);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     if (!pool)
         return result;
     if (take_growth_in_time(pool, handle, bytes))
         result = allocate_reserved(pool, handle, dptr, bytes, stream, function);
-    leave(pool);
+    pool_leave(pool);
     return result;
 }
 
@@ -402,18 +143,6 @@ static bool current_pool(CUstream stream, struct gpu **gpu, CUmemoryPool *pool)
 ALLOC_ASYNC(cuMemAllocAsync)
 ALLOC_ASYNC(cuMemAllocAsync_ptsz)
 
-/* False: not seen so far. @gpu: NULL: nobody is charged. */
-static bool is_known(CUmemoryPool handle, struct gpu **gpu)
-{
-    const struct pool *pool;
-
-    pthread_mutex_lock(&lock);
-    pool = find(handle);
-    *gpu = pool ? pool->charge.gpu : NULL;
-    pthread_mutex_unlock(&lock);
-    return pool;
-}
-
 static bool is_of(CUmemoryPool handle, CUdevice device)
 {
     CUmemoryPool own;
@@ -431,14 +160,14 @@ static struct gpu *gpu_of_pool(CUmemoryPool handle)
     struct gpu *gpu;
     int count = 0;
 
-    if (!handle || is_known(handle, &gpu))
+    if (!handle || pools_find(handle, &gpu))
         return handle ? gpu : NULL;
     DRIVER(cuDeviceGetCount, &count);
     for (CUdevice device = 0; device < count; device++) {
         if (!is_of(handle, device))
             continue;
         gpu = gpu_of(device);
-        note_pool(handle, gpu);
+        pools_note(handle, gpu);
         return gpu;
     }
     return gpu_current();
@@ -452,7 +181,7 @@ static CUresult note(CUresult result, const CUmemoryPool *pool, const CUmemLocat
 
     if (result == CUDA_SUCCESS && !real_depth &&
         (on_device || type != CU_MEM_ALLOCATION_TYPE_MANAGED))
-        note_pool(*pool, on_device ? gpu_of(location->id) : NULL);
+        pools_note(*pool, on_device ? gpu_of(location->id) : NULL);
     return result;
 }
 
@@ -476,7 +205,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
         DRIVER(cuMemPoolImportFromShareableHandle, pool_out, handle, handleType, flags);
 
     if (result == CUDA_SUCCESS && !real_depth)
-        note_pool(*pool_out, NULL);
+        pools_note(*pool_out, NULL);
     return result;
 }
 
@@ -497,22 +226,6 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
 
-static struct pool *first(void)
-{
-    struct pool *pool;
-
-    pthread_mutex_lock(&lock);
-    pool = pools;
-    pthread_mutex_unlock(&lock);
-    return pool;
-}
-
-static void settle_all(void)
-{
-    for (struct pool *pool = first(); pool; pool = pool->next)
-        settle(pool);
-}
-
 struct pool *pool_before_free(CUdeviceptr dptr)
 {
     struct charge of;
@@ -525,7 +238,7 @@ void pool_after_free(struct pool *pool, CUdeviceptr dptr, CUresult result)
     struct charge of = {.pool = pool};
 
     if (pool && (result == CUDA_SUCCESS || !ranges_put(&ranges_pooled, dptr, &of)))
-        drop(pool);
+        pool_drop(pool);
 }
 
 /*
@@ -549,7 +262,7 @@ static CUresult free_async(CUdeviceptr dptr, CUstream stream, bool per_thread,
         charge_give(&charge);
     pool_after_free(pool, dptr, result);
     if (!known)
-        settle_all();
+        pools_settle();
     return result;
 }
 
@@ -574,46 +287,17 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
     return note(result, pool, &poolProps->location, poolProps->allocType);
 }
 
-/*
- * From now on no thread uses the handle. What is unused is given back, so that what stays charged
- * is in use. False: another thread did the same.
- */
-static bool withdraw(struct pool *pool, CUmemoryPool handle)
-{
-    bool is_ours;
-
-    pthread_mutex_lock(&pool->lock);
-    is_ours = pool->handle == handle;
-    if (is_ours) {
-        trim_locked(pool);
-        pthread_mutex_lock(&lock);
-        pool->handle = NULL;
-        pthread_mutex_unlock(&lock);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return is_ours;
-}
-
-/* The driver has not destroyed it. If it was found to be unknown meanwhile, it is charged anew. */
-static void restore(struct pool *pool, CUmemoryPool handle)
-{
-    pthread_mutex_lock(&lock);
-    if (!find(handle))
-        pool->handle = handle;
-    pthread_mutex_unlock(&lock);
-}
-
 /* The driver returns at once, and keeps what is in use. */
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
-    struct pool *pool = real_depth || !handle ? NULL : enter(handle, NULL, false);
-    bool is_ours = pool && withdraw(pool, handle);
+    struct pool *pool = real_depth || !handle ? NULL : pools_enter(handle, NULL, false);
+    bool is_ours = pool && pool_withdraw(pool, handle);
     CUresult result = DRIVER(cuMemPoolDestroy, handle);
 
     if (is_ours && result != CUDA_SUCCESS)
-        restore(pool, handle);
+        pool_restore(pool, handle);
     if (pool)
-        leave(pool);
+        pool_leave(pool);
     return result;
 }
 
@@ -622,25 +306,6 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t minBytesToKeep)
     CUresult result = DRIVER(cuMemPoolTrimTo, handle, minBytesToKeep);
 
     if (!real_depth)
-        settle_all();
+        pools_settle();
     return result;
-}
-
-bool pools_trim(struct gpu *gpu)
-{
-    uint64_t before = atomic_load(&gpu->charged);
-
-    for (struct pool *pool = first(); pool; pool = pool->next) {
-        pthread_mutex_lock(&pool->lock);
-        if (pool->handle && pool->charge.gpu == gpu)
-            trim_locked(pool);
-        pthread_mutex_unlock(&pool->lock);
-    }
-    return atomic_load(&gpu->charged) < before;
-}
-
-void pools_forget_parent(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    pools = NULL;
 }

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "forks.h"
+#include "join.h"
 #include "mappings.h"
 #include "parts.h"
 #include "ranges.h"
 #include "real.h"
+#include "room.h"
 
 /* @growing: over @charge while it grows or becomes an object; taken without the lock below
  * @charge: none yet for an import, whose size nobody says before it is mapped
@@ -156,7 +158,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     physical = physical_new(gpu_of(prop->location.id));
     if (!physical)
         return result;
-    if (charge_take(physical->gpu, size, &physical->charge))
+    if (room_take(physical->gpu, size, &physical->charge))
         result = DRIVER(cuMemCreate, handle, size, prop, flags);
     else if (!is_whole(size, prop))
         result = CUDA_ERROR_INVALID_VALUE;
@@ -239,7 +241,7 @@ static bool grow_import(struct physical *physical, uint64_t bytes)
         return grow_named(physical, bytes);
     if (physical->charge.bytes)
         return charge_resize(&physical->charge, bytes);
-    return charge_take(physical->gpu, bytes, &physical->charge);
+    return room_take(physical->gpu, bytes, &physical->charge);
 }
 
 /* The driver has refused to map it as far as that. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "batch.h"
+#include "join.h"
 #include "real.h"
 
 /* Under the lock: one in which something was launched, and that close_batches() is to close. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "batch.h"
+#include "join.h"
 #include "real.h"
 
 void meter_relax(CUstreamCaptureMode *mode)

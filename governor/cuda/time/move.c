@@ -4,7 +4,7 @@
  * small ones, which are many, wait for nothing: they are part of the stream's batch if there is
  * one, and else are owed by what they should take. The functions are made from the table.
  */
-#include "gpu.h"
+#include "join.h"
 #include "learn.h"
 #include "meter.h"
 #include "places.h"

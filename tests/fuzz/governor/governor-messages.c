@@ -4,6 +4,9 @@
  * at any time, in any order. An input is steps of three bytes and what they say follows.
  */
 #include "arbiter.h"
+#include "connection.h"
+#include "moves.h"
+#include "slice.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -96,7 +99,7 @@ static void send_message(struct run *run, struct peer *peer, const uint8_t *data
     else
         read_answers(peer);
     /* As when the event loop gets to it. */
-    arbiter_schedule(&run->arbiter);
+    turn_run(&run->arbiter);
     moves_run(&run->arbiter);
 }
 
@@ -149,7 +152,7 @@ static size_t step(struct run *run, const uint8_t *data, size_t size)
     case 5:
         for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
             run->arbiter.schedulers[i].policy = data[1] % 4;
-        arbiter_schedule(&run->arbiter);
+        turn_run(&run->arbiter);
         return 3;
     default:
         send_short(run, peer, data[1] % (GOVERNOR_VAULT_RETURN + 2), data[2]);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,29 +16,6 @@ static void destroy(GovernorMember *member)
     free(member->socket_path);
     free(member);
     errno = error;
-}
-
-static void log_to_stderr(const char *sentence)
-{
-    dprintf(STDERR_FILENO, "%s\n", sentence);
-}
-
-static void (*_Atomic log_sentence)(const char *sentence) = log_to_stderr;
-
-void governor_member_set_log(void (*log)(const char *sentence))
-{
-    log_sentence = log;
-}
-
-void member_say(const char *format, ...)
-{
-    char sentence[PATH_MAX + 256];
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(sentence, sizeof(sentence), format, list);
-    va_end(list);
-    log_sentence(sentence);
 }
 
 /*
