@@ -3,16 +3,16 @@
 
 void lane_begin(GovernorMember *member, struct lane_work *work, const struct governor_work *asked)
 {
-    uint64_t throttled = governor_member_throttled_ns(member, asked->class);
-    uint64_t debit = governor_member_submit(member, asked);
+    struct governor_turn turn;
+    uint64_t debit = governor_member_submit(member, asked, &turn);
 
     *work = (struct lane_work){
         .class = asked->class,
         .debit = debit,
         .estimate_ns = asked->estimate_ns,
-        .behind_ns = governor_member_class_behind_ns(member, asked->class),
-        .passes = governor_member_passes(member, asked->class),
-        .waited_for_cap = governor_member_throttled_ns(member, asked->class) != throttled,
+        .behind_ns = turn.behind_ns,
+        .passes = turn.passes,
+        .waited_for_cap = turn.waited_for_cap,
         .deferred = asked->deferred,
         .unbegun = asked->deferred,
         .submitted_at = clock_now(),

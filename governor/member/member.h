@@ -121,11 +121,25 @@ struct governor_work {
  */
 void governor_member_expect(GovernorMember *member, enum governor_class class);
 
+/**
+ * struct governor_turn - that a submission has had
+ * @behind_ns: for so long the GPU may still run others' work that was submitted before
+ * @passes: as governor_member_passes()
+ * @waited_for_cap: it had to wait for the slice's hard cap
+ */
+struct governor_turn {
+    uint64_t behind_ns;
+    uint32_t passes;
+    bool waited_for_cap;
+};
+
 /*
  * Waits until @work may be submitted, and debits it. Returns the debit for governor_member_end() or
  * governor_member_ran() when the work has ended, or for _cancel() if it could not be submitted.
+ * @turn may be NULL.
  */
-uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work);
+uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work,
+                                struct governor_turn *turn);
 
 /*
  * How often a submission had no lease, because work in flight was late and may have waited for it.
@@ -133,20 +147,11 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
  */
 uint32_t governor_member_passes(const GovernorMember *member, enum governor_class class);
 
-/* For how long submissions have waited for the slice's hard cap. */
-uint64_t governor_member_throttled_ns(const GovernorMember *member, enum governor_class class);
-
 /*
  * How much work may be one submission: little while others wait, or if little is left of the lease,
  * so that its end is kept. Between 0.15 and 2 ms.
  */
 uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_class class);
-
-/*
- * For how many more ns the GPU may run others' work that was submitted before a submission made
- * now, although it is this member's turn.
- */
-uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class);
 
 /* The work of a debit has ended: @measured_ns replaces the estimate. The excess is owed. */
 void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns);

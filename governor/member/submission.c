@@ -64,13 +64,6 @@ static uint64_t ns_of(uint64_t debit)
     return debit >> NS_SHIFT;
 }
 
-static uint64_t debit_of(const struct lane *lane, const struct governor_work *work)
-{
-    return work->estimate_ns << NS_SHIFT | (uint64_t)(work->queue & QUEUE_MASK) << QUEUE_SHIFT |
-           (uint64_t)work->class << CLASS_SHIFT |
-           (uint64_t)(lane->stalls & STALLS_MASK) << STALLS_SHIFT | (work->deferred ? DEFERRED : 0);
-}
-
 static bool from_before_stall(const struct lane *lane, uint64_t debit)
 {
     return (debit >> STALLS_SHIFT & STALLS_MASK) != (lane->stalls & STALLS_MASK);
@@ -181,13 +174,14 @@ static bool pass_turn(struct lane *lane, uint64_t now)
     return true;
 }
 
-uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *asked)
+uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *asked,
+                                struct governor_turn *turn)
 {
     struct governor_work work = *asked;
     struct lane *lane = &member->lanes[work.class];
     struct governor_class_usage *usage = lane->usage;
     bool waited, idle = false, others_wait = false;
-    uint64_t debit, now;
+    uint64_t debit, now, throttled_ns, others_until;
 
     work.estimate_ns = least(work.estimate_ns ? work.estimate_ns : 1, MOST_NS);
     fork_check(member);
@@ -197,6 +191,7 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     now = member_now(member);
     if (!work.deferred && !lane->in_flight)
         silence_learn(&lane->silence, now - lane->ended_at_ns);
+    throttled_ns = lane->throttled_ns;
     waited = turn_wait(member, lane, &work, &now);
     if (!work.deferred)
         add_in_flight(lane, &lane->queues[work.queue & QUEUE_MASK], work.estimate_ns, now);
@@ -208,23 +203,26 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
         others_wait = turn_taken(lane, &work);
     store(&usage->waited_ns, lane->waited_ns);
     store(&usage->throttled_ns, lane->throttled_ns);
-    debit = debit_of(lane, &work);
+    debit = work.estimate_ns << NS_SHIFT | (uint64_t)(work.queue & QUEUE_MASK) << QUEUE_SHIFT |
+            (uint64_t)work.class << CLASS_SHIFT |
+            (uint64_t)(lane->stalls & STALLS_MASK) << STALLS_SHIFT | (work.deferred ? DEFERRED : 0);
+    others_until = atomic_load_explicit(&lane->grant->others_until_ns, memory_order_relaxed);
+    if (turn)
+        *turn = (struct governor_turn){.behind_ns = others_until > now ? others_until - now : 0,
+                                       .passes = lane->passes,
+                                       .waited_for_cap = lane->throttled_ns != throttled_ns};
     pthread_mutex_unlock(&member->lock);
     if (others_wait)
         turn_pass_on(lane);
     atomic_fetch_add_explicit(&usage->submissions, 1, memory_order_relaxed);
-    tell_rest(member, lane, idle ? REST_NONE : REST_RUNS);
+    if (idle)
+        tell_rest(member, lane, REST_NONE);
     return debit;
 }
 
 uint32_t governor_member_passes(const GovernorMember *member, enum governor_class class)
 {
     return atomic_load_explicit(&member->lanes[class].passes, memory_order_relaxed);
-}
-
-uint64_t governor_member_throttled_ns(const GovernorMember *member, enum governor_class class)
-{
-    return atomic_load_explicit(&member->usage->classes[class].throttled_ns, memory_order_relaxed);
 }
 
 uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_class class)
@@ -238,15 +236,6 @@ uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_cl
 
     part = part < BATCH_LEAST_NS ? BATCH_LEAST_NS : least(part, BATCH_MOST_NS);
     return depth < BATCH_SHORT_NS ? BATCH_SHORT_NS : least(part, depth);
-}
-
-uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class)
-{
-    uint64_t until =
-        atomic_load_explicit(&member->grant->classes[class].others_until_ns, memory_order_relaxed);
-    uint64_t now = until ? member_now(member) : 0;
-
-    return until > now ? until - now : 0;
 }
 
 /* Under lock. Nothing is in flight: records whether the member continues by itself. */

@@ -53,12 +53,6 @@ uint64_t turn_spent(const struct lane *lane, uint64_t now)
            (in_flight < GOVERNOR_IN_FLIGHT_MOST_NS ? in_flight : GOVERNOR_IN_FLIGHT_MOST_NS);
 }
 
-static bool lease_open(const struct lane *lane, uint64_t now)
-{
-    return turn_spent(lane, now) <
-           atomic_load_explicit(&lane->grant->limit_ns, memory_order_acquire);
-}
-
 /* The oldest of @count submissions should have ended by now. */
 static bool is_late(uint64_t in_flight_ns, uint32_t count, uint64_t running)
 {
@@ -260,7 +254,8 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
         turn_sleep(member, delay);
         return false;
     }
-    if (joined && !lease_open(lane, now)) {
+    if (joined &&
+        turn_spent(lane, now) >= atomic_load_explicit(&grant->limit_ns, memory_order_acquire)) {
         if (!turn->waits)
             begin_waiting(member, lane, turn->work);
         turn->waits = true;

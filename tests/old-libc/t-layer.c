@@ -105,7 +105,7 @@ static void use_slice(void *library)
     if (reserve(member, MIB, false) != GOVERNOR_MEMORY_DEVICE)
         fail(NO_MEMORY, "the slice gives no memory");
     for (int i = 0; i < WORKS; i++)
-        end(member, submit(member, &work), WORK_NS);
+        end(member, submit(member, &work, NULL), WORK_NS);
     release(member, MIB, GOVERNOR_MEMORY_DEVICE);
     put(member);
 }

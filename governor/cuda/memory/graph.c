@@ -168,13 +168,17 @@ static CUresult launch_graph(CUgraphExec exec, CUstream stream, bool per_thread,
                              CUresult (*function)(CUgraphExec exec, CUstream stream))
 {
     struct launch launch = {.what = exec, .stream = stream, .per_thread = per_thread};
+    CUresult result;
 
     if (real_depth)
         return function(exec, stream);
     if (!meter_before(&launch))
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    return meter_after(&launch, graphs_with_memory ? run(exec, stream, function)
-                                                   : run_without_memory(exec, stream, function));
+    result = graphs_with_memory ? run(exec, stream, function)
+                                : run_without_memory(exec, stream, function);
+    if (launch.batch)
+        meter_launched(&launch, result == CUDA_SUCCESS);
+    return result;
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)

@@ -84,13 +84,11 @@ struct place batch_place(CUcontext context, CUstream stream, bool per_thread)
     return at;
 }
 
-struct batch *batch_find_open(struct meter *meter, const struct place *at)
+struct batch *batch_find(struct batch *list, const struct place *at)
 {
-    struct batch *batch = meter->open;
-
-    while (batch && !batch_same_place(&batch->at, at))
-        batch = batch->next;
-    return batch;
+    while (list && !batch_same_place(&list->at, at))
+        list = list->next;
+    return list;
 }
 
 void batch_unlink(struct batch **list, const struct batch *batch)

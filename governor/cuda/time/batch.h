@@ -4,9 +4,9 @@
 #define GOVERNOR_CUDA_BATCH_H
 
 #include "event_clock.h"
+#include "gpu.h"
 #include "lane.h"
 #include "learn.h"
-#include "meter.h"
 
 /* What is debited at most for a batch that may be filled, and how much is owed at most. */
 #define BATCH_NS 500000u
@@ -180,9 +180,6 @@ static inline CUcontext batch_aside(const struct meter *meter)
     return (CUcontext)(uintptr_t)meter;
 }
 
-/* NULL: no memory. */
-struct meter *meter_of(struct gpu *gpu);
-
 /*
  * The stream of the calling thread. If it is its own default one, another thread means another
  * stream by the same handle, and can record nothing there.
@@ -222,8 +219,8 @@ uint64_t batch_charge(struct meter *meter, const struct lane_work *work, uint64_
 
 /* These need the lock. */
 
-/* The one that takes launches of this stream; NULL: none does. */
-struct batch *batch_find_open(struct meter *meter, const struct place *at);
+/* The first one of this stream; NULL: none is. */
+struct batch *batch_find(struct batch *list, const struct place *at);
 /*
  * Out of the open ones: its end is awaited, as soon as it was recorded. True: the caller does that.
  * Else a launch of another thread is on its way to the driver, and that thread does. To wait for it

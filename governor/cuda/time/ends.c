@@ -4,6 +4,7 @@
 
 #include "batch.h"
 #include "join.h"
+#include "meter.h"
 #include "real.h"
 
 /* Under the lock: one in which something was launched, and that close_batches() is to close. */

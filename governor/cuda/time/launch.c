@@ -7,16 +7,19 @@
 #include "meter.h"
 #include "real.h"
 
-/* @call: the driver's function with its arguments. */
 #define MEASURED(on_stream, own_default, function, threads, name, ...)                             \
     struct launch launch = {                                                                       \
         .what = function, .size = threads, .stream = on_stream, .per_thread = own_default};        \
+    CUresult result;                                                                               \
                                                                                                    \
     if (real_depth)                                                                                \
         return REAL(name)(__VA_ARGS__);                                                            \
     if (!meter_before(&launch))                                                                    \
         return CUDA_ERROR_SYSTEM_NOT_READY;                                                        \
-    return meter_after(&launch, DRIVER(name, __VA_ARGS__))
+    result = DRIVER(name, __VA_ARGS__);                                                            \
+    if (launch.batch)                                                                              \
+        meter_launched(&launch, result == CUDA_SUCCESS);                                           \
+    return result
 
 /* Before functions had their grid in the launch. */
 CUresult cuLaunch(CUfunction f)

@@ -35,26 +35,17 @@ static struct meter *meter_new(struct gpu *gpu)
     return meter;
 }
 
-struct meter *meter_of(struct gpu *gpu)
+/* The GPU's; NULL: no memory. */
+static struct meter *make_meter(struct gpu *gpu)
 {
-    struct meter *meter = atomic_load_explicit(&gpu->meter, memory_order_acquire);
+    struct meter *meter;
 
-    if (meter)
-        return meter;
     pthread_mutex_lock(&gpu->own_lock);
     if (!gpu->meter)
         gpu->meter = meter_new(gpu);
     meter = gpu->meter;
     pthread_mutex_unlock(&gpu->own_lock);
     return meter;
-}
-
-/* By the power of two of the size: a function is often launched for batches of many sizes. */
-static uint64_t key_of(const struct launch *launch)
-{
-    uint64_t bits = launch->size ? 64 - (uint64_t)__builtin_clzll(launch->size) : 0;
-
-    return learn_key(bits << 56, (uintptr_t)launch->what);
 }
 
 bool meter_is_capturing(CUstream stream, bool per_thread)
@@ -67,52 +58,30 @@ bool meter_is_capturing(CUstream stream, bool per_thread)
     return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Under the lock: by what was measured, or else by the guess. */
-static void estimate_launch(const struct meter *meter, struct launch *launch)
-{
-    uint64_t ns = learn_known(&meter->learned, launch->key);
-
-    launch->is_known = ns;
-    ns = ns ? ns : launch->guess_ns;
-    launch->estimate_ns = ns ? ns : LEARN_UNKNOWN_NS;
-}
-
-/* Under the lock: the launch is part of the batch, which stays until meter_launched(). */
-static void hold_batch(struct meter *meter, struct launch *launch, struct batch *batch)
-{
-    launch->meter = meter;
-    launch->batch = batch;
-    batch->pending++;
-}
-
 /*
- * Under the lock: true if the launch is part of an open batch now. A function without a measurement
- * gets a batch of its own. @full: one that has no room for it, and that the caller must close; or
- * NULL.
+ * By the function, and the power of two of the size: it is often launched for batches of many
+ * sizes.
  */
-static bool join_open(struct meter *meter, struct launch *launch, const struct place *at,
-                      struct batch **full)
+static uint64_t key_of(const struct launch *launch)
 {
-    struct batch *batch = batch_find_open(meter, at);
+    uint64_t bits = launch->size ? 64 - (uint64_t)__builtin_clzll(launch->size) : 0;
 
-    *full = NULL;
-    if (!batch)
-        return false;
-    if (launch->is_known && batch->work.class == launch->class &&
-        (!batch->launches || batch->work.estimate_ns + launch->estimate_ns <= 2 * batch->most_ns) &&
-        clock_now() < batch->work.submitted_at + STALE_NS) {
-        hold_batch(meter, launch, batch);
-        return true;
-    }
-    if (batch->launches && batch_take_out(meter, batch))
-        *full = batch;
-    return false;
+    return learn_key(bits << 56, (uintptr_t)launch->what);
 }
 
-/* A launch that waits for its turn. */
-struct pending {
+/**
+ * struct opening - of a batch, for a launch that found none
+ * @full: one that has no room for it, and is to be closed; NULL: none
+ * @is_behind: the stream has work in flight; @is_stuck: which cannot go on
+ * @is_watched: there is a thread that sees ends
+ */
+struct opening {
     struct meter *meter;
     struct place at;
+    struct batch *full;
+    bool is_behind;
+    bool is_stuck;
+    bool is_watched;
 };
 
 /*
@@ -120,15 +89,15 @@ struct pending {
  * there does not wait for room on the GPU then: it is behind what is stuck. But that is not without
  * a bound, and other streams' work is measured as ever.
  */
-static bool is_in_flight(const struct pending *pending, bool *stuck)
+static bool is_in_flight(const struct opening *opening, bool *stuck)
 {
     uint64_t deferred_ns = 0;
     bool any = false;
 
     *stuck = false;
-    for (const struct batch *batch = pending->meter->ended; batch; batch = batch->next) {
+    for (const struct batch *batch = opening->meter->ended; batch; batch = batch->next) {
         deferred_ns += batch->work.unbegun ? batch->work.estimate_ns : 0;
-        if (!batch_same_place(&batch->at, &pending->at))
+        if (!batch_same_place(&batch->at, &opening->at))
             continue;
         any = true;
         *stuck |= batch->work.stuck;
@@ -137,16 +106,61 @@ static bool is_in_flight(const struct pending *pending, bool *stuck)
     return any;
 }
 
-static bool is_behind(void *data)
+static bool is_still_behind(void *data)
 {
-    const struct pending *pending = data;
+    const struct opening *opening = data;
     bool stuck, behind;
 
-    pthread_mutex_lock(&pending->meter->lock);
-    behind = is_in_flight(pending, &stuck);
-    pthread_mutex_unlock(&pending->meter->lock);
+    pthread_mutex_lock(&opening->meter->lock);
+    behind = is_in_flight(opening, &stuck);
+    pthread_mutex_unlock(&opening->meter->lock);
     return behind;
 }
+
+/*
+ * True if the launch is part of an open batch now, which stays until meter_launched(). A function
+ * without a measurement gets a batch of its own.
+ */
+static bool join_batch(struct launch *launch, struct opening *opening)
+{
+    struct meter *meter = opening->meter;
+    struct batch *batch;
+    bool has_room;
+
+    launch->key = key_of(launch);
+    pthread_mutex_lock(&meter->lock);
+    launch->estimate_ns = learn_known(&meter->learned, launch->key);
+    launch->is_known = launch->estimate_ns;
+    if (!launch->is_known)
+        launch->estimate_ns = launch->guess_ns ? launch->guess_ns : LEARN_UNKNOWN_NS;
+    batch = batch_find(meter->open, &opening->at);
+    has_room =
+        batch && launch->is_known && batch->work.class == launch->class &&
+        (!batch->launches || batch->work.estimate_ns + launch->estimate_ns <= 2 * batch->most_ns) &&
+        clock_now() < batch->work.submitted_at + STALE_NS;
+    if (has_room) {
+        launch->batch = batch;
+        batch->pending++;
+    } else {
+        opening->full = batch && batch->launches && batch_take_out(meter, batch) ? batch : NULL;
+        opening->is_behind = is_in_flight(opening, &opening->is_stuck);
+        opening->is_watched = reaper_start(meter);
+    }
+    pthread_mutex_unlock(&meter->lock);
+    return has_room;
+}
+
+/**
+ * struct late_begin - where a launch begins that came to the driver when its batch had ended
+ * @place: its stream
+ * @stamp: that batch's end; NULL: it is not known
+ * @at: the last launch before that, by the host's clock: the GPU may have waited since
+ */
+struct late_begin {
+    struct place place;
+    struct stamp *stamp;
+    uint64_t at;
+};
 
 /*
  * If the stream is still busy with its last batch, and waits for nothing behind it, this one begins
@@ -171,18 +185,6 @@ static void begin_batch(struct meter *meter, struct batch *batch)
     stamp_put(meter, end);
     batch->begin = stamp_record(meter, batch->made_in, &batch->at);
 }
-
-/**
- * struct late_begin - where a launch begins that came to the driver when its batch had ended
- * @place: its stream
- * @stamp: that batch's end; NULL: it is not known
- * @at: the last launch before that, by the host's clock: the GPU may have waited since
- */
-struct late_begin {
-    struct place place;
-    struct stamp *stamp;
-    uint64_t at;
-};
 
 /*
  * Waits for the turn of what is @asked, and opens a batch, without the lock. Another thread may
@@ -209,10 +211,11 @@ static bool open_batch(struct meter *meter, struct launch *launch, const struct 
         begin_batch(meter, batch);
     }
     pthread_mutex_lock(&meter->lock);
-    other = batch_find_open(meter, at);
-    if (!other || !other->launches || !batch_take_out(meter, other))
+    other = batch_find(meter->open, at);
+    if (other && (!other->launches || !batch_take_out(meter, other)))
         other = NULL;
-    hold_batch(meter, launch, batch);
+    launch->batch = batch;
+    batch->pending = 1;
     batch->shares_ns = meter->shares_ns[launch->class];
     batch->next = meter->open;
     meter->open = batch;
@@ -223,45 +226,28 @@ static bool open_batch(struct meter *meter, struct launch *launch, const struct 
     return true;
 }
 
-/* What is debited for a batch that may be filled. */
-static uint64_t debit_of_batch(const struct meter *meter, enum governor_class class)
+/* What may be added to the batch is debited, too. */
+static void begin_own_batch(struct launch *launch, struct opening *opening)
 {
-    uint64_t ns = governor_member_batch_ns(meter->gpu->member, class);
-
-    return ns < BATCH_NS ? ns : BATCH_NS;
-}
-
-static void join_batch(struct meter *meter, struct launch *launch, const struct place *at)
-{
-    struct pending pending = {.meter = meter, .at = *at};
-    struct governor_work work = {
-        .class = launch->class, .still_behind = is_behind, .data = &pending};
+    struct gpu *gpu = opening->meter->gpu;
+    uint64_t filled = governor_member_batch_ns(gpu->member, launch->class);
+    struct governor_work work = {.class = launch->class,
+                                 .estimate_ns = launch->estimate_ns,
+                                 .deferred = opening->is_stuck,
+                                 .behind = opening->is_behind,
+                                 .still_behind = is_still_behind,
+                                 .data = opening};
     CUstreamCaptureMode mode;
-    struct batch *full;
-    uint64_t filled;
-    bool is_done;
 
-    launch->key = key_of(launch);
-    pthread_mutex_lock(&meter->lock);
-    estimate_launch(meter, launch);
-    is_done = join_open(meter, launch, at, &full);
-    if (!is_done) {
-        work.behind = is_in_flight(&pending, &work.deferred);
-        is_done = !reaper_start(meter);
-    }
-    pthread_mutex_unlock(&meter->lock);
-    if (is_done)
-        return;
-    work.estimate_ns = launch->estimate_ns;
-    filled = debit_of_batch(meter, launch->class);
+    filled = filled < BATCH_NS ? filled : BATCH_NS;
     if (launch->is_known && work.estimate_ns < filled)
         work.estimate_ns = filled;
-    work.estimate_ns +=
-        atomic_load_explicit(&meter->gpu->owed[launch->class], memory_order_relaxed);
+    work.estimate_ns += atomic_load_explicit(&gpu->owed[launch->class], memory_order_relaxed);
     meter_relax(&mode);
-    if (full)
-        batch_close(meter, full);
-    open_batch(meter, launch, at, &work, NULL);
+    if (opening->full)
+        batch_close(opening->meter, opening->full);
+    if (opening->is_watched)
+        open_batch(opening->meter, launch, &opening->at, &work, NULL);
     meter_unrelax(&mode);
 }
 
@@ -303,19 +289,24 @@ static void mark_free(struct meter *meter, const struct launch *launch, const st
 static __attribute__((noinline)) void before_not_free(struct gpu *gpu, struct launch *launch,
                                                       enum governor_pass pass)
 {
-    struct meter *meter = meter_of(gpu);
+    struct opening opening;
     CUcontext context;
-    struct place at;
 
-    if (!meter || meter_is_capturing(launch->stream, launch->per_thread) ||
+    opening.meter = atomic_load_explicit(&gpu->meter, memory_order_acquire);
+    if (!opening.meter && !(opening.meter = make_meter(gpu)))
+        return;
+    if (meter_is_capturing(launch->stream, launch->per_thread) ||
         DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
         return;
-    at = batch_place(context, launch->stream, launch->per_thread);
+    launch->meter = opening.meter;
+    opening.at = batch_place(context, launch->stream, launch->per_thread);
     if (pass == GOVERNOR_PASS_MARK)
-        mark_free(meter, launch, &at);
-    if (pass == GOVERNOR_PASS_METERED ||
-        governor_member_class_is_metered(gpu->member, launch->class))
-        join_batch(meter, launch, &at);
+        mark_free(opening.meter, launch, &opening.at);
+    if (pass != GOVERNOR_PASS_METERED &&
+        !governor_member_class_is_metered(gpu->member, launch->class))
+        return;
+    if (!join_batch(launch, &opening))
+        begin_own_batch(launch, &opening);
 }
 
 bool meter_before(struct launch *launch)
@@ -323,7 +314,7 @@ bool meter_before(struct launch *launch)
     struct gpu *gpu = gpu_current();
     enum governor_pass pass;
 
-    launch->meter = NULL;
+    launch->batch = NULL;
     if (!gpu)
         return true;
     if (!gpu->member)
@@ -352,12 +343,14 @@ static bool join_small(struct gpu *gpu, struct launch *launch)
     launch->key = key_of(launch);
     launch->estimate_ns = launch->guess_ns;
     launch->is_known = true;
+    launch->meter = meter;
     pthread_mutex_lock(&meter->lock);
-    batch = batch_find_open(meter, &at);
+    batch = batch_find(meter->open, &at);
     if (batch && clock_now() >= batch->work.submitted_at + STALE_NS)
         batch = NULL;
+    launch->batch = batch;
     if (batch)
-        hold_batch(meter, launch, batch);
+        batch->pending++;
     pthread_mutex_unlock(&meter->lock);
     return batch;
 }
@@ -372,17 +365,6 @@ bool meter_owe(struct gpu *gpu, struct launch *launch)
         return false;
     atomic_fetch_add_explicit(owed, launch->guess_ns, memory_order_relaxed);
     return true;
-}
-
-/* True if it is full. */
-static bool add(struct batch *batch, const struct launch *launch)
-{
-    batch->mixed |= batch->launches && batch->key != launch->key;
-    batch->key = launch->key;
-    batch->launches++;
-    batch->launched_ns = clock_now();
-    batch->work.estimate_ns += launch->estimate_ns;
-    return !launch->is_known || batch->work.estimate_ns >= batch->most_ns;
 }
 
 /* It was launched for nothing: nobody launches in it any more. */
@@ -483,7 +465,11 @@ static bool charge_late(struct meter *meter, struct launch *launch, const struct
     return false;
 }
 
-void meter_launched(struct launch *launch, bool succeeded)
+/*
+ * Under the lock, which is released: the launch was the last one of its batch, or failed, or came
+ * late, or its thread may make no more calls.
+ */
+static void settle_launch(struct launch *launch, bool succeeded, bool is_full)
 {
     struct meter *meter = launch->meter;
     struct batch *batch = launch->batch;
@@ -491,11 +477,8 @@ void meter_launched(struct launch *launch, bool succeeded)
     struct stamp *before = NULL;
     CUstreamCaptureMode mode;
     batch_rest rest;
-    bool is_full, came_late;
+    bool came_late = succeeded && batch->left && begin_late(meter, launch, batch, &late);
 
-    pthread_mutex_lock(&meter->lock);
-    came_late = succeeded && batch->left && begin_late(meter, launch, batch, &late);
-    is_full = succeeded && !batch->left && add(batch, launch);
     if (batch->at.thread && !is_full && batch->launches && !batch->taken &&
         batch->launched_ns < meter->unseen_until)
         before = record_early(meter, batch);
@@ -513,4 +496,27 @@ void meter_launched(struct launch *launch, bool succeeded)
     meter_unrelax(&mode);
     if (came_late)
         meter_launched(launch, true);
+}
+
+void meter_launched(struct launch *launch, bool succeeded)
+{
+    struct meter *meter = launch->meter;
+    struct batch *batch = launch->batch;
+    bool is_full = false;
+
+    pthread_mutex_lock(&meter->lock);
+    if (succeeded && !batch->left) {
+        batch->mixed |= batch->launches && batch->key != launch->key;
+        batch->key = launch->key;
+        batch->launches++;
+        batch->launched_ns = clock_now();
+        batch->work.estimate_ns += launch->estimate_ns;
+        is_full = !launch->is_known || batch->work.estimate_ns >= batch->most_ns;
+    }
+    if (!succeeded || is_full || batch->taken || batch->at.thread) {
+        settle_launch(launch, succeeded, is_full);
+        return;
+    }
+    batch->pending--;
+    pthread_mutex_unlock(&meter->lock);
 }

@@ -41,22 +41,14 @@ struct launch {
     bool is_known;
 };
 
-/* After the driver's call of a launch that is measured. */
-void meter_launched(struct launch *launch, bool succeeded);
-
 /*
  * Before the driver's call, which must follow. May wait for the slice's turn. False: no call must
  * follow. The slice is required and cannot be joined, and the context was made past the door.
  */
 bool meter_before(struct launch *launch);
 
-/* After it. */
-static inline CUresult meter_after(struct launch *launch, CUresult result)
-{
-    if (launch->meter)
-        meter_launched(launch, result == CUDA_SUCCESS);
-    return result;
-}
+/* After it, if the launch has a batch by now: then it is measured. */
+void meter_launched(struct launch *launch, bool succeeded);
 
 /*
  * In place of meter_before(), for small work that waits for nothing: it is a part of what is

@@ -175,7 +175,8 @@ static bool before(struct launch *launch, enum mover mover, uint64_t bytes)
 /* After one that is not asynchronous the GPU has done all that the stream had. */
 static CUresult after(struct launch *launch, bool is_async, CUresult result)
 {
-    meter_after(launch, result);
+    if (launch->batch)
+        meter_launched(launch, result == CUDA_SUCCESS);
     if (!is_async)
         meter_close(launch->stream, launch->per_thread);
     return result;

@@ -60,14 +60,12 @@ struct begins {
 /* Whether nothing of its stream is before it. Only this thread takes batches out. */
 static bool is_first(struct meter *meter, const struct batch *batch)
 {
-    const struct batch *other;
+    const struct batch *first;
 
     pthread_mutex_lock(&meter->lock);
-    other = meter->ended;
-    while (other != batch && !batch_same_place(&other->at, &batch->at))
-        other = other->next;
+    first = batch_find(meter->ended, &batch->at);
     pthread_mutex_unlock(&meter->lock);
-    return other == batch;
+    return first == batch;
 }
 
 /*
@@ -180,16 +178,6 @@ static uint64_t quiet_at(const struct batch *batch)
     return batch->launched_ns + batch->work.estimate_ns + QUIET_NS + more;
 }
 
-/* Nothing of its stream is awaited. So the stream's queue is not full, and takes an event at once.
- */
-static bool is_next(const struct meter *meter, const struct batch *batch)
-{
-    for (const struct batch *other = meter->ended; other; other = other->next)
-        if (batch_same_place(&other->at, &batch->at))
-            return false;
-    return true;
-}
-
 /* @soon: is made less if another one is due before. */
 static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soon)
 {
@@ -199,7 +187,8 @@ static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soo
     for (batch = meter->open; batch && !taken; batch = batch->next) {
         uint64_t at = quiet_at(batch);
 
-        if (batch->at.context == batch_aside(meter) || !is_next(meter, batch))
+        /* While one of its stream is awaited, the stream's queue may be full. */
+        if (batch->at.context == batch_aside(meter) || batch_find(meter->ended, &batch->at))
             continue;
         /* Its first launch is on its way. */
         if (!batch->launches)

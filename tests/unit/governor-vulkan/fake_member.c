@@ -106,7 +106,8 @@ static void hold_until_beside(const struct governor_work *work)
     fake_member.came_beside++;
 }
 
-uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work)
+uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work,
+                                struct governor_turn *turn)
 {
     uint64_t debit = ++fake_member.begun;
 
@@ -116,14 +117,9 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     if (work->deferred)
         fake_member.deferred++;
     open_debits[debit % MOST_DEBITS] = true;
+    *turn =
+        (struct governor_turn){.behind_ns = fake_member.behind_ns, .passes = fake_member.passes};
     return debit;
-}
-
-uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class)
-{
-    (void)member;
-    (void)class;
-    return fake_member.behind_ns;
 }
 
 static void close_debit(uint64_t debit)
@@ -139,13 +135,6 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
     fake_member.measured_ns += measured_ns;
     fake_member.last_measured_ns = measured_ns;
     fake_member.ended++;
-}
-
-uint64_t governor_member_throttled_ns(const GovernorMember *member, enum governor_class class)
-{
-    (void)member;
-    (void)class;
-    return 0;
 }
 
 uint64_t governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,

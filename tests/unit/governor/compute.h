@@ -5,6 +5,8 @@
 
 #include "member.h"
 
+#include <stddef.h>
+
 static inline bool compute_is_metered(const GovernorMember *member)
 {
     return governor_member_class_is_metered(member, GOVERNOR_CLASS_COMPUTE);
@@ -19,7 +21,7 @@ static inline uint64_t compute_begin(GovernorMember *member, uint64_t estimate_n
 {
     const struct governor_work work = {.estimate_ns = estimate_ns, .deferred = deferred};
 
-    return governor_member_submit(member, &work);
+    return governor_member_submit(member, &work, NULL);
 }
 
 static inline void compute_stalled(GovernorMember *member)

@@ -26,7 +26,7 @@ static uint64_t submit(GovernorMember *member, enum governor_class class, uint32
                        uint64_t ns)
 {
     return governor_member_submit(
-        member, &(struct governor_work){.class = class, .queue = queue, .estimate_ns = ns});
+        member, &(struct governor_work){.class = class, .queue = queue, .estimate_ns = ns}, NULL);
 }
 
 /* Has work in flight for longer than the test takes. */
