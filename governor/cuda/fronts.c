@@ -3,16 +3,14 @@
 
 #include "captures.h"
 #include "forks.h"
-#include "gate.h"
 
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool installed;
-static struct gate gate;
+struct gate fronts_gate;
 static void (*ask_arbiter)(void);
-/* The driver's functions that have something in front, or that it does not export. */
-static void *_Atomic behind[ENTRIES_COUNT];
+void *_Atomic fronts_behind[ENTRIES_COUNT];
 
 bool fronts_are_installed(void)
 {
@@ -21,26 +19,25 @@ bool fronts_are_installed(void)
 
 void *fronts_driver(unsigned int entry)
 {
-    void *driver = atomic_load_explicit(&behind[entry], memory_order_acquire);
+    void *driver = atomic_load_explicit(&fronts_behind[entry], memory_order_acquire);
 
     return driver ? driver : atomic_load_explicit(&entry_slots[entry], memory_order_relaxed);
 }
 
-/* That of this thread, once it has one. */
-static _Thread_local struct gate_seat *own_seat;
+_Thread_local struct gate_seat *fronts_seat;
 
 static __attribute__((noinline)) struct gate_seat *take_seat(void)
 {
-    own_seat = gate_seat(&gate);
-    if (own_seat)
-        own_seat->known_at = &own_seat;
-    return own_seat;
+    fronts_seat = gate_seat(&fronts_gate);
+    if (fronts_seat)
+        fronts_seat->known_at = &fronts_seat;
+    return fronts_seat;
 }
 
 /* Each launch passes it. */
 static inline __attribute__((always_inline)) bool enter(struct visit *visit)
 {
-    struct gate_seat *seat = own_seat;
+    struct gate_seat *seat = fronts_seat;
 
     visit->seat = NULL;
     if (__builtin_expect(!seat, 0) && !(seat = take_seat()))
@@ -48,7 +45,7 @@ static inline __attribute__((always_inline)) bool enter(struct visit *visit)
     /* The driver calls its own exports through this library. */
     if (atomic_load_explicit(&seat->inside, memory_order_relaxed))
         return true;
-    gate_enter(&gate, seat);
+    gate_enter(&fronts_gate, seat);
     visit->seat = seat;
     return true;
 }
@@ -71,17 +68,17 @@ void fronts_leave(const struct visit *visit)
 
 bool fronts_close(uint64_t limit_ns)
 {
-    return gate_close(&gate, limit_ns);
+    return gate_close(&fronts_gate, limit_ns);
 }
 
 void fronts_open(void)
 {
-    gate_open(&gate);
+    gate_open(&fronts_gate);
 }
 
 bool fronts_were_asked(void)
 {
-    return atomic_load(&gate.asked);
+    return atomic_load(&fronts_gate.asked);
 }
 
 struct bytes_64 {
@@ -89,7 +86,7 @@ struct bytes_64 {
 };
 
 #define BEHIND(name, types)                                                                        \
-    ((CUresult(*) types)atomic_load_explicit(&behind[ENTRY_##name], memory_order_relaxed))
+    ((CUresult(*) types)atomic_load_explicit(&fronts_behind[ENTRY_##name], memory_order_relaxed))
 
 #define WAITS(name, types, parameters, ...)                                                        \
     static CUresult front_##name parameters                                                        \
@@ -196,7 +193,7 @@ static bool has_front(unsigned int entry)
 void fronts_set_driver(unsigned int entry, void *function)
 {
     pthread_mutex_lock(&lock);
-    atomic_store(&behind[entry], function);
+    atomic_store(&fronts_behind[entry], function);
     if (!installed || !has_front(entry))
         atomic_store(&entry_slots[entry], function);
     pthread_mutex_unlock(&lock);
@@ -211,8 +208,8 @@ static void ask(void *data)
 /* Under the lock. What a slot leads to is known before it leads here. */
 static void put_in_front(const struct front *front)
 {
-    if (!atomic_load(&behind[front->entry]))
-        atomic_store(&behind[front->entry], real_resolve(front->entry));
+    if (!atomic_load(&fronts_behind[front->entry]))
+        atomic_store(&fronts_behind[front->entry], real_resolve(front->entry));
     atomic_store(&entry_slots[front->entry], front->function);
 }
 
@@ -221,7 +218,7 @@ bool fronts_install(void (*asks)(void))
     bool done;
 
     pthread_mutex_lock(&lock);
-    if (!installed && gate_init(&gate, ask, NULL)) {
+    if (!installed && gate_init(&fronts_gate, ask, NULL)) {
         ask_arbiter = asks;
         for (unsigned int i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++)
             put_in_front(&fronts[i]);
@@ -236,5 +233,5 @@ void fronts_forget_parent(void)
 {
     pthread_mutex_init(&lock, NULL);
     if (installed)
-        gate_renew(&gate, gate_seat(&gate));
+        gate_renew(&fronts_gate, gate_seat(&fronts_gate));
 }

@@ -10,6 +10,7 @@
 #ifndef GOVERNOR_CUDA_FRONTS_H
 #define GOVERNOR_CUDA_FRONTS_H
 
+#include "gate.h"
 #include "real.h"
 
 #include <stdbool.h>
@@ -32,6 +33,33 @@ void *fronts_driver(unsigned int entry);
         card_result = ((name##_function *)fronts_driver(ENTRY_##name))(__VA_ARGS__);               \
         real_depth--;                                                                              \
         card_result;                                                                               \
+    })
+
+/* The driver's functions that have something in front, or that it does not export. */
+extern void *_Atomic fronts_behind[ENTRIES_COUNT] __attribute__((visibility("hidden")));
+extern struct gate fronts_gate __attribute__((visibility("hidden")));
+/* This thread's, once it has one: in processes whose memory does not move, none has. */
+extern _Thread_local struct gate_seat *fronts_seat __attribute__((visibility("hidden")));
+
+/*
+ * DRIVER() for launches, which are many. By its front, the arguments would be copied twice. A
+ * thread that is behind the gate already, and one without a seat, go that way.
+ */
+#define LAUNCH(name, ...)                                                                          \
+    __extension__({                                                                                \
+        struct gate_seat *launch_seat = fronts_seat;                                               \
+        CUresult launch_result;                                                                    \
+        real_depth++;                                                                              \
+        if (__builtin_expect(!launch_seat || launch_seat->inside, 1)) {                            \
+            launch_result = REAL(name)(__VA_ARGS__);                                               \
+        } else {                                                                                   \
+            gate_enter(&fronts_gate, launch_seat);                                                 \
+            launch_result = ((name##_function *)atomic_load_explicit(                              \
+                &fronts_behind[ENTRY_##name], memory_order_relaxed))(__VA_ARGS__);                 \
+            gate_leave(launch_seat);                                                               \
+        }                                                                                          \
+        real_depth--;                                                                              \
+        launch_result;                                                                             \
     })
 
 /**

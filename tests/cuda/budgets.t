@@ -9,7 +9,7 @@ use JSON::PP ();
 use Test::More;
 
 # Their goals are that program's.
-my @rows = qw(launch-free-instructions launch-metered-instructions remote-launch-guest remote-launch-worker remote-context
+my @rows = qw(launch-free-instructions launch-moves-instructions launch-metered-instructions remote-launch-guest remote-launch-worker remote-context
     remote-pointer remote-device remote-stream);
 
 sub slurp { my ($file) = @_; local $/ = undef; open my $in, '<', $file or BAIL_OUT("$file: $!"); return <$in> }
@@ -21,6 +21,6 @@ my %seen = map { ($_->{row} => $_) } @{ JSON::PP::decode_json(slurp($file))->{ro
 for my $row (@rows) {
     my $is = $seen{$row} // { value => 0, goal => 'none' };
     ok($is->{met}, "$row: $is->{value} instructions, $is->{goal}");
-    cmp_ok($is->{value}, '>', 10, "$row: it was counted at all");
+    cmp_ok($is->{value}, '>', 5, "$row: it was counted at all");
 }
 done_testing();

@@ -4,6 +4,7 @@
  * cuLaunchCooperativeKernelMultiDevice, which CUDA 13 dropped, has a list of GPUs and is not
  * measured.
  */
+#include "fronts.h"
 #include "meter.h"
 #include "real.h"
 
@@ -16,7 +17,7 @@
         return REAL(name)(__VA_ARGS__);                                                            \
     if (!meter_before(&launch))                                                                    \
         return CUDA_ERROR_SYSTEM_NOT_READY;                                                        \
-    result = DRIVER(name, __VA_ARGS__);                                                            \
+    result = LAUNCH(name, __VA_ARGS__);                                                            \
     if (launch.batch)                                                                              \
         meter_launched(&launch, result == CUDA_SUCCESS);                                           \
     return result
