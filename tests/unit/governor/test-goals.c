@@ -116,46 +116,71 @@ static char *name_online(const struct online_case *c)
                            copies ? copies : "", many ? many : "", (double)c->kernel_ns / 1e6);
 }
 
+struct online_seen {
+    double took;
+    double kept;
+};
+
 /* 50 jobs of 1 ms a second, each behind a copy. */
-static void check_online(const struct online_case *c)
+static struct online_seen run_online(const struct online_case *c, uint64_t period_ns)
 {
     struct simulation *sim = sim_new(POLICY_SHARES, CARD_SLICED);
     struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS),
                       *offline = add_tenant(sim, c->kernel_ns);
     double alone = (double)(online->batch_ns + c->copy_ns);
-    g_autofree char *what = name_online(c);
+    struct online_seen seen;
 
     for (unsigned i = 1; i < c->processes; i++)
         sim_join(sim, add_tenant(sim, c->kernel_ns), offline);
     online->slice->settings.priority = 1;
     online->burst = 1;
-    online->period_ns = 20 * NS_PER_MS + 7 * NS_PER_US;
+    online->period_ns = period_ns;
     online->copy_ns = c->copy_ns;
     online->hints = c->hints;
     sim_run(sim, NS_PER_S);
     sim_reset_counts(sim);
     sim_run(sim, LENGTH);
-    check_goal(what, sim_took_ns(online, 0.99) / alone, (struct goal){0, c->goal, c->missed});
-    check_goal("and what those keep of the rest",
-               (double)(sim->busy_ns - online->done_ns) / (double)(LENGTH - online->done_ns),
-               (struct goal){0.95, INFINITY, 0});
+    seen.took = sim_took_ns(online, 0.99) / alone;
+    seen.kept = (double)(sim->busy_ns - online->done_ns) / (double)(LENGTH - online->done_ns);
     sim_free(sim);
+    return seen;
 }
 
 /*
- * A job waits for the kernel that runs, and for the depth behind it: a word, a wake-up and the
- * change take 0.3 ms, which a copy of 0.15 ms does not hide.
+ * With periods that meet long kernels at different points: after each job they begin anew, so that
+ * one period meets them nearly always at the same. The worst counts.
+ */
+static void check_online(const struct online_case *c)
+{
+    static const uint64_t more_us[] = {7, 307, 1107};
+    struct online_seen worst = {.kept = 1};
+    g_autofree char *what = name_online(c);
+
+    for (gsize i = 0; i < G_N_ELEMENTS(more_us); i++) {
+        struct online_seen seen = run_online(c, 20 * NS_PER_MS + more_us[i] * NS_PER_US);
+
+        worst.took = MAX(worst.took, seen.took);
+        worst.kept = MIN(worst.kept, seen.kept);
+    }
+    check_goal(what, worst.took, (struct goal){0, c->goal, c->missed});
+    check_goal("and what those keep of the rest", worst.kept, (struct goal){0.95, INFINITY, 0});
+}
+
+/*
+ * A job waits for the kernel that runs, up to 2 ms, and for the depth behind it: a word, a wake-up
+ * and the change take 0.3 ms, which a copy of 0.15 ms does not hide. The change alone, of 0.14 ms,
+ * is more than a tenth behind copies of less than 0.4 ms.
  */
 static void test_online(void)
 {
     static const struct online_case cases[] = {
         {50 * NS_PER_US, 0, false, 1.6, 0, 0},
         {200 * NS_PER_US, 0, false, 1.6, 0, 0},
-        {2 * NS_PER_MS, 0, false, 1.6, 2.3, 0},
-        {200 * NS_PER_US, 0, false, 1.6, 0, 64},
+        {2 * NS_PER_MS, 0, false, 1.6, 3.2, 0},
+        {200 * NS_PER_US, 0, false, 1.6, 1.9, 64},
         {50 * NS_PER_US, 500 * NS_PER_US, true, 1.1, 0, 0},
         {200 * NS_PER_US, 500 * NS_PER_US, true, 1.1, 0, 0},
-        {2 * NS_PER_MS, 500 * NS_PER_US, true, 1.1, 1.55, 0},
+        {2 * NS_PER_MS, 500 * NS_PER_US, true, 1.1, 2.2, 0},
         {200 * NS_PER_US, 300 * NS_PER_US, true, 1.1, 1.2, 0},
         {200 * NS_PER_US, 150 * NS_PER_US, true, 1.1, 1.35, 0},
         {200 * NS_PER_US, 500 * NS_PER_US, false, 1.1, 1.4, 0},
