@@ -78,6 +78,7 @@ struct connection;
  * struct vault_link - to vgpu-vault
  * @fd: -1: not connected
  * @asked: who waits for an answer, by ticket
+ * @unsent: of struct vault_request: pieces that were returned, for which the socket had no room
  * @tell: tells a connection, as connection_vaulted()
  */
 struct vault_link {
@@ -86,6 +87,7 @@ struct vault_link {
     sd_event_source *io;
     uint64_t tickets;
     GHashTable *asked;
+    GQueue *unsent;
     bool (*tell)(struct connection *connection, int error, uint64_t number, int memory);
 };
 

@@ -349,8 +349,7 @@ static bool of_member(struct connection *connection, const struct governor_messa
     case GOVERNOR_VAULT:
         return ask_vault(connection, message->value);
     case GOVERNOR_VAULT_RETURN:
-        if (moves_may_displace(connection))
-            vault_link_return(connection, message->value);
+        vault_link_return(connection, message->value);
         return true;
     default:
         return drop(connection, "it sent an unknown message");

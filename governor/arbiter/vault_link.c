@@ -10,6 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Nobody has so many pieces. A process that returns what it has not may not fill the memory. */
+#define UNSENT_MOST 65536
+
 static struct vault_link *link_of(const struct connection *connection)
 {
     return &connection->slice->arbiter->vault;
@@ -22,19 +25,23 @@ void vault_link_init(struct vault_link *link, const char *tree,
     *link = (struct vault_link){
         .path = g_build_filename(tree, VAULT_SOCKET, NULL), .fd = -1, .tell = tell};
     link->asked = g_hash_table_new(NULL, NULL);
+    link->unsent = g_queue_new();
 }
 
+/* What a vault that has ended was not told is nothing to the next one. */
 static void close_link(struct vault_link *link)
 {
     link->io = sd_event_source_disable_unref(link->io);
     if (link->fd >= 0)
         close(link->fd);
     link->fd = -1;
+    g_queue_clear_full(link->unsent, g_free);
 }
 
 void vault_link_clear(struct vault_link *link)
 {
     close_link(link);
+    g_queue_free(link->unsent);
     g_hash_table_destroy(link->asked);
     g_free(link->path);
 }
@@ -47,13 +54,29 @@ static bool send_request(const struct vault_link *link, const struct vault_reque
            sizeof(*request);
 }
 
-/* @slice: its id; "": of whatever slice it is, for nobody got it. */
-static void return_piece(const struct vault_link *link, const char *slice, uint64_t number)
+/* A vault that is slow reads them later. */
+static void send_returns(struct vault_link *link)
 {
-    struct vault_request request = {.type = VAULT_RETURN, .number = number};
+    const struct vault_request *request;
 
-    g_strlcpy(request.slice, slice, sizeof(request.slice));
-    send_request(link, &request, -1);
+    while ((request = g_queue_peek_head(link->unsent)) && send_request(link, request, -1))
+        g_free(g_queue_pop_head(link->unsent));
+    sd_event_source_set_io_events(link->io, EPOLLIN | (request ? EPOLLOUT : 0));
+}
+
+/* @slice: its id; "": of whatever slice it is, for nobody got it. */
+static void return_piece(struct vault_link *link, const char *slice, uint64_t number)
+{
+    struct vault_request *request;
+
+    if (link->unsent->length >= UNSENT_MOST)
+        return;
+    request = g_new0(struct vault_request, 1);
+    request->type = VAULT_RETURN;
+    request->number = number;
+    g_strlcpy(request->slice, slice, sizeof(request->slice));
+    g_queue_push_tail(link->unsent, request);
+    send_returns(link);
 }
 
 /* The vault has ended: all that wait are refused. */
@@ -108,7 +131,8 @@ static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *da
     int memory;
 
     (void)source;
-    (void)revents;
+    if (revents & EPOLLOUT)
+        send_returns(link);
     if (!receive_answer(fd, &answer, &memory))
         fail_all(link);
     else if (answer.ticket)
@@ -161,7 +185,8 @@ int vault_link_ask(struct connection *connection, uint64_t bytes)
         return error;
     request.ticket = ++link->tickets;
     g_strlcpy(request.slice, slice->id, sizeof(request.slice));
-    if (!send_request(link, &request, connection->pidfd))
+    /* In their order: a piece that was returned may be what it needs. */
+    if (link->unsent->length || !send_request(link, &request, connection->pidfd))
         return ENOMEM;
     connection->vault_ticket = request.ticket;
     g_hash_table_insert(link->asked, GSIZE_TO_POINTER(request.ticket), connection);

@@ -2,6 +2,7 @@
 /* Pieces of host memory, from a vault and an arbiter in processes of their own. */
 #include "live.h"
 #include "raw.h"
+#include "vault_protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -238,6 +240,71 @@ static void test_ends(void)
     close_vaults(&vaults);
 }
 
+#define RETURNS 5000
+
+/* A vault that does not read: it listens where the vault does. */
+static int listen_as_vault(const struct live *live)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_snprintf(address.sun_path, sizeof(address.sun_path), "%s/run/vgpu/vault.sock", live->root);
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(listen(fd, 1), ==, 0);
+    return fd;
+}
+
+/* A slow vault gets all that was returned to it, also what the socket had no room for. */
+static void test_slow(void)
+{
+    struct vaults vaults;
+    struct vault_request request;
+    int listener, vault, member;
+
+    live_open(&vaults.live, slices);
+    live_configure(&vaults.live, NULL, "[gpu]\ncapacity=1000000000\ndisplaced=8388608\n");
+    live_await(&vaults.live, "a", "promised", 2097152);
+    listener = listen_as_vault(&vaults.live);
+    member = join(&vaults, "a");
+    for (uint64_t i = 1; i <= RETURNS; i++)
+        g_assert_true(raw_send(member, GOVERNOR_VAULT_RETURN, i, 0, 0));
+    vault = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    g_assert_cmpint(vault, >=, 0);
+    /* The arbiter has read all of them when it answers this. */
+    g_assert_true(raw_send(member, GOVERNOR_RESERVE, 0, 0, 0));
+    g_assert_cmpint(recv(member, &(struct governor_message){0}, sizeof(struct governor_message), 0),
+                    >, 0);
+    for (uint64_t i = 1; i <= RETURNS; i++) {
+        g_assert_cmpint(recv(vault, &request, sizeof(request), 0), ==, sizeof(request));
+        g_assert_cmpuint(request.type, ==, VAULT_RETURN);
+        g_assert_cmpuint(request.number, ==, i);
+    }
+    close(member);
+    close(vault);
+    close(listener);
+    live_close(&vaults.live);
+}
+
+/* What was displaced comes back when the slice does not move any more, and its pieces, too. */
+static void test_moves_no_more(void)
+{
+    struct vaults vaults;
+    uint64_t number;
+    int member, fd;
+
+    open_vaults(&vaults);
+    member = join(&vaults, "a");
+    fd = take_piece(member, PIECE, &number);
+    g_assert_cmpint(fd, >=, 0);
+    live_configure(&vaults.live, "a", "[slice]\nvram=6291456\n");
+    live_await(&vaults.live, "a", "promised", 6291456);
+    g_assert_true(raw_send(member, GOVERNOR_VAULT_RETURN, number, 0, 0));
+    await_pages(fd, 0);
+    close(fd);
+    close(member);
+    close_vaults(&vaults);
+}
+
 static void assert_dropped(int fd)
 {
     struct governor_message message;
@@ -278,6 +345,8 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/vault/piece", test_piece);
     g_test_add_func("/governor/vault/limits", test_limits);
     g_test_add_func("/governor/vault/ends", test_ends);
+    g_test_add_func("/governor/vault/slow", test_slow);
+    g_test_add_func("/governor/vault/moves-no-more", test_moves_no_more);
     g_test_add_func("/governor/vault/lies", test_lies);
     return g_test_run();
 }
