@@ -16,7 +16,7 @@ my @inputs;
 # Of memory that moves, 208 MiB each, and 16 that are always there: 251 of the card's 256 are to be had.
 sub create {
     my ($uuid, $name, @more) = @_;
-    return output_of("$vgpuctl slice create --door native --name $name --uuid $uuid --class burstable --compute 40 --vram 224M @more");
+    return output_of("$vgpuctl slice create --door native --name $name --uuid $uuid --class burstable --vram 224M @more");
 }
 
 sub start_program {

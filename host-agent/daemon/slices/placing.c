@@ -315,8 +315,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
                       const Change *change)
 {
     Slice *wanted = slice_copy(slice);
-    gboolean resized =
-        change_has(change, "Vram") || change->vram_percent || change_has(change, "Class");
+    gboolean resized = change_has(change, "Vram") || change->vram_percent ||
+                       change_has(change, "Resident") || change_has(change, "Class");
     gboolean has_compute = change_has(change, "Compute");
 
     change_make(change, wanted);

@@ -647,7 +647,7 @@ guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, g
     if (!gpu)
         return slice->compute;
     offers_capacity(slices->offers, gpu, &vram);
-    share = vram ? (guint)(slice->vram * 100 / vram) : 0;
+    share = vram ? (guint)(slice_resident(slice) * 100 / vram) : 0;
     return CLAMP(share, 1, MAX(slice->cap, 1));
 }
 

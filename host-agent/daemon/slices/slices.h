@@ -93,8 +93,8 @@ gboolean slices_forget(Slices *slices, const char *uuid, GError **error);
 
 /*
  * Per cent of the GPU's compute that are promised to @slice: @asked, if that is not 0, else its
- * part of the GPU's VRAM; nothing for best effort, never more than its cap. @gpu: NULL: it is
- * absent, and the slice keeps its value.
+ * resident memory's part of the GPU's VRAM; nothing for best effort, never more than its cap. @gpu:
+ * NULL: it is absent, and the slice keeps its value.
  */
 guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, guint asked);
 
