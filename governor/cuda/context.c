@@ -227,9 +227,13 @@ CUresult cuCtxDetach(CUcontext ctx)
 /* The runtime may have it from the driver by a way that we do not see. */
 static void find_primary(struct gpu *gpu)
 {
-    if (!gpu->primary && is_active(gpu->device) &&
-        DRIVER(cuDevicePrimaryCtxRetain, &gpu->primary, gpu->device) == CUDA_SUCCESS)
-        DRIVER(cuDevicePrimaryCtxRelease_v2, gpu->device);
+    CUcontext primary;
+
+    if (gpu->primary || !is_active(gpu->device) ||
+        DRIVER(cuDevicePrimaryCtxRetain, &primary, gpu->device) != CUDA_SUCCESS)
+        return;
+    gpu->primary = primary;
+    DRIVER(cuDevicePrimaryCtxRelease_v2, gpu->device);
 }
 
 /* Only the last release ends the context, and only the driver knows which one that is. */

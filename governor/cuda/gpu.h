@@ -26,7 +26,7 @@ struct gpu_mover;
  *
  * @primary_lock: held while the driver may begin or end the primary context, so that what it says
  *                afterwards is still so; before @own_lock and the meter's
- * @primary: its primary context, once this process has been given it
+ * @primary: its primary context, once this process has been given it; read without the lock, too
  *
  * @own_lock: over what follows
  * @own: bytes that were charged for what the driver has for itself; @own_beyond: the rest of it,
@@ -47,7 +47,7 @@ struct gpu {
     _Atomic uint64_t owed[GOVERNOR_CLASSES];
 
     pthread_mutex_t primary_lock;
-    CUcontext primary;
+    CUcontext _Atomic primary;
 
     pthread_mutex_t own_lock;
     uint64_t own;

@@ -122,9 +122,11 @@ static void add_its_context(struct chunked *chunked, void *data)
 
 static void add_contexts_of(struct gpu *gpu, void *data)
 {
+    CUcontext primary = gpu->primary;
+
     chunks_each(gpu, add_its_context, data);
-    if (gpu->primary)
-        add_context(data, gpu->primary);
+    if (primary)
+        add_context(data, primary);
 }
 
 /* Of all GPUs: a copy between two may be submitted to either. */
