@@ -20,7 +20,7 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
     arbiter->slices_dir = g_build_filename(tree, "/run/vgpu/slices", NULL);
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         scheduler_init(&arbiter->schedulers[i], clock_now());
-    moves_init(&arbiter->moves, arbiter);
+    moves_init(&arbiter->moves, arbiter, tree);
     vault_link_init(&arbiter->vault, tree, connection_vaulted);
     rights_init(&arbiter->rights, event);
     arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);

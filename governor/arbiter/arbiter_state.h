@@ -3,6 +3,7 @@
 #ifndef GOVERNOR_ARBITER_STATE_H
 #define GOVERNOR_ARBITER_STATE_H
 
+#include "kept.h"
 #include "ledger.h"
 #include "pages.h"
 #include "residency.h"
@@ -29,9 +30,12 @@ struct rate_limit {
  * struct moves - of a GPU
  * @on: its capacity was known at some time; until then @residency has no slices
  * @look: once in a turn of the event loop; @timer: for turns, and for whoever waits
+ * @judged_at: when a new reading was last looked for
  */
 struct moves {
     struct residency residency;
+    struct readings readings;
+    uint64_t judged_at;
     bool on;
     sd_event_source *look;
     sd_event_source *timer;
@@ -45,6 +49,7 @@ struct moves {
  * @work: sum of its counters of submissions at the last look
  * @room_until: a RESERVE waits until then; 0: none does
  * @waits_since: it has waited for memory since then; 0: it does not
+ * @account: what is found out about it (kept.h)
  */
 struct moves_member {
     struct residency_member residency;
@@ -54,6 +59,7 @@ struct moves_member {
     uint64_t work;
     uint64_t room_until;
     uint64_t waits_since;
+    struct kept_account account;
 };
 
 /**
@@ -62,6 +68,7 @@ struct moves_member {
  * @moved: bytes, each way; @returns: how often a member came home
  * @waited_ns: of all its members that do not wait any more
  * @stuck: how often, by reason
+ * @kept: bytes that its members said they gave, and have
  */
 struct moves_slice {
     struct residency_slice *residency;
@@ -70,6 +77,7 @@ struct moves_slice {
     uint64_t returns;
     uint64_t waited_ns;
     uint64_t stuck[GOVERNOR_STUCK_REASONS];
+    uint64_t kept;
 };
 
 struct connection;

@@ -13,6 +13,8 @@
 #define LINK_RATE 25e9
 /* A turn may be a minute, and a program should not fail for want of patience before the next. */
 #define ROOM_WAIT_NS (150 * NS_PER_S)
+/* Others need no longer to give back what is promised to the slice. */
+#define PROMISE_WAIT_NS (10 * NS_PER_S)
 /* Nobody tells the arbiter when a member has become idle. */
 #define LOOK_WAITED_NS (20 * NS_PER_MS)
 #define LOOK_LENT_NS   NS_PER_S
@@ -55,10 +57,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *data)
     return 0;
 }
 
-void moves_init(struct moves *moves, struct arbiter *arbiter)
+void moves_init(struct moves *moves, struct arbiter *arbiter, const char *tree)
 {
     *moves = (struct moves){0};
     residency_init(&moves->residency, 0, LINK_RATE);
+    readings_init(&moves->readings, tree, arbiter->gpu);
     sd_event_add_defer(arbiter->event, &moves->look, on_look, arbiter);
     sd_event_source_set_enabled(moves->look, SD_EVENT_OFF);
     sd_event_add_time(arbiter->event, &moves->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, arbiter);
@@ -70,6 +73,7 @@ void moves_clear(struct moves *moves)
     sd_event_source_disable_unref(moves->look);
     sd_event_source_disable_unref(moves->timer);
     residency_clear(&moves->residency);
+    readings_clear(&moves->readings);
 }
 
 /* Slices. */
@@ -87,6 +91,7 @@ static bool set_promise(struct slice *slice, uint64_t bytes)
         .priority = settings->priority,
         .weight = settings->weight,
         .best_effort = settings->best_effort,
+        .held = slice->moves.kept > 0,
     };
 
     return residency_set_slice(&slice->arbiter->moves.residency, slice->moves.residency, &promise);
@@ -196,7 +201,7 @@ static uint64_t believe(const struct slice *slice, uint64_t bytes, uint64_t coun
 
 static void set_fixed(struct slice *slice)
 {
-    uint64_t fixed = slice->ledger.used;
+    uint64_t fixed = slice->ledger.used + slice->moves.kept;
 
     if (!slice->moves.residency)
         return;
@@ -210,6 +215,26 @@ void moves_publish_memory(struct slice *slice)
 {
     set_fixed(slice);
     publish_memory(slice);
+}
+
+/* What members have kept is still there, and nothing of the slice's comes back meanwhile. */
+static void count_kept(struct slice *slice)
+{
+    bool had = slice->moves.kept > 0;
+    uint64_t bytes = 0;
+
+    for (guint i = 0; i < slice->connections->len; i++)
+        bytes += connection_at(slice, i)->moves.account.kept;
+    if (!slice->moves.residency || slice->moves.kept == bytes)
+        return;
+    slice->moves.kept = bytes;
+    set_promise(slice, slice->moves.residency->settings.promised);
+    set_fixed(slice);
+    if (!had)
+        g_message("slice %s: its processes still have %" G_GUINT64_FORMAT
+                  " bytes on the GPU that they said they gave; nothing of the slice's comes back "
+                  "before they have given them",
+                  slice->id, bytes);
 }
 
 static void each_slice(struct arbiter *arbiter, void (*function)(struct slice *slice))
@@ -300,7 +325,22 @@ static void set_room(struct connection *connection, enum governor_room room)
     atomic_store_explicit(&connection->pages.grant->room, room, memory_order_release);
 }
 
-/* Members of before version 5 do not wait, and what cannot move is not lent. */
+/*
+ * Members of before version 5 do not wait. Where no memory moves, an allocation fails at once, as
+ * the driver's would, but for what is promised and on its way.
+ */
+static uint64_t longest_wait(const struct connection *connection)
+{
+    const struct slice *slice = connection->slice;
+
+    if (connection->version < 5)
+        return 0;
+    if (slice_settings_moves(settings_of(slice)))
+        return ROOM_WAIT_NS;
+    return slice->moves.claim.slice ? PROMISE_WAIT_NS : 0;
+}
+
+/* What cannot move is not lent. */
 int moves_reserve(struct connection *connection, uint64_t bytes)
 {
     struct slice *slice = connection->slice;
@@ -310,6 +350,7 @@ int moves_reserve(struct connection *connection, uint64_t bytes)
 
     if (!member->slice)
         return 0;
+    kept_note_change(&connection->moves.account, now);
     if (member->stays && slice_settings_moves(settings_of(slice)) &&
         !residency_is_promised(member->slice, bytes))
         return ENOMEM;
@@ -317,11 +358,11 @@ int moves_reserve(struct connection *connection, uint64_t bytes)
     case RESIDENCY_GRANTED:
         return 0;
     case RESIDENCY_WAITS:
-        if (connection->version < 5) {
+        if (!longest_wait(connection)) {
             residency_cancel(residency, member);
             return ENOMEM;
         }
-        connection->moves.room_until = now + ROOM_WAIT_NS;
+        connection->moves.room_until = now + longest_wait(connection);
         set_room(connection, GOVERNOR_ROOM_AWAITED);
         look_soon(moves_of(connection));
         return EINPROGRESS;
@@ -337,6 +378,7 @@ bool moves_release(struct connection *connection, uint64_t bytes)
 
     if (!member->residency.slice)
         return true;
+    kept_note_change(&member->account, clock_now());
     member->unbelieved -= unbelieved;
     look_soon(moves_of(connection));
     return residency_release(&moves_of(connection)->residency, &member->residency,
@@ -446,6 +488,7 @@ const char *moves_message(struct connection *connection, const struct governor_m
     if (!member->slice)
         return "no memory moves on this GPU";
     look_soon(moves_of(connection));
+    kept_note_change(&connection->moves.account, clock_now());
     if (message->type == GOVERNOR_MOVABLE)
         return set_movable(connection, message);
     if (member->stays)
@@ -607,18 +650,20 @@ static void set_timer(struct moves *moves, uint64_t next)
 void moves_run(struct arbiter *arbiter)
 {
     struct moves *moves = &arbiter->moves;
-    uint64_t now = clock_now(), next;
+    uint64_t now = clock_now(), next_reading, next;
 
     if (!moves->on || !arbiter->settled)
         return;
     each_slice(arbiter, look_at_members);
+    next_reading = moves_look_for_kept(arbiter, now);
+    each_slice(arbiter, count_kept);
     next = residency_run(&moves->residency, now);
     each_slice(arbiter, tell_slice);
     if (has_waiting(&moves->residency))
         next = MIN(next, now + LOOK_WAITED_NS);
     else if (moves->residency.lent)
         next = MIN(next, now + LOOK_LENT_NS);
-    set_timer(moves, next);
+    set_timer(moves, MIN(next, next_reading));
 }
 
 /* For the status. */

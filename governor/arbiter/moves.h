@@ -8,7 +8,7 @@
 
 #include "arbiter_state.h"
 
-void moves_init(struct moves *moves, struct arbiter *arbiter);
+void moves_init(struct moves *moves, struct arbiter *arbiter, const char *tree);
 void moves_clear(struct moves *moves);
 
 /* The GPU's settings have changed. */
@@ -42,6 +42,12 @@ const char *moves_message(struct connection *connection, const struct governor_m
 
 /* It has said that its memory moves, and its slice's does. */
 bool moves_may_displace(const struct connection *connection);
+
+/*
+ * moves_kept.c: finds out who has kept what. Returns when to be called again; TIME_NEVER: not
+ * needed.
+ */
+uint64_t moves_look_for_kept(struct arbiter *arbiter, uint64_t now);
 
 /* Decides, and tells members. To be called after every event that matters to it. */
 void moves_run(struct arbiter *arbiter);

@@ -15,8 +15,10 @@
 #define KEEP_MAX_NS   (NS_PER_S / 2)
 #define KEEP_LOWER_NS NS_PER_S
 #define STUCK_NS      NS_PER_S
-#define STARVED_NS    (60 * NS_PER_S)
-#define MINUTE_NS     (60 * NS_PER_S)
+/* Who has joined says within this whether its memory moves. */
+#define JOINING_NS NS_PER_S
+#define STARVED_NS (60 * NS_PER_S)
+#define MINUTE_NS  (60 * NS_PER_S)
 /* The part of a minute that moves may take before turns become longer, five times at most. */
 #define MOVING_MAX  0.2
 #define STRETCH_MAX 4
@@ -272,6 +274,41 @@ static bool has_waiters(const struct residency *residency, uint64_t now)
     return false;
 }
 
+/* What of it may move at some time; of one that has just joined it is not known yet. */
+static uint64_t may_move(const struct residency_member *member, uint64_t now)
+{
+    if (member->stays && now > member->home_since + JOINING_NS)
+        return 0;
+    return member->resident + member->granted - member->floor;
+}
+
+/* What the slice could give, if all of its members but @except gave what they can. */
+static uint64_t most_given_by(const struct residency *residency,
+                              const struct residency_slice *slice,
+                              const struct residency_member *except, uint64_t now)
+{
+    uint64_t bytes = 0;
+
+    for (guint i = 0; i < residency->members->len; i++) {
+        const struct residency_member *member = MEMBER(residency, i);
+
+        if (member->slice == slice && member != except)
+            bytes += may_move(member, now);
+    }
+    return MIN(bytes, borrowed_by(slice));
+}
+
+/* Whether the pool has @cost when all others have given what they can. */
+static bool can_be_given(const struct residency *residency, const struct residency_member *member,
+                         uint64_t cost, uint64_t now)
+{
+    uint64_t bytes = free_pool(residency);
+
+    for (guint i = 0; i < residency->slices->len; i++)
+        bytes += most_given_by(residency, SLICE(residency, i), member, now);
+    return cost <= bytes;
+}
+
 enum residency_answer residency_reserve(struct residency *residency,
                                         struct residency_member *member, uint64_t bytes,
                                         uint64_t now)
@@ -284,6 +321,8 @@ enum residency_answer residency_reserve(struct residency *residency,
     if (!bytes || member->wanted || bytes > excess(most, slice->total))
         return RESIDENCY_REFUSED;
     cost = pool_cost(slice, bytes);
+    if (!can_be_given(residency, member, cost, now))
+        return RESIDENCY_REFUSED;
     slice->total += bytes;
     if (member->state == RESIDENCY_HOME && cost <= free_pool(residency) &&
         (!cost || !has_waiters(residency, now))) {

@@ -28,7 +28,7 @@ enum residency_state {
 enum residency_answer {
     RESIDENCY_GRANTED,
     RESIDENCY_WAITS,   /* residency_member.answered says when it is granted */
-    RESIDENCY_REFUSED, /* beyond the slice's memory, or more than the card can ever have for it */
+    RESIDENCY_REFUSED, /* beyond the slice's memory, or nobody could make so much room */
 };
 
 /**

@@ -235,8 +235,8 @@ void memory_tell_driver(GovernorMember *member);
 /* Asks until there is an answer. False: no arbiter has returned in time. */
 bool memory_ask(GovernorMember *member, const struct governor_message *request,
                 struct governor_message *answer);
-/* Takes from what may be charged without an arbiter. */
-enum governor_memory memory_take_alone(GovernorMember *member, uint64_t bytes, bool may_spill);
+/* As the arbiter says, maybe after others have made room; without one, of what is left for that. */
+enum governor_memory memory_take(GovernorMember *member, uint64_t bytes, bool may_spill);
 /* Counts @bytes as not held any more; returns how many of them were. */
 uint64_t memory_uncharge(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
 /* Tells the arbiter, if there is one, that @bytes that are not counted any more are free. */

@@ -32,7 +32,7 @@ static bool take_room(uint64_t *room, uint64_t bytes)
     return true;
 }
 
-enum governor_memory memory_take_alone(GovernorMember *member, uint64_t bytes, bool may_spill)
+static enum governor_memory take_alone(GovernorMember *member, uint64_t bytes, bool may_spill)
 {
     if (member->link == LINK_NEVER || take_room(&member->orphan_room, bytes))
         return GOVERNOR_MEMORY_DEVICE;
@@ -143,7 +143,7 @@ static bool settle_room(GovernorMember *member, struct governor_message *answer)
     return result == EAGAIN;
 }
 
-static enum governor_memory ask_for(GovernorMember *member, uint64_t bytes, bool may_spill)
+enum governor_memory memory_take(GovernorMember *member, uint64_t bytes, bool may_spill)
 {
     struct governor_message request = {.version = GOVERNOR_PROTOCOL_VERSION,
                                        .type = GOVERNOR_RESERVE,
@@ -153,7 +153,7 @@ static enum governor_memory ask_for(GovernorMember *member, uint64_t bytes, bool
 
     do {
         if (!memory_ask(member, &request, &answer))
-            return memory_take_alone(member, bytes, may_spill);
+            return take_alone(member, bytes, may_spill);
     } while (settle_room(member, &answer));
     if (answer.value)
         return GOVERNOR_MEMORY_NONE;
@@ -169,7 +169,7 @@ enum governor_memory governor_member_reserve(GovernorMember *member, uint64_t by
         return GOVERNOR_MEMORY_DEVICE;
     pthread_mutex_lock(&member->link_lock);
     if (!spare_take(member, bytes))
-        kind = ask_for(member, bytes, may_spill);
+        kind = memory_take(member, bytes, may_spill);
     charge(member, bytes, kind);
     pthread_mutex_unlock(&member->link_lock);
     return kind;

@@ -98,13 +98,7 @@ void governor_member_export(GovernorMember *member, struct governor_object *obje
 /* Charged as if nobody else held it. */
 static bool reserve(GovernorMember *member, uint64_t bytes)
 {
-    struct governor_message request = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_RESERVE, .value = bytes};
-    struct governor_message answer;
-
-    if (memory_ask(member, &request, &answer))
-        return answer.value == 0;
-    return memory_take_alone(member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
+    return memory_take(member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
 }
 
 /* False: it is refused. @shared: the arbiter knows of it; else @more is charged as this member's.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* vgpu-nvidia-readings over the fake card's NVML: a file for each GPU, and none that is not true.
  */
+#include <fcntl.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kit.h"
 
@@ -204,6 +208,38 @@ static void test_failures(void)
     }
 }
 
+static guint64 time_of_reading(void)
+{
+    g_autoptr(GKeyFile) file = file_of(PCI);
+
+    return file ? value(file, "time") : 0;
+}
+
+/* Who wants a reading gets one long before the next would come, and no flood. */
+static void test_wanted(void)
+{
+    const char *argv[] = {CLIENTS_DIR "/vgpu-nvidia-readings", directory, NULL};
+    g_autofree char *wanted = g_build_filename(directory, ".wanted", NULL);
+    g_autofree char *path = g_build_filename(directory, PCI, NULL);
+    guint64 first, last;
+    GPid pid;
+
+    unlink(path);
+    g_assert_true(g_spawn_async(NULL, (char **)argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL,
+                                &pid, NULL));
+    while (!(first = time_of_reading()))
+        g_usleep(1000);
+    for (last = first; last == first; last = time_of_reading()) {
+        g_assert_cmpint(close(open(wanted, O_WRONLY | O_CREAT, 0644)), ==, 0);
+        g_usleep(1000);
+    }
+    g_assert_cmpuint(last - first, >=, G_USEC_PER_SEC / 2);
+    g_assert_cmpuint(last - first, <, 30 * G_USEC_PER_SEC);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    unlink(wanted);
+}
+
 static void test_refused(void)
 {
     g_autofree char *right = g_steal_pointer(&directory);
@@ -227,6 +263,7 @@ int main(int argc, char **argv)
     g_test_add_func("/readings/old-gpu", test_old_gpu);
     g_test_add_func("/readings/gone", test_gone);
     g_test_add_func("/readings/failures", test_failures);
+    g_test_add_func("/readings/wanted", test_wanted);
     g_test_add_func("/readings/refused", test_refused);
     kit_open(0);
     directory = g_build_filename(kit_live.root, "readings", NULL);

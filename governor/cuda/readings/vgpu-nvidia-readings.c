@@ -4,7 +4,8 @@
  *
  * What NVIDIA's driver reports only through its library (NVML): for each of its GPUs a file with
  * the GPU's PCI address as its name, in DIRECTORY, /run/vgpu/readings if there is none, each 30 s,
- * or --once. The registrar, vgpud and vgpuctl read these files instead of loading the library.
+ * or --once. Who writes to DIRECTORY/.wanted gets one at once, but not twice in half a second.
+ * The registrar, vgpud, vgpuctl and arbiters read these files instead of loading the library.
  * Between two readings the library is closed, so that the driver can be unloaded.
  *
  * A GPU that the library cannot read keeps its file: its memory does not change while it has its
@@ -28,10 +29,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,7 +44,9 @@
 enum { DONE = 0, FAILED = 1, WRONG_CALL = 2 };
 
 #define DIRECTORY      "/run/vgpu/readings"
-#define PERIOD_S       30
+#define PERIOD_US      30000000ull
+#define LEAST_US       500000ull
+#define WANTED         ".wanted"
 #define MOST_GPUS      64
 #define MOST_SAMPLES   1024
 #define MOST_PROCESSES 4096
@@ -398,7 +403,50 @@ static int stop(int directory, nvmlReturn_t result, bool once)
     return DONE;
 }
 
-static int watch(int directory, bool once)
+/* Whether one of the changes of the directory is somebody's who wants a reading. */
+static bool is_wanted(int changes)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    ssize_t length = read(changes, events, sizeof(events));
+    bool wanted = false;
+
+    for (ssize_t at = 0; at < length;) {
+        const struct inotify_event *event = (const struct inotify_event *)&events[at];
+
+        wanted |= event->len && !strcmp(event->name, WANTED);
+        at += (ssize_t)(sizeof(*event) + event->len);
+    }
+    return wanted;
+}
+
+/* @changes: of the directory; -1: nobody is heard. */
+static void await_next(int changes)
+{
+    unsigned long long begin = now_us(CLOCK_MONOTONIC), until = begin + PERIOD_US, now = begin;
+
+    while (now < until) {
+        struct pollfd change = {.fd = changes, .events = POLLIN};
+
+        poll(&change, 1, (int)((until - now) / 1000 + 1));
+        if (change.revents && is_wanted(changes))
+            until = begin + LEAST_US;
+        now = now_us(CLOCK_MONOTONIC);
+    }
+}
+
+static int watch_directory(const char *path)
+{
+    int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    if (changes >= 0 && inotify_add_watch(changes, path, IN_CLOSE_WRITE) >= 0)
+        return changes;
+    complain(path, strerror(errno));
+    if (changes >= 0)
+        close(changes);
+    return -1;
+}
+
+static int watch(int directory, int changes, bool once)
 {
     for (;;) {
         unsigned long long now = now_us(CLOCK_REALTIME);
@@ -412,7 +460,7 @@ static int watch(int directory, bool once)
         if (once)
             return DONE;
         sd_notify(0, "READY=1");
-        sleep(PERIOD_S);
+        await_next(changes);
     }
 }
 
@@ -429,5 +477,5 @@ int main(int argc, char **argv)
     directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return complain(path, strerror(errno));
-    return open_nvml() ? FAILED : watch(directory, once);
+    return open_nvml() ? FAILED : watch(directory, once ? -1 : watch_directory(path), once);
 }

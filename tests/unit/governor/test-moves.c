@@ -321,6 +321,92 @@ static void test_stays(void)
     live_close(&live);
 }
 
+/* What does not move fails at once on a card that is full, and so does what nobody can make room
+ * for. */
+static void test_no_wait(void)
+{
+    struct live live;
+    struct mover a, b, c;
+
+    open_card(&live, slices);
+    a = join_movable(&live, "a");
+    g_assert_cmpuint(reserve(&a, VRAM), ==, 0);
+    /* A slice without a limit is promised nothing. */
+    live_configure(&live, "c", "[slice]\n");
+    live_await(&live, "c", "promised", 0);
+    c = join(&live, "c");
+    g_assert_cmpuint(reserve(&c, 100), ==, ENOMEM);
+    end(&c);
+    /* Nothing of the other's can move any more. */
+    tell_arbiter(&a, GOVERNOR_FLOOR, VRAM, 0);
+    b = join_movable(&live, "b");
+    g_assert_cmpuint(reserve(&b, 500), ==, ENOMEM);
+    live_await(&live, "b", "vram_used", 0);
+    g_assert_cmpuint(reserve(&b, RESIDENT), ==, 0);
+    /* Some of it can, which is enough. */
+    tell_arbiter(&a, GOVERNOR_FLOOR, 200, 0);
+    g_assert_cmpuint(reserve(&b, 300), ==, EINPROGRESS);
+    await_leave(&a, 300);
+    end(&a);
+    end(&b);
+    live_close(&live);
+}
+
+/* Of shared memory, of which the arbiter cannot remember more: charged as the process's own. */
+#define OBJECTS 4096
+
+static struct governor_object *objects_named(unsigned count)
+{
+    struct governor_object *objects = g_new0(struct governor_object, count);
+
+    for (unsigned i = 0; i < count; i++)
+        objects[i] = (struct governor_object){.device = 5, .inode = i + 1};
+    return objects;
+}
+
+static void import_more(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = governor_member_new(socket_path, true);
+    g_autofree struct governor_object *objects = objects_named(OBJECTS + 1);
+
+    (void)live;
+    g_assert_nonnull(member);
+    governor_member_movable(member);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        g_assert_true(governor_member_import(member, &objects[i], 1));
+    report->ready = 1;
+    report->granted = governor_member_import(member, &objects[OBJECTS], 800000);
+    report->done = 1;
+    while (!report->go)
+        g_usleep(1000);
+}
+
+/* It waits for room as an allocation does, and what it was refused is not charged later. */
+static void test_import(void)
+{
+    static const char *const large[] = {"a", "[slice]\nvram=900000\nresident=100000\n", "b",
+                                        "[slice]\nvram=900000\nresident=100000\n", NULL};
+    struct live live;
+    struct mover a;
+    unsigned b;
+
+    live_open(&live, large);
+    live_configure(&live, NULL, "[gpu]\ncapacity=1000000\n");
+    live_await(&live, "a", "promised", 100000);
+    a = join_movable(&live, "a");
+    g_assert_cmpuint(reserve(&a, 900000), ==, 0);
+    b = live_spawn(&live, "b", import_more);
+    live_await_ready(&live, b);
+    await_leave(&a, 704096);
+    give(&a, 704096);
+    live_await_word(&live.reports[b].done, 1);
+    g_assert_cmpuint(live.reports[b].granted, ==, 1);
+    live_await(&live, "b", "resident", 800000 + OBJECTS);
+    live.reports[b].go = 1;
+    end(&a);
+    live_close(&live);
+}
+
 /* The next arbiter knows what is displaced, and lets members come back. */
 static void test_restart(void)
 {
@@ -439,6 +525,66 @@ static void test_lies(void)
     live_close(&live);
 }
 
+/* As vgpu-nvidia-readings writes it, of this process. */
+static void put_reading(const struct live *live, uint64_t bytes)
+{
+    g_autofree char *dir = g_build_filename(live->root, "run/vgpu/readings", NULL);
+    g_autofree char *path = g_build_filename(dir, "gpu0", NULL);
+    g_autofree char *text = g_strdup_printf("[gpu]\ntime=%" G_GINT64_FORMAT
+                                            "\n[process_memory]\n%d=%" G_GUINT64_FORMAT "\n",
+                                            g_get_monotonic_time(), (int)getpid(), bytes);
+
+    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+/* Until the arbiter has come to a conclusion, as long as it asks for readings. */
+static void put_readings(const struct live *live, uint64_t bytes, const char *slice, gint64 held)
+{
+    while (live_status(live, slice, "kept") != held) {
+        put_reading(live, bytes);
+        g_usleep(10000);
+    }
+}
+
+#define GB 1000000000ull
+
+/* It says that it gave, and has it: what is there counts, and nothing of it comes back. */
+static void test_keeps(void)
+{
+    static const char *const large[] = {"a", "[slice]\nvram=9000000000\nresident=1000000000\n", "b",
+                                        "[slice]\nvram=9000000000\nresident=1000000000\n", NULL};
+    struct live live;
+    struct mover a, b;
+
+    live_open(&live, large);
+    live_configure(&live, NULL, "[gpu]\ncapacity=10000000000\n");
+    live_await(&live, "a", "promised", (gint64)GB);
+    a = join_movable(&live, "a");
+    g_assert_cmpuint(reserve(&a, 9 * GB), ==, 0);
+    put_reading(&live, 9 * GB);
+    b = join_movable(&live, "b");
+    g_assert_cmpuint(reserve(&b, 4 * GB), ==, EINPROGRESS);
+    await_leave(&a, 3 * GB);
+    give(&a, 3 * GB);
+    await_room(&b, GOVERNOR_ROOM_GRANTED);
+    /* Of what was never seen a GiB is a context's, and 64 MiB are a rounding. */
+    put_readings(&live, 9 * GB, "a", (gint64)(3 * GB - (1ull << 30) - (64ull << 20)));
+    live_await_log(&live, "still have");
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
+    tell_arbiter(&b, GOVERNOR_RELEASE, 4 * GB, 0);
+    live_await(&live, "b", "vram_used", 0);
+    g_assert_cmpuint(a.grant->take_until, ==, 0);
+    /* Now it has given it, and is believed again. */
+    put_readings(&live, 6 * GB, "a", 0);
+    await_take(&a, 3 * GB);
+    take_back(&a, 3 * GB);
+    live_await(&live, "a", "displaced", 0);
+    end(&a);
+    end(&b);
+    live_close(&live);
+}
+
 /* A member that declares more than any slice may have takes no more from others than that. */
 static void test_declared(void)
 {
@@ -519,9 +665,12 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/moves/stuck", test_stuck);
     g_test_add_func("/governor/moves/waiting", test_waiting);
     g_test_add_func("/governor/moves/stays", test_stays);
+    g_test_add_func("/governor/moves/no-wait", test_no_wait);
+    g_test_add_func("/governor/moves/import", test_import);
     g_test_add_func("/governor/moves/restart", test_restart);
     g_test_add_func("/governor/moves/claim", test_claim);
     g_test_add_func("/governor/moves/lies", test_lies);
+    g_test_add_func("/governor/moves/keeps", test_keeps);
     g_test_add_func("/governor/moves/declared", test_declared);
     g_test_add_func("/governor/moves/silence", test_silence);
     g_test_add_func("/governor/moves/no-capacity", test_no_capacity);
