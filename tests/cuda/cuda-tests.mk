@@ -292,7 +292,7 @@ cuda-budgets: bench-cuda-programs
 	tests/prove --timer $(CUDA_TEST_SRC)/budgets.t
 
 # Races between threads. The fake driver is not instrumented.
-CUDA_TSAN := $(addprefix build/tsan/cuda/test-,threads mapping charge)
+CUDA_TSAN := $(addprefix build/tsan/cuda/test-,threads mapping charge displace)
 .PHONY: unit-tsan tsan-cuda
 unit-tsan: tsan-cuda
 tsan-cuda:

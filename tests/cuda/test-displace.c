@@ -337,13 +337,13 @@ static void free_in_capture(void)
     g_assert_cmpuint(kit_on_card(), ==, 4 * MIB);
 }
 
+static _Atomic bool ends;
+
 #define THREADS 16
 /* With -m slow; else some. */
 #define MOVES      1000
 #define MOVES_SOME 60
 #define KEPT       4
-
-static _Atomic bool ends;
 
 struct kept {
     CUdeviceptr at;
@@ -423,6 +423,39 @@ static void take_all(void)
         order_back(displaced);
 }
 
+/* Of the process, which has other contexts, too. */
+static void *use_primary(void *data)
+{
+    while (!ends) {
+        CUcontext primary;
+
+        ok(cuDevicePrimaryCtxRetain(&primary, 0));
+        ok(cuCtxSetCurrent(primary));
+        ok(cuMemFree_v2(allocate(BIG, 7)));
+        ok(cuDevicePrimaryCtxRelease_v2(0));
+    }
+    return data;
+}
+
+/* The primary context begins and ends while memory of others moves. */
+static void primary(void)
+{
+    GThread *thread;
+    CUdeviceptr at;
+
+    enter();
+    at = allocate(BIG, 1);
+    thread = g_thread_new("primary", use_primary, NULL);
+    for (unsigned int i = 0; i < 20; i++) {
+        leave(4 * MIB);
+        take_all();
+    }
+    ends = true;
+    take_all();
+    g_thread_join(thread);
+    check(at, BIG, 1);
+}
+
 static void storm(void)
 {
     unsigned int seed = 1, moves = g_test_slow() ? MOVES : MOVES_SOME;
@@ -469,6 +502,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/displace/shares", shares, run_program);
     g_test_add_data_func("/displace/does-not-move", does_not_move, run_program);
     g_test_add_data_func("/displace/free-in-capture", free_in_capture, run_program);
+    g_test_add_data_func("/displace/primary", primary, run_program);
     g_test_add_data_func("/displace/storm", storm, run_program);
     return g_test_run();
 }
