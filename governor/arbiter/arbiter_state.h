@@ -49,6 +49,7 @@ struct moves {
  * @work: sum of its counters of submissions at the last look
  * @room_until: a RESERVE waits until then; 0: none does
  * @waits_since: it has waited for memory since then; 0: it does not
+ * @copies_asked_at: when it was last told to copy ahead; 0: never
  * @account: what is found out about it (kept.h)
  */
 struct moves_member {
@@ -59,6 +60,7 @@ struct moves_member {
     uint64_t work;
     uint64_t room_until;
     uint64_t waits_since;
+    uint64_t copies_asked_at;
     struct kept_account account;
 };
 

@@ -557,6 +557,19 @@ static void answer_room(struct connection *connection, enum governor_room room)
     syscall(SYS_futex, &grant->orders, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Once each time that it has become idle. */
+static void ask_for_copies(struct connection *connection, uint64_t now)
+{
+    struct moves_member *moves = &connection->moves;
+    struct governor_grant *grant = connection->pages.grant;
+
+    if (moves->copies_asked_at >= moves->residency.idle_since ||
+        !residency_should_copy(&moves_of(connection)->residency, &moves->residency, now))
+        return;
+    moves->copies_asked_at = now;
+    set_word(connection, &grant->copies, atomic_load(&grant->copies) + 1);
+}
+
 /* What its RESERVE waits for does not come. */
 static void refuse_room(struct connection *connection)
 {
@@ -592,6 +605,7 @@ static void tell_member(struct connection *connection, uint64_t now)
     member->answered = member->changed = false;
     set_word(connection, &grant->leave_until, moves->gave + member->leave);
     set_word(connection, &grant->take_until, moves->took + MIN(member->granted, member->out));
+    ask_for_copies(connection, now);
     set_away(connection, !residency_is_home(member));
     if (!member->asks && !member->wanted)
         end_waiting(connection, now);

@@ -15,6 +15,8 @@
 #define KEEP_MAX_NS   (NS_PER_S / 2)
 #define KEEP_LOWER_NS NS_PER_S
 #define STUCK_NS      NS_PER_S
+/* Who has been idle for so long may stay so. */
+#define COPY_NS (2 * NS_PER_S)
 /* Who has joined says within this whether its memory moves. */
 #define JOINING_NS NS_PER_S
 #define STARVED_NS (60 * NS_PER_S)
@@ -422,6 +424,23 @@ void residency_set_busy(struct residency_member *member, bool busy, uint64_t now
         member->clean = false;
 }
 
+/* There is more than the card has. */
+static bool is_contested(const struct residency *residency)
+{
+    uint64_t bytes = 0;
+
+    for (guint i = 0; i < residency->slices->len; i++)
+        bytes += SLICE(residency, i)->total;
+    return bytes > residency->capacity;
+}
+
+bool residency_should_copy(const struct residency *residency, const struct residency_member *member,
+                           uint64_t now)
+{
+    return member->state == RESIDENCY_HOME && !member->busy && !member->clean &&
+           now >= member->idle_since + COPY_NS && movable_of(member) && is_contested(residency);
+}
+
 static void learn_move(struct residency *residency, enum residency_way way, uint64_t bytes,
                        uint64_t ns)
 {
@@ -440,7 +459,7 @@ bool residency_gave(struct residency *residency, struct residency_member *member
 {
     if (member->state != RESIDENCY_LEAVING || bytes > member->resident - member->floor)
         return false;
-    if (!member->clean)
+    if (ns)
         learn_move(residency, RESIDENCY_OUT, bytes, ns);
     member->resident -= bytes;
     member->out += bytes;

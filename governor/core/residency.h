@@ -172,12 +172,15 @@ bool residency_release(struct residency *residency, struct residency_member *mem
 bool residency_set_floor(struct residency_member *member, uint64_t bytes);
 /* A call of the member waits for it to be HOME. */
 void residency_ask(struct residency_member *member, uint64_t now);
+/* Somebody may want it to leave, and while it is idle a copy can be made for that. */
+bool residency_should_copy(const struct residency *residency, const struct residency_member *member,
+                           uint64_t now);
 /* It has work in flight, or none from now on. */
 void residency_set_busy(struct residency_member *member, bool busy, uint64_t now);
 
 /*
- * It gave, or brought back, @bytes of what it was told to; in @ns. False: it was not told so. It
- * gives whole allocations, so the last one may be more than was left.
+ * It gave, or brought back, @bytes of what it was told to; in @ns, 0: without a copy. False: it was
+ * not told so. It gives whole allocations, so the last one may be more than was left.
  */
 bool residency_gave(struct residency *residency, struct residency_member *member, uint64_t bytes,
                     uint64_t ns);

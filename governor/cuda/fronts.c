@@ -76,6 +76,11 @@ void fronts_open(void)
     gate_open(&fronts_gate);
 }
 
+bool fronts_were_passed(void)
+{
+    return gate_was_passed(&fronts_gate);
+}
+
 bool fronts_were_asked(void)
 {
     return atomic_load(&fronts_gate.asked);

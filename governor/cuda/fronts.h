@@ -77,6 +77,8 @@ void fronts_leave(const struct visit *visit);
 /* By one thread at a time. False: somebody did not leave the driver in time, and it is open. */
 bool fronts_close(uint64_t limit_ns);
 void fronts_open(void);
+/* A thread was behind the gate since it was opened. For certain only while it is closed. */
+bool fronts_were_passed(void);
 /* A thread was kept out since it was closed. */
 bool fronts_were_asked(void);
 

@@ -100,8 +100,11 @@ void gate_wait(struct gate *gate, struct gate_seat *seat)
 
         atomic_thread_fence(memory_order_seq_cst);
         state = atomic_load(&gate->state);
-        if (!(state & GATE_CLOSED))
+        if (!(state & GATE_CLOSED)) {
+            if (state & GATE_UNPASSED)
+                atomic_fetch_and(&gate->state, ~GATE_UNPASSED);
             return;
+        }
         atomic_store(&seat->inside, 0);
         if (!atomic_exchange(&gate->asked, true))
             gate->ask(gate->data);
@@ -133,6 +136,12 @@ static bool order_all_threads(struct gate *gate)
     return false;
 }
 
+static void let_all_in(struct gate *gate)
+{
+    atomic_fetch_and(&gate->state, ~GATE_CLOSED);
+    futex_wake(&gate->state);
+}
+
 bool gate_close(struct gate *gate, uint64_t limit_ns)
 {
     uint64_t until = clock_now() + limit_ns, pause = LOOK_MIN_NS;
@@ -149,14 +158,19 @@ bool gate_close(struct gate *gate, uint64_t limit_ns)
         pause = 2 * pause < LOOK_MAX_NS ? 2 * pause : LOOK_MAX_NS;
     }
     if (!closed)
-        gate_open(gate);
+        let_all_in(gate);
     return closed;
 }
 
 void gate_open(struct gate *gate)
 {
-    atomic_fetch_and(&gate->state, ~GATE_CLOSED);
-    futex_wake(&gate->state);
+    atomic_fetch_or(&gate->state, GATE_UNPASSED);
+    let_all_in(gate);
+}
+
+bool gate_was_passed(const struct gate *gate)
+{
+    return !(atomic_load(&gate->state) & GATE_UNPASSED);
 }
 
 void gate_renew(struct gate *gate, const struct gate_seat *own)

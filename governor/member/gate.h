@@ -17,6 +17,8 @@
 #define GATE_CLOSED 1u
 /* Without membarrier(2), which a container may refuse: who passes needs a fence. */
 #define GATE_FENCED 2u
+/* Nobody has passed since it was opened: the first one resets it. */
+#define GATE_UNPASSED 4u
 
 /**
  * struct gate_seat - of a thread; its own, and read by who closes the gate
@@ -75,6 +77,8 @@ static inline void gate_leave(struct gate_seat *seat)
  */
 bool gate_close(struct gate *gate, uint64_t limit_ns);
 void gate_open(struct gate *gate);
+/* Whether a thread has passed since it was opened. For certain only while it is closed. */
+bool gate_was_passed(const struct gate *gate);
 
 /* In a child, after fork(): its only thread's seat is @own, and the gate is open. */
 void gate_renew(struct gate *gate, const struct gate_seat *own);

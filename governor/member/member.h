@@ -264,11 +264,13 @@ void governor_member_movable(GovernorMember *member);
 /**
  * struct governor_orders - what is left to do
  * @leave: bytes to give; @take: bytes that may be brought back
+ * @copies: grows when all that can move is to be copied
  * @sequence, @connection: for the calls below
  */
 struct governor_orders {
     uint64_t leave;
     uint64_t take;
+    uint64_t copies;
     uint32_t sequence;
     uint64_t connection;
 };
@@ -281,6 +283,8 @@ void governor_member_gave(GovernorMember *member, const struct governor_orders *
                           uint64_t ns);
 void governor_member_took(GovernorMember *member, const struct governor_orders *by, uint64_t bytes,
                           uint64_t ns);
+/* All that can move has been copied, and nobody has been in the driver since. */
+void governor_member_clean(GovernorMember *member, const struct governor_orders *by);
 /* The rest of what was ordered, to leave or to take, cannot be done. */
 void governor_member_stuck(GovernorMember *member, const struct governor_orders *by, bool leaving,
                            enum governor_stuck reason);

@@ -80,6 +80,7 @@ void governor_member_orders(GovernorMember *member, struct governor_orders *orde
     if (member->link == LINK_JOINED) {
         orders->leave = rest_of(atomic_load(&grant->leave_until), member->gave);
         orders->take = rest_of(atomic_load(&grant->take_until), member->took);
+        orders->copies = atomic_load(&grant->copies);
     }
     pthread_mutex_unlock(&member->link_lock);
 }
@@ -121,6 +122,14 @@ void governor_member_took(GovernorMember *member, const struct governor_orders *
         member->asks = false;
     if (count_moved(member, by, &member->took, bytes))
         tell_moved(member, GOVERNOR_TOOK, bytes, ns);
+    pthread_mutex_unlock(&member->link_lock);
+}
+
+void governor_member_clean(GovernorMember *member, const struct governor_orders *by)
+{
+    pthread_mutex_lock(&member->link_lock);
+    if (by->connection == member->connections)
+        tell_moved(member, GOVERNOR_CLEAN, 1, 0);
     pthread_mutex_unlock(&member->link_lock);
 }
 

@@ -201,6 +201,12 @@ struct governor_grant {
     _Atomic uint64_t take_until;
     /* What became of the last RESERVE that was answered with EINPROGRESS, of enum governor_room. */
     _Atomic uint32_t room;
+    /*
+     * When it grows: copy all that can move into host memory, where it stays on the card as well,
+     * until a thread enters the driver; CLEAN when that is done. What has a copy is given without
+     * another one. @orders changes with it.
+     */
+    _Atomic uint64_t copies;
 };
 
 /* From when until when the GPU worked for a member, in CLOCK_MONOTONIC. */

@@ -126,11 +126,15 @@ static void note(int fd, const struct governor_message *message)
     case GOVERNOR_FLOOR:
         said.unmovable = message->value;
         break;
+    case GOVERNOR_CLEAN:
+        said.cleans += message->value != 0;
+        break;
     case GOVERNOR_COME:
         said.comes++;
         break;
     case GOVERNOR_GAVE:
         said.gave += message->value;
+        said.uncopied += message->other ? 0 : message->value;
         said.displaced += message->value;
         break;
     case GOVERNOR_TOOK:
@@ -245,6 +249,22 @@ void orders_take(uint64_t bytes)
     pthread_mutex_lock(&lock);
     take_until += bytes;
     tell_waiters();
+    pthread_mutex_unlock(&lock);
+}
+
+void orders_copy(void)
+{
+    pthread_mutex_lock(&lock);
+    atomic_fetch_add(&grant->copies, 1);
+    tell_waiters();
+    pthread_mutex_unlock(&lock);
+}
+
+void orders_await_cleans(unsigned int cleans)
+{
+    pthread_mutex_lock(&lock);
+    while (said.cleans < cleans)
+        pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
 }
 

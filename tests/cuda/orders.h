@@ -13,14 +13,16 @@
 
 /**
  * struct orders_said - by the member, so far
+ * @uncopied: of @gave, without a copy
  * @held: bytes that are charged; @displaced: of these not on the card
+ * @cleans: how often all was copied
  * @pieces: of the vault that it has
  */
 struct orders_said {
-    uint64_t gave, took;
+    uint64_t gave, took, uncopied;
     uint64_t held, displaced;
     uint64_t unmovable;
-    unsigned int stuck, comes, pieces, movable;
+    unsigned int stuck, comes, pieces, movable, cleans;
     enum governor_stuck reason;
 };
 
@@ -38,6 +40,9 @@ void orders_look(struct orders_said *said);
 /* To give, or to bring back, so much more. */
 void orders_leave(uint64_t bytes);
 void orders_take(uint64_t bytes);
+/* To copy all that can move. */
+void orders_copy(void);
+void orders_await_cleans(unsigned int cleans);
 /* Until it has given, or taken, or not been able to, all that it was told to. */
 void orders_await_left(void);
 void orders_await_taken(void);

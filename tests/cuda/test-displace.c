@@ -297,6 +297,75 @@ static void no_room(void)
     check(second, BIG, 2);
 }
 
+static unsigned int copied_out(void)
+{
+    return kit_calls("cuMemcpyDtoHAsync_v2");
+}
+
+/* What was copied while nobody worked leaves without a copy, and comes back as it was. */
+static void clean(void)
+{
+    CUdeviceptr first, second;
+    unsigned int before;
+
+    enter();
+    first = allocate(BIG, 1);
+    second = allocate(BIG, 2);
+    orders_copy();
+    orders_await_cleans(1);
+    g_assert_cmpuint(kit_on_card(), ==, 8 * MIB);
+    before = copied_out();
+    leave(8 * MIB);
+    g_assert_cmpuint(copied_out(), ==, before);
+    g_assert_cmpuint(look().uncopied, ==, 8 * MIB);
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+    order_back(8 * MIB);
+    /* Nobody has had it in between. */
+    leave(8 * MIB);
+    g_assert_cmpuint(copied_out(), ==, before);
+    order_back(8 * MIB);
+    check(first, BIG, 1);
+    check(second, BIG, 2);
+}
+
+/* What was written after its copy is copied again. */
+static void written(void)
+{
+    CUdeviceptr at;
+    GThread *thread;
+
+    enter();
+    ok(cuCtxGetCurrent(&context));
+    at = allocate(BIG, 1);
+    for (unsigned char value = 2; value < 10; value++) {
+        orders_copy();
+        orders_await_cleans(value - 1u);
+        ok(cuMemsetD8_v2(at, value, BIG));
+        leave(4 * MIB);
+        g_assert_cmpuint(look().uncopied, ==, 0);
+        thread = g_thread_new("reads", in_context, &at);
+        order_back(4 * MIB);
+        g_assert_cmpuint(GPOINTER_TO_UINT(g_thread_join(thread)), ==, value);
+        check(at, BIG, value);
+    }
+}
+
+/* A kernel that still works writes: nothing is copied beside it. */
+static void copies_later(void)
+{
+    enter();
+    allocate(BIG, 1);
+    kit_launch(FAKE_SPIN, (CUstream)(uintptr_t)0x110);
+    orders_copy();
+    leave(4 * MIB);
+    g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_WORK);
+    g_assert_cmpuint(look().cleans, ==, 0);
+    kit_launch(FAKE_RELEASE, (CUstream)(uintptr_t)0x220);
+    ok(cuCtxSynchronize());
+    orders_copy();
+    orders_await_cleans(1);
+}
+
 /* Handles for other processes are not made of it, and are made of the driver's own. */
 static void shares(void)
 {
@@ -466,6 +535,8 @@ static void storm(void)
     for (unsigned int i = 0; i < THREADS; i++)
         threads[i] = g_thread_new("uses", use_memory, GUINT_TO_POINTER(i));
     for (unsigned int moved = 0; moved < moves; moved++) {
+        if (rand_r(&seed) % 2)
+            orders_copy();
         leave((uint64_t)(rand_r(&seed) % 64 + 1) * MIB);
         if (rand_r(&seed) % 4 == 0)
             g_usleep(rand_r(&seed) % 500);
@@ -499,6 +570,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/displace/long-kernel", long_kernel, run_program);
     g_test_add_data_func("/displace/no-vault", no_vault, run_program);
     g_test_add_data_func("/displace/no-room", no_room, run_program);
+    g_test_add_data_func("/displace/clean", clean, run_program);
+    g_test_add_data_func("/displace/written", written, run_program);
+    g_test_add_data_func("/displace/copies-later", copies_later, run_program);
     g_test_add_data_func("/displace/shares", shares, run_program);
     g_test_add_data_func("/displace/does-not-move", does_not_move, run_program);
     g_test_add_data_func("/displace/free-in-capture", free_in_capture, run_program);

@@ -210,10 +210,10 @@ static struct chunked *reserve(struct gpu *gpu, uint64_t bytes, CUresult *result
 static void end(struct chunked *chunked, unsigned int chunks)
 {
     for (unsigned int i = 0; i < chunks; i++) {
+        if (!chunked->list[i].displaced)
+            chunks_drop(chunked, &chunked->list[i]);
         if (chunked->list[i].piece)
             vault_put(chunked->gpu, chunked->list[i].piece);
-        else
-            chunks_drop(chunked, &chunked->list[i]);
     }
     CARD(cuMemAddressFree, chunked->at, chunked->reserved);
     free(chunked);
@@ -254,7 +254,7 @@ static void tell_displaced(const struct chunked *chunked)
     uint64_t displaced = 0;
 
     for (unsigned int i = 0; i < chunked->count; i++)
-        displaced += chunked->list[i].piece ? chunked->list[i].bytes : 0;
+        displaced += chunked->list[i].displaced ? chunked->list[i].bytes : 0;
     if (!displaced)
         return;
     chunks_count_displaced(chunked->gpu, -displaced);

@@ -16,13 +16,16 @@ struct piece;
 
 /**
  * struct chunk
- * @handle: its memory; @piece: what it is in while it is displaced, else NULL
+ * @handle: its memory, unless it is @displaced; @piece: host memory for it, NULL: none so far
+ * @copied: @piece has what it has, if that is the mover's present period
  */
 struct chunk {
     CUmemGenericAllocationHandle handle;
     uint64_t bytes;
     uint64_t offset;
     struct piece *piece;
+    uint64_t copied;
+    bool displaced;
 };
 
 /**

@@ -16,10 +16,15 @@
 /* A thread in the driver, and the work in flight, may take so long to end. */
 #define LEAVE_NS (2 * NS_PER_S)
 
-/* Of a GPU's memory. */
+/**
+ * struct gpu_mover - of a GPU's memory
+ * @copies: the last order to copy all that was carried out; @copying: the period in which one is
+ */
 struct gpu_mover {
     struct gpu *gpu;
     pthread_t thread;
+    uint64_t copies;
+    uint64_t copying;
 };
 
 static _Atomic bool stays;
@@ -63,25 +68,35 @@ static void add_places(struct chunked *chunked, void *data)
     struct places *places = data;
 
     for (unsigned int i = 0; i < chunked->count && !chunked->stays; i++)
-        if (!chunked->list[i].piece == !places->displaced)
+        if (chunked->list[i].displaced == places->displaced)
             add_place(places, chunked, &chunked->list[i]);
 }
 
-static int by_bytes(const void *a, const void *b)
+/* Whether nothing has been written to it since it was copied, as far as is known. */
+static bool is_copied(const struct chunk *chunk)
 {
-    const struct place *left = a, *right = b;
-
-    return (left->chunk->bytes < right->chunk->bytes) - (left->chunk->bytes > right->chunk->bytes);
+    return chunk->piece && chunk->copied == mover_period();
 }
 
-/* Those that are displaced, or those that are not and can move; the largest first. */
+static int by_copies_and_bytes(const void *a, const void *b)
+{
+    const struct chunk *left = ((const struct place *)a)->chunk;
+    const struct chunk *right = ((const struct place *)b)->chunk;
+
+    if (is_copied(left) != is_copied(right))
+        return is_copied(left) ? -1 : 1;
+    return (left->bytes < right->bytes) - (left->bytes > right->bytes);
+}
+
+/* Those that are displaced, or those that are not and can move; what is copied, and the largest,
+ * first. */
 static struct places find_places(const struct gpu *gpu, bool displaced)
 {
     struct places places = {.displaced = displaced};
 
     chunks_each(gpu, add_places, &places);
     if (places.count)
-        qsort(places.list, places.count, sizeof(*places.list), by_bytes);
+        qsort(places.list, places.count, sizeof(*places.list), by_copies_and_bytes);
     return places;
 }
 
@@ -204,44 +219,110 @@ static uint64_t ns_since(struct window *window)
     return ns ? ns : 1;
 }
 
-/* The copy has ended: the chunk's memory goes. Until then the chunk is as it was. */
-static void finish_leaving(struct errand *errand, struct part *part)
-{
-    struct chunk *chunk = part->place.chunk;
+typedef void part_step(struct errand *errand, struct part *part);
 
-    if (!transfer_await(&errand->transfer, &part->copy) ||
-        chunks_drop(part->place.chunked, chunk) != CUDA_SUCCESS) {
-        vault_put(errand->mover->gpu, part->copy.piece);
+static void finish_oldest(struct errand *errand, part_step *finish)
+{
+    struct window *window = &errand->window;
+    struct part *part = &window->parts[window->first];
+
+    window->first = (window->first + 1) % TRANSFER_DEPTH;
+    window->count--;
+    finish(errand, part);
+}
+
+static void finish_parts(struct errand *errand, part_step *finish)
+{
+    while (errand->window.count)
+        finish_oldest(errand, finish);
+}
+
+/* It is in its piece, and its memory on the card goes. Else it is as it was. */
+static void drop_copied(struct errand *errand, const struct place *place, uint64_t ns)
+{
+    struct chunk *chunk = place->chunk;
+
+    if (chunks_drop(place->chunked, chunk) != CUDA_SUCCESS) {
         fail_with(errand, GOVERNOR_STUCK_DRIVER);
         return;
     }
-    chunk->piece = part->copy.piece;
+    chunk->displaced = true;
     chunks_count_displaced(errand->mover->gpu, chunk->bytes);
-    governor_member_gave(errand->mover->gpu->member, errand->orders, chunk->bytes,
-                         ns_since(&errand->window));
+    governor_member_gave(errand->mover->gpu->member, errand->orders, chunk->bytes, ns);
 }
 
-static void begin_leaving(struct errand *errand, struct part *part)
+/* Until then the chunk's memory is there. */
+static bool finish_copy(struct errand *errand, struct part *part)
 {
-    const struct chunk *chunk = part->place.chunk;
-    struct piece *piece = NULL;
+    if (!transfer_await(&errand->transfer, &part->copy)) {
+        fail_with(errand, GOVERNOR_STUCK_DRIVER);
+        return false;
+    }
+    part->place.chunk->copied = mover_period();
+    return true;
+}
+
+static void finish_leaving(struct errand *errand, struct part *part)
+{
+    if (finish_copy(errand, part))
+        drop_copied(errand, &part->place, ns_since(&errand->window));
+}
+
+static void let_piece_go(struct chunked *chunked, void *data)
+{
+    (void)data;
+    for (unsigned int i = 0; i < chunked->count; i++) {
+        struct chunk *chunk = &chunked->list[i];
+
+        if (chunk->piece && !chunk->displaced) {
+            vault_put(chunked->gpu, chunk->piece);
+            chunk->piece = NULL;
+        }
+    }
+}
+
+/* For the chunk. If there is no more, those that have copies of others do without. */
+static bool take_piece(struct errand *errand, struct chunk *chunk, part_step *finish)
+{
+    struct gpu *gpu = errand->mover->gpu;
+
+    if (!chunk->piece)
+        chunk->piece = vault_take(gpu, chunk->bytes);
+    if (chunk->piece || !finish)
+        return chunk->piece;
+    finish_parts(errand, finish);
+    chunks_each(gpu, let_piece_go, NULL);
+    chunk->piece = vault_take(gpu, chunk->bytes);
+    return chunk->piece;
+}
+
+static void begin_copy(struct errand *errand, struct part *part, part_step *finish)
+{
+    struct chunk *chunk = part->place.chunk;
 
     if (!transfer_enter(&errand->transfer, part->place.chunked->context)) {
         fail_with(errand, GOVERNOR_STUCK_DRIVER);
         return;
     }
-    piece = vault_take(errand->mover->gpu, chunk->bytes);
-    if (!piece) {
+    if (!take_piece(errand, chunk, finish)) {
         fail_with(errand, GOVERNOR_STUCK_VAULT);
         return;
     }
-    part->copy.piece = piece;
-    if (transfer_out(&errand->transfer, &part->copy, part->place.chunked->at + chunk->offset)) {
+    chunk->copied = 0;
+    part->copy.piece = chunk->piece;
+    if (transfer_out(&errand->transfer, &part->copy, part->place.chunked->at + chunk->offset))
         errand->window.count++;
-        return;
-    }
-    vault_put(errand->mover->gpu, piece);
-    fail_with(errand, GOVERNOR_STUCK_DRIVER);
+    else
+        fail_with(errand, GOVERNOR_STUCK_DRIVER);
+}
+
+/* What has not been written since its copy goes without another one. */
+static void begin_leaving(struct errand *errand, struct part *part)
+{
+    if (is_copied(part->place.chunk))
+        drop_copied(errand, &part->place, 0);
+    else
+        begin_copy(errand, part, finish_leaving);
 }
 
 /* The chunk is whole again. Until then its content is in the host's memory. */
@@ -254,8 +335,8 @@ static void finish_coming(struct errand *errand, struct part *part)
         fail_with(errand, GOVERNOR_STUCK_DRIVER);
         return;
     }
-    chunk->piece = NULL;
-    vault_put(errand->mover->gpu, part->copy.piece);
+    chunk->displaced = false;
+    chunk->copied = mover_period();
     chunks_count_displaced(errand->mover->gpu, -chunk->bytes);
     governor_member_took(errand->mover->gpu->member, errand->orders, chunk->bytes,
                          ns_since(&errand->window));
@@ -288,18 +369,6 @@ static void begin_coming(struct errand *errand, struct part *part)
     fail_with(errand, GOVERNOR_STUCK_DRIVER);
 }
 
-typedef void part_step(struct errand *errand, struct part *part);
-
-static void finish_oldest(struct errand *errand, part_step *finish)
-{
-    struct window *window = &errand->window;
-    struct part *part = &window->parts[window->first];
-
-    window->first = (window->first + 1) % TRANSFER_DEPTH;
-    window->count--;
-    finish(errand, part);
-}
-
 /* Several copies are on their way while memory of others is taken, or given back. */
 static void move_part(struct errand *errand, const struct place *place, part_step *begin,
                       part_step *finish)
@@ -320,8 +389,7 @@ static void move_part(struct errand *errand, const struct place *place, part_ste
 
 static void finish_all(struct errand *errand, part_step *finish)
 {
-    while (errand->window.count)
-        finish_oldest(errand, finish);
+    finish_parts(errand, finish);
     transfer_close(&errand->transfer);
 }
 
@@ -386,6 +454,76 @@ static bool bring_back(struct gpu_mover *mover, const struct governor_orders *or
     return errand.failed || errand.rest < orders->take;
 }
 
+/* Copies of so much are made before others may free memory. */
+#define COPY_AT_ONCE GOVERNOR_VAULT_MOST
+
+static void begin_copying(struct errand *errand, struct part *part)
+{
+    begin_copy(errand, part, NULL);
+}
+
+static void finish_copying(struct errand *errand, struct part *part)
+{
+    finish_copy(errand, part);
+}
+
+/*
+ * Copies some of what is not copied, while the gate is open and nobody passes. False: that was all,
+ * or it is in vain.
+ */
+static bool copy_some(struct gpu_mover *mover, const struct governor_orders *orders)
+{
+    struct errand errand = {.mover = mover, .orders = orders, .rest = COPY_AT_ONCE};
+    struct places places = find_places(mover->gpu, false);
+    bool all = true;
+
+    for (uint64_t i = 0; i < places.count && errand.rest && !errand.failed; i++) {
+        if (is_copied(places.list[i].chunk))
+            continue;
+        all = false;
+        if (fronts_were_passed())
+            break;
+        move_part(&errand, &places.list[i], begin_copying, finish_copying);
+    }
+    finish_all(&errand, finish_copying);
+    free(places.list);
+    if (all)
+        governor_member_clean(mover->gpu->member, orders);
+    return !all && !errand.failed && !fronts_were_passed();
+}
+
+/* Nobody is in the driver, and nothing is in flight: from here on a thread that passes is seen. */
+static bool begin_period(struct gpu_mover *mover)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    enum governor_stuck why;
+
+    if (!shut_out(mover->gpu, &why))
+        return false;
+    /* What others capture does not forbid this thread anything. */
+    CARD(cuThreadExchangeStreamCaptureMode, &mode);
+    mover_let_in(mover->gpu);
+    return true;
+}
+
+/* True: there is more to do. */
+static bool copy_ahead(struct gpu_mover *mover, const struct governor_orders *orders)
+{
+    bool goes_on = !atomic_load(&mover->gpu->displaced);
+
+    if (!orders->copies || orders->copies == mover->copies)
+        return false;
+    if (goes_on && mover->copying != mover_period()) {
+        goes_on = begin_period(mover);
+        mover->copying = mover_period();
+    }
+    if (goes_on && copy_some(mover, orders))
+        return true;
+    mover->copies = orders->copies;
+    mover->copying = 0;
+    return false;
+}
+
 static void *follow_orders(void *data)
 {
     struct gpu_mover *mover = data;
@@ -400,6 +538,8 @@ static void *follow_orders(void *data)
             leave(mover, &orders);
         else if (orders.take)
             done = bring_back(mover, &orders);
+        else
+            done = copy_ahead(mover, &orders);
         mover_settle(mover->gpu);
         mover_release();
         if (!orders.leave && !done)

@@ -9,6 +9,11 @@
 static pthread_mutex_t holding = PTHREAD_MUTEX_INITIALIZER;
 /* Under that: GPUs whose movers keep threads out. */
 static unsigned int shutting;
+/*
+ * Counts the times in which somebody was behind the gate. What was copied since the last one is as
+ * it was: nothing has been written.
+ */
+static uint64_t period = 1;
 static _Thread_local bool holds_contexts;
 
 void mover_hold(void)
@@ -19,6 +24,11 @@ void mover_hold(void)
 void mover_release(void)
 {
     pthread_mutex_unlock(&holding);
+}
+
+uint64_t mover_period(void)
+{
+    return period;
 }
 
 void mover_hold_contexts(void)
@@ -41,6 +51,7 @@ bool mover_shut_out(struct gpu *gpu, uint64_t limit_ns)
 {
     if (!shutting && !fronts_close(limit_ns))
         return false;
+    period += !shutting && fronts_were_passed();
     shutting++;
     gpu->shut = true;
     return true;
@@ -65,4 +76,5 @@ void mover_forget_parent(void)
 {
     pthread_mutex_init(&holding, NULL);
     shutting = 0;
+    period++;
 }

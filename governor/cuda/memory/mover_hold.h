@@ -22,5 +22,7 @@ void mover_settle(struct gpu *gpu);
 /* For a mover, between the two. False: a thread did not leave the driver in time. */
 bool mover_shut_out(struct gpu *gpu, uint64_t limit_ns);
 void mover_let_in(struct gpu *gpu);
+/* Another number than before: somebody was behind the gate, and may have written since then. */
+uint64_t mover_period(void);
 
 #endif

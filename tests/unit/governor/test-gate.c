@@ -88,12 +88,23 @@ static void await_all(const struct test *test)
             g_usleep(10);
 }
 
-/* Threads that enter all the time never see that the memory is away. */
+/* How often threads have entered. */
+static uint64_t visits_of(const struct test *test)
+{
+    uint64_t visits = 0;
+
+    for (unsigned i = 0; i < THREADS; i++)
+        visits += test->entered[i];
+    return visits;
+}
+
+/* Threads that enter all the time never see that the memory is away, and are never overlooked. */
 static void check_litmus(uint32_t state, unsigned closings)
 {
     struct visitor visitors[THREADS];
     pthread_t threads[THREADS];
     struct test test;
+    uint64_t visits = UINT64_MAX;
 
     test_open(&test, state);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -104,6 +115,8 @@ static void check_litmus(uint32_t state, unsigned closings)
         if (i % 64 == 0)
             await_all(&test);
         g_assert_true(gate_close(&test.gate, LONG));
+        g_assert_true(gate_was_passed(&test.gate) || visits_of(&test) == visits);
+        visits = visits_of(&test);
         test.away = true;
         for (unsigned j = 0; j < i % 200; j++)
             g_assert_true(test.away);
@@ -164,6 +177,34 @@ static void test_asks_once(void)
         pthread_join(threads[i], NULL);
     g_assert_cmpuint(test.asked, ==, 1);
     gate_clear(&test.gate);
+}
+
+/* One that was opened tells whether somebody has passed since, also if it could not be closed. */
+static void check_passed(uint32_t state)
+{
+    struct test test;
+    struct gate_seat *seat;
+
+    test_open(&test, state);
+    seat = gate_seat(&test.gate);
+    g_assert_true(gate_close(&test.gate, LONG));
+    gate_open(&test.gate);
+    g_assert_true(gate_close(&test.gate, LONG));
+    g_assert_false(gate_was_passed(&test.gate));
+    gate_open(&test.gate);
+    gate_enter(&test.gate, seat);
+    g_assert_false(gate_close(&test.gate, NS_PER_MS));
+    gate_leave(seat);
+    g_assert_true(gate_close(&test.gate, LONG));
+    g_assert_true(gate_was_passed(&test.gate));
+    gate_open(&test.gate);
+    gate_clear(&test.gate);
+}
+
+static void test_passed(void)
+{
+    check_passed(0);
+    check_passed(GATE_FENCED);
 }
 
 /* A call that does not end in time opens the gate, for all. */
@@ -254,6 +295,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/gate/litmus", test_litmus);
     g_test_add_func("/governor/gate/litmus-fenced", test_litmus_fenced);
     g_test_add_func("/governor/gate/asks-once", test_asks_once);
+    g_test_add_func("/governor/gate/passed", test_passed);
     g_test_add_func("/governor/gate/limit", test_limit);
     g_test_add_func("/governor/gate/seats", test_seats);
     g_test_add_func("/governor/gate/fork", test_fork);

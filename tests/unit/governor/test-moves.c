@@ -174,6 +174,35 @@ static void test_exchange(void)
     live_close(&live);
 }
 
+/* Who is idle on a contested card copies ahead, once, and then leaves without a copy. */
+static void test_copies(void)
+{
+    struct live live;
+    struct mover a, b;
+
+    open_card(&live, slices);
+    contend(&live, &a, &b);
+    g_assert_cmpuint(a.grant->copies, ==, 0);
+    await_leave(&a, VRAM - RESIDENT);
+    give(&a, VRAM - RESIDENT);
+    await_room(&b, GOVERNOR_ROOM_GRANTED);
+    while (!atomic_load(&b.grant->copies))
+        g_usleep(1000);
+    tell_arbiter(&b, GOVERNOR_CLEAN, 1, 0);
+    tell_arbiter(&a, GOVERNOR_COME, 0, 0);
+    await_leave(&b, 800);
+    b.gave += 800;
+    tell_arbiter(&b, GOVERNOR_GAVE, 800, 0);
+    await_take(&a, 800);
+    g_assert_cmpuint(b.grant->copies, ==, 1);
+    g_assert_cmpuint(a.grant->copies, ==, 0);
+    take_back(&a, 800);
+    live_await(&live, "a", "displaced", 0);
+    end(&a);
+    end(&b);
+    live_close(&live);
+}
+
 /* A thread that waits for a lease gets none while its memory is not there. */
 static void test_leases(void)
 {
@@ -660,6 +689,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/moves/exchange", test_exchange);
+    g_test_add_func("/governor/moves/copies", test_copies);
     g_test_add_func("/governor/moves/leases", test_leases);
     g_test_add_func("/governor/moves/deaths", test_deaths);
     g_test_add_func("/governor/moves/stuck", test_stuck);
