@@ -692,6 +692,18 @@ uint64_t moves_on_card(const struct slice *slice)
     return slice->moves.residency ? slice->moves.residency->on_card : slice->ledger.used;
 }
 
+uint64_t moves_floor(const struct slice *slice)
+{
+    uint64_t bytes = slice->moves.residency ? slice->moves.residency->fixed : 0;
+
+    for (guint i = 0; i < slice->connections->len; i++) {
+        const struct residency_member *member = &connection_at(slice, i)->moves.residency;
+
+        bytes += member->stays ? member->resident : member->floor;
+    }
+    return bytes;
+}
+
 uint64_t moves_displaced(const struct slice *slice)
 {
     uint64_t bytes = 0;

@@ -53,11 +53,12 @@ uint64_t moves_look_for_kept(struct arbiter *arbiter, uint64_t now);
 void moves_run(struct arbiter *arbiter);
 
 /*
- * What is always there for the slice, and not lent to others now; what it has on the card, and in
- * the host's memory; for how long it has waited in all.
+ * What is always there for the slice, and not lent to others now; what it has on the card, of that
+ * what cannot move, and in the host's memory; for how long it has waited in all.
  */
 uint64_t moves_promised(const struct slice *slice);
 uint64_t moves_on_card(const struct slice *slice);
+uint64_t moves_floor(const struct slice *slice);
 uint64_t moves_displaced(const struct slice *slice);
 uint64_t moves_waited_ns(const struct slice *slice);
 

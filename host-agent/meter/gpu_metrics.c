@@ -345,6 +345,11 @@ static double on_gpu(const SliceMetrics *metrics)
     return (double)metrics->use->resident;
 }
 
+static double unmovable(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->unmovable;
+}
+
 static double displaced(const SliceMetrics *metrics)
 {
     return (double)metrics->use->displaced;
@@ -394,6 +399,8 @@ static const struct {
      "Time that the slice's own limits delayed it.", TRUE, throttled_seconds},
     {"vgpu_slice_resident_bytes", METRIC_GAUGE, "The slice's memory that is on the GPU.", TRUE,
      on_gpu},
+    {"vgpu_slice_unmovable_bytes", METRIC_GAUGE,
+     "The part of the slice's memory on the GPU that cannot move.", TRUE, unmovable},
     {"vgpu_slice_displaced_bytes", METRIC_GAUGE,
      "The slice's GPU memory that is in the host's memory, because others use the GPU.", TRUE,
      displaced},

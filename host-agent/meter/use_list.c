@@ -43,6 +43,7 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice, const SliceUse 
     if (!slice_lent(slice))
         return;
     add_number(dict, "OnGpu", use->resident);
+    add_number(dict, "Unmovable", use->unmovable);
     add_number(dict, "Displaced", use->displaced);
     add_number(dict, "Moved", use->moved);
     add_number(dict, "MemoryWaited", use->memory_waited_ns);

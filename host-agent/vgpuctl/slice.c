@@ -65,6 +65,7 @@ static const Column lines[] = {
     {"VRAM used", "VramUsed", dict_bytes, 0},
     {"VRAM peak", "PeakVram", dict_bytes, 0},
     {"On the GPU", "OnGpu", dict_bytes, 0},
+    {"Of that unmovable", "Unmovable", dict_bytes, 0},
     {"In host memory", "Displaced", dict_bytes, 0},
     {"Moved", "Moved", dict_bytes, 0},
     {"Oversubscription used", "Spilled", dict_bytes, 0},

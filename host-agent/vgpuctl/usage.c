@@ -385,6 +385,7 @@ static const Column top_columns[] = {
     {"WAIT S/S", "WaitedPerSecond", hundredths, 0},
     {"VRAM", "Vram", vram_text, 0},
     {"RESIDENT", "OnGpu", dict_bytes, 0},
+    {"FLOOR", "Unmovable", dict_bytes, 0},
     {"OUT", "Displaced", dict_bytes, 0},
     {"MOVED/S", "MovedPerSecond", moved_text, 0},
     {"MEM WAIT S/S", "MemoryWaitedPerSecond", hundredths, 0},

@@ -299,3 +299,11 @@ void orders_await_held(uint64_t bytes)
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
 }
+
+void orders_await_unmovable(uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    while (said.unmovable != bytes)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}

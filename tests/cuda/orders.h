@@ -48,6 +48,8 @@ void orders_await_left(void);
 void orders_await_taken(void);
 /* Until so much is charged. */
 void orders_await_held(uint64_t bytes);
+/* Until so much cannot move. */
+void orders_await_unmovable(uint64_t bytes);
 /* Until a thread was kept out so often. */
 void orders_await_comes(unsigned int comes);
 

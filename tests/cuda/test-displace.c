@@ -14,6 +14,7 @@
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at);
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr at);
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr at);
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
@@ -376,6 +377,23 @@ static void shares(void)
     ok(cuIpcGetMemHandle(&handle, allocate(MIB, 1)));
 }
 
+/* What other devices may reach stays, and the arbiter knows at once. */
+static void reached_by_others(void)
+{
+    unsigned int on = 1;
+    CUdeviceptr at;
+
+    enter();
+    at = allocate(BIG, 1);
+    allocate(BIG, 2);
+    ok(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at));
+    orders_await_unmovable(4 * MIB);
+    leave(8 * MIB);
+    g_assert_cmpuint(look().gave, ==, 4 * MIB);
+    order_back(4 * MIB);
+    check(at, BIG, 1);
+}
+
 /* A slice whose memory does not move has the driver's own. */
 static void does_not_move(void)
 {
@@ -574,6 +592,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/displace/written", written, run_program);
     g_test_add_data_func("/displace/copies-later", copies_later, run_program);
     g_test_add_data_func("/displace/shares", shares, run_program);
+    g_test_add_data_func("/displace/reached-by-others", reached_by_others, run_program);
     g_test_add_data_func("/displace/does-not-move", does_not_move, run_program);
     g_test_add_data_func("/displace/free-in-capture", free_in_capture, run_program);
     g_test_add_data_func("/displace/primary", primary, run_program);

@@ -72,7 +72,7 @@ for my $round (1 .. 3) {
         ok(reaches($number, $round), "in round $round, program $number finds what it has written") or diag(why());
     }
 }
-like((output_of("$vgpuctl top --once"))[0], qr/RESIDENT +OUT +MOVED\/S +MEM WAIT S\/S/, 'top shows it');
+like((output_of("$vgpuctl top --once"))[0], qr/RESIDENT +FLOOR +OUT +MOVED\/S +MEM WAIT S\/S/, 'top shows it');
 
 nothing_to_complain_of();
 done_testing();

@@ -207,6 +207,14 @@ CUresult front_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
                : VISIT(CARD(cuMemRetainAllocationHandle, handle, addr));
 }
 
+static void let_stay(CUdeviceptr at)
+{
+    struct gpu *gpu = chunks_let_stay(at);
+
+    if (gpu)
+        mover_tell_unmovable(gpu);
+}
+
 /* Whoever has a descriptor of the memory has it for good. Behind the gate. */
 static CUresult export_range(void *handle, CUdeviceptr at, size_t bytes, CUmemRangeHandleType type,
                              unsigned long long flags)
@@ -214,7 +222,7 @@ static CUresult export_range(void *handle, CUdeviceptr at, size_t bytes, CUmemRa
     CUresult result = CARD(cuMemGetHandleForAddressRange, handle, at, bytes, type, flags);
 
     if (result == CUDA_SUCCESS)
-        chunks_let_stay(at);
+        let_stay(at);
     return result;
 }
 
@@ -224,6 +232,23 @@ CUresult front_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, siz
                                              unsigned long long flags)
 {
     return VISIT(export_range(handle, dptr, size, handleType, flags));
+}
+
+/* So programs prepare memory for other devices, which reach it past the driver. Behind the gate. */
+static CUresult set_attribute(const void *value, CUpointer_attribute attribute, CUdeviceptr at)
+{
+    CUresult result = CARD(cuPointerSetAttribute, value, attribute, at);
+
+    if (result == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+        let_stay(at);
+    return result;
+}
+
+cuPointerSetAttribute_function front_cuPointerSetAttribute;
+CUresult front_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+                                     CUdeviceptr ptr)
+{
+    return VISIT(set_attribute(value, attribute, ptr));
 }
 
 /* What other GPUs work with does not move: their work is not waited for. */

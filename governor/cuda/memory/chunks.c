@@ -56,15 +56,19 @@ bool chunks_look(CUdeviceptr at, struct chunked *copy)
     return chunked != NULL;
 }
 
-void chunks_let_stay(CUdeviceptr at)
+struct gpu *chunks_let_stay(CUdeviceptr at)
 {
     struct chunked *chunked;
+    struct gpu *gpu = NULL;
 
     pthread_mutex_lock(&lock);
     chunked = find(at);
-    if (chunked)
+    if (chunked && !chunked->stays) {
         chunked->stays = true;
+        gpu = chunked->gpu;
+    }
     pthread_mutex_unlock(&lock);
+    return gpu;
 }
 
 static bool add_to_list(struct chunked *chunked)

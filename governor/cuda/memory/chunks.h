@@ -51,8 +51,8 @@ struct chunked {
 CUresult chunks_alloc(struct gpu *gpu, CUdeviceptr *at, uint64_t bytes);
 /* The allocation that contains @at, without its chunks. False: none does. */
 bool chunks_look(CUdeviceptr at, struct chunked *copy);
-/* It is not moved any more. */
-void chunks_let_stay(CUdeviceptr at);
+/* It is not moved any more. On which GPU less can move than before; NULL: on none. */
+struct gpu *chunks_let_stay(CUdeviceptr at);
 CUresult chunks_await_work(CUcontext context);
 /* What begins at @at, and nobody uses any more. Not by a thread that is behind the gate. */
 CUresult chunks_free(CUdeviceptr at);

@@ -29,11 +29,6 @@ struct gpu_mover {
 
 static _Atomic bool stays;
 
-void mover_stay(void)
-{
-    atomic_store(&stays, true);
-}
-
 /* A chunk with its allocation. */
 struct place {
     struct chunked *chunked;
@@ -102,7 +97,7 @@ static struct places find_places(const struct gpu *gpu, bool displaced)
 
 static void add_bytes(struct chunked *chunked, void *data)
 {
-    *(uint64_t *)data += chunked->stays ? 0 : chunked->reserved;
+    *(uint64_t *)data += chunked->stays || stays ? 0 : chunked->reserved;
 }
 
 static void tell_unmovable(const struct gpu *gpu)
@@ -111,6 +106,24 @@ static void tell_unmovable(const struct gpu *gpu)
 
     chunks_each(gpu, add_bytes, &movable);
     governor_member_unmovable(gpu->member, movable);
+}
+
+void mover_tell_unmovable(struct gpu *gpu)
+{
+    if (gpu->mover)
+        tell_unmovable(gpu);
+}
+
+static void tell_unmovable_of(struct gpu *gpu, void *data)
+{
+    (void)data;
+    mover_tell_unmovable(gpu);
+}
+
+void mover_stay(void)
+{
+    atomic_store(&stays, true);
+    gpu_each(tell_unmovable_of, NULL);
 }
 
 struct contexts {

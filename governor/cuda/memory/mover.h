@@ -13,5 +13,7 @@ bool mover_start(struct gpu *gpu);
 
 /* Nothing of the process's moves from now on. All of it is there: the caller is behind the gate. */
 void mover_stay(void);
+/* The arbiter is told how much of what is charged cannot move, if that has changed. */
+void mover_tell_unmovable(struct gpu *gpu);
 
 #endif

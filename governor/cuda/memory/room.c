@@ -39,8 +39,8 @@ static void look_now_and_then(struct gpu *gpu)
         atomic_compare_exchange_strong(&gpu->seen_ns, &seen, now)) {
         own_note(gpu);
         /* The slice's memory may move from now on. */
-        if (gpu->member && governor_member_moves(gpu->member))
-            mover_start(gpu);
+        if (gpu->member && governor_member_moves(gpu->member) && mover_start(gpu))
+            mover_tell_unmovable(gpu);
     }
 }
 

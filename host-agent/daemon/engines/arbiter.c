@@ -274,6 +274,7 @@ static void read_use(const char *id, JsonObject *object, void *data)
         .waited_ns = number(object, "waited_ns"),
         .throttled_ns = number(object, "throttled_ns"),
         .resident = number(object, "resident"),
+        .unmovable = number(object, "floor"),
         .displaced = number(object, "displaced"),
         .moved = number(object, "moved_out") + number(object, "moved_in"),
         .memory_waited_ns = number(object, "memory_waited_ns"),

@@ -61,13 +61,15 @@ void shares_forget_all_ungoverned(HostRoot *root);
  * (alone_time.h; not from the arbiter)
  * @waited_ns: how long its work waited for others'
  * @throttled_ns: how long its own cap delayed it
- * @resident, @displaced: of its memory that moves, what is on the GPU and in the host's memory now
+ * @resident, @displaced: of its memory, what is on the GPU and in the host's memory now;
+ * @unmovable: of @resident what cannot move
  * @moved: bytes, both ways
  * @memory_waited_ns: how long its programs waited for their memory
  */
 typedef struct {
     guint members;
     guint64 resident;
+    guint64 unmovable;
     guint64 displaced;
     guint64 moved;
     guint64 memory_waited_ns;

@@ -374,6 +374,7 @@ static void test_no_wait(void)
     g_assert_cmpuint(reserve(&b, RESIDENT), ==, 0);
     /* Some of it can, which is enough. */
     tell_arbiter(&a, GOVERNOR_FLOOR, 200, 0);
+    live_await(&live, "a", "floor", 200);
     g_assert_cmpuint(reserve(&b, 300), ==, EINPROGRESS);
     await_leave(&a, 300);
     end(&a);
