@@ -368,6 +368,7 @@ static void test_no_wait(void)
     end(&c);
     /* Nothing of the other's can move any more. */
     tell_arbiter(&a, GOVERNOR_FLOOR, VRAM, 0);
+    live_await(&live, "a", "floor", VRAM);
     b = join_movable(&live, "b");
     g_assert_cmpuint(reserve(&b, 500), ==, ENOMEM);
     live_await(&live, "b", "vram_used", 0);
