@@ -184,16 +184,23 @@ for my $gone (qw(STEPS CHECK_MINUTES)) {
     like($said, qr/$gone is not known any more/, '$gone is refused with a sentence');
 }
 
-# What documents name. docs/upstream.md is about files of other projects.
+# What documents name. docs/upstream.md is about files of other projects, and pages of reasons and results name others' functions.
 write_file('docs/other.md', "## One heading, `x`\n");
 write_file('docs/a.md', "`system/10-a.t`, `gone/b.c`, `c.h`, `*-a.t`, [x](other.md#one-heading-x), [y](other.md#two), [z](gone.md)\n");
 is_deeply([VGPU::Check::Docs::faults("$dir", ['docs/a.md'], ['c.h'])],
     ['docs/a.md names gone/b.c: no such file', 'docs/a.md links to other.md#two: no such heading',
         'docs/a.md links to gone.md: no such file'], 'a document that names files that do not exist');
+write_file('a.c', "int there(void)\n{\n");
+write_file('docs/b.md', "`there()`, `gone()`, `foreign()`\n");
+is_deeply([VGPU::Check::Docs::function_faults("$dir", ['docs/b.md'], ['foreign'])], ['docs/b.md names gone(): no such function'],
+    'a document that names a function that does not exist');
 {
     chdir "$FindBin::Bin/.." or die;
     my @docs = grep { $_ ne 'docs/upstream.md' } grep { /\.md$/ } VGPU::Check::Docs::paths('.');
     is_deeply([VGPU::Check::Docs::faults('.', \@docs, ['vn_renderer_vtest.c'])], [], 'documents name only files that exist');
+    my @ours = grep { !m{/(?:WHY|RESULTS)\b} } @docs;
+    my @foreign = qw(assert hva_to_pfn_remapped nvmlDeviceSetMemoryLimits_v1 sysfs_notify vfio_display_probe);
+    is_deeply([VGPU::Check::Docs::function_faults('.', \@ours, \@foreign)], [], 'and functions');
 }
 
 # What a guide prints of a file that is installed.

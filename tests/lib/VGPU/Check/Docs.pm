@@ -61,6 +61,24 @@ sub link_fault {
     return "$doc links to $link: no such heading";
 }
 
+# Names in backticks: "slices_put_all()".
+sub called {
+    my ($text) = @_;
+    return $text =~ /`(\w+)\(\)`/g;
+}
+
+# Sentences. @$foreign: functions of other projects.
+sub function_faults {
+    my ($top, $docs, $foreign) = @_;
+    my @sources = grep { /\.[ch]$/ && !/^tests/ } paths($top);
+    my %known = map { $_ => 1 } @$foreign, map { read_text("$top/$_") =~ /\b(\w+)\(/g } @sources;
+    my @faults;
+    for my $doc (@$docs) {
+        push @faults, map { "$doc names $_(): no such function" } grep { !$known{$_} } called(read_text("$top/$doc"));
+    }
+    return @faults;
+}
+
 # Sentences. @$foreign: names of other projects' files.
 sub faults {
     my ($top, $docs, $foreign) = @_;
