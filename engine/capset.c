@@ -13,7 +13,7 @@
 /* virglrenderer's of which there are contexts (context_kind.h). */
 static const uint32_t capset_ids[] = {VIRTIO_GPU_CAPSET_VENUS};
 
-static void fill(const struct engine *engine, uint32_t id, uint32_t version, void *data)
+static void capset_fill(const struct engine *engine, uint32_t id, uint32_t version, void *data)
 {
     if (id == CONTROL_CAPSET)
         cuda_context_fill_caps(engine, data);
@@ -51,7 +51,7 @@ uint64_t capset_hash(const struct engine *engine, uint32_t version)
         const struct engine_capset *capset = &engine->capsets[i];
         g_autofree uint8_t *data = g_malloc0(capset->max_size);
 
-        fill(engine, capset->id, capset->max_version, data);
+        capset_fill(engine, capset->id, capset->max_version, data);
         g_checksum_update(checksum, (const uint8_t *)capset, sizeof(*capset));
         g_checksum_update(checksum, data, capset->max_size);
     }
@@ -88,7 +88,7 @@ uint32_t capset_cmd_get(struct engine *engine, const struct request *request)
         if (capset->id != cmd->capset_id || cmd->capset_version > capset->max_version)
             continue;
         response = answer_begin(engine, sizeof(*response) + capset->max_size);
-        fill(engine, capset->id, cmd->capset_version, response->capset_data);
+        capset_fill(engine, capset->id, cmd->capset_version, response->capset_data);
         return VIRTIO_GPU_RESP_OK_CAPSET;
     }
     return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;

@@ -12,7 +12,7 @@ void children_adopt(void)
 }
 
 /* What a thread has forked, and what was adopted. NULL: the kernel does not say. */
-static char **names(const char *path)
+static char **list_names(const char *path)
 {
     g_autofree char *text = NULL;
 
@@ -23,26 +23,26 @@ static char **names(const char *path)
 
 #define OWN "/proc/thread-self/children"
 
-static pid_t number(const char *name)
+static pid_t parse_pid(const char *name)
 {
     return (pid_t)strtol(name, NULL, 10);
 }
 
 pid_t children_only(void)
 {
-    g_auto(GStrv) all = names(OWN);
+    g_auto(GStrv) all = list_names(OWN);
 
-    return all && all[0] && !all[1] ? number(all[0]) : 0;
+    return all && all[0] && !all[1] ? parse_pid(all[0]) : 0;
 }
 
 static unsigned int kill_all(const char *path, bool (*keep)(pid_t pid, const void *data),
                              const void *data)
 {
-    g_auto(GStrv) all = names(path);
+    g_auto(GStrv) all = list_names(path);
     unsigned int count = 0;
 
     for (char **name = all; name && *name; name++) {
-        pid_t pid = number(*name);
+        pid_t pid = parse_pid(*name);
 
         if (pid <= 0 || (keep && keep(pid, data)))
             continue;

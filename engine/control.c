@@ -75,7 +75,7 @@ uint32_t control_resource_of(const struct request *request)
     return id;
 }
 
-static uint32_t dispatch(struct engine *engine, const struct request *request)
+static uint32_t dispatch_command(struct engine *engine, const struct request *request)
 {
     const struct control_command *command = find_command(request);
 
@@ -88,7 +88,7 @@ static uint32_t dispatch(struct engine *engine, const struct request *request)
     return command->handle(engine, request);
 }
 
-static void respond(struct engine *engine, const struct request *request, uint32_t type)
+static void send_header(struct engine *engine, const struct request *request, uint32_t type)
 {
     uint32_t fence_flags = VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX;
     struct virtio_gpu_ctrl_hdr *response;
@@ -110,21 +110,21 @@ static void respond(struct engine *engine, const struct request *request, uint32
 uint32_t control_execute(struct engine *engine, const struct request *request)
 {
     answer_begin(engine, sizeof(struct virtio_gpu_ctrl_hdr));
-    return dispatch(engine, request);
+    return dispatch_command(engine, request);
 }
 
 void control_process(struct engine *engine, const struct request *request)
 {
-    respond(engine, request, control_execute(engine, request));
+    send_header(engine, request, control_execute(engine, request));
 }
 
 void control_accept(struct engine *engine, const struct request *request)
 {
     answer_begin(engine, sizeof(struct virtio_gpu_ctrl_hdr));
-    respond(engine, request, VIRTIO_GPU_RESP_OK_NODATA);
+    send_header(engine, request, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 void control_reject(struct engine *engine, const struct request *request, uint32_t type)
 {
-    respond(engine, request, type);
+    send_header(engine, request, type);
 }

@@ -58,8 +58,8 @@ static size_t answer_size(const struct request *request, const GByteArray *respo
     return MIN(response->len, request->response_size);
 }
 
-static void keep(struct fence_table *table, const struct request *request,
-                 const GByteArray *response)
+static void keep_answer(struct fence_table *table, const struct request *request,
+                        const GByteArray *response)
 {
     size_t size = answer_size(request, response);
 
@@ -111,7 +111,7 @@ void fence_push(struct fence_table *table, const struct request *request,
     struct vgpu_transport *transport = table->transport;
 
     if (table->keep) {
-        keep(table, request, response);
+        keep_answer(table, request, response);
         return;
     }
     /* ESTALE: the guest has reset the device; nobody waits for the answer. */
@@ -163,7 +163,7 @@ void fence_release(struct fence_table *table)
     }
 }
 
-static void drop(struct fence_table *table, GList *link)
+static void drop_fence(struct fence_table *table, GList *link)
 {
     struct fence *fence = link->data;
 
@@ -177,7 +177,7 @@ static void drop(struct fence_table *table, GList *link)
  * Pushed under the lock, so that answers of a timeline cannot overtake each other. push() never
  * blocks on a thread that could wait for this one. False: @connection has hung up.
  */
-static bool complete(struct fence_table *table, GList *link, int connection)
+static bool complete_fence(struct fence_table *table, GList *link, int connection)
 {
     struct vgpu_transport *transport = table->transport;
     struct fence *fence = link->data;
@@ -191,7 +191,7 @@ static bool complete(struct fence_table *table, GList *link, int connection)
     }
     if (fence->wake)
         fence_release(table);
-    drop(table, link);
+    drop_fence(table, link);
     return true;
 }
 
@@ -206,7 +206,7 @@ void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring
         GList *next = link == last ? NULL : link->next;
 
         if (same_timeline(link->data, ctx_id, ring_idx)) {
-            if (!complete(table, link, connection))
+            if (!complete_fence(table, link, connection))
                 return;
             connection = -1; /* once is enough */
         }
@@ -232,7 +232,7 @@ void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
         if (fence->ctx_id != ctx_id)
             continue;
         set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
-        complete(table, link, -1);
+        complete_fence(table, link, -1);
     }
 }
 
@@ -248,7 +248,7 @@ bool fence_withhold(struct fence_table *table, uint32_t ctx_id)
         if (fence->ctx_id != ctx_id)
             continue;
         if (fence->queue == FENCE_OWN) {
-            complete(table, link, -1);
+            complete_fence(table, link, -1);
             continue;
         }
         set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
@@ -322,7 +322,7 @@ bool fence_take_back(struct fence_table *table, uint64_t id)
     GList *link = find_id(table, id);
 
     if (link)
-        drop(table, link);
+        drop_fence(table, link);
     return link != NULL;
 }
 

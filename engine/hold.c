@@ -25,7 +25,7 @@ static void hold_ask(struct engine *engine, const struct context *context)
 }
 
 /* False: the answer has come meanwhile, or the context was lost with the question. */
-static bool hold(struct engine *engine, struct context *context)
+static bool hold_context(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return false;
@@ -58,7 +58,7 @@ bool hold_unless_room(struct engine *engine, struct context *context, size_t byt
         return false;
     if (!credits->fence && credits_in_flight(credits) + cost > ASK_ABOVE)
         hold_ask(engine, context);
-    return credits_in_flight(credits) + cost > CREDITS_MAX && hold(engine, context);
+    return credits_in_flight(credits) + cost > CREDITS_MAX && hold_context(engine, context);
 }
 
 bool hold_unless_idle(struct engine *engine, struct context *context)
@@ -72,7 +72,7 @@ bool hold_unless_idle(struct engine *engine, struct context *context)
         return false;
     if (credits->fence_sent < credits->waits)
         hold_ask(engine, context);
-    return hold(engine, context);
+    return hold_context(engine, context);
 }
 
 uint64_t hold_probe(struct engine *engine, struct context *context)
@@ -86,5 +86,5 @@ uint64_t hold_probe(struct engine *engine, struct context *context)
 void hold_unless_reached(struct engine *engine, struct context *context, uint64_t probe)
 {
     if (probe && fence_is_pending(&engine->fences, probe))
-        hold(engine, context);
+        hold_context(engine, context);
 }

@@ -16,7 +16,7 @@ bool host_memory_has_room(const struct engine *engine, uint64_t bytes)
            engine->mappings < ENGINE_MAX_MAPPINGS;
 }
 
-static struct host_memory *map(struct engine *engine, int fd, uint64_t bytes)
+static struct host_memory *map_descriptor(struct engine *engine, int fd, uint64_t bytes)
 {
     void *at = host_memory_has_room(engine, bytes)
                    ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
@@ -36,7 +36,7 @@ struct host_memory *host_memory_new(struct engine *engine, uint64_t bytes)
 {
     int fd = memfd_create("vgpu-engine", MFD_CLOEXEC);
     struct host_memory *memory =
-        fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 ? map(engine, fd, bytes) : NULL;
+        fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 ? map_descriptor(engine, fd, bytes) : NULL;
 
     if (fd >= 0)
         close(fd);
@@ -51,7 +51,7 @@ struct host_memory *host_memory_adopt(struct engine *engine, int fd, uint64_t by
     if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
         (uint64_t)st.st_size != bytes)
         return NULL;
-    return map(engine, fd, bytes);
+    return map_descriptor(engine, fd, bytes);
 }
 
 struct host_memory *host_memory_use(struct host_memory *memory)

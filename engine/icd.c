@@ -67,7 +67,7 @@ bool icd_matches(const struct icd_report *report, const struct gpu *gpu)
            report->device == gpu->device && report->function == gpu->function;
 }
 
-static char *describe(const char *manifest, const struct icd_report *report)
+static char *describe_report(const char *manifest, const struct icd_report *report)
 {
     g_autofree char *name = g_path_get_basename(manifest);
 
@@ -79,7 +79,7 @@ static char *describe(const char *manifest, const struct icd_report *report)
 
 #define BEST_RANK 2
 
-static int rank(const struct icd_report *report)
+static int rank_report(const struct icd_report *report)
 {
     return report->dma_buf ? BEST_RANK : report->opaque_fd;
 }
@@ -96,14 +96,14 @@ char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd
         if (!icd_probe(*manifests, &found))
             continue;
         if (icd_matches(&found, gpu)) {
-            if (!best || rank(&found) > rank(report)) {
+            if (!best || rank_report(&found) > rank_report(report)) {
                 best = *manifests;
                 *report = found;
             }
-            if (rank(report) == BEST_RANK)
+            if (rank_report(report) == BEST_RANK)
                 break;
         } else {
-            g_autofree char *text = describe(*manifests, &found);
+            g_autofree char *text = describe_report(*manifests, &found);
 
             g_string_append_printf(seen, "%s%s", seen->len ? "; " : "", text);
         }

@@ -36,8 +36,8 @@ static bool has_extension(VkPhysicalDevice device, const char *name)
  * (vkr_physical_device.c). The extension alone is not enough: a driver may have it for imports or
  * images only. Without a positive answer a worker uses GBM, or the guest maps nothing.
  */
-static bool exports(VkPhysicalDevice device, const char *extension,
-                    VkExternalMemoryHandleTypeFlagBits type)
+static bool can_export(VkPhysicalDevice device, const char *extension,
+                       VkExternalMemoryHandleTypeFlagBits type)
 {
     const VkPhysicalDeviceExternalBufferInfo info = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
@@ -88,10 +88,10 @@ static void describe_device(VkPhysicalDevice device, struct icd_report *report)
     report->device = pci.pciDevice;
     report->function = pci.pciFunction;
     report->cpu = props.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    report->dma_buf = exports(device, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME,
-                              VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT);
-    report->opaque_fd = exports(device, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
-                                VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT);
+    report->dma_buf = can_export(device, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME,
+                                 VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT);
+    report->opaque_fd = can_export(device, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+                                   VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT);
     report->api_version = props.properties.apiVersion;
     g_strlcpy(report->name, props.properties.deviceName, sizeof(report->name));
 }

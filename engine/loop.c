@@ -314,7 +314,7 @@ static int probe_contexts(struct engine *engine, struct probes *probes)
     return engine->rests >= ENOUGH_RESTS ? -1 : (int)(probes->last + PROBE_INTERVAL_MS - now);
 }
 
-static int earlier(int a, int b)
+static int earlier_wait(int a, int b)
 {
     if (a < 0 || b < 0)
         return MAX(a, b);
@@ -336,13 +336,13 @@ struct work {
 };
 
 /* What is to be done next, and when. */
-static void plan(struct engine *engine, struct work *work, uint32_t queues)
+static void plan_turn(struct engine *engine, struct work *work, uint32_t queues)
 {
     /* An answer that waits for the next exchange, or a guest that will soon send more. */
     if (fence_kept(&engine->fences) || poller_time(&work->poller, g_get_monotonic_time()) > 0)
         queues |= 1u << VGPU_QUEUE_CONTROL;
     work->queues = queues;
-    work->wait_ms = earlier(probe_contexts(engine, &work->probes), watchdog_sleep());
+    work->wait_ms = earlier_wait(probe_contexts(engine, &work->probes), watchdog_sleep());
 }
 
 /* Gives the driver the last answer, and sleeps until there is something to do. */
@@ -374,8 +374,8 @@ static bool has_come(struct engine *engine, const struct queue_turn *taken)
 }
 
 /* What was taken, and what other threads and processes have reported. */
-static bool handle(struct engine *engine, struct work *work, const struct queue_turn *taken,
-                   bool *stop, GError **error)
+static bool handle_turn(struct engine *engine, struct work *work, const struct queue_turn *taken,
+                        bool *stop, GError **error)
 {
     if (taken->state & VGPU_EXCHANGE_WOKEN || ++work->turns >= BUSY_TURNS) {
         work->turns = 0;
@@ -392,11 +392,12 @@ static bool handle(struct engine *engine, struct work *work, const struct queue_
     if (taken->count > 0)
         poller_seen(&work->poller, g_get_monotonic_time());
     /* Of an epoch that is over; after a reset all is new, and before it there is nothing to do. */
-    plan(engine, work, taken->state & VGPU_EXCHANGE_STALE ? taken->event.queues : taken->queues);
+    plan_turn(engine, work,
+              taken->state & VGPU_EXCHANGE_STALE ? taken->event.queues : taken->queues);
     return true;
 }
 
-static bool run(struct engine *engine, GError **error)
+static bool run_turns(struct engine *engine, GError **error)
 {
     /* The guest may have been there before this engine. */
     struct work work = {.queues = (1u << VGPU_NUM_QUEUES) - 1};
@@ -415,7 +416,7 @@ static bool run(struct engine *engine, GError **error)
         /* Its timer wakes a sleeping engine, and would do so every 5 s. */
         if (has_come(engine, &taken))
             stuck_watch_begin(engine);
-        ok = handle(engine, &work, &taken, &stop, error);
+        ok = handle_turn(engine, &work, &taken, &stop, error);
         stuck_watch_end();
         if (!ok)
             return false;
@@ -430,7 +431,7 @@ static bool run(struct engine *engine, GError **error)
  */
 bool loop_run(struct engine *engine, GError **error)
 {
-    bool ok = run(engine, error);
+    bool ok = run_turns(engine, error);
 
     fence_flush(&engine->fences, engine->epoch);
     if (!engine->closed)

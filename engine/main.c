@@ -38,7 +38,7 @@ static bool device_error(GError **error, const char *what, int ret)
     return false;
 }
 
-static bool attach(struct engine *engine, GError **error)
+static bool attach_device(struct engine *engine, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
     int ret = transport->ops->info(transport, &engine->info);
@@ -163,11 +163,11 @@ static bool become_ready(struct engine *engine, GError **error)
     return true;
 }
 
-static bool serve(struct engine *engine, const struct options *options, GError **error)
+static bool serve_vm(struct engine *engine, const struct options *options, GError **error)
 {
     bool ok;
 
-    if (!attach(engine, error))
+    if (!attach_device(engine, error))
         return false;
 
     ok = start_renderer(engine, options, error) && become_ready(engine, error);
@@ -194,7 +194,7 @@ static int exit_code_of(const GError *error)
     return error->domain == G_FILE_ERROR ? EXIT_CODE_DEVICE : EXIT_CODE_INTERNAL;
 }
 
-static int run(const struct options *options, GError **error)
+static int run_engine(const struct options *options, GError **error)
 {
     struct vgpu_transport *transport = open_device(options, error);
     struct engine engine;
@@ -206,7 +206,7 @@ static int run(const struct options *options, GError **error)
     sandbox_clean_environment((const char *const *)options->environment);
     shader_cache_use(options->shader_cache);
     engine_init(&engine, transport);
-    ok = loop_setup(error) && serve(&engine, options, error);
+    ok = loop_setup(error) && serve_vm(&engine, options, error);
     /* At once, and without another word to a worker that may hang: its VM has ended. */
     if (engine.closed)
         _exit(EXIT_CODE_CLOSED);
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     else if (options.describe)
         status = describe_gpu(&options, &error) ? EXIT_CODE_OK : exit_code_of(error);
     else
-        status = run(&options, &error);
+        status = run_engine(&options, &error);
 
     if (error)
         g_printerr("vgpu-engine: %s\n", error->message);

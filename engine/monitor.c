@@ -46,7 +46,7 @@ static void put_le16(uint8_t *at, uint32_t value)
     at[1] = (value >> 8) & 0xff;
 }
 
-static uint32_t millimetres(uint32_t pixels)
+static uint32_t pixels_to_mm(uint32_t pixels)
 {
     return pixels * 254 / (DPI * 10);
 }
@@ -55,7 +55,7 @@ static void put_detailed(uint8_t *at, uint32_t width, uint32_t height)
 {
     uint32_t v_blank = MAX(height / 32, V_FRONT + V_SYNC + 6);
     uint32_t clock = (width + H_BLANK) * (height + v_blank) * RATE / 10000; /* 10 kHz */
-    uint32_t mm_wide = millimetres(width), mm_high = millimetres(height);
+    uint32_t mm_wide = pixels_to_mm(width), mm_high = pixels_to_mm(height);
 
     put_le16(at, MIN(clock, 65535));
     at[2] = width & 0xff;
@@ -108,8 +108,8 @@ void monitor_edid(uint8_t edid[MONITOR_EDID_SIZE], uint32_t width, uint32_t heig
     edid[VERSION] = 1;
     edid[VERSION + 1] = 4;
     edid[INPUT] = 0xa5; /* digital, 8 bits a colour, DisplayPort */
-    edid[SIZE_CM] = (uint8_t)MIN(millimetres(width) / 10, 255);
-    edid[SIZE_CM + 1] = (uint8_t)MIN(millimetres(height) / 10, 255);
+    edid[SIZE_CM] = (uint8_t)MIN(pixels_to_mm(width) / 10, 255);
+    edid[SIZE_CM + 1] = (uint8_t)MIN(pixels_to_mm(height) / 10, 255);
     edid[GAMMA] = 220 - 100;
     edid[FEATURES] = 0x06; /* sRGB; the first detailed mode is the native one */
     memcpy(edid + CHROMATICITY, chromaticity, sizeof(chromaticity));

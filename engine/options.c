@@ -2,8 +2,8 @@
 #include "options.h"
 
 /* @own: the program's; those here are of both programs. */
-static bool parse(struct options *options, const GOptionEntry *own, const char *summary, int argc,
-                  char **argv, GError **error)
+static bool parse_options(struct options *options, const GOptionEntry *own, const char *summary,
+                          int argc, char **argv, GError **error)
 {
     gboolean no_landlock = FALSE;
     gboolean show_version = FALSE;
@@ -58,10 +58,10 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
         G_OPTION_ENTRY_NULL,
     };
 
-    if (!parse(options, own,
-               "The GPU side of one vGPU; normally started by systemd as "
-               "vgpu-engine@UUID.service.",
-               argc, argv, error))
+    if (!parse_options(options, own,
+                       "The GPU side of one vGPU; normally started by systemd as "
+                       "vgpu-engine@UUID.service.",
+                       argc, argv, error))
         return false;
     if (!options->device || options->fd < 0)
         return true;
@@ -85,10 +85,10 @@ bool options_parse_guard(struct options *options, int argc, char **argv, GError 
         G_OPTION_ENTRY_NULL,
     };
 
-    return parse(options, own,
-                 "The GPU side of one slice that containers use through a socket; normally "
-                 "started by systemd as vgpu-guard@UUID.service.",
-                 argc, argv, error);
+    return parse_options(options, own,
+                         "The GPU side of one slice that containers use through a socket; normally "
+                         "started by systemd as vgpu-guard@UUID.service.",
+                         argc, argv, error);
 }
 
 void options_clear(struct options *options)

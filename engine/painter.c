@@ -44,7 +44,7 @@ void painter_wake(struct painter *painter)
 }
 
 /* The lock is held, and is free between two steps. */
-static void paint(struct painter *painter)
+static void paint_damage(struct painter *painter)
 {
     painter->wanted = false;
     for (bool first = true; !painter->ending && painter->step(painter->data, first);
@@ -58,11 +58,11 @@ void painter_run(struct painter *painter)
 {
     painter_enter(painter);
     if (painter->wanted)
-        paint(painter);
+        paint_damage(painter);
     painter_leave(painter);
 }
 
-static void *run(void *data)
+static void *paint_until_end(void *data)
 {
     struct painter *painter = data;
     struct timespec until = {0};
@@ -78,7 +78,7 @@ static void *run(void *data)
             next = g_get_monotonic_time() + FRAME_TIME;
             until = (struct timespec){.tv_sec = next / G_USEC_PER_SEC,
                                       .tv_nsec = next % G_USEC_PER_SEC * 1000};
-            paint(painter);
+            paint_damage(painter);
         }
     }
     painter_leave(painter);
@@ -87,7 +87,7 @@ static void *run(void *data)
 
 void painter_start(struct painter *painter)
 {
-    painter->thread = g_thread_new("painter", run, painter);
+    painter->thread = g_thread_new("painter", paint_until_end, painter);
 }
 
 void painter_stop(struct painter *painter)

@@ -187,8 +187,8 @@ static bool may_be_answered(struct engine *engine, const struct request *request
             context_find(engine, request->hdr.ctx_id));
 }
 
-static void park(struct engine *engine, const struct request *request, uint32_t resource,
-                 bool truncated)
+static void park_request(struct engine *engine, const struct request *request, uint32_t resource,
+                         bool truncated)
 {
     struct parking *parking = &engine->parking;
     size_t size = truncated ? sizeof(request->hdr) : request->size;
@@ -269,7 +269,7 @@ bool parking_take(struct engine *engine, const struct request *request, bool tru
     resource = control_resource_of(request);
     if (!has_to_wait(engine, request, resource, NULL))
         return false;
-    park(engine, request, resource, truncated);
+    park_request(engine, request, resource, truncated);
     if (parking->bytes > MAX_BYTES)
         end_largest(engine);
     return true;

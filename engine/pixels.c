@@ -61,7 +61,7 @@ void pixels_copy(uint8_t *picture, const uint8_t *source, uint32_t count,
     }
 }
 
-static uint8_t over(uint8_t source, uint8_t below, uint8_t alpha)
+static uint8_t blend_over(uint8_t source, uint8_t below, uint8_t alpha)
 {
     return (uint8_t)MIN(source + below * (255 - alpha) / 255, 255);
 }
@@ -72,8 +72,8 @@ void pixels_blend(uint8_t *picture, const uint8_t *source, uint32_t count,
     for (; count > 0; count--, picture += PIXEL_BYTES, source += PIXEL_BYTES) {
         uint8_t alpha = format->has_alpha ? source[format->alpha] : 255;
 
-        picture[BLUE] = over(source[format->blue], picture[BLUE], alpha);
-        picture[GREEN] = over(source[format->green], picture[GREEN], alpha);
-        picture[RED] = over(source[format->red], picture[RED], alpha);
+        picture[BLUE] = blend_over(source[format->blue], picture[BLUE], alpha);
+        picture[GREEN] = blend_over(source[format->green], picture[GREEN], alpha);
+        picture[RED] = blend_over(source[format->red], picture[RED], alpha);
     }
 }

@@ -16,7 +16,7 @@ static void grow_request_buf(struct engine *engine, uint64_t size)
     engine->request_buf = g_malloc(size);
 }
 
-static int exchange(struct engine *engine, struct queue_turn *turn, uint64_t *wanted)
+static int exchange_requests(struct engine *engine, struct queue_turn *turn, uint64_t *wanted)
 {
     struct vgpu_transport *transport = engine->transport;
     struct vgpu_queue_answer *answer = fence_kept(&engine->fences);
@@ -53,7 +53,7 @@ static int exchange(struct engine *engine, struct queue_turn *turn, uint64_t *wa
 int queue_take(struct engine *engine, struct queue_turn *turn)
 {
     uint64_t wanted;
-    int ret = exchange(engine, turn, &wanted);
+    int ret = exchange_requests(engine, turn, &wanted);
 
     /* No memory for it in the kernel: what is in the queues is still there. */
     if (ret == -ENOMEM)
@@ -79,7 +79,7 @@ static struct request request_of(struct engine *engine, const struct vgpu_queue_
     return request;
 }
 
-static void handle(struct engine *engine, const struct request *request, bool truncated)
+static void handle_request(struct engine *engine, const struct request *request, bool truncated)
 {
     if (request->queue == VGPU_QUEUE_CURSOR) {
         /* Cursor commands have no answer. */
@@ -105,7 +105,7 @@ void queue_handle(struct engine *engine, const struct queue_turn *turn)
         if (i + 1 == turn->count)
             fence_keep_next(&engine->fences);
         engine->requests++;
-        handle(engine, &request, turn->requests[i].request_size > request.size);
+        handle_request(engine, &request, turn->requests[i].request_size > request.size);
     }
     fence_keep_end(&engine->fences);
 }

@@ -18,7 +18,7 @@
 #define STEP_PIXELS (16 * 1024)
 
 /* The memory of a resource's pixels. */
-static const uint8_t *memory(const struct resource *resource, uint64_t *size)
+static const uint8_t *resource_memory(const struct resource *resource, uint64_t *size)
 {
     if (resource->image) {
         *size = resource->image_size;
@@ -48,7 +48,7 @@ static bool rect_fits(const struct surface *surface, const struct virtio_gpu_rec
            rect->height <= surface->height - rect->y;
 }
 
-static struct area clip(const struct scanout *scanout, struct area area)
+static struct area clip_area(const struct scanout *scanout, struct area area)
 {
     return area_intersect(area, (struct area){0, 0, scanout->rect.width, scanout->rect.height});
 }
@@ -127,7 +127,7 @@ static bool paint_some(void *data, bool first)
     }
     if (!scanout->source || !damage_take(&scanout->painting, STEP_PIXELS, &area))
         return false;
-    area = clip(scanout, area);
+    area = clip_area(scanout, area);
     if (!area_is_empty(area)) {
         paint_source(scanout, &area);
         paint_cursor(scanout, &area);
@@ -136,11 +136,11 @@ static bool paint_some(void *data, bool first)
 }
 
 /* The painter's lock is held. */
-static void want(struct scanout *scanout, struct area area)
+static void want_area(struct scanout *scanout, struct area area)
 {
     if (!scanout->source)
         return;
-    damage_add(&scanout->damage, clip(scanout, area));
+    damage_add(&scanout->damage, clip_area(scanout, area));
     painter_wake(&scanout->painter);
 }
 
@@ -202,7 +202,7 @@ static uint32_t take_source(struct resource *resource, const struct surface *sur
     *mapped = resource->kind == RESOURCE_BLOB && !resource->backing.iov.iov_base;
     if (*mapped && !resource_map(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
-    *pixels = memory(resource, &size);
+    *pixels = resource_memory(resource, &size);
     if (*pixels && surface_fits(surface, size))
         return VIRTIO_GPU_RESP_OK_NODATA;
     if (*mapped)
@@ -240,7 +240,7 @@ uint32_t scanout_show(struct engine *engine, struct resource *resource,
         scanout->surface = *surface;
         scanout->rect = *rect;
         if (resized)
-            want(scanout, (struct area){0, 0, rect->width, rect->height});
+            want_area(scanout, (struct area){0, 0, rect->width, rect->height});
     } else if (mapped) {
         resource_unmap(resource);
     }
@@ -271,7 +271,7 @@ void scanout_flush(struct engine *engine, const struct resource *resource,
     if (scanout->source != resource)
         return;
     painter_enter(&scanout->painter);
-    want(scanout, (struct area){left, top, left + damage->width, top + damage->height});
+    want_area(scanout, (struct area){left, top, left + damage->width, top + damage->height});
     painter_leave(&scanout->painter);
 }
 
@@ -314,9 +314,9 @@ void scanout_set_cursor(struct engine *engine, const struct resource *resource)
     struct scanout *scanout = &engine->scanout;
 
     painter_enter(&scanout->painter);
-    want(scanout, cursor_area(&scanout->cursor));
+    want_area(scanout, cursor_area(&scanout->cursor));
     take_cursor_image(&scanout->cursor, resource);
-    want(scanout, cursor_area(&scanout->cursor));
+    want_area(scanout, cursor_area(&scanout->cursor));
     painter_leave(&scanout->painter);
 }
 
@@ -326,7 +326,7 @@ void scanout_show_cursor(struct engine *engine, const struct cursor *cursor)
 
     painter_enter(&scanout->painter);
     scanout->cursor = *cursor;
-    want(scanout, cursor_area(cursor));
+    want_area(scanout, cursor_area(cursor));
     painter_leave(&scanout->painter);
 }
 
@@ -337,10 +337,10 @@ void scanout_move_cursor(struct engine *engine, int32_t x, int32_t y)
 
     painter_enter(&scanout->painter);
     if (cursor->format)
-        want(scanout, cursor_area(cursor));
+        want_area(scanout, cursor_area(cursor));
     cursor->x = x;
     cursor->y = y;
     if (cursor->format)
-        want(scanout, cursor_area(cursor));
+        want_area(scanout, cursor_area(cursor));
     painter_leave(&scanout->painter);
 }

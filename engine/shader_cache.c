@@ -37,18 +37,18 @@ static int open_folder(int parent, const char *name)
     return fd;
 }
 
-static bool empty(int fd);
+static bool empty_folder(int fd);
 
 static bool take_away(int parent, const char *name)
 {
     if (unlinkat(parent, name, 0) == 0)
         return true;
-    return errno == EISDIR && empty(open_folder(parent, name)) &&
+    return errno == EISDIR && empty_folder(open_folder(parent, name)) &&
            unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
 /* @fd is taken. Names are a render worker's: nothing is followed out of the directory. */
-static bool empty(int fd)
+static bool empty_folder(int fd)
 {
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
@@ -74,7 +74,7 @@ bool shader_cache_empty(void)
     if (!used)
         return true;
     fd = open(used, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return (fd < 0 && errno == ENOENT) || empty(fd);
+    return (fd < 0 && errno == ENOENT) || empty_folder(fd);
 }
 
 void shader_cache_use(const char *directory)

@@ -345,7 +345,7 @@ static bool load_record(struct engine *engine, uint32_t kind, const uint8_t *dat
     }
 }
 
-static bool wrong(GError **error, const char *why)
+static bool set_state_error(GError **error, const char *why)
 {
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_DEVICE, "the saved state of the VM's GPU %s", why);
     return false;
@@ -358,20 +358,20 @@ bool state_load(struct engine *engine, const uint8_t *data, size_t size, GError 
     uint32_t version;
 
     if (size < sizeof(version))
-        return wrong(error, "is damaged");
+        return set_state_error(error, "is damaged");
     memcpy(&version, data, sizeof(version));
     if (version != STATE_VERSION)
-        return wrong(error, "was written by another version of vgpu-engine");
+        return set_state_error(error, "was written by another version of vgpu-engine");
     data += sizeof(version);
     size -= sizeof(version);
     for (; size; data += record.size, size -= record.size, count++) {
         if (size < sizeof(record))
-            return wrong(error, "is damaged");
+            return set_state_error(error, "is damaged");
         memcpy(&record, data, sizeof(record));
         data += sizeof(record);
         size -= sizeof(record);
         if (record.size > size)
-            return wrong(error, "is damaged");
+            return set_state_error(error, "is damaged");
         failed += !load_record(engine, record.kind, data, record.size);
         stuck_watch_progress();
     }

@@ -25,14 +25,14 @@ static struct engine *watched;
 static gint64 busy_since;
 static bool timer_runs;
 
-static void say(const char *text)
+static void write_stderr(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0) {
         /* There is nobody else to tell. */
     }
 }
 
-static void look(void)
+static void check_reset(void)
 {
     struct vgpu_engine_info info;
 
@@ -41,7 +41,8 @@ static void look(void)
     if (info.state & VGPU_STATE_REMOVED)
         _exit(EXIT_CODE_OK);
     if (info.epoch != watched->epoch) {
-        say("vgpu-engine: the renderer hangs while the guest resets the device; giving up\n");
+        write_stderr(
+            "vgpu-engine: the renderer hangs while the guest resets the device; giving up\n");
         _exit(EXIT_CODE_LOST);
     }
 }
@@ -70,13 +71,13 @@ static void on_timer(int signum G_GNUC_UNUSED)
     if (since) {
         left = since + FIRST_LOOK - g_get_monotonic_time();
         if (left <= 0)
-            look();
+            check_reset();
         start_timer(left > 0 ? left : NEXT_LOOK);
     }
     errno = saved;
 }
 
-static void busy(gint64 since)
+static void note_busy(gint64 since)
 {
     __atomic_store_n(&busy_since, since, __ATOMIC_SEQ_CST);
 }
@@ -90,14 +91,14 @@ void stuck_watch_begin(struct engine *engine)
         sigaction(SIGALRM, &action, NULL);
     }
     watched = engine;
-    busy(g_get_monotonic_time());
+    note_busy(g_get_monotonic_time());
     if (!__atomic_load_n(&timer_runs, __ATOMIC_SEQ_CST))
         start_timer(FIRST_LOOK);
 }
 
 void stuck_watch_end(void)
 {
-    busy(0);
+    note_busy(0);
 }
 
 void stuck_watch_progress(void)
@@ -105,6 +106,6 @@ void stuck_watch_progress(void)
     gint64 now = g_get_monotonic_time();
 
     if (__atomic_load_n(&busy_since, __ATOMIC_SEQ_CST))
-        busy(now);
+        note_busy(now);
     watchdog_alive(now);
 }

@@ -162,7 +162,7 @@ void venus_rings_patch(uint32_t *commands, size_t words)
         timeout[0] = IDLE_TIMEOUT;
 }
 
-static const struct venus_ring *find(const struct venus_rings *rings, uint64_t id)
+static const struct venus_ring *find_ring(const struct venus_rings *rings, uint64_t id)
 {
     for (uint32_t i = 0; i < rings->count; i++) {
         if (rings->rings[i].id == id)
@@ -192,7 +192,7 @@ static bool is_inside(uint64_t size, uint64_t offset)
 }
 
 /* The guest and the worker write there at any time. */
-static bool load(const void *memory, uint64_t size, uint64_t offset, uint32_t *value)
+static bool load_word(const void *memory, uint64_t size, uint64_t offset, uint32_t *value)
 {
     if (!is_inside(size, offset))
         return false;
@@ -204,8 +204,9 @@ bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64
 {
     uint32_t head, tail, status;
 
-    return load(memory, size, ring->status, &status) && load(memory, size, ring->head, &head) &&
-           load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head != tail;
+    return load_word(memory, size, ring->status, &status) &&
+           load_word(memory, size, ring->head, &head) &&
+           load_word(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head != tail;
 }
 
 /* It has executed all of the ring's commands. */
@@ -213,8 +214,9 @@ static bool venus_ring_rests(const struct venus_ring *ring, const void *memory, 
 {
     uint32_t head, tail, status;
 
-    return load(memory, size, ring->status, &status) && load(memory, size, ring->head, &head) &&
-           load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head == tail;
+    return load_word(memory, size, ring->status, &status) &&
+           load_word(memory, size, ring->head, &head) &&
+           load_word(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head == tail;
 }
 
 /* Sequence numbers are compared as virglrenderer does: they wrap. */
@@ -225,7 +227,7 @@ static bool venus_ring_comes_to(const struct venus_ring *ring, uint32_t seqno, c
     uint32_t head;
 
     do {
-        if (!load(memory, size, ring->head, &head))
+        if (!load_word(memory, size, ring->head, &head))
             return false;
         if (head - seqno <= INT32_MAX)
             return true;
@@ -245,7 +247,7 @@ bool venus_rings_wait_is_over(const struct venus_rings *rings, const uint32_t *c
 
     if (words != SEQNO_WORDS || read_u32(&reader) != VENUS_WAIT_RING_SEQNO || read_u32(&reader))
         return false;
-    ring = find(rings, read_u64(&reader));
+    ring = find_ring(rings, read_u64(&reader));
     memory = ring ? access->map(data, ring->resource, &size) : NULL;
     if (!memory)
         return false;
@@ -255,8 +257,10 @@ bool venus_rings_wait_is_over(const struct venus_rings *rings, const uint32_t *c
 }
 
 /* @without: the answer for a ring without memory */
-static bool ask(const struct venus_ring *ring, const struct venus_ring_access *access, void *data,
-                bool (*question)(const struct venus_ring *, const void *, uint64_t), bool without)
+static bool ask_ring(const struct venus_ring *ring, const struct venus_ring_access *access,
+                     void *data,
+                     bool (*question)(const struct venus_ring *, const void *, uint64_t),
+                     bool without)
 {
     uint64_t size;
     const void *memory = access->map(data, ring->resource, &size);
@@ -271,7 +275,7 @@ bool venus_rings_rest(const struct venus_rings *rings, const struct venus_ring_a
                       void *data)
 {
     for (uint32_t i = 0; i < rings->count; i++) {
-        if (!ask(&rings->rings[i], access, data, venus_ring_rests, true))
+        if (!ask_ring(&rings->rings[i], access, data, venus_ring_rests, true))
             return false;
     }
     return true;
@@ -288,7 +292,7 @@ bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_a
             VENUS_NOTIFY_RING, 0, (uint32_t)ring->id, (uint32_t)(ring->id >> 32), 0, 0,
         };
 
-        if (!ask(ring, access, data, venus_ring_sleeps, false))
+        if (!ask_ring(ring, access, data, venus_ring_sleeps, false))
             continue;
         access->send(data, notify, VENUS_NOTIFY_WORDS);
         any = true;
@@ -296,7 +300,7 @@ bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_a
     return any;
 }
 
-static void fail(const struct venus_ring *ring, void *memory, uint64_t size)
+static void fail_ring(const struct venus_ring *ring, void *memory, uint64_t size)
 {
     if (is_inside(size, ring->status))
         __atomic_fetch_or((uint32_t *)((char *)memory + ring->status), VENUS_RING_FATAL,
@@ -313,7 +317,7 @@ void venus_rings_fail(const struct venus_rings *rings, const struct venus_ring_a
 
         if (!memory)
             continue;
-        fail(ring, memory, size);
+        fail_ring(ring, memory, size);
         access->unmap(data, ring->resource);
     }
 }

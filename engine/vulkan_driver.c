@@ -27,8 +27,8 @@ static bool use_known(struct vulkan_driver *driver, const struct options *option
     return driver->known;
 }
 
-static bool probe(struct vulkan_driver *driver, const struct options *options, gint64 until,
-                  GError **error)
+static bool probe_drivers(struct vulkan_driver *driver, const struct options *options, gint64 until,
+                          GError **error)
 {
     for (bool said = false;; said = true) {
         g_auto(GStrv) manifests = list_manifests(driver->gpu, options);
@@ -62,7 +62,7 @@ bool vulkan_driver_enter(struct vulkan_driver *driver, const char *name,
     if (!options->no_landlock &&
         !sandbox_enter((const char *const *)driver->gpu->nodes, options->shader_cache, error))
         return false;
-    return known || probe(driver, options, until, error);
+    return known || probe_drivers(driver, options, until, error);
 }
 
 void vulkan_driver_clear(struct vulkan_driver *driver)

@@ -30,8 +30,8 @@ static uint32_t check_map(struct engine *engine, const struct resource *resource
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-static uint32_t publish(struct engine *engine, struct resource *resource, uint64_t epoch,
-                        uint64_t offset, void *addr, uint64_t size)
+static uint32_t publish_mapping(struct engine *engine, struct resource *resource, uint64_t epoch,
+                                uint64_t offset, void *addr, uint64_t size)
 {
     struct vgpu_transport *transport = engine->transport;
     int ret;
@@ -76,7 +76,7 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
      * reserved.
      */
     size = MIN(page_round_up(resource->map_size), page_round_up(resource->size));
-    type = publish(engine, resource, request->epoch, cmd->offset, resource->map_addr, size);
+    type = publish_mapping(engine, resource, request->epoch, cmd->offset, resource->map_addr, size);
     if (type != VIRTIO_GPU_RESP_OK_NODATA) {
         resource_unmap(resource);
         return type;
