@@ -7,7 +7,7 @@
 CUresult cuMemFreeHost(void *at);
 
 /* A capture allocates an address, and its graph the memory, again and again. */
-static CUresult allocate(unsigned int number, const uint64_t *words, uint64_t bytes)
+static CUresult allocate_memory(unsigned int number, const uint64_t *words, uint64_t bytes)
 {
     CUresult result = (CUresult)remote_call(number, words);
     uint64_t captures;
@@ -22,7 +22,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *to, size_t bytes)
 {
     const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)to, bytes};
 
-    return allocate(CALL_cuMemAlloc_v2, words, bytes);
+    return allocate_memory(CALL_cuMemAlloc_v2, words, bytes);
 }
 
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *to, size_t *pitch, size_t width, size_t height,
@@ -45,7 +45,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *to, size_t *pitch, size_t width, size_t
     {                                                                                              \
         const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)to, bytes, (uintptr_t)stream};     \
                                                                                                    \
-        return allocate(CALL_##name, words, bytes);                                                \
+        return allocate_memory(CALL_##name, words, bytes);                                         \
     }
 ALLOCATE_ASYNC(cuMemAllocAsync)
 ALLOCATE_ASYNC(cuMemAllocAsync_ptsz)
@@ -57,7 +57,7 @@ ALLOCATE_ASYNC(cuMemAllocAsync_ptsz)
         const uint64_t words[SIGNATURE_ARGUMENTS] = {(uintptr_t)to, bytes, (uintptr_t)pool,        \
                                                      (uintptr_t)stream};                           \
                                                                                                    \
-        return allocate(CALL_##name, words, bytes);                                                \
+        return allocate_memory(CALL_##name, words, bytes);                                         \
     }
 ALLOCATE_FROM_POOL(cuMemAllocFromPoolAsync)
 ALLOCATE_FROM_POOL(cuMemAllocFromPoolAsync_ptsz)

@@ -183,7 +183,7 @@ static CUresult send_call(unsigned int number, const uint64_t *words, bool may_b
         code_word(&call, i);
     exchange_of.is_posted = may_be_posted && !call.is_doubtful;
     if (add_parts(&call, &exchange_of))
-        result = exchange(&exchange_of);
+        result = exchange_run(&exchange_of);
     take_objects(&call, result);
     for (unsigned int i = 0; i < call.signature->count && result == CUDA_SUCCESS; i++)
         if (call.signature->arguments[i].ends &&

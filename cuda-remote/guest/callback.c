@@ -51,7 +51,7 @@ static void *call_what_is_due(void *data)
 
         exchange_out(&ask, &what, sizeof(what));
         exchange_out(&ask, text, sizeof(text));
-        if (exchange(&ask) != CUDA_SUCCESS)
+        if (exchange_run(&ask) != CUDA_SUCCESS)
             return data;
         call_function(&what, text);
     }
@@ -97,7 +97,7 @@ static CUresult submit_callback(unsigned int number, const struct hand_callback 
         return CUDA_ERROR_INVALID_VALUE;
     if (!callback_thread_runs())
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = exchange(&exchange_of);
+    result = exchange_run(&exchange_of);
     if (made)
         *made = exchange_of.extra;
     return result;

@@ -131,7 +131,7 @@ static CUresult send_image(unsigned int number, struct hand_image *head, const v
     exchange_out(&load, options->results, options->count * sizeof(options->results[0]));
     exchange_out(&load, options->info.at, options->info.bytes);
     exchange_out(&load, options->error.at, options->error.bytes);
-    result = exchange(&load);
+    result = exchange_run(&load);
     take_results(options, &load);
     *made = load.extra;
     return result;
@@ -360,7 +360,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *bytes)
                  link->options.count * sizeof(link->options.results[0]));
     exchange_out(&complete, link->options.info.at, link->options.info.bytes);
     exchange_out(&complete, link->options.error.at, link->options.error.bytes);
-    result = exchange(&complete);
+    result = exchange_run(&complete);
     take_results(&link->options, &complete);
     if (result != CUDA_SUCCESS)
         return result;
@@ -369,7 +369,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *bytes)
     if (!link->linked)
         return CUDA_ERROR_OUT_OF_MEMORY;
     exchange_out(&fetch, link->linked, complete.extra);
-    result = exchange(&fetch);
+    result = exchange_run(&fetch);
     *cubin = link->linked;
     if (bytes)
         *bytes = complete.extra;
@@ -383,7 +383,7 @@ CUresult cuLinkDestroy(CUlinkState state)
     struct link *link = link_of(state, &head.object);
     struct exchange destroy = {
         .number = CALL_cuLinkDestroy, .head = &head, .head_bytes = sizeof(head)};
-    CUresult result = exchange(&destroy);
+    CUresult result = exchange_run(&destroy);
 
     if (link && result == CUDA_SUCCESS) {
         free(link->linked);

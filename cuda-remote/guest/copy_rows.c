@@ -106,7 +106,7 @@ static CUresult exchange_copy(const struct copy *copy, const struct hand_copy *h
     }
     if (is_to)
         exchange_out(&ask, sent, bytes);
-    result = exchange(&ask);
+    result = exchange_run(&ask);
     if (is_to && result == CUDA_SUCCESS)
         move_rows(copy, &head->to, sent, false);
     free(sent);

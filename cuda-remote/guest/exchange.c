@@ -271,7 +271,7 @@ static bool is_blocking(void)
     return known == 2;
 }
 
-CUresult exchange(struct exchange *exchange)
+CUresult exchange_run(struct exchange *exchange)
 {
     size_t in = exchange->in_room, out = exchange->out_room;
     size_t head = sizeof(struct channel_record) + signature_align(exchange->head_bytes);

@@ -56,7 +56,7 @@ static CUresult ask_capture(unsigned int number, CUstream stream, struct hand_ca
     exchange_out(&ask, capture, sizeof(*capture));
     exchange_out(&ask, dependencies, sizeof(dependencies));
     ask.is_short = true;
-    result = exchange(&ask);
+    result = exchange_run(&ask);
     if (result == CUDA_SUCCESS && ask.extra > HAND_DEPENDENCIES_MOST)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (result != CUDA_SUCCESS)
@@ -134,7 +134,7 @@ CUresult node_send(unsigned int number, const struct node *node, CUgraphNode *ma
     if (node->answer.bytes)
         exchange_out(&ask, node->answer.at, node->answer.bytes);
     ask.keeps_failed = true;
-    result = exchange(&ask);
+    result = exchange_run(&ask);
     free(after);
     if (result == CUDA_SUCCESS && made)
         *made = (CUgraphNode)(uintptr_t)object_of_number(ask.extra);
@@ -307,7 +307,7 @@ static CUresult get_kernel(unsigned int number, CUgraphNode node, KernelNode *to
     exchange_out(&ask, packed, sizeof(packed));
     ask.is_short = true;
     if (result == CUDA_SUCCESS)
-        result = exchange(&ask);
+        result = exchange_run(&ask);
     if (result != CUDA_SUCCESS)
         return result;
     function = (CUfunction)(uintptr_t)object_of_number(launch.function);
@@ -349,7 +349,7 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode node, HostNode *to)
 
     exchange_out(&ask, &called, sizeof(called));
     if (result == CUDA_SUCCESS)
-        result = exchange(&ask);
+        result = exchange_run(&ask);
     if (result == CUDA_SUCCESS)
         *to = (HostNode){(CUhostFn)(uintptr_t)called.function, (void *)(uintptr_t)called.user};
     return result;

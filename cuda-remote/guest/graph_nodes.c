@@ -92,7 +92,7 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, OperationsNode *to)
     exchange_out(&ask, list, HAND_OPERATIONS_MOST * HAND_OPERATION_BYTES);
     ask.is_short = true;
     if (result == CUDA_SUCCESS)
-        result = exchange(&ask);
+        result = exchange_run(&ask);
     if (result != CUDA_SUCCESS) {
         free(list);
         return result;
@@ -144,7 +144,7 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARA
     exchange_out(&ask, accesses, HAND_ACCESSES_MOST * HAND_ACCESS_BYTES);
     ask.is_short = true;
     if (result == CUDA_SUCCESS)
-        result = exchange(&ask);
+        result = exchange_run(&ask);
     if (result != CUDA_SUCCESS) {
         free(accesses);
         return result;
@@ -466,7 +466,7 @@ CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flag
     exchange_out(&ask, text, HAND_DOT_MOST);
     ask.is_short = true;
     if (result == CUDA_SUCCESS)
-        result = exchange(&ask);
+        result = exchange_run(&ask);
     if (result == CUDA_SUCCESS)
         file = fopen(path, "we");
     if (result == CUDA_SUCCESS &&

@@ -21,7 +21,7 @@ static struct layout *ask_layout(uint64_t function)
     /* An answer has as many parts as there are parameters. */
     exchange_out(&ask, layout->parameters, HAND_PARAMETERS_MOST * sizeof(layout->parameters[0]));
     ask.is_short = true;
-    if (exchange(&ask) != CUDA_SUCCESS) {
+    if (exchange_run(&ask) != CUDA_SUCCESS) {
         free(layout);
         return NULL;
     }
@@ -126,7 +126,7 @@ static CUresult send_launch(unsigned int number, struct hand_launch *head, CUfun
     shape = shape_of(head, packed.bytes);
     launch_of.is_posted = !head->attributes && packed.layout->shape == shape &&
                           (head->stream <= 2 || object_type(head->stream) == OBJECT_CUstream);
-    result = exchange(&launch_of);
+    result = exchange_run(&launch_of);
     if (!launch_of.is_posted && !head->attributes)
         packed.layout->shape = result == CUDA_SUCCESS ? shape : 0;
     return result;
@@ -227,7 +227,7 @@ static CUresult ask_occupancy(unsigned int number, int *to, CUfunction function,
     head.function = object_to_number((uintptr_t)function);
     head.stream = object_to_number((uintptr_t)config->hStream);
     exchange_in(&ask, attributes, head.attributes * sizeof(attributes[0]));
-    result = exchange(&ask);
+    result = exchange_run(&ask);
     if (result == CUDA_SUCCESS)
         *to = (int)ask.extra;
     return result;

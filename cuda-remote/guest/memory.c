@@ -12,7 +12,7 @@ static CUresult register_memory(unsigned int number, void *at, size_t bytes)
     const struct hand_host_memory head = {(uintptr_t)at, bytes, 0};
     struct exchange ask = {.number = number, .head = &head, .head_bytes = sizeof(head)};
 
-    return exchange(&ask);
+    return exchange_run(&ask);
 }
 
 /* @flags: PORTABLE and DEVICEMAP are always so; WRITECOMBINED is a hint. */

@@ -18,7 +18,7 @@ void output_print(void)
             return;
         exchange_out(&fetch, &head, sizeof(head));
         exchange_out(&fetch, text, HAND_OUTPUT_MOST);
-        if (exchange(&fetch) != CUDA_SUCCESS || head.out_bytes > HAND_OUTPUT_MOST ||
+        if (exchange_run(&fetch) != CUDA_SUCCESS || head.out_bytes > HAND_OUTPUT_MOST ||
             head.err_bytes > HAND_OUTPUT_MOST - head.out_bytes)
             break;
         fwrite(text, 1, head.out_bytes, stdout);

@@ -84,7 +84,7 @@ static CUresult ask_facts(unsigned int number, unsigned int count, const unsigne
 
     exchange_in(&ask, attributes, count * sizeof(*attributes));
     exchange_out(&ask, values, count * sizeof(*values));
-    result = exchange(&ask);
+    result = exchange_run(&ask);
     for (unsigned int i = 0; i < count; i++)
         facts[i] = fact_of(attributes[i], &values[i], address);
     learn_facts(count, attributes, facts, address, changes);
@@ -144,5 +144,5 @@ CUresult cuPointerSetAttribute(const void *value, unsigned int attribute, CUdevi
         return CUDA_ERROR_INVALID_VALUE;
     head.value = *(const unsigned int *)value;
     exchange_in(&set, &attribute, sizeof(attribute));
-    return exchange(&set);
+    return exchange_run(&set);
 }

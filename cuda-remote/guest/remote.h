@@ -77,7 +77,7 @@ struct exchange {
     bool is_posted;           /* it need not be waited for, if it has no answer and is small */
 };
 
-CUresult exchange(struct exchange *exchange);
+CUresult exchange_run(struct exchange *exchange);
 /* One without parts yet; the room for them is not written, for calls that have to be quick. */
 static inline void exchange_begin(struct exchange *exchange, unsigned int number, const void *head,
                                   size_t head_bytes)

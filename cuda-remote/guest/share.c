@@ -34,7 +34,7 @@ static CUresult export_object(unsigned int number, int *to, const void *object, 
 
     exchange_out(&ask, &token, sizeof(token));
     if (result == CUDA_SUCCESS)
-        result = exchange(&ask);
+        result = exchange_run(&ask);
     if (result != CUDA_SUCCESS)
         return result;
     fd = write_token(&token);
@@ -56,7 +56,7 @@ static CUresult import_object(unsigned int number, void **made, const void *os, 
             (ssize_t)sizeof(head.token) ||
         head.token.magic != HAND_TOKEN_MAGIC)
         return CUDA_ERROR_INVALID_VALUE;
-    result = exchange(&ask);
+    result = exchange_run(&ask);
     if (result == CUDA_SUCCESS)
         *made = (void *)(uintptr_t)object_of_number(ask.extra);
     return result;

@@ -90,7 +90,7 @@ static CUresult get_text(unsigned int number, uint64_t of, const char **to)
         return CUDA_SUCCESS;
     exchange_out(&ask, text, sizeof(text) - 1);
     ask.is_short = true;
-    result = exchange(&ask);
+    result = exchange_run(&ask);
     if (result == CUDA_SUCCESS)
         *to = keep_text(number, of, text);
     return result;
