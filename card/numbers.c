@@ -11,7 +11,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double quantile(GArray *values, double q)
+double values_quantile(GArray *values, double q)
 {
     if (!values->len)
         return NAN;
@@ -23,7 +23,7 @@ JsonObject *summary_of(GArray *values)
 {
     JsonObject *summary = json_object_new();
 
-    json_object_set_double_member(summary, "median", quantile(values, 0.5));
+    json_object_set_double_member(summary, "median", values_quantile(values, 0.5));
     json_object_set_double_member(summary, "low", g_array_index(values, double, 0));
     json_object_set_double_member(summary, "high", g_array_index(values, double, values->len - 1));
     return summary;

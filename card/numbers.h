@@ -6,7 +6,7 @@
 #include <json-glib/json-glib.h>
 
 /* Sorts @values; 0 < @q < 1. NAN if there are none. */
-double quantile(GArray *values, double q);
+double values_quantile(GArray *values, double q);
 
 /* {"median", "low", "high"} of @values (double), which are sorted. */
 JsonObject *summary_of(GArray *values);

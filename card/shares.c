@@ -204,7 +204,7 @@ static gboolean measure_cost(Card *card, const char *iterations, GError **error)
     if (!governed)
         return FALSE;
     add_row(card, "a submit, alone", "ns of processor time", "at most 300 more",
-            quantile(with, 0.5), quantile(without, 0.5));
+            values_quantile(with, 0.5), values_quantile(without, 0.5));
     return TRUE;
 }
 

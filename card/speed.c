@@ -94,7 +94,7 @@ static void take_row(Speeds *speeds, PlaceKind kind, JsonObject *row)
 
         g_array_append_val(values, value);
     }
-    median = quantile(values, 0.5);
+    median = values_quantile(values, 0.5);
     for (guint i = 0; i < NUM_ROWS; i++) {
         if (!g_str_equal(rows[i], name))
             continue;

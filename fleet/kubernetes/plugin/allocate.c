@@ -205,8 +205,8 @@ static char *read_request(Allocation *allocation, const V1beta1__AllocateRequest
     return NULL;
 }
 
-void allocate(GrpcCall *call, const V1beta1__AllocateRequest *request, const GPtrArray *cards,
-              const KubeConf *conf, Agent *agent)
+void seats_allocate(GrpcCall *call, const V1beta1__AllocateRequest *request, const GPtrArray *cards,
+                    const KubeConf *conf, Agent *agent)
 {
     Allocation *allocation = g_new0(Allocation, 1);
     g_autofree char *why = NULL;

@@ -11,7 +11,7 @@
  * Answers @call, at once or later. @cards: of Card, which must live as long as @agent. vgpud is
  * asked again for the seats of each card, because somebody may have removed one.
  */
-void allocate(GrpcCall *call, const V1beta1__AllocateRequest *request, const GPtrArray *cards,
-              const KubeConf *conf, Agent *agent);
+void seats_allocate(GrpcCall *call, const V1beta1__AllocateRequest *request, const GPtrArray *cards,
+                    const KubeConf *conf, Agent *agent);
 
 #endif

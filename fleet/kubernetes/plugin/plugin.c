@@ -160,8 +160,8 @@ static void on_allocate(GrpcCall *call, const ProtobufCMessage *message, void *d
 {
     Plugin *plugin = data;
 
-    allocate(call, (const V1beta1__AllocateRequest *)message, plugin->cards, plugin->conf,
-             plugin->agent);
+    seats_allocate(call, (const V1beta1__AllocateRequest *)message, plugin->cards, plugin->conf,
+                   plugin->agent);
 }
 
 static const GrpcMethod methods[] = {

@@ -87,7 +87,7 @@ static void test_numbers(void)
     g_autoptr(GArray) array = g_array_new(FALSE, FALSE, sizeof(double));
     g_autoptr(JsonObject) summary = NULL;
 
-    g_assert_true(isnan(quantile(array, 0.5)));
+    g_assert_true(isnan(values_quantile(array, 0.5)));
     g_array_append_vals(array, values, G_N_ELEMENTS(values));
     summary = summary_of(array);
     g_assert_cmpfloat(json_object_get_double_member(summary, "median"), ==, 3);
