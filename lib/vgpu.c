@@ -24,7 +24,7 @@ static char *state_word(const char *state, const char *key)
     return g_strdup("");
 }
 
-static guint64 counter(HostRoot *root, const char *dir, const char *attribute)
+static guint64 read_counter(HostRoot *root, const char *dir, const char *attribute)
 {
     return (guint64)sysfs_number(root, dir, attribute, 0);
 }
@@ -47,13 +47,13 @@ void vgpu_update(HostRoot *root, Vgpu *vgpu, const char *dir, const char *state)
     vgpu->device = state_word(state, "device");
     vgpu->engine = state_word(state, "engine");
     vgpu->failure = sysfs_read(root, dir, "failure");
-    vgpu->vram = counter(root, dir, "vram_bytes");
-    vgpu->window = counter(root, dir, "window_bytes");
+    vgpu->vram = read_counter(root, dir, "vram_bytes");
+    vgpu->window = read_counter(root, dir, "window_bytes");
     vgpu->weight = (guint)sysfs_number(root, dir, "weight", 0);
-    vgpu->requests = counter(root, dir, "requests");
-    vgpu->doorbells = counter(root, dir, "doorbells");
-    vgpu->interrupts = counter(root, dir, "interrupts");
-    vgpu->engine_losses = counter(root, dir, "engine_losses");
+    vgpu->requests = read_counter(root, dir, "requests");
+    vgpu->doorbells = read_counter(root, dir, "doorbells");
+    vgpu->interrupts = read_counter(root, dir, "interrupts");
+    vgpu->engine_losses = read_counter(root, dir, "engine_losses");
 }
 
 /*
@@ -240,7 +240,7 @@ static GHashTable *read_attributes(JsonObject *object)
 }
 
 /* NULL: no file, or no JSON object. */
-static JsonObject *load(HostRoot *root, const char *parent, const char *uuid)
+static JsonObject *load_object(HostRoot *root, const char *parent, const char *uuid)
 {
     g_autofree char *path = g_build_filename(DEFINITIONS_DIR, parent, uuid, NULL);
     g_autofree char *text = root_read(root, path, NULL);
@@ -256,7 +256,7 @@ static JsonObject *load(HostRoot *root, const char *parent, const char *uuid)
 
 Definition *definition_read(HostRoot *root, const char *parent, const char *uuid)
 {
-    g_autoptr(JsonObject) object = load(root, parent, uuid);
+    g_autoptr(JsonObject) object = load_object(root, parent, uuid);
     const char *type =
         object ? json_object_get_string_member_with_default(object, "mdev_type", NULL) : NULL;
     Definition *definition;
@@ -275,7 +275,7 @@ Definition *definition_read(HostRoot *root, const char *parent, const char *uuid
 
 JsonObject *definition_json(HostRoot *root, const Definition *definition)
 {
-    JsonObject *object = load(root, definition->parent, definition->uuid);
+    JsonObject *object = load_object(root, definition->parent, definition->uuid);
 
     return object ? object : json_object_new();
 }

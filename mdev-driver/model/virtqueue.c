@@ -46,7 +46,7 @@ static int break_queue(struct vgpu_vq *vq)
 	return -EPROTO;
 }
 
-static bool wraps(u64 addr, u64 len)
+static bool range_wraps(u64 addr, u64 len)
 {
 	return addr + (len - 1) < addr;
 }
@@ -72,9 +72,9 @@ bool vgpu_vq_valid(const struct vgpu_vq *vq)
 	if (vq->desc % VRING_DESC_ALIGN_SIZE || vq->avail % VRING_AVAIL_ALIGN_SIZE ||
 	    vq->used % VRING_USED_ALIGN_SIZE)
 		return false;
-	return !wraps(vq->desc, DESC_SIZE * size) &&
-	       !wraps(vq->avail, AVAIL_RING(size) + sizeof(u16)) &&
-	       !wraps(vq->used, USED_RING(size) + sizeof(u16));
+	return !range_wraps(vq->desc, DESC_SIZE * size) &&
+	       !range_wraps(vq->avail, AVAIL_RING(size) + sizeof(u16)) &&
+	       !range_wraps(vq->used, USED_RING(size) + sizeof(u16));
 }
 
 static struct vgpu_vq_desc load_desc(const struct vgpu_vq_desc *raw)
@@ -150,7 +150,7 @@ static int fetch_indirect(const struct vgpu_vq *vq, const struct vgpu_guest_ops 
 	if (!vq->indirect || (d->flags & VRING_DESC_F_NEXT))
 		return -EPROTO;
 	if (!count || d->len % DESC_SIZE || count > VGPU_VQ_MAX_DESCS - walk->ndirect ||
-	    wraps(d->addr, d->len))
+	    range_wraps(d->addr, d->len))
 		return -EPROTO;
 	if (ops->read(guest, d->addr, table + walk->ndirect, d->len))
 		return -EPROTO;
@@ -196,7 +196,7 @@ static u32 walk_next(const struct walk *walk, u32 i, const struct vgpu_vq_desc *
 static int add_desc(struct vgpu_vq_chain *chain, const struct vgpu_vq_desc *d)
 {
 	/* Indirect ones are resolved already: this one lies in an indirect table itself. */
-	if ((d->flags & VRING_DESC_F_INDIRECT) || !d->len || wraps(d->addr, d->len))
+	if ((d->flags & VRING_DESC_F_INDIRECT) || !d->len || range_wraps(d->addr, d->len))
 		return -EPROTO;
 
 	if (d->flags & VRING_DESC_F_WRITE) {

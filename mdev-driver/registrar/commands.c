@@ -13,7 +13,7 @@
 /* Handles one GPU and returns its exit code; the command ends with the first one that is not 0. */
 typedef int (*PlanFunc)(const Session *session, int fd, const Plan *plan);
 
-static int fail(const Session *session, const GError *error)
+static int report_error(const Session *session, const GError *error)
 {
     fprintf(session->log, "%s\n", error->message);
     return error->domain == REGISTRAR_ERROR ? error->code : REGISTRAR_ERROR_REFUSED;
@@ -47,7 +47,7 @@ static void log_plan(const Session *session, const Plan *plan, const char *done)
 }
 
 /* Whether the command applies to @entry; other entries are ignored. */
-static gboolean selected(const Session *session, const GpuEntry *entry)
+static gboolean is_selected(const Session *session, const GpuEntry *entry)
 {
     return entry->mode == GPU_MODE_SHARED &&
            (!session->gpu || g_str_equal(session->gpu, entry->name));
@@ -71,7 +71,7 @@ static GPtrArray *make_plans(const Session *session, int *result, GError **error
         g_autoptr(GError) cause = NULL;
         Plan *plan;
 
-        if (!selected(session, entry))
+        if (!is_selected(session, entry))
             continue;
         found = TRUE;
         plan = plan_new(session->root, entry, types, &cause);
@@ -81,7 +81,7 @@ static GPtrArray *make_plans(const Session *session, int *result, GError **error
             g_propagate_error(error, g_steal_pointer(&cause));
             return NULL;
         } else {
-            int code = fail(session, cause);
+            int code = report_error(session, cause);
 
             if (session->gpu || code != REGISTRAR_ERROR_ABSENT)
                 *result = *result ? *result : code;
@@ -106,12 +106,12 @@ static int foreach_plan(const Session *session, PlanFunc func)
 
     plans = make_plans(session, &result, &error);
     if (!plans)
-        return fail(session, error);
+        return report_error(session, error);
     if (!plans->len)
         return result;
     fd = control_open(session->root, &error);
     if (fd < 0)
-        return fail(session, error);
+        return report_error(session, error);
     for (guint i = 0; i < plans->len; i++) {
         int code = func(session, fd, g_ptr_array_index(plans, i));
 
@@ -127,7 +127,7 @@ static int add_plan(const Session *session, int fd, const Plan *plan)
     gboolean existed;
 
     if (!control_add(fd, session->root, plan, &existed, &error))
-        return fail(session, error);
+        return report_error(session, error);
     if (existed)
         fprintf(session->log, "GPU %s: registered already, left as it is\n", plan->gpu);
     else
@@ -149,10 +149,10 @@ static int update_plan(const Session *session, int fd, const Plan *plan)
         return 0;
     }
     if (!session->gpu && g_error_matches(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT)) {
-        fail(session, error);
+        report_error(session, error);
         return 0;
     }
-    return fail(session, error);
+    return report_error(session, error);
 }
 
 static int run_update(const Session *session)
@@ -173,7 +173,7 @@ static int do_gpu(const Session *session, int fd, const char *gpu, GpuFunc func,
     /* With --all, the kernel's list includes other drivers' mdev parents. */
     if (!session->gpu && g_error_matches(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT))
         return 0;
-    return fail(session, error);
+    return report_error(session, error);
 }
 
 /* Uses the kernel's state, not the files, so that it works with broken files, too. */
@@ -185,7 +185,7 @@ static int foreach_gpu(const Session *session, GpuFunc func, const char *done)
     int result = 0;
 
     if (fd < 0)
-        return fail(session, error);
+        return report_error(session, error);
     if (session->gpu)
         result = do_gpu(session, fd, session->gpu, func, done);
     for (guint i = 0; !session->gpu && gpus[i]; i++) {
@@ -202,7 +202,7 @@ static int run_remove(const Session *session)
     return foreach_gpu(session, control_remove, "removed");
 }
 
-static gboolean drain(int fd, HostRoot *root, const char *gpu, GError **error)
+static gboolean drain_gpu(int fd, HostRoot *root, const char *gpu, GError **error)
 {
     (void)root;
     return control_drain(fd, gpu, TRUE, error);
@@ -211,11 +211,11 @@ static gboolean drain(int fd, HostRoot *root, const char *gpu, GError **error)
 static int run_drain(const Session *session)
 {
     return foreach_gpu(
-        session, drain,
+        session, drain_gpu,
         "drained: no new vGPU is made, and no VM can open one; VMs keep the ones that they use");
 }
 
-static gboolean resume(int fd, HostRoot *root, const char *gpu, GError **error)
+static gboolean resume_gpu(int fd, HostRoot *root, const char *gpu, GError **error)
 {
     (void)root;
     return control_drain(fd, gpu, FALSE, error);
@@ -223,7 +223,7 @@ static gboolean resume(int fd, HostRoot *root, const char *gpu, GError **error)
 
 static int run_resume(const Session *session)
 {
-    return foreach_gpu(session, resume, "no longer drained");
+    return foreach_gpu(session, resume_gpu, "no longer drained");
 }
 
 static void print_plan(const Session *session, const Plan *plan)
@@ -258,7 +258,7 @@ static int run_check(const Session *session)
 
     plans = make_plans(session, &result, &error);
     if (!plans)
-        return fail(session, error);
+        return report_error(session, error);
     for (guint i = 0; i < plans->len; i++)
         print_plan(session, g_ptr_array_index(plans, i));
     if (!plans->len)
