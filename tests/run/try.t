@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # make try: the commands of the README's first block, which the quick start has, too, in the shell that it opens, for a user
-# without rights.
+# without rights; and programs that call vgpud.
 use strict;
 use warnings;
 use Test::More;
@@ -41,6 +41,14 @@ my ($root) = $said =~ m{logs are in (/tmp/vgpu-try-\w+)\.};
 open my $left, '-|', 'pgrep', '-af', '--', $root or die "pgrep: $!\n";
 is(join('', <$left>), '', 'no process of make try is left');
 ok(!-e $root, 'no file of make try is left');
+
+# Programs that call vgpud: the blocks of a page of the agent.
+open my $page, '<', 'host-agent/README.md' or die "host-agent/README.md: $!\n";
+my ($section) = do { local $/; <$page> } =~ /^## Call it from a program\n(.*)/ms;
+my ($shell, $python) = map { s/^    //mgr =~ s/\A\n+//r } $section =~ /((?:^    .*\n|^\n(?=    ))+)/mg;
+$said = try_out("$shell\npython3 - <<'END' 2>&1\n$python\nEND\n");
+like($said, qr/^web soft:try 268435456$/m, 'the example in Python lists the slice that the one in the shell has made') or diag($said);
+like($said, qr/^org\.mdev_vgpu\.Host1\.Error\.NotFound$/m, 'and prints why it is refused another');
 
 # What "make try" and the like say on a machine without the packages for development.
 sub need { my (@words) = @_; my $said = `packaging/need @words 2>&1`; return ($? >> 8, $said) }
