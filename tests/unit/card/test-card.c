@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <string.h>
 
-static char *run(const char *script, guint limit_s, GError **error)
+static char *run_script(const char *script, guint limit_s, GError **error)
 {
     const char *argv[] = {"/bin/sh", "-c", script, NULL};
     const char *env[] = {"PATH=/usr/bin:/bin", NULL};
@@ -22,7 +22,7 @@ static char *run(const char *script, guint limit_s, GError **error)
 static void test_program_output(void)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = run("echo one; echo two >&2; echo three", 10, &error);
+    g_autofree char *text = run_script("echo one; echo two >&2; echo three", 10, &error);
 
     g_assert_no_error(error);
     g_assert_cmpstr(text, ==, "one\nthree\n");
@@ -33,7 +33,7 @@ static void test_program_fails(void)
 {
     g_autoptr(GError) error = NULL;
 
-    g_assert_null(run("echo first >&2; echo the reason >&2; exit 3", 10, &error));
+    g_assert_null(run_script("echo first >&2; echo the reason >&2; exit 3", 10, &error));
     g_assert_cmpstr(error->message, ==, "sh: the reason");
 }
 
@@ -41,7 +41,7 @@ static void test_program_hangs(void)
 {
     g_autoptr(GError) error = NULL;
 
-    g_assert_null(run("exec sleep 600", 1, &error));
+    g_assert_null(run_script("exec sleep 600", 1, &error));
     g_assert_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
 }
 
@@ -97,7 +97,7 @@ static void test_numbers(void)
 
 /* What the parts found on a GPU whose driver has @dma_buf, and where only the native door computes.
  */
-static JsonObject *sheet(gboolean dma_buf)
+static JsonObject *make_sheet(gboolean dma_buf)
 {
     g_autofree char *text = g_strdup_printf(
         "{\"version\": \"1\","
@@ -123,7 +123,7 @@ static JsonObject *sheet(gboolean dma_buf)
     return object;
 }
 
-static gboolean works(JsonObject *object, guint door)
+static gboolean door_works(JsonObject *object, guint door)
 {
     JsonArray *doors = json_object_get_array_member(object, "doors");
 
@@ -133,13 +133,13 @@ static gboolean works(JsonObject *object, guint door)
 static void test_verdict(void)
 {
     for (int dma_buf = 0; dma_buf <= 1; dma_buf++) {
-        g_autoptr(JsonObject) object = sheet(dma_buf);
+        g_autoptr(JsonObject) object = make_sheet(dma_buf);
         Card card = {.sheet = object};
 
         verdict_reach(&card);
-        g_assert_true(works(object, 0));
-        g_assert_false(works(object, 1));
-        g_assert_cmpint(works(object, 2), ==, dma_buf);
+        g_assert_true(door_works(object, 0));
+        g_assert_false(door_works(object, 1));
+        g_assert_cmpint(door_works(object, 2), ==, dma_buf);
         /* VMs were not tried, so the line for the README's table does not mention them. */
         g_assert_cmpstr(json_object_get_string_member(object, "seen_on"), ==,
                         "| Card | radv Mesa 25, Linux 6.13 | containers, native door |");
@@ -148,7 +148,7 @@ static void test_verdict(void)
 
 static void test_page(void)
 {
-    g_autoptr(JsonObject) object = sheet(TRUE);
+    g_autoptr(JsonObject) object = make_sheet(TRUE);
     g_autofree char *page = NULL;
     Card card = {.sheet = object};
 
@@ -164,7 +164,7 @@ static void test_page(void)
 /* A missing program is named, and the rest continues. */
 static void test_tool_missing(void)
 {
-    g_autoptr(JsonObject) object = sheet(TRUE);
+    g_autoptr(JsonObject) object = make_sheet(TRUE);
     g_autofree char *page = NULL;
     char name[] = "Card", address[] = "soft:card";
     Card card = {.name = name,
@@ -179,8 +179,8 @@ static void test_tool_missing(void)
     speed_measure(&card);
     shares_measure(&card);
     verdict_reach(&card);
-    g_assert_false(works(object, 0));
-    g_assert_false(works(object, 1));
+    g_assert_false(door_works(object, 0));
+    g_assert_false(door_works(object, 1));
     page = page_of(object);
     g_assert_nonnull(strstr(page, "/nowhere/governor/vgpu-arbiter is missing"));
     g_assert_nonnull(strstr(page, "/nowhere/bench/governor-load/governor-load is missing"));

@@ -8,7 +8,7 @@
 #include "tests/unit/file_tree.h"
 
 /* What "ldconfig -p", with the image as its root, says of libraries called @name. */
-static char *listed(const Container *c, const char *name)
+static char *find_listed(const Container *c, const char *name)
 {
     g_autofree char *cache = g_strconcat(c->image, "/etc/ld.so.cache", NULL);
     g_autofree char *command = g_strdup_printf("ldconfig -p -C %s | grep -F '%s '", cache, name);
@@ -24,7 +24,7 @@ static char *listed(const Container *c, const char *name)
 
 static void assert_listed(const Container *c, const char *name, const char *path)
 {
-    g_autofree char *said = listed(c, name);
+    g_autofree char *said = find_listed(c, name);
     g_autofree char *line =
         g_strdup_printf("\t%s (libc6,%s) => %s\n", name,
                         g_str_has_prefix(LIBS, "/usr/lib/x86") ? "x86-64" : "AArch64", path);
@@ -55,16 +55,16 @@ static void test_cache(void)
         GStatBuf found;
 
         put_cache(&c, formats[i]);
-        before = listed(&c, "libcuda.so.1");
+        before = find_listed(&c, "libcuda.so.1");
         g_assert_cmpstr(before, ==, "");
-        libc = listed(&c, "libc.so.6");
+        libc = find_listed(&c, "libc.so.6");
         g_assert_cmpstr(libc, !=, "");
         container_put_door(&c, PLAIN, PLAIN);
         assert_listed(&c, "libcuda.so.1", CUDA);
         assert_listed(&c, "libcuda.so", LIBS "/libcuda.so");
         assert_listed(&c, "libnvidia-ml.so.1", ML);
         assert_listed(&c, "libnvidia-ptxjitcompiler.so.1", LIBS "/libnvidia-ptxjitcompiler.so.1");
-        libc_after = listed(&c, "libc.so.6");
+        libc_after = find_listed(&c, "libc.so.6");
         g_assert_cmpstr(libc_after, ==, libc);
         g_assert_cmpint(g_stat(cache, &found), ==, 0);
         g_assert_cmpint(found.st_mode & 07777, ==, 0644);

@@ -96,7 +96,7 @@ int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
     return (int)syscall(SYS_epoll_wait, fd, events, most, timeout);
 }
 
-static void ring(void)
+static void ring_doorbells(void)
 {
     uint64_t one = 1;
 
@@ -114,18 +114,18 @@ static void send_one(void)
     g_mutex_unlock(&run.lock);
     if (rings) {
         run.doorbells++;
-        ring();
+        ring_doorbells();
     }
 }
 
-static void *guest(void *data)
+static void *play_guest(void *data)
 {
     for (unsigned int i = 0; i < run.requests; i++) {
         usleep(run.gap);
         send_one();
     }
     run.end = true;
-    ring();
+    ring_doorbells();
     return data;
 }
 
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     run.f.driver.base.ops = &run.ops;
     run.f.driver.base.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     g_assert_true(loop_setup(NULL));
-    thread = g_thread_new("guest", guest, NULL);
+    thread = g_thread_new("guest", play_guest, NULL);
     g_assert_true(loop_run(&run.f.engine, NULL));
     getrusage(RUSAGE_THREAD, &used);
     g_thread_join(thread);

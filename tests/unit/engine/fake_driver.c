@@ -17,7 +17,7 @@ struct chain {
     GBytes *request;
 };
 
-static struct fake_driver *fake(struct vgpu_transport *transport)
+static struct fake_driver *fake_of(struct vgpu_transport *transport)
 {
     return (struct fake_driver *)transport;
 }
@@ -32,7 +32,7 @@ static void chain_free(void *data)
 
 static int fake_info(struct vgpu_transport *transport, struct vgpu_engine_info *info)
 {
-    *info = fake(transport)->info;
+    *info = fake_of(transport)->info;
     return 0;
 }
 
@@ -49,7 +49,7 @@ static int fake_ready(struct vgpu_transport *transport G_GNUC_UNUSED,
 
 static int fake_reset_done(struct vgpu_transport *transport, uint64_t epoch)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
 
     if (driver->reset_result)
         return -driver->reset_result;
@@ -61,7 +61,7 @@ static int fake_reset_done(struct vgpu_transport *transport, uint64_t epoch)
 static int fake_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue G_GNUC_UNUSED,
                      uint32_t token, const void *response, size_t size, int connection)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&driver->lock);
     GByteArray *answer;
 
@@ -161,7 +161,7 @@ bool fake_driver_sleep(struct fake_driver *driver, struct vgpu_queue_exchange *x
 static int fake_exchange(struct vgpu_transport *transport, struct vgpu_queue_exchange *x)
 {
     struct vgpu_queue_answer *answers = (void *)(uintptr_t)x->answers;
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
     uint32_t room = x->nrequests;
     int ret;
 
@@ -183,7 +183,7 @@ static int fake_pin(struct vgpu_transport *transport, uint64_t epoch,
                     const struct vgpu_mem_entry *entries, uint32_t nentries, uint64_t *size,
                     uint64_t *offset)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
     struct fake_range *range;
 
     g_assert_cmpuint(epoch, ==, driver->info.epoch);
@@ -208,7 +208,7 @@ static int fake_pin(struct vgpu_transport *transport, uint64_t epoch,
 
 static int fake_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
 
     if (epoch != driver->info.epoch)
         return -ESTALE;
@@ -218,7 +218,7 @@ static int fake_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64_t
 
 static int fake_export(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset, int *fd)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
     const struct fake_range *range = g_hash_table_lookup(driver->pins, &offset);
 
     g_assert_cmpuint(epoch, ==, driver->info.epoch);
@@ -241,15 +241,15 @@ static int map_picture(struct fake_driver *driver, uint64_t size, void **addr)
 
 static int fake_display(struct vgpu_transport *transport, struct vgpu_display *display)
 {
-    if (!fake(transport)->info.num_scanouts)
+    if (!fake_of(transport)->info.num_scanouts)
         return -ENODEV;
-    *display = fake(transport)->display;
+    *display = fake_of(transport)->display;
     return 0;
 }
 
 static int fake_set_scanout(struct vgpu_transport *transport, struct vgpu_scanout *scanout)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
 
     if (scanout->epoch != driver->info.epoch)
         return -ESTALE;
@@ -266,20 +266,20 @@ static int fake_set_scanout(struct vgpu_transport *transport, struct vgpu_scanou
 static int fake_map(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr)
 {
     if (offset == VGPU_PICTURE_OFFSET)
-        return map_picture(fake(transport), size, addr);
-    g_assert_nonnull(g_hash_table_lookup(fake(transport)->pins, &offset));
+        return map_picture(fake_of(transport), size, addr);
+    g_assert_nonnull(g_hash_table_lookup(fake_of(transport)->pins, &offset));
     *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return *addr == MAP_FAILED ? -ENOMEM : 0;
 }
 
 static void fake_unmap(struct vgpu_transport *transport, void *addr, uint64_t size)
 {
-    if (addr == fake(transport)->picture)
-        fake(transport)->picture = NULL;
+    if (addr == fake_of(transport)->picture)
+        fake_of(transport)->picture = NULL;
     munmap(addr, size);
 }
 
-static bool overlaps(const struct fake_driver *driver, uint64_t offset, uint64_t size)
+static bool range_overlaps(const struct fake_driver *driver, uint64_t offset, uint64_t size)
 {
     const struct fake_range *range;
     GHashTableIter iter;
@@ -297,7 +297,7 @@ static bool overlaps(const struct fake_driver *driver, uint64_t offset, uint64_t
 static int fake_publish(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
                         uint64_t size, void *addr)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
     struct fake_range *range;
 
     g_assert_cmpuint(epoch, ==, driver->info.epoch);
@@ -307,7 +307,7 @@ static int fake_publish(struct vgpu_transport *transport, uint64_t epoch, uint64
     if (driver->publish_result)
         return -driver->publish_result;
     /* As the driver does: a guest may ask for one place twice. */
-    if (overlaps(driver, offset, size))
+    if (range_overlaps(driver, offset, size))
         return -EEXIST;
 
     range = g_new0(struct fake_range, 1);
@@ -319,7 +319,7 @@ static int fake_publish(struct vgpu_transport *transport, uint64_t epoch, uint64
 static int fake_unpublish(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
                           uint64_t size)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
     const struct fake_range *range;
 
     if (epoch != driver->info.epoch)
@@ -333,15 +333,15 @@ static int fake_unpublish(struct vgpu_transport *transport, uint64_t epoch, uint
 
 static int fake_fail(struct vgpu_transport *transport, const char *reason)
 {
-    g_free(fake(transport)->failure);
-    fake(transport)->failure = g_strdup(reason);
+    g_free(fake_of(transport)->failure);
+    fake_of(transport)->failure = g_strdup(reason);
     return 0;
 }
 
 static int fake_state_save(struct vgpu_transport *transport, uint64_t epoch, const void *state,
                            size_t size)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
 
     g_assert_cmpuint(epoch, ==, driver->info.epoch);
     if (size > VGPU_STATE_MAX)
@@ -354,7 +354,7 @@ static int fake_state_save(struct vgpu_transport *transport, uint64_t epoch, con
 static int fake_state_load(struct vgpu_transport *transport, uint64_t epoch, void *state,
                            uint64_t *size)
 {
-    struct fake_driver *driver = fake(transport);
+    struct fake_driver *driver = fake_of(transport);
     uint64_t room = *size;
 
     g_assert_cmpuint(epoch, ==, driver->info.epoch);

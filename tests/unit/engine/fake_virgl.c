@@ -83,7 +83,7 @@ void fake_virgl_clear(void)
     g_hash_table_destroy(fake_virgl.contexts);
 }
 
-static struct fake_resource *find(uint32_t id)
+static struct fake_resource *find_resource(uint32_t id)
 {
     return g_hash_table_lookup(fake_virgl.resources, GUINT_TO_POINTER(id));
 }
@@ -93,7 +93,7 @@ static struct fake_resource *add_resource(uint32_t id)
     struct fake_resource *resource = g_new0(struct fake_resource, 1);
 
     g_assert_cmpuint(id, !=, 0);
-    g_assert_null(find(id));
+    g_assert_null(find_resource(id));
     g_hash_table_insert(fake_virgl.resources, GUINT_TO_POINTER(id), resource);
     return resource;
 }
@@ -308,7 +308,7 @@ void virgl_renderer_ctx_attach_resource(int ctx_id, int res_handle)
 {
     struct fake_worker *worker = worker_of((uint32_t)ctx_id);
 
-    if (!find((uint32_t)res_handle))
+    if (!find_resource((uint32_t)res_handle))
         return;
     fake_virgl.attached++;
     if (g_hash_table_add(worker->resources, GINT_TO_POINTER(res_handle)))
@@ -319,7 +319,7 @@ void virgl_renderer_ctx_detach_resource(int ctx_id, int res_handle)
 {
     struct fake_worker *worker = worker_of((uint32_t)ctx_id);
 
-    if (!find((uint32_t)res_handle))
+    if (!find_resource((uint32_t)res_handle))
         return;
     fake_virgl.detached++;
     if (g_hash_table_remove(worker->resources, GINT_TO_POINTER(res_handle)))
@@ -352,7 +352,7 @@ int virgl_renderer_resource_create_blob(const struct virgl_renderer_resource_cre
 
 int virgl_renderer_resource_export_blob(uint32_t id, uint32_t *fd_type, int *fd)
 {
-    const struct fake_resource *resource = find(id);
+    const struct fake_resource *resource = find_resource(id);
 
     g_assert_nonnull(resource);
     *fd = memfd_create("fake-blob", MFD_CLOEXEC);
@@ -379,7 +379,7 @@ void virgl_renderer_resource_unref(uint32_t id)
 void virgl_renderer_resource_detach_iov(int id, struct iovec **iov G_GNUC_UNUSED,
                                         int *n G_GNUC_UNUSED)
 {
-    struct fake_resource *resource = find((uint32_t)id);
+    struct fake_resource *resource = find_resource((uint32_t)id);
 
     if (resource)
         resource->iov = NULL;
@@ -387,7 +387,7 @@ void virgl_renderer_resource_detach_iov(int id, struct iovec **iov G_GNUC_UNUSED
 
 int virgl_renderer_resource_map(uint32_t id, void **map, uint64_t *size)
 {
-    struct fake_resource *resource = find(id);
+    struct fake_resource *resource = find_resource(id);
 
     g_assert_nonnull(resource);
     g_assert_null(resource->map);
@@ -407,7 +407,7 @@ int virgl_renderer_resource_map(uint32_t id, void **map, uint64_t *size)
 
 int virgl_renderer_resource_unmap(uint32_t id)
 {
-    struct fake_resource *resource = find(id);
+    struct fake_resource *resource = find_resource(id);
 
     g_assert_nonnull(resource);
     g_assert_nonnull(resource->map);
@@ -418,7 +418,7 @@ int virgl_renderer_resource_unmap(uint32_t id)
 
 int virgl_renderer_resource_get_map_info(uint32_t id, uint32_t *map_info)
 {
-    g_assert_nonnull(find(id));
+    g_assert_nonnull(find_resource(id));
     *map_info = VIRTIO_GPU_MAP_CACHE_WC;
     return 0;
 }

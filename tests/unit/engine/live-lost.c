@@ -45,7 +45,7 @@ static uint32_t submit_work(uint32_t *ring)
     return live_wait_for_ring(PROGRAM, FENCED, ring[MESA_RING_TAIL]);
 }
 
-static void believe(const uint32_t *ring, uint32_t fence)
+static void believe_fence(const uint32_t *ring, uint32_t fence)
 {
     uint32_t type = live_type_of(fence);
 
@@ -85,7 +85,7 @@ static void kill_under_work(bool stopped)
             until = g_get_monotonic_time() + AFTERWARDS;
     }
     g_thread_join(killer);
-    believe(ring, fence);
+    believe_fence(ring, fence);
     count.kills++;
 
     g_assert_cmphex(live_type_of(live_destroy_context(PROGRAM)), ==, VIRTIO_GPU_RESP_OK_NODATA);

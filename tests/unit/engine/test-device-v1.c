@@ -64,7 +64,7 @@ static int pop_one(struct pop *pop)
     return 0;
 }
 
-static int control(int fd, unsigned long request, void *arg)
+static int answer_ioctl(int fd, unsigned long request, void *arg)
 {
     const struct push *push = arg;
 
@@ -89,7 +89,7 @@ static ssize_t read_event(int fd, void *buf, size_t size)
     return (ssize_t)size;
 }
 
-static const struct device_v1 device = {5, control, read_event};
+static const struct device_v1 device = {5, answer_ioctl, read_event};
 static struct vgpu_queue_request taken[VGPU_EXCHANGE_MAX];
 static _Alignas(8) char buf[64];
 
@@ -106,7 +106,7 @@ static struct vgpu_queue_exchange exchange_of(uint32_t queues)
     };
 }
 
-static void begin(void)
+static void begin_device(void)
 {
     memset(&driver, 0, sizeof(driver));
     memset(taken, 0xff, sizeof(taken));
@@ -118,7 +118,7 @@ static void test_turn(void)
     struct vgpu_queue_answer answer = {.queue = 0, .token = 42, .result = -1};
     struct vgpu_queue_exchange x = exchange_of(0);
 
-    begin();
+    begin_device();
     driver.sizes[0][0] = 5;
     driver.sizes[0][1] = 8;
     driver.event =
@@ -155,7 +155,7 @@ static void test_connected(void)
     };
     int ends[2];
 
-    begin();
+    begin_device();
     g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
     x.wait_fd = ends[0];
     close(ends[1]);
@@ -175,7 +175,7 @@ static void test_room(void)
 {
     struct vgpu_queue_exchange x = exchange_of(1);
 
-    begin();
+    begin_device();
     driver.sizes[0][0] = 40;
     driver.sizes[0][1] = 100;
     g_assert_cmpint(device_v1_exchange(&device, &x), ==, 0);
@@ -190,7 +190,7 @@ static void test_room(void)
     g_assert_cmpuint(taken[0].request_size, ==, 100);
     g_assert_cmpuint(x.queues, ==, 0);
 
-    begin();
+    begin_device();
     for (unsigned int i = 0; i < 4; i++)
         driver.sizes[0][i] = 8;
     x = exchange_of(1);
@@ -205,7 +205,7 @@ static void test_states(void)
 {
     struct vgpu_queue_exchange x = exchange_of(3);
 
-    begin();
+    begin_device();
     driver.sizes[0][0] = 8;
     driver.broken = true;
     g_assert_cmpint(device_v1_exchange(&device, &x), ==, 0);
@@ -227,7 +227,7 @@ static void test_wait(void)
     struct vgpu_queue_exchange x = exchange_of(1);
     int other = eventfd(1, EFD_CLOEXEC), own = eventfd(0, EFD_CLOEXEC);
 
-    begin();
+    begin_device();
     driver.sizes[0][0] = 8;
     g_assert_cmpint(dup2(own, device.fd), ==, device.fd);
     x.wait_ms = VGPU_EXCHANGE_FOREVER;

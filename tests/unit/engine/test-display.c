@@ -21,8 +21,8 @@ static void set_up(struct fixture *f, gconstpointer data)
     f->engine.info.num_scanouts = 1;
 }
 
-static uint32_t create(struct fixture *f, uint32_t id, uint32_t format, uint32_t width,
-                       uint32_t height)
+static uint32_t create_image(struct fixture *f, uint32_t id, uint32_t format, uint32_t width,
+                             uint32_t height)
 {
     struct virtio_gpu_resource_create_2d cmd = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
@@ -35,7 +35,7 @@ static uint32_t create(struct fixture *f, uint32_t id, uint32_t format, uint32_t
     return fixture_ask(f, &cmd, sizeof(cmd));
 }
 
-static uint32_t attach(struct fixture *f, uint32_t id, uint32_t bytes)
+static uint32_t attach_backing(struct fixture *f, uint32_t id, uint32_t bytes)
 {
     struct {
         struct virtio_gpu_resource_attach_backing cmd;
@@ -50,8 +50,8 @@ static uint32_t attach(struct fixture *f, uint32_t id, uint32_t bytes)
     return fixture_ask(f, &request, sizeof(request));
 }
 
-static uint32_t transfer(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect,
-                         uint64_t offset)
+static uint32_t transfer_rect(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect,
+                              uint64_t offset)
 {
     struct virtio_gpu_transfer_to_host_2d cmd = {
         .hdr.type = VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D,
@@ -64,13 +64,13 @@ static uint32_t transfer(struct fixture *f, uint32_t id, struct virtio_gpu_rect 
 }
 
 /* A thread does it otherwise. */
-static uint32_t painted(struct fixture *f, uint32_t type)
+static uint32_t answer_painted(struct fixture *f, uint32_t type)
 {
     painter_run(&f->engine.scanout.painter);
     return type;
 }
 
-static uint32_t flush(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect)
+static uint32_t flush_rect(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect)
 {
     struct virtio_gpu_resource_flush cmd = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_FLUSH,
@@ -78,10 +78,10 @@ static uint32_t flush(struct fixture *f, uint32_t id, struct virtio_gpu_rect rec
         .resource_id = id,
     };
 
-    return painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
+    return answer_painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
 }
 
-static uint32_t show(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect)
+static uint32_t show_image(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect)
 {
     struct virtio_gpu_set_scanout cmd = {
         .hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT,
@@ -89,10 +89,10 @@ static uint32_t show(struct fixture *f, uint32_t id, struct virtio_gpu_rect rect
         .resource_id = id,
     };
 
-    return painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
+    return answer_painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
 }
 
-static uint32_t unref(struct fixture *f, uint32_t id)
+static uint32_t unref_image(struct fixture *f, uint32_t id)
 {
     struct virtio_gpu_resource_unref cmd = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
@@ -102,7 +102,7 @@ static uint32_t unref(struct fixture *f, uint32_t id)
     return fixture_ask(f, &cmd, sizeof(cmd));
 }
 
-static struct virtio_gpu_rect rect(uint32_t x, uint32_t y, uint32_t width, uint32_t height)
+static struct virtio_gpu_rect make_rect(uint32_t x, uint32_t y, uint32_t width, uint32_t height)
 {
     return (struct virtio_gpu_rect){.x = x, .y = y, .width = width, .height = height};
 }
@@ -113,7 +113,7 @@ static uint32_t *guest_pixels(struct fixture *f, uint32_t id)
 }
 
 /* Without the byte that means nothing. */
-static uint32_t picture(struct fixture *f, uint32_t x, uint32_t y)
+static uint32_t picture_pixel(struct fixture *f, uint32_t x, uint32_t y)
 {
     uint32_t pixel;
 
@@ -126,13 +126,16 @@ static uint32_t picture(struct fixture *f, uint32_t x, uint32_t y)
 /* A resource whose pixels encode their position, shown as a whole. */
 static void show_pattern(struct fixture *f, uint32_t id, uint32_t width, uint32_t height)
 {
-    g_assert_cmphex(create(f, id, BGRX, width, height), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(attach(f, id, 4 * width * height), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(create_image(f, id, BGRX, width, height), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(attach_backing(f, id, 4 * width * height), ==, VIRTIO_GPU_RESP_OK_NODATA);
     for (uint32_t i = 0; i < width * height; i++)
         guest_pixels(f, id)[i] = (i / width) << 12 | i % width;
-    g_assert_cmphex(transfer(f, id, rect(0, 0, width, height), 0), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(show(f, id, rect(0, 0, width, height)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(flush(f, id, rect(0, 0, width, height)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(transfer_rect(f, id, make_rect(0, 0, width, height), 0), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(show_image(f, id, make_rect(0, 0, width, height)), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(flush_rect(f, id, make_rect(0, 0, width, height)), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 static void test_shows(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -141,16 +144,16 @@ static void test_shows(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(f->driver.scanout.width, ==, 320);
     g_assert_cmpuint(f->driver.scanout.height, ==, 200);
     g_assert_cmpuint(f->driver.scanout.stride, ==, 1280);
-    g_assert_cmphex(picture(f, 0, 0), ==, 0);
-    g_assert_cmphex(picture(f, 319, 199), ==, 199 << 12 | 319);
+    g_assert_cmphex(picture_pixel(f, 0, 0), ==, 0);
+    g_assert_cmphex(picture_pixel(f, 319, 199), ==, 199 << 12 | 319);
 
     /* Off, and on again in a part of it. */
-    g_assert_cmphex(show(f, 0, rect(0, 0, 0, 0)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(show_image(f, 0, make_rect(0, 0, 0, 0)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(f->driver.scanout.width, ==, 0);
-    g_assert_cmphex(show(f, 1, rect(100, 50, 20, 10)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(show_image(f, 1, make_rect(100, 50, 20, 10)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(f->driver.scanout.stride, ==, 80);
-    g_assert_cmphex(picture(f, 0, 0), ==, 50 << 12 | 100);
-    g_assert_cmphex(picture(f, 19, 9), ==, 59 << 12 | 119);
+    g_assert_cmphex(picture_pixel(f, 0, 0), ==, 50 << 12 | 100);
+    g_assert_cmphex(picture_pixel(f, 19, 9), ==, 59 << 12 | 119);
 }
 
 /* Only what was transferred and flushed is visible. */
@@ -159,28 +162,28 @@ static void test_damage(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     show_pattern(f, 1, 64, 64);
     for (uint32_t i = 0; i < 64 * 64; i++)
         guest_pixels(f, 1)[i] = 0xabcdef;
-    g_assert_cmphex(transfer(f, 1, rect(8, 8, 16, 16), 4 * (8 * 64 + 8)), ==,
+    g_assert_cmphex(transfer_rect(f, 1, make_rect(8, 8, 16, 16), 4 * (8 * 64 + 8)), ==,
                     VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 8, 8), ==, 8 << 12 | 8);
-    g_assert_cmphex(flush(f, 1, rect(10, 10, 30, 30)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 8, 8), ==, 8 << 12 | 8);
-    g_assert_cmphex(picture(f, 10, 10), ==, 0xabcdef);
-    g_assert_cmphex(picture(f, 23, 23), ==, 0xabcdef);
-    g_assert_cmphex(picture(f, 24, 24), ==, 24 << 12 | 24);
-    g_assert_cmphex(flush(f, 1, rect(0, 0, 64, 64)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 8, 8), ==, 0xabcdef);
-    g_assert_cmphex(picture(f, 7, 8), ==, 8 << 12 | 7);
+    g_assert_cmphex(picture_pixel(f, 8, 8), ==, 8 << 12 | 8);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(10, 10, 30, 30)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 8, 8), ==, 8 << 12 | 8);
+    g_assert_cmphex(picture_pixel(f, 10, 10), ==, 0xabcdef);
+    g_assert_cmphex(picture_pixel(f, 23, 23), ==, 0xabcdef);
+    g_assert_cmphex(picture_pixel(f, 24, 24), ==, 24 << 12 | 24);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(0, 0, 64, 64)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 8, 8), ==, 0xabcdef);
+    g_assert_cmphex(picture_pixel(f, 7, 8), ==, 8 << 12 | 7);
 }
 
 /* The guest decides where a rectangle's rows begin in its memory. */
 static void test_offset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     show_pattern(f, 1, 64, 64);
-    g_assert_cmphex(transfer(f, 1, rect(0, 0, 4, 2), 4 * (20 * 64 + 30)), ==,
+    g_assert_cmphex(transfer_rect(f, 1, make_rect(0, 0, 4, 2), 4 * (20 * 64 + 30)), ==,
                     VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(flush(f, 1, rect(0, 0, 64, 64)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 3, 1), ==, 21 << 12 | 33);
-    g_assert_cmphex(picture(f, 4, 1), ==, 1 << 12 | 4);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(0, 0, 64, 64)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 3, 1), ==, 21 << 12 | 33);
+    g_assert_cmphex(picture_pixel(f, 4, 1), ==, 1 << 12 | 4);
 }
 
 static void test_formats(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -202,15 +205,16 @@ static void test_formats(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         uint32_t id = i + 1;
 
-        g_assert_cmphex(create(f, id, cases[i].format, 2, 2), ==, VIRTIO_GPU_RESP_OK_NODATA);
-        g_assert_cmphex(attach(f, id, 16), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(create_image(f, id, cases[i].format, 2, 2), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(attach_backing(f, id, 16), ==, VIRTIO_GPU_RESP_OK_NODATA);
         memcpy(&guest_pixels(f, id)[3], cases[i].bytes, 4);
-        g_assert_cmphex(transfer(f, id, rect(0, 0, 2, 2), 0), ==, VIRTIO_GPU_RESP_OK_NODATA);
-        g_assert_cmphex(show(f, id, rect(0, 0, 2, 2)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-        g_assert_cmphex(flush(f, id, rect(0, 0, 2, 2)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-        g_assert_cmphex(picture(f, 1, 1), ==, 0x010203);
+        g_assert_cmphex(transfer_rect(f, id, make_rect(0, 0, 2, 2), 0), ==,
+                        VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(show_image(f, id, make_rect(0, 0, 2, 2)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(flush_rect(f, id, make_rect(0, 0, 2, 2)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(picture_pixel(f, 1, 1), ==, 0x010203);
     }
-    g_assert_cmphex(create(f, 99, 5, 2, 2), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(create_image(f, 99, 5, 2, 2), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
 }
 
 static void test_resize(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -220,7 +224,7 @@ static void test_resize(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     show_pattern(f, 1, 320, 200);
     show_pattern(f, 2, 640, 480);
     g_assert_cmpuint(f->driver.scanout.width, ==, 640);
-    g_assert_cmphex(picture(f, 639, 479), ==, 479 << 12 | 639);
+    g_assert_cmphex(picture_pixel(f, 639, 479), ==, 479 << 12 | 639);
 
     /* A page flip of the same size is none of the driver's business. */
     told = f->driver.scanouts;
@@ -228,12 +232,13 @@ static void test_resize(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(f->driver.scanouts, ==, told);
 
     /* A new size shows the new resource at once. */
-    g_assert_cmphex(show(f, 1, rect(0, 0, 320, 200)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 319, 199), ==, 199 << 12 | 319);
-    g_assert_cmphex(create(f, 4, BGRX, VGPU_PICTURE_MAX_WIDTH, VGPU_PICTURE_MAX_HEIGHT), ==,
+    g_assert_cmphex(show_image(f, 1, make_rect(0, 0, 320, 200)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 319, 199), ==, 199 << 12 | 319);
+    g_assert_cmphex(create_image(f, 4, BGRX, VGPU_PICTURE_MAX_WIDTH, VGPU_PICTURE_MAX_HEIGHT), ==,
                     VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(show(f, 4, rect(0, 0, VGPU_PICTURE_MAX_WIDTH, VGPU_PICTURE_MAX_HEIGHT)), ==,
-                    VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(
+        show_image(f, 4, make_rect(0, 0, VGPU_PICTURE_MAX_WIDTH, VGPU_PICTURE_MAX_HEIGHT)), ==,
+        VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 static void test_hostile_rects(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -250,25 +255,30 @@ static void test_hostile_rects(struct fixture *f, gconstpointer data G_GNUC_UNUS
 
     show_pattern(f, 1, 64, 64);
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
-        g_assert_cmphex(transfer(f, 1, bad[i], 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-        g_assert_cmphex(flush(f, 1, bad[i]), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-        g_assert_cmphex(show(f, 1, bad[i]), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+        g_assert_cmphex(transfer_rect(f, 1, bad[i], 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+        g_assert_cmphex(flush_rect(f, 1, bad[i]), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+        g_assert_cmphex(show_image(f, 1, bad[i]), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     }
-    g_assert_cmphex(show(f, 1, rect(0, 0, 0, 64)), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(show(f, 1, rect(0, 0, 64, 0)), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(show(f, 7, rect(0, 0, 64, 64)), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+    g_assert_cmphex(show_image(f, 1, make_rect(0, 0, 0, 64)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(show_image(f, 1, make_rect(0, 0, 64, 0)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(show_image(f, 7, make_rect(0, 0, 64, 64)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
     /* Nothing of a rectangle is nothing. */
-    g_assert_cmphex(transfer(f, 1, rect(64, 64, 0, 0), UINT64_MAX), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(flush(f, 1, rect(64, 64, 0, 0)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 63, 63), ==, 63 << 12 | 63);
+    g_assert_cmphex(transfer_rect(f, 1, make_rect(64, 64, 0, 0), UINT64_MAX), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(64, 64, 0, 0)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 63, 63), ==, 63 << 12 | 63);
 
     /* Beyond the guest's memory: 64 rows of 256 bytes are four pages to the byte. */
-    g_assert_cmphex(transfer(f, 1, rect(0, 0, 64, 64), 1), ==,
+    g_assert_cmphex(transfer_rect(f, 1, make_rect(0, 0, 64, 64), 1), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(transfer(f, 1, rect(0, 0, 64, 64), UINT64_MAX), ==,
+    g_assert_cmphex(transfer_rect(f, 1, make_rect(0, 0, 64, 64), UINT64_MAX), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(transfer(f, 1, rect(0, 0, 1, 1), 4 * 4096 - 4), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(transfer(f, 1, rect(0, 0, 1, 1), 4 * 4096 - 3), ==,
+    g_assert_cmphex(transfer_rect(f, 1, make_rect(0, 0, 1, 1), 4 * 4096 - 4), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(transfer_rect(f, 1, make_rect(0, 0, 1, 1), 4 * 4096 - 3), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
 }
 
@@ -276,18 +286,20 @@ static void test_limits(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t side = 4096; /* 64 MiB */
 
-    g_assert_cmphex(create(f, 1, BGRX, UINT32_MAX, UINT32_MAX), ==,
+    g_assert_cmphex(create_image(f, 1, BGRX, UINT32_MAX, UINT32_MAX), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(create(f, 1, BGRX, IMAGE_MAX_SIDE + 1, 1), ==,
+    g_assert_cmphex(create_image(f, 1, BGRX, IMAGE_MAX_SIDE + 1, 1), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     for (uint32_t id = 1; id <= 4; id++)
-        g_assert_cmphex(create(f, id, BGRX, side, side), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(create(f, 5, BGRX, 1, 1), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
-    g_assert_cmphex(unref(f, 2), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(create(f, 5, BGRX, 1, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(create_image(f, id, BGRX, side, side), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(create_image(f, 5, BGRX, 1, 1), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
+    g_assert_cmphex(unref_image(f, 2), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(create_image(f, 5, BGRX, 1, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
     /* Larger than any picture can be made, but not shown as a whole. */
-    g_assert_cmphex(show(f, 1, rect(0, 0, side, 1)), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(show(f, 1, rect(side - 64, side - 64, 64, 64)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(show_image(f, 1, make_rect(0, 0, side, 1)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(show_image(f, 1, make_rect(side - 64, side - 64, 64, 64)), ==,
+                    VIRTIO_GPU_RESP_OK_NODATA);
     fixture_reset(f);
     g_assert_cmpuint(f->engine.image_bytes, ==, 0);
 }
@@ -296,7 +308,7 @@ static void test_limits(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 static void test_goes(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     show_pattern(f, 1, 64, 64);
-    g_assert_cmphex(unref(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(unref_image(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(f->driver.scanout.width, ==, 0);
     g_assert_nonnull(f->driver.picture);
 
@@ -305,24 +317,25 @@ static void test_goes(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_null(f->driver.picture);
     g_assert_cmpuint(f->driver.scanout.width, ==, 0);
     show_pattern(f, 1, 64, 64);
-    g_assert_cmphex(picture(f, 63, 63), ==, 63 << 12 | 63);
+    g_assert_cmphex(picture_pixel(f, 63, 63), ==, 63 << 12 | 63);
 }
 
 static void test_driver_refuses(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     show_pattern(f, 1, 64, 64);
-    g_assert_cmphex(create(f, 2, BGRX, 32, 32), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(create_image(f, 2, BGRX, 32, 32), ==, VIRTIO_GPU_RESP_OK_NODATA);
     f->driver.scanout_result = EINVAL;
-    g_assert_cmphex(show(f, 2, rect(0, 0, 32, 32)), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    g_assert_cmphex(show_image(f, 2, make_rect(0, 0, 32, 32)), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
     /* The old one is shown as before. */
-    g_assert_cmphex(flush(f, 1, rect(0, 0, 64, 64)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(0, 0, 64, 64)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(f->driver.scanout.width, ==, 64);
     f->driver.scanout_result = 0;
 
     fixture_reset(f);
     f->driver.picture_result = ENODEV;
-    g_assert_cmphex(create(f, 2, BGRX, 32, 32), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(show(f, 2, rect(0, 0, 32, 32)), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
+    g_assert_cmphex(create_image(f, 2, BGRX, 32, 32), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(show_image(f, 2, make_rect(0, 0, 32, 32)), ==,
+                    VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
     g_assert_cmpuint(f->driver.scanout.width, ==, 0);
 }
 
@@ -344,47 +357,47 @@ static void test_cursor(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     const uint32_t update = VIRTIO_GPU_CMD_UPDATE_CURSOR, move = VIRTIO_GPU_CMD_MOVE_CURSOR;
 
     show_pattern(f, 1, 100, 100);
-    g_assert_cmphex(create(f, 2, BGRA, 64, 64), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(attach(f, 2, 64 * 64 * 4), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(create_image(f, 2, BGRA, 64, 64), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(attach_backing(f, 2, 64 * 64 * 4), ==, VIRTIO_GPU_RESP_OK_NODATA);
     guest_pixels(f, 2)[0] = 0xff00ff00; /* all green */
     guest_pixels(f, 2)[1] = 0x00000000; /* nothing */
     guest_pixels(f, 2)[2] = 0x80800000; /* half of red, premultiplied */
     guest_pixels(f, 2)[64 * 64 - 1] = 0xffffffff;
-    g_assert_cmphex(transfer(f, 2, rect(0, 0, 64, 64), 0), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(transfer_rect(f, 2, make_rect(0, 0, 64, 64), 0), ==, VIRTIO_GPU_RESP_OK_NODATA);
 
     send_cursor(f, update, 2, 10, 20);
-    g_assert_cmphex(picture(f, 10, 20), ==, 0x00ff00);
-    g_assert_cmphex(picture(f, 11, 20), ==, 20 << 12 | 11);
-    g_assert_cmphex(picture(f, 12, 20) >> 16, ==, 0x80);
-    g_assert_cmphex(picture(f, 73, 83), ==, 0xffffff);
+    g_assert_cmphex(picture_pixel(f, 10, 20), ==, 0x00ff00);
+    g_assert_cmphex(picture_pixel(f, 11, 20), ==, 20 << 12 | 11);
+    g_assert_cmphex(picture_pixel(f, 12, 20) >> 16, ==, 0x80);
+    g_assert_cmphex(picture_pixel(f, 73, 83), ==, 0xffffff);
 
     /* It stays above what is flushed, and leaves no trail. */
-    g_assert_cmphex(flush(f, 1, rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 10, 20), ==, 0x00ff00);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 10, 20), ==, 0x00ff00);
     send_cursor(f, move, 0, 30, 40);
-    g_assert_cmphex(picture(f, 10, 20), ==, 20 << 12 | 10);
-    g_assert_cmphex(picture(f, 30, 40), ==, 0x00ff00);
+    g_assert_cmphex(picture_pixel(f, 10, 20), ==, 20 << 12 | 10);
+    g_assert_cmphex(picture_pixel(f, 30, 40), ==, 0x00ff00);
 
     /* Partly and wholly outside, on all sides. */
     send_cursor(f, move, 0, -63, -63);
-    g_assert_cmphex(picture(f, 0, 0), ==, 0xffffff);
-    g_assert_cmphex(picture(f, 30, 40), ==, 40 << 12 | 30);
+    g_assert_cmphex(picture_pixel(f, 0, 0), ==, 0xffffff);
+    g_assert_cmphex(picture_pixel(f, 30, 40), ==, 40 << 12 | 30);
     send_cursor(f, move, 0, 99, 99);
-    g_assert_cmphex(picture(f, 99, 99), ==, 0x00ff00);
+    g_assert_cmphex(picture_pixel(f, 99, 99), ==, 0x00ff00);
     send_cursor(f, move, 0, INT32_MAX, INT32_MAX);
     send_cursor(f, move, 0, INT32_MIN, INT32_MIN);
-    g_assert_cmphex(picture(f, 99, 99), ==, 99 << 12 | 99);
+    g_assert_cmphex(picture_pixel(f, 99, 99), ==, 99 << 12 | 99);
 
     /* Its image is its own: the resource may go. */
     send_cursor(f, move, 0, 5, 5);
-    g_assert_cmphex(unref(f, 2), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(flush(f, 1, rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 5, 5), ==, 0x00ff00);
+    g_assert_cmphex(unref_image(f, 2), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 5, 5), ==, 0x00ff00);
     send_cursor(f, update, 0, 5, 5);
-    g_assert_cmphex(picture(f, 5, 5), ==, 5 << 12 | 5);
+    g_assert_cmphex(picture_pixel(f, 5, 5), ==, 5 << 12 | 5);
     /* Too large to be one. */
     send_cursor(f, update, 1, 5, 5);
-    g_assert_cmphex(picture(f, 5, 5), ==, 5 << 12 | 5);
+    g_assert_cmphex(picture_pixel(f, 5, 5), ==, 5 << 12 | 5);
 }
 
 static void test_cursor_early(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -413,7 +426,7 @@ static uint32_t show_blob(struct fixture *f, uint32_t id, uint32_t width, uint32
         .offsets = {offset},
     };
 
-    return painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
+    return answer_painted(f, fixture_ask(f, &cmd, sizeof(cmd)));
 }
 
 static void test_host_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -427,18 +440,18 @@ static void test_host_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(show_blob(f, 1, 100, 100, 512, 64), ==, VIRTIO_GPU_RESP_OK_NODATA);
     pixels = resource_find(&f->engine, 1)->map_addr;
     pixels[16 + 99 * 128 + 99] = 0x123456;
-    g_assert_cmphex(flush(f, 1, rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 99, 99), ==, 0x123456);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 99, 99), ==, 0x123456);
 
     /* The window and the picture share one mapping, and each may end first. */
     g_assert_cmphex(fixture_ask(f, &map, sizeof(map)), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
-    g_assert_cmphex(show(f, 0, rect(0, 0, 0, 0)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(show_image(f, 0, make_rect(0, 0, 0, 0)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(show_blob(f, 1, 100, 100, 512, 0), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(resource_find(&f->engine, 1)->map_users, ==, 2);
     map.hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNMAP_BLOB;
     g_assert_cmphex(fixture_ask(f, &map, sizeof(map)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(flush(f, 1, rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(unref(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(unref_image(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(f->driver.scanout.width, ==, 0);
 }
 
@@ -456,11 +469,11 @@ static void test_wide_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         for (uint32_t x = 0; x < width; x++)
             ((uint32_t *)(void *)row)[x] = y << 16 | x;
     }
-    g_assert_cmphex(flush(f, 1, rect(1, 0, width - 1, 8)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(picture(f, 0, 3), ==, 0);
+    g_assert_cmphex(flush_rect(f, 1, make_rect(1, 0, width - 1, 8)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture_pixel(f, 0, 3), ==, 0);
     for (uint32_t y = 0; y < 8; y++) {
         for (uint32_t x = 1; x < width; x++)
-            g_assert_cmphex(picture(f, x, y), ==, y << 16 | x);
+            g_assert_cmphex(picture_pixel(f, x, y), ==, y << 16 | x);
     }
 }
 
@@ -488,9 +501,10 @@ static void test_hostile_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSE
     g_assert_cmphex(show_blob(f, 2, 32, 33, 128, 0), ==, refused);
     fake_virgl.map_result = -EINVAL;
     g_assert_cmphex(show_blob(f, 2, 32, 32, 128, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
-    g_assert_cmphex(create(f, 3, BGRX, 8, 8), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(create_image(f, 3, BGRX, 8, 8), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(show_blob(f, 3, 8, 8, 32, 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
-    g_assert_cmphex(show(f, 1, rect(0, 0, 8, 8)), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+    g_assert_cmphex(show_image(f, 1, make_rect(0, 0, 8, 8)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
 }
 
 static struct virtio_gpu_resp_display_info ask_info(struct fixture *f)

@@ -220,7 +220,7 @@ static void test_gpu_that_comes_back(void)
 
 #define DESCRIPTION "/run/vgpu/vulkan/0000:02:00.0"
 
-static char *known(bool *dma_buf)
+static char *find_known(bool *dma_buf)
 {
     struct gpu *gpu = gpu_lookup("0000:02:00.0", sysroot, NULL);
     struct icd_report report;
@@ -255,23 +255,23 @@ static void test_known(void)
     bool dma_buf = false;
     char *manifest;
 
-    g_assert_null(known(&dma_buf));
+    g_assert_null(find_known(&dma_buf));
     describe_at(100, text);
-    manifest = known(&dma_buf);
+    manifest = find_known(&dma_buf);
     g_assert_cmpstr(manifest, ==, expected);
     g_assert_true(dma_buf);
     g_free(manifest);
 
     describe_at(-100, text);
-    g_assert_null(known(&dma_buf));
+    g_assert_null(find_known(&dma_buf));
     describe_at(100, half);
-    g_assert_null(known(&dma_buf));
+    g_assert_null(find_known(&dma_buf));
     describe_at(100, gone);
-    g_assert_null(known(&dma_buf));
+    g_assert_null(find_known(&dma_buf));
     describe_at(100, "");
-    g_assert_null(known(&dma_buf));
+    g_assert_null(find_known(&dma_buf));
     describe_at(100, none);
-    g_assert_null(known(&dma_buf));
+    g_assert_null(find_known(&dma_buf));
 }
 
 static void test_soft(void)
@@ -523,7 +523,7 @@ static void child_foreign_cache(void)
     _exit(getenv("MESA_SHADER_CACHE_DIR") ? 2 : 0);
 }
 
-static bool opens(const char *path, int flags)
+static bool can_open(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC, 0600);
 
@@ -540,17 +540,17 @@ static void child_sandbox(void)
     g_autofree char *cache = g_strconcat(sysroot, "/cache", NULL);
     g_autofree char *cached = g_strconcat(cache, "/new", NULL);
 
-    if (!opens(inside, O_RDONLY) || mkdir(cache, 0700) < 0)
+    if (!can_open(inside, O_RDONLY) || mkdir(cache, 0700) < 0)
         _exit(1);
     if (!sandbox_enter(nodes, cache, NULL))
         _exit(2);
-    if (!opens(cached, O_WRONLY | O_CREAT) || unlink(cached) < 0)
+    if (!can_open(cached, O_WRONLY | O_CREAT) || unlink(cached) < 0)
         _exit(8);
-    if (opens(inside, O_RDONLY) || opens(new_file, O_WRONLY | O_CREAT))
+    if (can_open(inside, O_RDONLY) || can_open(new_file, O_WRONLY | O_CREAT))
         _exit(3);
-    if (!opens("/dev/full", O_RDWR) || !opens("/proc/self/maps", O_RDONLY))
+    if (!can_open("/dev/full", O_RDWR) || !can_open("/proc/self/maps", O_RDONLY))
         _exit(4);
-    if (opens("/etc/passwd", O_RDONLY) || opens("/dev/kmsg", O_RDONLY))
+    if (can_open("/etc/passwd", O_RDONLY) || can_open("/dev/kmsg", O_RDONLY))
         _exit(5);
     execl("/bin/sh", "sh", "-c", "exit 6", NULL);
     if (errno != EACCES)

@@ -33,7 +33,7 @@ static VkPhysicalDevice const the_device = (VkPhysicalDevice)0x1000;
 static int *resetting;
 
 /* The driver is what its manifest is called. */
-static void become(const char *manifest)
+static void become_probe(const char *manifest)
 {
     bool dma_buf = strstr(manifest, "dma-buf"), opaque = strstr(manifest, "opaque");
 
@@ -51,7 +51,7 @@ VkResult vkCreateInstance(const VkInstanceCreateInfo *info G_GNUC_UNUSED,
     const char *manifest = g_getenv("VK_DRIVER_FILES");
 
     if (manifest[0] == '/')
-        become(manifest);
+        become_probe(manifest);
     if (*resetting > 0) {
         --*resetting;
         return VK_ERROR_INITIALIZATION_FAILED;
@@ -138,17 +138,17 @@ static void test_exports(void)
     struct handle *handle;
 
     assert_exports(false, false);
-    become("dma-buf opaque");
+    become_probe("dma-buf opaque");
     assert_exports(true, true);
     for (size_t i = 0; i < G_N_ELEMENTS(handles); i++) {
         handle = &handles[i];
-        become("dma-buf opaque");
+        become_probe("dma-buf opaque");
         handle->features = IMPORTS;
         assert_exports(i != 0, i != 1);
-        become("dma-buf opaque");
+        become_probe("dma-buf opaque");
         handle->from_imported &= ~(VkExternalMemoryHandleTypeFlags)handle->type;
         assert_exports(i != 0, i != 1);
-        become("dma-buf opaque");
+        become_probe("dma-buf opaque");
         handle->there = false;
         assert_exports(i != 0, i != 1);
     }

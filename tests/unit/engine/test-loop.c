@@ -49,8 +49,8 @@ static int read_story(struct fake_driver *driver, struct vgpu_engine_event *even
     return 0;
 }
 
-static void tell(struct fixture *f, unsigned int count, const struct vgpu_engine_event *events,
-                 int error)
+static void tell_engine(struct fixture *f, unsigned int count,
+                        const struct vgpu_engine_event *events, int error)
 {
     memset(&story, 0, sizeof(story));
     memcpy(story.events, events, count * sizeof(*events));
@@ -64,7 +64,7 @@ static void tell(struct fixture *f, unsigned int count, const struct vgpu_engine
     g_assert_true(loop_setup(NULL));
 }
 
-static void done(struct fixture *f)
+static void end_loop(struct fixture *f)
 {
     close(f->driver.base.fd);
 }
@@ -77,7 +77,7 @@ static void assert_ends(struct fixture *f, int code, const char *why)
     g_assert_error(error, ENGINE_ERROR, code);
     g_test_message("%s", error->message);
     g_assert_nonnull(strstr(error->message, why));
-    done(f);
+    end_loop(f);
 }
 
 /* The device's next driver may be another VM's. */
@@ -93,12 +93,12 @@ static void test_cache(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     shader_cache_use(cache);
     g_assert_true(g_file_set_contents(file, "", 0, NULL));
-    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    tell_engine(f, G_N_ELEMENTS(events), events, -EIO);
     g_assert_true(loop_run(&f->engine, NULL));
     shader_cache_use(NULL);
     g_assert_cmpint(g_access(file, F_OK), <, 0);
     g_assert_no_errno(g_rmdir(cache));
-    done(f);
+    end_loop(f);
 }
 
 /* The next engine has another one. */
@@ -110,7 +110,7 @@ static void test_cache_stays(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     shader_cache_use(cache);
     g_assert_no_errno(g_rmdir(cache));
     g_assert_true(g_file_set_contents(cache, "no folder", -1, NULL));
-    tell(f, 1, &reset, -EIO);
+    tell_engine(f, 1, &reset, -EIO);
     assert_ends(f, EXIT_CODE_INTERNAL, "compiled shaders");
     g_assert_cmpuint(f->driver.reset_dones, ==, 0);
     g_assert_no_errno(g_unlink(cache));
@@ -133,13 +133,13 @@ static void test_events(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     uint32_t before =
         fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
 
-    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    tell_engine(f, G_N_ELEMENTS(events), events, -EIO);
     g_assert_true(loop_run(&f->engine, NULL));
     g_assert_cmphex(fixture_answer_type(f, before), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(story.taken, ==, G_N_ELEMENTS(events));
     g_assert_cmpuint(f->driver.reset_dones, ==, 1);
     g_assert_cmpuint(g_hash_table_size(f->engine.contexts), ==, 0);
-    done(f);
+    end_loop(f);
 }
 
 /*
@@ -152,12 +152,12 @@ static void test_closed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     fixture_create_context(f, 1);
     f->driver.info.state = 0;
-    tell(f, 1, &reset, -EIO);
+    tell_engine(f, 1, &reset, -EIO);
     g_assert_true(loop_run(&f->engine, NULL));
     g_assert_true(f->engine.closed);
     g_assert_cmpuint(f->driver.reset_dones, ==, 0);
     g_assert_cmpuint(g_hash_table_size(f->engine.contexts), ==, 1);
-    done(f);
+    end_loop(f);
 }
 
 static int reset_done_late(struct vgpu_transport *transport, uint64_t epoch G_GNUC_UNUSED)
@@ -171,11 +171,11 @@ static void test_closed_meanwhile(struct fixture *f, gconstpointer data G_GNUC_U
 {
     const struct vgpu_engine_event reset = {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch};
 
-    tell(f, 1, &reset, -EIO);
+    tell_engine(f, 1, &reset, -EIO);
     ops.reset_done = reset_done_late;
     g_assert_true(loop_run(&f->engine, NULL));
     g_assert_true(f->engine.closed);
-    done(f);
+    end_loop(f);
 }
 
 /* A removed vGPU needs no other engine. */
@@ -187,19 +187,19 @@ static void test_closed_and_removed(struct fixture *f, gconstpointer data G_GNUC
     };
 
     f->driver.info.state = VGPU_STATE_REMOVED;
-    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    tell_engine(f, G_N_ELEMENTS(events), events, -EIO);
     g_assert_true(loop_run(&f->engine, NULL));
     g_assert_false(f->engine.closed);
-    done(f);
+    end_loop(f);
 }
 
 static void test_driver_fails(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    tell(f, 0, story.events, -EIO);
+    tell_engine(f, 0, story.events, -EIO);
     assert_ends(f, EXIT_CODE_DEVICE, "cannot read events");
-    tell(f, 0, story.events, -ESTALE);
+    tell_engine(f, 0, story.events, -ESTALE);
     assert_ends(f, EXIT_CODE_LOST, "cannot read events");
-    tell(f, 0, story.events, -ENOTCONN);
+    tell_engine(f, 0, story.events, -ENOTCONN);
     assert_ends(f, EXIT_CODE_LOST, "cannot read events");
 }
 
@@ -207,7 +207,7 @@ static void child_ends(struct fixture *f, int status, const char *why)
 {
     pid_t pid;
 
-    tell(f, 0, story.events, -EAGAIN);
+    tell_engine(f, 0, story.events, -EAGAIN);
     pid = fork();
     if (pid == 0) {
         if (status < 0)
@@ -268,7 +268,7 @@ static void test_strays(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpint(read(ready[0], &byte, 1), ==, 0);
 
     f->engine.render_server = server;
-    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    tell_engine(f, G_N_ELEMENTS(events), events, -EIO);
     g_assert_true(loop_run(&f->engine, NULL));
     g_assert_cmpint(read(life[0], &byte, 1), ==, 0);
     g_assert_cmpint(waitpid(server, NULL, WNOHANG), ==, 0);
@@ -279,7 +279,7 @@ static void test_strays(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     }
     close(life[0]);
     close(ready[0]);
-    done(f);
+    end_loop(f);
 }
 
 /* A render server with a worker that keeps compiling shaders. */
@@ -322,7 +322,7 @@ static void test_cache_written(struct fixture *f, gconstpointer data G_GNUC_UNUS
         serve_and_compile(ready, cache);
     g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
 
-    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    tell_engine(f, G_N_ELEMENTS(events), events, -EIO);
     g_assert_true(loop_run(&f->engine, &error));
     g_assert_no_error(error);
     g_assert_cmpuint(children_kill_of(f->engine.render_server), ==, 0);
@@ -333,13 +333,13 @@ static void test_cache_written(struct fixture *f, gconstpointer data G_GNUC_UNUS
     shader_cache_use(NULL);
     close(ready[0]);
     close(ready[1]);
-    done(f);
+    end_loop(f);
 }
 
 /*
  * The worker finishes its messages, and when the parked commands are answered, the vGPU is removed.
  */
-static void *release(void *data)
+static void *release_worker(void *data)
 {
     struct fixture *f = data;
     uint64_t one = 1;
@@ -386,14 +386,14 @@ static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     GThread *thread;
     uint64_t count;
 
-    tell(f, 1, &removed, -EAGAIN);
+    tell_engine(f, 1, &removed, -EAGAIN);
     g_assert_cmpint(read(f->driver.base.fd, &count, sizeof(count)), ==, sizeof(count));
     f->engine.fences.wake_fd = -1;
-    thread = g_thread_new("worker", release, f);
+    thread = g_thread_new("worker", release_worker, f);
     g_assert_true(loop_run(&f->engine, NULL));
     g_thread_join(thread);
     g_assert_cmphex(fixture_answer_type(f, parked), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    done(f);
+    end_loop(f);
 }
 
 #define MANY 100
@@ -440,7 +440,7 @@ static int removed_at_last(struct fake_driver *driver, struct vgpu_engine_event 
 /* An answer and the next request are one call of the driver. */
 static void test_one_call_each(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    tell(f, 0, story.events, -EAGAIN);
+    tell_engine(f, 0, story.events, -EAGAIN);
     count.fake = ops;
     ops.exchange = count_exchange;
     ops.push = count_push;
@@ -449,7 +449,7 @@ static void test_one_call_each(struct fixture *f, gconstpointer data G_GNUC_UNUS
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
     g_assert_cmpuint(count.pushes, ==, 0);
     g_assert_cmpuint(count.exchanges, <=, MANY + 3);
-    done(f);
+    end_loop(f);
 }
 
 /* The guest sends a request whenever the engine is about to sleep. */
@@ -475,7 +475,7 @@ static int send_to_sleeper(struct vgpu_transport *transport, struct vgpu_queue_e
 /* The call that gives the last answer sleeps, too, and brings the request that it was woken by. */
 static void test_lone_requests(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    tell(f, 0, story.events, -EAGAIN);
+    tell_engine(f, 0, story.events, -EAGAIN);
     memset(&count, 0, sizeof(count));
     count.fake = ops;
     ops.exchange = send_to_sleeper;
@@ -484,7 +484,7 @@ static void test_lone_requests(struct fixture *f, gconstpointer data G_GNUC_UNUS
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
     g_assert_cmpuint(f->driver.last_token, ==, MANY);
     g_assert_cmpuint(count.exchanges, <=, MANY + 3);
-    done(f);
+    end_loop(f);
 }
 
 /* The hang check's timer ends while the engine sleeps, which wakes it. */
@@ -511,13 +511,13 @@ static int sleep_past_timer(struct vgpu_transport *transport, struct vgpu_queue_
 /* That is once: the timer is set again only when there is something to do. */
 static void test_sleeps_on(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    tell(f, 0, story.events, -EAGAIN);
+    tell_engine(f, 0, story.events, -EAGAIN);
     memset(&count, 0, sizeof(count));
     count.fake = ops;
     ops.exchange = sleep_past_timer;
     g_assert_true(loop_run(&f->engine, NULL));
     g_assert_cmpuint(count.exchanges, ==, 2);
-    done(f);
+    end_loop(f);
 }
 
 /* An answer is not kept while another command is executed. */
@@ -591,10 +591,10 @@ static void test_no_memory(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 /* Last, because an order to end is not forgotten. */
 static void test_told_to_end(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    tell(f, 0, story.events, -EAGAIN);
+    tell_engine(f, 0, story.events, -EAGAIN);
     g_assert_cmpint(raise(SIGTERM), ==, 0);
     g_assert_true(loop_run(&f->engine, NULL));
-    done(f);
+    end_loop(f);
 }
 
 int main(int argc, char **argv)

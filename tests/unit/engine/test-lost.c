@@ -68,7 +68,7 @@ static void assert_answer(struct fixture *f, uint32_t token, uint32_t type)
     g_assert_cmphex(fixture_answer_type(f, token), ==, type);
 }
 
-static void lose(struct fixture *f)
+static void lose_worker(struct fixture *f)
 {
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     fake_virgl_kill_worker(LOST);
@@ -84,7 +84,7 @@ static void lose_other(struct fixture *f)
     g_test_assert_expected_messages();
 }
 
-static void destroy(struct fixture *f)
+static void destroy_context(struct fixture *f)
 {
     struct virtio_gpu_ctx_destroy cmd = {
         .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = LOST},
@@ -114,7 +114,7 @@ static void test_fences(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     assert_answer(f, others, VIRTIO_GPU_RESP_OK_NODATA);
     assert_answer(f, before, 0);
     assert_answer(f, after, 0);
-    destroy(f);
+    destroy_context(f);
     assert_answer(f, before, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     assert_answer(f, after, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     g_assert_cmpuint(f->engine.fences.withheld, ==, 0);
@@ -127,7 +127,7 @@ static void test_not_its_memory(struct fixture *f, gconstpointer data G_GNUC_UNU
     make_ring(f, OTHER);
     lose_other(f);
     g_assert_cmphex(ring_status(f), ==, 0);
-    lose(f);
+    lose_worker(f);
     g_assert_cmphex(ring_status(f), ==, FATAL);
 }
 
@@ -135,10 +135,10 @@ static void test_not_its_memory(struct fixture *f, gconstpointer data G_GNUC_UNU
 static void test_number_again(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     make_context_with_ring(f);
-    destroy(f);
+    destroy_context(f);
     fixture_create_context(f, LOST);
     make_ring(f, LOST);
-    lose(f);
+    lose_worker(f);
     g_assert_cmphex(ring_status(f), ==, 0);
 }
 
@@ -151,7 +151,7 @@ static void test_done_before(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     done = fixture_send_fence(f, LOST, RING, 1);
     pending = fixture_send_fence(f, LOST, RING, 2);
     fake_virgl_signal(0);
-    lose(f);
+    lose_worker(f);
     assert_answer(f, done, VIRTIO_GPU_RESP_OK_NODATA);
     assert_answer(f, pending, 0);
 }
@@ -164,7 +164,7 @@ static void test_destroyed_first(struct fixture *f, gconstpointer data G_GNUC_UN
     make_context_with_ring(f);
     fence = fixture_send_fence(f, LOST, RING, 1);
     fake_virgl_kill_worker(LOST);
-    destroy(f);
+    destroy_context(f);
     watch_lost(&f->engine);
     assert_answer(f, fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     fixture_create_context(f, LOST);
@@ -179,7 +179,7 @@ static void test_minute(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     make_context_with_ring(f);
     fence = fixture_send_fence(f, LOST, RING, 1);
-    lose(f);
+    lose_worker(f);
     context_find(&f->engine, LOST)->lost_since -= 59 * G_TIME_SPAN_SECOND;
     watch_contexts(&f->engine);
     assert_answer(f, fence, 0);
@@ -196,7 +196,7 @@ static void test_room(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     uint32_t first, last;
 
     make_context_with_ring(f);
-    lose(f);
+    lose_worker(f);
     first = fixture_send_fence(f, LOST, RING, 1);
     for (uint32_t i = 1; i < FENCE_MAX_WITHHELD; i++)
         fixture_send_fence(f, LOST, RING, 1 + i);
@@ -214,7 +214,7 @@ static void test_too_many_pending(struct fixture *f, gconstpointer data G_GNUC_U
         fixture_send_fence(f, LOST, RING, 1 + i);
         fake_virgl_answer();
     }
-    lose(f);
+    lose_worker(f);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
 }
 
@@ -222,7 +222,7 @@ static void test_reset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     make_context_with_ring(f);
     fixture_send_fence(f, LOST, RING, 1);
-    lose(f);
+    lose_worker(f);
     fixture_reset(f);
     g_assert_cmpuint(f->engine.fences.withheld, ==, 0);
     g_assert_cmpuint(g_hash_table_size(f->engine.lifelines.connections), ==, 0);
@@ -259,7 +259,7 @@ static void test_checked_again(struct fixture *f, gconstpointer data G_GNUC_UNUS
     make_context_with_ring(f);
     fixture_send_fence(f, LOST, RING, 1);
     f->engine.rests = 2;
-    lose(f);
+    lose_worker(f);
     g_assert_cmpuint(f->engine.rests, ==, 0);
 }
 
@@ -314,7 +314,7 @@ static void test_meanwhile(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
             tokens[i] = fixture_send_fence(f, LOST, RING, 1 + i);
         lose_meanwhile(f);
         assert_answers(f, tokens, 0);
-        destroy(f);
+        destroy_context(f);
         assert_answers(f, tokens, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     }
     g_log_set_always_fatal(fatal);

@@ -30,7 +30,7 @@ struct usage {
     size_t bytes;
 };
 
-static struct usage measure(struct fixture *f)
+static struct usage measure_use(struct fixture *f)
 {
     /* The test's own record of it all. */
     f->driver.last_token = 0;
@@ -39,7 +39,7 @@ static struct usage measure(struct fixture *f)
                           __sanitizer_get_current_allocated_bytes()};
 }
 
-static void map(struct fixture *f, uint32_t id)
+static void map_blob(struct fixture *f, uint32_t id)
 {
     struct virtio_gpu_resource_map_blob cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB,
                                                .resource_id = id};
@@ -47,7 +47,7 @@ static void map(struct fixture *f, uint32_t id)
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
 }
 
-static void unref(struct fixture *f, uint32_t id)
+static void unref_blob(struct fixture *f, uint32_t id)
 {
     struct virtio_gpu_resource_unref cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
                                             .resource_id = id};
@@ -69,7 +69,7 @@ static void live_and_die(struct fixture *f, unsigned int round)
 
     fixture_create_context(f, ctx_id);
     fixture_create_blob(f, ctx_id, 1, ENGINE_PAGE_SIZE);
-    map(f, 1);
+    map_blob(f, 1);
     fixture_send_fence(f, ctx_id, 1, round + 1);
     watch_contexts(&f->engine);
     if (round % 3 == 0) {
@@ -79,7 +79,7 @@ static void live_and_die(struct fixture *f, unsigned int round)
         while (fake_virgl.fences->len)
             fake_virgl_signal(0);
     }
-    unref(f, 1);
+    unref_blob(f, 1);
     destroy_context(f, ctx_id);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
 }
@@ -91,12 +91,12 @@ static void test_contexts(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     while (round < WARM)
         live_and_die(f, round++);
-    before = measure(f);
+    before = measure_use(f);
     while (round < WARM + MANY) {
         live_and_die(f, round++);
-        measure(f);
+        measure_use(f);
     }
-    after = measure(f);
+    after = measure_use(f);
     g_assert_cmpuint(after.descriptors, ==, before.descriptors);
     g_assert_cmpuint(after.threads, ==, before.threads);
     /* Tables may have grown; a byte of each program is more. */

@@ -17,7 +17,7 @@
 #define IMAGES 3u
 #define BLOB   9u
 
-static struct area area(int64_t left, int64_t top, int64_t right, int64_t bottom)
+static struct area make_area(int64_t left, int64_t top, int64_t right, int64_t bottom)
 {
     return (struct area){left, top, right, bottom};
 }
@@ -35,15 +35,15 @@ static void test_damage(void)
     struct damage damage = {0};
     struct area got;
 
-    damage_add(&damage, area(5, 5, 5, 9));
-    damage_add(&damage, area(5, 9, 6, 5));
+    damage_add(&damage, make_area(5, 5, 5, 9));
+    damage_add(&damage, make_area(5, 9, 6, 5));
     g_assert_false(damage_take(&damage, 100, &got));
 
     /* Apart, until one overlaps both. */
-    damage_add(&damage, area(0, 0, 10, 10));
-    damage_add(&damage, area(20, 0, 30, 10));
+    damage_add(&damage, make_area(0, 0, 10, 10));
+    damage_add(&damage, make_area(20, 0, 30, 10));
     g_assert_cmpuint(damage.count, ==, 2);
-    damage_add(&damage, area(9, 5, 21, 12));
+    damage_add(&damage, make_area(9, 5, 21, 12));
     g_assert_cmpuint(damage.count, ==, 1);
 
     g_assert_true(damage_take(&damage, 150, &got));
@@ -55,7 +55,7 @@ static void test_damage(void)
     g_assert_false(damage_take(&damage, 100, &got));
 
     for (int64_t i = 0; i < DAMAGE_MAX_AREAS + 1; i++)
-        damage_add(&damage, area(10 * i, 10 * i, 10 * i + 1, 10 * i + 1));
+        damage_add(&damage, make_area(10 * i, 10 * i, 10 * i + 1, 10 * i + 1));
     g_assert_cmpuint(damage.count, ==, 1);
     assert_area(damage.areas[0], 0, 0, 10 * DAMAGE_MAX_AREAS + 1, 10 * DAMAGE_MAX_AREAS + 1);
 }
@@ -76,7 +76,7 @@ static bool count_round(void *data, bool first)
     return rounds->endless;
 }
 
-static unsigned int wake(struct rounds *rounds)
+static unsigned int wake_painter(struct rounds *rounds)
 {
     unsigned int count;
 
@@ -94,7 +94,7 @@ static void test_pace(void)
 
     painter_init(&rounds.painter, count_round, &rounds);
     painter_start(&rounds.painter);
-    while (wake(&rounds) < G_N_ELEMENTS(rounds.begun))
+    while (wake_painter(&rounds) < G_N_ELEMENTS(rounds.begun))
         g_thread_yield();
     painter_clear(&rounds.painter);
     for (size_t i = 1; i < G_N_ELEMENTS(rounds.begun); i++)
@@ -109,7 +109,7 @@ static void test_gives_way(void)
     painter_init(&rounds.painter, count_round, &rounds);
     painter_start(&rounds.painter);
     for (unsigned int i = 0; i < 1000; i++)
-        wake(&rounds);
+        wake_painter(&rounds);
     painter_clear(&rounds.painter);
 }
 
@@ -153,7 +153,7 @@ static void create_image(struct fixture *f, uint32_t id)
     fixture_send(f, &attach, sizeof(attach));
 }
 
-static void transfer(struct fixture *f, uint32_t id, uint32_t pixel)
+static void transfer_pixel(struct fixture *f, uint32_t id, uint32_t pixel)
 {
     struct resource *resource = resource_find(&f->engine, id);
     uint32_t *pixels = resource ? resource->backing.iov.iov_base : NULL;
@@ -166,14 +166,14 @@ static void transfer(struct fixture *f, uint32_t id, uint32_t pixel)
                                                          .resource_id = id});
 }
 
-static void flush(struct fixture *f, uint32_t id)
+static void flush_image(struct fixture *f, uint32_t id)
 {
     SEND(f, struct virtio_gpu_resource_flush cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_FLUSH,
                                                     .r = {.width = WIDTH, .height = HEIGHT},
                                                     .resource_id = id});
 }
 
-static void show(struct fixture *f, uint32_t id, uint32_t width)
+static void show_image(struct fixture *f, uint32_t id, uint32_t width)
 {
     if (id == BLOB)
         SEND(f,
@@ -190,7 +190,7 @@ static void show(struct fixture *f, uint32_t id, uint32_t width)
                                                      .resource_id = id});
 }
 
-static void unref(struct fixture *f, uint32_t id)
+static void unref_image(struct fixture *f, uint32_t id)
 {
     SEND(f, struct virtio_gpu_resource_unref cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
                                                     .resource_id = id});
@@ -221,7 +221,7 @@ static void make_all(struct fixture *f)
     make_blob(f);
 }
 
-static uint32_t pick(GRand *rand)
+static uint32_t pick_pixel(GRand *rand)
 {
     uint32_t id = (uint32_t)g_rand_int_range(rand, 1, IMAGES + 2);
 
@@ -231,27 +231,27 @@ static uint32_t pick(GRand *rand)
 /* What is shown changes size, is written, and goes, while it is being copied. */
 static void do_something(struct fixture *f, GRand *rand, unsigned int round)
 {
-    uint32_t id = pick(rand);
+    uint32_t id = pick_pixel(rand);
 
     switch (g_rand_int_range(rand, 0, 8)) {
     case 0:
     case 1:
-        show(f, id, WIDTH - round % 3);
+        show_image(f, id, WIDTH - round % 3);
         break;
     case 2:
-        transfer(f, id, round);
+        transfer_pixel(f, id, round);
         break;
     case 3:
-        unref(f, id);
+        unref_image(f, id);
         break;
     case 4:
         scanout_move_cursor(&f->engine, g_rand_int_range(rand, -9, WIDTH), 5);
         break;
     case 5:
-        show(f, 0, 0);
+        show_image(f, 0, 0);
         break;
     default:
-        flush(f, id);
+        flush_image(f, id);
     }
     if (round % 50 == 49)
         fixture_reset(f);
@@ -275,11 +275,11 @@ static void test_changes(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     /* In the end it shows what was flushed last. */
     fixture_reset(f);
     make_all(f);
-    transfer(f, 1, 0x123456);
-    show(f, 1, WIDTH);
-    transfer(f, 2, 0xabcdef);
-    show(f, 2, WIDTH);
-    flush(f, 2);
+    transfer_pixel(f, 1, 0x123456);
+    show_image(f, 1, WIDTH);
+    transfer_pixel(f, 2, 0xabcdef);
+    show_image(f, 2, WIDTH);
+    flush_image(f, 2);
     painter_run(&f->engine.scanout.painter);
     painter_stop(&f->engine.scanout.painter);
     painter_run(&f->engine.scanout.painter);

@@ -75,7 +75,7 @@ static uint32_t destroy_context(struct fixture *f, uint32_t ctx_id)
 }
 
 /* Two programs: HELD has a ring, OTHER has nothing. */
-static void begin(struct fixture *f)
+static void begin_context(struct fixture *f)
 {
     struct virtio_gpu_resource_create_blob shm = {
         .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = HELD},
@@ -107,7 +107,7 @@ static void wait_for_ring(struct fixture *f)
 }
 
 /* And is asked for memory. */
-static void hold(struct fixture *f)
+static void hold_context(struct fixture *f)
 {
     wait_for_ring(f);
     g_assert_cmphex(fixture_answer_type(f, send_blob(f, HELD, 99)), ==, 0);
@@ -135,8 +135,8 @@ static void test_held(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob, map;
 
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     blob = send_blob(f, HELD, 10);
     map = send_map(f, 10);
     g_assert_cmphex(fixture_answer_type(f, blob), ==, 0);
@@ -155,7 +155,7 @@ static void test_ring_fence(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t fence, blob;
 
-    begin(f);
+    begin_context(f);
     fence = fixture_send_fence(f, HELD, 1, 1);
     blob = send_blob(f, HELD, 10);
     g_assert_cmphex(fixture_answer_type(f, blob), ==, 0);
@@ -172,7 +172,7 @@ static void test_killed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     const uint32_t buffers = 400;
     uint32_t first = 0, last = 0;
 
-    begin(f);
+    begin_context(f);
     for (uint32_t i = 0; i < buffers; i++)
         fixture_create_blob(f, HELD, 100 + i, ENGINE_PAGE_SIZE);
     first = send_simple(f, VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE, HELD, MESA_RING_RESOURCE);
@@ -198,10 +198,10 @@ static void test_unref_alone(struct fixture *f, gconstpointer data G_GNUC_UNUSED
 {
     const uint32_t buffers = 400;
 
-    begin(f);
+    begin_context(f);
     for (uint32_t i = 0; i < buffers; i++)
         fixture_create_blob(f, HELD, 100 + i, ENGINE_PAGE_SIZE);
-    hold(f);
+    hold_context(f);
     for (uint32_t i = 0; i < buffers; i++)
         send_simple(f, VIRTIO_GPU_CMD_RESOURCE_UNREF, 0, 100 + i);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 1); /* the blob that it is held for */
@@ -215,7 +215,7 @@ static void test_flood(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t last = 0;
 
-    begin(f);
+    begin_context(f);
     for (int i = 0; i < 400; i++)
         last = send_words(f, HELD, 0, mesa_notify_ring, G_N_ELEMENTS(mesa_notify_ring));
     g_assert_cmphex(fixture_answer_type(f, last), ==, 0);
@@ -230,7 +230,7 @@ static void test_lost_while_held(struct fixture *f, gconstpointer data G_GNUC_UN
 {
     uint32_t fence, blob;
 
-    begin(f);
+    begin_context(f);
     wait_for_ring(f);
     fence = fixture_send_fence(f, HELD, 0, 1);
     blob = send_blob(f, HELD, 10);
@@ -252,7 +252,7 @@ static void test_quick(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     static const uint32_t submit_seqno[] = {251, 0, 0x2c03ff80, 0x55a1, 1, 0};
     static const uint32_t write_extra[] = {191, 0, 0x2c03ff80, 0x55a1, 0, 0, 9};
 
-    begin(f);
+    begin_context(f);
     send_words(f, HELD, 0, mesa_notify_ring, G_N_ELEMENTS(mesa_notify_ring));
     send_words(f, HELD, 0, submit_seqno, G_N_ELEMENTS(submit_seqno));
     send_words(f, HELD, 0, write_extra, G_N_ELEMENTS(write_extra));
@@ -283,7 +283,7 @@ static void test_slow(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         {mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring)},
     };
 
-    begin(f);
+    begin_context(f);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         uint32_t blob;
 
@@ -300,9 +300,9 @@ static void test_shared(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob, attach, fence, unref;
 
-    begin(f);
+    begin_context(f);
     fixture_create_context(f, THIRD);
-    hold(f);
+    hold_context(f);
     blob = send_blob(f, HELD, 10);
     attach = send_simple(f, VIRTIO_GPU_CMD_CTX_ATTACH_RESOURCE, OTHER, 10);
     fence = fixture_send_fence(f, OTHER, 1, 1);
@@ -326,8 +326,8 @@ static void test_held_again(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t first, wait, second;
 
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     first = send_blob(f, HELD, 10);
     wait = send_words(f, HELD, 0, wait_ring_seqno, G_N_ELEMENTS(wait_ring_seqno));
     second = send_blob(f, HELD, 11);
@@ -349,8 +349,8 @@ static void test_order(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     };
     uint32_t bad, plain, fenced;
 
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     /* A command that fails at once, on the held context's own timeline. */
     bad = fixture_send_fence(f, HELD, 64, 1);
     plain = send_words(f, HELD, VIRTIO_GPU_FLAG_FENCE, mesa_notify_ring,
@@ -373,8 +373,8 @@ static void test_destroyed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob, map, detach, unref;
 
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     blob = send_blob(f, HELD, 10);
     map = send_map(f, 10);
     detach = send_simple(f, VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE, HELD, MESA_RING_RESOURCE);
@@ -396,8 +396,8 @@ static void test_worker_dies(struct fixture *f, gconstpointer data G_GNUC_UNUSED
 {
     uint32_t notify, blob;
 
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     notify = send_words(f, HELD, 0, mesa_notify_ring, G_N_ELEMENTS(mesa_notify_ring));
     blob = send_blob(f, HELD, 10);
     fake_virgl.submit_result = -1;
@@ -410,13 +410,13 @@ static void test_worker_dies(struct fixture *f, gconstpointer data G_GNUC_UNUSED
 
 static void test_reset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     send_blob(f, HELD, 10);
     fixture_reset(f);
     g_assert_cmpuint(f->engine.parking.requests.length, ==, 0);
     g_assert_cmpuint(f->engine.fences.own, ==, 0);
-    begin(f);
+    begin_context(f);
     g_assert_cmphex(fixture_answer_type(f, send_blob(f, HELD, 10)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
@@ -425,7 +425,7 @@ static void test_stopped(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob;
 
-    begin(f);
+    begin_context(f);
     watch_contexts(&f->engine);
     fake_virgl_signal(1); /* OTHER's */
     watch_contexts(&f->engine);
@@ -442,10 +442,10 @@ static void test_probed_before(struct fixture *f, gconstpointer data G_GNUC_UNUS
 {
     uint32_t blob;
 
-    begin(f);
+    begin_context(f);
     watch_contexts(&f->engine);
     fake_virgl_signal(1); /* OTHER's */
-    hold(f);
+    hold_context(f);
     watch_contexts(&f->engine);
     fake_virgl_signal(2);
     blob = send_blob(f, HELD, 10);
@@ -462,8 +462,8 @@ static void test_given_up(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     uint32_t blob;
 
     f->engine.info.cap = 40;
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     blob = send_blob(f, HELD, 10);
     watch_contexts(&f->engine);
     fake_virgl_signal(1); /* OTHER's */
@@ -487,8 +487,8 @@ static void test_full(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_autofree uint32_t *large = g_new0(uint32_t, words);
     uint32_t last = 0;
 
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     for (int i = 0; i < 4; i++)
         last = send_words(f, HELD, 0, large, words);
     g_assert_cmphex(fixture_answer_type(f, last), ==, 0);
@@ -507,8 +507,8 @@ static void test_truncated(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     struct virtio_gpu_ctrl_hdr hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = HELD};
     uint32_t token;
 
-    begin(f);
-    hold(f);
+    begin_context(f);
+    hold_context(f);
     memcpy(huge, &hdr, sizeof(hdr));
     token = fixture_send(f, huge, ENGINE_MAX_REQUEST + 1);
     g_assert_cmphex(fixture_answer_type(f, token), ==, 0);

@@ -7,7 +7,7 @@
 #define START G_USEC_PER_SEC
 
 /* @count requests, one every @gap; returns the time of the last. */
-static gint64 requests(struct poller *poller, gint64 from, int count, gint64 gap)
+static gint64 poll_requests(struct poller *poller, gint64 from, int count, gint64 gap)
 {
     for (int i = 0; i < count; i++) {
         from += gap;
@@ -28,7 +28,7 @@ static void test_idle(void)
 static void test_busy(void)
 {
     struct poller poller = {0};
-    gint64 last = requests(&poller, START, 20, 100);
+    gint64 last = poll_requests(&poller, START, 20, 100);
 
     g_assert_cmpint(poller_time(&poller, last + 1), >, 0);
     /* The next is a little late. */
@@ -41,7 +41,7 @@ static void test_busy(void)
 static void test_apart(void)
 {
     struct poller poller = {0};
-    gint64 last = requests(&poller, START, 20, 1000);
+    gint64 last = poll_requests(&poller, START, 20, 1000);
 
     g_assert_cmpint(poller_time(&poller, last + 1), ==, 0);
 }
@@ -49,11 +49,11 @@ static void test_apart(void)
 static void test_after_a_pause(void)
 {
     struct poller poller = {0};
-    gint64 last = requests(&poller, START, 20, 100) + 10 * G_USEC_PER_SEC;
+    gint64 last = poll_requests(&poller, START, 20, 100) + 10 * G_USEC_PER_SEC;
 
     poller_seen(&poller, last);
     g_assert_cmpint(poller_time(&poller, last + 1), ==, 0);
-    last = requests(&poller, last, 3, 20);
+    last = poll_requests(&poller, last, 3, 20);
     g_assert_cmpint(poller_time(&poller, last + 1), >, 0);
 }
 
@@ -61,7 +61,7 @@ static void test_after_a_pause(void)
 static void test_bounded(void)
 {
     struct poller poller = {0};
-    gint64 last = requests(&poller, START, 1000, 1);
+    gint64 last = poll_requests(&poller, START, 1000, 1);
 
     g_assert_cmpint(poller_time(&poller, last), <=, VGPU_EXCHANGE_POLL_MAX);
     g_assert_cmpint(poller_time(&poller, last + 100), ==, poller_time(&poller, last) - 100);

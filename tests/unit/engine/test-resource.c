@@ -30,7 +30,7 @@ static struct blob_request guest_blob(uint32_t id, uint64_t size)
     };
 }
 
-static uint32_t unref(struct fixture *f, uint32_t id)
+static uint32_t unref_resource(struct fixture *f, uint32_t id)
 {
     struct virtio_gpu_resource_unref cmd = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNREF,
@@ -40,7 +40,7 @@ static uint32_t unref(struct fixture *f, uint32_t id)
     return fixture_ask(f, &cmd, sizeof(cmd));
 }
 
-static uint32_t map(struct fixture *f, uint32_t id, uint64_t offset)
+static uint32_t map_blob(struct fixture *f, uint32_t id, uint64_t offset)
 {
     struct virtio_gpu_resource_map_blob cmd = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB,
@@ -51,7 +51,7 @@ static uint32_t map(struct fixture *f, uint32_t id, uint64_t offset)
     return fixture_ask(f, &cmd, sizeof(cmd));
 }
 
-static uint32_t unmap(struct fixture *f, uint32_t id)
+static uint32_t unmap_blob(struct fixture *f, uint32_t id)
 {
     struct virtio_gpu_resource_unmap_blob cmd = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_UNMAP_BLOB,
@@ -61,7 +61,7 @@ static uint32_t unmap(struct fixture *f, uint32_t id)
     return fixture_ask(f, &cmd, sizeof(cmd));
 }
 
-static const struct fake_range *published(struct fixture *f, uint64_t offset)
+static const struct fake_range *find_published(struct fixture *f, uint64_t offset)
 {
     return g_hash_table_lookup(f->driver.published, &offset);
 }
@@ -76,9 +76,9 @@ static void test_ids(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
-    g_assert_cmphex(unref(f, 1), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
-    g_assert_cmphex(unref(f, 0xffffffff), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(unref(f, 0xffffffff), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+    g_assert_cmphex(unref_resource(f, 1), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+    g_assert_cmphex(unref_resource(f, 0xffffffff), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(unref_resource(f, 0xffffffff), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
     g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 0);
     g_assert_cmpuint(g_hash_table_size(fake_virgl.resources), ==, 0);
 }
@@ -89,11 +89,11 @@ static void test_opaque(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fixture_create_context(f, 1);
     fixture_create_blob(f, 1, 1, PAGE);
     fake_virgl.export_opaque = true;
-    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
     g_assert_cmpuint(resource_find(&f->engine, 1)->map_users, ==, 0);
 
     f->engine.opaque = true; /* the driver has nothing else */
-    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
+    g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
 }
 
 static void test_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -112,7 +112,7 @@ static void test_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         g_assert_cmphex(fixture_answer_type(f, token), ==, VIRTIO_GPU_RESP_OK_NODATA);
     }
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
-    g_assert_cmphex(unref(f, 9), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(unref_resource(f, 9), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
@@ -190,7 +190,7 @@ static void test_backing(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 0);
 
     g_assert_cmphex(fixture_ask(f, &attach, sizeof(attach)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(unref(f, 4), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(unref_resource(f, 4), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 0);
 }
 
@@ -257,7 +257,7 @@ static void test_shm_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     cmd.resource_id = 3;
     cmd.size = 1ull << 40;
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
-    g_assert_cmphex(unref(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(unref_resource(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
     cmd.size = PAGE;
     fake_virgl.blob_result = -1;
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
@@ -298,17 +298,17 @@ static void test_map(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(fixture_answer_type(f, token), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
     response = (const void *)fake_driver_answer(&f->driver, token)->data;
     g_assert_cmpuint(response->map_info, ==, VIRTIO_GPU_MAP_CACHE_WC);
-    g_assert_cmpuint(published(f, 0x3000)->size, ==, 2 * PAGE);
+    g_assert_cmpuint(find_published(f, 0x3000)->size, ==, 2 * PAGE);
 
-    g_assert_cmphex(map(f, 1, 0x9000), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(unmap(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_null(published(f, 0x3000));
-    g_assert_cmphex(unmap(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmphex(unmap(f, 9), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+    g_assert_cmphex(map_blob(f, 1, 0x9000), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(unmap_blob(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_null(find_published(f, 0x3000));
+    g_assert_cmphex(unmap_blob(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(unmap_blob(f, 9), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
 
     /* Unref of a mapped resource removes it from the window, too. */
-    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
-    g_assert_cmphex(unref(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
+    g_assert_cmphex(unref_resource(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(g_hash_table_size(f->driver.published), ==, 0);
 }
 
@@ -322,33 +322,33 @@ static void test_map_errors(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     guest.cmd.blob_flags = VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE;
     g_assert_cmphex(fixture_ask(f, &guest, sizeof(guest)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 
-    g_assert_cmphex(map(f, 7, 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
-    g_assert_cmphex(map(f, 2, 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(map(f, 1, 1), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(map(f, 1, window - PAGE), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(map(f, 1, window), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    g_assert_cmphex(map(f, 1, -(uint64_t)PAGE), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(map_blob(f, 7, 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+    g_assert_cmphex(map_blob(f, 2, 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(map_blob(f, 1, 1), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(map_blob(f, 1, window - PAGE), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(map_blob(f, 1, window), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(map_blob(f, 1, -(uint64_t)PAGE), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     fake_virgl.map_result = -EINVAL;
-    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
     fake_virgl.map_result = 0;
 
     fake_virgl.map_misaligned = true;
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*does not begin on a page*");
-    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
     fake_virgl.map_misaligned = false;
     f->driver.publish_result = EEXIST;
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*refused to publish*");
-    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     f->driver.publish_result = EACCES;
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*refused to publish*");
-    g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
     g_test_assert_expected_messages();
     f->driver.publish_result = 0;
 
     /* More than the blob was mapped; the guest gave room for the blob. */
     fake_virgl.map_size = 16 * PAGE;
-    g_assert_cmphex(map(f, 1, window - 2 * PAGE), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
-    g_assert_cmpuint(published(f, window - 2 * PAGE)->size, ==, 2 * PAGE);
+    g_assert_cmphex(map_blob(f, 1, window - 2 * PAGE), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
+    g_assert_cmpuint(find_published(f, window - 2 * PAGE)->size, ==, 2 * PAGE);
 }
 
 static void test_reset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -359,7 +359,7 @@ static void test_reset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     for (int round = 0; round < 3; round++) {
         fixture_create_context(f, 1);
         fixture_create_blob(f, 1, 1, PAGE);
-        g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
+        g_assert_cmphex(map_blob(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
         g_assert_cmphex(fixture_ask(f, &guest, sizeof(guest)), ==, VIRTIO_GPU_RESP_OK_NODATA);
         fence = fixture_send_fence(f, 1, 1, 1);
 

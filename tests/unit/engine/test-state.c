@@ -57,7 +57,7 @@ static void create_image(struct fixture *f, uint32_t id, uint32_t format, uint32
     ask_ok(f, &attach, sizeof(attach));
 }
 
-static void show(struct fixture *f, uint32_t id)
+static void show_image(struct fixture *f, uint32_t id)
 {
     ASK_OK(f, struct virtio_gpu_set_scanout cmd = {
                   .hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT,
@@ -78,7 +78,7 @@ static void set_cursor(struct fixture *f, uint32_t id)
     queue_run(&f->engine, VGPU_QUEUE_CURSOR, 1);
 }
 
-static void handle(struct fixture *f, uint32_t events)
+static void handle_events(struct fixture *f, uint32_t events)
 {
     struct vgpu_engine_event event = {.events = events, .epoch = f->engine.epoch};
     g_autoptr(GError) error = NULL;
@@ -90,9 +90,9 @@ static void handle(struct fixture *f, uint32_t events)
 }
 
 /* What @f's engine says of itself, after the driver's event. */
-static GBytes *save(struct fixture *f)
+static GBytes *save_state(struct fixture *f)
 {
-    handle(f, VGPU_EVENT_SAVE);
+    handle_events(f, VGPU_EVENT_SAVE);
     g_assert_nonnull(f->driver.saved);
     return g_byte_array_free_to_bytes(g_steal_pointer(&f->driver.saved));
 }
@@ -102,13 +102,13 @@ static void go_on(struct fixture *f, GBytes *state)
 {
     fixture_reset(f);
     f->driver.to_load = g_bytes_ref(state);
-    handle(f, VGPU_EVENT_LOAD | VGPU_EVENT_KICK);
+    handle_events(f, VGPU_EVENT_LOAD | VGPU_EVENT_KICK);
     g_assert_null(f->driver.to_load);
 }
 
 static void test_empty(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    g_autoptr(GBytes) state = save(f);
+    g_autoptr(GBytes) state = save_state(f);
 
     g_assert_cmpuint(g_bytes_get_size(state), ==, 4);
     go_on(f, state);
@@ -124,10 +124,10 @@ static void test_picture(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     create_image(f, 5, BGRX, 64);
     create_image(f, 6, BGRA, 16);
     memset(resource_find(&f->engine, 6)->image, 0x5a, 16 * 16 * 4);
-    show(f, 5);
+    show_image(f, 5);
     set_cursor(f, 6);
     before = f->engine.scanout;
-    state = save(f);
+    state = save_state(f);
     go_on(f, state);
 
     shown = resource_find(&f->engine, 5);
@@ -143,7 +143,7 @@ static void test_picture(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_true(resource_find(&f->engine, 6)->format == before.cursor.format);
 
     /* Saved once more, it says the same. */
-    again = save(f);
+    again = save_state(f);
     g_assert_cmpuint(g_bytes_get_size(again), ==, g_bytes_get_size(state));
 }
 
@@ -178,7 +178,7 @@ static void test_blobs(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
                   .format = BGRX,
                   .strides = {128},
               });
-    state = save(f);
+    state = save_state(f);
     go_on(f, state);
 
     /* The host's memory is lost: its id is taken, and the guest can give it back without an error.
@@ -206,7 +206,7 @@ static void test_contexts(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     uint32_t token;
 
     fixture_create_context(f, 3);
-    state = save(f);
+    state = save_state(f);
     go_on(f, state);
     g_assert_false(context_alive(&f->engine, 3));
     token = fixture_send_fence(f, 3, 1, 9);
@@ -219,7 +219,7 @@ static void test_contexts(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_true(context_alive(&f->engine, 3));
 }
 
-static bool load(struct fixture *f, const void *data, size_t size, GError **error)
+static bool load_state(struct fixture *f, const void *data, size_t size, GError **error)
 {
     fixture_reset(f);
     return state_load(&f->engine, data, size, error);
@@ -233,13 +233,13 @@ static void test_damaged(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     fixture_create_context(f, 3);
     create_image(f, 5, BGRX, 64);
-    show(f, 5);
-    state = save(f);
+    show_image(f, 5);
+    state = save_state(f);
     size = g_bytes_get_size(state);
     copy = g_memdup2(g_bytes_get_data(state, NULL), size);
     for (size_t i = 0; i < size; i++) {
         g_autoptr(GError) error = NULL;
-        bool ok = load(f, copy, i, &error);
+        bool ok = load_state(f, copy, i, &error);
 
         /* The end of a record is the end of a state. */
         if (!ok)
@@ -247,11 +247,11 @@ static void test_damaged(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     }
     for (size_t i = 0; i < size; i++) {
         copy[i] ^= 0xff;
-        load(f, copy, size, NULL);
+        load_state(f, copy, size, NULL);
         copy[i] ^= 0xff;
     }
     copy[0]++;
-    g_assert_false(load(f, copy, size, NULL));
+    g_assert_false(load_state(f, copy, size, NULL));
 }
 
 /* An image gets its content once, however often a made-up state says so. */
@@ -266,7 +266,7 @@ static void test_content_again(struct fixture *f, gconstpointer data G_GNUC_UNUS
     last = g_memdup2(state->data + state->len - transfer, transfer);
     g_byte_array_append(state, last, (guint)transfer);
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "*: 3 of 4 parts*");
-    g_assert_true(load(f, state->data, state->len, NULL));
+    g_assert_true(load_state(f, state->data, state->len, NULL));
     g_test_assert_expected_messages();
 }
 
@@ -288,10 +288,10 @@ static void test_forbidden(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
                 .size = 4096},
     };
 
-    g_assert_true(load(f, &blob, sizeof(blob), NULL));
+    g_assert_true(load_state(f, &blob, sizeof(blob), NULL));
     g_assert_null(resource_find(&f->engine, 7));
     blob.cmd.hdr.type = VIRTIO_GPU_CMD_CTX_CREATE;
-    g_assert_true(load(f, &blob, sizeof(blob), NULL));
+    g_assert_true(load_state(f, &blob, sizeof(blob), NULL));
     g_assert_null(context_find(&f->engine, 3));
 }
 
@@ -301,10 +301,10 @@ static void test_goes_on(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     static const uint32_t other[2] = {STATE_VERSION + 1, 0};
 
     /* The guest has reset the device meanwhile. */
-    handle(f, VGPU_EVENT_LOAD);
+    handle_events(f, VGPU_EVENT_LOAD);
     f->driver.to_load = g_bytes_new_static(other, sizeof(other));
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*written by another version*");
-    handle(f, VGPU_EVENT_LOAD);
+    handle_events(f, VGPU_EVENT_LOAD);
     g_test_assert_expected_messages();
     fixture_create_context(f, 3);
     g_assert_true(context_alive(&f->engine, 3));

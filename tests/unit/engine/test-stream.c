@@ -8,7 +8,7 @@
 #define MOST 200u
 
 /* Of exactly that size, so that ASan sees a byte too many. */
-static void copy(size_t from, size_t to, size_t size)
+static void check_copy(size_t from, size_t to, size_t size)
 {
     uint8_t *source = g_malloc(from + size), *dest = g_malloc0(to + size + 1);
 
@@ -28,7 +28,7 @@ static void test_copies(void)
     for (size_t from = 0; from < 17; from++) {
         for (size_t to = 0; to < 3; to++) {
             for (size_t size = 1; size < MOST; size++)
-                copy(from, to, size);
+                check_copy(from, to, size);
         }
     }
 }

@@ -37,7 +37,7 @@ int setitimer(__itimer_which_t which G_GNUC_UNUSED, const struct itimerval *time
     return 0;
 }
 
-static void pass(gint64 time)
+static void pass_time(gint64 time)
 {
     gint64 until = now + time;
 
@@ -68,36 +68,36 @@ static void test_turns(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     for (int i = 0; i < 1000; i++) {
         stuck_watch_begin(&f->engine);
-        pass(G_TIME_SPAN_MILLISECOND);
+        pass_time(G_TIME_SPAN_MILLISECOND);
         stuck_watch_end();
-        pass(G_TIME_SPAN_MILLISECOND);
+        pass_time(G_TIME_SPAN_MILLISECOND);
     }
     g_assert_cmpuint(calls, ==, 1);
     /* An engine that has nothing to do is not woken for it. */
-    pass(2 * FIRST);
+    pass_time(2 * FIRST);
     g_assert_cmpint(rings_at, ==, 0);
     g_assert_cmpuint(calls, ==, 1);
     stuck_watch_begin(&f->engine);
     stuck_watch_end();
     g_assert_cmpuint(calls, ==, 2);
-    pass(FIRST);
+    pass_time(FIRST);
 }
 
-static void hang(struct fixture *f)
+static void hang_renderer(struct fixture *f)
 {
     stuck_watch_begin(&f->engine);
-    pass(FIRST);
-    pass(NEXT);
+    pass_time(FIRST);
+    pass_time(NEXT);
     f->driver.info.epoch++;
-    pass(NEXT - 1);
-    pass(1);
+    pass_time(NEXT - 1);
+    pass_time(1);
 }
 
 static void hang_removed(struct fixture *f)
 {
     f->driver.info.state |= VGPU_STATE_REMOVED;
     stuck_watch_begin(&f->engine);
-    pass(FIRST);
+    pass_time(FIRST);
 }
 
 static void many_steps(struct fixture *f)
@@ -105,28 +105,28 @@ static void many_steps(struct fixture *f)
     stuck_watch_begin(&f->engine);
     f->driver.info.epoch++;
     for (int i = 0; i < 10; i++) {
-        pass(FIRST - 1);
+        pass_time(FIRST - 1);
         stuck_watch_progress();
     }
     stuck_watch_end();
-    pass(FIRST);
+    pass_time(FIRST);
 }
 
 static void not_before_its_time(struct fixture *f)
 {
     stuck_watch_begin(&f->engine);
     stuck_watch_end();
-    pass(FIRST - 1); /* the timer of the first turn rings in the second */
+    pass_time(FIRST - 1); /* the timer of the first turn rings in the second */
     stuck_watch_begin(&f->engine);
     f->driver.info.epoch++;
-    pass(FIRST - 1);
+    pass_time(FIRST - 1);
     stuck_watch_end();
 }
 
 /* A hang concerns only the guest until it resets the device or the vGPU is removed. */
 static void test_hangs(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    g_assert_cmpint(end_of_child(f, hang), ==, EXIT_CODE_LOST);
+    g_assert_cmpint(end_of_child(f, hang_renderer), ==, EXIT_CODE_LOST);
     g_assert_cmpint(end_of_child(f, hang_removed), ==, EXIT_CODE_OK);
     g_assert_cmpint(end_of_child(f, many_steps), ==, 77);
     g_assert_cmpint(end_of_child(f, not_before_its_time), ==, 77);

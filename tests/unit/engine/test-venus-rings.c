@@ -14,7 +14,7 @@
 
 static const struct venus_ring ring_at_start = {.head = 0, .tail = 0x40, .status = 0x80};
 
-static bool sleeps(uint32_t head, uint32_t tail, uint32_t status)
+static bool worker_sleeps(uint32_t head, uint32_t tail, uint32_t status)
 {
     uint32_t memory[MESA_RING_CONTROL_WORDS] = {0};
 
@@ -26,10 +26,10 @@ static bool sleeps(uint32_t head, uint32_t tail, uint32_t status)
 
 static void test_sleeps(void)
 {
-    g_assert_true(sleeps(80, 160, IDLE));
-    g_assert_true(sleeps(0xffffffb0, 0, IDLE | 4)); /* it wraps; ALIVE is ignored */
-    g_assert_false(sleeps(80, 80, IDLE));
-    g_assert_false(sleeps(80, 160, 0));
+    g_assert_true(worker_sleeps(80, 160, IDLE));
+    g_assert_true(worker_sleeps(0xffffffb0, 0, IDLE | 4)); /* it wraps; ALIVE is ignored */
+    g_assert_false(worker_sleeps(80, 80, IDLE));
+    g_assert_false(worker_sleeps(80, 160, 0));
 }
 
 /* What lies outside of the resource, or in the middle of a number, is not read. */
@@ -153,7 +153,7 @@ static void test_patch(void)
     g_assert_cmpuint(other[MESA_RING_IDLE_TIMEOUT], ==, 1000000);
 }
 
-static void submit(struct fixture *f, const uint32_t *words, size_t count)
+static void submit_words(struct fixture *f, const uint32_t *words, size_t count)
 {
     struct virtio_gpu_cmd_submit cmd = {
         .hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 1},
@@ -167,7 +167,7 @@ static void submit(struct fixture *f, const uint32_t *words, size_t count)
 }
 
 /* The dwords that a worker gets at the next look, which answers all that it is asked. */
-static int look(struct fixture *f, uint32_t tail, uint32_t status)
+static int look_at_ring(struct fixture *f, uint32_t tail, uint32_t status)
 {
     uint32_t control[MESA_RING_CONTROL_WORDS] = {0};
 
@@ -213,26 +213,26 @@ static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     };
 
     fixture_create_context(f, 1);
-    submit(f, mesa_create_ring, G_N_ELEMENTS(mesa_create_ring));
+    submit_words(f, mesa_create_ring, G_N_ELEMENTS(mesa_create_ring));
     g_assert_cmpuint(fake_virgl.submitted_words[MESA_RING_IDLE_TIMEOUT], ==, 20000000);
-    g_assert_cmpint(look(f, 80, IDLE), ==, -1); /* there is no such resource */
+    g_assert_cmpint(look_at_ring(f, 80, IDLE), ==, -1); /* there is no such resource */
     g_assert_cmphex(fixture_ask(f, &shm, sizeof(shm)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmpint(look(f, 80, 0), ==, -1);
-    g_assert_cmpint(look(f, 0, IDLE), ==, -1);
+    g_assert_cmpint(look_at_ring(f, 80, 0), ==, -1);
+    g_assert_cmpint(look_at_ring(f, 0, IDLE), ==, -1);
     assert_rest(f, 0, IDLE, true);
     assert_rest(f, 80, IDLE, false);
     assert_rest(f, 0, 0, false);
 
     g_test_expect_message(G_LOG_DOMAIN, G_LOG_LEVEL_MESSAGE, "context 1: *woken");
-    g_assert_cmpint(look(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);
+    g_assert_cmpint(look_at_ring(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);
     g_test_assert_expected_messages();
     g_assert_cmpmem(fake_virgl.submitted_words, sizeof(mesa_notify_ring), mesa_notify_ring,
                     sizeof(mesa_notify_ring));
     /* Woken again, and not logged again: that would be fatal here. */
-    g_assert_cmpint(look(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);
+    g_assert_cmpint(look_at_ring(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);
 
-    submit(f, mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring));
-    g_assert_cmpint(look(f, 80, IDLE), ==, -1);
+    submit_words(f, mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring));
+    g_assert_cmpint(look_at_ring(f, 80, IDLE), ==, -1);
     g_log_set_fatal_mask(G_LOG_DOMAIN, before);
 }
 

@@ -5,7 +5,7 @@
 #include "fleet/slurm/node/detail.h"
 
 /* "index:shards ..." */
-static void check(const char *detail, const char *expected)
+static void check_detail(const char *detail, const char *expected)
 {
     g_autoptr(GString) seen = g_string_new(NULL);
     CardPromise cards[NODE_CARDS_MAX];
@@ -18,19 +18,19 @@ static void check(const char *detail, const char *expected)
 
 static void test_parse(void)
 {
-    check(NULL, "");
-    check("", "");
-    check("shard:a100:300(0/81920,300/81920,0/81920)", "1:300");
-    check("shard:a100:300(100/81920,200/81920)", "0:100 1:200");
-    check("gpu:a100:3(IDX:0-1,5)", "0:0 1:0 5:0");
-    check("gpu:a100:1(IDX:0),shard:a100:7(0/9,7/9)", "0:0 1:7");
-    check("shard:b:81920(40960/40960,0/81920),shard:a:81920(0/40960,81920/81920)",
-          "0:40960 1:81920");
+    check_detail(NULL, "");
+    check_detail("", "");
+    check_detail("shard:a100:300(0/81920,300/81920,0/81920)", "1:300");
+    check_detail("shard:a100:300(100/81920,200/81920)", "0:100 1:200");
+    check_detail("gpu:a100:3(IDX:0-1,5)", "0:0 1:0 5:0");
+    check_detail("gpu:a100:1(IDX:0),shard:a100:7(0/9,7/9)", "0:0 1:7");
+    check_detail("shard:b:81920(40960/40960,0/81920),shard:a:81920(0/40960,81920/81920)",
+                 "0:40960 1:81920");
     /* A card that is named twice is one card. */
-    check("shard:300(300/81920),shard:a100:300(300/81920)", "0:300");
-    check("gpu:1(IDX:0),gpu:a100:1(IDX:0)", "0:0");
-    check("nic:2,shard:a100:7(7/9)", "0:7");
-    check("nic:x:2(IDX:0-1),shard:a100:7(7/9)", "0:7");
+    check_detail("shard:300(300/81920),shard:a100:300(300/81920)", "0:300");
+    check_detail("gpu:1(IDX:0),gpu:a100:1(IDX:0)", "0:0");
+    check_detail("nic:2,shard:a100:7(7/9)", "0:7");
+    check_detail("nic:x:2(IDX:0-1),shard:a100:7(7/9)", "0:7");
 }
 
 static void test_models(void)
@@ -52,21 +52,21 @@ static void test_bad(void)
 {
     g_autofree char *many = g_strnfill(1000, ',');
 
-    check("shard:a100:300", NULL);
-    check("shard:a100:300(0/81920", NULL);
-    check("shard:a100:300(x)", NULL);
-    check("shard:a100:3(99999999999/1)", NULL);
-    check("gpu:a100:1", NULL);
-    check("gpu:a100:1(CNT:1)", NULL);
-    check("gpu:a100:1(IDX:0-4000000000)", NULL);
-    check(many, "");
+    check_detail("shard:a100:300", NULL);
+    check_detail("shard:a100:300(0/81920", NULL);
+    check_detail("shard:a100:300(x)", NULL);
+    check_detail("shard:a100:3(99999999999/1)", NULL);
+    check_detail("gpu:a100:1", NULL);
+    check_detail("gpu:a100:1(CNT:1)", NULL);
+    check_detail("gpu:a100:1(IDX:0-4000000000)", NULL);
+    check_detail(many, "");
 }
 
 static FleetConf conf;
 static DetailCount counted;
 
-static bool agrees(uint32_t first, uint32_t second, const char *text, uint32_t per_task,
-                   CardPromise *cards)
+static bool detail_agrees(uint32_t first, uint32_t second, const char *text, uint32_t per_task,
+                          CardPromise *cards)
 {
     char error[FLEET_ERROR_MAX] = "";
     FleetRequest request;
@@ -85,24 +85,32 @@ static void test_check(void)
     char error[FLEET_ERROR_MAX];
     FleetRequest request;
 
-    g_assert_true(agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_true(
+        detail_agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
     g_assert_cmpuint(cards[0].tasks, ==, 2);
     g_assert_cmpuint(cards[1].tasks, ==, 1);
     /* A share may cost more than the memory. */
+    g_assert_true(detail_agrees(200, 100, "vgpu1;vram=50;share=30;class=guaranteed;door=guarded",
+                                100, cards));
     g_assert_true(
-        agrees(200, 100, "vgpu1;vram=50;share=30;class=guaranteed;door=guarded", 100, cards));
-    g_assert_true(agrees(50, 25, "vgpu1;vram=100;class=best-effort;door=guarded", 25, cards));
-    g_assert_true(agrees(0, 0, "vgpu1;full;class=guaranteed;door=native", 0, cards));
+        detail_agrees(50, 25, "vgpu1;vram=100;class=best-effort;door=guarded", 25, cards));
+    g_assert_true(detail_agrees(0, 0, "vgpu1;full;class=guaranteed;door=native", 0, cards));
     g_assert_cmpuint(cards[1].tasks, ==, 1);
-    g_assert_false(agrees(200, 100, "vgpu1;vram=101;class=guaranteed;door=guarded", 100, cards));
-    g_assert_false(agrees(50, 25, "vgpu1;vram=101;class=best-effort;door=guarded", 25, cards));
-    g_assert_false(agrees(200, 99, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(
+        detail_agrees(200, 100, "vgpu1;vram=101;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(
+        detail_agrees(50, 25, "vgpu1;vram=101;class=best-effort;door=guarded", 25, cards));
+    g_assert_false(
+        detail_agrees(200, 99, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
     /* No more than Slurm counts. */
-    g_assert_true(agrees(250, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_true(
+        detail_agrees(250, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
     g_assert_cmpuint(cards[0].tasks, ==, 2);
-    g_assert_false(agrees(200, 0, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
-    g_assert_false(agrees(200, 100, "vgpu1;full;class=guaranteed;door=guarded", 100, cards));
-    g_assert_false(agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 0, cards));
+    g_assert_false(
+        detail_agrees(200, 0, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(detail_agrees(200, 100, "vgpu1;full;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(
+        detail_agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 0, cards));
     g_assert_true(fleet_request_read("vgpu1;vram=100;class=guaranteed;door=guarded", &request));
     counted.per_task = 100;
     g_assert_true(detail_check(cards, 0, &request, &counted, &conf, error));
@@ -117,13 +125,13 @@ static void test_whole_node(void)
     CardPromise cards[2];
 
     counted.whole_node = true;
-    g_assert_true(agrees(81559, 40000, text, 24468, cards));
+    g_assert_true(detail_agrees(81559, 40000, text, 24468, cards));
     g_assert_cmpuint(cards[0].tasks, ==, 3);
     g_assert_cmpuint(cards[1].tasks, ==, 1);
     /* A card of another model, which is too small for a task. */
-    g_assert_true(agrees(81559, 24467, text, 24468, cards));
+    g_assert_true(detail_agrees(81559, 24467, text, 24468, cards));
     g_assert_cmpuint(cards[1].tasks, ==, 0);
-    g_assert_true(agrees(0, 0, "vgpu1;full;class=guaranteed;door=native", 0, cards));
+    g_assert_true(detail_agrees(0, 0, "vgpu1;full;class=guaranteed;door=native", 0, cards));
     g_assert_cmpuint(cards[0].tasks, ==, 1);
     counted.whole_node = false;
 }

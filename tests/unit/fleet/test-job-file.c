@@ -11,13 +11,13 @@ static const char job_text[] = "vgpu1\n"
                                "card 5 1\n"
                                "A=five\n";
 
-static bool note(const char *name, const char *value, void *data)
+static bool note_variable(const char *name, const char *value, void *data)
 {
     g_string_append_printf(data, "%s=%s;", name, value);
     return true;
 }
 
-static bool refuse(const char *name, const char *value, void *data)
+static bool refuse_variable(const char *name, const char *value, void *data)
 {
     (void)name;
     (void)value;
@@ -25,40 +25,40 @@ static bool refuse(const char *name, const char *value, void *data)
     return false;
 }
 
-static void check(const char *text, int card, unsigned local, const char *found)
+static void check_file(const char *text, int card, unsigned local, const char *found)
 {
     g_autofree char *copy = g_strdup(text);
     g_autoptr(GString) seen = g_string_new(NULL);
-    bool ok = job_file_task(copy, card, local, note, seen);
+    bool ok = job_file_task(copy, card, local, note_variable, seen);
 
     g_assert_cmpstr(ok ? seen->str : NULL, ==, found);
 }
 
 static void test_by_card(void)
 {
-    check(job_text, 2, 9, "A=two;B=x=y;");
-    check(job_text, 5, 0, "A=five;");
-    check(job_text, 3, 0, NULL);
+    check_file(job_text, 2, 9, "A=two;B=x=y;");
+    check_file(job_text, 5, 0, "A=five;");
+    check_file(job_text, 3, 0, NULL);
 }
 
 static void test_by_place(void)
 {
-    check(job_text, -1, 0, "A=two;B=x=y;");
-    check(job_text, -1, 1, "A=two;B=x=y;");
-    check(job_text, -1, 2, "A=five;");
-    check(job_text, -1, 3, "A=two;B=x=y;");
+    check_file(job_text, -1, 0, "A=two;B=x=y;");
+    check_file(job_text, -1, 1, "A=two;B=x=y;");
+    check_file(job_text, -1, 2, "A=five;");
+    check_file(job_text, -1, 3, "A=two;B=x=y;");
 }
 
 static void test_bad(void)
 {
     g_autofree char *copy = g_strdup(job_text);
 
-    check("", -1, 0, NULL);
-    check("vgpu2\ncard 0 1\n", -1, 0, NULL);
-    check("vgpu1\n", -1, 0, NULL);
-    check("vgpu1\ncard 0 0\nA=b\n", -1, 0, NULL);
-    check("vgpu1\ncard 0 1\nnothing\n", -1, 0, NULL);
-    g_assert_false(job_file_task(copy, 2, 0, refuse, NULL));
+    check_file("", -1, 0, NULL);
+    check_file("vgpu2\ncard 0 1\n", -1, 0, NULL);
+    check_file("vgpu1\n", -1, 0, NULL);
+    check_file("vgpu1\ncard 0 0\nA=b\n", -1, 0, NULL);
+    check_file("vgpu1\ncard 0 1\nnothing\n", -1, 0, NULL);
+    g_assert_false(job_file_task(copy, 2, 0, refuse_variable, NULL));
 }
 
 static void test_refused(void)
@@ -66,7 +66,7 @@ static void test_refused(void)
     static const char text[] = "vgpu1\nrefused the card is too small\n";
 
     g_assert_cmpstr(job_file_refused(text), ==, "the card is too small\n");
-    check(text, -1, 0, NULL);
+    check_file(text, -1, 0, NULL);
     g_assert_null(job_file_refused(job_text));
     g_assert_null(job_file_refused("vgpu1\n"));
     g_assert_null(job_file_refused(""));

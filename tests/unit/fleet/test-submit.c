@@ -35,7 +35,7 @@ static void setup_conf(void)
         g_error("%s", error);
 }
 
-static void check(SubmitAsk ask, const char *per_task, const char *extra)
+static void check_submit(SubmitAsk ask, const char *per_task, const char *extra)
 {
     SubmitDecision decision;
     char error[FLEET_ERROR_MAX] = "";
@@ -47,7 +47,7 @@ static void check(SubmitAsk ask, const char *per_task, const char *extra)
     g_assert_cmpstr(decision.extra, ==, extra);
 }
 
-static void refused(SubmitAsk ask, const char *why)
+static void check_refused(SubmitAsk ask, const char *why)
 {
     SubmitDecision decision;
     char error[FLEET_ERROR_MAX] = "";
@@ -60,19 +60,19 @@ static void refused(SubmitAsk ask, const char *why)
 static void test_shards(void)
 {
     setup_conf();
-    check((SubmitAsk){.option = "8G", .partition = "mixed"}, "gres/shard:8192",
-          "vgpu1;vram=8192;class=guaranteed;door=auto");
-    check((SubmitAsk){.option = "half", .partition = "a100"}, "gres/shard:40960",
-          "vgpu1;vram=40960;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "8G", .partition = "mixed"}, "gres/shard:8192",
+                 "vgpu1;vram=8192;class=guaranteed;door=auto");
+    check_submit((SubmitAsk){.option = "half", .partition = "a100"}, "gres/shard:40960",
+                 "vgpu1;vram=40960;class=guaranteed;door=native");
     /* The default partition. */
-    check((SubmitAsk){.option = "30%"}, "gres/shard:24576",
-          "vgpu1;vram=24576;class=guaranteed;door=native");
-    check((SubmitAsk){.option = "h20:half", .partition = "mixed"}, "gres/shard:h20:49152",
-          "vgpu1;model=h20;vram=49152;class=guaranteed;door=auto");
-    check((SubmitAsk){.option = "a100-80g:full"}, "gres/gpu:a100-80g:1",
-          "vgpu1;model=a100-80g;full;class=guaranteed;door=native");
-    check((SubmitAsk){.option = "1G", .per_task = "cpu=2", .partition = "mixed"},
-          "cpu=2,gres/shard:1024", "vgpu1;vram=1024;class=guaranteed;door=auto");
+    check_submit((SubmitAsk){.option = "30%"}, "gres/shard:24576",
+                 "vgpu1;vram=24576;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "h20:half", .partition = "mixed"}, "gres/shard:h20:49152",
+                 "vgpu1;model=h20;vram=49152;class=guaranteed;door=auto");
+    check_submit((SubmitAsk){.option = "a100-80g:full"}, "gres/gpu:a100-80g:1",
+                 "vgpu1;model=a100-80g;full;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "1G", .per_task = "cpu=2", .partition = "mixed"},
+                 "cpu=2,gres/shard:1024", "vgpu1;vram=1024;class=guaranteed;door=auto");
 }
 
 /* The card decides, where the partitions leave it more than one door. */
@@ -87,16 +87,16 @@ static void test_auto(void)
                                    "[partition vm]\ndoors=vm\n"
                                    "[partition says]\ndoors=guarded,native\ndoor=auto\n",
                                    &conf, error));
-    check((SubmitAsk){.option = "8G", .partition = "both"}, "gres/shard:8192",
-          "vgpu1;vram=8192;class=guaranteed;door=auto");
-    check((SubmitAsk){.option = "8G", .partition = "says"}, "gres/shard:8192",
-          "vgpu1;vram=8192;class=guaranteed;door=auto");
-    check((SubmitAsk){.option = "8G", .partition = "guarded"}, "gres/shard:8192",
-          "vgpu1;vram=8192;class=guaranteed;door=guarded");
-    check((SubmitAsk){.option = "8G,door=auto", .partition = "native"}, "gres/shard:8192",
-          "vgpu1;vram=8192;class=guaranteed;door=native");
-    check((SubmitAsk){.option = "8G", .partition = "both,native"}, "gres/shard:8192",
-          "vgpu1;vram=8192;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "8G", .partition = "both"}, "gres/shard:8192",
+                 "vgpu1;vram=8192;class=guaranteed;door=auto");
+    check_submit((SubmitAsk){.option = "8G", .partition = "says"}, "gres/shard:8192",
+                 "vgpu1;vram=8192;class=guaranteed;door=auto");
+    check_submit((SubmitAsk){.option = "8G", .partition = "guarded"}, "gres/shard:8192",
+                 "vgpu1;vram=8192;class=guaranteed;door=guarded");
+    check_submit((SubmitAsk){.option = "8G,door=auto", .partition = "native"}, "gres/shard:8192",
+                 "vgpu1;vram=8192;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "8G", .partition = "both,native"}, "gres/shard:8192",
+                 "vgpu1;vram=8192;class=guaranteed;door=native");
     g_assert_false(submit_decide(&(SubmitAsk){.option = "8G", .partition = "vm"}, &conf,
                                  &(SubmitDecision){0}, error));
     g_assert_nonnull(strstr(error, "partition vm does not allow door=auto"));
@@ -110,17 +110,18 @@ static void test_auto(void)
 static void test_dominant(void)
 {
     setup_conf();
-    check((SubmitAsk){.option = "2G,share=30"}, "gres/shard:24576",
-          "vgpu1;vram=2048;share=30;class=guaranteed;door=native");
-    check((SubmitAsk){.option = "half,share=30"}, "gres/shard:40960",
-          "vgpu1;vram=40960;share=30;class=guaranteed;door=native");
-    check((SubmitAsk){.option = "1M,share=1"}, "gres/shard:820",
-          "vgpu1;vram=1;share=1;class=guaranteed;door=native");
-    check((SubmitAsk){.option = "2G,share=30,class=burstable"}, "gres/shard:2048",
-          "vgpu1;vram=2048;share=30;class=burstable;door=native");
-    check((SubmitAsk){.option = "1001M,class=best-effort", .qos = "night"}, "gres/shard:251",
-          "vgpu1;vram=1001;class=best-effort;door=native");
-    refused((SubmitAsk){.option = "2G,share=30", .partition = "mixed"}, "depends on the card");
+    check_submit((SubmitAsk){.option = "2G,share=30"}, "gres/shard:24576",
+                 "vgpu1;vram=2048;share=30;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "half,share=30"}, "gres/shard:40960",
+                 "vgpu1;vram=40960;share=30;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "1M,share=1"}, "gres/shard:820",
+                 "vgpu1;vram=1;share=1;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.option = "2G,share=30,class=burstable"}, "gres/shard:2048",
+                 "vgpu1;vram=2048;share=30;class=burstable;door=native");
+    check_submit((SubmitAsk){.option = "1001M,class=best-effort", .qos = "night"}, "gres/shard:251",
+                 "vgpu1;vram=1001;class=best-effort;door=native");
+    check_refused((SubmitAsk){.option = "2G,share=30", .partition = "mixed"},
+                  "depends on the card");
 }
 
 static void test_plain(void)
@@ -129,13 +130,13 @@ static void test_plain(void)
     char error[FLEET_ERROR_MAX];
 
     setup_conf();
-    check((SubmitAsk){.per_task = "cpu=2,gres/shard:100"}, "cpu=2,gres/shard:100",
-          "vgpu1;vram=100;class=guaranteed;door=native");
-    check((SubmitAsk){.per_task = "gres/shard:h20:2K,license/x:1", .partition = "h20"},
-          "license/x:1,gres/shard:h20:2048",
-          "vgpu1;model=h20;vram=2048;class=guaranteed;door=auto");
-    check((SubmitAsk){.per_task = "gres/shard=5"}, "gres/shard:5",
-          "vgpu1;vram=5;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.per_task = "cpu=2,gres/shard:100"}, "cpu=2,gres/shard:100",
+                 "vgpu1;vram=100;class=guaranteed;door=native");
+    check_submit((SubmitAsk){.per_task = "gres/shard:h20:2K,license/x:1", .partition = "h20"},
+                 "license/x:1,gres/shard:h20:2048",
+                 "vgpu1;model=h20;vram=2048;class=guaranteed;door=auto");
+    check_submit((SubmitAsk){.per_task = "gres/shard=5"}, "gres/shard:5",
+                 "vgpu1;vram=5;class=guaranteed;door=native");
     /* Jobs without a slice stay as they are. */
     g_assert_true(submit_decide(&(SubmitAsk){.per_task = "cpu=2,gres/gpu:1", .extra = "theirs"},
                                 &conf, &decision, error));
@@ -145,39 +146,40 @@ static void test_plain(void)
 static void test_refused(void)
 {
     setup_conf();
-    refused((SubmitAsk){.per_node = "gres/shard:100"}, "--vgpu=100M");
-    refused((SubmitAsk){.per_node = "gres/gpu:1,gres/shard:h20:2"}, "--vgpu=h20:2M");
-    refused((SubmitAsk){.per_job = "shard"}, "--vgpu=8G");
-    refused((SubmitAsk){.per_socket = "gres:shard:3", .option = "8G"}, "--vgpu=3M");
-    refused((SubmitAsk){.per_node = "gres/gpu:1", .option = "8G"}, "leave out --gres");
-    refused((SubmitAsk){.per_task = "gres/shard:5", .option = "8G"}, "leave out --gres");
-    refused((SubmitAsk){.per_task = "gres/shard:x"}, "is no number of shards");
-    refused((SubmitAsk){.per_task = "gres/shard:0"}, "is no number of shards");
-    refused((SubmitAsk){.per_task = "gres/shard:1,gres/gpu:1"}, "not both");
-    refused((SubmitAsk){.option = "8X"}, "\"8X\"");
-    refused((SubmitAsk){.option = "81G"}, "82944 MiB are more than");
-    refused((SubmitAsk){.option = "mi300:8G"}, "no cards of the model mi300");
-    refused((SubmitAsk){.option = "h20:8G", .partition = "a100"}, "are a100-80g, not h20");
-    refused((SubmitAsk){.option = "half", .partition = "mixed"}, "name the model");
-    refused((SubmitAsk){.option = "half", .partition = "a100,h20"}, "name the model");
-    refused((SubmitAsk){.option = "8G", .extra = "mine"}, "--extra");
-    refused((SubmitAsk){.extra = "vgpu1;vram=80000"}, "--extra");
-    refused((SubmitAsk){.option = "8G,door=vm"}, "does not allow door=vm");
-    refused((SubmitAsk){.option = "8G,door=vm", .partition = "mixed,a100"},
-            "a100 does not allow door=vm");
-    refused((SubmitAsk){.option = "8G,class=best-effort", .partition = "mixed", .qos = "batch"},
-            "does not allow class=best-effort");
-    refused((SubmitAsk){.option = "8G,class=best-effort"}, "--qos=batch");
-    refused((SubmitAsk){.option = "8G,class=best-effort", .qos = "day"}, "--qos=batch");
-    refused((SubmitAsk){.option = "8G,priority=5"}, "priority=5 is more than the 4");
+    check_refused((SubmitAsk){.per_node = "gres/shard:100"}, "--vgpu=100M");
+    check_refused((SubmitAsk){.per_node = "gres/gpu:1,gres/shard:h20:2"}, "--vgpu=h20:2M");
+    check_refused((SubmitAsk){.per_job = "shard"}, "--vgpu=8G");
+    check_refused((SubmitAsk){.per_socket = "gres:shard:3", .option = "8G"}, "--vgpu=3M");
+    check_refused((SubmitAsk){.per_node = "gres/gpu:1", .option = "8G"}, "leave out --gres");
+    check_refused((SubmitAsk){.per_task = "gres/shard:5", .option = "8G"}, "leave out --gres");
+    check_refused((SubmitAsk){.per_task = "gres/shard:x"}, "is no number of shards");
+    check_refused((SubmitAsk){.per_task = "gres/shard:0"}, "is no number of shards");
+    check_refused((SubmitAsk){.per_task = "gres/shard:1,gres/gpu:1"}, "not both");
+    check_refused((SubmitAsk){.option = "8X"}, "\"8X\"");
+    check_refused((SubmitAsk){.option = "81G"}, "82944 MiB are more than");
+    check_refused((SubmitAsk){.option = "mi300:8G"}, "no cards of the model mi300");
+    check_refused((SubmitAsk){.option = "h20:8G", .partition = "a100"}, "are a100-80g, not h20");
+    check_refused((SubmitAsk){.option = "half", .partition = "mixed"}, "name the model");
+    check_refused((SubmitAsk){.option = "half", .partition = "a100,h20"}, "name the model");
+    check_refused((SubmitAsk){.option = "8G", .extra = "mine"}, "--extra");
+    check_refused((SubmitAsk){.extra = "vgpu1;vram=80000"}, "--extra");
+    check_refused((SubmitAsk){.option = "8G,door=vm"}, "does not allow door=vm");
+    check_refused((SubmitAsk){.option = "8G,door=vm", .partition = "mixed,a100"},
+                  "a100 does not allow door=vm");
+    check_refused(
+        (SubmitAsk){.option = "8G,class=best-effort", .partition = "mixed", .qos = "batch"},
+        "does not allow class=best-effort");
+    check_refused((SubmitAsk){.option = "8G,class=best-effort"}, "--qos=batch");
+    check_refused((SubmitAsk){.option = "8G,class=best-effort", .qos = "day"}, "--qos=batch");
+    check_refused((SubmitAsk){.option = "8G,priority=5"}, "priority=5 is more than the 4");
 }
 
 static void test_no_conf(void)
 {
     fleet_conf_init(&conf);
-    check((SubmitAsk){.option = "x:8G"}, "gres/shard:x:8192",
-          "vgpu1;model=x;vram=8192;class=guaranteed;door=auto");
-    refused((SubmitAsk){.option = "x:half"}, "name the model");
+    check_submit((SubmitAsk){.option = "x:8G"}, "gres/shard:x:8192",
+                 "vgpu1;model=x;vram=8192;class=guaranteed;door=auto");
+    check_refused((SubmitAsk){.option = "x:half"}, "name the model");
 }
 
 static void test_long(void)
@@ -185,9 +187,9 @@ static void test_long(void)
     g_autofree char *list = g_strnfill(FLEET_TRES_MAX, 'x');
 
     setup_conf();
-    refused((SubmitAsk){.option = "8G", .per_task = list}, "too long");
+    check_refused((SubmitAsk){.option = "8G", .per_task = list}, "too long");
     list[FLEET_TRES_MAX - 10] = 0;
-    refused((SubmitAsk){.option = "8G", .per_task = list}, "too long");
+    check_refused((SubmitAsk){.option = "8G", .per_task = list}, "too long");
 }
 
 static void test_modify(void)

@@ -89,7 +89,7 @@ static void tear_down(struct kept_table *table, gconstpointer data G_GNUC_UNUSED
     g_assert_cmpuint(slice.charged, ==, 0);
 }
 
-static int buffer(void)
+static int make_buffer(void)
 {
     int fd = memfd_create("buffer", MFD_CLOEXEC);
 
@@ -104,7 +104,7 @@ static bool is_open(int fd)
 
 static void test_kept(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
 {
-    int fd = buffer();
+    int fd = make_buffer();
 
     g_assert_true(kept_add(table, 7, 1, fd, false));
     g_assert_cmpuint(slice.charged, ==, SIZE);
@@ -125,7 +125,7 @@ static void test_kept(struct kept_table *table, gconstpointer data G_GNUC_UNUSED
 /* The keeper's own two are not somebody else's. */
 static void test_copies(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
 {
-    int fd = buffer();
+    int fd = make_buffer();
 
     references = 4;
     g_assert_true(kept_add(table, 7, 1, dup(fd), false));
@@ -144,17 +144,17 @@ static void test_copies(struct kept_table *table, gconstpointer data G_GNUC_UNUS
 
 static void test_refused(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
 {
-    int fd = buffer();
+    int fd = make_buffer();
 
     slice.room = SIZE - 1;
     g_assert_false(kept_add(table, 7, 1, fd, false));
     g_assert_false(is_open(fd));
     slice.room = 1 << 30;
     references = 0;
-    g_assert_false(kept_add(table, 7, 1, buffer(), false));
+    g_assert_false(kept_add(table, 7, 1, make_buffer(), false));
     references = 2;
-    g_assert_true(kept_add(table, 7, 1, buffer(), false));
-    g_assert_false(kept_add(table, 7, 1, buffer(), false));
+    g_assert_true(kept_add(table, 7, 1, make_buffer(), false));
+    g_assert_false(kept_add(table, 7, 1, make_buffer(), false));
     g_assert_cmpuint(slice.charged, ==, SIZE);
     kept_release(table, 8, 1);
     kept_release(table, 7, 2);
@@ -163,7 +163,7 @@ static void test_refused(struct kept_table *table, gconstpointer data G_GNUC_UNU
 
 static void test_too_many(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
 {
-    int fd = buffer();
+    int fd = make_buffer();
 
     /* One descriptor for all: the table does not look. */
     for (uint32_t i = 0; i < GUARD_KEPT_MAX; i++)
@@ -179,7 +179,7 @@ struct live {
     GThread *thread;
 };
 
-static gpointer run(gpointer data)
+static gpointer run_keeper(gpointer data)
 {
     keeper_run(((struct live *)data)->control, PATH);
     close(((struct live *)data)->control);
@@ -196,7 +196,7 @@ static void live_set_up(struct live *live, gconstpointer data G_GNUC_UNUSED)
     g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
     live->keeper.control = ends[0];
     live->control = ends[1];
-    live->thread = g_thread_new("keeper", run, live);
+    live->thread = g_thread_new("keeper", run_keeper, live);
 }
 
 static void live_tear_down(struct live *live, gconstpointer data G_GNUC_UNUSED)
@@ -229,7 +229,7 @@ static void session_end(struct keeper_session *session)
 
 static uint32_t keep_one(struct keeper_session *session, bool *gone)
 {
-    int fd = buffer();
+    int fd = make_buffer();
     uint32_t number = keeper_keep(session, fd, false, gone);
 
     close(fd);
@@ -237,7 +237,7 @@ static uint32_t keep_one(struct keeper_session *session, bool *gone)
 }
 
 /* The worker has answered a fence that came behind. */
-static void release(struct keeper_session *session, uint32_t number)
+static void release_buffer(struct keeper_session *session, uint32_t number)
 {
     keeper_release_after(session, number, 1);
     keeper_fence_done(session, 1);
@@ -257,7 +257,7 @@ static void test_session(struct live *live, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(keep_one(&two, &gone), !=, 0);
     g_assert_cmpint(slice.members, ==, 1);
     wait_for_charge(2 * SIZE);
-    release(&one, number);
+    release_buffer(&one, number);
     g_usleep(50000);
     g_assert_cmpuint(slice.charged, ==, 2 * SIZE);
     references = 1;
@@ -319,7 +319,7 @@ static void test_shm(struct live *live, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(number, !=, 0);
     g_assert_cmpuint(keeper_keep(&one, second, true, &gone), !=, 0);
     g_assert_cmpuint(keeper_keep(&two, other, true, &gone), !=, 0);
-    release(&one, number);
+    release_buffer(&one, number);
     wait_until_empty(first);
     g_assert_false(is_empty(second));
     session_end(&one);

@@ -194,7 +194,7 @@ static void answer_by(struct syncs *s)
     answer.count = 0;
 }
 
-static int ask(struct syncs *s, uint32_t timeout, uint32_t id, uint32_t value)
+static int ask_wait(struct syncs *s, uint32_t timeout, uint32_t id, uint32_t value)
 {
     bool fresh;
 
@@ -210,7 +210,7 @@ static void test_deferred(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     answer_by(s);
     s->table.quick = true;
     brief = wait_for(s, false, 5, ENTRIES(id, 9, 0)); /* it would become longer */
-    g_assert_cmpint(ask(s, UINT32_MAX, id, 3), ==, SYNC_DEFERRED);
+    g_assert_cmpint(ask_wait(s, UINT32_MAX, id, 3), ==, SYNC_DEFERRED);
     g_assert_true(sync_write(&s->table, ENTRIES(id, 2, 0), &s->fault));
     g_assert_cmpuint(answer.count, ==, 0);
     g_assert_true(sync_write(&s->table, ENTRIES(id, 3, 0), &s->fault));
@@ -229,7 +229,7 @@ static void test_settled(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 
     answer_by(s);
     s->table.quick = true;
-    g_assert_cmpint(ask(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
+    g_assert_cmpint(ask_wait(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
     g_assert_true(sync_wait_settle(&s->table, &s->fault));
     g_assert_cmpuint(answer.count, ==, 1);
     g_assert_false(fixture_is_ready(answer.fd));
@@ -260,7 +260,7 @@ static void test_no_pipe(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 
     answer_by(s);
     s->table.quick = true;
-    g_assert_cmpint(ask(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
+    g_assert_cmpint(ask_wait(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
     before = limit_files(0);
     g_assert_true(sync_write(&s->table, ENTRIES(id, 1, 0), &s->fault));
     g_assert_false(sync_wait_settle(&s->table, &s->fault));
@@ -282,7 +282,7 @@ static void test_unsent(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     answer_by(s);
     s->table.answer = refuse_answer;
     s->table.quick = true;
-    g_assert_cmpint(ask(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
+    g_assert_cmpint(ask_wait(s, UINT32_MAX, id, 1), ==, SYNC_DEFERRED);
     g_assert_true(sync_write(&s->table, ENTRIES(id, 1, 0), &s->fault));
     g_assert_cmpuint(answer.count, ==, 1);
     g_assert_cmpuint(s->table.waits.length, ==, 1);

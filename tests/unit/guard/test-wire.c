@@ -312,7 +312,7 @@ static bool write_one(void *data)
     return true;
 }
 
-static bool refuse(void *data G_GNUC_UNUSED)
+static bool refuse_input(void *data G_GNUC_UNUSED)
 {
     return false;
 }
@@ -324,12 +324,12 @@ static void test_soon(struct pair *p, gconstpointer data G_GNUC_UNUSED)
 
     p->wire.soon_us = 1;
     p->wire.soon = write_one;
-    p->wire.idle = refuse;
+    p->wire.idle = refuse_input;
     p->wire.data = GINT_TO_POINTER(p->client);
     g_assert_cmpint(wire_read(&p->wire, &byte, 1), ==, WIRE_OK);
     g_assert_cmpuint(p->wire.soon_us, ==, 0);
     p->wire.soon_us = 1;
-    p->wire.soon = refuse;
+    p->wire.soon = refuse_input;
     g_assert_cmpint(wire_read(&p->wire, &byte, 1), ==, WIRE_IDLE);
 }
 

@@ -163,7 +163,7 @@ static void test_choices(void)
 }
 
 /* Adds "source:json" each; FALSE: one was refused. */
-static gboolean add(SliceSettings *settings, const char *const *texts, GError **error)
+static gboolean add_settings(SliceSettings *settings, const char *const *texts, GError **error)
 {
     for (guint i = 0; texts[i]; i++) {
         g_autoptr(JsonNode) node = json_from_string(strchr(texts[i], '{'), NULL);
@@ -186,7 +186,7 @@ static void check_settings(const char *const *texts, const char *wanted)
     g_autoptr(GError) error = NULL;
     g_autofree char *text = NULL;
 
-    if (add(&settings, texts, &error) && slice_settings_apply(&settings, slice, &error)) {
+    if (add_settings(&settings, texts, &error) && slice_settings_apply(&settings, slice, &error)) {
         text = g_strdup_printf("%s %s %s %u %u %" G_GUINT64_FORMAT, slice->door, slice->class,
                                slice->engines ? slice->engines : "-", slice->cap, slice->priority,
                                slice->oversubscribe);
@@ -208,7 +208,7 @@ static void check_vram(guint64 vram, const char *const *texts)
     g_autoptr(GError) error = NULL;
 
     slice->vram = 64;
-    g_assert_true(add(&settings, texts, &error));
+    g_assert_true(add_settings(&settings, texts, &error));
     g_assert_true(slice_settings_apply(&settings, slice, &error));
     g_assert_cmpuint(slice->vram, ==, vram);
 }

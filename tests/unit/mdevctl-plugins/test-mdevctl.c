@@ -83,7 +83,7 @@ static void assert_mdevctl(const char *args, int status, const char *err)
     assert_run(MDEVCTL, args, status, "", err);
 }
 
-static gboolean exists(const AgentOnBus *at, const char *path)
+static gboolean file_exists(const AgentOnBus *at, const char *path)
 {
     g_autofree char *full = root_path(at->root, path, NULL);
 
@@ -101,7 +101,7 @@ static void assert_file(const AgentOnBus *at, const char *path, const char *text
 }
 
 /* A file of the tree, to be named on a command line; to be freed. */
-static char *put(const AgentOnBus *at, const char *text)
+static char *put_text(const AgentOnBus *at, const char *text)
 {
     file_tree_write(at->root, "/device.json", text);
     return root_path(at->root, "/device.json", NULL);
@@ -178,7 +178,7 @@ static void test_room(void)
     assert_says("vgpu create full", 0, "closed", "");
     assert_mdevctl("define --auto -u " UUID " -p " GPU " -t " HALF, 1,
                    "mdev-vgpu: there is no room for vGPU " UUID ": on GPU " GPU " 0 MiB of");
-    g_assert_false(exists(&at, DEFINED));
+    g_assert_false(file_exists(&at, DEFINED));
     assert_mdevctl("define -u " UUID " -p " GPU " -t " HALF, 0, "");
     assert_mdevctl("start -u " UUID, 1, "there is no room for vGPU " UUID);
     assert_mdevctl("modify -u " UUID " --auto", 1, "0 MiB of 15.98 GiB are free");
@@ -296,11 +296,11 @@ static void test_named_tenant_model(void)
 
     open_host(&at);
     assert_says("tenant set blue --model 10de:*", 0, "", "");
-    file = put(&at, "{\"mdev_type\":\"" HALF
-                    "\",\"start\":\"manual\",\"attrs\":[{\"vgpu/tenant\":\"blue\"}]}");
+    file = put_text(&at, "{\"mdev_type\":\"" HALF
+                         "\",\"start\":\"manual\",\"attrs\":[{\"vgpu/tenant\":\"blue\"}]}");
     line = g_strdup_printf("define -u " UUID " -p " GPU " --jsonfile %s", file);
     assert_mdevctl(line, 1, "the tenant may not use this model");
-    g_assert_false(exists(&at, DEFINED));
+    g_assert_false(file_exists(&at, DEFINED));
     agent_on_bus_close(&at);
 }
 
@@ -420,7 +420,7 @@ static void test_round_trip(void)
     g_assert_nonnull(strstr(running.out, "\"vgpu/class\": \"best-effort\""));
     g_assert_nonnull(strstr(running.out, "\"vgpu/oversubscribe_bytes\": \"0\""));
     g_assert_null(strstr(running.out, "vgpu/tenant"));
-    file = put(&at, running.out);
+    file = put_text(&at, running.out);
     assert_mdevctl("define -u " UUID, 0, "");
     defined = run_beside(MDEVCTL " list --defined -u " UUID " --dumpjson");
     g_assert_cmpstr(defined.out, ==, running.out);
@@ -440,7 +440,7 @@ static void modify_live(const AgentOnBus *at, const char *options, const char *a
 {
     g_autofree char *json =
         g_strdup_printf("{\"mdev_type\":\"" HALF "\",\"start\":\"manual\",\"attrs\":[%s]}", attrs);
-    g_autofree char *file = put(at, json);
+    g_autofree char *file = put_text(at, json);
     g_autofree char *args =
         g_strdup_printf("modify --live %s -u " UUID " --jsonfile %s", options, file);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fake_guest.h"
 
-static bool reachable(const fake_guest *g, u64 iova, size_t len)
+static bool is_reachable(const fake_guest *g, u64 iova, size_t len)
 {
     /* The model's accesses always have a length, and never wrap. */
     g_assert_cmpuint(len, >, 0);
@@ -16,7 +16,7 @@ static int fake_read(void *guest, u64 iova, void *buf, size_t len)
     fake_guest *g = guest;
 
     g->reads++;
-    if (!reachable(g, iova, len))
+    if (!is_reachable(g, iova, len))
         return -EFAULT;
     memcpy(buf, g->mem + (iova - FG_BASE), len);
     for (size_t i = 0; i < len; i++)
@@ -31,7 +31,7 @@ static int fake_write(void *guest, u64 iova, const void *buf, size_t len)
     fake_guest *g = guest;
 
     g->writes++;
-    if (!reachable(g, iova, len))
+    if (!is_reachable(g, iova, len))
         return -EFAULT;
     memcpy(g->mem + (iova - FG_BASE), buf, len);
     if (g->on_write)

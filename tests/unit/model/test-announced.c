@@ -12,44 +12,44 @@ static const u8 b[VGPU_UUID_LEN] = {0xb};
 
 static struct vgpu_announcements all;
 
-static void begin(void)
+static void begin_empty(void)
 {
     memset(&all, 0, sizeof(all));
 }
 
-static u64 take(const u8 *uuid, u32 type, u64 now)
+static u64 take_announced(const u8 *uuid, u32 type, u64 now)
 {
     return vgpu_announced_take(&all, uuid, type, now);
 }
 
 static void test_taken_once(void)
 {
-    begin();
-    g_assert_cmpuint(take(a, 0, 0), ==, 0);
+    begin_empty();
+    g_assert_cmpuint(take_announced(a, 0, 0), ==, 0);
     vgpu_announce(&all, a, 1, 64 * MIB, 100);
     vgpu_announce(&all, b, 1, 32 * MIB, 100);
-    g_assert_cmpuint(take(a, 0, 100), ==, 0);
-    g_assert_cmpuint(take(a, 1, 100), ==, 64 * MIB);
-    g_assert_cmpuint(take(a, 1, 100), ==, 0);
-    g_assert_cmpuint(take(b, 1, 100), ==, 32 * MIB);
+    g_assert_cmpuint(take_announced(a, 0, 100), ==, 0);
+    g_assert_cmpuint(take_announced(a, 1, 100), ==, 64 * MIB);
+    g_assert_cmpuint(take_announced(a, 1, 100), ==, 0);
+    g_assert_cmpuint(take_announced(b, 1, 100), ==, 32 * MIB);
 }
 
 static void test_replaced(void)
 {
-    begin();
+    begin_empty();
     vgpu_announce(&all, a, 1, 64 * MIB, 100);
     vgpu_announce(&all, a, 2, 16 * MIB, 101);
     g_assert_false(vgpu_announced_fits(&all, 1, 1024 * MIB, 101));
-    g_assert_cmpuint(take(a, 1, 101), ==, 0);
-    g_assert_cmpuint(take(a, 2, 101), ==, 16 * MIB);
+    g_assert_cmpuint(take_announced(a, 1, 101), ==, 0);
+    g_assert_cmpuint(take_announced(a, 2, 101), ==, 16 * MIB);
     vgpu_announce(&all, a, 2, 16 * MIB, 101);
     vgpu_announce(&all, a, 2, 0, 101);
-    g_assert_cmpuint(take(a, 2, 101), ==, 0);
+    g_assert_cmpuint(take_announced(a, 2, 101), ==, 0);
 }
 
 static void test_fits(void)
 {
-    begin();
+    begin_empty();
     g_assert_false(vgpu_announced_fits(&all, 0, G_MAXUINT64, 0));
     vgpu_announce(&all, a, 1, 64 * MIB, 0);
     g_assert_false(vgpu_announced_fits(&all, 1, 64 * MIB - 1, 0));
@@ -61,11 +61,11 @@ static void test_fits(void)
 
 static void test_forgotten(void)
 {
-    begin();
+    begin_empty();
     vgpu_announce(&all, a, 1, 64 * MIB, 100);
     g_assert_true(vgpu_announced_fits(&all, 1, 64 * MIB, 99 + VGPU_ANNOUNCE_SECONDS));
     g_assert_false(vgpu_announced_fits(&all, 1, 64 * MIB, 100 + VGPU_ANNOUNCE_SECONDS));
-    g_assert_cmpuint(take(a, 1, 100 + VGPU_ANNOUNCE_SECONDS), ==, 0);
+    g_assert_cmpuint(take_announced(a, 1, 100 + VGPU_ANNOUNCE_SECONDS), ==, 0);
 }
 
 static const u8 *uuid_of(u32 i)
@@ -80,18 +80,18 @@ static const u8 *uuid_of(u32 i)
 /* The oldest goes for a later one, but for none that is only forgotten. */
 static void test_most(void)
 {
-    begin();
+    begin_empty();
     for (u32 i = 0; i < VGPU_ANNOUNCE_MAX; i++)
         vgpu_announce(&all, uuid_of(i), 0, MIB, 10 + i % 50);
     vgpu_announce(&all, a, 0, 0, 59);
-    g_assert_cmpuint(take(uuid_of(0), 0, 59), ==, MIB);
+    g_assert_cmpuint(take_announced(uuid_of(0), 0, 59), ==, MIB);
     vgpu_announce(&all, uuid_of(0), 0, MIB, 59);
     vgpu_announce(&all, a, 0, 2 * MIB, 59);
-    g_assert_cmpuint(take(uuid_of(50), 0, 59), ==, 0);
-    g_assert_cmpuint(take(a, 0, 59), ==, 2 * MIB);
+    g_assert_cmpuint(take_announced(uuid_of(50), 0, 59), ==, 0);
+    g_assert_cmpuint(take_announced(a, 0, 59), ==, 2 * MIB);
     for (u32 i = 0; i < VGPU_ANNOUNCE_MAX; i++)
         if (i != 50)
-            g_assert_cmpuint(take(uuid_of(i), 0, 59), ==, MIB);
+            g_assert_cmpuint(take_announced(uuid_of(i), 0, 59), ==, MIB);
 }
 
 int main(int argc, char **argv)

@@ -40,7 +40,7 @@ static void test_response(void)
 }
 
 /* Offers a request with a fence and @resp_len bytes for its answer, at an address of its head. */
-static void offer(fake_guest *g, u16 head, u32 resp_len)
+static void offer_request(fake_guest *g, u16 head, u32 resp_len)
 {
     u64 data = FG_DATA + 0x100 * (u64)head;
     u64 table = FG_TABLE + 32 * (u64)head;
@@ -54,7 +54,7 @@ static void offer(fake_guest *g, u16 head, u32 resp_len)
     fg_offer(g, head);
 }
 
-static int drain(fake_guest *g, bool *interrupt)
+static int drain_queue(fake_guest *g, bool *interrupt)
 {
     return vgpu_lost_drain(&g->vq, &fake_guest_ops, g, g->table, &g->chain, interrupt);
 }
@@ -77,7 +77,7 @@ static void test_push(void)
     bool interrupt;
 
     for (u16 i = 0; i < G_N_ELEMENTS(rooms); i++) {
-        offer(g, i + 1, rooms[i]);
+        offer_request(g, i + 1, rooms[i]);
         g_assert_cmpint(fg_pop(g, buf, sizeof(buf), false), ==, 0);
         g_assert_cmpint(vgpu_lost_push(&g->vq, &fake_guest_ops, g, &g->chain, &interrupt), ==, 0);
         g_assert_true(interrupt);
@@ -91,12 +91,12 @@ static void test_drain(void)
     g_autoptr(fake_guest) g = fake_guest_new(8);
     bool interrupt = true;
 
-    g_assert_cmpint(drain(g, &interrupt), ==, 0);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, 0);
     g_assert_false(interrupt);
 
     for (u16 i = 0; i < 5; i++)
-        offer(g, i, i == 3 ? 0 : 24);
-    g_assert_cmpint(drain(g, &interrupt), ==, 0);
+        offer_request(g, i, i == 3 ? 0 : 24);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, 0);
     g_assert_true(interrupt);
     g_assert_cmpuint(fg_used_idx(g), ==, 5);
     for (u16 i = 0; i < 5; i++)
@@ -112,13 +112,13 @@ static void test_drain_event(void)
     g->vq.event_idx = true;
     fg_set_used_event(g, 1); /* of three, the middle one */
     for (u16 i = 0; i < 3; i++)
-        offer(g, i, 24);
-    g_assert_cmpint(drain(g, &interrupt), ==, 0);
+        offer_request(g, i, 24);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, 0);
     g_assert_true(interrupt);
     g_assert_cmpuint(fg_avail_event(g), ==, 3);
 
-    offer(g, 0, 24);
-    g_assert_cmpint(drain(g, &interrupt), ==, 0);
+    offer_request(g, 0, 24);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, 0);
     g_assert_false(interrupt);
     g_assert_cmpuint(fg_avail_event(g), ==, 4);
 }
@@ -127,7 +127,7 @@ static void offer_again(fake_guest *g, u64 iova, size_t len)
 {
     (void)len;
     if (iova == FG_USED + 2)
-        offer(g, 0, 24);
+        offer_request(g, 0, 24);
 }
 
 /* A guest that offers as fast as it is answered must not keep us for ever. */
@@ -136,14 +136,14 @@ static void test_drain_bounded(void)
     g_autoptr(fake_guest) g = fake_guest_new(8);
     bool interrupt;
 
-    offer(g, 0, 24);
+    offer_request(g, 0, 24);
     g->on_write = offer_again;
-    g_assert_cmpint(drain(g, &interrupt), ==, -EAGAIN);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, -EAGAIN);
     g_assert_cmpuint(fg_used_idx(g), ==, 8);
     g_assert_true(interrupt);
 
     g->on_write = NULL;
-    g_assert_cmpint(drain(g, &interrupt), ==, 0);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, 0);
     g_assert_cmpuint(fg_used_idx(g), ==, 9);
 }
 
@@ -152,13 +152,13 @@ static void test_drain_broken(void)
     g_autoptr(fake_guest) g = fake_guest_new(8);
     bool interrupt;
 
-    offer(g, 0, 24);
+    offer_request(g, 0, 24);
     fg_offer(g, 200);
-    g_assert_cmpint(drain(g, &interrupt), ==, -EPROTO);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, -EPROTO);
     g_assert_true(interrupt); /* the first one was answered */
     g_assert_true(g->vq.broken);
     g_assert_cmpuint(fg_used_idx(g), ==, 1);
-    g_assert_cmpint(drain(g, &interrupt), ==, -EPROTO);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, -EPROTO);
     g_assert_false(interrupt);
 }
 
@@ -167,9 +167,9 @@ static void test_drain_unreachable(void)
     g_autoptr(fake_guest) g = fake_guest_new(8);
     bool interrupt;
 
-    offer(g, 0, 24);
+    offer_request(g, 0, 24);
     fg_unmap(g, FG_USED, 0x1000);
-    g_assert_cmpint(drain(g, &interrupt), ==, -EPROTO);
+    g_assert_cmpint(drain_queue(g, &interrupt), ==, -EPROTO);
     g_assert_false(interrupt);
 }
 

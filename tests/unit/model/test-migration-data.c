@@ -103,7 +103,7 @@ static void test_device(void)
 }
 
 /* The bytes' places, as migration_data.c has them. */
-static void refuses(unsigned offset, u8 value, bool good)
+static void check_changed_byte(unsigned offset, u8 value, bool good)
 {
     u8 state[VGPU_STATE_DEVICE_SIZE];
     Device from, to;
@@ -120,24 +120,24 @@ static void test_impossible(void)
 {
     const unsigned queue = 32 + VGPU_PCI_CONFIG_SIZE;
 
-    refuses(3, 0x80, false);       /* a feature that is not offered */
-    refuses(4, 0, false);          /* without VERSION_1 */
-    refuses(16, 1, true);          /* the display has changed */
-    refuses(16, 2, false);         /* another event */
-    refuses(20, 3, false);         /* a vector that the device does not have */
-    refuses(24, 0x0f, true);       /* DRIVER_OK */
-    refuses(24, 0x07, false);      /* without FEATURES_OK */
-    refuses(24, 0x0e, false);      /* without ACKNOWLEDGE */
-    refuses(24, 0x1f, false);      /* an unknown bit */
-    refuses(25, 4, false);         /* of the ISR */
-    refuses(26, 2, false);         /* features that cannot be */
-    refuses(queue, 1, false);      /* rings that are not aligned */
-    refuses(queue + 24, 3, false); /* a size that is no power of two */
-    refuses(queue + 26, 3, false); /* a vector */
-    refuses(queue + 28, 9, true);
-    refuses(queue + 30, 9, true);
+    check_changed_byte(3, 0x80, false);       /* a feature that is not offered */
+    check_changed_byte(4, 0, false);          /* without VERSION_1 */
+    check_changed_byte(16, 1, true);          /* the display has changed */
+    check_changed_byte(16, 2, false);         /* another event */
+    check_changed_byte(20, 3, false);         /* a vector that the device does not have */
+    check_changed_byte(24, 0x0f, true);       /* DRIVER_OK */
+    check_changed_byte(24, 0x07, false);      /* without FEATURES_OK */
+    check_changed_byte(24, 0x0e, false);      /* without ACKNOWLEDGE */
+    check_changed_byte(24, 0x1f, false);      /* an unknown bit */
+    check_changed_byte(25, 4, false);         /* of the ISR */
+    check_changed_byte(26, 2, false);         /* features that cannot be */
+    check_changed_byte(queue, 1, false);      /* rings that are not aligned */
+    check_changed_byte(queue + 24, 3, false); /* a size that is no power of two */
+    check_changed_byte(queue + 26, 3, false); /* a vector */
+    check_changed_byte(queue + 28, 9, true);
+    check_changed_byte(queue + 30, 9, true);
     /* Bits of the configuration that a guest cannot change stay. */
-    refuses(32, 0x99, true);
+    check_changed_byte(32, 0x99, true);
 }
 
 static void test_chains(void)

@@ -102,7 +102,7 @@ static void check_phase(const struct vgpu_phase *phase)
     }
 }
 
-static void walk(bool seen[PHASES], struct vgpu_phase phase)
+static void walk_phases(bool seen[PHASES], struct vgpu_phase phase)
 {
     if (seen[number_of(&phase)])
         return;
@@ -112,7 +112,7 @@ static void walk(bool seen[PHASES], struct vgpu_phase phase)
         struct vgpu_phase next = phase;
 
         if (vgpu_phase_step(&next, occasion))
-            walk(seen, next);
+            walk_phases(seen, next);
     }
 }
 
@@ -121,7 +121,7 @@ static void test_all_that_can_be_reached(void)
     bool seen[PHASES] = {false};
     unsigned int engines_seen = 0, devices_seen = 0;
 
-    walk(seen, (struct vgpu_phase){0});
+    walk_phases(seen, (struct vgpu_phase){0});
     for (unsigned int i = 0; i < PHASES; i++) {
         struct vgpu_phase phase = phase_of(i);
 
@@ -137,7 +137,7 @@ static void test_never_stuck(void)
 {
     bool seen[PHASES] = {false};
 
-    walk(seen, (struct vgpu_phase){0});
+    walk_phases(seen, (struct vgpu_phase){0});
     for (unsigned int i = 0; i < PHASES; i++) {
         struct vgpu_phase phase = phase_of(i);
 

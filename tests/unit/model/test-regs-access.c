@@ -4,7 +4,7 @@
 
 static struct vgpu_regs r;
 
-static void setup(void)
+static void set_up(void)
 {
     vgpu_regs_init(&r, 0, 1);
     g_assert_true(regs_negotiate(&r, OFFERED) & S_FEATURES_OK);
@@ -27,7 +27,7 @@ static const struct {
     {R_EVENTS_CLEAR, 4},
 };
 
-static bool takes(u64 offset, size_t width)
+static bool takes_width(u64 offset, size_t width)
 {
     for (guint i = 0; i < G_N_ELEMENTS(registers); i++) {
         if (registers[i].offset == offset)
@@ -42,12 +42,12 @@ static void test_other_writes(void)
     static const size_t widths[] = {0, 1, 2, 3, 4, 5, 8};
     struct vgpu_regs before;
 
-    setup();
+    set_up();
     r.events_read = 0xffffffff;
     before = r;
     for (u64 offset = 0; offset < R_END + 16; offset++) {
         for (guint i = 0; i < G_N_ELEMENTS(widths); i++) {
-            if (takes(offset, widths[i]))
+            if (takes_width(offset, widths[i]))
                 continue;
             g_assert_cmpuint(regs_wr(&r, offset, 0x0101010101010101, widths[i]), ==, 0);
         }
@@ -61,7 +61,7 @@ static void test_far_away(void)
     struct vgpu_regs before;
     u8 raw[64];
 
-    setup();
+    set_up();
     vgpu_regs_raise(&r, true);
     before = r;
     for (guint i = 0; i < G_N_ELEMENTS(far); i++) {
@@ -79,7 +79,7 @@ static void test_reads(void)
 {
     g_autofree u8 *all = g_malloc(R_END + 8);
 
-    setup();
+    set_up();
     regs_wr(&r, R_CONFIG_VECTOR, 1, 2);
     regs_enable_queue(&r, 1, 32, 0x8877665544332000);
     vgpu_regs_raise(&r, false);
@@ -110,7 +110,7 @@ static void test_reads(void)
 
 static void test_isr(void)
 {
-    setup();
+    set_up();
     g_assert_cmphex(regs_rd(&r, R_ISR, 1), ==, 0);
     vgpu_regs_raise(&r, false);
     g_assert_cmphex(regs_rd(&r, R_ISR + 1, 1), ==, 0); /* a neighbour clears nothing */

@@ -6,7 +6,7 @@
 
 static struct vgpu_regs r;
 
-static void setup(void)
+static void set_up(void)
 {
     vgpu_regs_init(&r, 0, 1);
     g_assert_true(regs_negotiate(&r, OFFERED) & S_FEATURES_OK);
@@ -34,7 +34,7 @@ static void test_no_such_queue(void)
     static const u16 selects[] = {2, 3, 0x8000, 0xffff};
     struct vgpu_regs before;
 
-    setup();
+    set_up();
     for (guint i = 0; i < G_N_ELEMENTS(selects); i++) {
         regs_wr(&r, R_QUEUE_SELECT, selects[i], 2);
         before = r;
@@ -49,7 +49,7 @@ static void test_no_such_queue(void)
 
 static void test_enable(void)
 {
-    setup();
+    set_up();
     for (u16 q = 0; q < 2; q++) {
         const struct vgpu_vq *vq = &r.vq[q];
 
@@ -84,7 +84,7 @@ static void test_features_of_queues(void)
 
 static void test_enable_invalid(void)
 {
-    setup();
+    set_up();
     g_assert_cmpuint(regs_enable_queue(&r, 0, 0, BASE), ==, 0);
     g_assert_cmpuint(regs_enable_queue(&r, 0, 100, BASE), ==, 0);
     g_assert_cmpuint(regs_enable_queue(&r, 0, 512, BASE), ==, 0);
@@ -119,7 +119,7 @@ static void test_order(void)
 {
     vgpu_regs_init(&r, 0, 1);
     assert_queue_fixed(0); /* before FEATURES_OK */
-    setup();
+    set_up();
     g_assert_cmpuint(regs_enable_queue(&r, 0, 64, BASE), ==, 1);
     assert_queue_fixed(0); /* enabled */
     regs_wr(&r, R_STATUS, S_DRIVER_OK, 1);
@@ -129,7 +129,7 @@ static void test_order(void)
 
 static void test_addresses(void)
 {
-    setup();
+    set_up();
     for (u64 reg = R_QUEUE_DESC; reg < 0x38; reg += 8) {
         regs_wr(&r, reg, 0x1122334455667788, 8);
         g_assert_cmphex(regs_rd(&r, reg, 8), ==, 0x1122334455667788);
@@ -153,7 +153,7 @@ static void test_vectors(void)
 {
     static const u32 values[] = {0, 1, 2, 3, 4, 0x100, 0xfffe, 0xffff};
 
-    setup();
+    set_up();
     for (guint i = 0; i < G_N_ELEMENTS(values); i++) {
         u32 expected = values[i] < 3 ? values[i] : 0xffff;
 
@@ -175,7 +175,7 @@ static void test_vectors(void)
 
 static void test_kick(void)
 {
-    setup();
+    set_up();
     regs_enable_queue(&r, 0, 64, BASE);
     g_assert_cmpuint(regs_wr(&r, R_NOTIFY, 0, 2), ==, 0); /* before DRIVER_OK */
     regs_wr(&r, R_STATUS, S_DRIVER_OK, 1);
@@ -187,7 +187,7 @@ static void test_kick(void)
     g_assert_cmpint(vgpu_regs_doorbell(&r, 0, 2), ==, -1);
     g_assert_cmpint(vgpu_regs_doorbell(&r, UINT64_MAX - 3, 2), ==, -1);
 
-    setup();
+    set_up();
     regs_enable_queue(&r, 0, 64, BASE);
     regs_enable_queue(&r, 1, 64, BASE);
     regs_wr(&r, R_STATUS, S_DRIVER_OK, 1);

@@ -4,7 +4,7 @@
 
 static struct vgpu_regs r;
 
-static void setup(void)
+static void set_up(void)
 {
     memset(&r, 0xa5, sizeof(r));
     vgpu_regs_init(&r, 0, 1);
@@ -14,7 +14,7 @@ static void test_offered(void)
 {
     static const u32 high[] = {2, 3, 4, 31, 32, 0x80000000, 0xffffffff};
 
-    setup();
+    set_up();
     g_assert_cmphex(regs_rd(&r, R_DEVICE_FEATURE, 4), ==, OFFERED & 0xffffffff);
     regs_wr(&r, R_DEVICE_FEATURE_SELECT, 1, 4);
     g_assert_cmphex(regs_rd(&r, R_DEVICE_FEATURE_SELECT, 4), ==, 1);
@@ -34,40 +34,40 @@ static void test_offered(void)
 
 static void test_features_ok(void)
 {
-    setup();
+    set_up();
     g_assert_cmphex(regs_negotiate(&r, OFFERED), ==, S_ACK | S_DRIVER | S_FEATURES_OK);
-    setup();
+    set_up();
     g_assert_cmphex(regs_negotiate(&r, REQUIRED), ==, S_ACK | S_DRIVER | S_FEATURES_OK);
     for (guint bit = 0; bit < 64; bit++) {
         bool acceptable = OFFERED & (1ULL << bit);
         u8 status;
 
-        setup();
+        set_up();
         status = regs_negotiate(&r, REQUIRED | 1ULL << bit);
         g_assert_cmpint(!!(status & S_FEATURES_OK), ==, acceptable);
     }
     for (guint bit = 32; bit < 34; bit++) {
-        setup();
+        set_up();
         g_assert_cmphex(regs_negotiate(&r, OFFERED & ~(1ULL << bit)), ==, S_ACK | S_DRIVER);
     }
 }
 
 static void test_features_second_try(void)
 {
-    setup();
+    set_up();
     g_assert_cmphex(regs_negotiate(&r, OFFERED | 1ULL << 40), ==, S_ACK | S_DRIVER);
     g_assert_cmphex(regs_negotiate(&r, OFFERED), ==, S_ACK | S_DRIVER | S_FEATURES_OK);
 }
 
 static void test_features_beyond(void)
 {
-    setup();
+    set_up();
     regs_wr(&r, R_DRIVER_FEATURE_SELECT, 2, 4); /* newer drivers write 128 bits */
     regs_wr(&r, R_DRIVER_FEATURE, 0, 4);
     g_assert_cmphex(regs_rd(&r, R_DRIVER_FEATURE, 4), ==, 0);
     g_assert_true(regs_negotiate(&r, OFFERED) & S_FEATURES_OK);
 
-    setup();
+    set_up();
     regs_wr(&r, R_DRIVER_FEATURE_SELECT, 2, 4);
     regs_wr(&r, R_DRIVER_FEATURE, 1, 4);
     g_assert_false(regs_negotiate(&r, OFFERED) & S_FEATURES_OK);
@@ -77,7 +77,7 @@ static void test_features_beyond(void)
 
 static void test_features_final(void)
 {
-    setup();
+    set_up();
     regs_negotiate(&r, OFFERED);
     for (u32 i = 0; i < 2; i++) {
         regs_wr(&r, R_DRIVER_FEATURE_SELECT, i, 4);
@@ -89,7 +89,7 @@ static void test_features_final(void)
 
 static void test_status_order(void)
 {
-    setup();
+    set_up();
     /* FEATURES_OK needs ACKNOWLEDGE and DRIVER, DRIVER_OK needs FEATURES_OK. */
     r.driver_features = OFFERED;
     g_assert_cmpuint(regs_wr(&r, R_STATUS, S_FEATURES_OK, 1), ==, 0);
@@ -116,17 +116,17 @@ static void test_status_order(void)
 
 static void test_all_at_once(void)
 {
-    setup();
+    set_up();
     r.driver_features = OFFERED;
     g_assert_cmpuint(regs_wr(&r, R_STATUS, 0x0f, 1), ==, VGPU_EFFECT_DRIVER_OK);
-    setup();
+    set_up();
     g_assert_cmpuint(regs_wr(&r, R_STATUS, 0x0f, 1), ==, 0); /* no features accepted */
     g_assert_cmphex(r.status, ==, S_ACK | S_DRIVER);
 }
 
 static void test_failed(void)
 {
-    setup();
+    set_up();
     regs_negotiate(&r, OFFERED);
     regs_wr(&r, R_STATUS, S_FAILED, 1);
     g_assert_cmpuint(regs_wr(&r, R_STATUS, S_DRIVER_OK, 1), ==, 0);
@@ -135,14 +135,14 @@ static void test_failed(void)
 
 static void test_needs_reset(void)
 {
-    setup();
+    set_up();
     regs_negotiate(&r, OFFERED);
     g_assert_false(vgpu_regs_needs_reset(&r)); /* no driver is ready yet */
     g_assert_cmphex(r.status & S_NEEDS_RESET, ==, S_NEEDS_RESET);
     g_assert_cmpuint(regs_wr(&r, R_STATUS, 0x0f, 1), ==, 0);
     g_assert_false(vgpu_regs_driver_ok(&r));
 
-    setup();
+    set_up();
     regs_negotiate(&r, OFFERED);
     regs_wr(&r, R_STATUS, 0x0f, 1);
     g_assert_true(vgpu_regs_needs_reset(&r));
@@ -158,7 +158,7 @@ static void test_reset_effect(void)
 {
     struct vgpu_regs before;
 
-    setup();
+    set_up();
     g_assert_cmpuint(regs_wr(&r, R_STATUS, 0, 1), ==, VGPU_EFFECT_RESET);
     regs_negotiate(&r, OFFERED);
     regs_enable_queue(&r, 0, 64, 0x10000);
@@ -172,7 +172,7 @@ static void test_reset(void)
 {
     struct vgpu_regs fresh;
 
-    setup();
+    set_up();
     r.num_capsets = 3;
     fresh = r;
     regs_negotiate(&r, OFFERED);
@@ -197,7 +197,7 @@ static void test_reset(void)
 
 static void test_display_changed(void)
 {
-    setup();
+    set_up();
     g_assert_false(vgpu_regs_display_changed(&r)); /* no driver is ready yet, but it is not lost */
     g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 1);
     regs_wr(&r, R_EVENTS_CLEAR, 1, 4);

@@ -14,7 +14,7 @@
 #define WINDOW (16 * MIB)
 #define TASK   0x7ffffffff000ull
 
-static int range(u64 offset, u64 size, u64 addr)
+static int check_range(u64 offset, u64 size, u64 addr)
 {
     struct vgpu_window_range arg = {.offset = offset, .size = size, .addr = addr};
 
@@ -23,21 +23,21 @@ static int range(u64 offset, u64 size, u64 addr)
 
 static void test_window_range(void)
 {
-    g_assert_cmpint(range(0, WINDOW, 0x10000), ==, 0);
-    g_assert_cmpint(range(WINDOW - PAGE, PAGE, TASK - PAGE), ==, 0);
-    g_assert_cmpint(range(0, 0, 0x10000), ==, -EINVAL);
-    g_assert_cmpint(range(WINDOW, PAGE, 0x10000), ==, -EINVAL);
-    g_assert_cmpint(range(PAGE, WINDOW, 0x10000), ==, -EINVAL);
-    g_assert_cmpint(range(PAGE, (u64)0 - PAGE, 0x10000), ==, -EINVAL);
-    g_assert_cmpint(range(0, PAGE, TASK), ==, -EINVAL);
-    g_assert_cmpint(range(0, 2 * PAGE, TASK - PAGE), ==, -EINVAL);
-    g_assert_cmpint(range(0, 2 * PAGE, (u64)0 - PAGE), ==, -EINVAL);
-    g_assert_cmpint(range(1, PAGE, 0x10000), ==, -EINVAL);
-    g_assert_cmpint(range(0, PAGE + 1, 0x10000), ==, -EINVAL);
-    g_assert_cmpint(range(0, PAGE, 0x10001), ==, -EINVAL);
+    g_assert_cmpint(check_range(0, WINDOW, 0x10000), ==, 0);
+    g_assert_cmpint(check_range(WINDOW - PAGE, PAGE, TASK - PAGE), ==, 0);
+    g_assert_cmpint(check_range(0, 0, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(check_range(WINDOW, PAGE, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(check_range(PAGE, WINDOW, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(check_range(PAGE, (u64)0 - PAGE, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(check_range(0, PAGE, TASK), ==, -EINVAL);
+    g_assert_cmpint(check_range(0, 2 * PAGE, TASK - PAGE), ==, -EINVAL);
+    g_assert_cmpint(check_range(0, 2 * PAGE, (u64)0 - PAGE), ==, -EINVAL);
+    g_assert_cmpint(check_range(1, PAGE, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(check_range(0, PAGE + 1, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(check_range(0, PAGE, 0x10001), ==, -EINVAL);
 }
 
-static int entries(u64 iova, u64 size, u32 n, u64 *pages)
+static int check_entries(u64 iova, u64 size, u32 n, u64 *pages)
 {
     struct vgpu_mem_entry entry[4];
 
@@ -51,18 +51,18 @@ static void test_mem_entries(void)
     const u64 most = VGPU_MEM_MAX_PAGES * PAGE;
     u64 pages = 0;
 
-    g_assert_cmpint(entries(PAGE, 3 * PAGE, 4, &pages), ==, 0);
+    g_assert_cmpint(check_entries(PAGE, 3 * PAGE, 4, &pages), ==, 0);
     g_assert_cmpuint(pages, ==, 12);
-    g_assert_cmpint(entries(0, most / 4, 4, &pages), ==, 0);
+    g_assert_cmpint(check_entries(0, most / 4, 4, &pages), ==, 0);
     g_assert_cmpuint(pages, ==, VGPU_MEM_MAX_PAGES);
-    g_assert_cmpint(entries(0, most / 4 + PAGE, 4, &pages), ==, -ENOMEM);
-    g_assert_cmpint(entries(0, 1ull << 63, 4, &pages), ==, -ENOMEM);
-    g_assert_cmpint(entries(0, PAGE, 0, &pages), ==, -EINVAL);
-    g_assert_cmpint(entries(0, PAGE, VGPU_MEM_MAX_ENTRIES + 1, &pages), ==, -EINVAL);
-    g_assert_cmpint(entries(0, 0, 1, &pages), ==, -EINVAL);
-    g_assert_cmpint(entries(8, PAGE, 1, &pages), ==, -EINVAL);
-    g_assert_cmpint(entries(0, PAGE + 8, 1, &pages), ==, -EINVAL);
-    g_assert_cmpint(entries((u64)0 - PAGE, 2 * PAGE, 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(check_entries(0, most / 4 + PAGE, 4, &pages), ==, -ENOMEM);
+    g_assert_cmpint(check_entries(0, 1ull << 63, 4, &pages), ==, -ENOMEM);
+    g_assert_cmpint(check_entries(0, PAGE, 0, &pages), ==, -EINVAL);
+    g_assert_cmpint(check_entries(0, PAGE, VGPU_MEM_MAX_ENTRIES + 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(check_entries(0, 0, 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(check_entries(8, PAGE, 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(check_entries(0, PAGE + 8, 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(check_entries((u64)0 - PAGE, 2 * PAGE, 1, &pages), ==, -EINVAL);
 }
 
 static struct vgpu_type_desc good_type(const char *name)
@@ -125,7 +125,7 @@ static void test_type_names(void)
     g_assert_cmpint(vgpu_check_types(two, 2), ==, 0);
 }
 
-static int gpu(const char *name, u32 ntypes, u64 vram)
+static int check_gpu(const char *name, u32 ntypes, u64 vram)
 {
     struct vgpu_control_gpu arg = {.argsz = sizeof(arg),
                                    .ntypes = ntypes,
@@ -141,17 +141,17 @@ static void test_gpu(void)
     g_autofree char *longest = g_strnfill(VGPU_GPU_NAME_LEN - 1, 'a');
     g_autofree char *too_long = g_strnfill(VGPU_GPU_NAME_LEN, 'a');
 
-    g_assert_cmpint(gpu("0000:01:00.0", 1, 1), ==, 0);
-    g_assert_cmpint(gpu("soft:a", VGPU_MAX_TYPES, 1), ==, 0);
-    g_assert_cmpint(gpu(longest, 1, 1), ==, 0);
-    g_assert_cmpint(gpu(too_long, 1, 1), ==, -EINVAL);
-    g_assert_cmpint(gpu("", 1, 1), ==, -EINVAL);
-    g_assert_cmpint(gpu("soft:", 1, 1), ==, -EINVAL);
-    g_assert_cmpint(gpu("soft:.", 1, 1), ==, -EINVAL);
-    g_assert_cmpint(gpu("soft:a/b", 1, 1), ==, -EINVAL);
-    g_assert_cmpint(gpu("soft:a", 0, 1), ==, -EINVAL);
-    g_assert_cmpint(gpu("soft:a", VGPU_MAX_TYPES + 1, 1), ==, -EINVAL);
-    g_assert_cmpint(gpu("soft:a", 1, 0), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("0000:01:00.0", 1, 1), ==, 0);
+    g_assert_cmpint(check_gpu("soft:a", VGPU_MAX_TYPES, 1), ==, 0);
+    g_assert_cmpint(check_gpu(longest, 1, 1), ==, 0);
+    g_assert_cmpint(check_gpu(too_long, 1, 1), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("soft:", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("soft:.", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("soft:a/b", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("soft:a", 0, 1), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("soft:a", VGPU_MAX_TYPES + 1, 1), ==, -EINVAL);
+    g_assert_cmpint(check_gpu("soft:a", 1, 0), ==, -EINVAL);
 }
 
 static void test_drain(void)
@@ -270,7 +270,7 @@ static void test_tenant(void)
     g_assert_false(vgpu_tenant_ok("a\0b", 3));
 }
 
-static int exchange(u32 nanswers, u32 nrequests, u32 queues, u32 poll_us, u32 flags)
+static int check_exchange(u32 nanswers, u32 nrequests, u32 queues, u32 poll_us, u32 flags)
 {
     struct vgpu_queue_exchange arg = {
         .argsz = sizeof(arg),
@@ -302,15 +302,15 @@ static void test_exchange(void)
     const u32 all = VGPU_EXCHANGE_TRUNCATE | VGPU_EXCHANGE_EVENTS, most = VGPU_EXCHANGE_MAX;
     struct vgpu_queue_exchange arg = {.argsz = sizeof(arg), .reserved = 1};
 
-    g_assert_cmpint(exchange(0, 0, 0, 0, 0), ==, 0);
-    g_assert_cmpint(exchange(most, most, 3, VGPU_EXCHANGE_POLL_MAX, all), ==, 0);
-    g_assert_cmpint(exchange(most + 1, 0, 0, 0, 0), ==, -EINVAL);
-    g_assert_cmpint(exchange(0, most + 1, 0, 0, 0), ==, -EINVAL);
-    g_assert_cmpint(exchange(0, 0, 4, 0, 0), ==, -EINVAL);
-    g_assert_cmpint(exchange(0, 0, 1u << 31, 0, 0), ==, -EINVAL);
-    g_assert_cmpint(exchange(0, 0, 0, VGPU_EXCHANGE_POLL_MAX + 1, 0), ==, -EINVAL);
-    g_assert_cmpint(exchange(1, 0, 0, 0, VGPU_EXCHANGE_CONNECTED), ==, 0);
-    g_assert_cmpint(exchange(0, 0, 0, 0, 8), ==, -EINVAL);
+    g_assert_cmpint(check_exchange(0, 0, 0, 0, 0), ==, 0);
+    g_assert_cmpint(check_exchange(most, most, 3, VGPU_EXCHANGE_POLL_MAX, all), ==, 0);
+    g_assert_cmpint(check_exchange(most + 1, 0, 0, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(check_exchange(0, most + 1, 0, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(check_exchange(0, 0, 4, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(check_exchange(0, 0, 1u << 31, 0, 0), ==, -EINVAL);
+    g_assert_cmpint(check_exchange(0, 0, 0, VGPU_EXCHANGE_POLL_MAX + 1, 0), ==, -EINVAL);
+    g_assert_cmpint(check_exchange(1, 0, 0, 0, VGPU_EXCHANGE_CONNECTED), ==, 0);
+    g_assert_cmpint(check_exchange(0, 0, 0, 0, 8), ==, -EINVAL);
     g_assert_cmpint(waiting_exchange(1, VGPU_EXCHANGE_EVENTS), ==, 0);
     g_assert_cmpint(waiting_exchange(0, VGPU_EXCHANGE_EVENTS), ==, -EINVAL);
     g_assert_cmpint(waiting_exchange(1, VGPU_EXCHANGE_TRUNCATE), ==, -EINVAL);

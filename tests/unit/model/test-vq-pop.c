@@ -2,7 +2,7 @@
 /* Taking chains from a guest that follows the rules. */
 #include "fake_guest.h"
 
-static void fill(fake_guest *g, u64 iova, size_t len, u8 first)
+static void fill_memory(fake_guest *g, u64 iova, size_t len, u8 first)
 {
     for (size_t i = 0; i < len; i++)
         *fg_at(g, iova + i) = (u8)(first + i);
@@ -35,8 +35,8 @@ static void test_direct(void)
     g_autoptr(fake_guest) g = fake_guest_new(8);
     u8 buf[100];
 
-    fill(g, FG_DATA, 40, 1);
-    fill(g, FG_DATA + 0x1000, 30, 41);
+    fill_memory(g, FG_DATA, 40, 1);
+    fill_memory(g, FG_DATA + 0x1000, 30, 41);
     fg_desc(g, FG_DESC, 5, FG_DATA, 40, F_NEXT, 2);
     fg_desc(g, FG_DESC, 2, FG_DATA + 0x1000, 30, F_NEXT, 7);
     fg_desc(g, FG_DESC, 7, FG_DATA + 0x2000, 24, F_NEXT | F_WRITE, 0);
@@ -63,7 +63,7 @@ static void test_indirect(void)
     g_autoptr(fake_guest) g = fake_guest_new(4);
     u8 buf[64];
 
-    fill(g, FG_DATA, 48, 7);
+    fill_memory(g, FG_DATA, 48, 7);
     /* Linked out of order, with one entry that is not part of the chain. */
     fg_desc(g, FG_TABLE, 0, FG_DATA, 16, F_NEXT, 3);
     fg_desc(g, FG_TABLE, 1, 0, 0, F_INDIRECT, 9);
@@ -87,7 +87,7 @@ static void test_direct_then_indirect(void)
     g_autoptr(fake_guest) g = fake_guest_new(4);
     u8 buf[64];
 
-    fill(g, FG_DATA, 60, 100);
+    fill_memory(g, FG_DATA, 60, 100);
     fg_desc(g, FG_DESC, 3, FG_DATA, 10, F_NEXT, 1);
     fg_desc(g, FG_DESC, 1, FG_DATA + 10, 20, F_NEXT, 2);
     fg_desc(g, FG_DESC, 2, FG_TABLE, 48, F_INDIRECT, 0);
@@ -110,7 +110,7 @@ static void test_one_sided(void)
 
     fg_desc(g, FG_DESC, 0, FG_DATA, 24, F_WRITE, 0);
     fg_offer(g, 0);
-    fill(g, FG_DATA + 100, 10, 1);
+    fill_memory(g, FG_DATA + 100, 10, 1);
     fg_desc(g, FG_DESC, 1, FG_DATA + 100, 10, 0, 0);
     fg_offer(g, 1);
 
@@ -134,7 +134,7 @@ static void test_too_large(void)
     g_autoptr(fake_guest) g = fake_guest_new(4);
     u8 buf[100];
 
-    fill(g, FG_DATA, 100, 1);
+    fill_memory(g, FG_DATA, 100, 1);
     fg_offer_simple(g, 2, 100);
     g_assert_cmpint(fg_pop(g, buf, 99, false), ==, -EMSGSIZE);
     g_assert_cmpuint(g->chain.request_size, ==, 100);
@@ -155,7 +155,7 @@ static void test_truncate(void)
         g_autofree u8 *buf = g_malloc(sizes[i]);
         size_t got = MIN(sizes[i], 40);
 
-        fill(g, FG_DATA, 40, 50);
+        fill_memory(g, FG_DATA, 40, 50);
         fg_desc(g, FG_DESC, 0, FG_DATA, 20, F_NEXT, 1);
         fg_desc(g, FG_DESC, 1, FG_DATA + 20, 20, 0, 0);
         fg_offer(g, 0);

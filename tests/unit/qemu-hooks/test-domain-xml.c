@@ -8,7 +8,7 @@
 #define UUID2 "C0FFEE00-0000-4000-8000-00000000000A"
 #define NS    "xmlns:v='" DOMAIN_NAMESPACE "'"
 
-static Domain *parse(const char *xml)
+static Domain *parse_xml(const char *xml)
 {
     g_autoptr(GError) error = NULL;
     Domain *domain = domain_parse(xml, strlen(xml), &error);
@@ -28,19 +28,19 @@ static void assert_refused(const char *xml, gsize length, const char *why)
 
 static void test_hostdevs(void)
 {
-    g_autoptr(Domain) domain =
-        parse("<domain><devices>"
-              "<hostdev mode='subsystem' type='mdev'><source><address uuid='" UUID2
-              "'/></source></hostdev>"
-              "<hostdev mode='subsystem' type='mdev'><source><address uuid='" UUID
-              "'/></source></hostdev>"
-              "<hostdev mode='capabilities' type='mdev'><source><address uuid='" UUID
-              "'/></source></hostdev>"
-              "<hostdev mode='subsystem' type='pci' managed='yes'><source>"
-              "<address domain='0x0001' bus='0xa2' slot='0x1f' function='0x7'/></source></hostdev>"
-              "<hostdev mode='subsystem' type='pci'><source><address bus='2' "
-              "slot='0'/></source></hostdev>"
-              "</devices></domain>");
+    g_autoptr(Domain) domain = parse_xml(
+        "<domain><devices>"
+        "<hostdev mode='subsystem' type='mdev'><source><address uuid='" UUID2
+        "'/></source></hostdev>"
+        "<hostdev mode='subsystem' type='mdev'><source><address uuid='" UUID
+        "'/></source></hostdev>"
+        "<hostdev mode='capabilities' type='mdev'><source><address uuid='" UUID
+        "'/></source></hostdev>"
+        "<hostdev mode='subsystem' type='pci' managed='yes'><source>"
+        "<address domain='0x0001' bus='0xa2' slot='0x1f' function='0x7'/></source></hostdev>"
+        "<hostdev mode='subsystem' type='pci'><source><address bus='2' "
+        "slot='0'/></source></hostdev>"
+        "</devices></domain>");
     const DomainPci *first = g_ptr_array_index(domain->pci, 0);
     const DomainPci *second = g_ptr_array_index(domain->pci, 1);
 
@@ -55,7 +55,7 @@ static void test_hostdevs(void)
 
 static void test_request(void)
 {
-    g_autoptr(Domain) domain = parse(
+    g_autoptr(Domain) domain = parse_xml(
         "<domain><metadata><v:requests " NS "><v:request uuid='" UUID2
         "' type='half' vram='2G' window='256M'"
         " weight='7' cap='50' priority='0' class='burstable' tenant='red' gpu='10de:*,0000:01:00.0'"
@@ -85,19 +85,19 @@ static void test_request(void)
 static void test_ports(void)
 {
     g_autoptr(Domain) domain =
-        parse("<domain><devices>"
-              "<controller type='pci' index='0' model='pcie-root'/>"
-              "<controller type='pci' index='1' model='pcie-root-port'><address type='pci' "
-              "bus='0x00'/></controller>"
-              "<controller type='pci' index='2' model='pcie-root-port'><address type='pci' "
-              "bus='0x00'/></controller>"
-              "<controller type='pci' index='3' model='pcie-to-pci-bridge'><address type='pci' "
-              "bus='0x02'/></controller>"
-              "<controller type='usb' index='4' model='pcie-root-port'/>"
-              "<controller type='pci' index='17' model='pcie-root-port'/>"
-              "<disk><address type='drive' bus='17'/></disk>"
-              "<interface><address type='pci' domain='0x0000' bus='0x01'/></interface>"
-              "</devices></domain>");
+        parse_xml("<domain><devices>"
+                  "<controller type='pci' index='0' model='pcie-root'/>"
+                  "<controller type='pci' index='1' model='pcie-root-port'><address type='pci' "
+                  "bus='0x00'/></controller>"
+                  "<controller type='pci' index='2' model='pcie-root-port'><address type='pci' "
+                  "bus='0x00'/></controller>"
+                  "<controller type='pci' index='3' model='pcie-to-pci-bridge'><address type='pci' "
+                  "bus='0x02'/></controller>"
+                  "<controller type='usb' index='4' model='pcie-root-port'/>"
+                  "<controller type='pci' index='17' model='pcie-root-port'/>"
+                  "<disk><address type='drive' bus='17'/></disk>"
+                  "<interface><address type='pci' domain='0x0000' bus='0x01'/></interface>"
+                  "</devices></domain>");
 
     g_assert_cmpuint(domain->ports, ==, 3);
     g_assert_cmpuint(domain->free_ports, ==, 1);
@@ -126,8 +126,8 @@ static void test_entities(void)
 static void test_includes(void)
 {
     g_autoptr(Domain) domain =
-        parse("<domain xmlns:xi='http://www.w3.org/2001/XInclude'><metadata>"
-              "<xi:include href='file:///etc/passwd' parse='text'/></metadata></domain>");
+        parse_xml("<domain xmlns:xi='http://www.w3.org/2001/XInclude'><metadata>"
+                  "<xi:include href='file:///etc/passwd' parse='text'/></metadata></domain>");
 
     g_assert_cmpuint(domain->requests->len, ==, 0);
 }
@@ -146,7 +146,7 @@ static void test_large(void)
     for (guint i = 0; i < 20000; i++)
         g_string_append(wide, "<disk type='file'><address type='pci' bus='0x00'/></disk>");
     g_string_append(wide, "</devices></domain>");
-    domain = parse(wide->str);
+    domain = parse_xml(wide->str);
     g_assert_cmpuint(domain->ports, ==, 0);
 }
 

@@ -100,7 +100,7 @@ static void assert_hook(const char *operation, const char *sub, const char *xml,
     assert_hook_of("red", operation, sub, xml, status, err);
 }
 
-static gboolean exists(const AgentOnBus *at, const char *path)
+static gboolean file_exists(const AgentOnBus *at, const char *path)
 {
     g_autofree char *full = root_path(at->root, path, NULL);
 
@@ -127,9 +127,9 @@ static void test_start_and_end(void)
     assert_hook("started", "begin", ASKED, 0, "");
     agent_on_bus_restart(&at);
     assert_hook("stopped", "end", ASKED, 0, "");
-    g_assert_true(exists(&at, VGPU));
+    g_assert_true(file_exists(&at, VGPU));
     assert_hook("release", "end", ASKED, 0, "");
-    g_assert_false(exists(&at, VGPU));
+    g_assert_false(file_exists(&at, VGPU));
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     agent_on_bus_close(&at);
 }
@@ -148,9 +148,9 @@ static void test_recipe(void)
 
     open_shared(&at);
     assert_hook("prepare", "begin", recipe, 0, "");
-    g_assert_true(exists(&at, VGPU));
+    g_assert_true(file_exists(&at, VGPU));
     assert_hook("release", "end", recipe, 0, "");
-    g_assert_false(exists(&at, VGPU));
+    g_assert_false(file_exists(&at, VGPU));
     agent_on_bus_close(&at);
 }
 
@@ -188,7 +188,7 @@ static void test_others_stay(void)
     assert_hook("prepare", "begin", ASKED, 0, "");
     assert_hook("release", "end", DOMAIN("", MDEV(UUID2)), 0, "");
     assert_says("vgpu list", 0, UUID2, "");
-    g_assert_false(exists(&at, VGPU));
+    g_assert_false(file_exists(&at, VGPU));
     agent_on_bus_close(&at);
 }
 
@@ -201,7 +201,7 @@ static void test_open_stays(void)
     assert_hook("prepare", "begin", ASKED, 0, "");
     set_state(&at, "device=running engine=ready\n");
     assert_hook("release", "end", ASKED, 0, "");
-    g_assert_true(exists(&at, VGPU));
+    g_assert_true(file_exists(&at, VGPU));
     assert_hook("prepare", "begin", ASKED, 1, "vGPU " UUID " is open in another VM");
     set_state(&at, "device=closed engine=ready\n");
     assert_hook("prepare", "begin", ASKED, 0, "");
@@ -221,7 +221,7 @@ static void test_clone(void)
     set_state(&at, "device=running engine=ready\n");
     assert_hook_of("two", "prepare", "begin", clone, 1, "vgpuctl domain prepare two --replace");
     assert_hook_of("two", "release", "end", clone, 0, "");
-    g_assert_true(exists(&at, VGPU));
+    g_assert_true(file_exists(&at, VGPU));
     set_state(&at, "device=closed engine=ready\n");
     assert_hook("release", "end", ASKED, 0, "");
     assert_hook_of("two", "prepare", "begin", clone, 0, "");
@@ -237,7 +237,7 @@ static void test_defined(void)
                     "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"manual\",\"attrs\":[]}");
     agent_update_vgpu(at.agent, UUID);
     assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID)), 0, "");
-    g_assert_true(exists(&at, VGPU));
+    g_assert_true(file_exists(&at, VGPU));
     assert_hook("release", "end", DOMAIN("", MDEV(UUID)), 0, "");
     assert_says("vgpu list", 0, "closed", "");
     agent_on_bus_close(&at);
@@ -315,7 +315,7 @@ static void test_memory_in_file(void)
         assert_hook("prepare", "begin", bad[i], 1,
                     "vGPU " UUID " cannot use the domain's memory, which would be files on a disk "
                     "in /var/lib/libvirt/qemu/ram: set <source type='memfd'/>");
-        g_assert_false(exists(&at, VGPU));
+        g_assert_false(file_exists(&at, VGPU));
     }
     /* libvirt makes the directory below it. */
     file_tree_write(at.root, "/etc/libvirt/qemu.conf",
@@ -349,7 +349,7 @@ static void test_none_of_ours(void)
         assert_hook("prepare", "begin", texts[i], 0, "");
         assert_hook("release", "end", texts[i], 0, "");
     }
-    g_assert_false(exists(&at, "/mdevctl-log"));
+    g_assert_false(file_exists(&at, "/mdevctl-log"));
     agent_on_bus_close(&at);
 }
 
@@ -425,7 +425,7 @@ static void test_wrong(void)
     open_shared(&at);
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_hook("prepare", "begin", cases[i].xml, 1, cases[i].err);
-    g_assert_false(exists(&at, "/mdevctl-log"));
+    g_assert_false(file_exists(&at, "/mdevctl-log"));
     agent_on_bus_close(&at);
 }
 
@@ -584,7 +584,7 @@ static void test_pci(void)
     agent_on_bus_close(&at);
 }
 
-static void claim(const AgentOnBus *at)
+static void claim_slice(const AgentOnBus *at)
 {
     g_autofree char *state = root_path(at->root, "/state.json", NULL);
     g_autofree char *line = g_strdup_printf("sh -c '" CONTAINER_HOOK " claim " UUID " <%s'", state);
@@ -610,16 +610,16 @@ static void test_pci_for_containers(void)
     agent_on_bus_open_tree(&at, root);
     g_setenv("VGPU_HOOK_ROOT", dir, TRUE);
     assert_says("slice create --vram 1G --door native --uuid " UUID, 0, UUID, "");
-    claim(&at);
+    claim_slice(&at);
     assert_hook("prepare", "begin", DOMAIN("", PCI("no")), 1,
                 "\"vgpuctl gpu mode " GPU " passthrough\" first");
     assert_hook("prepare", "begin", DOMAIN("", PCI("yes")), 1,
                 "cannot pass GPU " GPU " through: it is shared: ");
-    g_assert_true(exists(&at, "/run/vgpu/shared/" GPU));
+    g_assert_true(file_exists(&at, "/run/vgpu/shared/" GPU));
     agent_on_bus_close(&at);
 }
 
-static void settle(void)
+static void settle_events(void)
 {
     for (guint i = 0; i < 50; i++) {
         g_main_context_iteration(NULL, FALSE);
@@ -644,24 +644,24 @@ static void test_lost_release(void)
     g_assert_true(domain_watch_is_needed(watch));
     domain_watch_look(watch, 0);
     domain_watch_look(watch, DOMAIN_WATCH_GRACE);
-    settle();
-    g_assert_true(exists(&at, VGPU));
+    settle_events();
+    g_assert_true(file_exists(&at, VGPU));
     file_tree_write(at.root, "/proc/5000300/cmdline", "");
     domain_watch_look(watch, 2 * DOMAIN_WATCH_GRACE);
     domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE - 1);
-    settle();
-    g_assert_true(exists(&at, VGPU));
+    settle_events();
+    g_assert_true(file_exists(&at, VGPU));
     set_state(&at, "device=open engine=ready\n");
     domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE);
     g_assert_false(domain_watch_is_needed(watch));
     set_state(&at, "device=closed engine=ready\n");
     g_assert_true(domain_watch_is_needed(watch));
     domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE);
-    settle();
-    g_assert_true(exists(&at, VGPU));
+    settle_events();
+    g_assert_true(file_exists(&at, VGPU));
     domain_watch_look(watch, 4 * DOMAIN_WATCH_GRACE);
     iterate_until_told("vgpu list", "This host has no vGPU.");
-    g_assert_false(exists(&at, VGPU));
+    g_assert_false(file_exists(&at, VGPU));
     agent_on_bus_close(&at);
 }
 
