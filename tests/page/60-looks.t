@@ -50,7 +50,7 @@ function fill(host) {
     })));
 }
 
-/** Half a year of use. */
+/** Half a year of use, of the same slices: what they use meanwhile is added to it. */
 function fillHistory(host) {
     const rows = [];
 
@@ -58,11 +58,11 @@ function fillHistory(host) {
         const now = new Date();
         const hour = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - months, 1) / 1000;
 
-        for (const [number, tenant, hours] of [[1, "research", 500 - 60 * months], [2, "web", 700 - 20 * months],
-            [3, "render", 90 * (6 - months)]])
+        for (const [number, tenant, type, gib, hours] of [[1, "research", "half", 8, 500 - 60 * months],
+            [2, "web", "eighth", 2, 700 - 20 * months], [3, "render", "quarter", 4, 90 * (6 - months)]])
             rows.push(`(${hour}, 'c0ffee00-0000-4000-8000-00000000000${number}', '${tenant}', '${GPU}',
-                'amdgpu-vgpu-quarter', ${3600 * hours}, ${1800 * hours}, ${4 * GIB}, ${2 * GIB},
-                ${3600 * hours * 4 * GIB}, ${3600 * hours * 25}, ${hours * 600e9}, 1)`);
+                'amdgpu-vgpu-${type}', ${3600 * hours}, ${1800 * hours}, ${gib * GIB}, ${0.75 * gib * GIB},
+                ${3600 * hours * gib * GIB}, ${3600 * hours * 25}, ${hours * 600e9}, 1)`);
     }
     host.sqlOfMeter(`INSERT INTO usage_month VALUES ${rows.join(", ")}`);
 }
@@ -150,11 +150,21 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await page.goto(host.shellUrl());
         await see(page.getByRole("link", { name: "GPUs" }));
         await see(page.frameLocator("iframe[name='cockpit1:localhost/mdev-vgpu']").locator(".vgpu-bar"));
-        await browser.shot("shell-wide-light");
+        await browser.resize("tall");
+        await page.waitForTimeout(1000);
+        await browser.shot("shell-tall-light");
+        await browser.resize("wide");
         await browser.setStyle("dark");
         await page.waitForTimeout(1000);
         await browser.shot("shell-wide-dark");
     });
+    /* For the pages: the axes of Use are full, and it is the last, for the history would have what was used. */
+    if (process.env.PICTURES) {
+        await browser.setStyle("light");
+        await page.goto(host.url("use"));
+        await page.waitForTimeout(125000);
+        await browser.shot("use-first-light", { clip: { x: 0, y: 0, width: 1280, height: 640 } });
+    }
 });
 
 /** What breaks axe's rules for WCAG 2.1 AA. */

@@ -11,7 +11,7 @@ const { chromium } = require(path.join(TOP, "cockpit/node_modules/playwright-cor
 
 const SHOTS = path.join(TOP, "build/page/shots");
 
-const sizes = { wide: { width: 1280, height: 900 }, narrow: { width: 360, height: 780 } };
+const sizes = { wide: { width: 1280, height: 900 }, tall: { width: 1280, height: 1130 }, narrow: { width: 360, height: 780 } };
 
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync"];
