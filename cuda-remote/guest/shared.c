@@ -88,8 +88,8 @@ static void end_share(void *at, enum control_kind kind)
 {
     const struct control_message message = {CONTROL_MAGIC, kind, (uintptr_t)at, 0};
 
-    /* If the worker could not be told, it has something there still. */
-    if (connect_ask(&message) != CONTROL_NO_MEMORY)
+    /* If the worker could not be told, or the driver has not given it back, they have it still. */
+    if (connect_ask(&message) == CONTROL_OK || connect_is_dead())
         give_back((uintptr_t)at);
 }
 

@@ -15,6 +15,8 @@ CUresult hand_host_memory(struct request *request)
     CUresult (*lock)(void *, size_t, unsigned int) = driver_function(CALL_cuMemHostRegister_v2);
     CUresult (*unlock)(void *) = driver_function(CALL_cuMemHostUnregister);
     const struct hand_host_memory *head = (const void *)request->head;
+    bool is_end = request->number == CALL_cuMemFreeHost;
+    CUresult result;
     void *at;
 
     if (request->head_bytes < sizeof(*head) || !request_uses(request, head->address, head->bytes)) {
@@ -24,9 +26,11 @@ CUresult hand_host_memory(struct request *request)
     if (!lock || !unlock)
         return CUDA_ERROR_NOT_SUPPORTED;
     at = (void *)(uintptr_t)head->address;
-    return request->number == CALL_cuMemFreeHost
-               ? unlock(at)
-               : lock(at, head->bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
+    result =
+        is_end ? unlock(at) : lock(at, head->bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
+    if (result == CUDA_SUCCESS)
+        shared_count_pins(head->address, is_end ? -1 : 1);
+    return result;
 }
 
 /* Of several attributes, those that a pointer does not have are no error, and the driver writes

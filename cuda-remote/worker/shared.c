@@ -14,10 +14,11 @@
 #define SHARED_MOST 65536u
 #define PIECES_MOST 32768u /* of all that VMs lend: mappings, of which the kernel allows 65530 */
 
-/* @users: requests that have addresses in it. @pieces: mappings of memory that was lent. */
+/* @users: requests that have addresses in it. @pins: registrations of the driver's. @pieces:
+ * mappings of memory that was lent. */
 struct part {
     uint64_t address, bytes;
-    unsigned int users, pieces;
+    unsigned int users, pins, pieces;
 };
 
 /* Sorted by address. */
@@ -174,7 +175,10 @@ static struct part *part_at(uint64_t address, uint64_t bytes)
     return &parts[at];
 }
 
-/* When no request uses it any more. The place is kept. */
+/*
+ * When no request uses it any more. The place is kept. What the driver has registered is not ended,
+ * for the GPU may write to it though it is not mapped here.
+ */
 int shared_end(uint64_t address)
 {
     int result = CONTROL_REFUSED;
@@ -183,7 +187,7 @@ int shared_end(uint64_t address)
     pthread_mutex_lock(&lock);
     while ((part = part_at(address, 1)) && part->users)
         pthread_cond_wait(&unused, &lock);
-    if (part && part->address == address) {
+    if (part && part->address == address && !part->pins) {
         unmap_part(address, part->bytes);
         pieces_count -= part->pieces;
         memmove(part, part + 1, (size_t)(&parts[count] - part - 1) * sizeof(*part));
@@ -214,5 +218,16 @@ void shared_leave(uint64_t address)
     part = part_at(address, 1);
     if (part && --part->users == 0)
         pthread_cond_broadcast(&unused);
+    pthread_mutex_unlock(&lock);
+}
+
+void shared_count_pins(uint64_t address, int change)
+{
+    struct part *part;
+
+    pthread_mutex_lock(&lock);
+    part = part_at(address, 1);
+    if (part && (change > 0 || part->pins))
+        part->pins += (unsigned int)change;
     pthread_mutex_unlock(&lock);
 }

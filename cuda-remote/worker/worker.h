@@ -50,10 +50,14 @@ int shared_reserve(uint64_t address, uint64_t bytes);
 int shared_add(uint64_t address, uint64_t bytes, int *fd);
 /* Memory of a VM's, of which @fd is a file. */
 int shared_borrow(uint64_t address, uint64_t bytes, int fd);
+/* CONTROL_REFUSED: there is none that begins there, or the driver has it registered. */
 int shared_end(uint64_t address);
 /* Until shared_leave() all these bytes stay; false: they are not shared. */
 bool shared_use(uint64_t address, uint64_t bytes);
 void shared_leave(uint64_t address);
+/* Of the part that has @address, which is in use: 1, the driver has registered something; -1, it
+ * has given that back. */
+void shared_count_pins(uint64_t address, int change);
 
 /* Channels (channels.c). */
 struct worker_channel;

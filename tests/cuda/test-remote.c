@@ -589,16 +589,23 @@ static void test_changing_ring(void)
     close_worker();
 }
 
+static unsigned int number_of(const char *name)
+{
+    unsigned int number = 0;
+
+    while (!signatures[number].name || strcmp(signatures[number].name, name))
+        number++;
+    return number;
+}
+
 /* It asks, and looks at no answer: it gets all of them. */
 static void test_never_reads(void)
 {
     struct foe foe;
-    unsigned int number = 0, asked = 1;
+    unsigned int number = number_of("cuMemGetInfo_v2"), asked = 1;
 
     open_worker();
     begin_formed(&foe);
-    while (!signatures[number].name || strcmp(signatures[number].name, "cuMemGetInfo_v2"))
-        number++;
     while (asked < 5000)
         if (send_record(&foe, number, (const uint64_t[]){1, 1}, 2, RECORD_ANSWER, 0))
             asked++;
@@ -714,6 +721,50 @@ static void test_not_lent(void)
     close_worker();
 }
 
+static enum control_result ask_for_end(const struct foe *foe, uint64_t address)
+{
+    const struct control_message message = {CONTROL_MAGIC, CONTROL_SHARE_END, address, 0};
+    struct control_reply reply = {.result = CONTROL_OK};
+
+    send(foe->socket, &message, sizeof(message), MSG_NOSIGNAL);
+    g_assert_cmpint(recv(foe->socket, &reply, sizeof(reply), 0), ==, sizeof(reply));
+    return reply.result;
+}
+
+/* @asked: calls before it that are answered. */
+static void register_memory(struct foe *foe, uint64_t *asked, const char *name, uint64_t address,
+                            uint64_t bytes)
+{
+    g_assert_true(send_record(foe, number_of(name), (const uint64_t[]){address, bytes, 0}, 3,
+                              RECORD_ANSWER, 0));
+    for (++*asked; foe->channel->worker.done < *asked; g_usleep(100))
+        g_assert_true(is_here(foe));
+}
+
+/* What the driver has registered is not ended: its pages would be others' while the GPU writes. */
+static void test_registered_memory_stays(void)
+{
+    const uint64_t at = ARENA + (16u << 20);
+    uint64_t asked = 1;
+    struct foe foe;
+    int fd;
+
+    open_worker();
+    begin_formed(&foe);
+    fd = ask_worker(&foe, CONTROL_SHARE_NEW, at, 65536);
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    register_memory(&foe, &asked, "cuMemHostAlloc", at, 4096);
+    register_memory(&foe, &asked, "cuMemHostAlloc", at + 8192, 4096);
+    g_assert_cmpuint(ask_for_end(&foe, at), ==, CONTROL_REFUSED);
+    register_memory(&foe, &asked, "cuMemFreeHost", at, 1);
+    g_assert_cmpuint(ask_for_end(&foe, at), ==, CONTROL_REFUSED);
+    register_memory(&foe, &asked, "cuMemFreeHost", at + 8192, 1);
+    g_assert_cmpuint(ask_for_end(&foe, at), ==, CONTROL_OK);
+    end_foe(&foe);
+    close_worker();
+}
+
 /* A worker that a sanitizer ends is not one that has ended by its own decision. */
 static void tell_sanitizer_from_worker(void)
 {
@@ -758,5 +809,6 @@ int main(int argc, char **argv)
     g_test_add_func("/remote/never-reads", test_never_reads);
     g_test_add_func("/remote/wild-control", test_wild_control);
     g_test_add_func("/remote/not-lent", test_not_lent);
+    g_test_add_func("/remote/registered-memory-stays", test_registered_memory_stays);
     return g_test_run();
 }
