@@ -183,9 +183,12 @@ static int cuda_blob(struct context *context, const struct virtio_gpu_resource_c
         resource->memory = cuda_context_blob(context->cuda, cmd->blob_id, cmd->size);
         return resource->memory ? 0 : -EINVAL;
     }
+    /* One of each id: a worker's words are of the id alone. */
+    if (!cmd->blob_id || resource_find_lent(resource->engine, context->serial, cmd->blob_id))
+        return -EINVAL;
     resource->maker = context->serial;
     resource->lent_at = cmd->blob_id;
-    return resource->lent_at ? 0 : -EINVAL;
+    return 0;
 }
 
 /* A worker of CUDA's whose wake-up is lost does not exist: both sides have barriers (channel.h). */

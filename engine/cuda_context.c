@@ -68,14 +68,24 @@ struct cuda_context {
     GHashTable *shares;
 };
 
+/**
+ * struct child - a worker that has not been reaped
+ * @serial: of its context
+ * @loans: parts of the VM's memory that it has
+ */
+struct child {
+    uint64_t serial;
+    unsigned int loans;
+};
+
 void cuda_host_init(struct cuda_host *host)
 {
-    *host = (struct cuda_host){.pids = g_hash_table_new(NULL, NULL)};
+    *host = (struct cuda_host){.children = g_hash_table_new_full(NULL, NULL, NULL, g_free)};
 }
 
 void cuda_host_clear(struct cuda_host *host)
 {
-    g_hash_table_destroy(host->pids);
+    g_hash_table_destroy(host->children);
     g_strfreev(host->environment);
 }
 
@@ -85,9 +95,22 @@ void cuda_host_offer(struct cuda_host *host, const struct cuda_worker *program)
     host->environment = cuda_worker_environment();
 }
 
+void cuda_host_add(struct cuda_host *host, pid_t pid, uint64_t serial)
+{
+    struct child *child = g_new0(struct child, 1);
+
+    child->serial = serial;
+    g_hash_table_insert(host->children, GINT_TO_POINTER(pid), child);
+}
+
+bool cuda_host_knows(const struct cuda_host *host, pid_t pid)
+{
+    return g_hash_table_contains(host->children, GINT_TO_POINTER(pid));
+}
+
 bool cuda_host_reaped(struct cuda_host *host, pid_t pid)
 {
-    return g_hash_table_remove(host->pids, GINT_TO_POINTER(pid));
+    return g_hash_table_remove(host->children, GINT_TO_POINTER(pid));
 }
 
 bool cuda_host_has(const struct cuda_host *host, uint64_t serial)
@@ -95,23 +118,42 @@ bool cuda_host_has(const struct cuda_host *host, uint64_t serial)
     GHashTableIter iter;
     void *value;
 
-    g_hash_table_iter_init(&iter, host->pids);
+    g_hash_table_iter_init(&iter, host->children);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        if (GPOINTER_TO_SIZE(value) == serial)
+        const struct child *child = value;
+
+        if (child->serial == serial)
             return true;
     }
     return false;
 }
 
-unsigned int cuda_host_kill(const struct cuda_host *host)
+static unsigned int count_loans(const struct cuda_host *host)
 {
     GHashTableIter iter;
-    void *pid;
+    unsigned int loans = 0;
+    void *value;
 
-    g_hash_table_iter_init(&iter, host->pids);
-    while (g_hash_table_iter_next(&iter, &pid, NULL))
+    g_hash_table_iter_init(&iter, host->children);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        loans += ((const struct child *)value)->loans;
+    return loans;
+}
+
+unsigned int cuda_host_kill(const struct cuda_host *host, unsigned int *borrowers)
+{
+    GHashTableIter iter;
+    unsigned int having = 0;
+    void *pid, *value;
+
+    g_hash_table_iter_init(&iter, host->children);
+    while (g_hash_table_iter_next(&iter, &pid, &value)) {
         kill(GPOINTER_TO_INT(pid), SIGKILL);
-    return g_hash_table_size(host->pids);
+        having += ((const struct child *)value)->loans > 0;
+    }
+    if (borrowers)
+        *borrowers = having;
+    return g_hash_table_size(host->children);
 }
 
 size_t cuda_context_caps_size(void)
@@ -172,7 +214,7 @@ struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, ui
         guest_warning("context %u: CUDA's worker cannot be started: %s", ctx_id, g_strerror(errno));
         return NULL;
     }
-    g_hash_table_insert(host->pids, GINT_TO_POINTER(pid), GSIZE_TO_POINTER(serial));
+    cuda_host_add(host, pid, serial);
     *connection = fcntl(socket, F_DUPFD_CLOEXEC, 0);
     if (*connection < 0) {
         guest_warning("context %u: CUDA's worker cannot be watched: %s", ctx_id, g_strerror(errno));
@@ -199,7 +241,7 @@ static void end_reservation(struct cuda_context *cuda)
 /* The driver gives back what a process had when it ends, whatever it does now. */
 void cuda_context_free(struct cuda_context *cuda)
 {
-    if (g_hash_table_contains(cuda->engine->cuda.pids, GINT_TO_POINTER(cuda->pid)))
+    if (cuda_host_knows(&cuda->engine->cuda, cuda->pid))
         kill(cuda->pid, SIGKILL);
     close(cuda->socket);
     end_reservation(cuda);
@@ -270,6 +312,19 @@ static int ask(struct cuda_context *cuda, const struct control_message *message,
     return 0;
 }
 
+/* The worker has one part more of the VM's memory, or one less. */
+static void count_loan(struct cuda_context *cuda, struct resource *resource, bool is_borrowed)
+{
+    struct child *child =
+        g_hash_table_lookup(cuda->engine->cuda.children, GINT_TO_POINTER(cuda->pid));
+
+    if (resource->is_borrowed == is_borrowed)
+        return;
+    resource->is_borrowed = is_borrowed;
+    if (child)
+        child->loans += is_borrowed ? 1u : -1u;
+}
+
 /* Opens what the program wants to lend. 0, or why it is not to be had. */
 static int open_lent(struct cuda_context *cuda, const struct control_message *message,
                      struct resource **resource, int *fd)
@@ -280,6 +335,8 @@ static int open_lent(struct cuda_context *cuda, const struct control_message *me
     *resource = resource_find_lent(cuda->engine, cuda->serial, message->address);
     if (!*resource || (*resource)->is_borrowed)
         return -ENOENT;
+    if (count_loans(&cuda->engine->cuda) >= CUDA_LOANS_MAX)
+        return -ENOMEM;
     backing = &(*resource)->backing;
     if (backing->iov.iov_len != message->bytes || (*resource)->size != message->bytes)
         return -EINVAL;
@@ -306,7 +363,7 @@ static int lend(struct cuda_context *cuda, const struct control_message *message
     close(fd);
     if (sent != (ssize_t)sizeof(*message))
         return -EPIPE;
-    resource->is_borrowed = true;
+    count_loan(cuda, resource, true);
     cuda->question = cuda->last = *message;
     return 0;
 }
@@ -445,7 +502,7 @@ static void end_loan(struct cuda_context *cuda, uint64_t address)
     struct resource *resource = resource_find_lent(cuda->engine, cuda->serial, address);
 
     if (resource)
-        resource->is_borrowed = false;
+        count_loan(cuda, resource, false);
 }
 
 static size_t reply_bytes(uint32_t kind)

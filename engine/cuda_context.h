@@ -32,17 +32,23 @@ struct host_memory;
  */
 #define CUDA_WAITS_MAX 96u
 
+/*
+ * Of all programs: parts of the VM's memory that workers have. The end of each, if its program was
+ * killed, occupies such an entry until the worker is reaped.
+ */
+#define CUDA_LOANS_MAX 96u
+
 /**
  * struct cuda_host - what an engine needs to offer CUDA
  * @program: no path: it does not
  * @environment: of workers
- * @pids: of those that have not been reaped; to the serials of their contexts
+ * @children: workers that have not been reaped, by their pids
  * @waits: of all contexts
  */
 struct cuda_host {
     struct cuda_worker program;
     GStrv environment;
-    GHashTable *pids;
+    GHashTable *children;
     unsigned int waits;
 };
 
@@ -50,12 +56,16 @@ void cuda_host_init(struct cuda_host *host);
 void cuda_host_clear(struct cuda_host *host);
 /* Workers are started with what is the environment now. */
 void cuda_host_offer(struct cuda_host *host, const struct cuda_worker *program);
+/* A worker was started, for the context with this serial. */
+void cuda_host_add(struct cuda_host *host, pid_t pid, uint64_t serial);
+bool cuda_host_knows(const struct cuda_host *host, pid_t pid);
 /* True: it was a worker of CUDA's, which has ended. */
 bool cuda_host_reaped(struct cuda_host *host, pid_t pid);
 /* Whether the worker of the context with this serial has not been reaped. */
 bool cuda_host_has(const struct cuda_host *host, uint64_t serial);
-/* Kills those that are left; returns how many there are. */
-unsigned int cuda_host_kill(const struct cuda_host *host);
+/* Kills those that are left; returns how many there are. @borrowers: of them, those to which memory
+ * of the VM's is lent; or NULL. */
+unsigned int cuda_host_kill(const struct cuda_host *host, unsigned int *borrowers);
 
 /* The size and the content of the capset. */
 size_t cuda_context_caps_size(void);

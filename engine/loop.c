@@ -74,8 +74,7 @@ static bool is_known(pid_t pid, const void *data)
 {
     const struct engine *engine = data;
 
-    return pid == engine->render_server ||
-           g_hash_table_contains(engine->cuda.pids, GINT_TO_POINTER(pid));
+    return pid == engine->render_server || cuda_host_knows(&engine->cuda, pid);
 }
 
 /* What workers have left behind: they end with their contexts, and so must that. */
@@ -116,7 +115,7 @@ static bool check_children(struct engine *engine, GError **error)
  * After the guest's contexts. virglrenderer only sends a message to its server for each, and what
  * its workers write until they end would be left for the next boot. What was killed and does not
  * end, because the GPU's driver holds it, runs no program any more. But the GPU may still have
- * memory that a CUDA worker has borrowed of the guest: the reset has to wait for that, or the
+ * memory of the guest's that was lent to a CUDA worker: the reset has to wait for that, or the
  * driver gives up.
  */
 static bool end_workers(struct engine *engine, GError **error)
@@ -127,8 +126,7 @@ static bool end_workers(struct engine *engine, GError **error)
     do {
         if (!check_children(engine, error))
             return false;
-        borrowers = cuda_host_kill(&engine->cuda);
-        left = borrowers + kill_strays(engine);
+        left = cuda_host_kill(&engine->cuda, &borrowers) + kill_strays(engine);
         if (engine->render_server)
             left += children_kill_of(engine->render_server);
         if (left)

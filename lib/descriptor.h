@@ -67,7 +67,8 @@ static inline void descriptor_take(struct msghdr *message, int *fds, size_t coun
 /*
  * As recvmsg(); a message that is longer than @bytes fails with EMSGSIZE. The caller owns what is
  * in @fds. There is room for so many exactly (CMSG_SPACE() has more), so the kernel itself closes
- * what else the other end has sent.
+ * what else the other end has sent. If that has ended and not read all, the kernel says so once
+ * (ECONNRESET) before it hands over what it has sent.
  */
 static inline ssize_t descriptor_receive(int socket, void *data, size_t bytes, int flags, int *fds,
                                          size_t count)
@@ -83,7 +84,7 @@ static inline ssize_t descriptor_receive(int socket, void *data, size_t bytes, i
                                   .msg_control = &room,
                                   .msg_controllen = CMSG_LEN(count * sizeof(*fds))};
         got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+    } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got < 0)
         message.msg_controllen = 0;
     descriptor_take(&message, fds, count);

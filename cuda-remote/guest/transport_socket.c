@@ -49,7 +49,8 @@ static bool send_message(const void *message, size_t bytes)
     return sent == (ssize_t)bytes;
 }
 
-/* A signal of the program's, without SA_RESTART, is no end of the worker. */
+/* A signal of the program's, without SA_RESTART, is no end of the worker. One that ends before it
+ * has read all is reported once, and what it has sent comes after that. */
 static bool ask_worker(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
     ssize_t got;
@@ -58,7 +59,7 @@ static bool ask_worker(const void *message, size_t bytes, void *reply, size_t re
         return false;
     do
         got = recv(worker, reply, reply_bytes, 0);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     return got == (ssize_t)reply_bytes;
 }
 

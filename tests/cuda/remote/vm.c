@@ -99,7 +99,7 @@ static void reap(void)
     GHashTableIter iter;
     void *pid;
 
-    g_hash_table_iter_init(&iter, engine.cuda.pids);
+    g_hash_table_iter_init(&iter, engine.cuda.children);
     while (g_hash_table_iter_next(&iter, &pid, NULL)) {
         if (waitpid(GPOINTER_TO_INT(pid), NULL, WNOHANG) > 0)
             g_hash_table_iter_remove(&iter);
@@ -118,7 +118,7 @@ static void answer_all(void)
         close(g_array_index(fences, struct fence, i).fd);
     }
     g_array_set_size(fences, 0);
-    cuda_host_kill(&engine.cuda);
+    cuda_host_kill(&engine.cuda, NULL);
     reap();
     g_cond_broadcast(&answered);
 }
@@ -133,7 +133,7 @@ static void unplug(void)
 {
     int nothing = memfd_create("nothing", MFD_CLOEXEC);
 
-    cuda_host_kill(&engine.cuda);
+    cuda_host_kill(&engine.cuda, NULL);
     for (size_t i = 0; i < BLOBS; i++) {
         if (blobs[i].at)
             real_mmap(blobs[i].at, blobs[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,12 @@ static int be_worker(int socket)
 
     if (!strcmp(role, "dies"))
         return 0;
+    /* It has looked at the question, and not read it. */
+    if (!strcmp(role, "last-word")) {
+        recv(socket, &hello, sizeof(hello), MSG_PEEK);
+        serve(socket, role, &hello);
+        return 0;
+    }
     while (descriptor_receive(socket, &hello, sizeof(hello), 0, &given, 1) > 0) {
         if ((hello.message.kind == CONTROL_SHARE_GUEST) != (given >= 0))
             return 1;
@@ -122,7 +129,7 @@ static void set_up(struct fixture *f, gconstpointer role)
 static void tear_down(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
 {
     engine_reset(&f->engine);
-    while (cuda_host_kill(&f->engine.cuda))
+    while (cuda_host_kill(&f->engine.cuda, NULL))
         cuda_host_reaped(&f->engine.cuda, waitpid(-1, NULL, 0));
     g_assert_cmpuint(f->engine.shm_bytes, ==, 0);
     g_assert_cmpuint(f->engine.mappings, ==, 0);
@@ -283,6 +290,19 @@ static void test_hello(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     g_assert_cmpuint(page->replies, ==, 1);
     g_assert_cmpuint(page->taken, ==, 1);
     g_assert_cmpuint(((const struct control_welcome *)page->reply)->major, ==, 7);
+}
+
+/* A worker says why there is no CUDA, and ends; then its engine has not read that yet. */
+static void test_last_word(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_hello hello = {.message = {CONTROL_MAGIC, CONTROL_HELLO, ARENA, 4096}};
+    const struct control_page *page = begin(f);
+    uint32_t token = submit(f, CONTROL_RING_ASK, &hello, sizeof(hello));
+
+    g_assert_cmpint(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), ==, 0);
+    await_loss(f, page);
+    g_assert_cmphex(fixture_answer_type(f, token), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(page->replies, ==, 1);
 }
 
 /* Nothing of it ends the context. */
@@ -486,6 +506,39 @@ static void test_lent_lies(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
     g_assert_cmphex(page->alive, ==, CONTROL_MAGIC);
 }
 
+/* What the worker says of one part must not be taken for another one. */
+static void test_lent_twice(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin_lending(f);
+    uint32_t first;
+
+    create_lent(f, SHARE, ARENA, LENT);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_OK);
+    for (uint32_t i = 1; i < 20; i++)
+        g_assert_cmphex(create_lent(f, SHARE + i, ARENA, LENT), !=, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_NO_MEMORY);
+    g_assert_cmpuint(g_hash_table_size(f->driver.pins), ==, 1);
+    first = send_unref(f, SHARE);
+    g_assert_cmphex(fixture_answer_type(f, first), ==, 0);
+    reap_worker(f);
+    g_assert_cmphex(fixture_answer_type(f, first), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
+/* Of a program that was killed, the ends of all would fill the guest's control queue. */
+static void test_lent_often(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin_lending(f);
+
+    for (uint32_t i = 0; i <= CUDA_LOANS_MAX; i++)
+        g_assert_cmphex(create_lent(f, SHARE + i, (i + 1) * ARENA, LENT), ==,
+                        VIRTIO_GPU_RESP_OK_NODATA);
+    for (uint32_t i = 0; i < CUDA_LOANS_MAX; i++)
+        g_assert_cmpuint(lend(f, page, (i + 1) * ARENA, LENT), ==, CONTROL_OK);
+    g_assert_cmpuint(lend(f, page, (CUDA_LOANS_MAX + 1) * ARENA, LENT), ==, CONTROL_NO_MEMORY);
+    await(f, say(f, CONTROL_RING_ASK, CONTROL_SHARE_END, 2 * ARENA, 0));
+    g_assert_cmpuint(lend(f, page, (CUDA_LOANS_MAX + 1) * ARENA, LENT), ==, CONTROL_OK);
+}
+
 /* More than the window can ever show is refused without asking the worker. */
 static void test_too_much(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
 {
@@ -663,10 +716,35 @@ static void test_reset(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
 {
     begin(f);
     make_channel(f, ARENA);
-    g_assert_cmpuint(g_hash_table_size(f->engine.cuda.pids), ==, 1);
+    g_assert_cmpuint(g_hash_table_size(f->engine.cuda.children), ==, 1);
     fixture_reset(f);
-    g_assert_cmpuint(g_hash_table_size(f->engine.cuda.pids), ==, 0);
+    g_assert_cmpuint(g_hash_table_size(f->engine.cuda.children), ==, 0);
     g_assert_cmpuint(f->engine.shm_bytes, ==, 0);
+}
+
+/* Workers that the GPU's driver holds, and that have nothing of the guest's: no process has this
+ * number, so nobody is ever reaped. */
+static void test_reset_of_stuck(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const pid_t nobody = INT_MAX;
+
+    begin(f);
+    cuda_host_add(&f->engine.cuda, nobody, 99);
+    fixture_reset(f);
+    g_assert_cmpuint(g_hash_table_size(f->engine.cuda.children), ==, 1);
+    g_assert_true(cuda_host_reaped(&f->engine.cuda, nobody));
+}
+
+/* One to whom memory is lent has ended when the reset has. */
+static void test_reset_of_borrower(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    const struct control_page *page = begin_lending(f);
+
+    create_lent(f, SHARE, ARENA, LENT);
+    g_assert_cmpuint(lend(f, page, ARENA, LENT), ==, CONTROL_OK);
+    fixture_reset(f);
+    g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1);
+    g_assert_cmpuint(g_hash_table_size(f->engine.cuda.children), ==, 0);
 }
 
 /* Without virglrenderer nothing is asked of it, whatever the guest makes. */
@@ -739,6 +817,7 @@ int main(int argc, char **argv)
     cuda_test("not-offered", NULL, test_capset);
     cuda_test("capset-of-lending", "honest", test_capset_of_lending);
     cuda_test("hello", "honest", test_hello);
+    cuda_test("last-word", "last-word", test_last_word);
     cuda_test("bad-messages", "honest", test_bad_messages);
     cuda_test("one-question", "silent", test_one_question);
     cuda_test("memory", "honest", test_memory);
@@ -747,6 +826,8 @@ int main(int argc, char **argv)
     cuda_test("lent-to-poor", "poor", test_lent_to_poor);
     cuda_test("lent-refused", "honest", test_lent_refused);
     cuda_test("lent-lies", "honest", test_lent_lies);
+    cuda_test("lent-twice", "honest", test_lent_twice);
+    cuda_test("lent-often", "honest", test_lent_often);
     cuda_test("too-much", "honest", test_too_much);
     cuda_test("too-many-mappings", "honest", test_too_many_mappings);
     cuda_test("reserved", "silent", test_reserved);
@@ -763,6 +844,8 @@ int main(int argc, char **argv)
     cuda_test("unasked-reply", "unasked", test_unasked_reply);
     cuda_test("no-program", "honest", test_no_program);
     cuda_test("reset", "honest", test_reset);
+    cuda_test("reset-of-stuck", "honest", test_reset_of_stuck);
+    cuda_test("reset-of-borrower", "honest", test_reset_of_borrower);
     cuda_test("moved", "honest", test_moved);
     cuda_test("alone", "honest", test_alone);
     return g_test_run();
