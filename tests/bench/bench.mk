@@ -25,6 +25,11 @@ $(BENCH_OUT)/vk-bench.o: $(BENCH_SRC)/vk-bench.c $(BENCH_OUT)/fma.spv.h $(wildca
 $(BENCH_OUT)/vk-bench: $(BENCH_OUT)/vk-bench.o $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
 
+# For guests: the caching of the window.
+$(BENCH_OUT)/window-memory: $(BENCH_SRC)/window-memory.c
+	@mkdir -p $(@D)
+	$(CC) $(GUEST_CFLAGS) -o $@ $<
+
 # make bench-guarded: containers' guarded door, in the rig's tree alone.
 .PHONY: bench-guarded bench-guarded-programs
 bench-guarded:
