@@ -1,13 +1,14 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # A VM with a vGPU moves from one GPU host to another and back, by virsh migrate, while it runs: with an idle GPU, and with
-# a program that computes. A host whose vGPU does not fit refuses, and the guest does not notice. A second rig is the other
-# host; libvirt and QEMU reach it through ssh.
+# programs that compute, by Vulkan and by CUDA (on the fake card). A host whose vGPU does not fit refuses, and the guest does
+# not notice. A second rig is the other host; libvirt and QEMU reach it through ssh.
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::GuestCuda;
 use VGPU::Host;
 use VGPU::Saved;
 use VGPU::Test;
@@ -80,6 +81,8 @@ point('a second GPU host has a vGPU of the same UUID', sub {
         $vgpu->start(VGPU::Lab::gpu());
         $vgpu->wait_engine;
         $vm->display(1);
+        VGPU::GuestCuda::install();
+        VGPU::GuestCuda::offer($vgpu);
         connect_to('here');
     });
     return connect_to('there');
@@ -88,8 +91,11 @@ point('a second GPU host has a vGPU of the same UUID', sub {
 point('the VM that is to be migrated computes', sub {
     $blue->destroy;
     $vm->display(1);
+    VGPU::GuestCuda::install();
+    VGPU::GuestCuda::offer($vgpu);
     $vm->start;
-    return computes($blue);
+    VGPU::GuestCuda::put_programs($blue);
+    return computes($blue) . VGPU::GuestCuda::run($blue, 'compute');
 });
 
 point('a host whose vGPU has less memory refuses before the VM is stopped', sub {
@@ -113,16 +119,23 @@ point('it moves, and its guest does not notice: the screen is there, and it comp
     return at(there => sub {
         my $up = $vm->must_be_back($boot);
         my $screen = $vm->must_show($picture, 'there');
-        return "$up, $screen, " . computes($blue);
+        return "$up, $screen, " . computes($blue) . VGPU::GuestCuda::run($blue, 'compute');
     });
 });
 
-point('it comes back while it computes: the program loses its GPU, and says so; the next one computes', sub {
-    my $boot = at(there => sub { $vm->start_program; return $vm->boot });
+point('it comes back while it computes: its programs lose the GPU, and say so; the next ones compute', sub {
+    my $boot = at(there => sub {
+        $vm->start_program;
+        VGPU::GuestCuda::start_that_is_lost($blue);
+        return $vm->boot;
+    });
     migrate('here');
     my $up = $vm->must_be_back($boot);
-    my $next = computes($blue);
-    return "$up\n" . $vm->program_has_failed . $next;
+    my $next = computes($blue) . VGPU::GuestCuda::run($blue, 'compute');
+    my $lost = VGPU::GuestCuda::must_be_lost($blue);
+    VGPU::GuestCuda::nothing_left($vgpu);
+    at(there => sub { VGPU::GuestCuda::nothing_left($vgpu) });
+    return "$up\n" . $vm->program_has_failed . $lost . $next;
 });
 
 point('neither host\'s kernel has complained, and the vGPUs are there', sub {
@@ -138,6 +151,8 @@ point('neither host\'s kernel has complained, and the vGPUs are there', sub {
 
 point('without a display all is as before', sub {
     $blue->destroy;
+    VGPU::GuestCuda::withdraw($vgpu);
+    VGPU::GuestCuda::remove();
     host('virsh -q define /run/blue.xml');
     $vm->display(0);
     VGPU::Tenant::start($red, $blue);
