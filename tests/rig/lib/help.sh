@@ -19,7 +19,7 @@ L1
      [--gpus N]                 (1)        PCI display functions in all, each alone in its group
      [--init minimal|systemd]   (minimal)  a shell in seconds; or a host as operators have it
      [--packages FILE]                     more Debian packages for this start
-     [--image sid|backports|cloud]         one more image for guests; repeatable
+     [--image sid|backports|bookworm|cloud] one more image for guests; repeatable
      [--memory 3G] [--cpus 2] [--append KERNEL-WORDS]
   up --from LABEL               restores a saved L1 with its guests
   run [--timeout S] [--] CMD…   runs CMD in L1 as root; 124 if it is not done after S seconds
@@ -33,7 +33,7 @@ L1
 
 guests in L1
   guest NAME up [--memory 1G] [--cpus 1] [--init minimal|systemd] [--viommu]
-                [--image trixie|sid|backports] [-- QEMU-OPTION…]
+                [--image trixie|sid|backports|bookworm] [-- QEMU-OPTION…]
   guest NAME run [--timeout S] [--] CMD…, put …, get …, log, down
   guest NAME monitor LINE       a line for its QEMU's monitor; hotplug ports are rp0 to rp3
   guest NAME adopt ADDRESS      adds run, put and get for a guest that libvirt runs

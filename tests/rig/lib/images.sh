@@ -1,14 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# More guest images than Debian 13's: sid (its own kernel and Mesa), and backports (Debian 13 with the
-# kernel of its backports), cloud (Debian 13 that boots by itself, for VMs that libvirt starts). L1 gets their disks only
-# when `rig up --image NAME` asks for them:
+# More guest images than Debian 13's: sid (its own kernel and Mesa), backports and bookworm (Debian 13 with the kernel of its
+# backports, and with Debian 12's), cloud (Debian 13 that boots by itself, for VMs that libvirt starts). L1 gets their disks
+# only when `rig up --image NAME` asks for them:
 #   sid        guest-sid (the tree), boot-sid (kernel and initrd)
 #   backports  kernel-backports (modules), boot-backports; the tree is that of `guest`
+#   bookworm   kernel-bookworm, boot-bookworm; the same tree
 #   cloud      cloud (lib/cloud.sh), the only one that can be written
 
-IMAGES='trixie sid backports cloud'
+IMAGES='trixie sid backports bookworm cloud'
 SID_KEY=''
 
 # image_name NAME: sets IMAGE_NAME.
@@ -27,7 +28,7 @@ images_make() {
     for name in $UP_IMAGES; do
         case $name in
         sid) image_sid ;;
-        backports) image_backports ;;
+        backports | bookworm) image_with_kernel "$name" ;;
         cloud) image_cloud ;;
         esac
     done
@@ -46,11 +47,12 @@ image_sid() {
     IMAGE_DISKS+=("guest-sid $image" "boot-sid $boot")
 }
 
-# L1's own kernel is another matter: its variables stay as they are.
-image_backports() {
-    local boot KERNEL_NAME KERNEL_DIR KERNEL_ROOT KERNEL_IMAGE
-    kernel_image backports
+# image_with_kernel NAME: Debian 13 with the kernel of that name. L1's own kernel is another matter: its variables stay as
+# they are.
+image_with_kernel() {
+    local name=$1 boot KERNEL_NAME KERNEL_DIR KERNEL_ROOT KERNEL_IMAGE
+    kernel_image "$name"
     boot=$KERNEL_DIR/boot-$(guest_boot_key).img
-    [ -s "$boot" ] || with_lock "$CACHE/lock/kernel-backports" guest_boot_make "$KERNEL_ROOT" "$boot"
-    IMAGE_DISKS+=("kernel-backports $KERNEL_IMAGE" "boot-backports $boot")
+    [ -s "$boot" ] || with_lock "$CACHE/lock/kernel-$name" guest_boot_make "$KERNEL_ROOT" "$boot"
+    IMAGE_DISKS+=("kernel-$name $KERNEL_IMAGE" "boot-$name $boot")
 }

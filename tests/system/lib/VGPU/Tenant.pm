@@ -37,7 +37,7 @@ sub new {
 my $without = 'lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic';
 
 # Debian 13 with another kernel has that kernel's modules on a disk of their own.
-sub has_kernel_disk { my ($self) = @_; return $self->{image} eq 'backports' }
+sub has_kernel_disk { my ($self) = @_; return $self->{image} =~ /\A(?:backports|bookworm)\z/ }
 
 # An overlay over a disk of L1.
 sub disk_xml {

@@ -89,6 +89,20 @@ sub suspects {
     return $text . "arbiters:\n" . (eval { VGPU::Lab::host($arbiters, fail => 1, timeout => 20) } // $@);
 }
 
+my %vgpus = (red => [1, 'half'], blue => [2, 'quarter']);
+
+# The tenant's vGPU, which exists then, with an engine that is ready.
+sub vgpu_of {
+    my ($who) = @_;
+    my ($number, $size) = @{ $vgpus{$who} };
+    my $gpu = VGPU::Lab::gpu();
+    my ($driver) = VGPU::Lab::host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types") =~ /^(.*)-vgpu-half$/m;
+    my $vgpu = VGPU::Vgpu->new($number, "$driver-vgpu-$size");
+    $vgpu->start($gpu) if !$vgpu->exists;
+    $vgpu->wait_engine;
+    return $vgpu;
+}
+
 # The state that every test begins with, restored if another test has changed it: both VMs up, both vGPUs there with
 # their engines, red with the first, blue with the second. %images: other guest images than Debian 13's, such as red =>
 # 'sid', for VMs that are not up.
@@ -97,16 +111,10 @@ sub baseline {
     my $gpu = VGPU::Lab::gpu();
     # A file that kills engines leaves an unhealthy GPU behind, as it should.
     VGPU::Lab::host("systemctl -q is-active vgpud && vgpuctl gpu clear $gpu", fail => 1, timeout => 60);
-    my ($driver) = VGPU::Lab::host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types")
-        =~ /^(.*)-vgpu-half$/m;
     @tenants = ();
-    for my $pair ([1, 'red', 'half'], [2, 'blue', 'quarter']) {
-        my ($number, $who, $size) = @$pair;
-        my $vgpu = VGPU::Vgpu->new($number, "$driver-vgpu-$size");
-        $vgpu->start($gpu) if !$vgpu->exists;
-        $vgpu->wait_engine;
+    for my $who (qw(red blue)) {
         my $tenant = VGPU::Tenant->new($who, $images{$who});
-        $tenant->{vgpu} = $vgpu;
+        $tenant->{vgpu} = vgpu_of($who);
         push @tenants, $tenant;
     }
     my @down = grep { $_->state ne 'running' } @tenants;
