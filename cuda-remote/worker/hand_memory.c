@@ -26,8 +26,7 @@ CUresult hand_host_memory(struct request *request)
     if (!lock || !unlock)
         return CUDA_ERROR_NOT_SUPPORTED;
     at = (void *)(uintptr_t)head->address;
-    result =
-        is_end ? unlock(at) : lock(at, head->bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
+    result = is_end ? unlock(at) : lock(at, head->bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
     if (result == CUDA_SUCCESS)
         shared_count_pins(head->address, is_end ? -1 : 1);
     return result;
