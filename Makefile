@@ -10,7 +10,7 @@
 #   make check			the gate: the same tests each time (root)
 #   make check-fleet		our vGPUs under Slurm: real daemons on this machine (root)
 #   make check-kubernetes	our vGPUs under Kubernetes: with a fake kubelet, API and vgpud (root)
-#   make check-all SHARD=1	everything except tests that take hours, in five shards (root)
+#   make check-all SHARD=1	everything except tests that take hours, in six shards (root)
 #   make check-changed BASE=…	the tests beyond the gate that changes since a commit require (root)
 #   make check-turn MINUTES=30	the part of what is beyond the gate whose turn it is today (root)
 #   make format		user space's C files in the form of .clang-format, by the Debian tree's clang-format (root)
