@@ -34,8 +34,7 @@ static __attribute__((noinline)) struct gate_seat *take_seat(void)
     return fronts_seat;
 }
 
-/* Each launch passes it. */
-static inline __attribute__((always_inline)) bool enter(struct visit *visit)
+bool fronts_enter(struct visit *visit)
 {
     struct gate_seat *seat = fronts_seat;
 
@@ -50,20 +49,10 @@ static inline __attribute__((always_inline)) bool enter(struct visit *visit)
     return true;
 }
 
-static inline __attribute__((always_inline)) void leave(const struct visit *visit)
+void fronts_leave(const struct visit *visit)
 {
     if (visit->seat)
         gate_leave(visit->seat);
-}
-
-bool fronts_enter(struct visit *visit)
-{
-    return enter(visit);
-}
-
-void fronts_leave(const struct visit *visit)
-{
-    leave(visit);
 }
 
 bool fronts_close(uint64_t limit_ns)
@@ -93,33 +82,25 @@ struct bytes_64 {
 #define BEHIND(name, types)                                                                        \
     ((CUresult(*) types)atomic_load_explicit(&fronts_behind[ENTRY_##name], memory_order_relaxed))
 
-#define WAITS(name, types, parameters, ...)                                                        \
+/* @seen: what follows from the result, before the thread leaves. */
+#define PASSES(name, types, parameters, seen, ...)                                                 \
     static CUresult front_##name parameters                                                        \
     {                                                                                              \
         struct visit visit;                                                                        \
         CUresult result;                                                                           \
                                                                                                    \
-        if (!enter(&visit))                                                                        \
+        if (!fronts_enter(&visit))                                                                 \
             return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
         result = BEHIND(name, types)(__VA_ARGS__);                                                 \
-        leave(&visit);                                                                             \
+        seen;                                                                                      \
+        fronts_leave(&visit);                                                                      \
         return result;                                                                             \
     }
-/* It is known before the thread leaves, so that nothing moves from then on. */
+#define WAITS(name, types, parameters, ...) PASSES(name, types, parameters, , __VA_ARGS__)
+/* From then on nothing moves. */
 #define BEGINS(name, types, parameters, ...)                                                       \
-    static CUresult front_##name parameters                                                        \
-    {                                                                                              \
-        struct visit visit;                                                                        \
-        CUresult result;                                                                           \
-                                                                                                   \
-        if (!enter(&visit))                                                                        \
-            return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
-        result = BEHIND(name, types)(__VA_ARGS__);                                                 \
-        if (result == CUDA_SUCCESS)                                                                \
-            captures_begin((CUstream)a0);                                                          \
-        leave(&visit);                                                                             \
-        return result;                                                                             \
-    }
+    PASSES(name, types, parameters, if (result == CUDA_SUCCESS) captures_begin((CUstream)a0),      \
+           __VA_ARGS__)
 #define ENDS(name, types, parameters, ...)                                                         \
     static CUresult front_##name parameters                                                        \
     {                                                                                              \

@@ -19,11 +19,6 @@ void lane_begin(GovernorMember *member, struct lane_work *work, const struct gov
     };
 }
 
-void lane_cancel(GovernorMember *member, const struct lane_work *work)
-{
-    governor_member_cancel(member, work->debit);
-}
-
 uint64_t lane_own(const struct lane_work *work, uint64_t ns, uint64_t end)
 {
     uint64_t others_end = work->submitted_at + work->behind_ns;

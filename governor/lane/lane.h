@@ -40,11 +40,11 @@ struct lane_work {
     uint64_t told_ns;
 };
 
-/* Waits for the turn of what is @asked, and debits it. It is to be submitted at once. */
+/*
+ * Waits for the turn of what is @asked, and debits it. It is to be submitted at once, or its debit
+ * cancelled.
+ */
 void lane_begin(GovernorMember *member, struct lane_work *work, const struct governor_work *asked);
-
-/* It was not submitted. */
-void lane_cancel(GovernorMember *member, const struct lane_work *work);
 
 /*
  * How much of @ns, the time until @end by the host's clock, was its own: not before others' work
@@ -74,10 +74,10 @@ uint64_t lane_end(GovernorMember *member, const struct lane_work *work, uint64_t
 
 /*
  * @work is the oldest of its stream, and has not begun after @waited_ns. @beside: other work of the
- * process runs. True: lane_stalled() is to be called, best without the door's lock.
+ * process runs. True: governor_member_class_stalled() is to be called, best without the door's
+ * lock.
  */
 bool lane_waits(struct lane_work *work, uint64_t waited_ns, bool beside);
-void lane_stalled(GovernorMember *member, enum governor_class class);
 
 /* It executes: what is behind it is not held up by it any more. */
 void lane_begun(GovernorMember *member, struct lane_work *work);

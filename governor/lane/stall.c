@@ -28,11 +28,6 @@ bool lane_waits(struct lane_work *work, uint64_t waited_ns, bool beside)
     return tell;
 }
 
-void lane_stalled(GovernorMember *member, enum governor_class class)
-{
-    governor_member_class_stalled(member, class);
-}
-
 void lane_begun(GovernorMember *member, struct lane_work *work)
 {
     work->begun = true;

@@ -195,7 +195,7 @@ void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
 
 void meter_cancel(struct layer_queue *queue, struct meter_slot *slot)
 {
-    lane_cancel(queue->device->member, &slot->lane);
+    governor_member_cancel(queue->device->member, slot->lane.debit);
     pthread_mutex_lock(&queue->lock);
     slot_give(queue, slot);
     pthread_mutex_unlock(&queue->lock);

@@ -118,7 +118,7 @@ void retire_oldest(struct layer_queue *queue, VkResult waited)
     else if (waited == VK_SUCCESS)
         settle(queue, slot);
     else
-        lane_cancel(device->member, &slot->lane);
+        governor_member_cancel(device->member, slot->lane.debit);
     take_oldest(queue);
     if (waited == VK_SUCCESS && make_reusable(device, slot))
         slot_give(queue, slot);

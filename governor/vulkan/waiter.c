@@ -41,7 +41,7 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
     queue->stuck += slot->lane.stuck && !was_stuck;
     pthread_mutex_unlock(&queue->lock);
     if (tell)
-        lane_stalled(queue->device->member, queue->class);
+        governor_member_class_stalled(queue->device->member, queue->class);
     return LANE_LOOK_NS;
 }
 

@@ -370,7 +370,7 @@ bool meter_owe(struct gpu *gpu, struct launch *launch)
 /* It was launched for nothing: nobody launches in it any more. */
 static void drop(struct meter *meter, struct batch *batch)
 {
-    lane_cancel(meter->gpu->member, &batch->work);
+    governor_member_cancel(meter->gpu->member, batch->work.debit);
     batch_discard(meter, batch);
 }
 

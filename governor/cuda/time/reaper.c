@@ -97,7 +97,7 @@ static void note_begins(struct meter *meter, const struct begins begins[GOVERNOR
     for (enum governor_class class = 0; class < GOVERNOR_CLASSES; class ++) {
         meter->runs[class] = begins[class].runs;
         if (begins[class].stalls && !begins[class].runs)
-            lane_stalled(meter->gpu->member, class);
+            governor_member_class_stalled(meter->gpu->member, class);
     }
 }
 

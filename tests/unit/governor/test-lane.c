@@ -104,10 +104,10 @@ static void test_revise(void)
     g_assert_cmpuint(in_flight(member), ==, 30000);
     lane_begun(member, &late);
     g_assert_cmpuint(in_flight(member), ==, 60000);
-    lane_cancel(member, &one);
+    governor_member_cancel(member, one.debit);
     lane_end(member, &two, 20000, 0);
     g_assert_cmpuint(in_flight(member), ==, 30000);
-    lane_cancel(member, &late);
+    governor_member_cancel(member, late.debit);
     g_assert_cmpuint(in_flight(member), ==, 0);
     governor_member_free(member);
 }
