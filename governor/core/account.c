@@ -4,8 +4,8 @@
  * several of them used at once is divided among them. The rest is charged as they say, up to the
  * time that has passed.
  */
+#include "scheduler.h"
 #include "scheduler_parts.h"
-
 #include "spans.h"
 
 /* What was given back earlier was counted already. */

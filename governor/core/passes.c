@@ -12,6 +12,7 @@
  * one of them may spin until its kernel on another runs. There need be nothing late, because the
  * program's estimates contain the waiting.
  */
+#include "scheduler.h"
 #include "scheduler_parts.h"
 
 /* Work is late after this time, or a quarter of a submission, up to the longest grace time. */

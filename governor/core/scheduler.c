@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "scheduler.h"
+
 #include "scheduler_parts.h"
 
 void scheduler_init(struct scheduler *scheduler, uint64_t now)

@@ -3,8 +3,8 @@
 #ifndef GOVERNOR_SCHEDULER_PARTS_H
 #define GOVERNOR_SCHEDULER_PARTS_H
 
-#include "scheduler.h"
 #include "clock.h"
+#include "scheduler_state.h"
 
 /*
  * A lease under contention; among slices that have always had work for a while, which nobody has to

@@ -6,6 +6,7 @@
  * believed only when nobody else's work can be before its own any more. Otherwise more and more
  * processes would be let on the card, where each of them waits for the others.
  */
+#include "scheduler.h"
 #include "scheduler_parts.h"
 
 /* So late at the most the work begins after others' has ended, and the door notices it. */

@@ -7,7 +7,7 @@
 #ifndef GOVERNOR_VULKAN_CALIBRATE_H
 #define GOVERNOR_VULKAN_CALIBRATE_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /*
  * The extension to be enabled for @info's device; NULL: none, or the application enables it. Only

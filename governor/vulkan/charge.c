@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "memory.h"
+#include "charge.h"
 
 static _Atomic uint64_t *counter_of(const struct charge *charge)
 {

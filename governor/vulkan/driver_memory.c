@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "charge.h"
 #include "clock.h"
-#include "memory.h"
 
 #define LOOK_EVERY_NS (100 * 1000 * 1000ull)
 #define VENDOR_AMD    0x1002

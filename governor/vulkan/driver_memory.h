@@ -11,7 +11,7 @@
 #ifndef GOVERNOR_VULKAN_DRIVER_MEMORY_H
 #define GOVERNOR_VULKAN_DRIVER_MEMORY_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /* Whether the driver is one of these. */
 bool driver_memory_is_told(const struct layer_instance *instance, VkPhysicalDevice physical);

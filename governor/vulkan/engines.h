@@ -7,7 +7,7 @@
 #ifndef GOVERNOR_VULKAN_ENGINES_H
 #define GOVERNOR_VULKAN_ENGINES_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /* Of VkVideoCodecOperationFlagsKHR: the lower half decodes, the upper half encodes. */
 #define ENGINES_DECODERS 0x0000ffffu
@@ -20,41 +20,15 @@ VkQueueFlags engines_allow(uint32_t engines, VkQueueFlags flags);
 bool engines_allow_queues(const struct layer_device *device, VkPhysicalDevice physical,
                           const VkDeviceCreateInfo *info);
 
-VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceQueueFamilyProperties(
-    VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties *families);
-VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceQueueFamilyProperties2(
-    VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties2 *families);
-
-VKAPI_ATTR VkResult VKAPI_CALL
-layer_CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
-                             const VkComputePipelineCreateInfo *infos,
-                             const VkAllocationCallbacks *allocator, VkPipeline *pipelines);
-VKAPI_ATTR VkResult VKAPI_CALL
-layer_CreateGraphicsPipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
-                              const VkGraphicsPipelineCreateInfo *infos,
-                              const VkAllocationCallbacks *allocator, VkPipeline *pipelines);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesKHR(
-    VkDevice device, VkDeferredOperationKHR operation, VkPipelineCache cache, uint32_t count,
-    const VkRayTracingPipelineCreateInfoKHR *infos, const VkAllocationCallbacks *allocator,
-    VkPipeline *pipelines);
-VKAPI_ATTR VkResult VKAPI_CALL
-layer_CreateRayTracingPipelinesNV(VkDevice device, VkPipelineCache cache, uint32_t count,
-                                  const VkRayTracingPipelineCreateInfoNV *infos,
-                                  const VkAllocationCallbacks *allocator, VkPipeline *pipelines);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateCuFunctionNVX(VkDevice device,
-                                                         const VkCuFunctionCreateInfoNVX *info,
-                                                         const VkAllocationCallbacks *allocator,
-                                                         VkCuFunctionNVX *function);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateOpticalFlowSessionNV(
-    VkDevice device, const VkOpticalFlowSessionCreateInfoNV *info,
-    const VkAllocationCallbacks *allocator, VkOpticalFlowSessionNV *session);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateShadersEXT(VkDevice device, uint32_t count,
-                                                      const VkShaderCreateInfoEXT *infos,
-                                                      const VkAllocationCallbacks *allocator,
-                                                      VkShaderEXT *shaders);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateVideoSessionKHR(VkDevice device,
-                                                           const VkVideoSessionCreateInfoKHR *info,
-                                                           const VkAllocationCallbacks *allocator,
-                                                           VkVideoSessionKHR *session);
+LAYER_COMMAND(GetPhysicalDeviceQueueFamilyProperties);
+LAYER_COMMAND(GetPhysicalDeviceQueueFamilyProperties2);
+LAYER_COMMAND(CreateComputePipelines);
+LAYER_COMMAND(CreateGraphicsPipelines);
+LAYER_COMMAND(CreateRayTracingPipelinesKHR);
+LAYER_COMMAND(CreateRayTracingPipelinesNV);
+LAYER_COMMAND(CreateCuFunctionNVX);
+LAYER_COMMAND(CreateOpticalFlowSessionNV);
+LAYER_COMMAND(CreateShadersEXT);
+LAYER_COMMAND(CreateVideoSessionKHR);
 
 #endif /* GOVERNOR_VULKAN_ENGINES_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What is asked of chains and of lists of extensions. */
-#include "device.h"
+#include "layer_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #ifndef GOVERNOR_VULKAN_MEMORY_OBJECT_H
 #define GOVERNOR_VULKAN_MEMORY_OBJECT_H
 
-#include "memory.h"
+#include "charge.h"
 
 struct memory_object;
 

@@ -14,35 +14,7 @@
 #ifndef GOVERNOR_VULKAN_METER_H
 #define GOVERNOR_VULKAN_METER_H
 
-#include "device.h"
-#include "lane.h"
-
-struct meter_work {
-    uint64_t key;      /* of its command buffers, see learn.h */
-    uint32_t commands; /* how many */
-    bool waits;        /* for semaphores */
-    bool deferred;     /* waits for something that is not signalled */
-    bool wrap;         /* command buffers of ours may be next to its own */
-    bool known;        /* what was measured of the same work lately stands in for a measurement */
-    VkFence fence;     /* the application's, or VK_NULL_HANDLE */
-    uint64_t most_ns;  /* maximum charge; 0: no bound */
-};
-
-struct meter_slot {
-    struct meter_slot *next; /* in flight or idle */
-    VkFence fence;
-    VkFence ends_by; /* the fence of its submission: @fence or the application's own */
-    bool ended;      /* the end is known, and @ends_by must not be queried any more */
-    /* NULL if the queue has no timestamps */
-    VkCommandBuffer begin, end;
-    VkEvent begun;                  /* set by begin */
-    const volatile uint64_t *ticks; /* of begin and end, valid once the fence is signalled */
-
-    uint64_t marker; /* of free work, see mark.c; 0: it is metered work */
-    struct meter_work work;
-    struct lane_work lane; /* its debit, and how far it has come */
-    uint64_t seen_ns;      /* its end, seen by a thread that was not to retire it; 0: by none */
-};
+#include "layer_state.h"
 
 /* The estimated cost of work that starts now; see learn.h. */
 uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t commands);

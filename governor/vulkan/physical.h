@@ -9,7 +9,7 @@
 #ifndef GOVERNOR_VULKAN_PHYSICAL_H
 #define GOVERNOR_VULKAN_PHYSICAL_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /* Where a physical device is, as far as its driver reports it. */
 struct physical_place {

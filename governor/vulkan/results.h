@@ -7,7 +7,7 @@
 #ifndef GOVERNOR_VULKAN_RESULTS_H
 #define GOVERNOR_VULKAN_RESULTS_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /* Of @count words, mapped. On failure, results_destroy() can still be called. */
 bool results_create(struct layer_device *device, uint32_t count, VkBuffer *buffer,

@@ -8,7 +8,7 @@
 #ifndef GOVERNOR_VULKAN_RETIRE_H
 #define GOVERNOR_VULKAN_RETIRE_H
 
-#include "meter.h"
+#include "layer_state.h"
 
 /*
  * The oldest work: its fence is signalled (@waited VK_SUCCESS), or the device is lost. Under the

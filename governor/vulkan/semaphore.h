@@ -10,7 +10,7 @@
 #ifndef GOVERNOR_VULKAN_SEMAPHORE_H
 #define GOVERNOR_VULKAN_SEMAPHORE_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /* @value is that of a timeline semaphore; otherwise it is ignored. */
 bool semaphore_is_open(struct layer_device *device, VkSemaphore semaphore, uint64_t value);
@@ -29,16 +29,9 @@ void semaphore_was_waited_for(struct layer_device *device, VkSemaphore semaphore
 /* For handle_map_destroy(). */
 void semaphore_forget(void *record, void *data);
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSemaphore(VkDevice device,
-                                                     const VkSemaphoreCreateInfo *info,
-                                                     const VkAllocationCallbacks *allocator,
-                                                     VkSemaphore *semaphore);
-VKAPI_ATTR void VKAPI_CALL layer_DestroySemaphore(VkDevice device, VkSemaphore semaphore,
-                                                  const VkAllocationCallbacks *allocator);
-VKAPI_ATTR VkResult VKAPI_CALL layer_ImportSemaphoreFdKHR(VkDevice device,
-                                                          const VkImportSemaphoreFdInfoKHR *info);
-VKAPI_ATTR VkResult VKAPI_CALL layer_GetSemaphoreFdKHR(VkDevice device,
-                                                       const VkSemaphoreGetFdInfoKHR *info,
-                                                       int *fd);
+LAYER_COMMAND(CreateSemaphore);
+LAYER_COMMAND(DestroySemaphore);
+LAYER_COMMAND(ImportSemaphoreFdKHR);
+LAYER_COMMAND(GetSemaphoreFdKHR);
 
 #endif /* GOVERNOR_VULKAN_SEMAPHORE_H */

@@ -6,19 +6,7 @@
 #ifndef GOVERNOR_VULKAN_SLOT_H
 #define GOVERNOR_VULKAN_SLOT_H
 
-#include "meter.h"
-
-/* Slots that share a query pool and the buffer that results are copied to. */
-#define SLOTS_IN_CHUNK 32
-#define SLOT_TICKS     2 /* begin and end */
-
-struct slot_chunk {
-    struct slot_chunk *next;
-    VkQueryPool queries;
-    VkBuffer results;
-    VkDeviceMemory memory;
-    struct meter_slot slots[SLOTS_IN_CHUNK];
-};
+#include "layer_state.h"
 
 /*
  * An idle one, or a new one; NULL if there is no memory, or too many are in flight. Under the

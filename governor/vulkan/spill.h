@@ -9,7 +9,7 @@
 #ifndef GOVERNOR_VULKAN_SPILL_H
 #define GOVERNOR_VULKAN_SPILL_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /* The memory type to use instead of info->memoryTypeIndex; the same if there is no other. */
 uint32_t spill_memory_type(struct layer_device *device, const VkMemoryAllocateInfo *info);

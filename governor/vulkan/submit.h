@@ -73,15 +73,11 @@ struct submit_kind {
 VkResult submit_batches(struct layer_queue *queue, const struct submit_kind *kind,
                         const void *batches, uint32_t count, VkFence fence);
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_QueueSubmit(VkQueue queue, uint32_t count,
-                                                 const VkSubmitInfo *submits, VkFence fence);
-VKAPI_ATTR VkResult VKAPI_CALL layer_QueueSubmit2(VkQueue queue, uint32_t count,
-                                                  const VkSubmitInfo2 *submits, VkFence fence);
-VKAPI_ATTR VkResult VKAPI_CALL layer_QueueBindSparse(VkQueue queue, uint32_t count,
-                                                     const VkBindSparseInfo *binds, VkFence fence);
-VKAPI_ATTR VkResult VKAPI_CALL layer_QueuePresentKHR(VkQueue queue, const VkPresentInfoKHR *info);
-VKAPI_ATTR VkResult VKAPI_CALL layer_QueueWaitIdle(VkQueue queue);
-VKAPI_ATTR void VKAPI_CALL layer_CmdBeginRendering(VkCommandBuffer commands,
-                                                   const VkRenderingInfo *info);
+LAYER_COMMAND(QueueSubmit);
+LAYER_COMMAND(QueueSubmit2);
+LAYER_COMMAND(QueueBindSparse);
+LAYER_COMMAND(QueuePresentKHR);
+LAYER_COMMAND(QueueWaitIdle);
+LAYER_COMMAND(CmdBeginRendering);
 
 #endif /* GOVERNOR_VULKAN_SUBMIT_H */

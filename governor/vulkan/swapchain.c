@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "memory.h"
+#include "charge.h"
 
 static uint64_t pixel_bytes(VkFormat format)
 {

@@ -6,19 +6,13 @@
 #ifndef GOVERNOR_VULKAN_SWAPCHAIN_H
 #define GOVERNOR_VULKAN_SWAPCHAIN_H
 
-#include "device.h"
+#include "layer_state.h"
 
 /* For handle_map_destroy(); @data is the member. */
 void swapchain_forget(void *record, void *data);
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSwapchainKHR(VkDevice device,
-                                                        const VkSwapchainCreateInfoKHR *info,
-                                                        const VkAllocationCallbacks *allocator,
-                                                        VkSwapchainKHR *swapchain);
-VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSharedSwapchainsKHR(
-    VkDevice device, uint32_t count, const VkSwapchainCreateInfoKHR *infos,
-    const VkAllocationCallbacks *allocator, VkSwapchainKHR *swapchains);
-VKAPI_ATTR void VKAPI_CALL layer_DestroySwapchainKHR(VkDevice device, VkSwapchainKHR swapchain,
-                                                     const VkAllocationCallbacks *allocator);
+LAYER_COMMAND(CreateSwapchainKHR);
+LAYER_COMMAND(CreateSharedSwapchainsKHR);
+LAYER_COMMAND(DestroySwapchainKHR);
 
 #endif /* GOVERNOR_VULKAN_SWAPCHAIN_H */

@@ -2,18 +2,12 @@
 #ifndef GOVERNOR_VULKAN_WAIT_H
 #define GOVERNOR_VULKAN_WAIT_H
 
-#include "device.h"
+#include "layer_state.h"
 
-VKAPI_ATTR VkResult VKAPI_CALL layer_WaitForFences(VkDevice device, uint32_t count,
-                                                   const VkFence *fences, VkBool32 all,
-                                                   uint64_t timeout);
-VKAPI_ATTR VkResult VKAPI_CALL layer_GetFenceStatus(VkDevice device, VkFence fence);
-VKAPI_ATTR VkResult VKAPI_CALL layer_ResetFences(VkDevice device, uint32_t count,
-                                                 const VkFence *fences);
-VKAPI_ATTR void VKAPI_CALL layer_DestroyFence(VkDevice device, VkFence fence,
-                                              const VkAllocationCallbacks *allocator);
-VKAPI_ATTR VkResult VKAPI_CALL layer_WaitSemaphores(VkDevice device,
-                                                    const VkSemaphoreWaitInfo *info,
-                                                    uint64_t timeout);
+LAYER_COMMAND(WaitForFences);
+LAYER_COMMAND(GetFenceStatus);
+LAYER_COMMAND(ResetFences);
+LAYER_COMMAND(DestroyFence);
+LAYER_COMMAND(WaitSemaphores);
 
 #endif /* GOVERNOR_VULKAN_WAIT_H */

@@ -6,7 +6,7 @@
 #ifndef GOVERNOR_VULKAN_WAITER_H
 #define GOVERNOR_VULKAN_WAITER_H
 
-#include "meter.h"
+#include "layer_state.h"
 
 /* Starts it if it does not exist. False: a thread cannot be started. */
 bool waiter_start(struct layer_queue *queue);
