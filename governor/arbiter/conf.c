@@ -14,7 +14,10 @@
 
 #define SUFFIX     ".conf"
 #define UNGOVERNED ".ungoverned"
-#define GPU_CONF   "gpu.conf"
+/* What of the slice is displaced is to come back: the agent makes it, and the arbiter removes it.
+ */
+#define WARM     ".warm"
+#define GPU_CONF "gpu.conf"
 
 #define MASK (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
 
@@ -108,6 +111,15 @@ static void add_slice(struct arbiter *arbiter, const char *id,
         slice->ungoverned.gpu_ns = ungoverned.gpu_ns;
 }
 
+static void load_warm(struct arbiter *arbiter, const char *id)
+{
+    g_autofree char *path = slice_file(arbiter, id, WARM);
+    struct slice *slice = g_hash_table_lookup(arbiter->slices, id);
+
+    if (unlink(path) == 0 && slice)
+        moves_warm(slice);
+}
+
 static void load_slice(struct arbiter *arbiter, const char *id)
 {
     g_autofree char *path = slice_file(arbiter, id, SUFFIX);
@@ -154,6 +166,7 @@ static void load_name(struct arbiter *arbiter, const char *name)
 {
     if (!load_by(arbiter, name, SUFFIX, load_slice))
         load_by(arbiter, name, UNGOVERNED, load_ungoverned);
+    load_by(arbiter, name, WARM, load_warm);
 }
 
 static void load_all(struct arbiter *arbiter)

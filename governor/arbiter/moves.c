@@ -496,6 +496,19 @@ const char *moves_message(struct connection *connection, const struct governor_m
     return of_movable(connection, message);
 }
 
+void moves_warm(struct slice *slice)
+{
+    uint64_t now = clock_now();
+
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct residency_member *member = &connection_at(slice, i)->moves.residency;
+
+        if (member->slice && member->out)
+            residency_ask(member, now);
+    }
+    look_soon(&slice->arbiter->moves);
+}
+
 bool moves_may_displace(const struct connection *connection)
 {
     const struct residency_member *member = &connection->moves.residency;

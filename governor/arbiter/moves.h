@@ -40,6 +40,9 @@ bool moves_release(struct connection *connection, uint64_t bytes);
  */
 const char *moves_message(struct connection *connection, const struct governor_message *message);
 
+/* What of its members is displaced comes back, as if a call of theirs waited. */
+void moves_warm(struct slice *slice);
+
 /* It has said that its memory moves, and its slice's does. */
 bool moves_may_displace(const struct connection *connection);
 

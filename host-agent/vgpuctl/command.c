@@ -40,6 +40,8 @@ const Command commands[] = {
     {"slice", "suspend", "SLICE...", 0, "take CUDA programs' GPU memory to the host's",
      slice_suspend_command, NULL},
     {"slice", "resume", "SLICE...", 0, "let suspended programs go on", slice_resume_command, NULL},
+    {"slice", "warm", "SLICE...", 0, "bring memory that has moved back before it is used",
+     slice_warm_command, NULL},
     {"vgpu", "list", NULL, LISTS, "old name of \"slice list\", for vGPUs", vgpu_list_command,
      slice_list_options},
     {"vgpu", "show", "VGPU...", LISTS, "old name of \"slice show\"", vgpu_show_command, NULL},

@@ -75,7 +75,7 @@ CommandFunc slice_set_command;
 CommandFunc slice_start_command;
 CommandFunc slice_stop_command;
 CommandFunc slice_remove_command;
-CommandFunc slice_claim_command, slice_suspend_command, slice_resume_command;
+CommandFunc slice_claim_command, slice_suspend_command, slice_resume_command, slice_warm_command;
 CommandFunc owner_list_command;
 CommandFunc owner_release_command;
 CommandFunc run_command;

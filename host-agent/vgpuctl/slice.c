@@ -363,6 +363,12 @@ gboolean slice_resume_command(Client *client, const Options *options, char **arg
     return change_each(client, args, "ResumeSlice", "resuming slice", NULL, error);
 }
 
+gboolean slice_warm_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return change_each(client, args, "WarmSlice", "warming slice", NULL, error);
+}
+
 static int claim_pid;
 static char *claim_name;
 

@@ -72,6 +72,13 @@ for my $round (1 .. 3) {
         ok(reaches($number, $round), "in round $round, program $number finds what it has written") or diag(why());
     }
 }
+($text, $status) = output_of("$vgpuctl slice warm day");
+is($status, 0, 'the idle one is warmed') or diag($text);
+ok(within(20, sub { column(0, 'Displaced') == 0 }), 'and its memory comes back before it is used') or diag(why());
+($text, $status) = output_of("$vgpuctl slice create --door native --name still --vram 1M --class burstable");
+($text, $status) = output_of("$vgpuctl slice warm still");
+isnt($status, 0, 'one that is always there needs none');
+like($text, qr/all memory of slice \S+ is resident, so none of it is away/, 'and it is said') or diag($text);
 like((output_of("$vgpuctl top --once"))[0], qr/RESIDENT +FLOOR +OUT +MOVED\/S +MEM WAIT S\/S/, 'top shows it');
 
 nothing_to_complain_of();

@@ -15,6 +15,7 @@
 
 #define SUFFIX          ".conf"
 #define UNGOVERNED      ".ungoverned"
+#define WARM            ".warm"
 #define PPM_PER_PERCENT 10000
 #define NO_CAP          100
 /* 0 would be no limit. */
@@ -119,6 +120,13 @@ gboolean shares_put_ungoverned(HostRoot *root, const Slice *slice, guint64 memor
                            "\n",
                            memory, gpu_ns);
     return put_text(root, path, text, error);
+}
+
+gboolean shares_warm(HostRoot *root, const Slice *slice, GError **error)
+{
+    g_autofree char *path = slice_path(slice->gpu, slice->uuid, WARM);
+
+    return root_write(root, path, "", 0644, error);
 }
 
 void shares_forget_ungoverned(HostRoot *root, const char *gpu, const char *uuid)

@@ -33,6 +33,9 @@ char *shares_gpu_text(guint64 vram, GpuPolicy policy, guint64 capacity, guint64 
  */
 GStrv shares_list(HostRoot *root, const char *gpu);
 
+/* What of the slice's memory is displaced is to come back. */
+gboolean shares_warm(HostRoot *root, const Slice *slice, GError **error);
+
 /*
  * What the slice's processes use that no member of its arbiter reports: bytes of memory now, and
  * GPU time so far. Both 0: nothing, and no file.

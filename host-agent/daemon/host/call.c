@@ -19,6 +19,7 @@ static const struct {
     {"ClaimSlice", AUDIT_SLICE, FALSE},
     {"SuspendSlice", AUDIT_SLICE, FALSE},
     {"ResumeSlice", AUDIT_SLICE, FALSE},
+    {"WarmSlice", AUDIT_SLICE, FALSE},
     {"SetTenant", AUDIT_TENANT, FALSE},
     {"RemoveTenant", AUDIT_TENANT, FALSE},
     {"SetMode", AUDIT_GPU, FALSE},

@@ -450,6 +450,7 @@ static const Method methods[] = {
     {"handle-remove-slice", vgpu_remove, vgpu_remove, NULL},
     {"handle-suspend-slice", slice_suspend, slice_suspend, NULL},
     {"handle-resume-slice", slice_resume, slice_resume, NULL},
+    {"handle-warm-slice", slice_warm, slice_warm, NULL},
     {"handle-run-slice", slice_run, slice_run_own, NULL},
     {"handle-claim-slice", slice_claim, slice_claim_own, NULL},
     {"handle-release-slice", slice_release, slice_release_own, NULL},

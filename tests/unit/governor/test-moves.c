@@ -203,6 +203,42 @@ static void test_copies(void)
     live_close(&live);
 }
 
+/* As the agent does it. */
+static void warm(const struct live *live, const char *slice)
+{
+    g_autofree char *path =
+        g_strdup_printf("%s/run/vgpu/governor/gpu0/slices/%s.warm", live->root, slice);
+
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    while (g_file_test(path, G_FILE_TEST_EXISTS))
+        g_usleep(1000);
+}
+
+/* What is away comes back without a call that waits; who has nothing away is left alone. */
+static void test_warm(void)
+{
+    struct live live;
+    struct mover a, b;
+
+    open_card(&live, slices);
+    contend(&live, &a, &b);
+    await_leave(&a, 800);
+    give(&a, 800);
+    await_room(&b, GOVERNOR_ROOM_GRANTED);
+    warm(&live, "b");
+    warm(&live, "none");
+    warm(&live, "a");
+    await_leave(&b, 800);
+    give(&b, 800);
+    await_take(&a, 800);
+    take_back(&a, 800);
+    live_await(&live, "a", "displaced", 0);
+    g_assert_cmpuint(b.grant->take_until, ==, 0);
+    end(&a);
+    end(&b);
+    live_close(&live);
+}
+
 /* A thread that waits for a lease gets none while its memory is not there. */
 static void test_leases(void)
 {
@@ -692,6 +728,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/moves/exchange", test_exchange);
     g_test_add_func("/governor/moves/copies", test_copies);
+    g_test_add_func("/governor/moves/warm", test_warm);
     g_test_add_func("/governor/moves/leases", test_leases);
     g_test_add_func("/governor/moves/deaths", test_deaths);
     g_test_add_func("/governor/moves/stuck", test_stuck);
