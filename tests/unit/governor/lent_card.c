@@ -7,6 +7,11 @@
 #define CHUNK_BYTES (256ull << 20)
 #define CHUNKS_MAX  2
 
+static uint64_t excess(uint64_t at, uint64_t before)
+{
+    return at > before ? at - before : 0;
+}
+
 static double random_part(struct lent_card *on)
 {
     on->random ^= on->random << 13;
@@ -47,25 +52,43 @@ static uint64_t next_chunk(struct lent_slice *slice, uint64_t bytes)
         return 0;
     slice->copies++;
     slice->copying += chunk;
-    slice->use->moved += chunk;
     return chunk;
 }
 
 static void copy_chunks(struct lent_slice *slice)
 {
     struct residency_member *member = &slice->member;
-    bool leaves = member->state == RESIDENCY_LEAVING;
+    bool leaves = member->state == RESIDENCY_LEAVING, copied = leaves && member->clean;
+    double rate = copied ? LENT_RELEASE_RATE : LENT_RATE;
     uint64_t bytes = leaves ? member->leave : MIN(member->granted, member->out), chunk;
 
-    if (slice->working || (!leaves && member->state != RESIDENCY_COMING))
+    if (slice->working || slice->copies_ahead || (!leaves && member->state != RESIDENCY_COMING))
         return;
     while ((chunk = next_chunk(slice, bytes))) {
         /* What is granted is there. */
         if (!leaves)
             g_assert_true(model_take(&slice->on->card.model, slice->number, chunk));
+        slice->use->moved += copied ? 0 : chunk;
         submit_job(slice, leaves ? CARD_COPY_OUT : CARD_COPY,
-                   (uint64_t)((double)chunk / LENT_RATE * NS_PER_S));
+                   (uint64_t)((double)chunk / rate * NS_PER_S));
     }
+}
+
+/* One chunk at a time, as long as it does not work. */
+static void copy_ahead(struct lent_slice *slice)
+{
+    struct lent_card *on = slice->on;
+    uint64_t rest = slice->member.resident - slice->ahead, chunk = MIN(rest, CHUNK_BYTES);
+
+    if (!on->ahead || slice->working || slice->copies_ahead ||
+        !residency_should_copy(&on->residency, &slice->member, on->now))
+        return;
+    slice->member.clean = !chunk;
+    if (!chunk)
+        return;
+    slice->copies_ahead = true;
+    slice->use->moved += chunk;
+    submit_job(slice, CARD_COPY_OUT, (uint64_t)((double)chunk / LENT_RATE * NS_PER_S));
 }
 
 static void end_copy(struct lent_slice *slice, uint64_t ns)
@@ -98,6 +121,11 @@ static void end_work(void *data, struct card_job *job)
 
     on->now = job->ended_at;
     on->told = true;
+    if (slice->copies_ahead) {
+        slice->copies_ahead = false;
+        slice->ahead += MIN(slice->member.resident - slice->ahead, CHUNK_BYTES);
+        return;
+    }
     if (slice->copies) {
         end_copy(slice, job->ended_at - job->began_at);
         return;
@@ -131,7 +159,10 @@ static void do_work(struct lent_slice *slice)
     slice->use->worst_ns = MAX(slice->use->worst_ns, waited);
     if (slice->working)
         return;
+    if (slice->copies_ahead)
+        return;
     slice->working = true;
+    slice->ahead = 0;
     residency_set_busy(&slice->member, true, on->now);
     submit_job(slice, CARD_COMPUTE, MIN(slice->left_ns, LENT_OP_NS));
 }
@@ -146,6 +177,7 @@ static void begin_burst(struct lent_slice *slice)
         return;
     if (profile->period_ns) {
         slice->left_ns = profile->burst_ns;
+        slice->ends_at = slice->next_at + profile->burst_ns;
         slice->next_at += profile->period_ns;
     } else if (is_open(profile, on->now)) {
         slice->left_ns = random_length(on, profile->burst_ns);
@@ -157,11 +189,14 @@ static void begin_burst(struct lent_slice *slice)
 static void step_slice(struct lent_slice *slice)
 {
     begin_burst(slice);
+    if (slice->profile->by_clock && slice->left_ns && !slice->working)
+        slice->left_ns = excess(slice->ends_at, slice->on->now);
     if (slice->left_ns && residency_is_home(&slice->member))
         do_work(slice);
     else if (slice->left_ns)
         ask_for_memory(slice);
     copy_chunks(slice);
+    copy_ahead(slice);
 }
 
 static void note_bound(struct lent_card *on)
@@ -194,6 +229,15 @@ static uint64_t act_now(struct lent_card *on, uint64_t call_at)
     return call_at;
 }
 
+/* When it does something without being told. */
+static uint64_t wakes_at(const struct lent_slice *slice)
+{
+    uint64_t copies_at = slice->member.idle_since + 2 * NS_PER_S;
+    uint64_t at = slice->left_ns ? TIME_NEVER : slice->next_at;
+
+    return copies_at > slice->on->now && !slice->member.busy ? MIN(at, copies_at) : at;
+}
+
 void lent_card_run(struct lent_card *on, uint64_t ns)
 {
     uint64_t until = on->now + ns, call_at = 0;
@@ -204,8 +248,7 @@ void lent_card_run(struct lent_card *on, uint64_t ns)
         call_at = act_now(on, call_at);
         next = MIN(call_at, on->card.model.next_at);
         for (unsigned i = 0; i < on->count; i++)
-            if (!on->slices[i].left_ns)
-                next = MIN(next, on->slices[i].next_at);
+            next = MIN(next, wakes_at(&on->slices[i]));
         on->now = MAX(next, on->now + 1);
         card_run(&on->card, on->now, 0);
     }
@@ -219,7 +262,7 @@ void lent_card_add(struct lent_card *on, const struct lent_profile *profile, str
         .vram = profile->vram,
         .promised = profile->promised,
         .best_effort = profile->best_effort,
-        .weight = 100,
+        .weight = profile->weight ? profile->weight : 100,
     };
 
     g_assert_cmpuint(number, <, LENT_SLICES);
@@ -234,13 +277,14 @@ void lent_card_add(struct lent_card *on, const struct lent_profile *profile, str
     residency_join(&on->residency, &slice->member, on->now);
 }
 
-struct lent_card *lent_card_new(uint64_t seed)
+struct lent_card *lent_card_new(uint64_t seed, bool ahead)
 {
     struct lent_card *on = g_new0(struct lent_card, 1);
 
     card_init(&on->card, CARD_BEHIND_BUS, begin_work, end_work, on);
     on->card.model.memory = LENT_CAPACITY;
     on->now = NS_PER_S;
+    on->ahead = ahead;
     on->random = 88172645463325252ull + seed;
     residency_init(&on->residency, LENT_CAPACITY, LENT_RATE);
     return on;

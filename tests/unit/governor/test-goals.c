@@ -7,43 +7,14 @@
  *
  *     tests/prove -v build/unit/governor/test-goals | grep '# |'
  */
+#include "goal.h"
 #include "simulation.h"
-
-#include <math.h>
 
 #define LENGTH (10 * NS_PER_S)
 /* One timed event behind each batch. */
 #define EVENT_NS (3 * NS_PER_US)
 /* How long a training's launches take to be ahead of the card again, after each wait for a turn. */
 #define RAMP_NS (500 * NS_PER_US)
-
-/**
- * struct goal - of a number
- * @least, @most: what it is to be; 0 and INFINITY: no bound
- * @missed: it is missed, and is no more than this
- */
-struct goal {
-    double least;
-    double most;
-    double missed;
-};
-
-static void say_head(void)
-{
-    g_test_message("| goal | wanted | reached |");
-    g_test_message("| --- | --- | --- |");
-}
-
-static void check_goal(const char *what, double value, struct goal goal)
-{
-    bool holds = value >= goal.least && value <= goal.most;
-    g_autofree char *wanted = isinf(goal.most) ? g_strdup_printf("%.3f or more", goal.least)
-                              : goal.least ? g_strdup_printf("%.3f to %.3f", goal.least, goal.most)
-                                           : g_strdup_printf("%.2f or less", goal.most);
-
-    g_test_message("| %s | %s | %.4f%s |", what, wanted, value, holds ? "" : ", missed");
-    g_assert_true(holds || value <= goal.missed);
-}
 
 /* A training: kernels, gathered by its door. */
 static struct sim_tenant *add_tenant(struct simulation *sim, uint64_t kernel_ns)
@@ -74,7 +45,7 @@ static void check_total(unsigned count, uint64_t kernel_ns)
     sim_run(sim, 6 * NS_PER_S);
     sim_reset_counts(sim);
     sim_run(sim, LENGTH);
-    check_goal(what, (double)sim->busy_ns / LENGTH, (struct goal){0.992, INFINITY, 0});
+    goal_check(what, (double)sim->busy_ns / LENGTH, (struct goal){0.992, INFINITY, 0});
     sim_run(sim, LENGTH);
     g_assert_cmpuint(visitor->worst_ns, <, 25 * NS_PER_MS);
     sim_free(sim);
@@ -82,7 +53,7 @@ static void check_total(unsigned count, uint64_t kernel_ns)
 
 static void test_total(void)
 {
-    say_head();
+    goal_say_head();
     for (unsigned count = 2; count <= 8; count += 6) {
         check_total(count, 200 * NS_PER_US);
         check_total(count, 2 * NS_PER_MS);
@@ -162,8 +133,8 @@ static void check_online(const struct online_case *c)
         worst.took = MAX(worst.took, seen.took);
         worst.kept = MIN(worst.kept, seen.kept);
     }
-    check_goal(what, worst.took, (struct goal){0, c->goal, c->missed});
-    check_goal("and what those keep of the rest", worst.kept, (struct goal){0.95, INFINITY, 0});
+    goal_check(what, worst.took, (struct goal){0, c->goal, c->missed});
+    goal_check("and what those keep of the rest", worst.kept, (struct goal){0.95, INFINITY, 0});
 }
 
 /*
@@ -186,7 +157,7 @@ static void test_online(void)
         {200 * NS_PER_US, 500 * NS_PER_US, false, 1.1, 1.4, 0},
     };
 
-    say_head();
+    goal_say_head();
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         check_online(&cases[i]);
 }
@@ -215,7 +186,7 @@ static void check_cap_of_training(void)
     sim_run(sim, NS_PER_S);
     sim_reset_counts(sim);
     sim_run(sim, 2 * LENGTH);
-    check_goal("steps of a training, cap 20 %, in %",
+    goal_check("steps of a training, cap 20 %, in %",
                100 * (double)training->done_ns / (2 * LENGTH) * (batch_ns + EVENT_NS) / batch_ns,
                (struct goal){19.8, 20.2, 0});
     sim_free(sim);
@@ -236,14 +207,14 @@ static void check_cap_of_loop(uint64_t kernel_ns)
     for (unsigned i = 0; i < 3; i++) {
         sim_reset_counts(sim);
         sim_run(sim, LENGTH);
-        check_goal(what, 100 * (double)loop->done_ns / LENGTH, (struct goal){19.8, 20.2, 0});
+        goal_check(what, 100 * (double)loop->done_ns / LENGTH, (struct goal){19.8, 20.2, 0});
     }
     sim_free(sim);
 }
 
 static void test_cap(void)
 {
-    say_head();
+    goal_say_head();
     check_cap_of_training();
     check_cap_of_loop(NS_PER_MS);
     check_cap_of_loop(200 * NS_PER_US);
@@ -278,13 +249,13 @@ static void check_processes(const char *what, bool capped)
     sim_run(sim, LENGTH);
     charged = (double)first->slice->gpu_ns - charged;
     cost = cost_of(sim, first->slice) - cost;
-    check_goal(what, charged / cost, (struct goal){0.97, 1.03, 0});
+    goal_check(what, charged / cost, (struct goal){0.97, 1.03, 0});
     sim_free(sim);
 }
 
 static void test_processes(void)
 {
-    say_head();
+    goal_say_head();
     check_processes("64 processes: charged, of what they cost", false);
     check_processes("64 processes, cap 20 %: charged, of what they cost", true);
 }
@@ -300,8 +271,8 @@ static void test_lone(void)
     sim_run(sim, NS_PER_S);
     sim_reset_counts(sim);
     sim_run(sim, NS_PER_S);
-    say_head();
-    check_goal("a lone program, of bare", (double)lone->done_ns / NS_PER_S,
+    goal_say_head();
+    goal_check("a lone program, of bare", (double)lone->done_ns / NS_PER_S,
                (struct goal){0.99, INFINITY, 0});
     sim_free(sim);
 }
