@@ -68,6 +68,19 @@ static gboolean set_grace(VgpudConf *conf, const char *text)
     return TRUE;
 }
 
+static gboolean set_native(VgpudConf *conf, const char *text)
+{
+    static const char *const names[] = {"leave", "suspend", "end"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (!g_str_equal(text, names[i]))
+            continue;
+        conf->pressure_native = (PressureNative)i;
+        return TRUE;
+    }
+    return FALSE;
+}
+
 static gboolean set_on_bypass(VgpudConf *conf, const char *text)
 {
     static const char *const names[] = {"report", "kill", "ignore"};
@@ -110,6 +123,7 @@ static const struct {
      "ADDRESS:PORT such as 127.0.0.1:9835 or [::1]:9835, unix:PATH such as unix:/run/vgpu/metrics, "
      "or off"},
     {"pressure", "grace", set_grace, "a whole number of seconds from 1 to 3600"},
+    {"pressure", "native", set_native, "leave, suspend or end"},
     {"slices", "on-bypass", set_on_bypass, "report, kill or ignore"},
     {"slices", "displaced", set_displaced, SIZE_RULE " or 0"},
 };

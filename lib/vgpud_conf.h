@@ -19,10 +19,18 @@ typedef enum {
     ON_BYPASS_IGNORE,
 } OnBypass;
 
+/* How far programs of native best-effort slices make room; each includes those before it. */
+typedef enum {
+    PRESSURE_NATIVE_LEAVE,   /* as pressure-command= has them */
+    PRESSURE_NATIVE_SUSPEND, /* before that, they are suspended */
+    PRESSURE_NATIVE_END,     /* after all, they are killed */
+} PressureNative;
+
 /**
  * VgpudConf
  * @metrics_listen: "ADDRESS:PORT" or "unix:PATH"; NULL: nowhere
  * @pressure_grace: seconds between the steps when memory is short
+ * @pressure_native: what the programs of native slices do then
  * @on_bypass: what happens to processes past their governor
  * @has_on_bypass: the file says so
  * @displaced: bytes of the host's memory for GPU memory that is displaced; 0: none moves
@@ -30,6 +38,7 @@ typedef enum {
 typedef struct {
     char *metrics_listen;
     guint pressure_grace;
+    PressureNative pressure_native;
     OnBypass on_bypass;
     gboolean has_on_bypass;
     guint64 displaced;

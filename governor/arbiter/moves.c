@@ -726,6 +726,19 @@ uint64_t moves_displaced(const struct slice *slice)
     return bytes;
 }
 
+uint64_t moves_missing(const struct slice *slice)
+{
+    const struct residency *residency = &slice->arbiter->moves.residency;
+    uint64_t bytes = 0, now = clock_now();
+
+    for (guint i = 0; i < slice->connections->len; i++) {
+        const struct residency_member *member = &connection_at(slice, i)->moves.residency;
+
+        bytes += member->slice ? residency_missing(residency, member, now) : 0;
+    }
+    return bytes;
+}
+
 uint64_t moves_waited_ns(const struct slice *slice)
 {
     uint64_t ns = slice->moves.waited_ns, now = clock_now();

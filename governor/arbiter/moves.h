@@ -63,6 +63,8 @@ uint64_t moves_promised(const struct slice *slice);
 uint64_t moves_on_card(const struct slice *slice);
 uint64_t moves_floor(const struct slice *slice);
 uint64_t moves_displaced(const struct slice *slice);
+/* What it waits for in vain, because best effort has it and does not give it. */
+uint64_t moves_missing(const struct slice *slice);
 uint64_t moves_waited_ns(const struct slice *slice);
 
 #endif

@@ -85,16 +85,17 @@ static void add_moves(GString *text, const struct slice *slice)
 
     for (unsigned i = 0; i < GOVERNOR_STUCK_REASONS; i++)
         stuck += slice->moves.stuck[i];
-    g_string_append_printf(
-        text,
-        "\"promised\":%" G_GUINT64_FORMAT ",\"resident\":%" G_GUINT64_FORMAT
-        ",\"floor\":%" G_GUINT64_FORMAT ",\"displaced\":%" G_GUINT64_FORMAT
-        ",\"moved_out\":%" G_GUINT64_FORMAT ",\"moved_in\":%" G_GUINT64_FORMAT
-        ",\"returns\":%" G_GUINT64_FORMAT ",\"memory_waited_ns\":%" G_GUINT64_FORMAT
-        ",\"kept\":%" G_GUINT64_FORMAT ",\"stuck\":%" G_GUINT64_FORMAT ",",
-        moves_promised(slice), moves_on_card(slice), moves_floor(slice), moves_displaced(slice),
-        slice->moves.moved[RESIDENCY_OUT], slice->moves.moved[RESIDENCY_IN], slice->moves.returns,
-        moves_waited_ns(slice), slice->moves.kept, stuck);
+    g_string_append_printf(text,
+                           "\"promised\":%" G_GUINT64_FORMAT ",\"resident\":%" G_GUINT64_FORMAT
+                           ",\"floor\":%" G_GUINT64_FORMAT ",\"displaced\":%" G_GUINT64_FORMAT
+                           ",\"moved_out\":%" G_GUINT64_FORMAT ",\"moved_in\":%" G_GUINT64_FORMAT
+                           ",\"returns\":%" G_GUINT64_FORMAT
+                           ",\"memory_waited_ns\":%" G_GUINT64_FORMAT ",\"kept\":%" G_GUINT64_FORMAT
+                           ",\"missing\":%" G_GUINT64_FORMAT ",\"stuck\":%" G_GUINT64_FORMAT ",",
+                           moves_promised(slice), moves_on_card(slice), moves_floor(slice),
+                           moves_displaced(slice), slice->moves.moved[RESIDENCY_OUT],
+                           slice->moves.moved[RESIDENCY_IN], slice->moves.returns,
+                           moves_waited_ns(slice), slice->moves.kept, moves_missing(slice), stuck);
 }
 
 /* Of the host, where the arbiter runs. */

@@ -15,6 +15,8 @@
 #define KEEP_MAX_NS   (NS_PER_S / 2)
 #define KEEP_LOWER_NS NS_PER_S
 #define STUCK_NS      NS_PER_S
+/* Best effort that moves has given way by then. */
+#define MISSING_NS (5 * NS_PER_S)
 /* Who has been idle for so long may stay so. */
 #define COPY_NS (2 * NS_PER_S)
 /* Who has joined says within this whether its memory moves. */
@@ -284,13 +286,18 @@ static uint64_t may_move(const struct residency_member *member, uint64_t now)
     return member->resident + member->granted - member->floor;
 }
 
-/* What the slice could give, if all of its members but @except gave what they can. */
+/*
+ * What the slice could give, if all of its members but @except gave what they can. Best effort
+ * gives way to others in any case (vgpud's steps when memory is short).
+ */
 static uint64_t most_given_by(const struct residency *residency,
                               const struct residency_slice *slice,
                               const struct residency_member *except, uint64_t now)
 {
     uint64_t bytes = 0;
 
+    if (slice->settings.best_effort && !except->slice->settings.best_effort)
+        return borrowed_by(slice);
     for (guint i = 0; i < residency->members->len; i++) {
         const struct residency_member *member = MEMBER(residency, i);
 
@@ -439,6 +446,21 @@ bool residency_should_copy(const struct residency *residency, const struct resid
 {
     return member->state == RESIDENCY_HOME && !member->busy && !member->clean &&
            now >= member->idle_since + COPY_NS && movable_of(member) && is_contested(residency);
+}
+
+uint64_t residency_missing(const struct residency *residency, const struct residency_member *member,
+                           uint64_t now)
+{
+    uint64_t free = free_pool(residency), held = 0, cost;
+
+    if (member->slice->settings.best_effort || !member_waits(residency, member) ||
+        now < member->waits_since + MISSING_NS)
+        return 0;
+    for (guint i = 0; i < residency->slices->len; i++)
+        if (SLICE(residency, i)->settings.best_effort)
+            held += borrowed_by(SLICE(residency, i));
+    cost = excess(pool_cost(member->slice, needed_by(member)), free);
+    return cost <= held ? cost : 0;
 }
 
 static void learn_move(struct residency *residency, enum residency_way way, uint64_t bytes,

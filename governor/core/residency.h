@@ -175,6 +175,12 @@ void residency_ask(struct residency_member *member, uint64_t now);
 /* Somebody may want it to leave, and while it is idle a copy can be made for that. */
 bool residency_should_copy(const struct residency *residency, const struct residency_member *member,
                            uint64_t now);
+/*
+ * Bytes that it has waited for so long that best effort, which has them and is to give way at once,
+ * cannot move them; 0: others than best effort have them, or nobody waits for long.
+ */
+uint64_t residency_missing(const struct residency *residency, const struct residency_member *member,
+                           uint64_t now);
 /* It has work in flight, or none from now on. */
 void residency_set_busy(struct residency_member *member, bool busy, uint64_t now);
 

@@ -233,6 +233,7 @@ static void settings_take(Agent *agent, Settings *settings)
     offers_take(agent->offers, g_steal_pointer(&settings->offers));
     schedule_take(agent->schedule, g_steal_pointer(&settings->schedule));
     evictions_set_grace(agent->evictions, settings->conf->pressure_grace);
+    evictions_set_native(agent->evictions, settings->conf->pressure_native);
     slices_set_displaced(agent->slices, settings->conf->displaced);
     host_refresh(agent->host);
     slices_refresh(agent->slices);
@@ -311,6 +312,7 @@ static gboolean make_metering(Agent *agent, GError **error)
     agent->findings = findings_new(agent->host, &agent->meter);
     agent->evictions =
         evictions_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
+    evictions_set_native(agent->evictions, conf->pressure_native);
     agent->metering =
         metering_new(&(MeteringParts){agent->host, agent->slices, agent->tenants, agent->claims,
                                       agent->findings, agent->evictions, &agent->meter});
@@ -471,6 +473,7 @@ static gboolean make_modules(Agent *agent, GError **error)
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
     agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
+    evictions_set_suspend(agent->evictions, slice_suspend_for_room, agent->vgpus);
     claims_watch(agent->claims, container_ended, agent);
     agent->outputs = outputs_new(host_root(agent->host));
     agent->doors = transport_sync_new(agent->host, agent->outputs, agent->slices, agent->tenants,

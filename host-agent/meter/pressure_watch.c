@@ -85,21 +85,43 @@ static void tell_memory(const PressureWatch *watch, const char *gpu, guint64 fre
     agent_note_memory(watch->agent, gpu, free, mark, without, now_us);
 }
 
+/* What slices wait for that best effort has and does not give. */
+static guint64 missing_on(const PressureWatch *watch, const char *gpu)
+{
+    const GPtrArray *slices = host_view_slices(watch->view);
+    guint64 bytes = 0;
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        const SliceUse *use = counters_use(host_view_counters(watch->view), slice->uuid);
+
+        bytes += use && g_str_equal(slice->gpu, gpu) ? use->missing : 0;
+    }
+    return bytes;
+}
+
+/* Who waits has none of what is free. */
+static void look_at(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
+                    gint64 now_us)
+{
+    const char *address = gpu->pci->address;
+    guint64 mark = pressure_watch_mark(watch, gpu), missing = missing_on(watch, address), free;
+
+    if (missing)
+        tell_memory(watch, address, 0, MAX(mark, missing), now_us);
+    else if (!mark)
+        tell_memory(watch, address, 0, 0, now_us);
+    else if (free_vram(watch, gpu, vgpus, &free))
+        tell_memory(watch, address, free, mark, now_us);
+}
+
 void pressure_watch_look(PressureWatch *watch, gint64 now_us)
 {
     const GPtrArray *gpus = host_view_gpus(watch->view);
     const GPtrArray *vgpus = counters_read(host_view_counters(watch->view));
 
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-        guint64 mark = pressure_watch_mark(watch, gpu);
-        guint64 free;
-
-        if (!mark)
-            tell_memory(watch, gpu->pci->address, 0, 0, now_us);
-        else if (free_vram(watch, gpu, vgpus, &free))
-            tell_memory(watch, gpu->pci->address, free, mark, now_us);
-    }
+    for (guint i = 0; i < gpus->len; i++)
+        look_at(watch, g_ptr_array_index(gpus, i), vgpus, now_us);
 }
 
 static gboolean tick(void *data)
@@ -108,20 +130,21 @@ static gboolean tick(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static gboolean has_slices(const PressureWatch *watch, const char *gpu)
+/* @lent: whose memory moves. */
+static gboolean has_slices(const PressureWatch *watch, const char *gpu, gboolean lent)
 {
     const GPtrArray *slices = host_view_slices(watch->view);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        if (slice->present && g_str_equal(slice->gpu, gpu))
+        if (slice->present && g_str_equal(slice->gpu, gpu) && (!lent || slice_lent(slice)))
             return TRUE;
     }
     return FALSE;
 }
 
-/* Only GPUs with a mark and with slices, of VMs, containers or jobs, are watched. */
+/* Only GPUs with a mark and with slices, of VMs, containers or jobs, and those that are lent. */
 static gboolean is_needed(const PressureWatch *watch)
 {
     const GPtrArray *gpus = host_view_gpus(watch->view);
@@ -129,7 +152,7 @@ static gboolean is_needed(const PressureWatch *watch)
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        if (pressure_watch_mark(watch, gpu) && has_slices(watch, gpu->pci->address))
+        if (has_slices(watch, gpu->pci->address, !pressure_watch_mark(watch, gpu)))
             return TRUE;
     }
     return FALSE;

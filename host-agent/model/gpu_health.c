@@ -526,10 +526,12 @@ void gpu_health_clear(GpuHealth *health)
 
 /* The steps if a GPU has less free memory than its water mark. */
 
-static PressureStep next(const Pressure *pressure, guint victims)
+static PressureStep next(const Pressure *pressure, guint victims, gboolean suspends)
 {
     switch (pressure->last) {
     case PRESSURE_TELL:
+        return suspends ? PRESSURE_SUSPEND : PRESSURE_COMMAND;
+    case PRESSURE_SUSPEND:
         return PRESSURE_COMMAND;
     case PRESSURE_COMMAND:
         return victims ? PRESSURE_EVICT : PRESSURE_NOTHING;
@@ -541,7 +543,7 @@ static PressureStep next(const Pressure *pressure, guint victims)
 }
 
 PressureStep pressure_step(Pressure *pressure, guint64 free, guint64 mark, guint victims,
-                           gint64 now_us, gint64 grace_us)
+                           gboolean suspends, gint64 now_us, gint64 grace_us)
 {
     PressureStep step;
 
@@ -552,7 +554,7 @@ PressureStep pressure_step(Pressure *pressure, guint64 free, guint64 mark, guint
     }
     if (pressure_is_on(pressure) && now_us - pressure->since < grace_us)
         return PRESSURE_NOTHING;
-    step = next(pressure, victims);
+    step = next(pressure, victims, suspends);
     if (step != PRESSURE_NOTHING) {
         pressure->last = step;
         pressure->since = now_us;

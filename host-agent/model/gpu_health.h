@@ -118,6 +118,7 @@ void gpu_health_clear(GpuHealth *health);
 typedef enum {
     PRESSURE_NOTHING, /* no step now */
     PRESSURE_TELL,
+    PRESSURE_SUSPEND, /* the programs of native slices */
     PRESSURE_COMMAND,
     PRESSURE_EVICT, /* stop the best-effort vGPUs */
     PRESSURE_OVER,  /* tell that enough is free again */
@@ -135,11 +136,12 @@ typedef struct {
 
 /*
  * The next step if @free bytes are free and @mark are desired. @victims: number of best-effort
- * vGPUs that can be stopped. @grace_us is the time between steps. If PRESSURE_EVICT was not enough,
- * it restarts with PRESSURE_TELL as soon as there is a vGPU to stop.
+ * vGPUs that can be stopped; @suspends: some can be suspended. @grace_us is the time between steps.
+ * If PRESSURE_EVICT was not enough, it restarts with PRESSURE_TELL as soon as there is a vGPU to
+ * stop.
  */
 PressureStep pressure_step(Pressure *pressure, guint64 free, guint64 mark, guint victims,
-                           gint64 now_us, gint64 grace_us);
+                           gboolean suspends, gint64 now_us, gint64 grace_us);
 
 /* Steps are being taken, or have been taken and were not enough. */
 gboolean pressure_is_on(const Pressure *pressure);

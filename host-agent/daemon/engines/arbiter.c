@@ -284,6 +284,7 @@ static void read_use(const char *id, JsonObject *object, void *data)
         .resident = number(object, "resident"),
         .unmovable = number(object, "floor"),
         .displaced = number(object, "displaced"),
+        .missing = number(object, "missing"),
         .moved = number(object, "moved_out") + number(object, "moved_in"),
         .memory_waited_ns = number(object, "memory_waited_ns"),
     };

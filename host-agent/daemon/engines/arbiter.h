@@ -66,6 +66,7 @@ void shares_forget_all_ungoverned(HostRoot *root);
  * @throttled_ns: how long its own cap delayed it
  * @resident, @displaced: of its memory, what is on the GPU and in the host's memory now;
  * @unmovable: of @resident what cannot move
+ * @missing: what it waits for in vain, because best effort has it and does not give it
  * @moved: bytes, both ways
  * @memory_waited_ns: how long its programs waited for their memory
  */
@@ -74,6 +75,7 @@ typedef struct {
     guint64 resident;
     guint64 unmovable;
     guint64 displaced;
+    guint64 missing;
     guint64 moved;
     guint64 memory_waited_ns;
     guint64 vram_used;

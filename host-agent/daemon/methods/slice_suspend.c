@@ -339,6 +339,19 @@ static gboolean may_be_suspended(const Vgpus *vgpus, const Slice *slice)
            !is_vgpu_without_cuda(root, slice);
 }
 
+gboolean slice_suspend_for_room(const Slice *slice, void *data, GError **error)
+{
+    const Vgpus *vgpus = data;
+    const char *const objects[] = {slice->uuid, NULL};
+    const OperationRequest request = {.kind = &suspension_kind,
+                                      .objects = objects,
+                                      .source = AUDIT_BY_PRESSURE,
+                                      .background = TRUE};
+
+    return may_suspend(vgpus, slice, error) &&
+           operations_start(vgpus->life->operations, &request, error);
+}
+
 void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;

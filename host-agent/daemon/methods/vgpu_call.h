@@ -150,6 +150,9 @@ AuthorizedFunc vgpu_create, vgpu_create_own;
 AuthorizedFunc vgpu_set, vgpu_set_own;
 AuthorizedFunc vgpu_start, vgpu_stop, vgpu_remove;
 AuthorizedFunc slice_run, slice_run_own;
+/* As SuspendForRoom; @data: Vgpus. */
+gboolean slice_suspend_for_room(const Slice *slice, void *data, GError **error);
+
 AuthorizedFunc slice_suspend, slice_resume, slice_warm;
 AuthorizedFunc slice_claim, slice_claim_own, slice_release, slice_release_own;
 AuthorizedFunc domain_release;

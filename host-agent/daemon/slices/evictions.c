@@ -7,12 +7,14 @@
 #include "lib/conf.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
+#include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/engines/vgpu_states.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/tables.h"
 
 #define PRESSURE_COMMAND_S 60
+#define KILL_S             10
 
 #define SYSTEMD_NAME    "org.freedesktop.systemd1"
 #define SYSTEMD_PATH    "/org/freedesktop/systemd1"
@@ -23,6 +25,9 @@ struct Evictions {
     Offers *offers;
     const Slices *slices;
     gint64 grace_us;
+    PressureNative native;
+    SuspendForRoom *suspend;
+    void *suspend_data;
     GDBusConnection *bus;
     GHashTable *gpus; /* address to Pressure */
 };
@@ -47,7 +52,8 @@ static gboolean is_victim(const Evictions *evictions, const Slice *slice, const 
     if (slice->class != SLICE_BEST_EFFORT || !slice->present || !g_str_equal(slice->gpu, gpu))
         return FALSE;
     if (!slice_is_vgpu(slice))
-        return !slice->suspended && !g_strv_contains(without, slice->uuid);
+        return !slice->suspended && !slices_are_busy(evictions->slices, slice->uuid) &&
+               !g_strv_contains(without, slice->uuid);
     vgpu = vgpu_states_read_one(host_vgpu_states(evictions->host), slice->uuid);
     return vgpu && (g_str_equal(vgpu->engine, "ready") || g_str_equal(vgpu->engine, "starting"));
 }
@@ -62,6 +68,18 @@ static GPtrArray *victims_on(const Evictions *evictions, const char *gpu,
         if (is_victim(evictions, g_ptr_array_index(slices, i), gpu, without))
             g_ptr_array_add(victims, g_ptr_array_index(slices, i));
     return victims;
+}
+
+/* There are programs that may be suspended. */
+static gboolean suspends(const Evictions *evictions, const GPtrArray *victims)
+{
+    for (guint i = 0; i < victims->len; i++) {
+        const Slice *slice = g_ptr_array_index(victims, i);
+
+        if (slice->transport == SLICE_TRANSPORT_NATIVE)
+            return evictions->native >= PRESSURE_NATIVE_SUSPEND;
+    }
+    return FALSE;
 }
 
 /* Their UUIDs, owned by the slices. */
@@ -151,6 +169,25 @@ typedef struct {
     const char *after;
 } Eviction;
 
+/* Nothing of their work is lost, if the host has room for it. */
+static void suspend_all(const Evictions *evictions, const Want *want)
+{
+    for (guint i = 0; i < want->victims->len; i++) {
+        const Slice *slice = g_ptr_array_index(want->victims, i);
+        g_autoptr(GError) error = NULL;
+
+        if (slice->transport != SLICE_TRANSPORT_NATIVE)
+            continue;
+        if (evictions->suspend(slice, evictions->suspend_data, &error))
+            host_event(evictions->host, "evicted", want->gpu, slice->uuid,
+                       "the programs of slice %s (best effort) are being suspended, because GPU %s "
+                       "is short of memory; \"vgpuctl slice resume %s\" lets them go on",
+                       slice->uuid, want->gpu, slice->uuid);
+        else
+            g_message("%s", error->message);
+    }
+}
+
 static void eviction_free(Eviction *eviction)
 {
     g_free(eviction->uuid);
@@ -204,13 +241,71 @@ static void remember(const Evictions *evictions, const char *gpu, const char *te
 
 /*
  * What holds a slice's memory, and can be stopped; to be freed. NULL: the programs of a native
- * slice do, and pressure-command= has been told of it.
+ * slice do.
  */
 static char *unit_of_slice(const Slice *slice)
 {
     if (slice_is_vgpu(slice))
         return engine_unit_name(slice->uuid);
     return slice->transport == SLICE_TRANSPORT_GUARDED ? guard_unit_name(slice->uuid) : NULL;
+}
+
+static void programs_ended(const char *output, const GError *error, void *data)
+{
+    Eviction *eviction = data;
+
+    (void)output;
+    if (error)
+        g_message("programs of slice %s can't be ended, though its GPU is short of memory: %s",
+                  eviction->uuid, error->message);
+    if (audit_is_on())
+        audit_write(&(AuditEntry){.who = AUDIT_BY_PRESSURE,
+                                  .what = AUDIT_DO_EVICT,
+                                  .object = eviction->uuid,
+                                  .before = eviction->before,
+                                  .after = error ? eviction->before : eviction->after,
+                                  .error = error});
+    eviction_free(eviction);
+}
+
+/* vgpud itself has no right to. */
+static void kill_programs(const Slice *slice, const GArray *pids)
+{
+    static const char *const outside[] = {"systemd-run", "--quiet",   "--collect", "--wait",
+                                          "--",          "/bin/kill", "-KILL"};
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    Eviction *eviction = g_new0(Eviction, 1);
+    Program program = {.seconds = KILL_S};
+
+    for (guint i = 0; i < G_N_ELEMENTS(outside); i++)
+        g_ptr_array_add(argv, g_strdup(outside[i]));
+    for (guint i = 0; i < pids->len; i++)
+        g_ptr_array_add(argv, g_strdup_printf("%u", g_array_index(pids, guint, i)));
+    g_ptr_array_add(argv, NULL);
+    eviction->uuid = g_strdup(slice->uuid);
+    eviction->before = g_strdup("Programs=started");
+    eviction->after = "Programs=ended";
+    program.argv = (const char *const *)argv->pdata;
+    program_start(&program, NULL, programs_ended, eviction);
+}
+
+/* The slice's arbiter says which they are. */
+static void end_programs(const Evictions *evictions, const Want *want, const Slice *slice)
+{
+    g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
+    guint64 bytes;
+
+    if (evictions->native < PRESSURE_NATIVE_END ||
+        !arbiter_members_read(host_root(evictions->host), want->gpu, slice->uuid, pids, &bytes) ||
+        !pids->len)
+        return;
+    if (!*slice->owner)
+        remember(evictions, want->gpu, slice->tenant);
+    kill_programs(slice, pids);
+    host_event(evictions->host, "evicted", want->gpu, slice->uuid,
+               "the programs of slice %s (best effort) were ended, because GPU %s is short of "
+               "memory and they did not make room",
+               slice->uuid, want->gpu);
 }
 
 static void evict(const Evictions *evictions, const Want *want)
@@ -222,8 +317,10 @@ static void evict(const Evictions *evictions, const Want *want)
         const Slice *slice = g_ptr_array_index(want->victims, i);
         g_autofree char *unit = unit_of_slice(slice);
 
-        if (!unit)
+        if (!unit) {
+            end_programs(evictions, want, slice);
             continue;
+        }
         /* A scheduler places its jobs itself, and takes a refusal for a broken node. */
         if (!*slice->owner)
             remember(evictions, gpu, slice->tenant);
@@ -241,6 +338,9 @@ static void take_step(const Evictions *evictions, PressureStep step, const Want 
     switch (step) {
     case PRESSURE_TELL:
         tell_of_pressure(evictions, want);
+        break;
+    case PRESSURE_SUSPEND:
+        suspend_all(evictions, want);
         break;
     case PRESSURE_COMMAND:
         run_command(evictions, want);
@@ -276,8 +376,8 @@ void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, 
     const Want want = {gpu, free, mark, victims};
 
     take_step(evictions,
-              pressure_step(pressure_of(evictions, gpu), free, mark, victims->len, now_us,
-                            evictions->grace_us),
+              pressure_step(pressure_of(evictions, gpu), free, mark, victims->len,
+                            suspends(evictions, victims), now_us, evictions->grace_us),
               &want);
 }
 
@@ -294,6 +394,17 @@ void evictions_connect(Evictions *evictions, GDBusConnection *bus)
 void evictions_set_grace(Evictions *evictions, guint grace)
 {
     evictions->grace_us = grace * (gint64)G_USEC_PER_SEC;
+}
+
+void evictions_set_native(Evictions *evictions, PressureNative native)
+{
+    evictions->native = native;
+}
+
+void evictions_set_suspend(Evictions *evictions, SuspendForRoom *suspend, void *data)
+{
+    evictions->suspend = suspend;
+    evictions->suspend_data = data;
 }
 
 Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, guint grace)

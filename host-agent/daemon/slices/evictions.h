@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows when a GPU has less free memory than its water mark (water-mark= in gpus.conf):
- * best-effort vGPUs and slices are told, the operator's command runs, and engines and guards are
- * stopped.
+ * What follows when a GPU has less free memory than its water mark (water-mark= in gpus.conf), or
+ * when others wait in vain for what best effort has: best-effort vGPUs and slices are told,
+ * programs of native slices are suspended, the operator's command runs, and engines, guards and
+ * programs are stopped.
  */
 #ifndef VGPUD_SLICES_EVICTIONS_H
 #define VGPUD_SLICES_EVICTIONS_H
 
 #include "host-agent/daemon/slices/slices.h"
+#include "lib/vgpud_conf.h"
 
 typedef struct Evictions Evictions;
 
@@ -18,6 +20,11 @@ void evictions_free(Evictions *evictions);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Evictions, evictions_free)
 
 void evictions_set_grace(Evictions *evictions, guint grace);
+void evictions_set_native(Evictions *evictions, PressureNative native);
+
+/* Begins to suspend the slice's programs. FALSE with @error: they cannot be. */
+typedef gboolean SuspendForRoom(const Slice *slice, void *data, GError **error);
+void evictions_set_suspend(Evictions *evictions, SuspendForRoom *suspend, void *data);
 
 /* @bus has systemd, which stops engines. */
 void evictions_connect(Evictions *evictions, GDBusConnection *bus);

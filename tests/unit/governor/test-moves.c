@@ -419,6 +419,32 @@ static void test_no_wait(void)
     live_close(&live);
 }
 
+/* What best effort has and does not give is told: others than it wait for that. */
+static void test_missing(void)
+{
+    static const char *const mixed[] = {"a", "[slice]\nvram=900\nresident=0\nbest-effort=true\n",
+                                        "b", "[slice]\nvram=900\nresident=100\n", NULL};
+    struct live live;
+    struct mover a, b;
+
+    live_open(&live, mixed);
+    live_configure(&live, NULL, "[gpu]\ncapacity=1000\n");
+    live_await(&live, "b", "promised", RESIDENT);
+    a = join_movable(&live, "a");
+    g_assert_cmpuint(reserve(&a, 800), ==, 0);
+    tell_arbiter(&a, GOVERNOR_FLOOR, 800, 0);
+    b = join_movable(&live, "b");
+    g_assert_cmpuint(reserve(&b, 500), ==, EINPROGRESS);
+    g_assert_cmpint(live_status(&live, "b", "missing"), ==, 0);
+    live_await(&live, "b", "missing", 300);
+    g_assert_cmpint(live_status(&live, "a", "missing"), ==, 0);
+    end(&a);
+    await_room(&b, GOVERNOR_ROOM_GRANTED);
+    live_await(&live, "b", "missing", 0);
+    end(&b);
+    live_close(&live);
+}
+
 /* Of shared memory, of which the arbiter cannot remember more: charged as the process's own. */
 #define OBJECTS 4096
 
@@ -735,6 +761,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/moves/waiting", test_waiting);
     g_test_add_func("/governor/moves/stays", test_stays);
     g_test_add_func("/governor/moves/no-wait", test_no_wait);
+    g_test_add_func("/governor/moves/missing", test_missing);
     g_test_add_func("/governor/moves/import", test_import);
     g_test_add_func("/governor/moves/restart", test_restart);
     g_test_add_func("/governor/moves/claim", test_claim);

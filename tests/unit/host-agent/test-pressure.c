@@ -11,6 +11,7 @@
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/fake_systemd.h"
+#include "tests/unit/host-agent/nvidia_kit.h"
 #include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
@@ -25,7 +26,23 @@
 static void assert_step(Pressure *pressure, guint64 free, guint victims, gint64 at,
                         PressureStep expected)
 {
-    g_assert_cmpint(pressure_step(pressure, free, 100, victims, at * SECOND, GRACE), ==, expected);
+    g_assert_cmpint(pressure_step(pressure, free, 100, victims, FALSE, at * SECOND, GRACE), ==,
+                    expected);
+}
+
+/* Where programs can be suspended, that comes before the command. */
+static void test_suspends(void)
+{
+    Pressure pressure = {0};
+
+    assert_step(&pressure, 0, 1, 0, PRESSURE_TELL);
+    g_assert_cmpint(pressure_step(&pressure, 0, 100, 1, TRUE, 9 * SECOND, GRACE), ==,
+                    PRESSURE_NOTHING);
+    g_assert_cmpint(pressure_step(&pressure, 0, 100, 1, TRUE, 10 * SECOND, GRACE), ==,
+                    PRESSURE_SUSPEND);
+    assert_step(&pressure, 0, 0, 19, PRESSURE_NOTHING);
+    assert_step(&pressure, 0, 1, 20, PRESSURE_COMMAND);
+    assert_step(&pressure, 0, 1, 30, PRESSURE_EVICT);
 }
 
 static void test_steps(void)
@@ -82,8 +99,9 @@ static VgpudConf *load_conf(const char *text, GError **error)
 static void test_conf(void)
 {
     g_autoptr(VgpudConf) none = load_conf(NULL, NULL);
-    g_autoptr(VgpudConf) all =
-        load_conf("[metrics]\nlisten=unix:/run/vgpu/metrics\n[pressure]\ngrace=3\n", NULL);
+    g_autoptr(VgpudConf) all = load_conf("[metrics]\nlisten=unix:/run/vgpu/metrics\n"
+                                         "[pressure]\ngrace=3\nnative=suspend\n",
+                                         NULL);
     g_autoptr(VgpudConf) named = load_conf("[metrics]\nlisten=localhost:9836\n", NULL);
     g_autoptr(VgpudConf) off = load_conf("[metrics]\nlisten=off\n", NULL);
 
@@ -91,6 +109,8 @@ static void test_conf(void)
     g_assert_cmpuint(none->pressure_grace, ==, 10);
     g_assert_cmpstr(all->metrics_listen, ==, "unix:/run/vgpu/metrics");
     g_assert_cmpuint(all->pressure_grace, ==, 3);
+    g_assert_cmpint(none->pressure_native, ==, PRESSURE_NATIVE_LEAVE);
+    g_assert_cmpint(all->pressure_native, ==, PRESSURE_NATIVE_SUSPEND);
     g_assert_null(off->metrics_listen);
     g_assert_cmpstr(named->metrics_listen, ==, "127.0.0.1:9836");
 }
@@ -400,17 +420,99 @@ static void test_slices(void)
     close_slices(&at, &arbiter);
 }
 
+#define WAITS OF(UUID2, "\"missing\":1073741824")
+#define HAS   "{\"id\":\"" UUID "\",\"vram_used\":4096,\"pids\":[77,78]}"
+
+/* A GPU that is lent, where a slice waits for what best effort has, and a meter that tells of it.
+ */
+static PressureWatch *open_ladder(AgentOnBus *at, FakeArbiter *arbiter, HostRoot *root)
+{
+    file_tree_write(root, VGPUD_CONF, "[metrics]\nlisten=off\n[pressure]\nnative=end\n");
+    fake_arbiter_open_with(arbiter, root, "{\"slices\":[" WAITS "," HAS "]}");
+    agent_on_bus_open_tree(at, root);
+    assert_says("slice create half --door native --class best-effort --uuid " UUID, 0, UUID, "");
+    assert_says("slice create half --door native --class burstable --uuid " UUID2, 0, UUID2, "");
+    return meter_pressure(at->meter);
+}
+
+static GString *hear_signals(const AgentOnBus *at)
+{
+    GString *signals = g_string_new(NULL);
+
+    g_dbus_connection_signal_subscribe(at->bus, NULL, "org.mdev_vgpu.Host1.Manager", NULL, NULL,
+                                       NULL, G_DBUS_SIGNAL_FLAGS_NONE, remember_signal, signals,
+                                       NULL);
+    return signals;
+}
+
+/* Who cannot move is told, and then suspended: the others have its room. */
+static void test_suspended(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    PressureWatch *watch = open_ladder(&at, &arbiter, nvidia_kit_tree());
+    g_autoptr(GString) signals = hear_signals(&at);
+    g_autofree char *log = NULL;
+
+    pressure_watch_look(watch, 1 * SECOND);
+    iterate_until_said(signals, "MemoryPressure ('" ADDRESS "', 0, 1073741824, ['" UUID "'])");
+    pressure_watch_look(watch, 11 * SECOND);
+    log = wait_for_file(at.root, "suspend-log");
+    g_assert_nonnull(strstr(log, "suspend 77 78\n"));
+    iterate_until_said(signals, "slice " UUID " was suspended");
+    /* Nobody is left who could make room. */
+    pressure_watch_look(watch, 21 * SECOND);
+    pressure_watch_look(watch, 31 * SECOND);
+    g_atomic_pointer_set(&arbiter.text, "{\"slices\":[" HAS "]}");
+    pressure_watch_look(watch, 41 * SECOND);
+    iterate_until_said(signals, "enough free memory again");
+    assert_not_in_file(&at, "/kill-log", "77");
+    close_slices(&at, &arbiter);
+}
+
+/* Who cannot be suspended is ended, and kept away for a while. */
+static void test_ended(void)
+{
+    HostRoot *root = nvidia_kit_tree();
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    PressureWatch *watch;
+    g_autoptr(GString) signals = NULL;
+    g_autofree char *log = NULL;
+
+    file_tree_write(root, "/suspend-fails", "suspend\n");
+    watch = open_ladder(&at, &arbiter, root);
+    signals = hear_signals(&at);
+    log = root_path(root, "kill-log", NULL);
+    /* While they are being suspended they are left alone. */
+    for (gint64 at_s = 1; !g_file_test(log, G_FILE_TEST_EXISTS); at_s += 10) {
+        pressure_watch_look(watch, at_s * SECOND);
+        for (guint i = 0; i < 20; i++) {
+            g_main_context_iteration(NULL, FALSE);
+            g_usleep(1000);
+        }
+    }
+    assert_in_file(&at, "/kill-log", "-KILL 77 78\n");
+    iterate_until_said(signals, "were ended, because GPU " ADDRESS " is short of memory");
+    assert_says("slice create half --door native --class best-effort", 7, "",
+                "stopped there because memory was short");
+    close_slices(&at, &arbiter);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pressure/steps", test_steps);
     g_test_add_func("/pressure/ends-early", test_ends_early);
     g_test_add_func("/pressure/nobody-to-stop", test_nobody_to_stop);
+    g_test_add_func("/pressure/suspends", test_suspends);
     g_test_add_func("/pressure/used", test_used);
     g_test_add_func("/pressure/conf", test_conf);
     g_test_add_func("/pressure/bad-conf", test_bad_conf);
     g_test_add_func("/pressure/broken-conf", test_broken_conf);
     g_test_add_func("/pressure/on-bus", test_on_bus);
     g_test_add_func("/pressure/slices", test_slices);
+    g_test_add_func("/pressure/suspended", test_suspended);
+    g_test_add_func("/pressure/ended", test_ended);
     return g_test_run();
 }
