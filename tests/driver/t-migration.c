@@ -440,6 +440,25 @@ static bool *report(Testbed *tb)
     return pages;
 }
 
+/* The same until there is nothing more: the guest sees an answer before the driver says where it
+ * has written it. */
+static bool *report_all(Testbed *tb)
+{
+    static bool all[LOG_PAGES];
+    bool *pages, is_more;
+
+    memset(all, 0, sizeof(all));
+    do {
+        pages = report(tb);
+        is_more = false;
+        for (unsigned i = 0; i < LOG_PAGES; i++) {
+            is_more |= pages[i];
+            all[i] |= pages[i];
+        }
+    } while (is_more);
+    return all;
+}
+
 static unsigned count(const bool *pages, unsigned first, unsigned n)
 {
     unsigned sum = 0;
@@ -473,10 +492,9 @@ static void test_log(void)
 
     /* The driver writes the used ring and the answer. */
     assert_round_trip(tb, 1);
-    pages = report(tb);
+    pages = report_all(tb);
     g_assert_true(pages[used]);
     g_assert_cmpuint(count(pages, 0, LOG_PAGES), <=, 3);
-    g_assert_cmpuint(count(report(tb), 0, LOG_PAGES), ==, 0);
 
     /* The engine writes whenever it likes, while it can. */
     assert_ok(peer_pin(tb->engine, &entries[0], 1, VGPU_MEM_WRITE, &offset, NULL));

@@ -7,7 +7,7 @@
 #include "lib/conf.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
-#include "host-agent/daemon/engines/arbiter.h"
+#include "host-agent/daemon/engines/arbiters.h"
 #include "host-agent/daemon/engines/vgpu_states.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/gpu_health.h"
@@ -292,16 +292,18 @@ static void kill_programs(const Slice *slice, const GArray *pids)
 /* The slice's arbiter says which they are. */
 static void end_programs(const Evictions *evictions, const Want *want, const Slice *slice)
 {
-    g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
-    guint64 bytes;
+    g_autoptr(GHashTable) members = NULL;
+    const SliceMembers *own;
 
-    if (evictions->native < PRESSURE_NATIVE_END ||
-        !arbiter_members_read(host_root(evictions->host), want->gpu, slice->uuid, pids, &bytes) ||
-        !pids->len)
+    if (evictions->native < PRESSURE_NATIVE_END)
+        return;
+    members = arbiters_members(host_arbiters(evictions->host), want->gpu);
+    own = members ? g_hash_table_lookup(members, slice->uuid) : NULL;
+    if (!own || !own->pids->len)
         return;
     if (!*slice->owner)
         remember(evictions, want->gpu, slice->tenant);
-    kill_programs(slice, pids);
+    kill_programs(slice, own->pids);
     host_event(evictions->host, "evicted", want->gpu, slice->uuid,
                "the programs of slice %s (best effort) were ended, because GPU %s is short of "
                "memory and they did not make room",
