@@ -113,7 +113,7 @@ GVariant *agent_client_get_all(AgentClient *link, const char *path, const char *
 /* Of all entries (journalctl MESSAGE_ID=…). */
 #define AUDIT_MESSAGE_ID "6a1c7b0e5d3f4b0f9a2e8c4d7f1b3a95"
 
-#define AUDIT_METHOD "MDEV_VGPU_METHOD" /* of D-Bus, such as SetVgpu; or AUDIT_DO_… */
+#define AUDIT_METHOD "MDEV_VGPU_METHOD" /* of D-Bus, such as SetSlice; or AUDIT_DO_… */
 #define AUDIT_OBJECT "MDEV_VGPU_OBJECT" /* UUID, tenant or GPU */
 #define AUDIT_USER   "MDEV_VGPU_USER"   /* or a source, one of AUDIT_BY_… */
 #define AUDIT_UID    "MDEV_VGPU_UID"

@@ -231,7 +231,7 @@ static GVariant *number_of(const char *text, const char *type)
 
 /**
  * struct attribute
- * @key: of CreateVgpus
+ * @key: of CreateSlices
  * @type: there; "as" has the values that commas separate
  */
 static const struct attribute {

@@ -55,7 +55,7 @@ typedef enum {
 /**
  * DomainRequest - a request for a vGPU
  * @uuid: in lower case
- * @dict: the request in CreateVgpus's form (a{sv}), Uuids included
+ * @dict: the request in CreateSlices' form (a{sv}), Uuids included
  */
 typedef struct {
     char *uuid;
@@ -102,7 +102,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Domain, domain_free)
 const DomainRequest *domain_request(const Domain *domain, const char *uuid);
 
 /*
- * Sets the element's attributes from a request for CreateVgpus, of a{sv}. DOMAIN_ERROR_REQUEST: it
+ * Sets the element's attributes from a request for CreateSlices, of a{sv}. DOMAIN_ERROR_REQUEST: it
  * has a key without an attribute; then nothing is set.
  */
 gboolean request_to_xml(GVariant *dict, xmlNode *node, GError **error);

@@ -99,12 +99,16 @@ static gboolean make_vgpu(Preparation *preparation, const DomainRequest *request
     AgentClient *link = reach_vgpud(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
     g_autoptr(GError) cause = NULL;
+    GVariant *asked;
 
     if (!link)
         return FALSE;
     g_variant_dict_insert(&dict, "Domain", "s", preparation->name);
-    if (!agent_client_call(link, "CreateVgpus",
-                           g_variant_new("(@a{sv})", g_variant_dict_end(&dict)), &cause)) {
+    g_variant_dict_insert(&dict, "Door", "s", "vm");
+    asked = g_variant_dict_end(&dict);
+    if (!agent_client_call(link, "CreateSlices",
+                           g_variant_new("(@aa{sv})", g_variant_new_array(NULL, &asked, 1)),
+                           &cause)) {
         /* Made for another domain since it was looked for. */
         if (check_domain(preparation, request->uuid, error))
             g_propagate_prefixed_error(error, g_steal_pointer(&cause), "%s: ", what);
@@ -123,7 +127,7 @@ static gboolean start_vgpu(Preparation *preparation, const char *uuid, GError **
 
     if (!link)
         return FALSE;
-    if (agent_client_call(link, "StartVgpu",
+    if (agent_client_call(link, "StartSlice",
                           g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), &cause) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NOT_FOUND))
         return TRUE;

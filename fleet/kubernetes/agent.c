@@ -697,6 +697,12 @@ void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentD
                  making);
 }
 
+/* @filter: the arguments, as text. */
+static void find_slices(Agent *agent, const char *filter, GAsyncReadyCallback func, void *data)
+{
+    call_manager(agent, "FindSlices", g_variant_new_parsed(filter), "(aa{sv})", func, data);
+}
+
 void agent_find(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
                 void *data)
 {
@@ -704,7 +710,7 @@ void agent_find(Agent *agent, const char *owner, const GPtrArray *slices, AgentD
 
     making->owner = owner;
     making->wanted = slices;
-    call_manager(agent, "ListSlices", NULL, "(aa{sv})", on_existing, making);
+    find_slices(agent, "({'Keys': <['Uuid', 'Owner', 'Part', 'Gpu']>},)", on_existing, making);
 }
 
 typedef struct {
@@ -785,5 +791,5 @@ void agent_list(Agent *agent, AgentOwnedFunc func, void *data)
 
     listing->func = func;
     listing->data = data;
-    call_manager(agent, "ListSlices", NULL, "(aa{sv})", on_list, listing);
+    find_slices(agent, "({'Keys': <['Owner', 'Part', 'Job', 'Container']>},)", on_list, listing);
 }

@@ -133,11 +133,11 @@ gboolean tenant_admit(const Tenant *tenant, const TenantUse *use, GError **error
 
 /* The operation that is about to be done with the slice. */
 typedef enum {
-    ADMISSION_CREATE, /* CreateVgpus, CreateSlice: vgpuctl, libvirt's hook */
-    ADMISSION_CHANGE, /* SetVgpu, SetSlice */
+    ADMISSION_CREATE, /* CreateSlices: vgpuctl, libvirt's hook */
+    ADMISSION_CHANGE, /* SetSlice */
     ADMISSION_LIVE,   /* mdevctl modify --live */
     ADMISSION_DEFINE, /* mdevctl define and modify: needs room only if it is started at boot */
-    ADMISSION_START,  /* StartVgpu, mdevctl start: vgpuctl, libvirt's hook, boot */
+    ADMISSION_START,  /* StartSlice, mdevctl start: vgpuctl, libvirt's hook, boot */
     ADMISSION_CLAIM,  /* ClaimSlice: a container begins */
 } AdmissionWay;
 

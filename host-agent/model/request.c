@@ -435,8 +435,7 @@ static gboolean finish(Request *request, const char *policy, GError **error)
     return check_domain(request, error) && check_uuids(request, error);
 }
 
-/* @unsaid: the door, if @dict has none. */
-static Request *parse(GVariant *dict, const char *unsaid, GError **error)
+Request *request_parse(GVariant *dict, GError **error)
 {
     const guint use = SLICE_KEY_ASKED | SLICE_KEY_ASKED_SLICE;
     g_autoptr(Request) request = g_new0(Request, 1);
@@ -465,23 +464,13 @@ static Request *parse(GVariant *dict, const char *unsaid, GError **error)
     if (!dict_read_slice(dict, use, request->wanted, &request->given, keys, G_N_ELEMENTS(keys),
                          error) ||
         !check_vram(request->wanted->vram != 0, request->vram_percent, error) ||
-        !finish_door(request, door ? door : unsaid, error) || !finish(request, policy, error))
+        !finish_door(request, door ? door : DOOR_AUTO, error) || !finish(request, policy, error))
         return NULL;
     if (request->uid_given)
         request->wanted->uid = request->uid;
     asked = *request->wanted->owner ? checksum_of(dict) : g_strdup("");
     slice_set_text(&request->wanted->asked, asked);
     return g_steal_pointer(&request);
-}
-
-Request *request_parse(GVariant *dict, GError **error)
-{
-    return parse(dict, slice_transport_name(SLICE_TRANSPORT_VM), error);
-}
-
-Request *request_parse_slice(GVariant *dict, GError **error)
-{
-    return parse(dict, DOOR_AUTO, error);
 }
 
 static gboolean check_beside(const Request *first, const Request *other, GError **error)

@@ -95,12 +95,9 @@ gboolean request_has(const Request *request, const char *name);
 
 /*
  * Reads @dict, of a{sv}. AGENT_ERROR_INVALID names the key, its value, and the allowed values.
- * Missing UUIDs are generated. Without a Door it is for a VM.
+ * Missing UUIDs are generated. Without a Door it is for a container.
  */
 Request *request_parse(GVariant *dict, GError **error);
-
-/* The same; without a Door it is for a container. */
-Request *request_parse_slice(GVariant *dict, GError **error);
 
 /*
  * @requests: of Request, for one call, if there are several: one owner, each part once, all or none

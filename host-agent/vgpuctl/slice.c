@@ -135,7 +135,7 @@ static GStrv keys_of(const Listing *shown)
     return g_strv_builder_end(keys);
 }
 
-static gboolean list(const Client *client, const Options *options, const char *const *doors,
+gboolean slices_list(const Client *client, const Options *options, const char *const *doors,
                      const Listing *shown, GError **error)
 {
     static const Filter filter = {"Gpu", "Tenant", "Type", NULL, words};
@@ -151,7 +151,7 @@ static gboolean list(const Client *client, const Options *options, const char *c
 gboolean slice_list_command(Client *client, const Options *options, char **args, GError **error)
 {
     (void)args;
-    return list(client, options, NULL, &listing, error);
+    return slices_list(client, options, NULL, &listing, error);
 }
 
 gboolean slice_show_command(Client *client, const Options *options, char **args, GError **error)
@@ -244,9 +244,8 @@ static void print_created(const Options *options, const Listing *shown, GVariant
         listing_print(options, shown, slices);
 }
 
-/* @door: where --door is not given. @shown: how the slices are printed. */
-static gboolean create(const Client *client, const Options *options, char **args, const char *door,
-                       const Listing *shown, GError **error)
+gboolean slices_make(const Client *client, const Options *options, char **args, const char *door,
+                     const Listing *shown, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
     g_autoptr(GVariant) slices = NULL;
@@ -276,7 +275,7 @@ GVariant *slices_create(const Client *client, GVariant *request, const char *doi
 
 gboolean slice_create_command(Client *client, const Options *options, char **args, GError **error)
 {
-    return create(client, options, args, "auto", &listing, error);
+    return slices_make(client, options, args, "auto", &listing, error);
 }
 
 /**
@@ -399,7 +398,7 @@ gboolean slice_claim_command(Client *client, const Options *options, char **args
     return answer != NULL;
 }
 
-/* vgpuctl vgpu, the old name of the same commands for vGPUs. It goes with the next release. */
+/* Of vGPUs alone. */
 
 static const Column vgpu_columns[] = {
     {"VGPU", "Uuid", NULL, 0},
@@ -432,24 +431,3 @@ const Listing vgpu_listing = {
 };
 
 const char *const vgpu_doors[] = {"vm", "vfio", NULL};
-
-gboolean vgpu_list_command(Client *client, const Options *options, char **args, GError **error)
-{
-    (void)args;
-    return list(client, options, vgpu_doors, &vgpu_listing, error);
-}
-
-gboolean vgpu_show_command(Client *client, const Options *options, char **args, GError **error)
-{
-    g_autoptr(GVariant) vgpus = slices_get(client, vgpu_doors, NULL, error);
-
-    if (vgpus)
-        warn_of_meter(options, vgpus);
-    return vgpus && objects_show(options, &vgpu_listing, vgpus, args, object_is_slice, "vGPU",
-                                 "slice list", error);
-}
-
-gboolean vgpu_create_command(Client *client, const Options *options, char **args, GError **error)
-{
-    return create(client, options, args, "vm", &vgpu_listing, error);
-}

@@ -29,7 +29,7 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await submit("Make");
         await gone(dialog);
         await see(page.getByRole("row", { name: /vGPU for a VM.*0000:02:00\.0/ }));
-        assert.match(host.call("ListVgpus"), /'Type': <'amdgpu-vgpu-half'>/);
+        assert.match(host.call("FindSlices", "{'Doors': <['vm']>}"), /'Type': <'amdgpu-vgpu-half'>/);
     });
     await point("a slice for a container is made", async () => {
         await page.getByRole("button", { name: "Make a slice" }).click();
@@ -40,13 +40,13 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await submit("Make");
         await gone(dialog);
         await see(page.getByRole("row", { name: /web.*Container slice, native/ }));
-        assert.match(host.call("ListSlices"), /'Name': <'web'>/);
+        assert.match(host.call("FindSlices", "{'Doors': <['native', 'guarded']>}"), /'Name': <'web'>/);
     });
     await point("a refused request shows vgpud's sentence, and makes nothing", async () => {
         let sentence = "";
 
         try {
-            host.call("CreateVgpus", "{'Type': <'amdgpu-vgpu-half'>, 'Gpus': <['0000:02:00.0']>}");
+            host.create("{'Door': <'vm'>, 'Type': <'amdgpu-vgpu-half'>, 'Gpus': <['0000:02:00.0']>}");
         } catch (error) {
             sentence = /Error\.NoRoom: (.*)/.exec(error.stderr)[1];
         }
@@ -60,7 +60,7 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await browser.shot("refused");
         await page.keyboard.press("Escape");
         await gone(dialog);
-        assert.strictEqual(host.call("ListVgpus").match(/'Uuid'/g).length, 1);
+        assert.strictEqual(host.call("FindSlices", "{'Doors': <['vm']>}").match(/'Uuid'/g).length, 1);
     });
     await point("a size that is none can't be sent", async () => {
         await page.getByRole("button", { name: "Make a slice" }).click();
@@ -77,7 +77,7 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await submit("Change");
         await gone(dialog);
         await see(page.getByRole("row", { name: /web.*2\.0 GiB.*weight 77/ }));
-        assert.match(host.call("ListSlices"), /'Weight': <uint32 77>/);
+        assert.match(host.call("FindSlices", "{'Doors': <['native', 'guarded']>}"), /'Weight': <uint32 77>/);
     });
     await point("the picture has it, by tenant and size", async () => {
         await page.goto(host.url());
@@ -95,10 +95,10 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await submit("Remove");
         await gone(dialog);
         await gone(page.getByRole("row", { name: /web/ }));
-        assert.doesNotMatch(host.call("ListSlices"), /'Name': <'web'>/);
+        assert.doesNotMatch(host.call("FindSlices", "{'Doors': <['native', 'guarded']>}"), /'Name': <'web'>/);
     });
     await point("what is made beside the page appears by itself", async () => {
-        host.call("CreateSlice", "{'Type': <'eighth'>, 'Door': <'guarded'>, 'Name': <'batch'>}");
+        host.create("{'Type': <'eighth'>, 'Door': <'guarded'>, 'Name': <'batch'>}");
         await see(page.getByRole("row", { name: /batch.*Container slice, guarded/ }).or(
             page.getByText("No slice fits what was chosen above.")));
         await page.getByLabel("GPU", { exact: true }).selectOption("");

@@ -49,8 +49,8 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         assert.strictEqual(await driverOf(GPU), "amdgpu");
     });
     await point("a VM that has a vGPU of it is in the way, and vgpud's sentence names it", async () => {
-        host.call("CreateVgpus", `{'Type': <'quarter'>, 'Gpus': <['${GPU}']>, 'Define': <true>}`);
-        [, uuid] = /'Uuid': <'([^']*)'>/.exec(host.call("ListVgpus"));
+        host.create(`{'Door': <'vm'>, 'Type': <'quarter'>, 'Gpus': <['${GPU}']>, 'Define': <true>}`);
+        [, uuid] = /'Uuid': <'([^']*)'>/.exec(host.call("FindSlices", "{'Doors': <['vm']>}"));
         vmOpens(host.tree, uuid, "red-vm");
         await choose(GPU, "Switch mode…");
         await submit("Switch");

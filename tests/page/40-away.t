@@ -10,7 +10,7 @@ pageTest(async ({ host, browser, page, point, see, gone }) => {
     const row = page.getByRole("row", { name: /^web/ });
 
     await point("the page shows a slice", async () => {
-        host.call("CreateSlice", "{'Type': <'quarter'>, 'Door': <'native'>, 'Name': <'web'>}");
+        host.create("{'Type': <'quarter'>, 'Door': <'native'>, 'Name': <'web'>}");
         await page.goto(host.url("slices"));
         await see(row);
     });

@@ -12,7 +12,7 @@ pageTest(async ({ host, browser, page, point, see, gone }) => {
     const dialog = page.getByRole("dialog");
 
     await point("the page says what limited access means, and shows the GPUs", async () => {
-        host.call("CreateSlice", "{'Type': <'quarter'>, 'Door': <'native'>, 'Name': <'web'>}");
+        host.create("{'Type': <'quarter'>, 'Door': <'native'>, 'Name': <'web'>}");
         await page.goto(host.url());
         await see(page.getByText("Limited access"));
         await see(page.getByText("turn on administrative access"));
@@ -31,7 +31,7 @@ pageTest(async ({ host, browser, page, point, see, gone }) => {
         await see(dialog.getByRole("alert").getByText(/user daemon may not do this/));
         await page.keyboard.press("Escape");
         await gone(dialog);
-        assert.doesNotMatch(host.call("ListVgpus"), /Uuid/);
+        assert.doesNotMatch(host.call("FindSlices", "{'Doors': <['vm']>}"), /Uuid/);
     });
     await point("a GPU is not switched either", async () => {
         await page.getByRole("tab", { name: "GPUs" }).click();

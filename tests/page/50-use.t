@@ -27,7 +27,7 @@ pageTest(async ({ host, page, point, see }) => {
     });
     await point("use of a slice is shown as the arbiter tells it", async () => {
         host.call("SetTenant", "red", "{'Vram': <uint64 0>}");
-        host.call("CreateSlice", `{'Type': <'half'>, 'Door': <'native'>, 'Name': <'web'>, 'Tenant': <'red'>,
+        host.create(`{'Type': <'half'>, 'Door': <'native'>, 'Name': <'web'>, 'Tenant': <'red'>,
             'Gpus': <['${GPU}']>, 'Uuids': <['${UUID}']>}`);
         /* Half of the time that goes by; the page looks at another moment than this. */
         startArbiter(host.tree, GPU, () => [{

@@ -31,17 +31,17 @@ function fill(host) {
     host.call("SetTenant", "research", "{'Vram': <uint64 21474836480>, 'Compute': <uint32 150>, 'Vgpus': <uint32 4>}");
     host.call("SetTenant", "render", "{'Vram': <uint64 17179869184>, 'Users': <['daemon']>}");
     host.call("SetTenant", "web", "{'Vgpus': <uint32 1>}");
-    host.call("CreateVgpus", `{'Type': <'half'>, 'Gpus': <['${GPU}']>, 'Tenant': <'research'>, 'Define': <true>,
+    host.create(`{'Door': <'vm'>, 'Type': <'half'>, 'Gpus': <['${GPU}']>, 'Tenant': <'research'>, 'Define': <true>,
         'Uuids': <['${uuid(1)}']>}`);
-    host.call("CreateSlice", `{'Type': <'eighth'>, 'Gpus': <['${GPU}']>, 'Tenant': <'web'>, 'Door': <'native'>,
+    host.create(`{'Type': <'eighth'>, 'Gpus': <['${GPU}']>, 'Tenant': <'web'>, 'Door': <'native'>,
         'Name': <'frontend'>, 'Uuids': <['${uuid(2)}']>, 'Cap': <uint32 40>}`);
-    host.call("CreateSlice", `{'Type': <'quarter'>, 'Gpus': <['${GPU}']>, 'Tenant': <'render'>, 'Door': <'guarded'>,
+    host.create(`{'Type': <'quarter'>, 'Gpus': <['${GPU}']>, 'Tenant': <'render'>, 'Door': <'guarded'>,
         'Name': <'blender'>, 'Uuids': <['${uuid(3)}']>}`);
-    host.call("CreateVgpus", `{'Type': <'half'>, 'Gpus': <['0000:03:00.0']>, 'Tenant': <'research'>,
+    host.create(`{'Door': <'vm'>, 'Type': <'half'>, 'Gpus': <['0000:03:00.0']>, 'Tenant': <'research'>,
         'Class': <'burstable'>, 'Define': <true>, 'Uuids': <['${uuid(4)}']>}`);
-    host.call("CreateVgpus", `{'Type': <'half'>, 'Gpus': <['0000:03:00.0']>, 'Tenant': <'render'>,
+    host.create(`{'Door': <'vm'>, 'Type': <'half'>, 'Gpus': <['0000:03:00.0']>, 'Tenant': <'render'>,
         'Class': <'best-effort'>, 'Compute': <uint32 10>, 'Uuids': <['${uuid(5)}']>}`);
-    host.call("CreateSlice", `{'Type': <'quarter'>, 'Gpus': <['0000:03:00.0']>, 'Class': <'best-effort'>,
+    host.create(`{'Type': <'quarter'>, 'Gpus': <['0000:03:00.0']>, 'Class': <'best-effort'>,
         'Compute': <uint32 10>, 'Door': <'native'>, 'Name': <'batch'>, 'Uuids': <['${uuid(6)}']>}`);
     vmOpens(host.tree, uuid(1), "lab-1");
     startArbiter(host.tree, GPU, () => Object.entries(use).map(([id, [gib, share]]) => ({

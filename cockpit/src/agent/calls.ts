@@ -2,7 +2,7 @@
 /** vgpud's methods. A refusal is thrown as it came: its message is a sentence for the user. */
 
 import {
-    decodeReportRow, decodeScheduleEntry, decodeSlice, decodeTenant, decodeType, decodeVgpu, type Dict,
+    decodeReportRow, decodeScheduleEntry, decodeSlice, decodeTenant, decodeType, type Dict,
 } from "./decode";
 import type { Mode } from "./model";
 
@@ -38,9 +38,9 @@ export class Calls {
     }
 
     /** What a method lists. For a user who may not see all of the host, nothing. */
-    private async ifAllowed(method: string): Promise<unknown> {
+    private async ifAllowed(method: string, type: string, values: unknown[]): Promise<unknown> {
         try {
-            return await this.manager(method, "", []);
+            return await this.manager(method, type, values);
         } catch (refusal) {
             if ((refusal as Error).name === NOT_AUTHORIZED)
                 return [];
@@ -48,21 +48,16 @@ export class Calls {
         }
     }
 
-    private async list<Item>(method: string, decode: (dict: Dict) => Item): Promise<Item[]> {
-        return (await this.ifAllowed(method) as Dict[]).map(decode);
+    private async list<Item>(method: string, decode: (dict: Dict) => Item, type = "",
+                             values: unknown[] = []): Promise<Item[]> {
+        return (await this.ifAllowed(method, type, values) as Dict[]).map(decode);
     }
 
-    /** vGPUs and slices, each once, sorted by GPU, tenant and UUID. */
+    /** Slices with all doors, sorted by GPU, tenant and UUID. */
     async listSlices() {
-        const [vgpus, slices, vms] = await Promise.all([
-            this.ifAllowed("ListVgpus"), this.ifAllowed("ListSlices"), this.ifAllowed("ListVms"),
-        ]);
-        const all = new Map((vgpus as Dict[]).map(dict => decodeVgpu(dict, vms as Record<string, string>))
-                .map(vgpu => [vgpu.uuid, vgpu]));
+        const slices = await this.list("FindSlices", decodeSlice, "a{sv}", [{}]);
 
-        for (const slice of (slices as Dict[]).map(decodeSlice))
-            all.set(slice.uuid, { ...all.get(slice.uuid), ...slice });
-        return [...all.values()].sort((a, b) => a.gpu.localeCompare(b.gpu) || a.tenant.localeCompare(b.tenant) ||
+        return slices.sort((a, b) => a.gpu.localeCompare(b.gpu) || a.tenant.localeCompare(b.tenant) ||
             a.uuid.localeCompare(b.uuid));
     }
 
@@ -83,24 +78,20 @@ export class Calls {
         return (await this.manager("Report", "ss", ["", month]) as Dict[]).map(decodeReportRow);
     }
 
-    createVgpus(request: Request) {
-        return this.manager("CreateVgpus", "a{sv}", [toDict(request)]);
-    }
-
     createSlice(request: Request) {
-        return this.manager("CreateSlice", "a{sv}", [toDict(request)]);
+        return this.manager("CreateSlices", "aa{sv}", [[toDict(request)]]);
     }
 
-    change(kind: "vgpu" | "slice", uuid: string, changes: Request) {
-        return this.manager(kind === "vgpu" ? "SetVgpu" : "SetSlice", "sa{sv}", [uuid, toDict(changes)]);
+    changeSlice(uuid: string, changes: Request) {
+        return this.manager("SetSlice", "sa{sv}", [uuid, toDict(changes)]);
     }
 
-    remove(kind: "vgpu" | "slice", uuid: string, options: Request) {
-        return this.manager(kind === "vgpu" ? "RemoveVgpu" : "RemoveSlice", "sa{sv}", [uuid, toDict(options)]);
+    removeSlice(uuid: string, options: Request) {
+        return this.manager("RemoveSlice", "sa{sv}", [uuid, toDict(options)]);
     }
 
-    startVgpu(uuid: string) {
-        return this.manager("StartVgpu", "sa{sv}", [uuid, {}]);
+    startSlice(uuid: string) {
+        return this.manager("StartSlice", "sa{sv}", [uuid, {}]);
     }
 
     setTenant(name: string, quotas: Request) {

@@ -11,60 +11,34 @@ const known = (dict: Dict, key: string) => (dict[key]?.v ?? null) as number | nu
 const flag = (dict: Dict, key: string) => (dict[key]?.v ?? false) as boolean;
 const list = (dict: Dict, key: string) => (dict[key]?.v ?? []) as string[];
 
-/** What vGPUs and containers' slices have in common. */
-function common(dict: Dict) {
+export function decodeSlice(dict: Dict): Slice {
     return {
         uuid: text(dict, "Uuid"),
         gpu: text(dict, "Gpu"),
         type: text(dict, "Type"),
         tenant: text(dict, "Tenant"),
         class: text(dict, "Class"),
+        door: text(dict, "Door") as Slice["door"],
+        name: text(dict, "Name"),
         vram: number(dict, "Vram"),
         oversubscribe: number(dict, "Oversubscribe"),
         compute: number(dict, "Compute"),
         weight: number(dict, "Weight"),
         cap: number(dict, "Cap"),
         priority: number(dict, "Priority"),
+        device: text(dict, "Device"),
+        engine: text(dict, "Engine"),
+        failure: text(dict, "Failure"),
+        container: text(dict, "Container"),
+        vm: text(dict, "Vm"),
+        defined: flag(dict, "Defined"),
+        autostart: flag(dict, "Autostart"),
         members: known(dict, "Members"),
         vramUsed: known(dict, "VramUsed"),
         spilled: known(dict, "Spilled"),
         gpuTime: known(dict, "GpuTime"),
         waited: known(dict, "Waited"),
         throttled: known(dict, "Throttled"),
-    };
-}
-
-export function decodeVgpu(dict: Dict, vms: Record<string, string>): Slice {
-    const uuid = text(dict, "Uuid");
-
-    return {
-        ...common(dict),
-        kind: "vgpu",
-        door: "",
-        name: text(dict, "Name"),
-        device: text(dict, "Device"),
-        engine: text(dict, "Engine"),
-        failure: text(dict, "Failure"),
-        container: "",
-        vm: vms[uuid] ?? "",
-        defined: flag(dict, "Defined"),
-        autostart: flag(dict, "Autostart"),
-    };
-}
-
-export function decodeSlice(dict: Dict): Slice {
-    return {
-        ...common(dict),
-        kind: "slice",
-        door: text(dict, "Door") as Slice["door"],
-        name: text(dict, "Name"),
-        device: text(dict, "Device"),
-        engine: text(dict, "Engine"),
-        failure: text(dict, "Failure"),
-        container: text(dict, "Container"),
-        vm: "",
-        defined: true,
-        autostart: flag(dict, "Autostart"),
     };
 }
 

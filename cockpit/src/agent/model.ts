@@ -25,12 +25,10 @@ export interface Gpu {
     partitions: string[];
 }
 
-/** A vGPU of a VM, or a slice of a container. */
+/** With the door vm it is a VM's vGPU. */
 export interface Slice {
     uuid: string;
-    /** vgpu: ListVgpus has it and its calls change it. */
-    kind: "vgpu" | "slice";
-    door: "native" | "guarded" | "vfio" | "";
+    door: "vm" | "vfio" | "native" | "guarded";
     name: string;
     gpu: string;
     type: string;

@@ -37,7 +37,7 @@ function program(slice: Slice): { name: string; pid: string } | null {
 }
 
 export function sliceKind(slice: Slice): string {
-    if (slice.kind === "vgpu")
+    if (slice.door === "vm")
         return "vGPU for a VM";
     return `${program(slice) ? "Slice of a program" : "Container slice"}, ${slice.door}`;
 }

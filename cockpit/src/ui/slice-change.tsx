@@ -54,7 +54,7 @@ export function SliceChange({ slice, close }: { slice: Slice; close: () => void 
     const filled = [values.vram, values.weight, values.cap, values.priority, values.compute, values.oversubscribe];
 
     async function change() {
-        await host.calls.change(slice.kind, slice.uuid, changes);
+        await host.calls.changeSlice(slice.uuid, changes);
         host.refresh();
     }
 

@@ -13,7 +13,7 @@ import { Dialog } from "./dialog";
 import { isNumber, isSize, NumberField, numberOf, SelectField, SizeField, sizeOf, TextField } from "./fields";
 
 const doors = [
-    ["vgpu", "vGPU for a VM"],
+    ["vm", "vGPU for a VM"],
     ["auto", "Container slice: native with CUDA on NVIDIA's GPUs, guarded on others"],
     ["guarded", "Container slice, guarded: limits hold against anything in the container"],
     ["native", "Container slice, native: the GPU's own node, for programs that are trusted"],
@@ -28,7 +28,7 @@ const classes = [
 ] as const;
 
 const empty = {
-    door: "vgpu", type: "", name: "", tenant: "", gpu: "", count: "1", vram: "", class: "", weight: "", cap: "",
+    door: "vm", type: "", name: "", tenant: "", gpu: "", count: "1", vram: "", class: "", weight: "", cap: "",
     compute: "", oversubscribe: "",
 };
 
@@ -36,6 +36,7 @@ type Values = typeof empty;
 
 function requestOf(values: Values, keep: boolean): Request {
     const request: Request = {
+        Door: values.door,
         Type: values.type || undefined,
         Tenant: values.tenant || undefined,
         Gpus: values.gpu ? [values.gpu] : undefined,
@@ -47,7 +48,7 @@ function requestOf(values: Values, keep: boolean): Request {
         Oversubscribe: sizeOf(values.oversubscribe),
     };
 
-    if (values.door === "vgpu") {
+    if (values.door === "vm") {
         const count = numberOf(values.count);
 
         /* A name is of one. */
@@ -55,7 +56,7 @@ function requestOf(values: Values, keep: boolean): Request {
             ...request, Count: count, Name: count === 1 && values.name || undefined, Define: keep, Autostart: keep,
         };
     }
-    return { ...request, Door: values.door, Name: values.name || undefined, Ephemeral: !keep };
+    return { ...request, Name: values.name || undefined, Ephemeral: !keep };
 }
 
 function typeOptions(types: readonly SliceType[], gpu: string) {
@@ -111,14 +112,12 @@ export function SliceCreate({ close, gpu }: { close: () => void; gpu: string }) 
     const [values, setValues] = useState<Values>({ ...empty, gpu, type: offered[0]?.[0] ?? "" });
     const [keep, setKeep] = useState(true);
     const set = (key: keyof Values) => (value: string) => setValues({ ...values, [key]: value });
-    const vgpu = values.door === "vgpu";
+    const vgpu = values.door === "vm";
     const sizes = [values.vram, values.oversubscribe];
     const numbers = [values.count, values.weight, values.cap, values.compute];
 
     async function create() {
-        const request = requestOf(values, keep);
-
-        await (vgpu ? host.calls.createVgpus(request) : host.calls.createSlice(request));
+        await host.calls.createSlice(requestOf(values, keep));
         host.refresh();
     }
 

@@ -15,19 +15,19 @@ export function SliceRemove({ slice, close }: { slice: Slice; close: () => void 
     const user = sliceUser(slice);
 
     async function remove() {
-        await host.calls.remove(slice.kind, slice.uuid, force ? { Force: true } : {});
+        await host.calls.removeSlice(slice.uuid, force ? { Force: true } : {});
         host.refresh();
     }
 
     return (
         <Dialog title={`Remove ${sliceName(slice)}?`} action="Remove" danger perform={remove} close={close}>
             <p>
-                {slice.kind === "vgpu" ? "The vGPU ends and its definition is forgotten. "
+                {slice.door === "vm" ? "The vGPU ends and its definition is forgotten. "
                     : "The slice ends, and containers cannot ask for it any more. "}
                 GPU {slice.gpu} gets {formatBytes(slice.vram)} of memory back{tenantNote(slice)}.
             </p>
             {user && <p>Now it is used by {user}.</p>}
-            {slice.kind === "slice" && slice.container &&
+            {slice.container &&
                 <Checkbox id="force" label="Remove it although a container uses it" isChecked={force}
                           onChange={(_event, on) => setForce(on)}
                           description="What runs in the container goes on with the memory that it has." />}

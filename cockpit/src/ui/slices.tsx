@@ -119,7 +119,7 @@ export function Slices({ options }: { options: Record<string, string> }) {
     async function start(slice: Slice) {
         setError("");
         try {
-            await host.calls.startVgpu(slice.uuid);
+            await host.calls.startSlice(slice.uuid);
             host.refresh();
         } catch (refusal) {
             setError((refusal as Error).message);

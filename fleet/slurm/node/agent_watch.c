@@ -116,18 +116,26 @@ static AgentOwned *owned_of(GVariant *slice, GHashTable *since)
     return owned;
 }
 
-static GVariant *call_list(AgentClient *vgpud, const char *method, GError **error)
+/* @arguments: floating; NULL: none. */
+static GVariant *call_list(AgentClient *vgpud, const char *method, GVariant *arguments,
+                           GError **error)
 {
-    return agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, method, NULL,
+    return agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, method, arguments,
                             PATIENCE_MS, error);
+}
+
+static GVariant *ask_for_owned(void)
+{
+    return g_variant_new_parsed("({'Keys': <['Owner', 'Uuid', 'Gpu', 'VramUsed', 'Class']>},)");
 }
 
 AgentResult agent_list_owned(GPtrArray **slices, char **why)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
-    g_autoptr(GVariant) owners = vgpud ? call_list(vgpud, "ListOwners", &error) : NULL;
-    g_autoptr(GVariant) all = owners ? call_list(vgpud, "ListSlices", &error) : NULL;
+    g_autoptr(GVariant) owners = vgpud ? call_list(vgpud, "ListOwners", NULL, &error) : NULL;
+    g_autoptr(GVariant) all =
+        owners ? call_list(vgpud, "FindSlices", ask_for_owned(), &error) : NULL;
     g_autoptr(GHashTable) since = NULL;
     GVariantIter iter;
     GVariant *slice;

@@ -10,6 +10,7 @@ static const struct {
     AuditKind kind;
     gboolean creates;
 } audited[] = {
+    /* Slices. */
     {"CreateSlices", AUDIT_SLICE, TRUE},
     {"RunSlice", AUDIT_SLICE, TRUE},
     {"SetSlice", AUDIT_SLICE, FALSE},
@@ -20,6 +21,7 @@ static const struct {
     {"SuspendSlice", AUDIT_SLICE, FALSE},
     {"ResumeSlice", AUDIT_SLICE, FALSE},
     {"WarmSlice", AUDIT_SLICE, FALSE},
+    /* All else. */
     {"SetTenant", AUDIT_TENANT, FALSE},
     {"RemoveTenant", AUDIT_TENANT, FALSE},
     {"SetMode", AUDIT_GPU, FALSE},
@@ -28,13 +30,6 @@ static const struct {
     {"SetPool", AUDIT_GPU, FALSE},
     {"Reload", AUDIT_CONFIG, FALSE},
     {"ApplyConfig", AUDIT_CONFIG, FALSE},
-    /* Old names. */
-    {"CreateVgpus", AUDIT_SLICE, TRUE},
-    {"CreateSlice", AUDIT_SLICE, TRUE},
-    {"SetVgpu", AUDIT_SLICE, FALSE},
-    {"StartVgpu", AUDIT_SLICE, FALSE},
-    {"StopVgpu", AUDIT_SLICE, FALSE},
-    {"RemoveVgpu", AUDIT_SLICE, FALSE},
 };
 
 /**
@@ -64,12 +59,62 @@ static void entry_free(void *data)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Entry, entry_free)
 
-/* It belongs to the invocation. */
-#define ENTRY "audit"
+/**
+ * Translation - of a call by an old name; see call_translate()
+ */
+typedef struct {
+    const char *method;
+    GVariant *parameters;
+    CallForm *form;
+} Translation;
+
+/* These belong to the invocation. */
+#define ENTRY       "audit"
+#define TRANSLATION "translation"
+
+static void translation_free(void *data)
+{
+    Translation *translation = data;
+
+    g_clear_pointer(&translation->parameters, g_variant_unref);
+    g_free(translation);
+}
+
+void call_translate(GDBusMethodInvocation *invocation, const char *method, GVariant *parameters,
+                    CallForm *form)
+{
+    Translation *translation = g_new0(Translation, 1);
+
+    translation->method = method;
+    translation->parameters = parameters ? g_variant_ref_sink(parameters) : NULL;
+    translation->form = form;
+    g_object_set_data_full(G_OBJECT(invocation), TRANSLATION, translation, translation_free);
+}
+
+static const Translation *translation_of(GDBusMethodInvocation *invocation)
+{
+    return g_object_get_data(G_OBJECT(invocation), TRANSLATION);
+}
+
+GVariant *call_parameters(GDBusMethodInvocation *invocation)
+{
+    const Translation *translation = translation_of(invocation);
+
+    return translation && translation->parameters
+               ? translation->parameters
+               : g_dbus_method_invocation_get_parameters(invocation);
+}
+
+static const char *method_of(GDBusMethodInvocation *invocation)
+{
+    const Translation *translation = translation_of(invocation);
+
+    return translation ? translation->method : g_dbus_method_invocation_get_method_name(invocation);
+}
 
 static char *object_of(GDBusMethodInvocation *invocation, AuditKind kind)
 {
-    GVariant *arguments = g_dbus_method_invocation_get_parameters(invocation);
+    GVariant *arguments = call_parameters(invocation);
     g_autoptr(GVariant) first = NULL;
 
     if (kind == AUDIT_GPU)
@@ -98,7 +143,7 @@ static Entry *entry_new(GDBusMethodInvocation *invocation, const Caller *caller,
 
 void call_begin(GDBusMethodInvocation *invocation, const Caller *caller)
 {
-    const char *called = g_dbus_method_invocation_get_method_name(invocation);
+    const char *called = method_of(invocation);
 
     for (guint i = 0; audit_is_on() && i < G_N_ELEMENTS(audited); i++)
         if (g_str_equal(called, audited[i].method))
@@ -165,7 +210,13 @@ void call_answer(GDBusMethodInvocation *invocation, GVariant *answer)
 
 void call_answer_value(GDBusMethodInvocation *invocation, GVariant *value)
 {
-    call_answer(invocation, g_variant_new_tuple(&value, 1));
+    const Translation *translation = translation_of(invocation);
+    g_autoptr(GVariant) owned = g_variant_ref_sink(value);
+    g_autoptr(GVariant) formed = translation && translation->form
+                                     ? g_variant_take_ref(translation->form(owned))
+                                     : g_variant_ref(owned);
+
+    call_answer(invocation, g_variant_new_tuple(&formed, 1));
 }
 
 void call_fail(GDBusMethodInvocation *invocation, const GError *error)

@@ -11,6 +11,18 @@
 /* @invocation is about to be executed for @caller. Called for every method. */
 void call_begin(GDBusMethodInvocation *invocation, const Caller *caller);
 
+/*
+ * An old name of a method was called: @method is executed in its place, with @parameters, which are
+ * taken if floating; NULL: they are the same. @form makes of its answer, one value, a new one of
+ * the old method's type, floating or not; NULL: it is the same.
+ */
+typedef GVariant *CallForm(GVariant *value);
+void call_translate(GDBusMethodInvocation *invocation, const char *method, GVariant *parameters,
+                    CallForm *form);
+
+/* What the method is called with, owned by @invocation. */
+GVariant *call_parameters(GDBusMethodInvocation *invocation);
+
 /* The method is about to make that slice, which is in the audit if it exists when it is answered.
  */
 void call_creates(GDBusMethodInvocation *invocation, const char *uuid);

@@ -14,13 +14,6 @@
 #include "host-agent/model/slice_keys.h"
 
 /* A member of a dictionary, which keeps it; "": it has none. */
-static const char *dict_text(GVariant *dict, const char *key)
-{
-    const char *text = "";
-
-    g_variant_lookup(dict, key, "&s", &text);
-    return text;
-}
 
 /**
  * Dict - of a slice, in the making
@@ -149,11 +142,10 @@ GVariant *list_slices(const GPtrArray *slices)
 /* FindSlices. */
 
 #define DOOR(transport) (1u << SLICE_TRANSPORT_##transport)
-#define DOORS_OF_VGPUS  (DOOR(VM) | DOOR(VFIO))
-#define DOORS_ALL       (DOORS_OF_VGPUS | DOOR(NATIVE) | DOOR(GUARDED))
+#define DOORS_ALL       (DOOR(VM) | DOOR(VFIO) | DOOR(NATIVE) | DOOR(GUARDED))
 
 /**
- * Search - a call of FindSlices, or by one of its old names
+ * Search - a call of FindSlices
  * @user: sees the slices of its tenants only; NULL: all
  * @doors: of DOOR()
  * @keys: members that are wanted, as a set; NULL: all
@@ -280,91 +272,9 @@ static GVariant *find_slices(const Search *search)
     return g_variant_builder_end(&list);
 }
 
-/* The old names of FindSlices: what they find, in which form. They go with the next release. */
-
-static GVariant *short_form(GVariant *slices)
-{
-    GVariantBuilder list;
-    GVariantIter iter;
-    GVariant *slice;
-
-    g_variant_builder_init(&list, G_VARIANT_TYPE("a(ssssstss)"));
-    g_variant_iter_init(&iter, slices);
-    while (g_variant_iter_loop(&iter, "@a{sv}", &slice)) {
-        guint64 vram = 0;
-
-        g_variant_lookup(slice, "Vram", "t", &vram);
-        g_variant_builder_add(&list, "(ssssstss)", dict_text(slice, "Uuid"),
-                              dict_text(slice, "Gpu"), dict_text(slice, "Type"),
-                              dict_text(slice, "Device"), dict_text(slice, "Engine"), vram,
-                              dict_text(slice, "Class"), dict_text(slice, "Tenant"));
-    }
-    return g_variant_builder_end(&list);
-}
-
-static GVariant *pairs_of(GVariant *slices, const char *key)
-{
-    GVariantBuilder pairs;
-    GVariantIter iter;
-    GVariant *slice;
-
-    g_variant_builder_init(&pairs, G_VARIANT_TYPE("a{ss}"));
-    g_variant_iter_init(&iter, slices);
-    while (g_variant_iter_loop(&iter, "@a{sv}", &slice))
-        if (*dict_text(slice, key))
-            g_variant_builder_add(&pairs, "{ss}", dict_text(slice, "Uuid"), dict_text(slice, key));
-    return g_variant_builder_end(&pairs);
-}
-
-static GVariant *name_form(GVariant *slices)
-{
-    return pairs_of(slices, "Name");
-}
-
-static GVariant *vm_form(GVariant *slices)
-{
-    return pairs_of(slices, "Vm");
-}
-
-/**
- * OldList
- * @keys: NULL: all but Vm
- * @form: NULL: as it is
- */
-typedef struct {
-    const char *method;
-    guint doors;
-    GVariant *(*form)(GVariant *slices);
-    const char *keys[9];
-} OldList;
-
-static const OldList old_lists[] = {
-    {"ListVgpus", DOORS_OF_VGPUS, NULL, {NULL}},
-    {"ListSlices", DOORS_ALL & ~DOOR(VM), NULL, {NULL}},
-    {"ListVgpusShort",
-     DOORS_OF_VGPUS,
-     short_form,
-     {"Uuid", "Gpu", "Type", "Device", "Engine", "Vram", "Class", "Tenant", NULL}},
-    {"ListNames", DOORS_ALL, name_form, {"Uuid", "Name", NULL}},
-    {"ListVms", DOORS_ALL, vm_form, {"Uuid", "Vm", NULL}},
-};
-
-static const OldList *old_list_of(GDBusMethodInvocation *invocation)
-{
-    const char *method = g_dbus_method_invocation_get_method_name(invocation);
-
-    for (guint i = 0; i < G_N_ELEMENTS(old_lists); i++)
-        if (g_str_equal(old_lists[i].method, method))
-            return &old_lists[i];
-    return NULL;
-}
-
 static void answer_search(const Search *search)
 {
-    const OldList *old = old_list_of(search->invocation);
-    g_autoptr(GVariant) slices = g_variant_ref_sink(find_slices(search));
-
-    call_answer_value(search->invocation, old && old->form ? old->form(slices) : slices);
+    call_answer_value(search->invocation, find_slices(search));
 }
 
 static GHashTable *set_of(const char *const *keys)
@@ -394,9 +304,7 @@ static gboolean parse_doors(const GStrv names, guint *doors, GError **error)
 
 static gboolean parse_filter(Search *search, GError **error)
 {
-    GVariant *parameters = g_dbus_method_invocation_get_parameters(search->invocation);
-    const OldList *old = old_list_of(search->invocation);
-    g_autoptr(GVariant) filter = NULL;
+    g_autoptr(GVariant) filter = g_variant_get_child_value(call_parameters(search->invocation), 0);
     g_auto(GStrv) doors = NULL;
     g_auto(GStrv) keys = NULL;
     const DictKey known[] = {
@@ -404,12 +312,6 @@ static gboolean parse_filter(Search *search, GError **error)
         {"Keys", 'a', &keys, NULL, 0, 0},
     };
 
-    if (old) {
-        search->doors = old->doors;
-        search->keys = old->keys[0] ? set_of(old->keys) : NULL;
-        return TRUE;
-    }
-    filter = g_variant_get_child_value(parameters, 0);
     if (!dict_read(filter, known, G_N_ELEMENTS(known), error) ||
         !parse_doors(doors, &search->doors, error))
         return FALSE;
@@ -520,13 +422,6 @@ static void found_vms(GObject *source, GAsyncResult *answer, void *data)
     ask_meter(search);
 }
 
-static gboolean wants_vms(const Search *search)
-{
-    const OldList *old = old_list_of(search->invocation);
-
-    return search->keys ? g_hash_table_contains(search->keys, "Vm") : !old;
-}
-
 void slices_find_asked(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     g_autoptr(Search) search = g_new0(Search, 1);
@@ -541,7 +436,7 @@ void slices_find_asked(Vgpus *vgpus, GDBusMethodInvocation *invocation, const ch
         call_fail(invocation, error);
         return;
     }
-    if (!wants_vms(search)) {
+    if (!wants(search->keys, "Vm")) {
         ask_meter(g_steal_pointer(&search));
         return;
     }

@@ -11,7 +11,7 @@
 #include "host-agent/daemon/sync/door.h"
 #include "host-agent/store/tables.h"
 
-/* ClaimSlice, ReleaseSlice: a container begins and ends to use a slice. And ListSlices. */
+/* ClaimSlice, ReleaseSlice: a container begins and ends to use a slice. */
 
 #define SWEEP_SECONDS 60
 
@@ -247,7 +247,7 @@ static Request *read_request(GVariant *asked, GError **error)
     g_variant_dict_insert(&dict, "Door", "s", slice_transport_name(SLICE_TRANSPORT_NATIVE));
     g_variant_dict_insert(&dict, "Ephemeral", "b", TRUE);
     whole = g_variant_ref_sink(g_variant_dict_end(&dict));
-    return request_parse_slice(whole, error);
+    return request_parse(whole, error);
 }
 
 /* Without the layer the program could use all of the GPU. */

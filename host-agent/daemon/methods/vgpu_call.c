@@ -4,6 +4,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/host/call.h"
 #include "host-agent/daemon/methods/lists.h"
+#include "host-agent/daemon/methods/old_names.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/model/request.h"
@@ -105,8 +106,7 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
  */
 static GVariant *request_of(GDBusMethodInvocation *invocation)
 {
-    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
-    g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
+    g_autoptr(GVariant) first = g_variant_get_child_value(call_parameters(invocation), 0);
 
     if (g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT))
         return g_steal_pointer(&first);
@@ -118,8 +118,7 @@ static GVariant *request_of(GDBusMethodInvocation *invocation)
 /* The tenant of a call: of the request, or of the existing slice. */
 static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
-    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
-    g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
+    g_autoptr(GVariant) first = g_variant_get_child_value(call_parameters(invocation), 0);
     g_autoptr(GVariant) request = request_of(invocation);
     const Slice *slice;
     char *tenant = NULL;
@@ -429,11 +428,12 @@ const OperationKind *const lifecycle_kinds[] = {&creation_kind,
 
 /**
  * Method - one of the manager's for which the tenant counts, too
- * @signal: of the manager's interface
+ * @signal: of the manager's interface, when it is called
  * @administrator, @member: as authorize() has them
  * @list: in place of these, for a list of what the caller may see
  */
 typedef struct {
+    const char *name;
     const char *signal;
     AuthorizedFunc *administrator;
     AuthorizedFunc *member;
@@ -441,56 +441,61 @@ typedef struct {
 } Method;
 
 static const Method methods[] = {
-    {"handle-find-slices", NULL, NULL, slices_find_asked},
-    {"handle-list-types", NULL, NULL, type_list},
-    {"handle-create-slices", vgpu_create, vgpu_create_own, NULL},
-    {"handle-set-slice", vgpu_set, vgpu_set_own, NULL},
-    {"handle-start-slice", vgpu_start, vgpu_start, NULL},
-    {"handle-stop-slice", vgpu_stop, vgpu_stop, NULL},
-    {"handle-remove-slice", vgpu_remove, vgpu_remove, NULL},
-    {"handle-suspend-slice", slice_suspend, slice_suspend, NULL},
-    {"handle-resume-slice", slice_resume, slice_resume, NULL},
-    {"handle-warm-slice", slice_warm, slice_warm, NULL},
-    {"handle-run-slice", slice_run, slice_run_own, NULL},
-    {"handle-claim-slice", slice_claim, slice_claim_own, NULL},
-    {"handle-release-slice", slice_release, slice_release_own, NULL},
-    /* Old names, which go with the next release. */
-    {"handle-list-vgpus", NULL, NULL, slices_find_asked},
-    {"handle-list-vgpus-short", NULL, NULL, slices_find_asked},
-    {"handle-list-slices", NULL, NULL, slices_find_asked},
-    {"handle-list-names", NULL, NULL, slices_find_asked},
-    {"handle-list-vms", NULL, NULL, slices_find_asked},
-    {"handle-create-vgpus", vgpu_create, vgpu_create_own, NULL},
-    {"handle-create-slice", vgpu_create, vgpu_create_own, NULL},
-    {"handle-set-vgpu", vgpu_set, vgpu_set_own, NULL},
-    {"handle-start-vgpu", vgpu_start, vgpu_start, NULL},
-    {"handle-stop-vgpu", vgpu_stop, vgpu_stop, NULL},
-    {"handle-remove-vgpu", vgpu_remove, vgpu_remove, NULL},
+    {"FindSlices", "handle-find-slices", NULL, NULL, slices_find_asked},
+    {"ListTypes", "handle-list-types", NULL, NULL, type_list},
+    {"CreateSlices", "handle-create-slices", vgpu_create, vgpu_create_own, NULL},
+    {"SetSlice", "handle-set-slice", vgpu_set, vgpu_set_own, NULL},
+    {"StartSlice", "handle-start-slice", vgpu_start, vgpu_start, NULL},
+    {"StopSlice", "handle-stop-slice", vgpu_stop, vgpu_stop, NULL},
+    {"RemoveSlice", "handle-remove-slice", vgpu_remove, vgpu_remove, NULL},
+    {"SuspendSlice", "handle-suspend-slice", slice_suspend, slice_suspend, NULL},
+    {"ResumeSlice", "handle-resume-slice", slice_resume, slice_resume, NULL},
+    {"WarmSlice", "handle-warm-slice", slice_warm, slice_warm, NULL},
+    {"RunSlice", "handle-run-slice", slice_run, slice_run_own, NULL},
+    {"ClaimSlice", "handle-claim-slice", slice_claim, slice_claim_own, NULL},
+    {"ReleaseSlice", "handle-release-slice", slice_release, slice_release_own, NULL},
 };
 
-/* Of all these signals, whose arguments the methods read from the invocation. */
-static void handle(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
-                   void *hint, void *data)
+static void run_method(Vgpus *vgpus, const Method *method, GDBusMethodInvocation *invocation)
 {
-    const Method *method = data;
-    Vgpus *vgpus = closure->data;
-    GDBusMethodInvocation *invocation = g_value_get_object(&arguments[1]);
-
-    (void)count;
-    (void)hint;
     if (method->list)
         list(vgpus, invocation, method->list);
     else
         authorize(vgpus, invocation, method->administrator, method->member);
+}
+
+/* Of all these signals, whose arguments the methods read from the invocation. */
+static void handle(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                   void *hint, void *method)
+{
+    (void)count;
+    (void)hint;
+    run_method(closure->data, method, g_value_get_object(&arguments[1]));
     g_value_set_boolean(handled, TRUE);
 }
 
-static void connect(Vgpus *vgpus, const Method *method)
+/* The same of an old name. */
+static void handle_old(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                       void *hint, void *data)
+{
+    GDBusMethodInvocation *invocation = g_value_get_object(&arguments[1]);
+    const OldName *old = data;
+
+    (void)count;
+    (void)hint;
+    old_name_translate(old, invocation);
+    for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
+        if (g_str_equal(methods[i].name, old->method))
+            run_method(closure->data, &methods[i], invocation);
+    g_value_set_boolean(handled, TRUE);
+}
+
+static void connect(Vgpus *vgpus, const char *signal, GClosureMarshal func, const void *data)
 {
     GClosure *closure = g_closure_new_simple(sizeof(*closure), vgpus);
 
-    g_closure_set_meta_marshal(closure, (void *)method, handle);
-    g_signal_connect_closure(host_manager(vgpus->host), method->signal, closure, FALSE);
+    g_closure_set_meta_marshal(closure, (void *)data, func);
+    g_signal_connect_closure(host_manager(vgpus->host), signal, closure, FALSE);
 }
 
 Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
@@ -508,7 +513,9 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     vgpus->freed = g_cancellable_new();
     vgpus->unreturned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
-        connect(vgpus, &methods[i]);
+        connect(vgpus, methods[i].signal, handle, &methods[i]);
+    for (const OldName *old = old_names; old->signal; old++)
+        connect(vgpus, old->signal, handle_old, old);
     authority_answer(manager, "handle-check-definition", ACTION_SEE, check, NULL, vgpus);
     authority_answer(manager, "handle-release-domain", ACTION_ADMINISTER, domain_release, NULL,
                      vgpus);

@@ -222,25 +222,6 @@ const OperationKind creation_kind = {.name = "create",
                                      .accepted = accepted,
                                      .ended = ended};
 
-static gboolean is_called(GDBusMethodInvocation *invocation, const char *method)
-{
-    return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), method);
-}
-
-/* @list: floating, of slices. CreateSlice, an old name, makes one. */
-static void answer(GDBusMethodInvocation *invocation, GVariant *list)
-{
-    g_autoptr(GVariant) made = g_variant_ref_sink(list);
-
-    if (is_called(invocation, "CreateSlice")) {
-        g_autoptr(GVariant) first = g_variant_get_child_value(made, 0);
-
-        call_answer_value(invocation, first);
-        return;
-    }
-    call_answer_value(invocation, made);
-}
-
 static void created(const GError *error, void *data)
 {
     VgpuCall *call = data;
@@ -249,7 +230,8 @@ static void created(const GError *error, void *data)
     if (error)
         call_fail(call->invocation, error);
     else
-        answer(call->invocation, list_slices_called(vgpus->host, vgpus->slices, call->uuids));
+        call_answer_value(call->invocation,
+                          list_slices_called(vgpus->host, vgpus->slices, call->uuids));
     vgpu_call_free(call);
 }
 
@@ -286,8 +268,9 @@ static Making *making_new(void)
 
 #define MOST_REQUESTS 64
 
-static gboolean read_requests(GVariant *dicts, Making *making, GError **error)
+static gboolean read_call(GDBusMethodInvocation *invocation, Making *making, GError **error)
 {
+    g_autoptr(GVariant) dicts = g_variant_get_child_value(call_parameters(invocation), 0);
     gsize count = g_variant_n_children(dicts);
 
     if (!count || count > MOST_REQUESTS) {
@@ -298,28 +281,13 @@ static gboolean read_requests(GVariant *dicts, Making *making, GError **error)
     }
     for (gsize i = 0; i < count; i++) {
         g_autoptr(GVariant) dict = g_variant_get_child_value(dicts, i);
-        Request *request = request_parse_slice(dict, error);
+        Request *request = request_parse(dict, error);
 
         if (!request)
             return FALSE;
         g_ptr_array_add(making->requests, request);
     }
     return requests_check_owner(making->requests, error);
-}
-
-static gboolean read_call(GDBusMethodInvocation *invocation, Making *making, GError **error)
-{
-    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
-    g_autoptr(GVariant) asked = g_variant_get_child_value(parameters, 0);
-    Request *request;
-
-    if (is_called(invocation, "CreateSlices"))
-        return read_requests(asked, making, error);
-    request = is_called(invocation, "CreateSlice") ? request_parse_slice(asked, error)
-                                                   : request_parse(asked, error);
-    if (request)
-        g_ptr_array_add(making->requests, request);
-    return request != NULL;
 }
 
 /* The slice that an earlier call has made for the same owner and part. FALSE with @error. */
@@ -409,7 +377,7 @@ static void store_slices(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     }
     for (guint i = 0; i < making->made->len; i++)
         tell_slice(vgpus->host, g_ptr_array_index(making->made, i), caller->user);
-    answer(invocation, list_slices(making->all));
+    call_answer_value(invocation, list_slices(making->all));
 }
 
 /* Of a new vGPU; 0: its type's, if a VM has room for that. */
@@ -474,7 +442,7 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     }
     first = g_ptr_array_index(making->requests, 0);
     if (first->dry_run) {
-        answer(invocation, list_slices(making->all));
+        call_answer_value(invocation, list_slices(making->all));
         return;
     }
     note_made(invocation, making->made);

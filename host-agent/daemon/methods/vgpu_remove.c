@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RemoveVgpu, RemoveSlice: whether a vGPU may go, and how it goes. */
+/* RemoveSlice: whether a slice may go, and how it goes. */
 #include <errno.h>
 #include <unistd.h>
 

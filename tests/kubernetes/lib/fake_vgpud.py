@@ -29,7 +29,7 @@ XML = '<node>' + GPU_XML + '''
  <method name="ReleaseOwner"><arg type="s" direction="in"/><arg type="a{sv}" direction="in"/>
   <arg type="a{sv}" direction="out"/></method>
  <method name="GetDoor"><arg type="s" direction="in"/><arg type="a{sv}" direction="out"/></method>
- <method name="ListSlices"><arg type="aa{sv}" direction="out"/></method>
+ <method name="FindSlices"><arg type="a{sv}" direction="in"/><arg type="aa{sv}" direction="out"/></method>
  <method name="GetTopology"><arg type="as" direction="out"/><arg type="aas" direction="out"/></method>
 </interface>
 <interface name="org.freedesktop.DBus.ObjectManager">

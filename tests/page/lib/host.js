@@ -166,6 +166,11 @@ class Host {
             "-m", `org.mdev_vgpu.Host1.Manager.${method}`, ...args], { env: { ...process.env, ...this.env }, encoding: "utf8", stdio: "pipe" });
     }
 
+    /** Makes slices as one request of CreateSlices has them. */
+    create(request) {
+        return this.call("CreateSlices", `[${request}]`);
+    }
+
     /** Runs SQL in the meter's database; page-host, which has the meter, must not be running. */
     sqlOfMeter(text) {
         execFileSync("sqlite3", [path.join(this.tree, "var/lib/vgpu/meter.db"), text]);

@@ -67,7 +67,7 @@ static char *said_by(Said said)
 static char *create(const AgentOnBus *at)
 {
     (void)at;
-    return said_by(vgpuctl("vgpu create half --tenant red"));
+    return said_by(vgpuctl("slice create half --door vm --tenant red"));
 }
 
 static char *create_slice(const AgentOnBus *at)
@@ -102,7 +102,7 @@ static char *call(const char *method, const char *arguments)
 static char *start(const AgentOnBus *at)
 {
     (void)at;
-    return call("StartVgpu", UUID " {}");
+    return call("StartSlice", UUID " {}");
 }
 
 /* mdevctl's callout asks like this; also for udev's mdevctl at boot. */
@@ -168,9 +168,9 @@ static char *grow(const AgentOnBus *at)
  * claim uses what was promised when its slice was made.
  */
 static const Way ways[] = {
-    {"CreateVgpus", nothing, create, ALL},
-    {"CreateSlice", nothing, create_slice, ALL},
-    {"StartVgpu", define, start, ALL},
+    {"CreateSlices: a vGPU", nothing, create, ALL},
+    {"CreateSlices", nothing, create_slice, ALL},
+    {"StartSlice", define, start, ALL},
     {"callout: start", nothing, callout_start, SHARED},
     {"callout: define", nothing, callout_define, PROMISES},
     {"libvirt's hook: a request", nothing, libvirt_asks, ALL},

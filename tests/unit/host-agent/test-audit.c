@@ -174,8 +174,9 @@ static void test_libvirt(void)
     Audited at;
 
     open_audited(&at);
-    assert_call("CreateVgpus", "{'Type': <'half'>, 'Domain': <'red'>, 'Uuids': <['" UUID "']>}");
-    assert_entry(&at, "CreateVgpus: " UUID " ok by ");
+    assert_call("CreateSlices", "[{'Door': <'vm'>, 'Type': <'half'>, 'Domain': <'red'>, "
+                                "'Uuids': <['" UUID "']>}]");
+    assert_entry(&at, "CreateSlices: " UUID " ok by ");
     assert_call("ReleaseDomain", "red");
     assert_entry(&at, "remove: " UUID " ok by libvirt: removed\n");
     g_assert_cmpuint(count(&at, "MESSAGE="), ==, 2);
@@ -222,10 +223,10 @@ static void test_no_reply(void)
     send(client, "SetTenant", g_variant_new_parsed("('red', {'Vgpus': <uint32 3>})"));
     assert_entry(&at, "SetTenant: red ok by ");
     send(client, "RemoveTenant", g_variant_new_parsed("('blue',)"));
-    send(
-        client, "CreateSlice",
-        g_variant_new_parsed("({'Door': <'native'>, 'Type': <'half'>, 'Uuids': <['" UUID "']>},)"));
-    assert_entry(&at, "CreateSlice: " UUID " ok by ");
+    send(client, "CreateSlices",
+         g_variant_new_parsed("([{'Door': <'native'>, 'Type': <'half'>, 'Uuids': <['" UUID
+                              "']>}],)"));
+    assert_entry(&at, "CreateSlices: " UUID " ok by ");
     g_assert_cmpuint(count(&at, "MESSAGE="), ==, 2);
     assert_says("tenant list", 0, "red", "");
     g_assert_cmpint(g_atomic_int_get(&answers), ==, 0);

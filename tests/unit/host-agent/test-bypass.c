@@ -631,13 +631,14 @@ static void got_answer(GObject *bus, GAsyncResult *result, void *data)
 static void make_slice_of(const AgentOnBus *at, const char *owner)
 {
     g_autofree char *text = g_strdup_printf(
-        "({'Owner': <'%s'>, 'Part': <'0'>, 'Uuids': <['" UUID "']>, 'Pool': <'local'>, 'Uid': "
-        "<uint32 0>, 'Gpus': <['" ADDRESS "']>, 'Vram': <uint64 4294967296>, 'Door': <'native'>},)",
+        "([{'Owner': <'%s'>, 'Part': <'0'>, 'Uuids': <['" UUID "']>, 'Pool': <'local'>, 'Uid': "
+        "<uint32 0>, 'Gpus': <['" ADDRESS
+        "']>, 'Vram': <uint64 4294967296>, 'Door': <'native'>}],)",
         owner);
     gboolean answered = FALSE;
 
     g_dbus_connection_call(at->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
-                           "CreateSlice", g_variant_new_parsed(text), NULL, G_DBUS_CALL_FLAGS_NONE,
+                           "CreateSlices", g_variant_new_parsed(text), NULL, G_DBUS_CALL_FLAGS_NONE,
                            -1, NULL, got_answer, &answered);
     while (!answered)
         g_main_context_iteration(NULL, TRUE);

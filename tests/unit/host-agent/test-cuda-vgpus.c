@@ -92,7 +92,7 @@ static guint64 window_with(const char *request)
     guint64 window = 0;
 
     g_dbus_connection_call(bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, "org.mdev_vgpu.Host1.Manager",
-                           "CreateVgpus", g_variant_new_parsed(request), NULL,
+                           "CreateSlices", g_variant_new_parsed(request), NULL,
                            G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_answer, &answer);
     iterate_until(is_there, &answer);
     g_variant_get_child(answer, 0, "@aa{sv}", &vgpus);
@@ -106,11 +106,13 @@ static void test_window(void)
     AgentOnBus at;
 
     agent_on_bus_open_tree(&at, nvidia_kit_vgpu_tree());
-    g_assert_cmpuint(window_with("({'Type': <'half'>, 'WindowMost': <uint64 1073741824>},)"), ==,
-                     1073741824);
+    g_assert_cmpuint(
+        window_with("([{'Door': <'vm'>, 'Type': <'half'>, 'WindowMost': <uint64 1073741824>}],)"),
+        ==, 1073741824);
     /* What mdevctl does not write is the fake kernel's. */
-    g_assert_cmpuint(window_with("({'Type': <'half'>, 'WindowMost': <uint64 8589934592>},)"), ==,
-                     268435456);
+    g_assert_cmpuint(
+        window_with("([{'Door': <'vm'>, 'Type': <'half'>, 'WindowMost': <uint64 8589934592>}],)"),
+        ==, 268435456);
     agent_on_bus_close(&at);
 }
 

@@ -184,10 +184,10 @@ static GVariant *call(const AgentOnBus *at, const char *method, GVariant *parame
 static void make(const AgentOnBus *at, const char *owner)
 {
     g_autofree char *text = g_strdup_printf(
-        "({'Owner': <'%s'>, 'Part': <'0'>, 'Door': <'native'>, 'Vram': <uint64 4294967296>},)",
+        "([{'Owner': <'%s'>, 'Part': <'0'>, 'Door': <'native'>, 'Vram': <uint64 4294967296>}],)",
         owner);
 
-    g_variant_unref(call(at, "CreateSlice", g_variant_new_parsed(text)));
+    g_variant_unref(call(at, "CreateSlices", g_variant_new_parsed(text)));
 }
 
 /* Microjoules; -1: not said. */

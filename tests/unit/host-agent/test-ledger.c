@@ -244,11 +244,28 @@ static guint distance(const char *gpu, const char *other, void *data)
     return (gpu[0] < 'c') == (other[0] < 'c') ? 1 : 5;
 }
 
+/* @text: without a door. */
+static Request *parse_for_vm(const char *text, GError **error)
+{
+    g_autoptr(GVariant) asked = g_variant_parse(G_VARIANT_TYPE_VARDICT, text, NULL, NULL, NULL);
+    g_autoptr(GVariant) dict = NULL;
+    GVariantBuilder builder;
+
+    g_variant_builder_init(&builder, G_VARIANT_TYPE_VARDICT);
+    for (gsize i = 0; i < g_variant_n_children(asked); i++) {
+        g_autoptr(GVariant) entry = g_variant_get_child_value(asked, i);
+
+        g_variant_builder_add_value(&builder, entry);
+    }
+    g_variant_builder_add(&builder, "{sv}", "Door", g_variant_new_string("vm"));
+    dict = g_variant_ref_sink(g_variant_builder_end(&builder));
+    return request_parse(dict, error);
+}
+
 /* The GPUs of a request, as letters, or the error's message. To be freed. */
 static char *place(Board *board, const char *text, GError **error)
 {
-    g_autoptr(GVariant) dict = g_variant_parse(G_VARIANT_TYPE_VARDICT, text, NULL, NULL, NULL);
-    g_autoptr(Request) request = request_parse(dict, error);
+    g_autoptr(Request) request = parse_for_vm(text, error);
     const Placement placement = {board->candidates, board->slices, NULL, distance, NULL};
     g_autoptr(GPtrArray) chosen = NULL;
     GString *letters = g_string_new(NULL);
@@ -348,9 +365,8 @@ static void test_neighbours(void)
 
 static void assert_invalid(const char *text, const char *words)
 {
-    g_autoptr(GVariant) dict = g_variant_parse(G_VARIANT_TYPE_VARDICT, text, NULL, NULL, NULL);
     g_autoptr(GError) error = NULL;
-    g_autoptr(Request) request = request_parse(dict, &error);
+    g_autoptr(Request) request = parse_for_vm(text, &error);
 
     g_assert_null(request);
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_INVALID);

@@ -92,7 +92,7 @@ static void test_refused(void)
 static void test_start(void)
 {
     static const char *const calls[] = {
-        "StartVgpu '" UUID "' '{}'",
+        "StartSlice '" UUID "' '{}'",
         "CheckDefinition '" UUID "' '" ADDRESS "' amdgpu-vgpu-half '{\"Action\": <\"start\">}'",
     };
     HostRoot *root = recorded_host_new("containers");

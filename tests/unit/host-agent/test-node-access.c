@@ -131,11 +131,11 @@ static void call(const AgentOnBus *at, const char *method, GVariant *parameters)
 static void make(const AgentOnBus *at, const char *owner, const char *door, guint uid)
 {
     g_autofree char *text = g_strdup_printf(
-        "({'Owner': <'%s'>, 'Part': <'0'>, 'Uid': <uint32 %u>, 'Gpus': <['" ADDRESS "']>,"
-        " 'Door': <'%s'>, 'Vram': <uint64 1073741824>},)",
+        "([{'Owner': <'%s'>, 'Part': <'0'>, 'Uid': <uint32 %u>, 'Gpus': <['" ADDRESS "']>,"
+        " 'Door': <'%s'>, 'Vram': <uint64 1073741824>}],)",
         owner, uid, door);
 
-    call(at, "CreateSlice", g_variant_new_parsed(text));
+    call(at, "CreateSlices", g_variant_new_parsed(text));
 }
 
 static void release(const AgentOnBus *at, const char *owner)

@@ -48,17 +48,25 @@ static void test_marked(void)
     }
 }
 
-/* What a method answers, as text; @arguments: as for gdbus(1). To be freed. */
-static char *answer_of(const char *method, const char *arguments)
+/* @arguments: as for gdbus(1). */
+static Said call(const char *method, const char *arguments)
 {
     g_autofree char *line = g_strdup_printf("gdbus call --system --dest " VGPU_BUS_NAME
                                             " --object-path " VGPU_MANAGER_PATH
                                             " --method " VGPU_MANAGER_INTERFACE ".%s %s",
                                             method, arguments);
     Said said = run_beside(line);
-    char *text = g_strdup(said.out);
 
     g_test_message("%s: %s%s", line, said.out, said.err);
+    return said;
+}
+
+/* What a method answers, as text. To be freed. */
+static char *answer_of(const char *method, const char *arguments)
+{
+    Said said = call(method, arguments);
+    char *text = g_strdup(said.out);
+
     g_assert_cmpint(said.status, ==, 0);
     said_clear(&said);
     return text;
@@ -108,19 +116,22 @@ static void test_lists(void)
     agent_on_bus_close(&at);
 }
 
+static void assert_refused(const char *method, const char *arguments, const char *part)
+{
+    Said said = call(method, arguments);
+
+    g_assert_cmpint(said.status, !=, 0);
+    g_assert_nonnull(strstr(said.err, part));
+    said_clear(&said);
+}
+
 static void test_bad_filter(void)
 {
     AgentOnBus at;
-    Said said;
 
     open_shared(&at);
-    said =
-        run_beside("gdbus call --system --dest " VGPU_BUS_NAME " --object-path " VGPU_MANAGER_PATH
-                   " --method " VGPU_MANAGER_INTERFACE ".FindSlices "
-                   "\"{'Doors': <['window']>}\"");
-    g_assert_cmpint(said.status, !=, 0);
-    g_assert_nonnull(strstr(said.err, "Doors must be of vm, vfio, native and guarded"));
-    said_clear(&said);
+    assert_refused("FindSlices", "\"{'Doors': <['window']>}\"",
+                   "Doors must be of vm, vfio, native and guarded");
     agent_on_bus_close(&at);
 }
 
@@ -139,6 +150,7 @@ static void test_changes(void)
     assert_answer("RemoveVgpu", UUID " {}", "()");
     assert_answer("FindSlices", "{}", "(@aa{sv} [],)");
     assert_answer("CreateSlice", "\"{" HALF ", 'Door': <'native'>}\"", "({'Uuid': <'" UUID "'>");
+    assert_refused("CreateVgpus", "\"{" HALF ", 'Type': <'full'>}\"", "Type is there twice");
     agent_on_bus_close(&at);
 }
 

@@ -14,7 +14,7 @@
  * Asker
  * @steps: the reported ones, "define+ start+ start- define- "
  * @stop_at: a step at which the operation is cancelled; NULL: it is not
- * @answer: of CreateVgpus; "": success
+ * @answer: of CreateSlices; "": success
  */
 typedef struct {
     const AgentOnBus *at;
@@ -107,8 +107,9 @@ static void create(Asker *asker)
                                            NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE, told, asker, NULL);
 
     asker->steps = g_string_new("");
-    call(asker, "CreateVgpus",
-         g_variant_new_parsed("({'Type': <'half'>, 'Uuids': <['" UUID "']>, 'Define': <true>},)"),
+    call(asker, "CreateSlices",
+         g_variant_new_parsed("([{'Door': <'vm'>, 'Type': <'half'>, 'Uuids': <['" UUID
+                              "']>, 'Define': <true>}],)"),
          answered);
     while (!asker->answer || (asker->stop_at && (!asker->listed || !asker->refused)))
         g_main_context_iteration(NULL, TRUE);

@@ -321,13 +321,13 @@ static void got_answer(GObject *bus, GAsyncResult *answer, void *data)
     *(char **)data = g_strdup(result ? "" : error->message);
 }
 
-/* StartVgpu, which hooks call. @expected: a part of the error; "": none. */
+/* StartSlice, which hooks call. @expected: a part of the error; "": none. */
 static void assert_start(const AgentOnBus *at, const char *uuid, const char *expected)
 {
     g_autofree char *message = NULL;
 
     g_dbus_connection_call(at->bus, g_dbus_connection_get_unique_name(at->bus), VGPU_MANAGER_PATH,
-                           VGPU_MANAGER_INTERFACE, "StartVgpu",
+                           VGPU_MANAGER_INTERFACE, "StartSlice",
                            g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), NULL,
                            G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_answer, &message);
     while (!message)

@@ -103,7 +103,7 @@ sub up {
 sub slices { my ($self) = @_; return scalar(() = $self->vgpuctl('slice', 'list', '--no-headers') =~ /^\S/mg) }
 
 # Per cent of its card that each slice is promised.
-sub computes { my ($self) = @_; return manager('ListSlices') =~ /'Compute': <uint32 (\d+)>/g }
+sub computes { my ($self) = @_; return manager('FindSlices', '{}') =~ /'Compute': <uint32 (\d+)>/g }
 
 sub owners { my ($self) = @_; return sort map { /^(\S+)/ } split /\n/, $self->vgpuctl('owner', 'list', '--no-headers') }
 
