@@ -442,16 +442,10 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
     }
 }
 
-/* By the schedule. */
-static gboolean pool_due(const char *gpu, const char *pool, GError **error, void *data)
-{
-    const Agent *agent = data;
-
-    return pools_give(agent->pools, gpu, pool, AUDIT_BY_SCHEDULE, error);
-}
-
 static gboolean make_modules(Agent *agent, GError **error)
 {
+    SwitchPools pools;
+
     agent->host = host_new(agent->inventory, agent->db);
     agent->offers = offers_new(inventory_root(agent->inventory));
     agent->operations = operations_new(agent->db, NULL);
@@ -469,6 +463,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
     agent->modes = modes_new(agent->host, agent->operations);
     agent->pools = pools_new(agent->host, agent->slices);
+    pools = pools_for_switches(agent->pools);
+    modes_set_pools(agent->modes, &pools);
     if (!operations_load(agent->operations, error))
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
@@ -492,7 +488,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     set_steps(agent);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
-    agent->schedule = schedule_new(agent->host, agent->modes, pool_due, agent);
+    agent->schedule = schedule_new(agent->host, agent->modes);
     agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants, agent->claims};
     audit_set_describe(audit_state, &agent->audit);
     authority_answer(host_manager(agent->host), "handle-reload", ACTION_ADMINISTER,

@@ -175,8 +175,6 @@ gboolean gpu_clear_command(Client *client, const Options *options, char **args, 
 
 /* vgpuctl gpu drain, resume: a GPU that gets no new work, and the wait until it has none. */
 
-#define POLL_US G_USEC_PER_SEC
-
 static gboolean wait_too;
 static int drain_timeout;
 
@@ -211,103 +209,30 @@ gboolean gpu_pool_command(Client *client, const Options *options, char **args, G
     return answer != NULL;
 }
 
-static gboolean is_of(GVariant *object, char **gpus)
+/* @end: of the monotonic clock; 0: without limit. */
+static gboolean wait_until_unused(Client *client, const char *name, void *end, GError **error)
 {
-    for (; *gpus; gpus++)
-        if (client_address_is(dict_string(object, "Gpu"), *gpus))
-            return TRUE;
-    return FALSE;
-}
+    const gint64 until = *(const gint64 *)end;
+    gint64 left = until - g_get_monotonic_time() + G_USEC_PER_SEC - 1;
+    guint seconds = until ? (guint)MAX(left / G_USEC_PER_SEC, 1) : 0;
+    g_autoptr(VgpuGpu) gpu = client_gpu(client, name, error);
+    g_autofree char *what = g_strdup_printf("waiting for the users of GPU %s", name);
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    g_autoptr(GVariant) answer = NULL;
 
-/* By a VM. A vGPU whose engine or GPU is lost is open too. */
-static gboolean is_open(GVariant *slice)
-{
-    const char *device = dict_string(slice, "Device");
-
-    return *device && !g_str_equal(device, "closed") && !g_str_equal(device, "stopped");
-}
-
-/* A job has its slices until it is released. To be freed; NULL: nobody uses it. */
-static char *user_of(GVariant *slice)
-{
-    const char *container = dict_string(slice, "Container");
-    const char *owner = dict_string(slice, "Owner");
-    const char *uuid = dict_string(slice, "Uuid");
-    const char *kind = *dict_string(slice, "Device") ? "vGPU" : "slice";
-    const char *vm = dict_string(slice, "Vm");
-
-    if (*container)
-        return g_strdup_printf("container %s (slice %s)", container, uuid);
-    if (is_open(slice))
-        return *vm ? g_strdup_printf("VM %s (vGPU %s)", vm, uuid)
-                   : g_strdup_printf("a VM (vGPU %s)", uuid);
-    return *owner ? g_strdup_printf("job %s (%s %s)", owner, kind, uuid) : NULL;
-}
-
-static void add_users_of(GVariant *slices, gboolean of_vms, char **gpus, GPtrArray *users)
-{
-    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
-        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
-        gboolean is_of_vm = g_str_equal(dict_string(slice, "Door"), "vm");
-        char *user = is_of_vm == of_vms && is_of(slice, gpus) ? user_of(slice) : NULL;
-
-        if (user)
-            g_ptr_array_add(users, user);
-    }
-}
-
-/* Of char *, VMs first; NULL with @error. */
-static GPtrArray *find_users(const Client *client, char **gpus, GError **error)
-{
-    static const char *const keys[] = {"Uuid",      "Door",   "Gpu", "Owner",
-                                       "Container", "Device", "Vm",  NULL};
-    g_autoptr(GPtrArray) users = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GVariant) slices = slices_get(client, NULL, keys, error);
-
-    if (!slices)
-        return NULL;
-    add_users_of(slices, TRUE, gpus, users);
-    add_users_of(slices, FALSE, gpus, users);
-    return g_steal_pointer(&users);
-}
-
-static gboolean set_too_late(GPtrArray *users, char **gpus, GError **error)
-{
-    g_autofree char *names = g_strjoinv(" ", gpus);
-    g_autofree char *all = NULL;
-
-    g_ptr_array_add(users, NULL);
-    all = g_strjoinv(", ", (char **)users->pdata);
-    g_set_error(
-        error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
-        "after %d seconds still in use: %s; no new work is put on GPU %s until \"vgpuctl gpu "
-        "resume %s\"",
-        drain_timeout, all, names, names);
-    return FALSE;
-}
-
-static gboolean wait_until_unused(const Client *client, char **gpus, GError **error)
-{
-    gint64 end = g_get_monotonic_time() + drain_timeout * G_USEC_PER_SEC;
-
-    for (;;) {
-        g_autoptr(GPtrArray) users = find_users(client, gpus, error);
-
-        if (!users)
-            return FALSE;
-        if (!users->len)
-            return TRUE;
-        if (drain_timeout && g_get_monotonic_time() >= end)
-            return set_too_late(users, gpus, error);
-        progress_sleep(POLL_US);
-    }
+    if (!gpu)
+        return FALSE;
+    g_variant_dict_insert(&dict, "Timeout", "u", seconds);
+    answer = client_call_object(G_DBUS_PROXY(gpu), "WaitUnused",
+                                g_variant_new("(@a{sv})", g_variant_dict_end(&dict)), what, seconds,
+                                error);
+    return answer != NULL;
 }
 
 gboolean gpu_drain_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autofree char *names = g_strjoinv(" ", args);
-    g_autofree char *what = g_strdup_printf("waiting for the users of GPU %s", names);
-    gboolean done;
+    gint64 end =
+        drain_timeout ? g_get_monotonic_time() + drain_timeout * (gint64)G_USEC_PER_SEC : 0;
 
     (void)options;
     if (drain_timeout < 0 || (drain_timeout && !wait_too)) {
@@ -317,12 +242,8 @@ gboolean gpu_drain_command(Client *client, const Options *options, char **args, 
     }
     if (!each_name(client, args, "draining GPUs", set_drain, GINT_TO_POINTER(TRUE), error))
         return FALSE;
-    if (!wait_too)
-        return TRUE;
-    progress_begin(what, (guint)drain_timeout);
-    done = wait_until_unused(client, args, error);
-    progress_end();
-    return done;
+    return !wait_too ||
+           each_name(client, args, "waiting for users", wait_until_unused, &end, error);
 }
 
 gboolean gpu_resume_command(Client *client, const Options *options, char **args, GError **error)

@@ -3,15 +3,10 @@
 
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/reconcile.h"
+#include "host-agent/daemon/modes/user_wait.h"
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
-
-/*
- * No event reports that a process closes a device node, so users are polled while the switch waits
- * for them.
- */
-#define LOOK_AGAIN_MS 1000
 
 /* In the journal. */
 #define ORIGIN         "origin"
@@ -19,16 +14,17 @@
 #define PARTITIONS     "partitions"
 #define OLD_PARTITIONS "old-partitions"
 #define DECLARED       "declared"
+#define POOL           "pool"
 
 /**
  * ModeSwitch
  * @operation: NULL: a dry run, or the GPU has the mode already
  * @old_partitions: the previous setting
+ * @pool: that it gets; NULL: it keeps its own
  * @declared: nobody asked for it; the configuration has it, and keeps it if it fails
  * @deadline: of the waiting; 0: none
  * @begun: steps may have been done already
  * @asker: its unique name on the bus; NULL: nobody
- * @waits_for: the users that were last reported
  * @steps: of char *: the reported ones
  * @source: of the next look
  * @done: NULL: nobody waits for it
@@ -39,13 +35,13 @@ typedef struct {
     char *gpu;
     GpuMode origin, target;
     guint partitions, old_partitions;
+    char *pool;
     gboolean declared;
     gboolean drain;
     gboolean dry_run;
     gint64 deadline;
     gboolean begun;
     char *asker;
-    char *waits_for;
     GPtrArray *steps;
     guint source;
     SwitchDone done;
@@ -58,8 +54,8 @@ static void switch_free(void *data)
 
     g_clear_handle_id(&change->source, g_source_remove);
     g_free(change->gpu);
+    g_free(change->pool);
     g_free(change->asker);
-    g_free(change->waits_for);
     g_ptr_array_unref(change->steps);
     g_free(change);
 }
@@ -193,103 +189,51 @@ static gboolean note_vgpus(const ModeSwitch *change, GError **error)
                                         (const char *const *)uuids, error);
 }
 
-static void look(ModeSwitch *change, UsersFunc func)
-{
-    mode_work_in_the_way(root_of(change), change->gpu, change->target, change->partitions, func,
-                         change);
-}
-
-/* Includes the containers that use slices of a GPU that will not be shared any more. */
-static GStrv with_containers(const ModeSwitch *change, const GStrv users)
-{
-    return change->target == GPU_MODE_SHARED ? g_strdupv(users)
-                                             : host_with_users(host_of(change), change->gpu, users);
-}
-
 /*
- * To the asker alone: it names tenants, VMs and containers. All others learn only that it waits,
- * and root has the event.
+ * Includes the containers that use slices of a GPU that will not be shared any more, and whose
+ * slices are of another pool.
  */
-static void tell_asker(const ModeSwitch *change, const char *sentence)
+static GStrv with_slices(const GStrv users, void *data)
 {
-    VgpuGpu *interface = host_gpu_interface(host_of(change), change->gpu);
-    GDBusInterfaceSkeleton *skeleton = G_DBUS_INTERFACE_SKELETON(interface);
-    g_autofree char *to_all = NULL;
+    const ModeSwitch *change = data;
+    const SwitchPools *pools = &change->switches->pools;
+    g_autoptr(GStrvBuilder) all = g_strv_builder_new();
 
-    if (!interface)
-        return;
-    if (change->asker) {
-        g_dbus_connection_emit_signal(
-            g_dbus_interface_skeleton_get_connection(skeleton), change->asker,
-            g_dbus_interface_skeleton_get_object_path(skeleton), VGPU_BUS_NAME ".Gpu", "Progress",
-            g_variant_new("(s)", sentence), NULL);
-        return;
-    }
-    to_all = g_strdup_printf("GPU %s waits until it is no longer in use", change->gpu);
-    vgpu_gpu_emit_progress(interface, to_all);
+    if (change->target != GPU_MODE_SHARED)
+        return host_with_users(host_of(change), change->gpu, users);
+    g_strv_builder_addv(all, (const char **)users);
+    if (change->pool)
+        pools->add_users(change->gpu, change->pool, all, pools->data);
+    return g_strv_builder_end(all);
 }
 
-/* Reported once for each list of users, not each second. */
-static void say_who(ModeSwitch *change, GStrv users)
+static void look_for_users(UsersFunc func, void *func_data, void *data)
 {
-    g_autofree char *list = g_strjoinv("; ", users);
-    g_autofree char *step = NULL;
+    const ModeSwitch *change = data;
 
-    if (g_strcmp0(change->waits_for, list) == 0)
-        return;
-    g_free(change->waits_for);
-    change->waits_for = g_strdup(list);
-    step = g_strdup_printf("GPU %s waits until it is no longer in use: %s", change->gpu, list);
-    g_ptr_array_add(change->steps, g_strdup(step));
-    g_message("%s", step);
-    tell_asker(change, step);
-    host_event(host_of(change), "drain", change->gpu, NULL, "%s", step);
+    mode_work_in_the_way(root_of(change), change->gpu, change->target, change->partitions, func,
+                         func_data);
 }
 
-static void looked(GStrv found, const GError *error, void *data);
-
-static gboolean look_now(void *data)
-{
-    ModeSwitch *change = data;
-
-    change->source = 0;
-    look(change, looked);
-    return G_SOURCE_REMOVE;
-}
-
-static void look_later(ModeSwitch *change)
-{
-    gint64 left =
-        change->deadline ? (change->deadline - g_get_monotonic_time()) / 1000 + 1 : LOOK_AGAIN_MS;
-
-    change->source = g_timeout_add((guint)CLAMP(left, 1, LOOK_AGAIN_MS), look_now, change);
-}
-
-static GError *in_use(const ModeSwitch *change, GStrv users)
+static GError *in_use(const ModeSwitch *change, const char *const *users)
 {
     GError *error = NULL;
 
-    reconcile_set_in_use(&error, change->gpu, change->target, (const char *const *)users);
+    reconcile_set_in_use(&error, change->gpu, change->target, users);
     if (change->drain)
         g_prefix_error(&error, "the timeout is over: ");
     return error;
 }
 
-static void looked(GStrv found, const GError *error, void *data)
+static void waited(const char *const *users, const GError *error, void *data)
 {
-    ModeSwitch *change = data;
-    GCancellable *end = operation_cancellable(change->operation);
-    g_auto(GStrv) users = NULL;
+    const ModeSwitch *change = data;
     g_autoptr(GError) cause = NULL;
 
-    if (error || g_cancellable_is_cancelled(end)) {
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
+        done(change, NULL);
+    } else if (error) {
         done(change, error);
-        return;
-    }
-    users = with_containers(change, found);
-    if (users[0] && change->drain && !is_over(change)) {
-        say_who(change, users);
-        look_later(change);
     } else if (users[0]) {
         operation_step_done(change->operation, in_use(change, users));
     } else {
@@ -298,24 +242,29 @@ static void looked(GStrv found, const GError *error, void *data)
     }
 }
 
-/* While a thread looks, its answer ends the step. */
-static void cancelled(GCancellable *cancellable, void *data)
+static void keep_step(const char *sentence, void *data)
 {
-    ModeSwitch *change = data;
+    const ModeSwitch *change = data;
 
-    (void)cancellable;
-    if (!change->source)
-        return;
-    g_clear_handle_id(&change->source, g_source_remove);
-    done(change, NULL);
+    g_ptr_array_add(change->steps, g_strdup(sentence));
 }
 
 static void run_wait(Operation *operation, guint item)
 {
     ModeSwitch *change = operation_kept(operation);
+    const UserWait wait = {.host = host_of(change),
+                           .gpu = change->gpu,
+                           .look = look_for_users,
+                           .with_slices = with_slices,
+                           .until = change->drain ? change->deadline : g_get_monotonic_time(),
+                           .cancellable = operation_cancellable(operation),
+                           .asker = change->asker,
+                           .said = keep_step,
+                           .done = waited,
+                           .data = change};
 
     (void)item;
-    look(change, looked);
+    user_wait_start(&wait);
 }
 
 static void work(ModeSwitch *change, GpuMode target, guint partitions, ReconciledFunc func)
@@ -408,9 +357,9 @@ static void looked_again(GStrv found, const GError *error, void *data)
         done(change, error);
         return;
     }
-    users = with_containers(change, found);
+    users = with_slices(found, change);
     if (users[0])
-        operation_step_done(change->operation, in_use(change, users));
+        operation_step_done(change->operation, in_use(change, (const char *const *)users));
     else
         go(change);
 }
@@ -427,7 +376,7 @@ static void go_on(ModeSwitch *change)
                gpu_mode_name(change->target));
     change->begun = TRUE;
     if (share_drain(root_of(change), change->gpu, TRUE, &error))
-        look(change, looked_again);
+        look_for_users(looked_again, change, change);
     else
         done(change, error);
 }
@@ -480,10 +429,14 @@ static void run_settle(Operation *operation, guint item)
 {
     ModeSwitch *change = operation_kept(operation);
 
+    const SwitchPools *pools = &change->switches->pools;
+    GError *error = NULL;
+
     (void)item;
     change->begun = TRUE;
-    settle(change, change->target);
-    operation_step_done(operation, NULL);
+    if (!change->pool || pools->set(change->gpu, change->pool, &error, pools->data))
+        settle(change, change->target);
+    operation_step_done(operation, error);
 }
 
 static gboolean read_mode(GVariant *details, const char *key, GpuMode *mode)
@@ -506,6 +459,7 @@ static ModeSwitch *switch_of(Operation *operation)
     g_variant_lookup(details, PARTITIONS, "u", &change->partitions);
     g_variant_lookup(details, OLD_PARTITIONS, "u", &change->old_partitions);
     g_variant_lookup(details, DECLARED, "b", &change->declared);
+    g_variant_lookup(details, POOL, "s", &change->pool);
     return read_mode(details, ORIGIN, &change->origin) &&
                    read_mode(details, TARGET, &change->target)
                ? change
@@ -523,7 +477,6 @@ static void plan(Operation *operation)
     if (!change)
         return;
     change->operation = operation;
-    g_signal_connect(operation_cancellable(operation), "cancelled", G_CALLBACK(cancelled), change);
     operation_add_step(operation, &drain, 0);
     operation_add_step(operation, &wait, 0);
     operation_add_step(operation, &reconcile, 0);
@@ -593,6 +546,14 @@ static gboolean is_there_already(void *data)
     return G_SOURCE_REMOVE;
 }
 
+static gboolean has_all(const ModeSwitch *change, const Gpu *gpu)
+{
+    const SwitchPools *pools = &change->switches->pools;
+
+    return mode_switch_is_there(gpu, change->target, change->partitions) &&
+           (!change->pool || pools->has(change->gpu, change->pool, pools->data));
+}
+
 /* If gpus.conf has no entry, the GPU's present mode. */
 static void read_origin(ModeSwitch *change, const Gpu *gpu)
 {
@@ -625,6 +586,8 @@ static gboolean begin(ModeSwitch *change, const char *source, GError **error)
     g_variant_dict_insert(&details, PARTITIONS, "u", change->partitions);
     g_variant_dict_insert(&details, OLD_PARTITIONS, "u", change->old_partitions);
     g_variant_dict_insert(&details, DECLARED, "b", change->declared);
+    if (change->pool)
+        g_variant_dict_insert(&details, POOL, "s", change->pool);
     request.details = g_variant_dict_end(&details);
     return operations_start(change->switches->operations, &request, error);
 }
@@ -637,6 +600,7 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
 
     change->target = request->target;
     change->partitions = request->partitions;
+    change->pool = g_strdup(request->pool);
     change->declared = request->declared;
     change->drain = request->drain;
     change->dry_run = request->dry_run;
@@ -648,7 +612,7 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
     read_origin(change, gpu);
     if (request->dry_run)
         work(change, change->target, change->partitions, said);
-    else if (mode_switch_is_there(gpu, change->target, change->partitions))
+    else if (has_all(change, gpu))
         change->source = g_idle_add(is_there_already, change);
     else
         return begin(change, request->source, error);

@@ -11,12 +11,26 @@
 #include "lib/gpus.h"
 
 /**
+ * SwitchPools - the pools that GPUs belong to
+ * @has: the GPU is in @pool
+ * @add_users: who keeps it from getting there
+ * @set: a switch ends
+ */
+typedef struct {
+    gboolean (*has)(const char *gpu, const char *pool, void *data);
+    void (*add_users)(const char *gpu, const char *pool, GStrvBuilder *users, void *data);
+    gboolean (*set)(const char *gpu, const char *pool, GError **error, void *data);
+    void *data;
+} SwitchPools;
+
+/**
  * ModeSwitches - the world of mode_switch_kinds
  * @ended: a switch has ended, with or without a caller
  */
 typedef struct {
     Host *host;
     Operations *operations;
+    SwitchPools pools;
     void (*ended)(const Operation *operation, const GError *error, void *data);
     void *data;
 } ModeSwitches;
@@ -26,6 +40,7 @@ extern const OperationKind *const mode_switch_kinds[];
 
 /**
  * SwitchRequest
+ * @pool: that the GPU gets with the mode; NULL: it keeps its own
  * @declared: the configuration has this mode already, so it is not stored, nor is what was before
  * if it fails
  * @drain: wait for the GPU's users; else they make it fail
@@ -38,6 +53,7 @@ typedef struct {
     const char *address;
     GpuMode target;
     guint partitions;
+    const char *pool;
     gboolean declared;
     gboolean drain;
     guint timeout;

@@ -53,15 +53,23 @@ static void add_vgpu(GStrvBuilder *users, HostRoot *root, const Vgpu *vgpu,
     }
 }
 
-static void add_vgpus(GStrvBuilder *users, HostRoot *root, const Gpu *gpu, gboolean only_in_the_way)
+/* Which users of a GPU are looked for. */
+typedef enum {
+    USERS_ALL,
+    USERS_IN_THE_WAY,
+    USERS_VMS,
+} Which;
+
+static void add_vgpus(GStrvBuilder *users, HostRoot *root, const Gpu *gpu, Which which)
 {
     g_autoptr(GPtrArray) vgpus = vgpus_read(root);
 
     for (guint i = 0; i < vgpus->len; i++) {
         const Vgpu *vgpu = g_ptr_array_index(vgpus, i);
 
-        if (g_str_equal(vgpu->gpu, gpu->pci->address))
-            add_vgpu(users, root, vgpu, only_in_the_way);
+        if (g_str_equal(vgpu->gpu, gpu->pci->address) &&
+            (which != USERS_VMS || !g_str_equal(vgpu->device, "closed")))
+            add_vgpu(users, root, vgpu, which == USERS_IN_THE_WAY);
     }
 }
 
@@ -110,9 +118,17 @@ static GStrv users_list(HostRoot *root, const Gpu *gpu)
 {
     g_autoptr(GStrvBuilder) users = g_strv_builder_new();
 
-    add_vgpus(users, root, gpu, FALSE);
+    add_vgpus(users, root, gpu, USERS_ALL);
     add_holders(users, root, gpu->pci);
     add_partitions(users, root, gpu);
+    return g_strv_builder_end(users);
+}
+
+static GStrv list_vms(HostRoot *root, const Gpu *gpu)
+{
+    g_autoptr(GStrvBuilder) users = g_strv_builder_new();
+
+    add_vgpus(users, root, gpu, USERS_VMS);
     return g_strv_builder_end(users);
 }
 
@@ -121,7 +137,7 @@ GStrv users_in_the_way(HostRoot *root, const Gpu *gpu, GpuMode target)
     g_autoptr(GStrvBuilder) users = g_strv_builder_new();
 
     if (gpu->mode == GPU_MODE_SHARED && target != GPU_MODE_SHARED)
-        add_vgpus(users, root, gpu, TRUE);
+        add_vgpus(users, root, gpu, USERS_IN_THE_WAY);
     if (gpu->mode == GPU_MODE_PARTITIONED)
         add_partitions(users, root, gpu);
     /* These two modes change the driver, so processes lose its nodes. */
@@ -165,7 +181,7 @@ typedef struct {
     guint partitions;
     GStrv start;
     gboolean dry_run;
-    gboolean all_users;
+    Which which;
     UsersFunc users;
     StepFunc step;
     ReconciledFunc done;
@@ -182,22 +198,30 @@ static void job_free(void *data)
     g_free(job);
 }
 
+static GStrv find_users(const Job *job, const Gpu *gpu, GError **error)
+{
+    if (job->which == USERS_ALL)
+        return users_list(job->root, gpu);
+    if (job->which == USERS_VMS)
+        return list_vms(job->root, gpu);
+    return reconcile_possible(job->root, gpu, job->target, job->partitions, error)
+               ? users_in_the_way(job->root, gpu, job->target)
+               : NULL;
+}
+
 static void look(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     const Job *job = data;
     GError *error = NULL;
     g_autoptr(Gpu) gpu = reconcile_look(job->root, job->address, &error);
+    GStrv users = gpu ? find_users(job, gpu, &error) : NULL;
 
     (void)source;
     (void)cancellable;
-    if (!gpu || (!job->all_users &&
-                 !reconcile_possible(job->root, gpu, job->target, job->partitions, &error)))
-        g_task_return_error(task, error);
+    if (users)
+        g_task_return_pointer(task, users, (GDestroyNotify)g_strfreev);
     else
-        g_task_return_pointer(task,
-                              job->all_users ? users_list(job->root, gpu)
-                                             : users_in_the_way(job->root, gpu, job->target),
-                              (GDestroyNotify)g_strfreev);
+        g_task_return_error(task, error);
 }
 
 static void looked(GObject *source, GAsyncResult *result, void *data)
@@ -225,7 +249,15 @@ void mode_work_list(HostRoot *root, const char *address, UsersFunc func, void *d
 {
     Job *job = g_new0(Job, 1);
 
-    job->all_users = TRUE;
+    job->which = USERS_ALL;
+    start_look(job, root, address, func, data);
+}
+
+void mode_work_vms(HostRoot *root, const char *address, UsersFunc func, void *data)
+{
+    Job *job = g_new0(Job, 1);
+
+    job->which = USERS_VMS;
     start_look(job, root, address, func, data);
 }
 
@@ -234,6 +266,7 @@ void mode_work_in_the_way(HostRoot *root, const char *address, GpuMode target, g
 {
     Job *job = g_new0(Job, 1);
 
+    job->which = USERS_IN_THE_WAY;
     job->target = target;
     job->partitions = partitions;
     start_look(job, root, address, func, data);

@@ -37,6 +37,9 @@ typedef void (*UsersFunc)(GStrv users, const GError *error, void *data);
 /* All users of the GPU. */
 void mode_work_list(HostRoot *root, const char *address, UsersFunc func, void *data);
 
+/* The VMs that use it. */
+void mode_work_vms(HostRoot *root, const char *address, UsersFunc func, void *data);
+
 /* The users that prevent the mode @target. AGENT_ERROR_INVALID: the GPU cannot have it anyway. */
 void mode_work_in_the_way(HostRoot *root, const char *address, GpuMode target, guint partitions,
                           UsersFunc func, void *data);

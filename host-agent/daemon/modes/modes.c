@@ -6,6 +6,7 @@
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/mode_work.h"
+#include "host-agent/daemon/modes/user_wait.h"
 #include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/request.h"
@@ -20,7 +21,7 @@
  * logged once
  * @failed: address to driver and memory of the GPU when a desired mode could not be applied; it is
  * tried again when these have changed, or if somebody asks for it
- * @held: addresses of GPUs that get no new work for now
+ * @end: cancelled when this is freed
  */
 struct Modes {
     Host *host;
@@ -28,7 +29,9 @@ struct Modes {
     gboolean recovered;
     GHashTable *refused;
     GHashTable *failed;
-    GHashTable *held;
+    void (*ended)(const char *address, void *data);
+    void *ended_data;
+    GCancellable *end;
 };
 
 static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, const char *source)
@@ -44,8 +47,8 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, 
     vgpu_gpu_set_wanted_partitions(interface, entry ? entry->partitions : 0);
     vgpu_gpu_set_mode_source(interface, source);
     vgpu_gpu_set_switching(interface, switching ? gpu_mode_name(target) : "");
-    vgpu_gpu_set_draining(interface, switching || modes_held(modes, gpu->pci->address) ||
-                                         journal_drained(host_db(modes->host), gpu->pci->address));
+    vgpu_gpu_set_draining(interface,
+                          switching || journal_drained(host_db(modes->host), gpu->pci->address));
     vgpu_gpu_set_partitions(interface, (const char *const *)partitions);
 }
 
@@ -90,18 +93,6 @@ gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, 
         return FALSE;
     show(modes);
     return TRUE;
-}
-
-void modes_hold(Modes *modes, const char *address, gboolean on)
-{
-    if (on ? g_hash_table_add(modes->held, g_strdup(address))
-           : g_hash_table_remove(modes->held, address))
-        show(modes);
-}
-
-gboolean modes_held(const Modes *modes, const char *address)
-{
-    return g_hash_table_contains(modes->held, address);
 }
 
 void modes_cancel(Modes *modes, const char *address)
@@ -223,6 +214,126 @@ static void list_users_allowed(GDBusMethodInvocation *invocation, const Caller *
     mode_work_list(host_root(modes->host), gpu->pci->address, answer_users, asked);
 }
 
+/* WaitUnused: an operator waits for the users of a drained GPU. */
+
+/**
+ * Waiting
+ * @caller: watches that the caller is there still
+ */
+typedef struct {
+    const Modes *modes;
+    char *gpu;
+    GDBusMethodInvocation *invocation;
+    guint seconds;
+    GCancellable *end;
+    guint caller;
+} Waiting;
+
+static void look_for_vms(UsersFunc func, void *func_data, void *data)
+{
+    const Waiting *waiting = data;
+
+    mode_work_vms(host_root(waiting->modes->host), waiting->gpu, func, func_data);
+}
+
+static GStrv with_slices(const GStrv users, void *data)
+{
+    const Waiting *waiting = data;
+
+    return host_with_users(waiting->modes->host, waiting->gpu, users);
+}
+
+static void answer_waiting(const Waiting *waiting, const char *const *users, const GError *error)
+{
+    g_autofree char *list = users ? g_strjoinv(", ", (GStrv)users) : NULL;
+
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        call_refuse(waiting->invocation, AGENT_ERROR_FAILED, "vgpud ends; GPU %s stays drained",
+                    waiting->gpu);
+    else if (error)
+        call_fail(waiting->invocation, error);
+    else if (*list)
+        call_refuse(waiting->invocation, AGENT_ERROR_IN_USE,
+                    "after %u seconds still in use: %s; no new work is put on GPU %s until "
+                    "\"vgpuctl gpu resume %s\"",
+                    waiting->seconds, list, waiting->gpu, waiting->gpu);
+    else
+        call_answer(waiting->invocation, NULL);
+}
+
+static void waited(const char *const *users, const GError *error, void *data)
+{
+    Waiting *waiting = data;
+
+    answer_waiting(waiting, users, error);
+    g_bus_unwatch_name(waiting->caller);
+    g_object_unref(waiting->end);
+    g_free(waiting->gpu);
+    g_free(waiting);
+}
+
+static void caller_vanished(GDBusConnection *bus, const char *name, void *data)
+{
+    const Waiting *waiting = data;
+
+    (void)bus;
+    (void)name;
+    g_cancellable_cancel(waiting->end);
+}
+
+static gboolean read_seconds(GDBusMethodInvocation *invocation, guint *seconds, GError **error)
+{
+    const DictKey keys[] = {{.key = "Timeout", .type = 'u', .value = seconds}};
+    g_autoptr(GVariant) options = NULL;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &options);
+    return dict_read(options, keys, G_N_ELEMENTS(keys), error);
+}
+
+static void begin_wait(const Modes *modes, const char *gpu, guint seconds,
+                       GDBusMethodInvocation *invocation)
+{
+    Waiting *waiting = g_new0(Waiting, 1);
+    UserWait wait = {.host = modes->host,
+                     .look = look_for_vms,
+                     .with_slices = with_slices,
+                     .asker = g_dbus_method_invocation_get_sender(invocation),
+                     .done = waited,
+                     .data = waiting};
+
+    waiting->modes = modes;
+    waiting->gpu = g_strdup(gpu);
+    waiting->invocation = invocation;
+    waiting->seconds = seconds;
+    waiting->end = g_cancellable_new();
+    g_signal_connect_object(modes->end, "cancelled", G_CALLBACK(g_cancellable_cancel), waiting->end,
+                            G_CONNECT_SWAPPED);
+    waiting->caller = g_bus_watch_name_on_connection(
+        g_dbus_method_invocation_get_connection(invocation), wait.asker,
+        G_BUS_NAME_WATCHER_FLAGS_NONE, NULL, caller_vanished, waiting, NULL);
+    wait.gpu = waiting->gpu;
+    wait.cancellable = waiting->end;
+    if (seconds)
+        wait.until = g_get_monotonic_time() + (gint64)seconds * G_USEC_PER_SEC;
+    user_wait_start(&wait);
+}
+
+static void wait_unused_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Modes *modes = data;
+    const Gpu *gpu = gpu_of_call(modes, invocation);
+    GError *error = NULL;
+    guint seconds = 0;
+
+    (void)caller;
+    if (!gpu)
+        return;
+    if (read_seconds(invocation, &seconds, &error))
+        begin_wait(modes, gpu->pci->address, seconds, invocation);
+    else
+        call_take_error(invocation, error);
+}
+
 /* Stored first: an operator's drain survives restarts of vgpud and of the GPU's driver. */
 static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
 {
@@ -230,8 +341,6 @@ static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **
     gboolean cancelled;
     GpuMode target;
 
-    if (!on)
-        g_hash_table_remove(modes->held, address);
     /* The caller may be gone, and it may wait for ever. */
     cancelled = !on && mode_switch_cancel(&modes->switches, address);
     if (!cancelled && mode_switch_target(&modes->switches, address, &target)) {
@@ -274,6 +383,7 @@ static void gpu_added(VgpuGpu *gpu, void *data)
     authority_answer(gpu, "handle-set-mode", ACTION_ADMINISTER, set_mode_allowed, NULL, data);
     authority_answer(gpu, "handle-list-users", ACTION_SEE, list_users_allowed, NULL, data);
     authority_answer(gpu, "handle-drain", ACTION_ADMINISTER, drain_allowed, NULL, data);
+    authority_answer(gpu, "handle-wait-unused", ACTION_SEE, wait_unused_allowed, NULL, data);
 }
 
 /* A switch without a caller; nobody waits for it. */
@@ -332,6 +442,8 @@ static void switch_ended(const Operation *operation, const GError *error, void *
     if (!error)
         g_hash_table_remove(modes->failed, operation_object(operation, 0));
     show(modes);
+    if (modes->ended)
+        modes->ended(operation_object(operation, 0), modes->ended_data);
 }
 
 static void set_unasked(Modes *modes, const SwitchRequest *request)
@@ -455,10 +567,11 @@ Modes *modes_new(Host *host, Operations *operations)
     Modes *modes = g_new0(Modes, 1);
 
     modes->host = host;
-    modes->switches = (ModeSwitches){host, operations, switch_ended, modes};
-    modes->held = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    modes->switches = (ModeSwitches){
+        .host = host, .operations = operations, .ended = switch_ended, .data = modes};
     modes->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     modes->failed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    modes->end = g_cancellable_new();
     operations_add_kinds(operations, mode_switch_kinds, &modes->switches);
     host_watch(host, gpu_added, changed, modes);
     return modes;
@@ -468,8 +581,20 @@ void modes_free(Modes *modes)
 {
     g_hash_table_unref(modes->refused);
     g_hash_table_unref(modes->failed);
-    g_hash_table_unref(modes->held);
+    g_cancellable_cancel(modes->end);
+    g_object_unref(modes->end);
     g_free(modes);
+}
+
+void modes_set_pools(Modes *modes, const SwitchPools *pools)
+{
+    modes->switches.pools = *pools;
+}
+
+void modes_watch_switches(Modes *modes, void (*func)(const char *address, void *data), void *data)
+{
+    modes->ended = func;
+    modes->ended_data = data;
 }
 
 /* An interrupted switch continues by itself. */

@@ -13,6 +13,12 @@ typedef struct Modes Modes;
 /* Both live longer, but @operations ends first: after that no callback of a switch comes. */
 Modes *modes_new(Host *host, Operations *operations);
 
+/* Before the first switch. */
+void modes_set_pools(Modes *modes, const SwitchPools *pools);
+
+/* @func is called when a switch of a GPU has ended, so that another may begin. NULL: nobody. */
+void modes_watch_switches(Modes *modes, void (*func)(const char *address, void *data), void *data);
+
 void modes_free(Modes *modes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
 
@@ -35,13 +41,6 @@ void modes_reload(Modes *modes);
  */
 gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, void *data,
                    GError **error);
-
-/*
- * Keeps new work away from the GPU, like a drain, or ends that. It is not stored, and an operator
- * can end it, too.
- */
-void modes_hold(Modes *modes, const char *address, gboolean on);
-gboolean modes_held(const Modes *modes, const char *address);
 
 /*
  * Ends a switch of the GPU that still waits for its users: everything is restored then. Does not

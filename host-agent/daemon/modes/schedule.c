@@ -108,6 +108,7 @@ void last_due_find(const char *const *expressions, gint64 after, gint64 until,
  */
 struct Schedule {
     Host *host;
+    Modes *modes;
     ScheduledSwitches *switches;
     GPtrArray *entries;
     GPtrArray *timers;
@@ -484,12 +485,23 @@ void schedule_start(Schedule *schedule, GDBusConnection *bus)
     ask_delayed(schedule);
 }
 
-Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *data)
+/* What became due meanwhile was left for now. */
+static void switch_ended(const char *gpu, void *data)
+{
+    Schedule *schedule = data;
+
+    if (schedule->bus)
+        apply_last(schedule, gpu);
+}
+
+Schedule *schedule_new(Host *host, Modes *modes)
 {
     Schedule *schedule = g_new0(Schedule, 1);
 
     schedule->host = host;
-    schedule->switches = scheduled_switches_new(host, modes, set_pool, data);
+    schedule->modes = modes;
+    schedule->switches = scheduled_switches_new(host, modes);
+    modes_watch_switches(modes, switch_ended, schedule);
     schedule->entries = g_ptr_array_new();
     schedule->timers = schedule_timers_of(schedule->entries);
     schedule->end = g_cancellable_new();
@@ -502,6 +514,7 @@ Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *dat
 
 void schedule_free(Schedule *schedule)
 {
+    modes_watch_switches(schedule->modes, NULL, NULL);
     g_cancellable_cancel(schedule->end);
     g_object_unref(schedule->end);
     g_clear_handle_id(&schedule->delayed, g_source_remove);

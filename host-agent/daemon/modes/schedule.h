@@ -13,8 +13,8 @@
 
 typedef struct Schedule Schedule;
 
-/* All of them live longer. Nothing is done before schedule_start(). */
-Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *data);
+/* Both live longer. Nothing is done before schedule_start(). */
+Schedule *schedule_new(Host *host, Modes *modes);
 
 /* Before the operations end: a switch that they abandon is not handled, but due again. */
 void schedule_free(Schedule *schedule);

@@ -155,49 +155,31 @@ void schedule_timers_sync(GPtrArray *timers, GDBusConnection *bus, GCancellable 
     units_list(bus, PREFIX "*" SUFFIX, cancellable, listed, g_ptr_array_ref(timers));
 }
 
-/* While another switch of the GPU is under way, or an owner has it: no event reports its end. */
-#define TRY_AGAIN_S 1
-
 struct ScheduledSwitches {
     Host *host;
     Modes *modes;
-    PoolSetFunc set_pool;
-    void *data;
     GPtrArray *pending; /* of Due */
 };
 
 /**
- * Due - an entry whose time has come
+ * Due - an entry whose switch is under way
  * @switches: NULL: they are freed
- * @pool: NULL: none. It is set after the mode, which then is @switched
- * @until: of the monotonic clock: how long it waits for owners of another pool; 0: for ever
- * @again: a timer, while it waits for them, or for another switch of the GPU to end
  */
 typedef struct {
     ScheduledSwitches *switches;
     char *name;
     char *gpu;
     gint64 when;
-    GpuMode mode;
-    guint partitions;
-    char *pool;
-    gboolean switched;
-    gboolean drain;
-    guint timeout;
-    gint64 until;
-    guint again;
 } Due;
 
 static void due_free(Due *due)
 {
-    g_clear_handle_id(&due->again, g_source_remove);
     g_free(due->name);
     g_free(due->gpu);
-    g_free(due->pool);
     g_free(due);
 }
 
-/* So that a restart does not take it for missed. */
+/* So that it is not due again. */
 static void remember(const ScheduledSwitches *switches, const char *gpu, gint64 when)
 {
     g_autoptr(GError) error = NULL;
@@ -206,131 +188,65 @@ static void remember(const ScheduledSwitches *switches, const char *gpu, gint64 
         g_warning("%s", error->message);
 }
 
-static void finish(Due *due, const GError *error)
-{
-    ScheduledSwitches *switches = due->switches;
-
-    g_ptr_array_remove_fast(switches->pending, due);
-    modes_hold(switches->modes, due->gpu, FALSE);
-    remember(switches, due->gpu, due->when);
-    if (error)
-        host_event(switches->host, due->switched ? "pool" : "mode", due->gpu, NULL,
-                   "schedule %s: %s", due->name, error->message);
-    due_free(due);
-}
-
-static gboolean may_wait(const Due *due, const GError *error)
-{
-    return g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE) && due->drain &&
-           (!due->until || g_get_monotonic_time() < due->until);
-}
-
-/* An operator may have ended the hold meanwhile, as that of a switch that waits. */
-static gboolean give_pool(void *data)
-{
-    Due *due = data;
-    ScheduledSwitches *switches = due->switches;
-    gboolean cancelled = due->again && !modes_held(switches->modes, due->gpu);
-    g_autoptr(GError) error = NULL;
-
-    if (cancelled)
-        g_set_error(&error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "GPU %s stays in its pool, because its drain was ended", due->gpu);
-    else
-        switches->set_pool(due->gpu, due->pool, &error, switches->data);
-    if (cancelled || !may_wait(due, error)) {
-        due->again = 0;
-        finish(due, error);
-        return G_SOURCE_REMOVE;
-    }
-    if (!due->again)
-        host_event(switches->host, "drain", due->gpu, NULL, "schedule %s waits: %s", due->name,
-                   error->message);
-    due->again = g_timeout_add_seconds(TRY_AGAIN_S, give_pool, due);
-    return G_SOURCE_REMOVE;
-}
-
 static void switched(const char *const *steps, const GError *error, void *data)
 {
     Due *due = data;
+    ScheduledSwitches *switches = due->switches;
 
     (void)steps;
-    if (!due->switches) {
-        due_free(due);
-        return;
+    if (switches) {
+        g_ptr_array_remove_fast(switches->pending, due);
+        remember(switches, due->gpu, due->when);
+        if (error)
+            host_event(switches->host, "mode", due->gpu, NULL, "schedule %s: %s", due->name,
+                       error->message);
     }
-    due->switched = !error;
-    if (due->pool && !error)
-        give_pool(due);
-    else
-        finish(due, error);
-}
-
-static gboolean begin(void *data)
-{
-    Due *due = data;
-    const SwitchRequest request = {.address = due->gpu,
-                                   .target = due->mode,
-                                   .partitions = due->partitions,
-                                   .drain = due->drain,
-                                   .timeout = due->timeout,
-                                   .source = AUDIT_BY_SCHEDULE};
-    g_autoptr(GError) error = NULL;
-
-    if (due->pool && due->drain)
-        modes_hold(due->switches->modes, due->gpu, TRUE);
-    if (modes_set(due->switches->modes, &request, switched, due, &error)) {
-        due->again = 0;
-    } else if (g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
-        if (!due->again)
-            g_message("schedule %s: %s; it comes after that", due->name, error->message);
-        due->again = g_timeout_add_seconds(TRY_AGAIN_S, begin, due);
-    } else {
-        due->again = 0;
-        switched(NULL, error, due);
-    }
-    return G_SOURCE_REMOVE;
+    due_free(due);
 }
 
 /* The new entry replaces any earlier one that still waits for the GPU. */
-static void supersede(ScheduledSwitches *switches, const ScheduleEntry *entry)
+static void supersede(const ScheduledSwitches *switches, const ScheduleEntry *entry)
 {
     for (guint i = switches->pending->len; i > 0; i--) {
-        Due *due = g_ptr_array_index(switches->pending, i - 1);
+        const Due *due = g_ptr_array_index(switches->pending, i - 1);
 
         if (!g_str_equal(due->gpu, entry->gpu))
             continue;
         host_event(switches->host, "mode", due->gpu, NULL,
                    "schedule %s: skipped, because %s is due now", due->name, entry->name);
-        if (due->again) {
-            g_ptr_array_remove_index(switches->pending, i - 1);
-            due_free(due);
-        } else {
-            modes_cancel(switches->modes, due->gpu);
-        }
+        modes_cancel(switches->modes, due->gpu);
     }
 }
 
 void scheduled_switches_add(ScheduledSwitches *switches, const ScheduleEntry *entry, gint64 when)
 {
     g_autofree char *text = schedule_entry_text(entry);
+    const SwitchRequest request = {.address = entry->gpu,
+                                   .target = entry->mode,
+                                   .partitions = entry->partitions,
+                                   .pool = entry->pool,
+                                   .drain = entry->drain,
+                                   .timeout = entry->timeout,
+                                   .source = AUDIT_BY_SCHEDULE};
     Due *due = g_new0(Due, 1);
+    g_autoptr(GError) error = NULL;
 
     supersede(switches, entry);
     due->switches = switches;
     due->name = g_strdup(entry->name);
     due->gpu = g_strdup(entry->gpu);
     due->when = when;
-    due->mode = entry->mode;
-    due->partitions = entry->partitions;
-    due->drain = entry->drain;
-    due->pool = g_strdup(entry->pool);
-    due->timeout = entry->timeout;
-    due->until =
-        entry->timeout ? g_get_monotonic_time() + entry->timeout * (gint64)G_USEC_PER_SEC : 0;
     g_ptr_array_add(switches->pending, due);
     g_message("schedule %s: GPU %s %s", entry->name, entry->gpu, text);
-    begin(due);
+    if (modes_set(switches->modes, &request, switched, due, &error))
+        return;
+    if (!g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
+        switched(NULL, error, due);
+        return;
+    }
+    g_message("schedule %s: %s; it comes after that", entry->name, error->message);
+    g_ptr_array_remove_fast(switches->pending, due);
+    due_free(due);
 }
 
 gint64 scheduled_switches_last(const ScheduledSwitches *switches, const char *gpu)
@@ -346,29 +262,20 @@ gint64 scheduled_switches_last(const ScheduledSwitches *switches, const char *gp
     return last;
 }
 
-ScheduledSwitches *scheduled_switches_new(Host *host, Modes *modes, PoolSetFunc set_pool,
-                                          void *data)
+ScheduledSwitches *scheduled_switches_new(Host *host, Modes *modes)
 {
     ScheduledSwitches *switches = g_new0(ScheduledSwitches, 1);
 
     switches->host = host;
     switches->modes = modes;
-    switches->set_pool = set_pool;
-    switches->data = data;
     switches->pending = g_ptr_array_new();
     return switches;
 }
 
 void scheduled_switches_free(ScheduledSwitches *switches)
 {
-    for (guint i = 0; i < switches->pending->len; i++) {
-        Due *due = g_ptr_array_index(switches->pending, i);
-
-        due->switches = NULL;
-        /* No other entry still waits for the GPU. */
-        if (due->again)
-            due_free(due);
-    }
+    for (guint i = 0; i < switches->pending->len; i++)
+        ((Due *)g_ptr_array_index(switches->pending, i))->switches = NULL;
     g_ptr_array_unref(switches->pending);
     g_free(switches);
 }

@@ -46,21 +46,14 @@ void schedule_timers_sync(GPtrArray *timers, GDBusConnection *bus, GCancellable 
 
 typedef struct ScheduledSwitches ScheduledSwitches;
 
-/*
- * Gives the GPU to a pool. AGENT_ERROR_IN_USE: an owner of another one still has a slice of it.
- */
-typedef gboolean (*PoolSetFunc)(const char *gpu, const char *pool, GError **error, void *data);
-
-/* All of them live longer. */
-ScheduledSwitches *scheduled_switches_new(Host *host, Modes *modes, PoolSetFunc set_pool,
-                                          void *data);
+/* Both live longer. */
+ScheduledSwitches *scheduled_switches_new(Host *host, Modes *modes);
 
 void scheduled_switches_free(ScheduledSwitches *switches);
 
 /*
- * Begins the switch, and that of the pool after it, during which nothing is placed on the GPU; if
- * another one of the GPU is under way, after that. An earlier one of the schedule that still waits
- * for the GPU is skipped. @when: the entry was due, seconds since 1970
+ * Begins the switch. An earlier one of the schedule that still waits for the GPU is skipped. If
+ * another one of the GPU is under way, the entry stays due. @when: it was, seconds since 1970
  */
 void scheduled_switches_add(ScheduledSwitches *switches, const ScheduleEntry *entry, gint64 when);
 

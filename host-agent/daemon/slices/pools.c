@@ -55,6 +55,12 @@ static void changed(void *data)
 }
 
 /* Work of another engine would be on the GPU beside that of the new one. */
+static gboolean is_in_the_way(const Slice *slice, const char *gpu, const char *pool)
+{
+    return *slice->owner && g_str_equal(slice->gpu, gpu) &&
+           g_strcmp0(*slice->pool ? slice->pool : GPU_POOL_LOCAL, pool) != 0;
+}
+
 static gboolean check_free(const Pools *pools, const char *gpu, const char *pool, GError **error)
 {
     const GPtrArray *slices = slices_all(pools->slices);
@@ -62,8 +68,7 @@ static gboolean check_free(const Pools *pools, const char *gpu, const char *pool
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        if (!*slice->owner || !g_str_equal(slice->gpu, gpu) ||
-            g_strcmp0(*slice->pool ? slice->pool : GPU_POOL_LOCAL, pool) == 0)
+        if (!is_in_the_way(slice, gpu, pool))
             continue;
         g_set_error(
             error, AGENT_ERROR, AGENT_ERROR_IN_USE,
@@ -103,18 +108,36 @@ static gboolean set(const Pools *pools, const char *gpu, const char *pool, const
     return TRUE;
 }
 
-gboolean pools_give(const Pools *pools, const char *gpu, const char *pool, const char *source,
-                    GError **error)
+static gboolean has(const char *gpu, const char *pool, void *data)
 {
+    const Pools *pools = data;
     VgpuGpu *interface = host_gpu_interface(pools->host, gpu);
-    g_autofree char *before = audit_state_of(AUDIT_GPU, gpu);
 
-    if (interface && g_strcmp0(vgpu_gpu_get_pool(interface), pool) == 0)
-        return TRUE;
-    if (!check_free(pools, gpu, pool, error) || !set(pools, gpu, pool, source, error))
-        return FALSE;
-    audit_write_change(source, "SetPool", AUDIT_GPU, gpu, before, NULL);
-    return TRUE;
+    return interface && g_strcmp0(vgpu_gpu_get_pool(interface), pool) == 0;
+}
+
+static void add_users(const char *gpu, const char *pool, GStrvBuilder *users, void *data)
+{
+    const Pools *pools = data;
+    const GPtrArray *slices = slices_all(pools->slices);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (is_in_the_way(slice, gpu, pool))
+            g_strv_builder_take(users, g_strdup_printf("%s has slice %s, which is not of pool %s",
+                                                       slice->owner, slice->uuid, pool));
+    }
+}
+
+static gboolean set_by_schedule(const char *gpu, const char *pool, GError **error, void *data)
+{
+    return has(gpu, pool, data) || set(data, gpu, pool, AUDIT_BY_SCHEDULE, error);
+}
+
+SwitchPools pools_for_switches(Pools *pools)
+{
+    return (SwitchPools){has, add_users, set_by_schedule, pools};
 }
 
 /* Of a GPU whose pool is declared, so that what was set by command is to be forgotten. */

@@ -3,6 +3,7 @@
 #ifndef VGPUD_SLICES_POOLS_H
 #define VGPUD_SLICES_POOLS_H
 
+#include "host-agent/daemon/modes/mode_switch.h"
 #include "host-agent/daemon/slices/slices.h"
 
 typedef struct Pools Pools;
@@ -16,12 +17,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pools, pools_free)
 /* gpus.conf was read again. */
 void pools_refresh(const Pools *pools);
 
-/*
- * SetPool without a caller: @source is one of the audit's. AGENT_ERROR_IN_USE: an owner of another
- * pool has a slice of the GPU.
- */
-gboolean pools_give(const Pools *pools, const char *gpu, const char *pool, const char *source,
-                    GError **error);
+/* For switches of GPUs that change their pool, too, which are the schedule's. */
+SwitchPools pools_for_switches(Pools *pools);
 
 /*
  * Forgets the pools that were set for GPUs whose pool gpus.conf gives. @changes: a sentence for

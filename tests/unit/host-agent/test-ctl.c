@@ -234,6 +234,41 @@ static void test_colour(void)
 }
 
 /* A VM has the vGPU open all the time. */
+static void open_with_vm(AgentOnBus *at)
+{
+    open_shared(at);
+    recorded_host_add_vgpu(at->root, "pci0000:00/0000:00:01.0/" GPU, UUID, "amdgpu-vgpu-half",
+                           "state=device=running engine=ready|vram_bytes=8589934592|"
+                           "window_bytes=268435456|weight=100|cap=50|priority=1");
+    agent_refresh(at->agent);
+}
+
+/* Who waits is killed, and vgpud ends while another waits. */
+static void test_drain_wait_ends(void)
+{
+    const char *const argv[] = {AGENT_OUT "/vgpuctl", "gpu", "drain", "--wait", GPU, NULL};
+    g_autoptr(GString) log = g_string_new(NULL);
+    AgentOnBus at;
+
+    open_with_vm(&at);
+    take_log(log);
+    for (guint i = 0; i < 2; i++) {
+        g_autoptr(GSubprocess) waits =
+            g_subprocess_newv(argv, G_SUBPROCESS_FLAGS_STDERR_SILENCE, NULL);
+
+        iterate_until_said(log, "waits until it is no longer in use: a VM has vGPU " UUID);
+        g_string_truncate(log, 0);
+        if (i == 0)
+            g_subprocess_force_exit(waits);
+        else
+            agent_on_bus_restart(&at);
+        g_assert_true(g_subprocess_wait(waits, NULL, NULL));
+    }
+    assert_says("gpu resume " GPU, 0, "", "");
+    end_log();
+    agent_on_bus_close(&at);
+}
+
 static void test_drain_wait(void)
 {
     AgentOnBus at;
@@ -243,15 +278,14 @@ static void test_drain_wait(void)
     assert_says("gpu drain --timeout 3 " GPU, 2, "", "--timeout needs --wait");
     assert_says("gpu drain --wait " GPU, 0, "", "");
     assert_says("gpu resume " GPU, 0, "", "");
-    recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/" GPU, UUID, "amdgpu-vgpu-half",
-                           "state=device=running engine=ready|vram_bytes=8589934592|"
-                           "window_bytes=268435456|weight=100|cap=50|priority=1");
-    agent_refresh(at.agent);
+    agent_on_bus_close(&at);
+    open_with_vm(&at);
     g_setenv("TERM", "xterm", TRUE);
     waited = on_terminal("gpu drain --wait --timeout 4 02:00.0");
     g_assert_nonnull(strstr(waited, "waiting for the users of GPU 02:00.0: 2 s, at most "));
-    g_assert_nonnull(strstr(waited, "after 4 seconds still in use: a VM (vGPU " UUID ")"));
-    assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", "\"vgpuctl gpu resume 02:00.0\"");
+    g_assert_nonnull(
+        strstr(waited, "after 4 seconds still in use: a VM has vGPU " UUID " (running); "));
+    assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", "\"vgpuctl gpu resume " GPU "\"");
     assert_says("-o json gpu show " GPU, 0, "\"Draining\" : true", "");
     agent_on_bus_close(&at);
 }
@@ -419,6 +453,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ctl/show", test_show);
     g_test_add_func("/ctl/colour", test_colour);
     g_test_add_func("/ctl/drain-wait", test_drain_wait);
+    g_test_add_func("/ctl/drain-wait-ends", test_drain_wait_ends);
     g_test_add_func("/ctl/watch", test_watch);
     g_test_add_func("/ctl/watch-restart", test_watch_restart);
     g_test_add_func("/ctl/prompt", test_prompt);

@@ -10,6 +10,7 @@
 #include "tests/unit/host-agent/slices_kit.h"
 
 #define OWNER "slurm:test:4711"
+#define JOB   "slurm job 4711"
 
 typedef struct {
     GVariant *value;
@@ -86,13 +87,16 @@ static void assert_refused(const AgentOnBus *at, const char *method, const char 
     g_assert_nonnull(strstr(error->message, words));
 }
 
-static char *made(const AgentOnBus *at, const char *text)
+static char *made(const AgentOnBus *at, const char *request)
 {
+    g_autofree char *text = g_strdup_printf("([%s],)", request);
     g_autoptr(GError) error = NULL;
-    g_autoptr(GVariant) answer = create(at, "CreateSlice", text, &error);
+    g_autoptr(GVariant) answer = create(at, "CreateSlices", text, &error);
+    g_autoptr(GVariant) slice = NULL;
 
     g_assert_no_error(error);
-    return uuid_of(answer);
+    slice = g_variant_get_child_value(answer, 0);
+    return uuid_of(slice);
 }
 
 static guint64 number_in(GVariant *dict, const char *key)
@@ -126,15 +130,15 @@ static void test_again(void)
     g_autofree char *first = NULL, *second = NULL, *third = NULL, *other = NULL;
 
     open_shared(&at);
-    first = made(&at, "(" SLICE("0", NATIVE) ",)");
-    second = made(&at, "(" SLICE("0", NATIVE) ",)");
+    first = made(&at, SLICE("0", NATIVE));
+    second = made(&at, SLICE("0", NATIVE));
     g_assert_cmpstr(first, ==, second);
     agent_on_bus_restart(&at);
-    third = made(&at, "(" SLICE("0", NATIVE) ",)");
+    third = made(&at, SLICE("0", NATIVE));
     g_assert_cmpstr(first, ==, third);
-    assert_refused(&at, "CreateSlice", "(" SLICE("0", GUARDED) ",)", AGENT_ERROR_EXISTS,
+    assert_refused(&at, "CreateSlices", "([" SLICE("0", GUARDED) "],)", AGENT_ERROR_EXISTS,
                    "has a slice 0 already");
-    other = made(&at, "(" SLICE("1", NATIVE) ",)");
+    other = made(&at, SLICE("1", NATIVE));
     g_assert_cmpstr(first, !=, other);
     g_assert_cmpuint(owners(&at), ==, 1);
     agent_on_bus_close(&at);
@@ -193,22 +197,22 @@ static void test_bad_requests(void)
 
     open_shared(&at);
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *owner = g_strdup_printf(
-            "({'Owner': <'%s'>, 'Part': <'0'>, 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
-            names[i]);
-        g_autofree char *part = g_strdup_printf(
-            "({'Owner': <'o'>, 'Part': <'%s'>, 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
-            names[i]);
+        g_autofree char *owner = g_strdup_printf("([{'Owner': <'%s'>, 'Part': <'0'>, 'Door': "
+                                                 "<'native'>, 'Vram': <uint64 1073741824>}],)",
+                                                 names[i]);
+        g_autofree char *part = g_strdup_printf("([{'Owner': <'o'>, 'Part': <'%s'>, 'Door': "
+                                                "<'native'>, 'Vram': <uint64 1073741824>}],)",
+                                                names[i]);
 
-        assert_refused(&at, "CreateSlice", owner, AGENT_ERROR_INVALID, "Owner must be");
-        assert_refused(&at, "CreateSlice", part, AGENT_ERROR_INVALID, "Part is needed");
+        assert_refused(&at, "CreateSlices", owner, AGENT_ERROR_INVALID, "Owner must be");
+        assert_refused(&at, "CreateSlices", part, AGENT_ERROR_INVALID, "Part is needed");
     }
-    assert_refused(&at, "CreateSlice",
-                   "({'Uid': <uint32 1000>, 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
+    assert_refused(&at, "CreateSlices",
+                   "([{'Uid': <uint32 1000>, 'Door': <'native'>, 'Vram': <uint64 1073741824>}],)",
                    AGENT_ERROR_INVALID, "need an Owner");
-    assert_refused(&at, "CreateSlice", "(" SLICE("0", NATIVE ", 'Ephemeral': <true>") ",)",
+    assert_refused(&at, "CreateSlices", "([" SLICE("0", NATIVE ", 'Ephemeral': <true>") "],)",
                    AGENT_ERROR_INVALID, "ends with it");
-    assert_refused(&at, "CreateSlice", "({'Door': <'none'>, 'Type': <'half'>},)",
+    assert_refused(&at, "CreateSlices", "([{'Door': <'none'>, 'Type': <'half'>}],)",
                    AGENT_ERROR_INVALID, "Door must be");
     assert_refused(&at, "CreateSlices", "([" SLICE("0", NATIVE) ", " SLICE("0", NATIVE) "],)",
                    AGENT_ERROR_INVALID, "twice");
@@ -234,8 +238,8 @@ static void test_release(void)
     none = release(&at, "nobody");
     g_assert_cmpuint(number_in(none, "Slices"), ==, 0);
     g_assert_cmpuint(number_in(none, "GpuTime"), ==, 0);
-    uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
-    g_free(made(&at, "(" SLICE("1", GUARDED) ",)"));
+    uuid = made(&at, SLICE("0", NATIVE));
+    g_free(made(&at, SLICE("1", GUARDED)));
     line = g_strdup_printf("slice remove %s --force", uuid);
     assert_says(line, 6, "", "vgpuctl owner release " OWNER);
     assert_says("owner release --dry-run nobody " OWNER, 0,
@@ -249,7 +253,7 @@ static void test_release(void)
     again = release(&at, OWNER);
     g_assert_cmpuint(number_in(again, "Slices"), ==, 2);
     /* A requeued job has the same name and begins at zero. */
-    next = made(&at, "(" SLICE("0", NATIVE) ",)");
+    next = made(&at, SLICE("0", NATIVE));
     g_assert_cmpstr(next, !=, uuid);
     later = release(&at, OWNER);
     g_assert_cmpuint(number_in(later, "Slices"), ==, 1);
@@ -264,7 +268,7 @@ static void test_full_disk(void)
     g_autoptr(GString) log = g_string_new(NULL);
 
     open_shared(&at);
-    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    g_free(made(&at, SLICE("0", NATIVE)));
     run_sql(&at, METER_DB,
             "CREATE TRIGGER full BEFORE INSERT ON owner_use"
             " BEGIN SELECT RAISE(ABORT, 'full'); END",
@@ -330,7 +334,7 @@ static void test_alone(void)
     FakeArbiter arbiter;
 
     open_shared(&at);
-    uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
+    uuid = made(&at, SLICE("0", NATIVE));
     show = g_strdup_printf("-o json slice show %s", uuid);
     text = g_strdup_printf("{\"slices\":[{\"id\":\"%s\",\"mode\":\"free\","
                            "\"gpu_ns\":1000,\"pids\":[77]}]}",
@@ -364,7 +368,7 @@ static void test_containers(void)
     open_shared(&at);
     process(&at, 77, 1000);
     process(&at, 78, 1001);
-    uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
+    uuid = made(&at, SLICE("0", NATIVE));
     show = g_strconcat("slice show ", uuid, NULL);
     assert_hook_of(&at, uuid, "claim", WEB, 0, "");
     assert_hook_of(&at, uuid, "claim", DB, 0, "");
@@ -379,7 +383,7 @@ static void test_containers(void)
     agent_look_at_containers(at.agent);
     assert_says(show, 0, "Container:              web\n", "");
     process(&at, 78, 2000);
-    other = made(&at, "(" SLICE("1", GUARDED) ",)");
+    other = made(&at, SLICE("1", GUARDED));
     assert_hook_of(&at, other, "claim", WEB, 0, "");
     assert_hook_of(&at, other, "claim", DB, 0, "");
     totals = release(&at, OWNER);
@@ -396,7 +400,7 @@ static void test_without_meter(void)
     g_autoptr(GString) log = g_string_new(NULL);
 
     open_shared(&at);
-    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    g_free(made(&at, SLICE("0", NATIVE)));
     take_log(log);
     agent_on_bus_stop_meter(&at);
     totals = release(&at, OWNER);
@@ -415,15 +419,15 @@ static void test_begun_without_meter(void)
     g_autoptr(GVariant) earlier = NULL, totals = NULL;
 
     open_shared(&at);
-    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
-    g_free(made(&at, "(" SLICE("1", NATIVE) ",)"));
+    g_free(made(&at, SLICE("0", NATIVE)));
+    g_free(made(&at, SLICE("1", NATIVE)));
     earlier = release(&at, OWNER);
     g_assert_cmpuint(number_in(earlier, "Slices"), ==, 2);
     agent_on_bus_stop_meter(&at);
-    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    g_free(made(&at, SLICE("0", NATIVE)));
     agent_on_bus_start_meter(&at);
-    g_free(made(&at, "(" SLICE("1", NATIVE) ",)"));
-    g_free(made(&at, "(" SLICE("2", NATIVE) ",)"));
+    g_free(made(&at, SLICE("1", NATIVE)));
+    g_free(made(&at, SLICE("2", NATIVE)));
     totals = release(&at, OWNER);
     g_assert_cmpuint(number_in(totals, "Slices"), ==, 3);
     agent_on_bus_close(&at);
@@ -438,8 +442,8 @@ static void test_containers_and_shares(void)
     open_shared(&at);
     process(&at, 77, 1000);
     process(&at, 78, 1001);
-    one = made(&at, "(" SLICE("0", NATIVE) ",)");
-    two = made(&at, "(" SLICE("1", NATIVE) ",)");
+    one = made(&at, SLICE("0", NATIVE));
+    two = made(&at, SLICE("1", NATIVE));
     first = g_strconcat("/run/vgpu/governor/" ADDRESS "/slices/", one, ".conf", NULL);
     second = g_strconcat("/run/vgpu/governor/" ADDRESS "/slices/", two, ".conf", NULL);
     assert_hook_of(&at, one, "claim", WEB, 0, "");
@@ -491,8 +495,8 @@ static void test_metrics(void)
     g_autofree char *text = NULL;
 
     open_shared(&at);
-    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
-    g_free(made(&at, "(" SLICE("1", GUARDED) ",)"));
+    g_free(made(&at, SLICE("0", NATIVE)));
+    g_free(made(&at, SLICE("1", GUARDED)));
     assert_metric(&at, "\nvgpu_job_slices{owner=\"" OWNER "\"} 2\n", TRUE);
     assert_metric(&at, ",container=\"\",owner=\"" OWNER "\"} 1\n", TRUE);
     totals = release(&at, OWNER);
@@ -508,7 +512,7 @@ static void test_metrics(void)
         put_ended(&at, owner, now - 1000 + i);
     }
     agent_on_bus_restart(&at);
-    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    g_free(made(&at, SLICE("0", NATIVE)));
     text = scrape_text(meter_scrape(at.meter), &length);
     g_assert_cmpuint(count_words(text, "\nvgpu_job_slices{"), ==, 257);
     g_assert_nonnull(strstr(text, "\nvgpu_job_slices{owner=\"" OWNER "\"} 1\n"));
@@ -540,8 +544,8 @@ static void test_doors(void)
     static const char dir[] = "/run/vgpu/owners/" OWNER "/" ADDRESS "/0";
 
     open_shared(&at);
-    one = made(&at, "(" SLICE("0", NATIVE) ",)");
-    two = made(&at, "(" SLICE("1", GUARDED) ",)");
+    one = made(&at, SLICE("0", NATIVE));
+    two = made(&at, SLICE("1", GUARDED));
     native = call(&at, "GetDoor", g_variant_new("(s)", one), &error);
     g_assert_no_error(error);
     g_assert_true(has_word(native, "Env", "/run/vgpu/owners/" OWNER));
@@ -575,9 +579,8 @@ static void test_directory_fails(void)
     g_autoptr(GString) log = g_string_new(NULL);
     g_autofree char *owner = g_strnfill(60, 'o');
     g_autofree char *dir = g_strconcat("/run/vgpu/owners/", owner, NULL);
-    g_autofree char *text = g_strdup_printf("({'Owner': <'%s'>, 'Part': <'a'>, 'Vram': <uint64 "
-                                            "4294967296>" NATIVE "},)",
-                                            owner);
+    g_autofree char *text = g_strdup_printf(
+        "{'Owner': <'%s'>, 'Part': <'a'>, 'Vram': <uint64 4294967296>" NATIVE "}", owner);
     g_autofree char *uuid = NULL;
     AgentOnBus at;
 
@@ -597,7 +600,7 @@ static void test_links_left(void)
     AgentOnBus at;
 
     open_shared(&at);
-    uuid = made(&at, "(" SLICE("1", NATIVE) ",)");
+    uuid = made(&at, SLICE("1", NATIVE));
     agent_on_bus_stop(&at);
     sql = g_strdup_printf("DELETE FROM slice WHERE uuid = '%s'", uuid);
     run_sql(&at, STATE_DB, sql, NULL);
@@ -628,11 +631,11 @@ static void test_pool(void)
     g_autoptr(GVariant) set = NULL, none = NULL, bad = NULL, totals = NULL, back = NULL;
 
     open_shared(&at);
-    assert_refused(&at, "CreateSlice",
-                   "({'Owner': <'o'>, 'Part': <'0'>, 'Pool': <'slurm'>, 'Gpus': <['" ADDRESS "']>,"
-                   " 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
+    assert_refused(&at, "CreateSlices",
+                   "([{'Owner': <'o'>, 'Part': <'0'>, 'Pool': <'slurm'>, 'Gpus': <['" ADDRESS
+                   "']>, 'Door': <'native'>, 'Vram': <uint64 1073741824>}],)",
                    AGENT_ERROR_NO_ROOM, "it belongs to pool local");
-    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    g_free(made(&at, SLICE("0", NATIVE)));
     none = set_pool(&at, "slurm", &held);
     g_assert_error(held, AGENT_ERROR, AGENT_ERROR_IN_USE);
     assert_says("gpu users 02:00.0", 0, "slurm job 4711 has slice", "");
@@ -647,8 +650,8 @@ static void test_pool(void)
     assert_says("-o json gpu show 02:00.0", 0, "\"Model\" : \"rx-6800-16g\"", "");
     assert_says("-o json gpu show 02:00.0", 0, "\"PcieRoot\" : \"pci0000:00\"", "");
     /* Nor by a file; then nothing of the files is applied. */
-    g_free(made(&at, "({'Owner': <'o'>, 'Part': <'0'>, 'Pool': <'slurm'>, 'Door': <'native'>,"
-                     " 'Vram': <uint64 1073741824>},)"));
+    g_free(made(&at, "{'Owner': <'o'>, 'Part': <'0'>, 'Pool': <'slurm'>, 'Door': <'native'>,"
+                     " 'Vram': <uint64 1073741824>}"));
     file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu " ADDRESS "]\nmode=shared\npool=local\n");
     file_tree_write(at.root, "/etc/vgpu/tenants.d/a.conf", "[tenant red]\nvgpus=3\n");
     assert_says("tenant set red --vgpus 4", 0, "", "");
@@ -685,13 +688,15 @@ static void test_drain(void)
     g_autoptr(GVariant) totals = NULL;
 
     open_shared(&at);
-    native = made(&at, "(" SLICE("0", NATIVE) ",)");
-    vm = made(&at, "(" ANY "'Part': <'1'>, 'Door': <'vm'>, 'Type': <'half'>},)");
-    both = g_strdup_printf("in use: job " OWNER " (vGPU %s), job " OWNER " (slice %s); no new", vm,
-                           native);
+    native = made(&at, SLICE("0", NATIVE));
+    vm = made(&at, ANY "'Part': <'1'>, 'Door': <'vm'>, 'Type': <'half'>}");
+    both =
+        g_strdup_printf("in use: " JOB " has slice %s, " JOB " has slice %s; no new", native, vm);
     assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", both);
     vgpu_is(&at, vm, "running");
-    open = g_strdup_printf("in use: a VM (vGPU %s), job " OWNER " (slice %s); no new", vm, native);
+    open = g_strdup_printf("in use: a VM has vGPU %s (running), " JOB " has slice %s, " JOB
+                           " has slice %s; no new",
+                           vm, native, vm);
     assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", open);
     vgpu_is(&at, vm, "closed");
     totals = release(&at, OWNER);
@@ -699,18 +704,18 @@ static void test_drain(void)
     agent_on_bus_close(&at);
 }
 
-/* Both lists have it, and it is one user. */
 static void test_drain_vfio(void)
 {
     AgentOnBus at;
     g_autofree char *uuid = NULL, *closed = NULL, *open = NULL;
 
     open_shared(&at);
-    uuid = made(&at, "(" ANY "'Part': <'0'>, 'Door': <'vfio'>, 'Type': <'half'>},)");
-    closed = g_strdup_printf("in use: job " OWNER " (vGPU %s); no new", uuid);
+    uuid = made(&at, ANY "'Part': <'0'>, 'Door': <'vfio'>, 'Type': <'half'>}");
+    closed = g_strdup_printf("in use: " JOB " has slice %s; no new", uuid);
     assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", closed);
     vgpu_is(&at, uuid, "running");
-    open = g_strdup_printf("in use: a VM (vGPU %s); no new", uuid);
+    open = g_strdup_printf("in use: a VM has vGPU %s (running), " JOB " has slice %s; no new", uuid,
+                           uuid);
     assert_says("gpu drain --wait --timeout 1 02:00.0", 6, "", open);
     agent_on_bus_close(&at);
 }

@@ -471,8 +471,8 @@ static void create_slice(const char *pool, int status, const char *err)
 {
     g_autofree char *line = g_strdup_printf(
         "gdbus call --system -d org.mdev_vgpu.Host1 -o /org/mdev_vgpu/manager -m"
-        " org.mdev_vgpu.Host1.Manager.CreateSlice \"{'Owner': <'%s:1'>, 'Part': <'0'>,"
-        " 'Pool': <'%s'>, 'Door': <'native'>, 'Vram': <uint64 1073741824>}\"",
+        " org.mdev_vgpu.Host1.Manager.CreateSlices \"[{'Owner': <'%s:1'>, 'Part': <'0'>,"
+        " 'Pool': <'%s'>, 'Door': <'native'>, 'Vram': <uint64 1073741824>}]\"",
         pool, pool);
     Said said = run_beside(line);
 
@@ -505,7 +505,8 @@ static void test_pool(void)
     g_log_set_default_handler(keep_log, log);
     assert_says("schedule list", 0, "shared  slurm  ", "");
     elapse(&clock, TIDE);
-    iterate_until_said(log, "schedule tide waits: cannot give GPU " GPU " to pool slurm: local:1");
+    iterate_until_said(log, "GPU " GPU " waits until it is no longer in use: local:1 has slice ");
+    assert_says("operation list", 0, "switch", "");
     assert_says(SHOW, 0, "\"Draining\" : true", "");
     create_slice("slurm", 1, "");
     agent_on_bus_restart(&clock.host);
@@ -529,9 +530,11 @@ static void test_pool(void)
 /* An operator ends the wait; without drain= there is none; and it has its time. */
 static void test_pool_stays(void)
 {
-    static const char *const cases[][2] = {{"", "schedule tide: GPU " GPU " stays in its pool"},
-                                           {"drain=no\n", "schedule tide: cannot give GPU"},
-                                           {"timeout=1s\n", "schedule tide: cannot give GPU"}};
+    static const char *const cases[][2] = {
+        {"", "schedule tide: the switch of GPU " GPU " to shared was cancelled while it waited"},
+        {"drain=no\n", "schedule tide: GPU " GPU " can't be switched to shared while it is in use"},
+        {"timeout=1s\n", "schedule tide: the timeout is over: GPU " GPU},
+    };
 
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         Clock clock;
@@ -541,7 +544,7 @@ static void test_pool_stays(void)
         g_log_set_default_handler(keep_log, log);
         elapse(&clock, TIDE);
         if (i == 0) {
-            iterate_until_said(log, "schedule tide waits: ");
+            iterate_until_said(log, "waits until it is no longer in use: local:1 has slice ");
             assert_says("gpu resume " GPU, 0, "", "");
         }
         iterate_until_said(log, cases[i][1]);
