@@ -109,7 +109,7 @@ const Command commands[] = {
      doctor_options},
     {"completion", NULL, "SHELL", ALONE, "print completions for bash, zsh or fish",
      completion_command, NULL},
-    {"complete", NULL, "KIND", ALONE | COMMAND_HIDDEN, "print words for a completion",
+    {"complete", NULL, "[WORD...]", ALONE | COMMAND_HIDDEN, "print what can follow these words",
      complete_command, NULL},
 };
 

@@ -28,7 +28,7 @@ enum {
  * Command
  * @verb: NULL: the noun stands alone
  * @args: names of its arguments; one in brackets may be left out, one that ends with "..." may be
- * given several times; NULL: none. word_kinds in completion.h says what each name stands for.
+ * given several times; NULL: none. word_kinds in completion.c says what each name stands for.
  * @flags: of COMMAND_… and COMMAND_SETS()
  * @options: of this command, besides those of COMMAND_SETS(); NULL: none
  */

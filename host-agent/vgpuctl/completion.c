@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/vgpuctl/completion.h"
-
+/*
+ * vgpuctl complete: the words that can follow on a command line, from the table of commands and
+ * from this host. The shells' own scripts, vgpuctl completion, ask for them.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <json-glib/json-glib.h>
 
 #include "lib/host_root.h"
+#include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/output.h"
 
 /*
@@ -105,7 +108,21 @@ static void find_tenants(HostRoot *root, GStrvBuilder *words)
     find_files(root, TENANTS, ".conf", words);
 }
 
-const WordKind word_kinds[] = {
+/**
+ * WordKind - what the name of an argument, or of an option's value, stands for
+ * @fixed: all words that it can be, with blanks between; NULL: not fixed
+ * @find: adds those that there are on this host
+ */
+typedef struct {
+    const char *name;
+    const char *fixed;
+    void (*find)(HostRoot *root, GStrvBuilder *words);
+} WordKind;
+
+/* The shell has its own words for files. */
+#define FILES "@files"
+
+static const WordKind word_kinds[] = {
     {"GPU", NULL, find_gpus},
     {"VGPU", NULL, find_vgpus},
     {"TYPE", NULL, find_types},
@@ -120,61 +137,135 @@ const WordKind word_kinds[] = {
     {"DOOR", "auto native guarded vfio", NULL},
     {"on|off", "on off", NULL},
     {"SHELL", "bash zsh fish", NULL},
+    {"FILE", FILES, NULL},
+    {"DIRECTORY", FILES, NULL},
 };
 
-const guint word_kinds_count = G_N_ELEMENTS(word_kinds);
-
-const WordKind *word_kind_find(const char *name)
+/* @name: also in brackets, or with "..." at its end. NULL: there is none of that name. */
+static const WordKind *find_kind(const char *name)
 {
     g_autofree char *bare = g_strdup(*name == '[' ? name + 1 : name);
     char *end = strpbrk(bare, "].");
 
     if (end)
         *end = '\0';
-    for (guint i = 0; i < word_kinds_count; i++)
+    for (guint i = 0; i < G_N_ELEMENTS(word_kinds); i++)
         if (g_str_equal(word_kinds[i].name, bare))
             return &word_kinds[i];
     return NULL;
 }
 
-/* vgpuctl completion, and the words that its scripts ask for: vgpuctl complete. */
+/**
+ * Line - what is typed
+ * @command: of the first words; NULL: not known yet
+ * @noun: the first word that is no option; NULL: none
+ * @count: of such words
+ * @option: its value comes next; NULL: none
+ * @before: "--output=" in front of the last word, which is its value; else ""
+ * @typed: the rest of the last word
+ */
+typedef struct {
+    const Options *options;
+    const Command *command;
+    const char *noun;
+    guint count;
+    const GOptionEntry *option;
+    char *before;
+    const char *typed;
+} Line;
 
-static void each_of(const GOptionEntry *options, const Command *command, CompletionFunc func,
-                    GString *text)
+/* The word with what it means, if it can be that one. */
+static void offer(const Line *line, const char *word, const char *help)
+{
+    g_autofree char *shown = text_printable(g_strdup(word));
+
+    if (g_str_has_prefix(word, line->typed) || g_str_equal(word, FILES))
+        fprintf(line->options->out, "%s%s\t%s\n", line->before, shown, help ? help : "");
+}
+
+typedef void (*OptionFunc)(const GOptionEntry *option, void *data);
+
+static void each_of(const GOptionEntry *options, OptionFunc func, void *data)
 {
     for (; options && options->long_name; options++)
         if (!(options->flags & G_OPTION_FLAG_HIDDEN))
-            func(options, text, command);
+            func(options, data);
 }
 
-void completion_each_option(const Command *command, CompletionFunc func, GString *text)
+/* @command: NULL: not known yet. */
+static void each_option(const Command *command, OptionFunc func, void *data)
 {
     static const GOptionEntry help[] = {
         {"help", 'h', 0, G_OPTION_ARG_NONE, NULL, "Show help options", NULL},
         G_OPTION_ENTRY_NULL,
     };
 
-    each_of(command->options, command, func, text);
-    each_of(command_attributes(command), command, func, text);
-    if (command->flags & COMMAND_LISTS)
-        each_of(everywhere_list_options, command, func, text);
-    each_of(everywhere_options, command, func, text);
-    each_of(help, command, func, text);
+    if (command) {
+        each_of(command->options, func, data);
+        each_of(command_attributes(command), func, data);
+    }
+    if (command && command->flags & COMMAND_LISTS)
+        each_of(everywhere_list_options, func, data);
+    each_of(everywhere_options, func, data);
+    each_of(help, func, data);
 }
 
-gboolean completion_has_value(const GOptionEntry *option)
+static void offer_option(const GOptionEntry *option, void *line)
 {
-    return option->arg != G_OPTION_ARG_NONE;
+    g_autofree char *word = g_strconcat("--", option->long_name, NULL);
+
+    offer(line, word, option->description);
 }
 
-static void add_value_option(const GOptionEntry *option, GString *text, const Command *command)
+typedef struct {
+    const char *word;
+    const GOptionEntry *found;
+} Search;
+
+static void compare_option(const GOptionEntry *option, void *data)
 {
-    (void)command;
-    if (!completion_has_value(option))
-        return;
-    if (option->short_name)
-        g_string_append_printf(text, "-%c\n", option->short_name);
-    g_string_append_printf(text, "--%s\n", option->long_name);
+    Search *search = data;
+    g_autofree char *name = g_strconcat("--", option->long_name, NULL);
+    const char letter[] = {'-', option->short_name, '\0'};
+
+    if (g_str_equal(search->word, name) ||
+        (option->short_name && g_str_equal(search->word, letter)))
+        search->found = option;
+}
+
+/* "--output" or "-o", if it has a value; NULL: none that has. */
+static const GOptionEntry *option_with_value(const Command *command, const char *word)
+{
+    Search search = {word, NULL};
+
+    each_option(command, compare_option, &search);
+    return search.found && search.found->arg != G_OPTION_ARG_NONE ? search.found : NULL;
+}
+
+static void read_word(Line *line, const char *word)
+{
+    if (line->option) {
+        line->option = NULL;
+    } else if (*word == '-') {
+        line->option = option_with_value(line->command, word);
+    } else {
+        if (!line->count++)
+            line->noun = word;
+        if (line->count <= 2)
+            line->command = command_find(line->noun, line->count == 2 ? word : NULL);
+    }
+}
+
+/* "--output=js". */
+static void split_last(Line *line, const char *word)
+{
+    const char *value = *word == '-' ? strchr(word, '=') : NULL;
+    g_autofree char *name = value ? g_strndup(word, (gsize)(value - word)) : NULL;
+
+    line->before = value ? g_strconcat(name, "=", NULL) : g_strdup("");
+    line->typed = value ? value + 1 : word;
+    if (value)
+        line->option = option_with_value(line->command, name);
 }
 
 static int by_name(const void *a, const void *b)
@@ -182,50 +273,151 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-char *completion_value_options(const char *between)
+static void offer_kind(const Line *line, const char *name)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GString) joined = g_string_new(NULL);
-    g_auto(GStrv) all = NULL;
+    const WordKind *kind = name ? find_kind(name) : NULL;
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_auto(GStrv) words = NULL;
 
+    if (!kind)
+        return;
+    if (kind->find)
+        kind->find(line->options->root, builder);
+    words = kind->fixed ? g_strsplit(kind->fixed, " ", -1) : g_strv_builder_end(builder);
+    if (kind->find)
+        qsort(words, g_strv_length(words), sizeof(*words), by_name);
+    for (guint i = 0; words[i]; i++)
+        if (i == 0 || !g_str_equal(words[i], words[i - 1]))
+            offer(line, words[i], NULL);
+}
+
+/* Of the command's arguments the next one, or the last again. */
+static void offer_argument(const Line *line)
+{
+    const Command *command = line->command;
+    g_auto(GStrv) args = g_strsplit(command->args ? command->args : "", " ", -1);
+    guint known = g_strv_length(args);
+    guint next = line->count - (command->verb ? 2 : 1);
+
+    if (next < known)
+        offer_kind(line, args[next]);
+    else if (known && strstr(args[known - 1], "..."))
+        offer_kind(line, args[known - 1]);
+}
+
+/* A noun with verbs is described by them. */
+static void offer_nouns(const Line *line)
+{
+    const char *last = "";
+
+    for (guint i = 0; i < commands_count; i++) {
+        const Command *command = &commands[i];
+
+        if (command->flags & COMMAND_HIDDEN || g_str_equal(command->noun, last))
+            continue;
+        last = command->noun;
+        offer(line, command->noun, command->verb ? NULL : command->help);
+    }
+}
+
+static void offer_verbs(const Line *line)
+{
     for (guint i = 0; i < commands_count; i++)
-        completion_each_option(&commands[i], add_value_option, text);
-    all = g_strsplit(text->str, "\n", -1);
-    qsort(all, g_strv_length(all), sizeof(*all), by_name);
-    for (guint i = 0; all[i]; i++)
-        if (*all[i] && (i == 0 || !g_str_equal(all[i], all[i - 1])))
-            g_string_append_printf(joined, "%s%s", joined->len ? between : "", all[i]);
-    return g_string_free(g_steal_pointer(&joined), FALSE);
+        if (g_str_equal(commands[i].noun, line->noun) && commands[i].verb &&
+            !(commands[i].flags & COMMAND_HIDDEN))
+            offer(line, commands[i].verb, commands[i].help);
 }
 
-gboolean completion_is_first(const Command *command)
+static void offer_words(const Line *line)
 {
-    return !(command->flags & COMMAND_HIDDEN) &&
-           (command == commands || !g_str_equal(command[-1].noun, command->noun));
+    if (line->option)
+        offer_kind(line, line->option->arg_description);
+    else if (*line->typed == '-')
+        each_option(line->command, offer_option, (void *)line);
+    else if (line->command)
+        offer_argument(line);
+    else if (!line->count)
+        offer_nouns(line);
+    else if (line->count == 1)
+        offer_verbs(line);
 }
 
-gboolean completion_is_last(const Command *command)
+gboolean complete_command(Client *client, const Options *options, char **args, GError **error)
 {
-    const Command *end = commands + commands_count, *next = command + 1;
+    Line line = {.options = options};
 
-    while (next < end && next->flags & COMMAND_HIDDEN)
-        next++;
-    return next == end || !g_str_equal(next->noun, command->noun);
+    (void)client;
+    (void)error;
+    if (g_strcmp0(args[0], "--") == 0)
+        args++;
+    for (; args[0] && args[1]; args++)
+        read_word(&line, args[0]);
+    split_last(&line, args[0] ? args[0] : "");
+    offer_words(&line);
+    g_free(line.before);
+    return TRUE;
 }
+
+/* bash takes colons, as in PCI addresses, and "=" for ends of words. */
+#define BASH                                                                                       \
+    "# SPDX-License-Identifier: MIT\n"                                                             \
+    "# bash completion for vgpuctl(1): made by \"vgpuctl completion bash\".\n"                     \
+    "_vgpuctl() {\n"                                                                               \
+    "    local current= typed\n"                                                                   \
+    "    read -ra typed <<<\"${COMP_LINE:0:COMP_POINT}\"\n"                                        \
+    "    [[ ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]] && typed+=('')\n"                         \
+    "    current=${typed[-1]}\n"                                                                   \
+    "    mapfile -t COMPREPLY < <(vgpuctl complete -- \"${typed[@]:1}\" 2>/dev/null)\n"            \
+    "    COMPREPLY=(\"${COMPREPLY[@]%%$'\\t'*}\")\n"                                               \
+    "    if [[ ${COMPREPLY[0]} == *@files ]]; then\n"                                              \
+    "        COMPREPLY=()\n"                                                                       \
+    "        compopt -o default\n"                                                                 \
+    "    elif [[ $current == *[:=]* ]]; then\n"                                                    \
+    "        COMPREPLY=(\"${COMPREPLY[@]#\"${current%\"${current##*[:=]}\"}\"}\")\n"               \
+    "    fi\n"                                                                                     \
+    "}\n"                                                                                          \
+    "complete -F _vgpuctl vgpuctl\n"
+
+#define ZSH                                                                                        \
+    "#compdef vgpuctl\n"                                                                           \
+    "# SPDX-License-Identifier: MIT\n"                                                             \
+    "# zsh completion for vgpuctl(1): made by \"vgpuctl completion zsh\".\n"                       \
+    "_vgpuctl() {\n"                                                                               \
+    "    local -a lines names shown\n"                                                             \
+    "    lines=(\"${(@f)$(vgpuctl complete -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"       \
+    "    names=(\"${(@)lines%%$'\\t'*}\")\n"                                                       \
+    "    if [[ $names[1] == *@files ]]; then\n"                                                    \
+    "        compset -P '*='\n"                                                                    \
+    "        _files\n"                                                                             \
+    "    elif [[ -n $names[1] ]]; then\n"                                                          \
+    "        shown=(\"${(@)lines/$'\\t'/  }\")\n"                                                  \
+    "        compadd -l -d shown -a -- names\n"                                                    \
+    "    fi\n"                                                                                     \
+    "}\n"                                                                                          \
+    "compdef _vgpuctl vgpuctl\n"
+
+#define FISH                                                                                       \
+    "# SPDX-License-Identifier: MIT\n"                                                             \
+    "# fish completion for vgpuctl(1): made by \"vgpuctl completion fish\".\n"                     \
+    "function __vgpuctl\n"                                                                         \
+    "    set -l typed (commandline -opc) (commandline -ct)\n"                                      \
+    "    set -l words (vgpuctl complete -- $typed[2..-1] 2>/dev/null)\n"                           \
+    "    if string match -q '*@files*' -- $words[1]\n"                                             \
+    "        __fish_complete_path (commandline -ct)\n"                                             \
+    "    else\n"                                                                                   \
+    "        printf '%s\\n' $words\n"                                                              \
+    "    end\n"                                                                                    \
+    "end\n"                                                                                        \
+    "complete -c vgpuctl -f -a '(__vgpuctl)'\n"
 
 gboolean completion_command(Client *client, const Options *options, char **args, GError **error)
 {
-    static const struct {
-        const char *shell;
-        char *(*script)(void);
-    } shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+    static const char *const scripts[][2] = {{"bash", BASH}, {"zsh", ZSH}, {"fish", FISH}};
 
     (void)client;
-    for (guint i = 0; i < G_N_ELEMENTS(shells); i++) {
-        if (g_str_equal(args[0], shells[i].shell)) {
-            g_autofree char *script = shells[i].script();
-
-            fputs(script, options->out);
+    for (guint i = 0; i < G_N_ELEMENTS(scripts); i++) {
+        if (g_str_equal(args[0], scripts[i][0])) {
+            fputs(scripts[i][1], options->out);
             return TRUE;
         }
     }
@@ -233,23 +425,4 @@ gboolean completion_command(Client *client, const Options *options, char **args,
                 "there are no completions for \"%s\"; usage: vgpuctl completion bash|zsh|fish",
                 args[0]);
     return FALSE;
-}
-
-gboolean complete_command(Client *client, const Options *options, char **args, GError **error)
-{
-    const WordKind *kind = word_kind_find(args[0]);
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    g_auto(GStrv) words = NULL;
-
-    (void)client;
-    (void)error;
-    if (!kind || !kind->find)
-        return TRUE;
-    kind->find(options->root, builder);
-    words = g_strv_builder_end(builder);
-    qsort(words, g_strv_length(words), sizeof(*words), by_name);
-    for (guint i = 0; words[i]; i++)
-        if (i == 0 || !g_str_equal(words[i], words[i - 1]))
-            output_line(options, "%s", words[i]);
-    return TRUE;
 }

@@ -18,7 +18,7 @@ echo '{"kind":"mdev-vgpu.org/slice","devices":[{"name":"cccc"},{"name":"web"}]}'
 touch "$root/etc/vgpu/tenants.d/red.conf" "$root/etc/libvirt/qemu/blue.xml" "$root/etc/libvirt/qemu/green.xml"
 cat >"$dir/bin/vgpuctl" <<SH
 #!/bin/sh
-exec $here/build/host-agent/vgpuctl "\$@" --root '$root'
+exec $here/build/host-agent/vgpuctl --root '$root' "\$@"
 SH
 printf '#!/bin/sh\ntouch %s/asked\n' "$dir" >"$dir/bin/virsh"
 chmod +x "$dir/bin/vgpuctl" "$dir/bin/virsh"
