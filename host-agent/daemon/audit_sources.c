@@ -231,21 +231,6 @@ static char *tenant_state(const AuditWorld *world, const char *name)
     return g_string_free(text, FALSE);
 }
 
-/* @name: a path, or an address already. */
-static const Gpu *find_gpu(const AuditWorld *world, const char *name)
-{
-    const GPtrArray *gpus = host_gpus(world->host);
-
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-        g_autofree char *path = gpu_object_path(gpu->pci->address);
-
-        if (g_str_equal(path, name) || g_str_equal(gpu->pci->address, name))
-            return gpu;
-    }
-    return NULL;
-}
-
 static char *reasons_of(VgpuGpu *interface)
 {
     const char *const *reasons = vgpu_gpu_get_health_reasons(interface);
@@ -255,7 +240,8 @@ static char *reasons_of(VgpuGpu *interface)
 
 static char *gpu_state(const AuditWorld *world, char **name)
 {
-    const Gpu *gpu = find_gpu(world, *name);
+    const Gpu *gpu =
+        *name[0] == '/' ? host_gpu_at(world->host, *name) : host_gpu(world->host, *name);
     VgpuGpu *interface = gpu ? host_gpu_interface(world->host, gpu->pci->address) : NULL;
     g_autofree char *reasons = NULL;
     GString *text;

@@ -234,6 +234,15 @@ void call_refuse(GDBusMethodInvocation *invocation, int code, const char *format
     va_end(values);
 }
 
+const Gpu *call_gpu(GDBusMethodInvocation *invocation, const Host *host)
+{
+    const Gpu *gpu = host_gpu_at(host, g_dbus_method_invocation_get_object_path(invocation));
+
+    if (!gpu)
+        call_refuse(invocation, AGENT_ERROR_NOT_FOUND, "the GPU has just been removed");
+    return gpu;
+}
+
 void call_take_error(GDBusMethodInvocation *invocation, GError *error)
 {
     call_fail(invocation, error);

@@ -7,6 +7,7 @@
 #define VGPUD_HOST_CALL_H
 
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/host.h"
 
 /* @invocation is about to be executed for @caller. Called for every method. */
 void call_begin(GDBusMethodInvocation *invocation, const Caller *caller);
@@ -22,6 +23,9 @@ void call_translate(GDBusMethodInvocation *invocation, const char *method, GVari
 
 /* What the method is called with, owned by @invocation. */
 GVariant *call_parameters(GDBusMethodInvocation *invocation);
+
+/* The GPU whose method is called; NULL: it has just gone, and the call is refused. */
+const Gpu *call_gpu(GDBusMethodInvocation *invocation, const Host *host);
 
 /* The method is about to make that slice, which is in the audit if it exists when it is answered.
  */

@@ -255,20 +255,6 @@ GVariant *findings_cleared(const Findings *findings)
     return g_variant_builder_end(&list);
 }
 
-static const char *address_of(const Findings *findings, const char *path)
-{
-    const GPtrArray *gpus = host_gpus(findings->host);
-
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-        g_autofree char *its = gpu_object_path(gpu->pci->address);
-
-        if (g_str_equal(its, path))
-            return gpu->pci->address;
-    }
-    return NULL;
-}
-
 /* A call of ClearHealth that is answered when the meter has read the GPU's counters. */
 typedef struct {
     Findings *findings;
@@ -326,20 +312,18 @@ static void acknowledged(GVariant *answer, const GError *failed, void *data)
 static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Findings *findings = data;
-    const char *gpu = address_of(findings, g_dbus_method_invocation_get_object_path(invocation));
+    const Gpu *gpu = call_gpu(invocation, findings->host);
     Clearing *clearing;
 
-    if (!gpu) {
-        call_refuse(invocation, AGENT_ERROR_NOT_FOUND, "the GPU has just been removed");
+    if (!gpu)
         return;
-    }
     clearing = g_new0(Clearing, 1);
     clearing->findings = findings;
     clearing->invocation = invocation;
-    clearing->gpu = g_strdup(gpu);
+    clearing->gpu = g_strdup(gpu->pci->address);
     clearing->user = g_strdup(caller->user);
-    meter_ask(findings->meter, "AcknowledgeHealth", g_variant_new("(s)", gpu), acknowledged,
-              clearing);
+    meter_ask(findings->meter, "AcknowledgeHealth", g_variant_new("(s)", clearing->gpu),
+              acknowledged, clearing);
 }
 
 static void gpu_added(VgpuGpu *interface, void *data)

@@ -302,6 +302,18 @@ const Gpu *host_gpu(const Host *host, const char *address)
     return NULL;
 }
 
+const Gpu *host_gpu_at(const Host *host, const char *path)
+{
+    for (guint i = 0; i < host->gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(host->gpus, i);
+        g_autofree char *its = gpu_object_path(gpu->pci->address);
+
+        if (g_str_equal(its, path))
+            return gpu;
+    }
+    return NULL;
+}
+
 const Gpu *host_gpu_of_parent(const Host *host, const char *parent)
 {
     const Gpu *gpu = host_gpu(host, parent);

@@ -52,6 +52,9 @@ const GPtrArray *host_gpus(const Host *host);
 /* NULL: none (any more). */
 const Gpu *host_gpu(const Host *host, const char *address);
 
+/* The same by the path of its object (gpu_object_path()). */
+const Gpu *host_gpu_at(const Host *host, const char *path);
+
 /* Smaller is nearer: by NVLink, then by PCIe and NUMA nodes (Distance). */
 guint host_distance(const Host *host, const Gpu *from, const Gpu *to);
 

@@ -226,17 +226,15 @@ static void resume_again_plan(Operation *operation)
     operation_add_step(operation, &resume, 0);
 }
 
-static void ended(Operation *operation, const GError *error)
+static void suspended(Operation *operation, const GError *error)
 {
-    const Lifecycle *life = operation_world(operation);
-    const char *uuid = operation_object(operation, 0);
-    const Slice *slice;
+    lifecycle_settle(operation_world(operation), operation_object(operation, 0), error,
+                     "suspended");
+}
 
-    slices_settle(life->slices, uuid);
-    slice = slices_find(life->slices, uuid);
-    if (!error && slice)
-        host_event(life->host, slice_is_vgpu(slice) ? "vgpu-changed" : "slice-changed", slice->gpu,
-                   uuid, "slice %s was %s", uuid, slice->suspended ? "suspended" : "resumed");
+static void resumed(Operation *operation, const GError *error)
+{
+    lifecycle_settle(operation_world(operation), operation_object(operation, 0), error, "resumed");
 }
 
 const OperationKind suspension_kind = {.name = "suspend",
@@ -245,7 +243,7 @@ const OperationKind suspension_kind = {.name = "suspend",
                                        .replay = OPERATION_UNDO,
                                        .step_time = PROGRAM_S,
                                        .plan = suspend_plan,
-                                       .ended = ended};
+                                       .ended = suspended};
 
 const OperationKind resumption_kind = {.name = "resume",
                                        .doing = "being resumed",
@@ -253,7 +251,7 @@ const OperationKind resumption_kind = {.name = "resume",
                                        .replay = OPERATION_UNDO,
                                        .step_time = PROGRAM_S,
                                        .plan = resume_plan,
-                                       .ended = ended};
+                                       .ended = resumed};
 
 const OperationKind repeated_resumption_kind = {.name = "resume-again",
                                                 .doing = "being resumed",
@@ -261,7 +259,7 @@ const OperationKind repeated_resumption_kind = {.name = "resume-again",
                                                 .replay = OPERATION_FINISH,
                                                 .step_time = PROGRAM_S,
                                                 .plan = resume_again_plan,
-                                                .ended = ended};
+                                                .ended = resumed};
 
 /* The slice that a call names; there are no options. */
 static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,

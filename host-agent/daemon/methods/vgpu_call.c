@@ -416,6 +416,18 @@ static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, 
         authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
 }
 
+void lifecycle_settle(const Lifecycle *life, const char *uuid, const GError *error,
+                      const char *done)
+{
+    const Slice *slice;
+
+    slices_settle(life->slices, uuid);
+    slice = slices_find(life->slices, uuid);
+    if (!error && slice)
+        host_event(life->host, slice_is_vgpu(slice) ? "vgpu-changed" : "slice-changed", slice->gpu,
+                   uuid, "%s %s was %s", slice_is_vgpu(slice) ? "vGPU" : "slice", uuid, done);
+}
+
 const OperationKind *const lifecycle_kinds[] = {&creation_kind,
                                                 &startup_kind,
                                                 &shutdown_kind,

@@ -46,6 +46,10 @@ extern const OperationKind shutdown_kind;
 /* Of one slice: its programs, and what is promised to it. */
 extern const OperationKind suspension_kind, resumption_kind, repeated_resumption_kind;
 
+/* The end of an operation on one slice. @done: what it was, as "changed", for the event. */
+void lifecycle_settle(const Lifecycle *life, const char *uuid, const GError *error,
+                      const char *done);
+
 /* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];
 

@@ -223,16 +223,11 @@ static void plan(Operation *operation)
 static void ended(Operation *operation, const GError *error)
 {
     const Lifecycle *life = operation_world(operation);
-    const char *uuid = operation_object(operation, 0);
-    const Slice *slice;
 
     if (error && operation_is_replayed(operation))
-        g_message("the change of %s was undone: %s", uuid, error->message);
-    slices_settle(life->slices, uuid);
-    slice = slices_find(life->slices, uuid);
-    if (slice && !error)
-        host_event(life->host, slice_is_vgpu(slice) ? "vgpu-changed" : "slice-changed", slice->gpu,
-                   uuid, "%s %s was changed", slice_is_vgpu(slice) ? "vGPU" : "slice", uuid);
+        g_message("the change of %s was undone: %s", operation_object(operation, 0),
+                  error->message);
+    lifecycle_settle(life, operation_object(operation, 0), error, "changed");
 }
 
 /* @wanted: the slice as it will be. */

@@ -158,14 +158,7 @@ static void shutdown_plan(Operation *operation)
 
 static void shutdown_ended(Operation *operation, const GError *error)
 {
-    const Lifecycle *life = operation_world(operation);
-    const char *uuid = operation_object(operation, 0);
-    const Slice *slice;
-
-    slices_settle(life->slices, uuid);
-    slice = slices_find(life->slices, uuid);
-    if (!error && slice)
-        host_event(life->host, "vgpu-changed", slice->gpu, uuid, "vGPU %s was stopped", uuid);
+    lifecycle_settle(operation_world(operation), operation_object(operation, 0), error, "stopped");
 }
 
 /* An interrupted stop is not continued: nobody waits for it any more. */

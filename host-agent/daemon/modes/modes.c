@@ -100,23 +100,6 @@ void modes_cancel(Modes *modes, const char *address)
     mode_switch_cancel(&modes->switches, address);
 }
 
-/* The GPU of a method call; NULL if it has just been removed. */
-static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocation)
-{
-    const char *called = g_dbus_method_invocation_get_object_path(invocation);
-    const GPtrArray *gpus = host_gpus(modes->host);
-
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-        g_autofree char *path = gpu_object_path(gpu->pci->address);
-
-        if (g_str_equal(path, called))
-            return gpu;
-    }
-    call_refuse(invocation, AGENT_ERROR_NOT_FOUND, "the GPU has just been removed");
-    return NULL;
-}
-
 /* The arguments of SetMode, which are untrusted. */
 static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError **error)
 {
@@ -159,7 +142,7 @@ static void answer_set_mode(const char *const *steps, const GError *error, void 
 static void set_mode_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Modes *modes = data;
-    const Gpu *gpu = gpu_of_call(modes, invocation);
+    const Gpu *gpu = call_gpu(invocation, modes->host);
     SwitchRequest request = {0};
     GError *error = NULL;
 
@@ -200,7 +183,7 @@ static void answer_users(GStrv users, const GError *error, void *data)
 static void list_users_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Modes *modes = data;
-    const Gpu *gpu = gpu_of_call(modes, invocation);
+    const Gpu *gpu = call_gpu(invocation, modes->host);
 
     UsersAsked *asked;
 
@@ -321,7 +304,7 @@ static void begin_wait(const Modes *modes, const char *gpu, guint seconds,
 static void wait_unused_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Modes *modes = data;
-    const Gpu *gpu = gpu_of_call(modes, invocation);
+    const Gpu *gpu = call_gpu(invocation, modes->host);
     GError *error = NULL;
     guint seconds = 0;
 
@@ -361,7 +344,7 @@ static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **
 static void drain_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Modes *modes = data;
-    const Gpu *gpu = gpu_of_call(modes, invocation);
+    const Gpu *gpu = call_gpu(invocation, modes->host);
     GError *error = NULL;
     gboolean on;
 

@@ -176,34 +176,19 @@ gboolean pools_apply(const Pools *pools, gboolean dry_run, GStrvBuilder *changes
     return gpus != NULL;
 }
 
-static const char *gpu_of_call(const Pools *pools, GDBusMethodInvocation *invocation)
-{
-    const char *called = g_dbus_method_invocation_get_object_path(invocation);
-    const GPtrArray *gpus = host_gpus(pools->host);
-
-    for (guint i = 0; i < gpus->len; i++) {
-        const Gpu *gpu = g_ptr_array_index(gpus, i);
-        g_autofree char *path = gpu_object_path(gpu->pci->address);
-
-        if (g_str_equal(path, called))
-            return gpu->pci->address;
-    }
-    return NULL;
-}
-
 static void set_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Pools *pools = data;
-    const char *gpu = gpu_of_call(pools, invocation);
+    const Gpu *gpu = call_gpu(invocation, pools->host);
     g_autoptr(GError) error = NULL;
     gboolean dry_run = FALSE;
     const char *pool;
 
     if (!gpu)
-        g_set_error(&error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "the GPU has just gone");
-    if (error || !read_call(invocation, &pool, &dry_run, &error) ||
-        !check_free(pools, gpu, pool, &error) ||
-        (!dry_run && !set(pools, gpu, pool, caller->user, &error)))
+        return;
+    if (!read_call(invocation, &pool, &dry_run, &error) ||
+        !check_free(pools, gpu->pci->address, pool, &error) ||
+        (!dry_run && !set(pools, gpu->pci->address, pool, caller->user, &error)))
         call_fail(invocation, error);
     else
         call_answer(invocation, NULL);
