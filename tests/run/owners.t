@@ -28,6 +28,8 @@ sub wanted {
         . " 'Vram': <uint64 $bytes>$more}";
 }
 
+sub make_slice { my ($wanted) = @_; return call('CreateSlices', "[$wanted]") }
+
 sub uuids { return $_[0] =~ /'Uuid': <'([0-9a-f-]{36})'>/g }
 
 sub cpu_ms {
@@ -65,7 +67,7 @@ start_host('8G');
 
 # With a cap its work is measured, though nobody else has any.
 my $cap = ", 'Cap': <uint32 60>";
-my ($text, $status) = call('CreateSlice', wanted('slurm:c:1', 0, 64, $cap));
+my ($text, $status) = make_slice(wanted('slurm:c:1', 0, 64, $cap));
 my ($uuid) = uuids($text);
 ok($uuid, 'an owner gets a slice') or BAIL_OUT($text);
 my ($door) = call('GetDoor', $uuid);
@@ -82,7 +84,7 @@ unlike($text, qr/^has/m, 'another user gets no memory by the native door');
 like((output_of("$vgpuctl gpu users $gpu"))[0], qr/slurm job 1 has slice $uuid/, 'the job is a user of the GPU');
 
 # By the guarded door. Its limits are for hosts that have dma-bufs: tests/system/57-containers-guarded.t.
-my ($shut) = uuids((call('CreateSlice', wanted('slurm:c:4', 0, 64) =~ s/native/guarded/r))[0]);
+my ($shut) = uuids((make_slice(wanted('slurm:c:4', 0, 64) =~ s/native/guarded/r))[0]);
 my ($by_guard) = call('GetDoor', $shut);
 start_guard($shut);
 my $venus = 'env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json';
@@ -96,7 +98,7 @@ call('ReleaseOwner', 'slurm:c:4', '{}');
 ok(!-e "$root/run/vgpu/guard/$shut", 'and nothing is left of the door');
 
 # A job that has ended before anybody looked at it.
-my ($short) = uuids((call('CreateSlice', wanted('slurm:c:3', 0, 64)))[0]);
+my ($short) = uuids((make_slice(wanted('slurm:c:3', 0, 64)))[0]);
 within(20, sub { -S "$root/run/vgpu/containers/$short/slice/governor.sock" });
 my ($its_door) = call('GetDoor', $short);
 ($text) = as($user, $its_door, "$fill 32");
@@ -111,7 +113,7 @@ like(metrics(), qr/^vgpu_job_gpu_seconds_total\{owner="slurm:c:1"\} (?!0$)[\d.]+
 like($text, qr/'PeakVram': <uint64 [34]\d{7}>/, 'and is in its totals') or diag($text);
 
 # Under load the meter is killed, and restarted as by an upgrade: what is missed meanwhile is in the arbiter's counters.
-my ($busy) = uuids((call('CreateSlice', wanted('slurm:c:5', 0, 64, $cap)))[0]);
+my ($busy) = uuids((make_slice(wanted('slurm:c:5', 0, 64, $cap)))[0]);
 within(20, sub { -S "$root/run/vgpu/containers/$busy/slice/governor.sock" });
 my $load = command_as($user, (call('GetDoor', $busy))[0], "$build/guest/vk-compute --rounds=2 --size 65536");
 my $looper = start('load', 'sh', '-c', "until [ -e $root/enough ]; do $load; done");
@@ -137,7 +139,7 @@ kill_vgpud('KILL');
 ($text) = as($user, $door, "$fill 512");
 like($text, qr/^has (?:56|64) MiB$/m, 'the size is held while vgpud is down');
 start_vgpud();
-($text) = call('CreateSlice', wanted('slurm:c:1', 0, 64, $cap));
+($text) = make_slice(wanted('slurm:c:1', 0, 64, $cap));
 is((uuids($text))[0], $before, 'the same call gives the same slice when vgpud was killed');
 ($text) = call('ReleaseOwner', 'slurm:c:1', '{}');
 like($text, qr/'GpuTime': <uint64 [1-9]/, 'what it used is known at its end') or diag($text);
@@ -185,16 +187,16 @@ for my $job (1 .. 16) {
 }
 like((output_of("$vgpuctl slice list --no-headers | wc -l"))[0], qr/^1024$/m, 'there are 1,024 slices');
 my $begin = cpu_ms();
-call('CreateSlice', wanted("slurm:e:$_", 0, 1, $little)) for 1 .. 40;
+make_slice(wanted("slurm:e:$_", 0, 1, $little)) for 1 .. 40;
 my $create = (cpu_ms() - $begin) / 40;
-my ($one) = uuids((call('CreateSlice', wanted('slurm:e:1', 0, 1, $little)))[0]);
+my ($one) = uuids((make_slice(wanted('slurm:e:1', 0, 1, $little)))[0]);
 $begin = cpu_ms();
 call('GetDoor', $one) for 1 .. 40;
 my $get = (cpu_ms() - $begin) / 40;
 $begin = cpu_ms();
 call('ReleaseOwner', "slurm:e:$_", '{}') for 1 .. 40;
 my $end = (cpu_ms() - $begin) / 40;
-diag(sprintf 'CPU of vgpud at 1,024 slices: CreateSlice %.1f ms, GetDoor %.1f ms, ReleaseOwner %.1f ms', $create, $get, $end);
+diag(sprintf 'CPU of vgpud at 1,024 slices: CreateSlices %.1f ms, GetDoor %.1f ms, ReleaseOwner %.1f ms', $create, $get, $end);
 cmp_ok($create, '<=', 10, 'a native slice costs at most 10 ms of CPU');
 cmp_ok($get, '<=', 2, 'and its door 2 ms');
 

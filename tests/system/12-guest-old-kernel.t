@@ -13,7 +13,7 @@ use VGPU::Test;
 # Before 6.4, virtio-gpu's driver takes no device without a display. Nobody has to look at it.
 sub set_display {
     my ($vgpu, $on) = @_;
-    return VGPU::Lab::host("vgpuctl vgpu set $vgpu->{uuid} --display $on", timeout => 120);
+    return VGPU::Lab::host("vgpuctl slice set $vgpu->{uuid} --display $on", timeout => 120);
 }
 
 VGPU::Tenant->new('blue')->destroy;

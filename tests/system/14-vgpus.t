@@ -65,7 +65,7 @@ point('a vGPU computes in a VM, and is not removed while the VM has it', sub {
     $blue->attach($vgpu);
     $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($vgpu), '--forever');
     $job->expect(qr/^OK round 1:/m, 120);
-    my $said = says("vgpuctl vgpu remove $uuid", 6, qr/is open in a VM/);
+    my $said = says("vgpuctl slice remove $uuid", 6, qr/is open in a VM/);
     my $seen = keeps_computing($job, 1);
     return "$said$seen";
 });
@@ -76,7 +76,7 @@ point('a vGPU is changed while it computes: driver and mdevctl have the change a
     die "$now\n" if $now ne '134217728 77 60 3';
     my $defined = host("mdevctl list --defined -u $uuid --dumpjson");
     die $defined if $defined !~ /"vgpu\/weight":\s*"77"/ || $defined =~ /"33"/ || $defined !~ /134217728/;
-    my $said = says("vgpuctl vgpu set $uuid --vram 2G", 7, qr/cannot change vGPU/);
+    my $said = says("vgpuctl slice set $uuid --vram 2G", 7, qr/cannot change vGPU/);
     die "vram_bytes\n" if attribute('vram_bytes') != 134217728;
     my $second = VGPU::Compute::vulkan($blue, $blue->gpu_of({ uuid => $uuid }), '--rounds 2');
     return $said . VGPU::Compute::verdict($second->wait(120)) . '; the first: ' . keeps_computing($job, 1);
@@ -107,8 +107,8 @@ point("a tenant's quota is held on every way in", sub {
     my $said = says('vgpuctl vgpu create eighth --tenant red', 7, qr/may have 48 MiB/)
         . says('vgpuctl vgpu create sixteenth -n 2 --tenant red', 7, qr/tenant red would have/);
     ctl("vgpu create sixteenth --tenant red --uuid $uuid");
-    $said .= says("vgpuctl vgpu set $uuid --vram 128M", 7, qr/may have 48 MiB/)
-        . says("vgpuctl vgpu set $red->{vgpu}{uuid} --tenant red", 7, qr/tenant red would have/)
+    $said .= says("vgpuctl slice set $uuid --vram 128M", 7, qr/may have 48 MiB/)
+        . says("vgpuctl slice set $red->{vgpu}{uuid} --tenant red", 7, qr/tenant red would have/)
         . says('vgpuctl tenant set red --vram 16M', 7, qr/would have 32 MiB/)
         . says('vgpuctl tenant remove red', 6, qr/has 1 vGPUs/);
     return $said . ctl('tenant list');
@@ -117,14 +117,14 @@ point("a tenant's quota is held on every way in", sub {
 point("a tenant's user has the tenant's vGPUs, and nobody else's", sub {
     my @mine = @{ decode_json(host("$nobody vgpuctl -o json vgpu list")) };
     die scalar(@mine) . " vGPUs\n" if @mine != 1 || $mine[0]{Uuid} ne $uuid;
-    my $said = says("$nobody vgpuctl vgpu remove $red->{vgpu}{uuid}", 5, qr/administer/)
-        . says("$nobody vgpuctl vgpu set $uuid --tenant ''", 5, qr/only an administrator/)
+    my $said = says("$nobody vgpuctl slice remove $red->{vgpu}{uuid}", 5, qr/administer/)
+        . says("$nobody vgpuctl slice set $uuid --tenant ''", 5, qr/only an administrator/)
         . says("$nobody vgpuctl vgpu create eighth", 5, qr/administer/)
-        . says("$nobody vgpuctl vgpu set $uuid --weight 9000", 5, qr/weight 9000 is at the cost of others/);
-    host("$nobody vgpuctl vgpu set $uuid --weight 5");
-    host("$nobody vgpuctl vgpu remove $uuid");
+        . says("$nobody vgpuctl slice set $uuid --weight 9000", 5, qr/weight 9000 is at the cost of others/);
+    host("$nobody vgpuctl slice set $uuid --weight 5");
+    host("$nobody vgpuctl slice remove $uuid");
     $said .= says("$nobody vgpuctl vgpu create sixteenth --tenant red --priority 15", 5, qr/priority 15 is at the cost/);
-    host("$nobody vgpuctl vgpu create sixteenth --tenant red --uuid $uuid && $nobody vgpuctl vgpu remove $uuid");
+    host("$nobody vgpuctl vgpu create sixteenth --tenant red --uuid $uuid && $nobody vgpuctl slice remove $uuid");
     ctl('tenant remove red');
     return $said;
 });

@@ -82,7 +82,7 @@ point('a held finding stays over a restart of vgpud, until an administrator clea
     host("vgpuctl gpu clear $gpu");
     health_when(1);
     my $uuid = 'a9e47000-0000-4000-8000-000000000019';
-    host("vgpuctl vgpu create eighth --uuid $uuid && vgpuctl vgpu remove $uuid", timeout => 120);
+    host("vgpuctl vgpu create eighth --uuid $uuid && vgpuctl slice remove $uuid", timeout => 120);
     return $refused;
 });
 
@@ -112,7 +112,7 @@ mkdir -p /run/vgpu/vram-used
 printf '%swater-mark=64M\\npressure-command=/bin/sh -c "echo \$GPU \$FREE \$MARK \$VGPUS >/run/vgpu/said"\\n' '$conf' >/etc/vgpu/gpus.conf
 printf '[pressure]\\ngrace=3\\n' >/etc/vgpu/vgpud.conf
 systemctl restart vgpud
-vgpuctl vgpu set $blue->{vgpu}{uuid} --class best-effort
+vgpuctl slice set $blue->{vgpu}{uuid} --class best-effort
 echo 1000000 >$used
 SH
     my $events = VGPU::Lab::host_job('vgpuctl events');
@@ -156,7 +156,7 @@ point('the host is as before the test', sub {
     host(<<"SH", timeout => 120);
 rm -rf $used /run/vgpu/said /etc/vgpu/vgpud.conf /run/link
 printf '%s' '$conf' >/etc/vgpu/gpus.conf
-vgpuctl vgpu set $blue->{vgpu}{uuid} --class guaranteed
+vgpuctl slice set $blue->{vgpu}{uuid} --class guaranteed
 systemctl restart vgpud
 SH
     health_when(1);

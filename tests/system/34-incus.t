@@ -31,7 +31,7 @@ sub both {
 
 # The usual VMs are not needed here.
 $_->destroy for map { VGPU::Tenant->new($_) } qw(red blue);
-host("vgpuctl vgpu rm $_->{Uuid}", timeout => 120) for vgpus();
+host("vgpuctl slice rm $_->{Uuid}", timeout => 120) for vgpus();
 my $free = VGPU::Host::ledger();
 
 point('Incus sees the types of the GPU', sub {

@@ -42,7 +42,7 @@ sub modify_live {
     return says("echo '$text' >/run/vgpu-live.json; mdevctl modify --live $options -u $id --jsonfile /run/vgpu-live.json", $status, $words);
 }
 
-host('systemctl start vgpud; vgpuctl vgpu list >/dev/null');
+host('systemctl start vgpud; vgpuctl slice list >/dev/null');
 
 point('what a running vGPU has is shown, and makes a definition that can be started', sub {
     my $seen = host("mdevctl list -u $red->{vgpu}{uuid} --dumpjson");
@@ -81,14 +81,14 @@ point('one that is smaller than its type needs only its own memory', sub {
     die 'another half fits: ' . $available->() if $available->();
     host("mdevctl stop -u $uuid; mdevctl undefine -u $uuid; systemctl start vgpud; vgpuctl vgpu create half --vram 8M --compute 10 --uuid $uuid >/dev/null");
     die attribute($uuid, 'vram_bytes') if attribute($uuid, 'vram_bytes') != 8388608;
-    host("vgpuctl vgpu remove $uuid");
+    host("vgpuctl slice remove $uuid");
     return $said;
 });
 
 point('so is what a tenant may not have', sub {
     host("vgpuctl tenant set callout --vgpus 1 --vram 16M; mdevctl define -u $uuid -p $gpu -t $sixteenth");
     host("mdevctl modify -u $uuid --addattr vgpu/vram_bytes --value 8388608");
-    host("timeout 30 sh -c 'until vgpuctl vgpu set $uuid --tenant callout; do sleep 0.3; done'");
+    host("timeout 30 sh -c 'until vgpuctl slice set $uuid --tenant callout; do sleep 0.3; done'");
     # A definition is for the next start. That is checked also if vgpud has not heard of the stop yet.
     host("mdevctl start -u $uuid && mdevctl modify -u $uuid --addattr vgpu/vram_bytes --value 33554432");
     my $said = says("mdevctl stop -u $uuid && mdevctl start -u $uuid", 1, qr/tenant callout would have 32 MiB/);
@@ -107,10 +107,10 @@ point('a tenant that the definition names is held to its quota, and vgpud has th
     die attribute($uuid, 'tenant') . "\n" if attribute($uuid, 'tenant') ne 'callout' || attribute($uuid, 'class') ne 'best-effort';
     my $shows = sub { my ($words) = @_; return host("timeout 20 sh -c 'until vgpuctl -o json vgpu show $uuid | grep \"$words\"; do sleep 0.2; done'") };
     $said .= $shows->('Tenant. : .callout') . $shows->('Class. : .best-effort');
-    host("systemctl restart vgpud; vgpuctl vgpu list >/dev/null");
+    host("systemctl restart vgpud; vgpuctl slice list >/dev/null");
     $said .= $shows->('Tenant. : .callout');
     $said .= modify_live($uuid, '', 1, qr/tenant callout would have/, 'vgpu/vram_bytes' => 33554432);
-    host("vgpuctl tenant set callout2; vgpuctl vgpu set $uuid --tenant callout2");
+    host("vgpuctl tenant set callout2; vgpuctl slice set $uuid --tenant callout2");
     die attribute($uuid, 'tenant') . "\n" if attribute($uuid, 'tenant') ne 'callout2';
     my $defined = host("mdevctl list --defined -u $uuid --dumpjson");
     die $defined if $defined !~ /"vgpu\/tenant": "callout2"/;
@@ -147,7 +147,7 @@ point('a vGPU is changed while its guest computes', sub {
     modify_live($id, '', 1, qr/window_bytes/, 'vgpu/weight' => '5', 'vgpu/window_bytes' => 2**20);
     die "half of it was taken\n" if attribute($id, 'weight') != 123;
     modify_live($id, '', 1, qr/a VM has the vGPU open/, 'vgpu/weight' => '5', 'vgpu/display' => 1 - attribute($id, 'display'));
-    says("vgpuctl vgpu set $id --display " . (attribute($id, 'display') ? 'off' : 'on'), 6, qr/its display can't change/);
+    says("vgpuctl slice set $id --display " . (attribute($id, 'display') ? 'off' : 'on'), 6, qr/its display can't change/);
     die "half of it was taken\n" if attribute($id, 'weight') != 123;
     modify_live($id, '--defined', 0, undef, 'vgpu/weight' => $before);
     $defined = host("mdevctl list --defined -u $id --dumpjson");
@@ -159,7 +159,7 @@ point('without vgpud, and with one that does not answer, vGPUs come up all the s
     host('systemctl stop vgpud');
     my $seen = says("mdevctl start -u $uuid -p $gpu -t $sixteenth", 0, qr/vgpud can't be reached/);
     die "vgpud was started\n" if host('systemctl is-active vgpud', fail => 1) =~ /^active/;
-    host("mdevctl stop -u $uuid; systemctl start vgpud; vgpuctl vgpu list >/dev/null; systemctl kill -s STOP vgpud");
+    host("mdevctl stop -u $uuid; systemctl start vgpud; vgpuctl slice list >/dev/null; systemctl kill -s STOP vgpud");
     my $begin = time;
     $seen .= eval { says("mdevctl start -u $uuid -p $gpu -t $sixteenth", 0, qr/vgpud does not answer/) } // $@;
     my $took = time - $begin;

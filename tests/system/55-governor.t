@@ -27,7 +27,7 @@ sub host { return VGPU::Lab::host(@_) }
 
 sub of { my ($tenant) = @_; return $tenant->{vgpu}{uuid} }
 
-sub set { my ($tenant, $words) = @_; return host('vgpuctl vgpu set ' . of($tenant) . " $words") }
+sub set { my ($tenant, $words) = @_; return host('vgpuctl slice set ' . of($tenant) . " $words") }
 
 # Each one's part of the work that was done while all were at work.
 sub parts { return VGPU::Load::parts(VGPU::Load::done($from, $to, @_)) }

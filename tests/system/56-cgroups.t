@@ -80,9 +80,9 @@ point('a file that is wrong changes nothing', sub {
 point('the weight of a vGPU is that of its engine, too', sub {
     my $id = $red->{vgpu}{uuid};
     my $before = $red->{vgpu}->attribute('weight');
-    host("vgpuctl vgpu set $id --weight 123");
+    host("vgpuctl slice set $id --weight 123");
     my $seen = holds($id, 'cpu.weight' => qr/^123$/, %limits);
-    host("vgpuctl vgpu set $id --weight $before");
+    host("vgpuctl slice set $id --weight $before");
     return $seen . holds($id, 'cpu.weight' => qr/^$before$/, %limits);
 });
 
@@ -103,7 +103,7 @@ point('a vGPU that comes is held to it, and leaves nothing behind when it goes',
     my $seen = holds($uuid, %limits) . host($dropins);
     my $group = host('systemctl show -P ControlGroup ' . unit($uuid));
     chomp $group;
-    host("vgpuctl vgpu remove $uuid");
+    host("vgpuctl slice remove $uuid");
     for (1 .. 100) {
         my $left = host("$dropins; ls -d '/sys/fs/cgroup$group' 2>/dev/null; systemctl list-units --all --no-legend '" . unit($uuid) . "'", fail => 1);
         return $seen if $left !~ /\S/;

@@ -50,13 +50,13 @@ point('an engine starts, and offers CUDA alone', sub {
     set_engine();
     $vgpu->start($gpu);
     $vgpu->wait_engine;
-    host("vgpuctl vgpu set $vgpu->{uuid} --vram 64M", timeout => 120);
+    host("vgpuctl slice set $vgpu->{uuid} --vram 64M", timeout => 120);
     my $status = host("systemctl show -P StatusText $vgpu->{unit}");
     die $status if $status !~ /with CUDA alone/;
     VGPU::Slice::soon(sub { host('readlink /run/vgpu/nvidia/libcuda.so.1', fail => 1) eq "$libraries/libcuda.so.570.1\n" }, 'the driver is not linked');
     # That the GPU has no Vulkan is known when vgpu-describe has looked.
-    VGPU::Slice::soon(sub { host("vgpuctl vgpu show $vgpu->{uuid}") =~ /^CUDA: +yes, without Vulkan$/m }, 'CUDA alone is not shown');
-    my $shown = host("vgpuctl vgpu show $vgpu->{uuid}");
+    VGPU::Slice::soon(sub { host("vgpuctl slice show $vgpu->{uuid}") =~ /^CUDA: +yes, without Vulkan$/m }, 'CUDA alone is not shown');
+    my $shown = host("vgpuctl slice show $vgpu->{uuid}");
     die $shown if $shown !~ /^Window: +4\.0 GiB$/m;
     return $status . host("journalctl -q --no-pager -o cat -n 5 -u $vgpu->{unit}");
 });
@@ -91,7 +91,7 @@ point('slice suspend: its program waits, with nothing on the card, until slice r
     $job->expect(qr/^holding/m, 120);
     my @workers = keys %{ workers() };
     host("vgpuctl slice suspend $vgpu->{uuid}", timeout => 120);
-    my $suspended = states(@workers) . host("vgpuctl vgpu show $vgpu->{uuid} | grep Suspended");
+    my $suspended = states(@workers) . host("vgpuctl slice show $vgpu->{uuid} | grep Suspended");
     die $suspended if $suspended !~ /\A(?:\d+ suspended\n)+Suspended: +yes\n\z/;
     # It ends by itself when it is told to, which it cannot do now.
     $blue->run('pkill -TERM remote-client; sleep 2; pgrep remote-client');

@@ -25,7 +25,7 @@ point('an engine offers CUDA, and its guest computes', sub {
     VGPU::GuestCuda::install();
     VGPU::GuestCuda::put_programs($red);
     $red->detach($vgpu);
-    host("vgpuctl vgpu set $vgpu->{uuid} --vram 64M", timeout => 120);
+    host("vgpuctl slice set $vgpu->{uuid} --vram 64M", timeout => 120);
     my $status = VGPU::GuestCuda::offer($vgpu);
     $red->attach($vgpu);
     return $status . in_guest('compute');
@@ -99,7 +99,7 @@ point('nothing is left', sub {
     $red->detach($vgpu);
     VGPU::GuestCuda::withdraw($vgpu);
     VGPU::GuestCuda::remove();
-    host("vgpuctl vgpu set $vgpu->{uuid} --vram $vram", timeout => 120);
+    host("vgpuctl slice set $vgpu->{uuid} --vram $vram", timeout => 120);
     $red->attach($vgpu);
     return computes($red);
 });

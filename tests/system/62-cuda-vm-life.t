@@ -30,7 +30,7 @@ point('the engines of two VMs offer CUDA, and both compute at the same time', su
     VGPU::GuestCuda::install();
     for my $tenant (@tenants) {
         $tenant->detach($tenant->{vgpu});
-        host("vgpuctl vgpu set $tenant->{vgpu}{uuid} --vram 64M", timeout => 120);
+        host("vgpuctl slice set $tenant->{vgpu}{uuid} --vram 64M", timeout => 120);
         VGPU::GuestCuda::offer($tenant->{vgpu});
         $tenant->attach($tenant->{vgpu});
         VGPU::GuestCuda::put_programs($tenant);
@@ -90,7 +90,7 @@ point('nothing is left', sub {
     $red->detach($red->{vgpu});
     for my $tenant (@tenants) {
         VGPU::GuestCuda::withdraw($tenant->{vgpu});
-        host("vgpuctl vgpu set $tenant->{vgpu}{uuid} --vram $vram{$tenant->{name}}", timeout => 120);
+        host("vgpuctl slice set $tenant->{vgpu}{uuid} --vram $vram{$tenant->{name}}", timeout => 120);
     }
     VGPU::GuestCuda::remove();
     $_->attach($_->{vgpu}) for @tenants;

@@ -24,7 +24,7 @@ point('an engine is told to offer CUDA, and says so', sub {
     VGPU::GuestCuda::install();
     VGPU::GuestCuda::put_programs($_) for $red, $blue;
     $red->detach($vgpu);
-    host("vgpuctl vgpu set $vgpu->{uuid} --vram 64M", timeout => 120);
+    host("vgpuctl slice set $vgpu->{uuid} --vram 64M", timeout => 120);
     my $status = VGPU::GuestCuda::offer($vgpu);
     $red->attach($vgpu);
     return $status . $red->run('uname -r');
@@ -94,7 +94,7 @@ point('nothing is left', sub {
     $red->detach($vgpu);
     VGPU::GuestCuda::withdraw($vgpu);
     VGPU::GuestCuda::remove();
-    host("vgpuctl vgpu set $vgpu->{uuid} --vram $vram", timeout => 120);
+    host("vgpuctl slice set $vgpu->{uuid} --vram $vram", timeout => 120);
     $red->attach($vgpu);
     return computes($red);
 });

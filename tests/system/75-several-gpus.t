@@ -58,7 +58,7 @@ sub must_be {
 }
 
 sub remove_all {
-    host("vgpuctl vgpu remove $_", timeout => 120) for sort keys %left;
+    host("vgpuctl slice remove $_", timeout => 120) for sort keys %left;
     %left = ();
     return;
 }

@@ -88,7 +88,7 @@ point('vgpud is killed and starts on a full disk: it says what it knows, or says
 
 point('there is room again: all of it works, without anything being restarted by hand', sub {
     host("rm $state/filled*");
-    host("timeout 60 sh -c 'until vgpuctl vgpu list >/dev/null 2>&1; do sleep 1; done'", timeout => 80);
+    host("timeout 60 sh -c 'until vgpuctl slice list >/dev/null 2>&1; do sleep 1; done'", timeout => 80);
     my $said = ctl("vgpu set $there --weight 78") . ctl("vgpu create sixteenth --uuid $fresh");
     ctl("vgpu remove $_") for $fresh, $there;
     ctl('tenant remove full');

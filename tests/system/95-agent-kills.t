@@ -148,7 +148,7 @@ for my $number (1 .. $kills) {
         die "$made of those that were to be made together: @together\n" if $made && $made != @together;
         delete $known{$_} for grep { !$list{$_} } keys %known;
         # The GPU is small: vGPUs are removed when it is full.
-        if (keys %known > 2) { host("vgpuctl vgpu remove $_") for keys %known; %known = () }
+        if (keys %known > 2) { host("vgpuctl slice remove $_") for keys %known; %known = () }
         return scalar(keys %list) . ' vGPUs';
     });
     last if $failed > 3;
@@ -161,7 +161,7 @@ point('the guest has computed all the time', sub {
 
 point('nothing is left of it', sub {
     my %list = as_listed();
-    for my $id (grep { $list{$_} } keys %known) { host("vgpuctl vgpu remove $id") }
+    for my $id (grep { $list{$_} } keys %known) { host("vgpuctl slice remove $id") }
     host('vgpuctl tenant remove killed');
     my $left = host('mdevctl list --defined; mdevctl list');
     die $left if $left =~ /dead0000/;

@@ -16,7 +16,7 @@ my %owner = (research => $red->{vgpu}{uuid}, render => $blue->{vgpu}{uuid});
 VGPU::Page::install();
 VGPU::Page::add_users(ada => '-G sudo', rita => '');
 VGPU::Command::run([VGPU::Lab::rig('put', 'build/guest/vk-compute', '/usr/local/bin/')]);
-VGPU::Lab::host("vgpuctl tenant set $_ && vgpuctl vgpu set $owner{$_} --tenant $_", timeout => 120) for sort keys %owner;
+VGPU::Lab::host("vgpuctl tenant set $_ && vgpuctl slice set $owner{$_} --tenant $_", timeout => 120) for sort keys %owner;
 VGPU::Lab::host('vgpuctl tenant set lab --user rita --vram 64M', timeout => 120);
 
 VGPU::Page::points($_) for qw(administrator.js tenant.js);

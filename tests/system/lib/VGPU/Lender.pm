@@ -33,7 +33,7 @@ sub new {
     VGPU::FakeNvidia::set_unit($vgpu->{unit}, '/usr/bin/vgpu-engine --fd=3 --shader-cache=/run/vgpu/shaders', 'FAKE_CUDA_CONTENT=1');
     $vgpu->start($gpu);
     $vgpu->wait_engine;
-    host("vgpuctl vgpu set $vgpu->{uuid} --vram 64M", timeout => 120);
+    host("vgpuctl slice set $vgpu->{uuid} --vram 64M", timeout => 120);
     $tenant->detach($tenant->{vgpu});
     $self->start_with($memfd);
     return $self;

@@ -119,7 +119,7 @@ sub used { my ($self, $owner) = @_; return manager('ReleaseOwner', $owner, "{'Dr
 sub make_slice {
     my ($self, $owner, $mib) = @_;
     my $bytes = $mib << 20;
-    return manager('CreateSlice', "{'Owner': <'$owner'>, 'Part': <'0'>, 'Uid': <uint32 0>, 'Pool': <'slurm'>, 'Door': <'native'>, 'Vram': <uint64 $bytes>}");
+    return manager('CreateSlices', "[{'Owner': <'$owner'>, 'Part': <'0'>, 'Uid': <uint32 0>, 'Pool': <'slurm'>, 'Door': <'native'>, 'Vram': <uint64 $bytes>}]");
 }
 
 # A fatal error on a GPU's link, or none.
