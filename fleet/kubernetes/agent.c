@@ -655,6 +655,7 @@ static GVariant *request_of(const char *owner, const AgentSlice *slice)
     g_variant_builder_add(&keys, "{sv}", "Gpus", g_variant_new_strv(gpus, -1));
     add_text(&keys, "Type", slice->type);
     add_bytes(&keys, "Vram", slice->vram);
+    add_bytes(&keys, "Resident", slice->resident);
     add_bytes(&keys, "Oversubscribe", slice->oversubscribe);
     if (slice->compute >= 0)
         g_variant_builder_add(&keys, "{sv}", "Compute",

@@ -53,7 +53,7 @@ void agent_gpu_free(AgentGpu *gpu);
  * @part: unique among the owner's
  * @gpu: its address
  * @type: instead of @vram; NULL: none
- * @vram, @oversubscribe: bytes
+ * @vram, @oversubscribe: bytes; @resident: of @vram, 0: all
  * @compute: per cent that are promised; -1: not said
  * @cap: per cent; 0: not said
  * @priority: 0: not said
@@ -65,6 +65,7 @@ typedef struct {
     char *gpu;
     char *type;
     guint64 vram;
+    guint64 resident;
     guint64 oversubscribe;
     gint compute;
     guint cap;

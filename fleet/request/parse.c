@@ -74,6 +74,8 @@ static bool set_key(FleetRequest *request, const char *key, char *value)
         return (request->door = fleet_door_of(value)) != FLEET_DOOR_NONE;
     if (!strcmp(key, "spread"))
         return (request->spread = !strcmp(value, "card"));
+    if (!strcmp(key, "resident"))
+        return fleet_mib_parse(value, &request->resident);
     if (!strcmp(key, "oversubscribe"))
         return fleet_mib_parse(value, &request->oversubscribe);
     if (!strcmp(key, "engines"))
@@ -90,6 +92,7 @@ static const struct {
     {"class", "guaranteed, burstable or best-effort"},
     {"door", "auto, guarded, native or vm"},
     {"spread", "card"},
+    {"resident", "a size such as 2G"},
     {"oversubscribe", "a size such as 4G"},
     {"engines", "graphics, compute, transfer, decode and encode, joined by +"},
     {"priority", "a number from 0 to 15"},
@@ -112,7 +115,7 @@ static bool read_key(FleetRequest *request, char *word, unsigned *seen, char *er
         return fleet_error(
             error,
             "--vgpu: unknown key \"%s\"; the keys are vram, share, cap, class, door, "
-            "spread, oversubscribe, engines and priority",
+            "spread, resident, oversubscribe, engines and priority",
             word);
     if (*seen & 1u << at)
         return fleet_error(error, "--vgpu: %s is given twice", word);
@@ -150,6 +153,9 @@ static bool check_whole(const FleetRequest *request, char *error)
     if (request->cap && request->cap < request->share)
         return fleet_error(error, "--vgpu: cap=%u is less than share=%u", request->cap,
                            request->share);
+    if (request->resident && request->class <= FLEET_CLASS_GUARANTEED)
+        return fleet_error(error, "--vgpu: resident= is for the classes burstable and best-effort: "
+                                  "all memory of a guaranteed slice is always on the card");
     if (request->kind == FLEET_SIZE_FULL &&
         (request->share || request->cap || request->oversubscribe || request->spread ||
          request->class > FLEET_CLASS_GUARANTEED))

@@ -51,6 +51,7 @@ typedef enum {
  * FleetRequest
  * @model: "": any
  * @share, @cap: per cent of the card's compute; 0: not said
+ * @resident: MiB of it that are always on the card, the rest moves; 0: all
  * @oversubscribe: MiB of host memory that may replace the card's; 0: none
  * @engines: bits, by the order of fleet_engine_word(); 0: all
  * @priority: on the card, 0 to FLEET_PRIORITY_MAX
@@ -62,6 +63,7 @@ typedef struct {
     uint32_t size;
     uint32_t share;
     uint32_t cap;
+    uint32_t resident;
     uint32_t oversubscribe;
     uint32_t engines;
     uint32_t priority;

@@ -150,6 +150,9 @@ static bool settle_size(FleetRequest *request, const FleetModel *model, char *er
     if (model && request->size > model->vram)
         return fleet_error(error, "%u MiB are more than a card of the model %s has: %u MiB",
                            request->size, model->name, model->vram);
+    if (request->resident > request->size)
+        return fleet_error(error, "resident=%uM is more than the %u MiB of the slice",
+                           request->resident, request->size);
     return request->size || fleet_error(error, "that part of the card is less than 1 MiB");
 }
 
@@ -227,13 +230,14 @@ static uint32_t percent_up(uint32_t whole, uint32_t part)
     return (uint32_t)(((uint64_t)whole * part + 99) / 100);
 }
 
-/* The dominant share of the request, in shards. */
+/* The dominant share of the request, in shards: what is lent of the card costs nothing. */
 static bool count_shards(const FleetRequest *request, const FleetConf *conf,
                          const FleetModel *model, uint32_t *shards, char *error)
 {
     uint32_t compute;
 
-    *shards = percent_up(request->size, conf->classes[request->class].floor);
+    *shards = request->resident ? request->resident
+                                : percent_up(request->size, conf->classes[request->class].floor);
     if (request->class != FLEET_CLASS_GUARANTEED || !request->share)
         return true;
     if (!model)

@@ -41,6 +41,7 @@ void fleet_request_format(const FleetRequest *request, char *text)
         text_append(text, ";door=%s", fleet_door_word(request->door));
     if (request->spread)
         text_append(text, ";spread=card");
+    append_number(text, "resident", request->resident);
     append_number(text, "oversubscribe", request->oversubscribe);
     append_number(text, "engines", request->engines);
     append_number(text, "priority", request->priority);
@@ -74,6 +75,8 @@ static bool take_word(FleetRequest *request, const char *word)
         return (request->door = fleet_door_of(value)) != FLEET_DOOR_NONE;
     if (IS("spread"))
         return (request->spread = !strcmp(value, "card"));
+    if (IS("resident"))
+        return fleet_number_parse(value, 1, FLEET_MIB_MAX, &request->resident);
     if (IS("oversubscribe"))
         return fleet_number_parse(value, 1, FLEET_MIB_MAX, &request->oversubscribe);
     if (IS("engines"))

@@ -107,6 +107,15 @@ static gboolean take_priority(JsonNode *node, const char *name, gint *priority, 
     return TRUE;
 }
 
+static gboolean take_switch(JsonNode *node, const char *name, gboolean *on, GError **error)
+{
+    if (!JSON_NODE_HOLDS_VALUE(node) || json_node_get_value_type(node) != G_TYPE_BOOLEAN)
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT, "\"%s\" must be true or false",
+                           name);
+    *on = json_node_get_boolean(node);
+    return TRUE;
+}
+
 static gboolean is_head(const char *name)
 {
     return g_str_equal(name, "apiVersion") || g_str_equal(name, "kind");
@@ -130,6 +139,8 @@ static gboolean take_config(SliceConfig *config, const char *name, JsonNode *nod
         return take_bytes(node, name, &config->oversubscribe, error);
     if (g_str_equal(name, "vram"))
         return take_bytes(node, name, &config->vram, error);
+    if (g_str_equal(name, "moves"))
+        return take_switch(node, name, &config->moves, error);
     return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT, "a SliceConfig has no field \"%s\"",
                        name);
 }
@@ -263,6 +274,8 @@ static gboolean raise_vram(const SliceSettings *settings, AgentSlice *slice, GEr
         return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
                            "\"vram\" is for the classes burstable and best-effort: a guaranteed "
                            "slice has the memory that the claim requests");
+    if (settings->of_claim.moves || settings->of_class.moves)
+        slice->resident = slice->vram;
     slice->vram = (guint64)vram;
     return TRUE;
 }

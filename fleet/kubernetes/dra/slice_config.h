@@ -26,6 +26,7 @@
  * @oversubscribe: bytes; -1: not said
  * @vram: bytes that the slice may use if the card has them free, where the claim's memory is what
  * it is promised; not for the class guaranteed; -1: not said
+ * @moves: what is beyond that promise moves to the host's memory while others use the card
  */
 typedef struct {
     char *door;
@@ -35,6 +36,7 @@ typedef struct {
     gint priority;
     gint64 oversubscribe;
     gint64 vram;
+    gboolean moves;
 } SliceConfig;
 
 /**

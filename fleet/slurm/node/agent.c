@@ -157,6 +157,8 @@ static void add_limits(GVariantDict *dict, const FleetRequest *request, guint ta
         g_variant_dict_insert(dict, "Class", "s", fleet_class_word(request->class));
     if (request->cap)
         g_variant_dict_insert(dict, "Cap", "u", per_cent(request->cap, tasks));
+    if (request->resident)
+        g_variant_dict_insert(dict, "Resident", "t", request->resident * MIB * tasks);
     if (request->oversubscribe)
         g_variant_dict_insert(dict, "Oversubscribe", "t", request->oversubscribe * MIB * tasks);
     if (request->priority)

@@ -83,6 +83,8 @@ int detail_parse(const char *detail, CardPromise *cards)
 /* Shards that the request must cost at least, without the compute that it may be charged for. */
 static uint32_t least_shards(const FleetRequest *request, const FleetConf *conf)
 {
+    if (request->resident)
+        return request->resident;
     return (uint32_t)(((uint64_t)request->size * conf->classes[request->class].floor + 99) / 100);
 }
 

@@ -60,7 +60,7 @@ static struct spank_option option = {
     .arginfo = "[MODEL:]SIZE[,KEY=VALUE...]",
     .usage =
         "a part of a GPU for each task: a SIZE of its memory such as 8G, 30%, half or full; keys: "
-        "share, cap, class, door, spread, oversubscribe, engines, priority",
+        "share, cap, class, door, spread, resident, oversubscribe, engines, priority",
     .has_arg = 1,
     .cb = take_option,
 };

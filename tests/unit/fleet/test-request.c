@@ -31,6 +31,7 @@ static void test_good(void)
     check_text("8G,class=best-effort,oversubscribe=4G,spread=card,engines=compute+transfer",
                "vgpu1;vram=8192;class=best-effort;spread=card;oversubscribe=4096;engines=6");
     check_text("8G,priority=0", "vgpu1;vram=8192");
+    check_text("30G,class=burstable,resident=1G", "vgpu1;vram=30720;class=burstable;resident=1024");
 }
 
 static void test_parts(void)
@@ -85,6 +86,8 @@ static void test_bad(void)
         {"8G,engines=compute+magic", "engines=compute+magic"},
         {"8G,priority=16", "priority=16"},
         {"8G,oversubscribe=4", "oversubscribe=4"},
+        {"8G,class=burstable,resident=1", "resident=1"},
+        {"8G,resident=1G", "resident= is for the classes"},
         {"share=30", "no size"},
         {"8G,share=30,class=best-effort", "best-effort promises none"},
         {"8G,share=30,cap=20", "cap=20 is less than share=30"},

@@ -75,6 +75,16 @@ static void test_shards(void)
                  "cpu=2,gres/shard:1024", "vgpu1;vram=1024;class=guaranteed;door=auto");
 }
 
+/* What is lent of the card costs nothing. */
+static void test_resident(void)
+{
+    setup_conf();
+    check((SubmitAsk){.option = "30G,class=burstable,resident=1G", .partition = "mixed"},
+          "gres/shard:1024", "vgpu1;vram=30720;class=burstable;door=auto;resident=1024");
+    refused((SubmitAsk){.option = "8G,class=burstable,resident=9G", .partition = "mixed"},
+            "resident=9216M is more than the 8192 MiB of the slice");
+}
+
 /* The card decides, where the partitions leave it more than one door. */
 static void test_auto(void)
 {
@@ -271,6 +281,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/fleet/submit/shards", test_shards);
+    g_test_add_func("/fleet/submit/resident", test_resident);
     g_test_add_func("/fleet/submit/auto", test_auto);
     g_test_add_func("/fleet/submit/dominant", test_dominant);
     g_test_add_func("/fleet/submit/plain", test_plain);

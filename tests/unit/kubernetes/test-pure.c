@@ -200,8 +200,8 @@ static void check_settings(const char *const *texts, const char *wanted)
 #define CHECK(wanted, ...) check_settings((const char *const[]){__VA_ARGS__, NULL}, wanted)
 #define LIMITS(fields)     "class{\"kind\": \"SliceLimits\", " fields "}"
 
-/* A claim of 64 bytes that may have @vram of them. */
-static void check_vram(guint64 vram, const char *const *texts)
+/* A claim of 64 bytes that may have @vram of them, of which @resident do not move. */
+static void check_vram(guint64 vram, guint64 resident, const char *const *texts)
 {
     g_auto(SliceSettings) settings = SLICE_SETTINGS_INIT;
     g_autoptr(AgentSlice) slice = g_new0(AgentSlice, 1);
@@ -211,9 +211,10 @@ static void check_vram(guint64 vram, const char *const *texts)
     g_assert_true(add_settings(&settings, texts, &error));
     g_assert_true(slice_settings_apply(&settings, slice, &error));
     g_assert_cmpuint(slice->vram, ==, vram);
+    g_assert_cmpuint(slice->resident, ==, resident);
 }
 
-#define CHECK_VRAM(vram, ...) check_vram(vram, (const char *const[]){__VA_ARGS__, NULL})
+#define CHECK_VRAM(vram, ...) check_vram(vram, 0, (const char *const[]){__VA_ARGS__, NULL})
 
 static void test_vram(void)
 {
@@ -224,6 +225,11 @@ static void test_vram(void)
                "claim{\"vram\": \"100\", \"class\": \"burstable\"}");
     CHECK_VRAM(2048, LIMITS("\"vram\": \"2Ki\""),
                "claim{\"vram\": \"2Ki\", \"class\": \"best-effort\"}");
+    check_vram(1024, 64,
+               (const char *const[]){
+                   "class{\"vram\": \"1Ki\", \"class\": \"burstable\", \"moves\": true}", NULL});
+    CHECK_VRAM(64, "claim{\"class\": \"burstable\", \"moves\": true}");
+    CHECK("must be true or false", "claim{\"moves\": 1}");
     CHECK("0 at most", "claim{\"vram\": \"1Ki\", \"class\": \"best-effort\"}");
     CHECK("2048 at most", LIMITS("\"vram\": \"2Ki\""),
           "claim{\"vram\": \"3Ki\", \"class\": \"best-effort\"}");
