@@ -11,7 +11,8 @@
 #define LIST_BETWEEN ";"
 
 static const char *const dirs[] = {TENANTS_DIR, NULL};
-static const char *const keys[] = {"vram", "compute", "vgpus", "models", "users", NULL};
+static const char *const keys[] = {"vram",   "compute", "vgpus", "displaced",
+                                   "models", "users",   NULL};
 
 static void entry_free(void *data)
 {
@@ -24,18 +25,18 @@ static void entry_free(void *data)
     g_free(entry);
 }
 
-static gboolean read_vram(const ConfGroup *group, guint64 *vram, GError **error)
+static gboolean read_bytes(const ConfGroup *group, const char *key, guint64 *bytes, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    g_autofree char *text = conf_string(group, "vram", &cause);
+    g_autofree char *text = conf_string(group, key, &cause);
 
     if (cause) {
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    if (!text || g_str_equal(text, NO_LIMIT) || size_parse(text, vram))
+    if (!text || g_str_equal(text, NO_LIMIT) || size_parse(text, bytes))
         return TRUE;
-    conf_bad_value(group, "vram", text, SIZE_RULE ", or 0 for no limit", error);
+    conf_bad_value(group, key, text, SIZE_RULE ", or 0 for no limit", error);
     return FALSE;
 }
 
@@ -94,7 +95,8 @@ static gboolean tenant_add(const ConfGroup *group, gpointer entries, GError **er
     entry->file = g_strdup(group->file);
     entry->models = read_list(group, "models", error);
     entry->users = entry->models ? read_list(group, "users", error) : NULL;
-    return entry->users && read_vram(group, &entry->vram, error) &&
+    return entry->users && read_bytes(group, "vram", &entry->vram, error) &&
+           read_bytes(group, "displaced", &entry->displaced, error) &&
            conf_number(group, "compute", 0, COMPUTE_MAX, 0, &entry->compute, error) &&
            conf_number(group, "vgpus", 0, VGPUS_MAX, 0, &entry->vgpus, error);
 }
@@ -148,6 +150,7 @@ char *tenants_conf_format(const TenantEntry *entry)
 {
     GString *text = g_string_new(NULL);
     g_autofree char *vram = size_text(entry->vram);
+    g_autofree char *displaced = size_text(entry->displaced);
 
     g_string_append_printf(text, "[tenant %s]\n", entry->name);
     if (entry->vram)
@@ -156,6 +159,8 @@ char *tenants_conf_format(const TenantEntry *entry)
         g_string_append_printf(text, "compute=%u\n", entry->compute);
     if (entry->vgpus)
         g_string_append_printf(text, "vgpus=%u\n", entry->vgpus);
+    if (entry->displaced)
+        g_string_append_printf(text, "displaced=%s\n", displaced);
     add_list(text, "models", entry->models);
     add_list(text, "users", entry->users);
     return g_string_free(text, FALSE);

@@ -10,7 +10,8 @@
 /**
  * TenantEntry - a [tenant NAME] group
  * @file: where it was read from
- * @vram: bytes; 0, here and in @compute and @vgpus: no limit
+ * @vram: bytes; 0, here and in @compute, @vgpus and @displaced: no limit
+ * @displaced: bytes of the hosts' memory for GPU memory that moves
  * @models, @users: empty: any GPU, no user
  */
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
     guint vgpus;
     char **models;
     char **users;
+    guint64 displaced;
 } TenantEntry;
 
 /* 1 to 63 of letters, digits, "_", "-", ".", a letter or digit first. */

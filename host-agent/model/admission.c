@@ -169,6 +169,7 @@ TenantUse tenant_use(const char *tenant, const GPtrArray *slices)
         use.vram += slice->vram;
         use.compute += slice->compute;
         use.vgpus++;
+        use.displaced += slice_displaced(slice);
     }
     return use;
 }
@@ -203,6 +204,13 @@ gboolean tenant_admit(const Tenant *tenant, const TenantUse *use, GError **error
         g_autofree char *most = size_format(tenant->vram);
 
         would = g_strconcat(bytes, " of VRAM", NULL);
+        return refuse(tenant, would, most, error);
+    }
+    if (tenant->displaced && use->displaced > tenant->displaced) {
+        g_autofree char *bytes = size_format(use->displaced);
+        g_autofree char *most = size_format(tenant->displaced);
+
+        would = g_strconcat(bytes, " of the host's memory for what moves", NULL);
         return refuse(tenant, would, most, error);
     }
     if (tenant->compute && use->compute > tenant->compute) {
@@ -463,10 +471,12 @@ static gboolean check_quota(const AdmissionRequest *request, GError **error)
         use.vram -= before->vram;
         use.compute -= before->compute;
         use.vgpus--;
+        use.displaced -= slice_displaced(before);
     }
     use.vram += request->wanted->vram;
     use.compute += request->wanted->compute;
     use.vgpus++;
+    use.displaced += slice_displaced(request->wanted);
     return tenant_admit(request->tenant, &use, error);
 }
 

@@ -91,6 +91,7 @@ char *room_refusal(const Room *room, const Slice *slice);
  * @vram: bytes, in total; 0: no limit
  * @compute: per cent of a GPU, in total, so 250 is two GPUs and a half; 0: no limit
  * @vgpus: number; 0: no limit
+ * @displaced: bytes of the hosts' memory for GPU memory that moves, in total; 0: no limit
  * @models: patterns (fnmatch) for GPUs' ids ("10de:*") or names; empty: any
  * @users: names of users who may use it
  */
@@ -101,6 +102,7 @@ typedef struct {
     guint vgpus;
     GStrv models;
     GStrv users;
+    guint64 displaced;
 } Tenant;
 
 /* A tenant's usage. */
@@ -108,6 +110,7 @@ typedef struct {
     guint64 vram;
     guint compute;
     guint vgpus;
+    guint64 displaced;
 } TenantUse;
 
 void tenant_free(Tenant *tenant);

@@ -205,10 +205,14 @@ static const char old_names[] =
 /* Bytes of the VRAM that are always on the GPU; 0: all. */
 static const char residents[] = "ALTER TABLE slice ADD COLUMN resident INTEGER NOT NULL DEFAULT 0;";
 
+/* Bytes of the host's memory for a tenant's displaced memory; 0: no limit. */
+static const char tenants_displaced[] =
+    "ALTER TABLE tenant ADD COLUMN displaced INTEGER NOT NULL DEFAULT 0;";
+
 const char *const schema_steps[] = {
-    first,       oversubscription, domains,   containers, displays, engines,
-    operations,  programs,         owners,    sharing,    energies, members,
-    suspensions, months,           old_names, residents,  NULL};
+    first,       oversubscription, domains,   containers, displays,          engines,
+    operations,  programs,         owners,    sharing,    energies,          members,
+    suspensions, months,           old_names, residents,  tenants_displaced, NULL};
 G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
 /*

@@ -135,6 +135,7 @@ static void read_tenant(sqlite3_stmt *row, void *data)
     tenant->vgpus = (guint)sqlite3_column_int(row, 3);
     tenant->models = list_of(db_text(row, 4));
     tenant->users = list_of(db_text(row, 5));
+    tenant->displaced = (guint64)sqlite3_column_int64(row, 6);
     g_ptr_array_add(data, tenant);
 }
 
@@ -143,7 +144,9 @@ GPtrArray *tenant_table_read(Db *db, GError **error)
     g_autoptr(GPtrArray) tenants = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
 
     if (!db_each(db, error, read_tenant, tenants,
-                 "SELECT name, vram, compute, vgpus, models, users FROM tenant ORDER BY name", ""))
+                 "SELECT name, vram, compute, vgpus, models, users, displaced FROM tenant"
+                 " ORDER BY name",
+                 ""))
         return NULL;
     return g_steal_pointer(&tenants);
 }
@@ -154,10 +157,10 @@ gboolean tenant_table_put(Db *db, const Tenant *tenant, GError **error)
     g_autofree char *users = g_strjoinv(TENANT_SEPARATOR, tenant->users);
 
     return db_run(db, error,
-                  "INSERT OR REPLACE INTO tenant (name, vram, compute, vgpus, models, users)"
-                  " VALUES (?, ?, ?, ?, ?, ?)",
-                  "stuuss", tenant->name, tenant->vram, tenant->compute, tenant->vgpus, models,
-                  users);
+                  "INSERT OR REPLACE INTO tenant (name, vram, compute, vgpus, models, users,"
+                  " displaced) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                  "stuusst", tenant->name, tenant->vram, tenant->compute, tenant->vgpus, models,
+                  users, tenant->displaced);
 }
 
 gboolean tenant_table_remove(Db *db, const char *name, GError **error)

@@ -128,6 +128,7 @@ static void add_tenant(ConfigState *state, GVariant *dict)
     g_variant_lookup(dict, "Vram", "t", &tenant->entry.vram);
     g_variant_lookup(dict, "Compute", "u", &tenant->entry.compute);
     g_variant_lookup(dict, "Vgpus", "u", &tenant->entry.vgpus);
+    g_variant_lookup(dict, "Displaced", "t", &tenant->entry.displaced);
     g_variant_lookup(dict, "Models", "^as", &tenant->entry.models);
     g_variant_lookup(dict, "Users", "^as", &tenant->entry.users);
     tenant->declared = !g_str_equal(source, BY_COMMAND);

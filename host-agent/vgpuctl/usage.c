@@ -17,6 +17,7 @@
 /* vgpuctl tenant: who may have how much. */
 
 static char *vram;
+static char *displaced;
 static int compute = -1;
 static int vgpus = -1;
 static char **models;
@@ -28,6 +29,8 @@ const GOptionEntry tenant_set_options[] = {
     {"compute", 0, 0, G_OPTION_ARG_INT, &compute,
      "Compute in total, in per cent of one GPU; 0: no limit", "N"},
     {"vgpus", 0, 0, G_OPTION_ARG_INT, &vgpus, "How many vGPUs and slices; 0: no limit", "N"},
+    {"displaced", 0, 0, G_OPTION_ARG_STRING, &displaced,
+     "The hosts' memory for GPU memory that moves, in total; 0: no limit", "SIZE"},
     {"model", 0, 0, G_OPTION_ARG_STRING_ARRAY, &models,
      "GPUs that it may use, by id (10de:*) or name; once for each", "PATTERN"},
     {"user", 0, 0, G_OPTION_ARG_STRING_ARRAY, &users, "Who may use it; once for each", "USER"},
@@ -76,9 +79,13 @@ static const Column tenant_columns[] = {
 };
 
 static const Column lines[] = {
-    {"Tenant", "Name", dict_text, 0},         {"VRAM", "Vram", bytes_part, 0},
-    {"Compute %", "Compute", number_part, 0}, {"vGPUs and slices", "Vgpus", number_part, 0},
-    {"GPU models", "Models", words_text, 0},  {"Users", "Users", words_text, 0},
+    {"Tenant", "Name", dict_text, 0},
+    {"VRAM", "Vram", bytes_part, 0},
+    {"Compute %", "Compute", number_part, 0},
+    {"vGPUs and slices", "Vgpus", number_part, 0},
+    {"Host memory", "Displaced", bytes_part, 0},
+    {"GPU models", "Models", words_text, 0},
+    {"Users", "Users", words_text, 0},
     {"Set by", "Source", dict_text, 0},
 };
 
@@ -119,7 +126,8 @@ gboolean tenant_set_command(Client *client, const Options *options, char **args,
     call_dict_add_list(&dict, "Models", models);
     call_dict_add_list(&dict, "Users", users);
     call_dict_add_flag(&dict, "DryRun", dry_run);
-    if (!call_dict_add_size(&dict, "Vram", "--vram", vram, TRUE, error))
+    if (!call_dict_add_size(&dict, "Vram", "--vram", vram, TRUE, error) ||
+        !call_dict_add_size(&dict, "Displaced", "--displaced", displaced, TRUE, error))
         return FALSE;
     answer =
         client_call(client, "SetTenant",

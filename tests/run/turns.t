@@ -60,6 +60,12 @@ like($text, qr/another slice has 208 MiB that are not resident, and the resident
 ($text, $status) = create($uuids[1], 'night', '--resident 16M');
 is($status, 0, 'a second one of most of the card') or diag($text, why());
 
+($text, $status) = output_of("$vgpuctl tenant set red --displaced 100M");
+is($status, 0, 'a tenant may have so much of the host\'s memory') or diag($text);
+($text, $status) = output_of("$vgpuctl slice create --door native --tenant red --class burstable --vram 124M --resident 8M");
+isnt($status, 0, 'who would need more');
+like($text, qr/tenant red would have 116 MiB of the host's memory for what moves, and may have 100 MiB/, 'is refused') or diag($text);
+
 start_program(0);
 ok(reaches(0, 0), 'the first program has its memory') or diag(why());
 is(column(0, 'Displaced'), 0, 'all of it on the card');

@@ -269,6 +269,7 @@ static void add_use(TenantUse *use, const char *tenant, const GPtrArray *slices)
         use->vram += slice->vram;
         use->compute += slice->compute;
         use->vgpus++;
+        use->displaced += slice_displaced(slice);
     }
 }
 

@@ -52,8 +52,8 @@ static Tenant *copy(const Tenant *tenant)
 
 static Tenant *of_entry(const TenantEntry *entry)
 {
-    const Tenant tenant = {entry->name,  entry->vram,   entry->compute,
-                           entry->vgpus, entry->models, entry->users};
+    const Tenant tenant = {entry->name,   entry->vram,  entry->compute,  entry->vgpus,
+                           entry->models, entry->users, entry->displaced};
 
     return copy(&tenant);
 }
@@ -368,6 +368,7 @@ gboolean tenants_admit(const Tenants *tenants, const char *name, const TenantUse
     use.vram += more->vram;
     use.compute += more->compute;
     use.vgpus += more->vgpus;
+    use.displaced += more->displaced;
     return tenant_admit(tenant, &use, error);
 }
 
@@ -381,12 +382,14 @@ static GVariant *dictionary_of(const Tenants *tenants, const Tenant *tenant)
     g_variant_dict_insert(&dict, "Vram", "t", tenant->vram);
     g_variant_dict_insert(&dict, "Compute", "u", tenant->compute);
     g_variant_dict_insert(&dict, "Vgpus", "u", tenant->vgpus);
+    g_variant_dict_insert(&dict, "Displaced", "t", tenant->displaced);
     g_variant_dict_insert(&dict, "Models", "^as", tenant->models);
     g_variant_dict_insert(&dict, "Users", "^as", tenant->users);
     g_variant_dict_insert(&dict, "Source", "s", source_of(tenants, tenant->name));
     g_variant_dict_insert(&dict, "UsedVram", "t", use.vram);
     g_variant_dict_insert(&dict, "UsedCompute", "u", use.compute);
     g_variant_dict_insert(&dict, "UsedVgpus", "u", use.vgpus);
+    g_variant_dict_insert(&dict, "UsedDisplaced", "t", use.displaced);
     return g_variant_dict_end(&dict);
 }
 
@@ -433,6 +436,7 @@ static Tenant *begin_with(const Tenants *tenants, const char *name)
         tenant->vram = known->vram;
         tenant->compute = known->compute;
         tenant->vgpus = known->vgpus;
+        tenant->displaced = known->displaced;
     }
     return tenant;
 }
@@ -455,9 +459,13 @@ static gboolean set_tenant(Tenants *tenants, const char *name, GVariant *quotas,
     gboolean dry_run = FALSE;
     TenantUse use;
     const DictKey keys[] = {
-        {"Vram", 't', &tenant->vram, NULL, 0, 0},   {"Compute", 'u', &tenant->compute, NULL, 0, 0},
-        {"Vgpus", 'u', &tenant->vgpus, NULL, 0, 0}, {"Models", 'a', &tenant->models, NULL, 0, 0},
-        {"Users", 'a', &tenant->users, NULL, 0, 0}, {"DryRun", 'b', &dry_run, NULL, 0, 0},
+        {"Vram", 't', &tenant->vram, NULL, 0, 0},
+        {"Compute", 'u', &tenant->compute, NULL, 0, 0},
+        {"Vgpus", 'u', &tenant->vgpus, NULL, 0, 0},
+        {"Models", 'a', &tenant->models, NULL, 0, 0},
+        {"Users", 'a', &tenant->users, NULL, 0, 0},
+        {"DryRun", 'b', &dry_run, NULL, 0, 0},
+        {"Displaced", 't', &tenant->displaced, NULL, 0, 0},
     };
 
     if (!tenant_name_valid(name)) {
@@ -548,7 +556,7 @@ static void remove_authorized(GDBusMethodInvocation *invocation, const Caller *c
 static gboolean differs(const Tenant *tenant, const TenantEntry *entry)
 {
     return tenant->vram != entry->vram || tenant->compute != entry->compute ||
-           tenant->vgpus != entry->vgpus ||
+           tenant->vgpus != entry->vgpus || tenant->displaced != entry->displaced ||
            !g_strv_equal((const char *const *)tenant->models, (const char *const *)entry->models) ||
            !g_strv_equal((const char *const *)tenant->users, (const char *const *)entry->users);
 }

@@ -181,14 +181,19 @@ static void test_quota(void)
     Tenant tenant = {.name = (char *)"red", .vram = 8 * GIB, .compute = 150, .vgpus = 2};
     g_autoptr(GError) error = NULL;
 
-    g_assert_true(tenant_admit(&tenant, &(TenantUse){8 * GIB, 150, 2}, &error));
-    g_assert_false(tenant_admit(&tenant, &(TenantUse){8 * GIB + 1, 1, 1}, &error));
+    g_assert_true(tenant_admit(&tenant, &(TenantUse){8 * GIB, 150, 2, 0}, &error));
+    g_assert_false(tenant_admit(&tenant, &(TenantUse){8 * GIB + 1, 1, 1, 0}, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_QUOTA);
     g_clear_error(&error);
-    g_assert_false(tenant_admit(&tenant, &(TenantUse){GIB, 151, 1}, &error));
+    g_assert_false(tenant_admit(&tenant, &(TenantUse){GIB, 151, 1, 0}, &error));
     g_assert_nonnull(strstr(error->message, "151 % of compute, and may have 150 %"));
     g_clear_error(&error);
-    g_assert_false(tenant_admit(&tenant, &(TenantUse){GIB, 1, 3}, &error));
+    g_assert_false(tenant_admit(&tenant, &(TenantUse){GIB, 1, 3, 0}, &error));
+    tenant.displaced = 4 * GIB;
+    g_assert_true(tenant_admit(&tenant, &(TenantUse){GIB, 1, 1, 4 * GIB}, NULL));
+    g_clear_error(&error);
+    g_assert_false(tenant_admit(&tenant, &(TenantUse){GIB, 1, 1, 5 * GIB}, &error));
+    g_assert_nonnull(strstr(error->message, "5 GiB of the host's memory for what moves"));
     g_assert_true(tenant_may_use(&tenant, room));
     tenant.models = models;
     g_assert_true(tenant_may_use(&tenant, room));
