@@ -79,10 +79,10 @@ static void test_shards(void)
 static void test_resident(void)
 {
     setup_conf();
-    check((SubmitAsk){.option = "30G,class=burstable,resident=1G", .partition = "mixed"},
-          "gres/shard:1024", "vgpu1;vram=30720;class=burstable;door=auto;resident=1024");
-    refused((SubmitAsk){.option = "8G,class=burstable,resident=9G", .partition = "mixed"},
-            "resident=9216M is more than the 8192 MiB of the slice");
+    check_submit((SubmitAsk){.option = "30G,class=burstable,resident=1G", .partition = "mixed"},
+                 "gres/shard:1024", "vgpu1;vram=30720;class=burstable;door=auto;resident=1024");
+    check_refused((SubmitAsk){.option = "8G,class=burstable,resident=9G", .partition = "mixed"},
+                  "resident=9216M is more than the 8192 MiB of the slice");
 }
 
 /* The card decides, where the partitions leave it more than one door. */
