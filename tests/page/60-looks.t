@@ -72,7 +72,7 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         overview: page.locator(`[data-gpu='${GPU}'] .vgpu-bar`),
         slices: page.getByRole("row", { name: /frontend/ }),
         use: page.getByRole("row", { name: /frontend .* web \d+ %/ }),
-        history: page.getByRole("button", { name: / \d{4}-\d\d$/ }),
+        history: page.getByRole("row", { name: /^web frontend / }),
         tenants: page.getByRole("row", { name: /^research/ }),
         events: page.getByRole("heading", { name: "Nothing has happened yet" }),
     };

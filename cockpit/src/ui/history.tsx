@@ -7,10 +7,10 @@ import { Spinner } from "@patternfly/react-core/dist/esm/components/Spinner";
 import { useEffect, useState } from "react";
 
 import { host, useHost } from "../agent/host";
-import type { ReportRow } from "../agent/model";
+import type { ReportRow, Slice } from "../agent/model";
 import { formatBytes, percent } from "../lib/units";
 import { tenantColor, tenantLabel } from "../lib/tenants";
-import { typeName } from "../lib/words";
+import { sliceName, typeName } from "../lib/words";
 import { Refusal } from "./dialog";
 import { type Bar, BarPlot, Legend } from "./plot";
 import { type Column, Table } from "./table";
@@ -44,9 +44,17 @@ function hours(value: number): string {
     return value >= 100 ? value.toFixed(0) : value.toFixed(1);
 }
 
-const columns: Column<ReportRow>[] = [
+/** Of a slice that there is still, with the name that the other tabs show. */
+const columns = (slices: readonly Slice[]): Column<ReportRow>[] => [
     { title: "Tenant", cell: row => tenantLabel(row.tenant) },
-    { title: "Slice", cell: row => <span className="vgpu-uuid">{row.uuid}</span> },
+    {
+        title: "Slice",
+        cell: row => {
+            const slice = slices.find(({ uuid }) => uuid === row.uuid);
+
+            return <>{slice && <b>{sliceName(slice)}</b>}<div className="vgpu-uuid">{row.uuid}</div></>;
+        },
+    },
     { title: "Type", cell: row => typeName(row.type) },
     { title: "Hours", cell: row => hours(row.hours) },
     { title: "Busy", cell: row => row.hours ? percent(100 * row.busyHours / row.hours) : "" },
@@ -79,7 +87,8 @@ function legendOf(months: readonly Month[], tenants: readonly string[]) {
 }
 
 export function History() {
-    const tenants = useHost().tenants.map(({ name }) => name);
+    const { slices, tenants: all } = useHost();
+    const tenants = all.map(({ name }) => name);
     const [months, setMonths] = useState<Month[] | null>(null);
     const [error, setError] = useState("");
     const [measure, setMeasure] = useState<Measure>("vramHours");
@@ -109,7 +118,7 @@ export function History() {
                                  bars={barsOf(months, measures[measure].read, tenants)} />
                         <Legend entries={legendOf(months, tenants)} />
                         <h3 className="vgpu-month">{chosen}</h3>
-                        <Table label={`Report of ${chosen}`} columns={columns} rowKey={reportKey}
+                        <Table label={`Report of ${chosen}`} columns={columns(slices)} rowKey={reportKey}
                                rows={months.find(({ name }) => name === chosen)?.rows ?? []}
                                empty={<p>Nothing is known of that month.</p>} />
                     </>
