@@ -62,7 +62,7 @@ static double now_ns(void)
     return (double)t.tv_sec * SECOND + (double)t.tv_nsec;
 }
 
-static void step(const char *at)
+static void note_step(const char *at)
 {
     if (!stepping)
         return;
@@ -74,7 +74,7 @@ static void step(const char *at)
 
 static void print_begin(const struct row *row)
 {
-    step("begin");
+    note_step("begin");
     printf("{\"row\":\"%s\",\"unit\":\"%s\",\"samples\":[", row->name, row->unit);
 }
 
@@ -87,7 +87,7 @@ static void print_end(void)
 {
     printf("]}\n");
     fflush(stdout);
-    step("end");
+    note_step("end");
 }
 
 static void open_device(struct bench *b)
@@ -118,7 +118,7 @@ static void bench_close(struct bench *b)
     vk_device_close(&b->dev);
 }
 
-static void begin(struct bench *b)
+static void begin_commands(struct bench *b)
 {
     VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                      .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
@@ -128,7 +128,7 @@ static void begin(struct bench *b)
 
 static void record_kernel(struct bench *b, uint32_t elements, uint32_t iterations)
 {
-    begin(b);
+    begin_commands(b);
     vkCmdPushConstants(b->dispatch.cmd, b->dispatch.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                        sizeof(iterations), &iterations);
     vkCmdBindPipeline(b->dispatch.cmd, VK_PIPELINE_BIND_POINT_COMPUTE, b->fma.pipeline);
@@ -138,7 +138,7 @@ static void record_kernel(struct bench *b, uint32_t elements, uint32_t iteration
     vk_check(&b->job, vkEndCommandBuffer(b->dispatch.cmd), "vkEndCommandBuffer");
 }
 
-static void submit(struct bench *b, VkFence fence)
+static void submit_commands(struct bench *b, VkFence fence)
 {
     VkSubmitInfo info = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
@@ -154,7 +154,7 @@ static double time_submit(struct bench *b)
 {
     double start = now_ns();
 
-    submit(b, b->dispatch.fence);
+    submit_commands(b, b->dispatch.fence);
     vk_dispatch_wait(&b->dev, &b->dispatch);
     return now_ns() - start;
 }
@@ -241,8 +241,8 @@ static void run_burst(struct bench *b, const struct row *row)
         double start = now_ns();
 
         for (uint32_t n = 1; n < BURST; n++)
-            submit(b, VK_NULL_HANDLE);
-        submit(b, b->dispatch.fence);
+            submit_commands(b, VK_NULL_HANDLE);
+        submit_commands(b, b->dispatch.fence);
         vk_dispatch_wait(&b->dev, &b->dispatch);
         print_sample(i, (now_ns() - start) / BURST / 1e3);
     }
@@ -273,7 +273,7 @@ static void record_copy(struct bench *b, VkBuffer from, VkBuffer to)
 {
     VkBufferCopy all = {.size = BLOCK_BYTES};
 
-    begin(b);
+    begin_commands(b);
     vkCmdCopyBuffer(b->dispatch.cmd, from, to, 1, &all);
     vk_check(&b->job, vkEndCommandBuffer(b->dispatch.cmd), "vkEndCommandBuffer");
 }
@@ -298,7 +298,7 @@ static void run_copy(struct bench *b, const struct row *row, bool up)
 
         if (up)
             memcpy(staging.map, own, BLOCK_BYTES);
-        submit(b, b->dispatch.fence);
+        submit_commands(b, b->dispatch.fence);
         vk_dispatch_wait(&b->dev, &b->dispatch);
         if (!up)
             memcpy(own, staging.map, BLOCK_BYTES);
@@ -407,7 +407,7 @@ static const struct row *find_row(const struct job *job, const char *name)
     job_fail(job, "no row is called %s", name);
 }
 
-static uint32_t number(const struct job *job, const char *text)
+static uint32_t read_number(const struct job *job, const char *text)
 {
     char *end;
     unsigned long value = strtoul(text, &end, 10);
@@ -417,7 +417,7 @@ static uint32_t number(const struct job *job, const char *text)
     return (uint32_t)value;
 }
 
-static void parse(struct bench *b, int argc, char **argv)
+static void parse_options(struct bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
         {"device-name", required_argument, NULL, 'd'},
@@ -434,10 +434,10 @@ static void parse(struct bench *b, int argc, char **argv)
             b->job.device_name = optarg;
             break;
         case 'l':
-            b->light_iterations = number(&b->job, optarg);
+            b->light_iterations = read_number(&b->job, optarg);
             break;
         case 'r':
-            b->repeat = number(&b->job, optarg);
+            b->repeat = read_number(&b->job, optarg);
             break;
         case 's':
             stepping = true;
@@ -456,7 +456,7 @@ int main(int argc, char **argv)
         .repeat = 1,
     };
 
-    parse(&b, argc, argv);
+    parse_options(&b, argc, argv);
     for (int i = optind; i < argc; i++)
         find_row(&b.job, argv[i]);
     bench_open(&b);

@@ -20,7 +20,7 @@
 /* vkEnumerateInstanceVersion, of which no answer is wanted. */
 static const uint32_t some_command[] = {137, 0, 1, 0};
 
-static long long now(void)
+static long long read_clock(void)
 {
     struct timespec time;
 
@@ -28,19 +28,19 @@ static long long now(void)
     return time.tv_sec * SECOND + time.tv_nsec;
 }
 
-static uint32_t load(const uint32_t *word)
+static uint32_t load_word(const uint32_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 /* Whether @word has all bits of @bits within 20 s. */
-static bool comes(const uint32_t *word, uint32_t bits)
+static bool wait_bits(const uint32_t *word, uint32_t bits)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    long long until = now() + 20 * SECOND;
+    long long until = read_clock() + 20 * SECOND;
 
-    while ((load(word) & bits) != bits) {
-        if (now() > until)
+    while ((load_word(word) & bits) != bits) {
+        if (read_clock() > until)
             return false;
         nanosleep(&pause, NULL);
     }
@@ -75,17 +75,17 @@ int main(void)
         return EXIT_FAILURE;
     }
     make_ring(fd);
-    if (!comes(memory + MESA_RING_STATUS, IDLE)) {
+    if (!wait_bits(memory + MESA_RING_STATUS, IDLE)) {
         fprintf(stderr, "t-asleep: the worker does not go to sleep\n");
         return EXIT_FAILURE;
     }
-    begin = now();
+    begin = read_clock();
     memcpy(memory + RING_BUFFER, some_command, sizeof(some_command));
     __atomic_store_n(memory + MESA_RING_TAIL, sizeof(some_command), __ATOMIC_SEQ_CST);
-    if (!comes(memory + MESA_RING_HEAD, sizeof(some_command))) {
+    if (!wait_bits(memory + MESA_RING_HEAD, sizeof(some_command))) {
         fprintf(stderr, "t-asleep: its command is still in the ring\n");
         return EXIT_FAILURE;
     }
-    printf("carried out after %lld ms\n", (now() - begin) / 1000000);
+    printf("carried out after %lld ms\n", (read_clock() - begin) / 1000000);
     return EXIT_SUCCESS;
 }

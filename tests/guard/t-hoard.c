@@ -34,7 +34,7 @@ struct gpu {
     uint32_t memory_type;
 };
 
-static void fail(const char *what, long result)
+static void fail_call(const char *what, long result)
 {
     fprintf(stderr, "t-hoard: %s failed: %ld\n", what, result);
     exit(EXIT_FAILURE);
@@ -50,7 +50,7 @@ static uint32_t visible_type(VkPhysicalDevice physical)
         if (memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)
             return i;
     }
-    fail("looking for memory that can be mapped", 0);
+    fail_call("looking for memory that can be mapped", 0);
     return 0;
 }
 
@@ -73,14 +73,14 @@ static void open_gpu(struct gpu *gpu)
     VkResult result = vkCreateInstance(&instance_info, NULL, &instance);
 
     if (result != VK_SUCCESS)
-        fail("vkCreateInstance", result);
+        fail_call("vkCreateInstance", result);
     result = vkEnumeratePhysicalDevices(instance, &count, found);
     if (result != VK_SUCCESS || count == 0)
-        fail("vkEnumeratePhysicalDevices", result);
+        fail_call("vkEnumeratePhysicalDevices", result);
     gpu->physical = found[0];
     result = vkCreateDevice(gpu->physical, &device_info, NULL, &gpu->device);
     if (result != VK_SUCCESS)
-        fail("vkCreateDevice", result);
+        fail_call("vkCreateDevice", result);
     gpu->memory_type = visible_type(gpu->physical);
 }
 
@@ -90,7 +90,7 @@ static pid_t start_holder(void)
     pid_t pid = fork();
 
     if (pid < 0)
-        fail("fork", pid);
+        fail_call("fork", pid);
     while (pid == 0)
         pause();
     return pid;
@@ -142,10 +142,10 @@ static int connect_guard(void)
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     if (!path || strlen(path) >= sizeof(address.sun_path))
-        fail("VTEST_SOCKET_NAME", 0);
+        fail_call("VTEST_SOCKET_NAME", 0);
     strcpy(address.sun_path, path);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-        fail("connecting to the guard", fd);
+        fail_call("connecting to the guard", fd);
     return fd;
 }
 
@@ -183,11 +183,11 @@ static int hoard_shared(void)
     if (write(connection, name, sizeof(name)) != (ssize_t)sizeof(name) ||
         write(connection, rest, sizeof(rest)) != (ssize_t)sizeof(rest) ||
         recv(connection, answer, sizeof(answer), MSG_WAITALL) != (ssize_t)sizeof(answer))
-        fail("a blob of shared memory", 0);
+        fail_call("a blob of shared memory", 0);
     fd = receive_fd(connection);
     map = mmap(NULL, SHARED_MIB * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
-        fail("mapping a blob of shared memory", fd);
+        fail_call("mapping a blob of shared memory", fd);
     memset(map, 1, SHARED_MIB * MIB);
     close(connection);
     return fd;
@@ -200,7 +200,7 @@ static unsigned long mib_of(const int *fds, unsigned count)
 
     for (unsigned i = 0; i < count; i++) {
         if (fstat(fds[i], &status) < 0)
-            fail("fstat", fds[i]);
+            fail_call("fstat", fds[i]);
         blocks += (unsigned long)status.st_blocks;
     }
     return blocks * 512 / MIB;
@@ -223,7 +223,7 @@ static int shared(unsigned mib)
 }
 
 /* What follows the option @name. */
-static unsigned option(int argc, char **argv, const char *name, unsigned piece)
+static unsigned read_option(int argc, char **argv, const char *name, unsigned piece)
 {
     unsigned mib = argc == 3 && !strcmp(argv[1], name) ? (unsigned)atoi(argv[2]) : 0;
 
@@ -232,8 +232,8 @@ static unsigned option(int argc, char **argv, const char *name, unsigned piece)
 
 int main(int argc, char **argv)
 {
-    unsigned most = option(argc, argv, "--most", PIECE_MIB);
-    unsigned of_shared = option(argc, argv, "--shared", SHARED_MIB);
+    unsigned most = read_option(argc, argv, "--most", PIECE_MIB);
+    unsigned of_shared = read_option(argc, argv, "--shared", SHARED_MIB);
     static pid_t holders[MOST_PIECES];
     struct gpu gpu;
     unsigned count, again = 0;
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     if (of_shared)
         return shared(of_shared);
     if (!most)
-        fail("usage: t-hoard --most MIB | --shared MIB", 0);
+        fail_call("usage: t-hoard --most MIB | --shared MIB", 0);
     open_gpu(&gpu);
     count = hoard(&gpu, holders, most / PIECE_MIB);
     printf("hoarded %u MiB\n", count * PIECE_MIB);

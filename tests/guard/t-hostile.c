@@ -60,7 +60,7 @@ static void test_served(void)
     assert_served();
 }
 
-static GByteArray *conversation(void)
+static GByteArray *make_conversation(void)
 {
     static const uint32_t words[] = {
         5, VTEST_CREATE_RENDERER, 0x74736574, /* "test", and a byte more below */
@@ -124,7 +124,7 @@ static GByteArray *conversation(void)
 /* Leaves without reading an answer, after each number of bytes in turn. */
 static void test_cut_anywhere(void)
 {
-    g_autoptr(GByteArray) bytes = conversation();
+    g_autoptr(GByteArray) bytes = make_conversation();
 
     for (guint size = 0; size <= bytes->len; size += 3) {
         int fd = connect_guard();

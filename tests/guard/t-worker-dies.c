@@ -23,7 +23,8 @@ static const uint32_t wait_for_ring[] = {
     253, 0, 0x2c03ff80, 0x55a1, sizeof(wait_for_virtqueue), 0,
 };
 
-static void submit(int fd, uint32_t flags, const uint32_t *commands, uint32_t words, bool fence)
+static void submit_commands(int fd, uint32_t flags, const uint32_t *commands, uint32_t words,
+                            bool fence)
 {
     const uint32_t batch[] = {1, flags, 7, words, 7 + words, fence, 0};
     const uint32_t sync[] = {1, 1, 0};
@@ -45,7 +46,7 @@ static uint32_t *make_ring(int fd)
     memory = mmap(NULL, MESA_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, blob, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    submit(fd, 0, mesa_create_ring, sizeof(mesa_create_ring) / sizeof(uint32_t), false);
+    submit_commands(fd, 0, mesa_create_ring, sizeof(mesa_create_ring) / sizeof(uint32_t), false);
     memcpy(memory + RING_BUFFER, wait_for_virtqueue, sizeof(wait_for_virtqueue));
     __atomic_store_n(memory + MESA_RING_TAIL, sizeof(wait_for_virtqueue), __ATOMIC_SEQ_CST);
     return memory;
@@ -58,14 +59,14 @@ static int wait_for_fence(int fd)
 
     client_send(fd, VTEST_SYNC_CREATE, 0, 0);
     client_answer(fd, VTEST_SYNC_CREATE, &sync, 1);
-    submit(fd, VTEST_SUBMIT_RING_IDX, wait_for_ring, sizeof(wait_for_ring) / sizeof(uint32_t),
-           true);
+    submit_commands(fd, VTEST_SUBMIT_RING_IDX, wait_for_ring,
+                    sizeof(wait_for_ring) / sizeof(uint32_t), true);
     client_send(fd, VTEST_SYNC_WAIT, 0, UINT32_MAX, sync, 1, 0);
     client_answer(fd, VTEST_SYNC_WAIT, NULL, 0);
     return client_answer_fd(fd);
 }
 
-static int say(const char *what)
+static int print_line(const char *what)
 {
     printf("t-worker-dies: %s\n", what);
     return EXIT_FAILURE;
@@ -80,17 +81,17 @@ int main(void)
     client_hello(fd);
     ring = make_ring(fd);
     if (!ring)
-        return say("there is no ring");
+        return print_line("there is no ring");
     wait.fd = wait_for_fence(fd);
     if (poll(&wait, 1, 500) != 0)
-        return say("the fence is done before its time");
+        return print_line("the fence is done before its time");
     puts("pending");
     fflush(stdout);
     if (poll(&wait, 1, LIMIT_MS) != 1)
-        return say("the wait goes on");
+        return print_line("the wait goes on");
     if (wait.revents & POLLIN)
-        return say("the fence is done, and its work is not");
+        return print_line("the fence is done, and its work is not");
     if (!(__atomic_load_n(ring + MESA_RING_STATUS, __ATOMIC_ACQUIRE) & FATAL))
-        return say("the ring does not say that it is lost");
+        return print_line("the ring does not say that it is lost");
     return EXIT_SUCCESS;
 }

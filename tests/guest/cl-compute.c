@@ -33,7 +33,7 @@ struct compute {
     uint32_t *host[JOB_NUM_KERNELS];
 };
 
-static void check(const struct job *job, cl_int error, const char *what)
+static void check_result(const struct job *job, cl_int error, const char *what)
 {
     if (error != CL_SUCCESS)
         job_fail(job, "%s: OpenCL error %d", what, error);
@@ -53,8 +53,9 @@ static bool choose_on_platform(struct compute *c, cl_platform_id platform, char 
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, devices, &count) != CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < MAX_DEVICES; i++) {
-        check(c->job, clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(c->name), c->name, NULL),
-              "clGetDeviceInfo");
+        check_result(c->job,
+                     clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof(c->name), c->name, NULL),
+                     "clGetDeviceInfo");
         if (job_wants_device(c->job, c->name)) {
             c->device = devices[i];
             return true;
@@ -88,11 +89,12 @@ static void build_kernels(struct compute *c)
     cl_int error;
 
     c->program = clCreateProgramWithSource(c->context, 1, &source, NULL, &error);
-    check(c->job, error, "clCreateProgramWithSource");
-    check(c->job, clBuildProgram(c->program, 1, &c->device, NULL, NULL, NULL), "clBuildProgram");
+    check_result(c->job, error, "clCreateProgramWithSource");
+    check_result(c->job, clBuildProgram(c->program, 1, &c->device, NULL, NULL, NULL),
+                 "clBuildProgram");
     for (int i = 0; i < JOB_NUM_KERNELS; i++) {
         c->kernels[i] = clCreateKernel(c->program, job_kernel_name[i], &error);
-        check(c->job, error, "clCreateKernel");
+        check_result(c->job, error, "clCreateKernel");
     }
 }
 
@@ -104,15 +106,15 @@ static void compute_open(struct compute *c, const struct job *job)
     *c = (struct compute){.job = job};
     choose_device(c);
     c->context = clCreateContext(NULL, 1, &c->device, NULL, NULL, &error);
-    check(job, error, "clCreateContext");
+    check_result(job, error, "clCreateContext");
     c->queue = clCreateCommandQueue(c->context, c->device, 0, &error);
-    check(job, error, "clCreateCommandQueue");
+    check_result(job, error, "clCreateCommandQueue");
     build_kernels(c);
     c->in = clCreateBuffer(c->context, CL_MEM_READ_ONLY, size, NULL, &error);
-    check(job, error, "clCreateBuffer");
+    check_result(job, error, "clCreateBuffer");
     for (int i = 0; i < JOB_NUM_KERNELS; i++) {
         c->results[i] = clCreateBuffer(c->context, CL_MEM_WRITE_ONLY, size, NULL, &error);
-        check(job, error, "clCreateBuffer");
+        check_result(job, error, "clCreateBuffer");
     }
     for (int i = 0; i < JOB_NUM_KERNELS; i++)
         c->host[i] = job_alloc(job);
@@ -139,13 +141,16 @@ static void enqueue_kernel(struct compute *c, uint64_t round, enum job_kernel wh
     cl_kernel kernel = c->kernels[which];
     size_t global = job->size, local = GROUP_SIZE;
 
-    check(job, clSetKernelArg(kernel, 0, sizeof(cl_mem), &c->in), "clSetKernelArg");
-    check(job, clSetKernelArg(kernel, 1, sizeof(cl_mem), &c->results[which]), "clSetKernelArg");
-    check(job, clSetKernelArg(kernel, 2, sizeof(cl_uint), &params.size), "clSetKernelArg");
-    check(job, clSetKernelArg(kernel, 3, sizeof(cl_uint), &params.iterations), "clSetKernelArg");
-    check(job, clSetKernelArg(kernel, 4, sizeof(cl_uint), &params.offset), "clSetKernelArg");
-    check(job, clEnqueueNDRangeKernel(c->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL),
-          "clEnqueueNDRangeKernel");
+    check_result(job, clSetKernelArg(kernel, 0, sizeof(cl_mem), &c->in), "clSetKernelArg");
+    check_result(job, clSetKernelArg(kernel, 1, sizeof(cl_mem), &c->results[which]),
+                 "clSetKernelArg");
+    check_result(job, clSetKernelArg(kernel, 2, sizeof(cl_uint), &params.size), "clSetKernelArg");
+    check_result(job, clSetKernelArg(kernel, 3, sizeof(cl_uint), &params.iterations),
+                 "clSetKernelArg");
+    check_result(job, clSetKernelArg(kernel, 4, sizeof(cl_uint), &params.offset), "clSetKernelArg");
+    check_result(job,
+                 clEnqueueNDRangeKernel(c->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL),
+                 "clEnqueueNDRangeKernel");
 }
 
 static void compute_round(struct compute *c, uint64_t round)
@@ -154,17 +159,18 @@ static void compute_round(struct compute *c, uint64_t round)
     size_t size = buffer_bytes(job);
 
     job_fill_input(job, round, c->host[0]);
-    check(job, clEnqueueWriteBuffer(c->queue, c->in, CL_TRUE, 0, size, c->host[0], 0, NULL, NULL),
-          "clEnqueueWriteBuffer");
+    check_result(job,
+                 clEnqueueWriteBuffer(c->queue, c->in, CL_TRUE, 0, size, c->host[0], 0, NULL, NULL),
+                 "clEnqueueWriteBuffer");
     for (int i = 0; i < JOB_NUM_KERNELS; i++)
         enqueue_kernel(c, round, (enum job_kernel)i);
-    check(job, clFinish(c->queue), "clFinish");
+    check_result(job, clFinish(c->queue), "clFinish");
     for (int i = 0; i < JOB_NUM_KERNELS; i++) {
         job_fill_output(job, c->host[i]);
-        check(job,
-              clEnqueueReadBuffer(c->queue, c->results[i], CL_TRUE, 0, size, c->host[i], 0, NULL,
-                                  NULL),
-              "clEnqueueReadBuffer");
+        check_result(job,
+                     clEnqueueReadBuffer(c->queue, c->results[i], CL_TRUE, 0, size, c->host[i], 0,
+                                         NULL, NULL),
+                     "clEnqueueReadBuffer");
     }
     /* All is read before: the GPU's memory may go at any moment, and to verify takes its time. */
     for (int i = 0; i < JOB_NUM_KERNELS; i++)

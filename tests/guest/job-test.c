@@ -17,7 +17,7 @@
 static uint32_t in[SIZE], out[SIZE];
 static int tests, failures;
 
-static void ok(int good, const char *what)
+static void print_point(int good, const char *what)
 {
     tests++;
     failures += !good;
@@ -25,7 +25,7 @@ static void ok(int good, const char *what)
 }
 
 /* The kernels, step by step. */
-static void compute(const struct job *job, uint64_t round, enum job_kernel kernel)
+static void compute_result(const struct job *job, uint64_t round, enum job_kernel kernel)
 {
     struct job_params params = job_params(job, round);
 
@@ -43,7 +43,7 @@ static void compute(const struct job *job, uint64_t round, enum job_kernel kerne
 }
 
 /* job_verify() ends the process where it finds something: give it one of its own. */
-static int verdict(const struct job *job, uint64_t round, enum job_kernel kernel)
+static int status_of_verdict(const struct job *job, uint64_t round, enum job_kernel kernel)
 {
     int status;
 
@@ -66,30 +66,30 @@ static void test_kernel(const struct job *job, enum job_kernel kernel)
     struct job other = *job;
     char what[80];
 
-    compute(job, 5, kernel);
+    compute_result(job, 5, kernel);
     snprintf(what, sizeof(what), "%s: what the kernel computes is right", name);
-    ok(verdict(job, 5, kernel) == 0, what);
+    print_point(status_of_verdict(job, 5, kernel) == 0, what);
     snprintf(what, sizeof(what), "%s: the data of another round is wrong", name);
-    ok(verdict(job, 6, kernel) == JOB_WRONG, what);
+    print_point(status_of_verdict(job, 6, kernel) == JOB_WRONG, what);
     other.seed++;
     snprintf(what, sizeof(what), "%s: the data of another job is wrong", name);
-    ok(verdict(&other, 5, kernel) == JOB_WRONG, what);
+    print_point(status_of_verdict(&other, 5, kernel) == JOB_WRONG, what);
 
     out[SIZE - 1] ^= 1;
     snprintf(what, sizeof(what), "%s: one wrong bit in the last element is found", name);
-    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
+    print_point(status_of_verdict(job, 5, kernel) == JOB_WRONG, what);
     out[SIZE - 1] ^= 1;
 
     memset(out + 1024, 0, 4096);
     snprintf(what, sizeof(what), "%s: a page of zeros is found", name);
-    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
-    compute(job, 5, kernel);
+    print_point(status_of_verdict(job, 5, kernel) == JOB_WRONG, what);
+    compute_result(job, 5, kernel);
     memset(out + 1024, 0xff, 4096);
     snprintf(what, sizeof(what), "%s: a page of 0xff is found", name);
-    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
+    print_point(status_of_verdict(job, 5, kernel) == JOB_WRONG, what);
     job_fill_output(job, out);
     snprintf(what, sizeof(what), "%s: a buffer that was never written is found", name);
-    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
+    print_point(status_of_verdict(job, 5, kernel) == JOB_WRONG, what);
 }
 
 int main(void)

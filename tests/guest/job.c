@@ -22,7 +22,8 @@ const char *const job_kernel_name[JOB_NUM_KERNELS] = {
 static struct timespec started;
 static char watchdog_message[160];
 
-static _Noreturn void end(const struct job *job, enum job_end how, const char *format, va_list args)
+static _Noreturn void end_job(const struct job *job, enum job_end how, const char *format,
+                              va_list args)
 {
     fflush(stdout);
     fprintf(stderr, "%s: FAIL: ", job->program);
@@ -37,29 +38,29 @@ void job_fail(const struct job *job, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    end(job, JOB_FAILED, format, args);
+    end_job(job, JOB_FAILED, format, args);
 }
 
-static _Noreturn void usage(const struct job *job, const char *format, ...)
+static _Noreturn void refuse_usage(const struct job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static _Noreturn void usage(const struct job *job, const char *format, ...)
+static _Noreturn void refuse_usage(const struct job *job, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    end(job, JOB_USAGE, format, args);
+    end_job(job, JOB_USAGE, format, args);
 }
 
-static _Noreturn void wrong(const struct job *job, const char *format, ...)
+static _Noreturn void end_wrong(const struct job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static _Noreturn void wrong(const struct job *job, const char *format, ...)
+static _Noreturn void end_wrong(const struct job *job, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    end(job, JOB_WRONG, format, args);
+    end_job(job, JOB_WRONG, format, args);
 }
 
 static uint64_t parse_number(const struct job *job, const char *option, const char *text,
@@ -71,12 +72,12 @@ static uint64_t parse_number(const struct job *job, const char *option, const ch
     unsigned long long value = strtoull(text, &end, 0);
 
     if (errno || end == text || *end || *text == '-' || value < min || value > max)
-        usage(job, "--%s: '%s' is not a number from %llu to %llu", option, text,
-              (unsigned long long)min, (unsigned long long)max);
+        refuse_usage(job, "--%s: '%s' is not a number from %llu to %llu", option, text,
+                     (unsigned long long)min, (unsigned long long)max);
     return value;
 }
 
-static _Noreturn void help(const struct job *job)
+static _Noreturn void print_help(const struct job *job)
 {
     printf("Usage: %s [OPTION]...\n"
            "Computes on the GPU and checks every element against the CPU.\n\n"
@@ -131,7 +132,7 @@ static void set_option(struct job *job, int opt)
     case OPT_SIZE:
         job->size = (uint32_t)parse_number(job, "size", optarg, 256, 1u << 28);
         if (job->size & (job->size - 1))
-            usage(job, "--size: %u is not a power of two", job->size);
+            refuse_usage(job, "--size: %u is not a power of two", job->size);
         break;
     case OPT_ITERATIONS:
         job->iterations = (uint32_t)parse_number(job, "iterations", optarg, 1, 1u << 24);
@@ -155,9 +156,9 @@ static void set_option(struct job *job, int opt)
         job->pause = (unsigned)parse_number(job, "pause", optarg, 0, 3600000);
         break;
     case OPT_HELP:
-        help(job);
+        print_help(job);
     default:
-        usage(job, "wrong option; --help lists them");
+        refuse_usage(job, "wrong option; --help lists them");
     }
 }
 
@@ -177,7 +178,7 @@ void job_parse(struct job *job, int argc, char **argv)
     while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
         set_option(job, opt);
     if (optind != argc)
-        usage(job, "'%s' is not an option; --help lists them", argv[optind]);
+        refuse_usage(job, "'%s' is not an option; --help lists them", argv[optind]);
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
@@ -186,7 +187,7 @@ bool job_wants_device(const struct job *job, const char *name)
     return !job->device_name || strstr(name, job->device_name);
 }
 
-static uint32_t mix(uint32_t x)
+static uint32_t mix_bits(uint32_t x)
 {
     x ^= x >> 16;
     x *= 0x7feb352du;
@@ -197,12 +198,12 @@ static uint32_t mix(uint32_t x)
 
 static uint32_t round_key(const struct job *job, uint64_t round)
 {
-    return mix(mix(job->seed) + (uint32_t)round * 2u + 1u);
+    return mix_bits(mix_bits(job->seed) + (uint32_t)round * 2u + 1u);
 }
 
-static uint32_t input(uint32_t key, uint32_t i)
+static uint32_t input_element(uint32_t key, uint32_t i)
 {
-    return mix(key ^ (i * 0x9e3779b9u));
+    return mix_bits(key ^ (i * 0x9e3779b9u));
 }
 
 struct job_params job_params(const struct job *job, uint64_t round)
@@ -219,7 +220,7 @@ void job_fill_input(const struct job *job, uint64_t round, uint32_t *in)
     uint32_t key = round_key(job, round);
 
     for (uint32_t i = 0; i < job->size; i++)
-        in[i] = input(key, i);
+        in[i] = input_element(key, i);
 }
 
 void job_fill_output(const struct job *job, uint32_t *out)
@@ -265,8 +266,8 @@ static _Noreturn void wrong_value(const struct job *job, uint64_t round, enum jo
         what = " (a poisoned page?)";
     else if (got == JOB_UNWRITTEN)
         what = " (never written)";
-    wrong(job, "round %llu: %s: element %u is 0x%08x, the CPU says 0x%08x%s",
-          (unsigned long long)round + 1, job_kernel_name[kernel], i, got, expected, what);
+    end_wrong(job, "round %llu: %s: element %u is 0x%08x, the CPU says 0x%08x%s",
+              (unsigned long long)round + 1, job_kernel_name[kernel], i, got, expected, what);
 }
 
 void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel, const uint32_t *out)
@@ -279,9 +280,10 @@ void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel, c
         uint32_t got = out[i], expected;
 
         if (kernel == JOB_MADD)
-            expected = input(key, i) * mul + add;
+            expected = input_element(key, i) * mul + add;
         else
-            expected = input(key, (i * GATHER_STRIDE + params.offset) & mask) ^ (i * GATHER_SALT);
+            expected =
+                input_element(key, (i * GATHER_STRIDE + params.offset) & mask) ^ (i * GATHER_SALT);
         if (got != expected)
             wrong_value(job, round, kernel, i, got, expected);
     }

@@ -72,8 +72,8 @@ static void compute_close(struct compute *c)
     vk_device_close(&c->dev);
 }
 
-static void barrier(VkCommandBuffer cmd, VkPipelineStageFlags from, VkAccessFlags written,
-                    VkPipelineStageFlags to, VkAccessFlags read)
+static void record_barrier(VkCommandBuffer cmd, VkPipelineStageFlags from, VkAccessFlags written,
+                           VkPipelineStageFlags to, VkAccessFlags read)
 {
     VkMemoryBarrier memory = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
@@ -84,7 +84,7 @@ static void barrier(VkCommandBuffer cmd, VkPipelineStageFlags from, VkAccessFlag
     vkCmdPipelineBarrier(cmd, from, to, 0, 1, &memory, 0, NULL, 0, NULL);
 }
 
-static void record(struct compute *c, uint64_t round)
+static void record_round(struct compute *c, uint64_t round)
 {
     const struct job *job = c->dev.job;
     VkCommandBuffer cmd = c->dispatch.cmd;
@@ -104,12 +104,12 @@ static void record(struct compute *c, uint64_t round)
                                 &c->kernels[i].vk.set, 0, NULL);
         vkCmdDispatch(cmd, job->size / GROUP_SIZE, 1, 1);
     }
-    barrier(cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-            VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+    record_barrier(cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+                   VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
     for (int i = 0; i < JOB_NUM_KERNELS; i++)
         vkCmdCopyBuffer(cmd, c->kernels[i].result.buffer, c->kernels[i].readback.buffer, 1, &all);
-    barrier(cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-            VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    record_barrier(cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                   VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     vk_check(job, vkEndCommandBuffer(cmd), "vkEndCommandBuffer");
 }
 
@@ -125,7 +125,7 @@ static void compute_round(struct compute *c, uint64_t round)
     job_fill_input(job, round, c->in.map);
     for (int i = 0; i < JOB_NUM_KERNELS; i++)
         job_fill_output(job, c->kernels[i].readback.map);
-    record(c, round);
+    record_round(c, round);
     vk_check(job, vkQueueSubmit(c->dev.queue, 1, &submit, c->dispatch.fence), "vkQueueSubmit");
     vk_dispatch_wait(&c->dev, &c->dispatch);
     /* At once: the GPU's memory may go at any moment, and to verify takes its time. */

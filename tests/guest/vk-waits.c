@@ -38,7 +38,7 @@ struct waits {
     PFN_vkGetFenceFdKHR get_fence_fd;
 };
 
-static VkDeviceSize bytes(const struct waits *w)
+static VkDeviceSize buffer_bytes(const struct waits *w)
 {
     return (VkDeviceSize)w->dev.job->size * sizeof(uint32_t);
 }
@@ -102,8 +102,8 @@ static void open_all(struct waits *w, const struct job *job)
     };
 
     open_device(w, job);
-    vk_buffer_create(&w->dev, bytes(w), VK_PLACE_DEVICE, &w->work);
-    vk_buffer_create(&w->dev, bytes(w), VK_PLACE_HOST, &w->readback);
+    vk_buffer_create(&w->dev, buffer_bytes(w), VK_PLACE_DEVICE, &w->work);
+    vk_buffer_create(&w->dev, buffer_bytes(w), VK_PLACE_HOST, &w->readback);
     pool.queueFamilyIndex = w->dev.queue_family;
     vk_check(job, vkCreateCommandPool(w->dev.device, &pool, NULL, &w->commands),
              "vkCreateCommandPool");
@@ -115,7 +115,7 @@ static void open_all(struct waits *w, const struct job *job)
     make_timeline(w);
 }
 
-static void barrier(VkCommandBuffer cmd, VkPipelineStageFlags to, VkAccessFlags read)
+static void record_barrier(VkCommandBuffer cmd, VkPipelineStageFlags to, VkAccessFlags read)
 {
     VkMemoryBarrier memory = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
@@ -126,26 +126,26 @@ static void barrier(VkCommandBuffer cmd, VkPipelineStageFlags to, VkAccessFlags 
     vkCmdPipelineBarrier(cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, to, 0, 1, &memory, 0, NULL, 0, NULL);
 }
 
-static void record(struct waits *w, enum way way, uint32_t value)
+static void record_fill(struct waits *w, enum way way, uint32_t value)
 {
     const struct job *job = w->dev.job;
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    VkBufferCopy all = {.size = bytes(w)};
+    VkBufferCopy all = {.size = buffer_bytes(w)};
 
     vk_check(job, vkBeginCommandBuffer(w->cmd, &begin), "vkBeginCommandBuffer");
     for (uint32_t left = FILLS; left-- > 0;) {
-        vkCmdFillBuffer(w->cmd, w->work.buffer, 0, bytes(w), value + left);
-        barrier(w->cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+        vkCmdFillBuffer(w->cmd, w->work.buffer, 0, buffer_bytes(w), value + left);
+        record_barrier(w->cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     }
-    barrier(w->cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+    record_barrier(w->cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
     vkCmdCopyBuffer(w->cmd, w->work.buffer, w->readback.buffer, 1, &all);
-    barrier(w->cmd, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    record_barrier(w->cmd, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     if (way == WAY_EVENT)
         vkCmdSetEvent(w->cmd, w->event, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
     vk_check(job, vkEndCommandBuffer(w->cmd), "vkEndCommandBuffer");
 }
 
-static void submit(struct waits *w, enum way way, uint64_t round)
+static void submit_fill(struct waits *w, enum way way, uint64_t round)
 {
     VkTimelineSemaphoreSubmitInfoKHR timeline = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO_KHR,
@@ -218,7 +218,7 @@ static void wait_for_fence(struct waits *w)
              "vkWaitForFences");
 }
 
-static void verify(const struct waits *w, enum way way, uint32_t value)
+static void verify_fill(const struct waits *w, enum way way, uint32_t value)
 {
     const uint32_t *data = w->readback.map;
 
@@ -238,9 +238,9 @@ static void run_round(struct waits *w, enum way way, uint64_t round)
     const struct job *job = w->dev.job;
     uint32_t value = (uint32_t)round * 0x10000;
 
-    memset(w->readback.map, 0xa5, bytes(w));
-    record(w, way, value);
-    submit(w, way, round);
+    memset(w->readback.map, 0xa5, buffer_bytes(w));
+    record_fill(w, way, value);
+    submit_fill(w, way, round);
     if (way == WAY_TIMELINE)
         wait_for_timeline(w, round);
     else if (way == WAY_EVENT)
@@ -249,7 +249,7 @@ static void run_round(struct waits *w, enum way way, uint64_t round)
         wait_for_sync_file(w);
     else
         wait_for_fence(w);
-    verify(w, way, value);
+    verify_fill(w, way, value);
 
     /* An exported fence is as it was before. */
     if (way == WAY_SYNC_FILE)

@@ -8,7 +8,7 @@
 int vulkan_main(int argc, char **argv);
 int cuda_main(int argc, char **argv);
 
-static void *vulkan(void *words)
+static void *run_vulkan(void *words)
 {
     vulkan_main(6, words);
     return NULL;
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
                          argv[2],         NULL};
     char *of_cuda[] = {"cuda-load", "loop", "2000000", "2", argv[2], NULL};
 
-    if (pthread_create(&thread, NULL, vulkan, of_vulkan))
+    if (pthread_create(&thread, NULL, run_vulkan, of_vulkan))
         return 1;
     cuda_main(5, of_cuda);
     pthread_join(thread, NULL);

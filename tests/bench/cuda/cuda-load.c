@@ -52,7 +52,7 @@ void repeat(void (*question)(void), unsigned int count);
 #define UNIT_NS    10000u
 #define PIECE      (2u << 20)
 
-static uint64_t now(void)
+static uint64_t read_clock(void)
 {
     struct timespec time;
 
@@ -60,7 +60,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-static void check(int result)
+static void check_result(int result)
 {
     if (!result)
         return;
@@ -68,70 +68,71 @@ static void check(int result)
     exit(1);
 }
 
-static void launch(uint64_t ns)
+static void launch_kernel(uint64_t ns)
 {
-    check(spin_launch(ns, NULL));
+    check_result(spin_launch(ns, NULL));
 }
 
-static void context(void)
+static void make_context(void)
 {
     handle made;
 
-    check(cuInit(0));
-    check(cuCtxCreate_v2(&made, 0, 0));
-    check(spin_open());
+    check_result(cuInit(0));
+    check_result(cuCtxCreate_v2(&made, 0, 0));
+    check_result(spin_open());
 }
 
 __attribute__((noinline)) void burst(unsigned int count)
 {
     for (unsigned int i = 1; i <= count; i++) {
-        launch(UNIT_NS);
+        launch_kernel(UNIT_NS);
         if (i % 64 == 0)
-            check(cuStreamSynchronize(NULL));
+            check_result(cuStreamSynchronize(NULL));
     }
 }
 
 /* The arbiter measures it from the first launches on, if there is a reason. */
-static void launches(unsigned int count)
+static void time_launches(unsigned int count)
 {
     struct timespec some = {.tv_nsec = 200000000};
 
-    context();
+    make_context();
     for (unsigned int i = 0; i < 20; i++) {
-        launch(UNIT_NS);
-        check(cuStreamSynchronize(NULL));
+        launch_kernel(UNIT_NS);
+        check_result(cuStreamSynchronize(NULL));
     }
     nanosleep(&some, NULL);
     burst(count);
 }
 
-static void loop(const char *kind, unsigned int count, double seconds)
+static void loop_kind(const char *kind, unsigned int count, double seconds)
 {
     uint64_t ns = strcmp(kind, "copy") ? strtoull(kind, NULL, 10) : 0, done = 0, from, to;
     uint64_t to_copy = 0;
     void *from_copy = NULL;
 
-    context();
+    make_context();
     /* The fake card does not touch them. */
     if (!ns && !spin_is_fake())
-        check(cuMemAlloc_v2(&to_copy, COPY_BYTES) || cuMemAllocHost_v2(&from_copy, COPY_BYTES));
-    from = now() + SECOND;
+        check_result(cuMemAlloc_v2(&to_copy, COPY_BYTES) ||
+                     cuMemAllocHost_v2(&from_copy, COPY_BYTES));
+    from = read_clock() + SECOND;
     to = from + (uint64_t)(seconds * SECOND);
-    while (now() < to) {
+    while (read_clock() < to) {
         for (unsigned int i = 0; i < count; i++) {
             if (ns)
-                launch(ns);
+                launch_kernel(ns);
             else
-                check(cuMemcpyHtoDAsync_v2(to_copy, from_copy, COPY_BYTES, NULL));
+                check_result(cuMemcpyHtoDAsync_v2(to_copy, from_copy, COPY_BYTES, NULL));
         }
-        check(cuStreamSynchronize(NULL));
-        if (now() > from)
+        check_result(cuStreamSynchronize(NULL));
+        if (read_clock() > from)
             done += count * (ns ? ns : COPY_NS);
     }
-    printf("%.6f\n", (double)done / (double)(now() - from));
+    printf("%.6f\n", (double)done / (double)(read_clock() - from));
 }
 
-static struct card look(void)
+static struct card look_at_card(void)
 {
     void (*function)(struct card *) = NULL;
     struct card card;
@@ -150,7 +151,7 @@ static uint64_t waiting_ns(void)
     return function(0);
 }
 
-static void calls(uint64_t ns, unsigned int count)
+static void time_calls(uint64_t ns, unsigned int count)
 {
     static const char *const names[] = {
         "cuEventRecord",          "cuEventQuery",        "cuEventElapsedTime",
@@ -158,43 +159,43 @@ static void calls(uint64_t ns, unsigned int count)
         "cuStreamWriteValue64_v2"};
     unsigned int (*of)(const char *) = NULL, before[7];
 
-    context();
+    make_context();
     *(void **)&of = dlsym(dlopen(REAL_DIR "/libcuda.so.1", RTLD_NOW), "fake_count");
     for (unsigned int i = 0; i < 40 + count; i++) {
         /* By then it is known how long they take. */
         for (unsigned int j = 0; i == 40 && j < 7; j++)
             before[j] = of(names[j]);
-        launch(ns);
+        launch_kernel(ns);
         if (i % 8 == 7)
-            check(cuStreamSynchronize(NULL));
+            check_result(cuStreamSynchronize(NULL));
     }
     for (unsigned int j = 0; j < 7; j++)
         printf("%s %.2f\n", names[j], (double)(of(names[j]) - before[j]) / count);
 }
 
-static void flood(uint64_t ns, unsigned int count)
+static void flood_card(uint64_t ns, unsigned int count)
 {
     uint64_t most = 0, from;
 
-    context();
-    from = now();
+    make_context();
+    from = read_clock();
     for (unsigned int i = 0; i < count; i++) {
         uint64_t waiting;
 
-        launch(ns);
+        launch_kernel(ns);
         waiting = waiting_ns();
         most = waiting > most ? waiting : most;
     }
-    check(cuStreamSynchronize(NULL));
-    printf("%.3f %.6f\n", (double)most / 1e6, (double)ns * count / (double)(now() - from));
+    check_result(cuStreamSynchronize(NULL));
+    printf("%.3f %.6f\n", (double)most / 1e6, (double)ns * count / (double)(read_clock() - from));
 }
 
-static void start(void)
+static void time_start(void)
 {
-    uint64_t from = now();
+    uint64_t from = read_clock();
 
-    context();
-    printf("%.3f\n", (double)(now() - from) / 1e6);
+    make_context();
+    printf("%.3f\n", (double)(read_clock() - from) / 1e6);
 }
 
 static void take_and_give(unsigned int count)
@@ -202,29 +203,29 @@ static void take_and_give(unsigned int count)
     uint64_t at;
 
     for (unsigned int i = 0; i < count; i++)
-        check(cuMemAlloc_v2(&at, PIECE) || cuMemFree_v2(at));
+        check_result(cuMemAlloc_v2(&at, PIECE) || cuMemFree_v2(at));
 }
 
 /* With some others that are kept, as programs have. */
-static void memory(unsigned int count)
+static void time_memory(unsigned int count)
 {
     uint64_t at, from;
 
-    context();
+    make_context();
     for (unsigned int i = 0; i < 100; i++)
-        check(cuMemAlloc_v2(&at, PIECE));
+        check_result(cuMemAlloc_v2(&at, PIECE));
     take_and_give(100);
-    from = now();
+    from = read_clock();
     take_and_give(count);
-    printf("%.3f\n", (double)(now() - from) / 1e3 / count);
+    printf("%.3f\n", (double)(read_clock() - from) / 1e3 / count);
 }
 
-static void hold(size_t bytes, unsigned int seconds)
+static void hold_memory(size_t bytes, unsigned int seconds)
 {
     unsigned int pieces = 0, refused = 0;
     uint64_t at;
 
-    context();
+    make_context();
     while (refused < 20) {
         if (cuMemAlloc_v2(&at, bytes) == 0)
             pieces++;
@@ -236,26 +237,26 @@ static void hold(size_t bytes, unsigned int seconds)
     sleep(seconds);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
 
     return first < second ? -1 : first > second;
 }
 
-static void ask(unsigned int count)
+static void time_asking(unsigned int count)
 {
     uint64_t *took = calloc(count, sizeof(*took));
     size_t limit;
 
-    context();
+    make_context();
     for (unsigned int i = 0; i < count; i++) {
-        uint64_t from = now();
+        uint64_t from = read_clock();
 
-        check(cuCtxGetLimit(&limit, 0));
-        took[i] = now() - from;
+        check_result(cuCtxGetLimit(&limit, 0));
+        took[i] = read_clock() - from;
     }
-    qsort(took, count, sizeof(*took), compare);
+    qsort(took, count, sizeof(*took), compare_times);
     printf("%.3f %.3f\n", (double)took[count / 2] / 1e3, (double)took[count / 100 * 99] / 1e3);
     free(took);
 }
@@ -266,28 +267,28 @@ static void ask_context(void)
 {
     handle is;
 
-    check(cuCtxGetCurrent(&is));
+    check_result(cuCtxGetCurrent(&is));
 }
 
 static void ask_pointer(void)
 {
     unsigned int type;
 
-    check(cuPointerGetAttribute(&type, 2, on_card));
+    check_result(cuPointerGetAttribute(&type, 2, on_card));
 }
 
 static void ask_device(void)
 {
     int warp;
 
-    check(cuDeviceGetAttribute(&warp, 10, 0));
+    check_result(cuDeviceGetAttribute(&warp, 10, 0));
 }
 
 static void ask_stream(void)
 {
     unsigned int status;
 
-    check(cuStreamIsCapturing(NULL, &status));
+    check_result(cuStreamIsCapturing(NULL, &status));
 }
 
 __attribute__((noinline)) void repeat(void (*question)(void), unsigned int count)
@@ -296,7 +297,7 @@ __attribute__((noinline)) void repeat(void (*question)(void), unsigned int count
         question();
 }
 
-static void questions(const char *what, unsigned int count)
+static void time_questions(const char *what, unsigned int count)
 {
     static const struct {
         const char *name;
@@ -307,9 +308,9 @@ static void questions(const char *what, unsigned int count)
                {"stream", ask_stream}};
     uint64_t others[100];
 
-    context();
+    make_context();
     for (unsigned int i = 0; i < 100; i++)
-        check(cuMemAlloc_v2(&others[i], PIECE));
+        check_result(cuMemAlloc_v2(&others[i], PIECE));
     on_card = others[37];
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (!strcmp(all[i].name, what)) {
@@ -318,9 +319,9 @@ static void questions(const char *what, unsigned int count)
         }
 }
 
-static void peek(void)
+static void print_card(void)
 {
-    struct card card = look();
+    struct card card = look_at_card();
 
     printf("%llu %llu\n", (unsigned long long)card.used, (unsigned long long)card.peak);
 }
@@ -328,25 +329,25 @@ static void peek(void)
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "launch"))
-        launches((unsigned int)atoi(argv[2]));
+        time_launches((unsigned int)atoi(argv[2]));
     else if (argc == 4 && !strcmp(argv[1], "calls"))
-        calls(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
+        time_calls(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
     else if (argc == 5 && !strcmp(argv[1], "loop"))
-        loop(argv[2], (unsigned int)atoi(argv[3]), atof(argv[4]));
+        loop_kind(argv[2], (unsigned int)atoi(argv[3]), atof(argv[4]));
     else if (argc == 4 && !strcmp(argv[1], "flood"))
-        flood(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
+        flood_card(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
     else if (argc == 2 && !strcmp(argv[1], "start"))
-        start();
+        time_start();
     else if (argc == 3 && !strcmp(argv[1], "memory"))
-        memory((unsigned int)atoi(argv[2]));
+        time_memory((unsigned int)atoi(argv[2]));
     else if (argc == 4 && !strcmp(argv[1], "hold"))
-        hold(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
+        hold_memory(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
     else if (argc == 3 && !strcmp(argv[1], "ask"))
-        ask((unsigned int)atoi(argv[2]));
+        time_asking((unsigned int)atoi(argv[2]));
     else if (argc == 4 && !strcmp(argv[1], "repeat"))
-        questions(argv[2], (unsigned int)atoi(argv[3]));
+        time_questions(argv[2], (unsigned int)atoi(argv[3]));
     else if (argc == 2 && !strcmp(argv[1], "peek"))
-        peek();
+        print_card();
     else
         return 2;
     return 0;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint32_t allocate(void)
+static uint32_t allocate_cores(void)
 {
     resource_allocation_response_msg_t *granted;
     char tres[] = "gres/shard:1000", dir[] = "/";
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 
     slurm_init(NULL);
     for (int i = 0; i < count; i++) {
-        uint32_t id = allocate();
+        uint32_t id = allocate_cores();
 
         granted += id != 0;
         if (id)

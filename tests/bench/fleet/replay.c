@@ -86,7 +86,7 @@ static unsigned shards_of(const Job *job)
     return setup == 'c' ? (job->mib * best_effort_floor + 99) / 100 : job->mib;
 }
 
-static void submit(Job *job, int now)
+static void submit_job(Job *job, int now)
 {
     resource_allocation_response_msg_t *granted = NULL;
     unsigned shards = shards_of(job);
@@ -223,7 +223,7 @@ static void look_at_job(const job_info_t *info, int now, double *want, unsigned 
     add_cards(info, job->demand, want, mib);
 }
 
-static void report(int now, const double *want, const unsigned long *mib)
+static void report_state(int now, const double *want, const unsigned long *mib)
 {
     double busy = 0;
     unsigned long promised = 0;
@@ -244,7 +244,7 @@ static void report(int now, const double *want, const unsigned long *mib)
     fflush(stdout);
 }
 
-static void look(int now)
+static void observe_jobs(int now)
 {
     unsigned places = cards / node_cards * CARDS_MAX;
     double *want = calloc(places, sizeof(*want));
@@ -256,7 +256,7 @@ static void look(int now)
         for (unsigned i = 0; i < all->record_count; i++)
             look_at_job(&all->job_array[i], now, want, mib);
         slurm_free_job_info_msg(all);
-        report(now, want, mib);
+        report_state(now, want, mib);
     }
     free(want);
     free(mib);
@@ -284,13 +284,13 @@ static void submit_due(int now, unsigned limit)
         if (job->kind == 'b')
             backlog[back_last++ % IDS] = job;
         else
-            submit(job, now);
+            submit_job(job, now);
     }
     while (back_first != back_last && pending_offline < limit)
-        submit(backlog[back_first++ % IDS], now);
+        submit_job(backlog[back_first++ % IDS], now);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_jobs(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
@@ -305,7 +305,7 @@ static long play_minute(int now)
 
     end_due(now);
     submit_due(now, cards / 20);
-    look(now);
+    observe_jobs(now);
     took = now_ms() - began;
     if (took < (long)minute_ms)
         usleep((useconds_t)((long)minute_ms - took) * 1000);
@@ -332,7 +332,7 @@ int main(int argc, char **argv)
         /* The first ones fill the cards. */
         longest = now >= 60 && took > longest ? took : longest;
     }
-    qsort(gang_waits, gang_count, sizeof(gang_waits[0]), compare);
+    qsort(gang_waits, gang_count, sizeof(gang_waits[0]), compare_jobs);
     printf("busy %.1f\nonline %u\nonline_waited %u\nonline_wait_minutes %u\ngangs %u\ngang_p50 %d\n"
            "gang_p99 %d\ndisplaced %u\nlost_card_minutes %u\nmost_mib %lu\nrefused "
            "%u\nlongest_minute_ms %ld\n",

@@ -21,7 +21,7 @@ static double random_unit(struct arrivals *arrivals)
 }
 
 /* A day begins and ends at midnight. */
-static double curve(const struct arrivals *arrivals, double seconds)
+static double arrival_curve(const struct arrivals *arrivals, double seconds)
 {
     if (arrivals->day_s <= 0)
         return 1;
@@ -35,7 +35,7 @@ static void next_burst(struct arrivals *arrivals)
 
     do
         seconds -= log(random_unit(arrivals)) * arrivals->burst / arrivals->rate;
-    while (random_unit(arrivals) > curve(arrivals, seconds));
+    while (random_unit(arrivals) > arrival_curve(arrivals, seconds));
     arrivals->next_ns = (uint64_t)(seconds * (double)NS_PER_S);
     arrivals->left = arrivals->burst;
 }

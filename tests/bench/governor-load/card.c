@@ -75,7 +75,7 @@ void card_set_work(struct card *card, uint32_t iterations)
     vk_check(&card->job, vkEndCommandBuffer(cmd), "vkEndCommandBuffer");
 }
 
-static void submit(struct card *card, VkFence fence)
+static void submit_work(struct card *card, VkFence fence)
 {
     VkSubmitInfo info = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
@@ -88,12 +88,12 @@ static void submit(struct card *card, VkFence fence)
 
 void card_submit(struct card *card, uint32_t slot)
 {
-    submit(card, card->fences[slot]);
+    submit_work(card, card->fences[slot]);
 }
 
 void card_submit_silent(struct card *card)
 {
-    submit(card, VK_NULL_HANDLE);
+    submit_work(card, VK_NULL_HANDLE);
 }
 
 bool card_wait(struct card *card, uint32_t slot, uint64_t timeout_ns)

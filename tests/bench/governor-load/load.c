@@ -10,16 +10,16 @@
 #define CALIBRATE_PROBES 9
 #define BURST            100u
 
-static int compare(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
 
-static double median(double *values, size_t count)
+static double find_median(double *values, size_t count)
 {
-    qsort(values, count, sizeof(*values), compare);
+    qsort(values, count, sizeof(*values), compare_values);
     return values[count / 2];
 }
 
@@ -92,7 +92,7 @@ static double batch_ns(struct card *card, uint32_t iterations)
         card_wait(card, 0, UINT64_MAX);
         times[i] = (double)(now_ns() - begin);
     }
-    return median(times, CALIBRATE_PROBES);
+    return find_median(times, CALIBRATE_PROBES);
 }
 
 /* Two lengths, so that what a submit takes by itself does not count as the kernel's. */
@@ -133,6 +133,7 @@ void load_submit_cost(const struct load *load, struct card *card)
         card_submit(card, 0);
         card_wait(card, 0, UINT64_MAX);
     }
-    printf("{\"submit_ns\":%.1f,\"submits\":%" PRIu64 "}\n", median(times, bursts), bursts * BURST);
+    printf("{\"submit_ns\":%.1f,\"submits\":%" PRIu64 "}\n", find_median(times, bursts),
+           bursts * BURST);
     free(times);
 }

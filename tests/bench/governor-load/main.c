@@ -32,7 +32,7 @@ static uint64_t agreed_start(const struct card *card)
     return at;
 }
 
-static void run(const struct load *load, struct card *card)
+static void run_load(const struct load *load, struct card *card)
 {
     struct record record = {.deadline_ns = load->deadline_ns};
 
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
     else if (!strcmp(load.mode, "submit-cost"))
         load_submit_cost(&load, &card);
     else
-        run(&load, &card);
+        run_load(&load, &card);
     card_close(&card);
     return 0;
 }

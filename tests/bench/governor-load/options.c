@@ -50,7 +50,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static _Noreturn void help(const char *program)
+static _Noreturn void print_help(const char *program)
 {
     printf(
         "Usage: %s closed|online|calibrate|submit-cost [OPTION]...\n"
@@ -76,13 +76,13 @@ static _Noreturn void help(const char *program)
     exit(0);
 }
 
-static _Noreturn void fail(const struct load *load, const char *what, const char *text)
+static _Noreturn void refuse_option(const struct load *load, const char *what, const char *text)
 {
     fprintf(stderr, "%s: %s '%s'; --help lists what there is\n", load->program, what, text);
     exit(2);
 }
 
-static double number(const struct load *load, double min, double max)
+static double read_number(const struct load *load, double min, double max)
 {
     char *end;
 
@@ -90,7 +90,7 @@ static double number(const struct load *load, double min, double max)
     double value = strtod(optarg, &end);
 
     if (errno || end == optarg || *end || !(value >= min && value <= max))
-        fail(load, "not a number that fits:", optarg);
+        refuse_option(load, "not a number that fits:", optarg);
     return value;
 }
 
@@ -98,24 +98,24 @@ static void set_arrival_option(struct load *load, int opt)
 {
     switch (opt) {
     case OPT_RATE:
-        load->arrivals.rate = number(load, 0.001, 1e6);
+        load->arrivals.rate = read_number(load, 0.001, 1e6);
         break;
     case OPT_BURST:
-        load->arrivals.burst = (uint32_t)number(load, 1, 1e6);
+        load->arrivals.burst = (uint32_t)read_number(load, 1, 1e6);
         break;
     case OPT_DAY:
-        load->arrivals.day_s = number(load, 0, 1e6);
+        load->arrivals.day_s = read_number(load, 0, 1e6);
         break;
     case OPT_SEED:
-        load->arrivals.seed = (uint64_t)number(load, 1, 1e9);
+        load->arrivals.seed = (uint64_t)read_number(load, 1, 1e9);
         break;
     case OPT_DEADLINE:
-        load->deadline_ns = (uint64_t)(number(load, 0, 1e6) * (double)NS_PER_MS);
+        load->deadline_ns = (uint64_t)(read_number(load, 0, 1e6) * (double)NS_PER_MS);
         break;
     case OPT_HELP:
-        help(load->program);
+        print_help(load->program);
     default:
-        fail(load, "wrong option", "");
+        refuse_option(load, "wrong option", "");
     }
 }
 
@@ -129,28 +129,28 @@ static void set_option(struct load *load, int opt)
         load->device_name = optarg;
         break;
     case OPT_ITERATIONS:
-        load->iterations = (uint32_t)number(load, 1, UINT32_MAX);
+        load->iterations = (uint32_t)read_number(load, 1, UINT32_MAX);
         break;
     case OPT_MS:
-        load->milliseconds = number(load, 0.001, 1e5);
+        load->milliseconds = read_number(load, 0.001, 1e5);
         break;
     case OPT_SECONDS:
-        load->seconds = number(load, 0, 1e6);
+        load->seconds = read_number(load, 0, 1e6);
         break;
     case OPT_BATCHES:
-        load->batches = (uint64_t)number(load, 0, 1e12);
+        load->batches = (uint64_t)read_number(load, 0, 1e12);
         break;
     case OPT_DEPTH:
-        load->depth = (uint32_t)number(load, 1, CARD_MAX_DEPTH);
+        load->depth = (uint32_t)read_number(load, 1, CARD_MAX_DEPTH);
         break;
     case OPT_THINK:
-        load->think_us = (uint32_t)number(load, 0, 1e9);
+        load->think_us = (uint32_t)read_number(load, 0, 1e9);
         break;
     case OPT_ON:
-        load->on_ms = (uint32_t)number(load, 0, 1e6);
+        load->on_ms = (uint32_t)read_number(load, 0, 1e6);
         break;
     case OPT_OFF:
-        load->off_ms = (uint32_t)number(load, 0, 1e6);
+        load->off_ms = (uint32_t)read_number(load, 0, 1e6);
         break;
     case OPT_WAIT:
         load->wait = true;
@@ -179,12 +179,13 @@ void load_parse(struct load *load, int argc, char **argv)
     while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
         set_option(load, opt);
     if (optind + 1 != argc)
-        fail(load, "one word must say what to do, not", optind < argc ? argv[optind + 1] : "");
+        refuse_option(load, "one word must say what to do, not",
+                      optind < argc ? argv[optind + 1] : "");
     load->mode = argv[optind];
     while (i < count && strcmp(modes[i], load->mode) != 0)
         i++;
     if (i == count)
-        fail(load, "no such load:", load->mode);
+        refuse_option(load, "no such load:", load->mode);
     if (!strcmp(load->mode, "submit-cost") && !load->batches)
         load->batches = 10000;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void *grown(void *array, size_t elements)
+static void *grow_array(void *array, size_t elements)
 {
     void *bigger = realloc(array, elements * sizeof(uint64_t));
 
@@ -22,8 +22,8 @@ void record_add(struct record *record, uint64_t end_ns, uint64_t latency_ns)
 {
     if (record->count == record->room) {
         record->room = record->room ? record->room * 2 : 4096;
-        record->ends = grown(record->ends, record->room);
-        record->latencies = grown(record->latencies, record->room);
+        record->ends = grow_array(record->ends, record->room);
+        record->latencies = grow_array(record->latencies, record->room);
     }
     record->ends[record->count] = end_ns - record->start_ns;
     record->latencies[record->count++] = latency_ns;
@@ -31,7 +31,7 @@ void record_add(struct record *record, uint64_t end_ns, uint64_t latency_ns)
         record->missed++;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_records(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -60,7 +60,7 @@ void record_print(struct record *record, const char *name, uint32_t iterations, 
            name, iterations, record->start_ns, record->count, record->missed, cpu_ns / NS_PER_US);
     print_times(record);
     if (record->count)
-        qsort(record->latencies, record->count, sizeof(uint64_t), compare);
+        qsort(record->latencies, record->count, sizeof(uint64_t), compare_records);
     printf(",\"latency_us\":{\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"max\":%.1f}}\n",
            quantile_us(record, 0.5), quantile_us(record, 0.9), quantile_us(record, 0.99),
            quantile_us(record, 1));

@@ -119,7 +119,7 @@ bool model_add(struct model *model, uint32_t stream, const struct model_op *op)
     return true;
 }
 
-static void deactivate(struct model *model, const struct model_stream *stream)
+static void deactivate_stream(struct model *model, const struct model_stream *stream)
 {
     uint32_t other = model->active[--model->active_count];
 
@@ -127,7 +127,7 @@ static void deactivate(struct model *model, const struct model_stream *stream)
     model->streams[other].place = stream->place;
 }
 
-static struct model_op pop(struct model *model, uint32_t stream)
+static struct model_op pop_op(struct model *model, uint32_t stream)
 {
     struct model_stream *from = &model->streams[stream];
     uint32_t at = from->first;
@@ -139,7 +139,7 @@ static struct model_op pop(struct model *model, uint32_t stream)
     model->free = at + 1;
     if (!--from->count) {
         from->pending_ns = 0;
-        deactivate(model, from);
+        deactivate_stream(model, from);
     }
     return op;
 }
@@ -147,7 +147,7 @@ static struct model_op pop(struct model *model, uint32_t stream)
 void model_drop(struct model *model, uint32_t stream)
 {
     while (model->streams[stream].count)
-        pop(model, stream);
+        pop_op(model, stream);
     model_kick(model);
 }
 
@@ -182,7 +182,7 @@ static bool may_begin(const struct model *model, uint32_t stream, const struct m
 }
 
 /* One may let another pass. */
-static void pass(struct model *model, const struct model_user *user)
+static void pass_turn(struct model *model, const struct model_user *user)
 {
     bool again;
 
@@ -194,7 +194,7 @@ static void pass(struct model *model, const struct model_user *user)
 
             while (op && op->engine == MODEL_NONE && may_begin(model, stream, op) &&
                    user->reach(user->data, stream, op)) {
-                pop(model, stream);
+                pop_op(model, stream);
                 op = model_first(model, stream);
                 again = true;
             }
@@ -214,8 +214,8 @@ struct choice {
     uint32_t distance;
 };
 
-static void consider(const struct model *model, struct choice *choice, uint32_t stream,
-                     const struct model_op *op)
+static void consider_stream(const struct model *model, struct choice *choice, uint32_t stream,
+                            const struct model_op *op)
 {
     int32_t process = (int32_t)model->streams[stream].process;
     int32_t current = model->engines[op->engine].current;
@@ -269,8 +269,8 @@ static void run_op(struct model *model, uint32_t stream, const struct model_op *
         engine->running[engine->running_count++] = stream;
 }
 
-static void begin(struct model *model, const struct model_engine_state *engine,
-                  const struct model_user *user)
+static void begin_op(struct model *model, const struct model_engine_state *engine,
+                     const struct model_user *user)
 {
     for (uint32_t i = 0; i < engine->running_count && !engine->handover_left_ns; i++) {
         struct model_op *op = model_first(model, engine->running[i]);
@@ -294,7 +294,7 @@ static bool is_both_ways(const struct model *model, const struct model_engine_st
 }
 
 /* How much of an operation is done in a nanosecond. */
-static double rate(const struct model *model, const struct model_engine_state *engine)
+static double engine_rate(const struct model *model, const struct model_engine_state *engine)
 {
     if (is_both_ways(model, engine))
         return model->kind.both_ways / 2;
@@ -310,7 +310,7 @@ static uint64_t event_of(const struct model *model, const struct model_engine_st
     if (!engine->running_count)
         return MODEL_NEVER;
     for (uint32_t i = 0; i < engine->running_count; i++) {
-        double ns = first_of(model, engine->running[i])->left_ns / rate(model, engine);
+        double ns = first_of(model, engine->running[i])->left_ns / engine_rate(model, engine);
 
         left = ns < left ? ns : left;
     }
@@ -320,11 +320,11 @@ static uint64_t event_of(const struct model *model, const struct model_engine_st
 }
 
 /* Who runs from now on, and until when that is so. */
-static void settle(struct model *model, const struct model_user *user)
+static void settle_user(struct model *model, const struct model_user *user)
 {
     struct choice choices[MODEL_ENGINES];
 
-    pass(model, user);
+    pass_turn(model, user);
     for (unsigned i = 0; i < model->engine_count; i++)
         choices[i] = (struct choice){.next = -1};
     for (uint32_t i = 0; i < model->active_count; i++) {
@@ -332,7 +332,7 @@ static void settle(struct model *model, const struct model_user *user)
         const struct model_op *op = first_of(model, stream);
 
         if (op->engine != MODEL_NONE && may_begin(model, stream, op))
-            consider(model, &choices[op->engine], stream, op);
+            consider_stream(model, &choices[op->engine], stream, op);
     }
     for (unsigned i = 0; i < model->engine_count; i++) {
         if (model->kind.slice_ns)
@@ -348,7 +348,7 @@ static void settle(struct model *model, const struct model_user *user)
             run_op(model, stream, op);
     }
     for (unsigned i = 0; i < model->engine_count; i++)
-        begin(model, &model->engines[i], user);
+        begin_op(model, &model->engines[i], user);
     model->next_at = MODEL_NEVER;
     for (unsigned i = 0; i < model->engine_count; i++) {
         uint64_t at = event_of(model, &model->engines[i]);
@@ -357,9 +357,9 @@ static void settle(struct model *model, const struct model_user *user)
     }
 }
 
-static void work(struct model *model, struct model_engine_state *engine, uint64_t ns)
+static void advance_engine(struct model *model, struct model_engine_state *engine, uint64_t ns)
 {
-    double each = (double)ns * rate(model, engine);
+    double each = (double)ns * engine_rate(model, engine);
 
     if (!engine->running_count)
         return;
@@ -375,8 +375,8 @@ static void work(struct model *model, struct model_engine_state *engine, uint64_
         model_first(model, engine->running[i])->left_ns -= each;
 }
 
-static void end(struct model *model, struct model_engine_state *engine,
-                const struct model_user *user)
+static void end_op(struct model *model, struct model_engine_state *engine,
+                   const struct model_user *user)
 {
     uint32_t count = engine->running_count, running[MODEL_RUNNING];
 
@@ -389,7 +389,7 @@ static void end(struct model *model, struct model_engine_state *engine,
             engine->running[engine->running_count++] = running[i];
             continue;
         }
-        op = pop(model, running[i]);
+        op = pop_op(model, running[i]);
         user->ends(user->data, running[i], &op);
     }
 }
@@ -400,15 +400,15 @@ void model_advance(struct model *model, uint64_t now, const struct model_user *u
         uint64_t until;
 
         if (!model->next_at)
-            settle(model, user);
+            settle_user(model, user);
         until = model->next_at < now ? model->next_at : now;
         for (unsigned i = 0; i < model->engine_count && until > model->now; i++)
-            work(model, &model->engines[i], until - model->now);
+            advance_engine(model, &model->engines[i], until - model->now);
         model->now = until > model->now ? until : model->now;
         if (model->next_at > now)
             return;
         for (unsigned i = 0; i < model->engine_count; i++)
-            end(model, &model->engines[i], user);
+            end_op(model, &model->engines[i], user);
         model->next_at = 0;
     }
 }
