@@ -31,9 +31,9 @@ sub steps_of {
 my ($status, $said) = make('host', "vgpuctl attach red --type half && echo it has one\n");
 is($status, 0, 'make host');
 like($said, qr/^it has one$/m, 'its shell is on a host with VMs');
-($status, $said) = make('host', "vgpuctl vgpu list\n");
+($status, $said) = make('host', "vgpuctl slice list\n");
 is($status, 0, 'make host again');
-like($said, qr/vgpu-half .* red /, 'comes back to it');
+like($said, qr/^\S+ .* vm .* red /m, 'comes back to it');
 is(system("$rig down"), 0, 'it ends');
 
 ($status) = make('demo');
