@@ -10,7 +10,7 @@ static void assert_attr(Testbed *tb, const char *name, uint64_t value)
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, path), ==, value);
 }
 
-static int set(Testbed *tb, const char *name, const char *value)
+static int set_attribute(Testbed *tb, const char *name, const char *value)
 {
     g_autofree char *path = g_strconcat("vgpu/", name, NULL);
 
@@ -43,11 +43,11 @@ static void test_written_after_create(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
     struct vgpu_engine_info info;
 
-    assert_ok(set(tb, "vram_bytes", "100663296")); /* 96 MiB */
-    assert_ok(set(tb, "window_bytes", "67108864"));
-    assert_ok(set(tb, "weight", "250\n"));
-    assert_ok(set(tb, "cap", "40"));
-    assert_ok(set(tb, "priority", "7"));
+    assert_ok(set_attribute(tb, "vram_bytes", "100663296")); /* 96 MiB */
+    assert_ok(set_attribute(tb, "window_bytes", "67108864"));
+    assert_ok(set_attribute(tb, "weight", "250\n"));
+    assert_ok(set_attribute(tb, "cap", "40"));
+    assert_ok(set_attribute(tb, "priority", "7"));
 
     testbed_advance(tb, TESTBED_AT_OPEN);
     assert_ok(peer_info(tb->engine, &info));
@@ -64,13 +64,13 @@ static void test_vram_and_ledger(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
 
     g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 3);
-    assert_ok(set(tb, "vram_bytes", "134217728")); /* 128 of 256 MiB */
+    assert_ok(set_attribute(tb, "vram_bytes", "134217728")); /* 128 of 256 MiB */
     g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 2);
-    assert_fails(set(tb, "vram_bytes", "268435457"), ENOSPC);
+    assert_fails(set_attribute(tb, "vram_bytes", "268435457"), ENOSPC);
     assert_attr(tb, "vram_bytes", 128 * MIB);
-    assert_ok(set(tb, "vram_bytes", "1048576"));
+    assert_ok(set_attribute(tb, "vram_bytes", "1048576"));
     g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 3);
-    assert_ok(set(tb, "vram_bytes", "268435456"));
+    assert_ok(set_attribute(tb, "vram_bytes", "268435456"));
     g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 0);
 }
 
@@ -98,7 +98,7 @@ static void test_bad_values(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
 
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
-        int ret = set(tb, bad[i][0], bad[i][1]);
+        int ret = set_attribute(tb, bad[i][0], bad[i][1]);
 
         /* An empty write never reaches the driver. */
         if (!*bad[i][1] && !ret)
@@ -121,7 +121,7 @@ static void test_read_only(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-        g_assert_cmpint(set(tb, names[i], "1"), <, 0);
+        g_assert_cmpint(set_attribute(tb, names[i], "1"), <, 0);
 }
 
 static void test_while_open(void)
@@ -129,13 +129,13 @@ static void test_while_open(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     struct vgpu_engine_info info;
 
-    assert_fails(set(tb, "window_bytes", "67108864"), EBUSY);
+    assert_fails(set_attribute(tb, "window_bytes", "67108864"), EBUSY);
     assert_attr(tb, "window_bytes", TESTBED_WINDOW);
 
     /* The governor's parameters may change; the engine gets an event. */
-    assert_ok(set(tb, "weight", "300"));
-    assert_ok(set(tb, "cap", "50"));
-    assert_ok(set(tb, "priority", "3"));
+    assert_ok(set_attribute(tb, "weight", "300"));
+    assert_ok(set_attribute(tb, "cap", "50"));
+    assert_ok(set_attribute(tb, "priority", "3"));
     g_assert_true(wait_until(atomic_load(&tb->engine->state->configs) > 0, 5000));
     assert_ok(peer_info(tb->engine, &info));
     g_assert_cmpuint(info.weight, ==, 300);
@@ -144,7 +144,7 @@ static void test_while_open(void)
     assert_round_trip(tb, 1);
 
     testbed_close_vmm(tb);
-    assert_ok(set(tb, "window_bytes", "67108864"));
+    assert_ok(set_attribute(tb, "window_bytes", "67108864"));
 }
 
 /* Of the type; the engine is told. */
@@ -193,11 +193,11 @@ static void test_kept(void)
     for (size_t i = 0; i < G_N_ELEMENTS(good); i++) {
         g_autofree char *line = g_strconcat(good[i][1], "\n", NULL);
 
-        assert_ok(set(tb, good[i][0], line));
+        assert_ok(set_attribute(tb, good[i][0], line));
         assert_text(tb, good[i][0], good[i][1]);
-        assert_ok(set(tb, good[i][0], "\n"));
+        assert_ok(set_attribute(tb, good[i][0], "\n"));
         assert_text(tb, good[i][0], "");
-        assert_ok(set(tb, good[i][0], good[i][1]));
+        assert_ok(set_attribute(tb, good[i][0], good[i][1]));
         assert_text(tb, good[i][0], good[i][1]);
     }
 }
@@ -220,11 +220,11 @@ static void test_kept_bad_values(void)
     };
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
 
-    assert_ok(set(tb, "tenant", "red"));
-    assert_ok(set(tb, "class", "burstable"));
-    assert_ok(set(tb, "oversubscribe_bytes", "4096"));
+    assert_ok(set_attribute(tb, "tenant", "red"));
+    assert_ok(set_attribute(tb, "class", "burstable"));
+    assert_ok(set_attribute(tb, "oversubscribe_bytes", "4096"));
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
-        assert_fails(set(tb, bad[i][0], bad[i][1]), EINVAL);
+        assert_fails(set_attribute(tb, bad[i][0], bad[i][1]), EINVAL);
     assert_text(tb, "tenant", "red");
     assert_text(tb, "class", "burstable");
     assert_text(tb, "oversubscribe_bytes", "4096");
@@ -234,10 +234,10 @@ static void test_kept_while_open(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    assert_ok(set(tb, "tenant", "red"));
-    assert_ok(set(tb, "class", "best-effort"));
-    assert_ok(set(tb, "oversubscribe_bytes", "4096"));
-    assert_fails(set(tb, "display", "1"), EBUSY);
+    assert_ok(set_attribute(tb, "tenant", "red"));
+    assert_ok(set_attribute(tb, "class", "best-effort"));
+    assert_ok(set_attribute(tb, "oversubscribe_bytes", "4096"));
+    assert_fails(set_attribute(tb, "display", "1"), EBUSY);
     assert_text(tb, "tenant", "red");
     assert_round_trip(tb, 1);
 }

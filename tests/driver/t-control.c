@@ -487,7 +487,7 @@ static void test_set_types_renames(void)
 #define RACE_CAPACITY 3
 #define RACE_ROUNDS   2
 
-static void race(void)
+static void race_calls(void)
 {
     int status, won = 0;
 
@@ -515,7 +515,7 @@ static void test_create_race(void)
 
     for (int i = 0; i < RACE_ROUNDS; i++) {
         assert_ok(mdev_gpu_add(GPU, RACE_CAPACITY * 64 * MIB + MIB, &type, 1));
-        race();
+        race_calls();
         assert_available("small", 0);
         assert_ok(mdev_host_cleanup(TEST_GPU_PREFIX));
     }

@@ -24,7 +24,7 @@ static Testbed *display_new(TestbedStage stage)
     return tb;
 }
 
-static int query(Testbed *tb, uint32_t flags, struct vfio_device_gfx_plane_info *plane)
+static int query_plane(Testbed *tb, uint32_t flags, struct vfio_device_gfx_plane_info *plane)
 {
     memset(plane, 0xee, sizeof(*plane));
     plane->argsz = sizeof(*plane);
@@ -118,7 +118,7 @@ static int call_poke(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-static void poke(Testbed *tb, uint64_t addr, uint64_t value)
+static void write_guest(Testbed *tb, uint64_t addr, uint64_t value)
 {
     PokeCall call = {addr, value};
 
@@ -148,8 +148,9 @@ static void test_none(void)
     uint64_t addr;
 
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/display"), ==, 0);
-    assert_fails(query(tb, VFIO_GFX_PLANE_TYPE_PROBE | VFIO_GFX_PLANE_TYPE_REGION, &plane), ENOTTY);
-    assert_fails(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane), ENOTTY);
+    assert_fails(query_plane(tb, VFIO_GFX_PLANE_TYPE_PROBE | VFIO_GFX_PLANE_TYPE_REGION, &plane),
+                 ENOTTY);
+    assert_fails(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane), ENOTTY);
     for (unsigned i = REGION_PICTURE; i <= REGION_EDID; i++) {
         assert_ok(region_info(tb, i, &info, sizeof(info)));
         g_assert_cmpuint(info.size, ==, 0);
@@ -206,19 +207,20 @@ static void test_plane(void)
     g_autoptr(Testbed) tb = display_new(TESTBED_AT_GUEST);
     struct vfio_device_gfx_plane_info plane;
 
-    assert_fails(query(tb, VFIO_GFX_PLANE_TYPE_PROBE | VFIO_GFX_PLANE_TYPE_DMABUF, &plane), EINVAL);
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_PROBE | VFIO_GFX_PLANE_TYPE_REGION, &plane));
-    assert_fails(query(tb, VFIO_GFX_PLANE_TYPE_PROBE, &plane), EINVAL);
-    assert_fails(query(tb, VFIO_GFX_PLANE_TYPE_DMABUF, &plane), EINVAL);
-    assert_fails(query(tb, 0, &plane), EINVAL);
-    assert_fails(query(tb, VFIO_GFX_PLANE_TYPE_REGION | 1u << 31, &plane), EINVAL);
+    assert_fails(query_plane(tb, VFIO_GFX_PLANE_TYPE_PROBE | VFIO_GFX_PLANE_TYPE_DMABUF, &plane),
+                 EINVAL);
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_PROBE | VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_fails(query_plane(tb, VFIO_GFX_PLANE_TYPE_PROBE, &plane), EINVAL);
+    assert_fails(query_plane(tb, VFIO_GFX_PLANE_TYPE_DMABUF, &plane), EINVAL);
+    assert_fails(query_plane(tb, 0, &plane), EINVAL);
+    assert_fails(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION | 1u << 31, &plane), EINVAL);
 
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.drm_format, ==, 0);
     g_assert_cmpuint(plane.size, ==, 0);
 
     assert_ok(set_scanout(tb, 640, 480));
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmphex(plane.drm_format, ==, XRGB8888);
     g_assert_cmpuint(plane.drm_format_mod, ==, 0);
     g_assert_cmpuint(plane.width, ==, 640);
@@ -229,10 +231,10 @@ static void test_plane(void)
     g_assert_cmpuint(plane.region_index, ==, REGION_PICTURE);
 
     assert_ok(set_scanout(tb, VGPU_PICTURE_MAX_WIDTH, VGPU_PICTURE_MAX_HEIGHT));
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.size, <=, VGPU_PICTURE_SIZE);
     assert_ok(set_scanout(tb, 0, 0));
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.drm_format, ==, 0);
 
     plane.argsz = offsetof(struct vfio_device_gfx_plane_info, region_index);
@@ -271,13 +273,13 @@ static void test_picture(void)
                  EINVAL);
     assert_fails(map_picture(tb, 0, PAGE_BYTES, PROT_READ, MAP_PRIVATE, &beyond), EINVAL);
     g_assert_cmphex(seen[0], ==, 0);
-    poke(tb, addr, 0x1122334455667788);
-    poke(tb, addr + end, 0x99);
+    write_guest(tb, addr, 0x1122334455667788);
+    write_guest(tb, addr + end, 0x99);
     g_assert_cmphex(seen[0], ==, 0x1122334455667788);
     g_assert_cmphex(seen[end / 8], ==, 0x99);
     for (uint32_t width = 640; width <= VGPU_PICTURE_MAX_WIDTH; width += 640) {
         assert_ok(set_scanout(tb, width, 480));
-        poke(tb, addr + 4 * width * 479, width);
+        write_guest(tb, addr + 4 * width * 479, width);
         g_assert_cmpuint(seen[width * 479 / 2], ==, width);
     }
     munmap((void *)seen, VGPU_PICTURE_SIZE);
@@ -292,7 +294,7 @@ static void test_read_only(void)
 
     g_assert_true(seen != MAP_FAILED);
     assert_ok(map_picture(tb, 0, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, &addr));
-    poke(tb, addr, 1);
+    write_guest(tb, addr, 1);
     g_assert_cmpint(mprotect(seen, PAGE_BYTES, PROT_READ | PROT_WRITE), ==, -1);
     g_assert_cmpint(errno, ==, EACCES);
 #pragma GCC diagnostic push
@@ -340,7 +342,7 @@ static void test_hostile_engine(void)
     REFUSED(bad.drm_format = 0x34324241, EINVAL);
     REFUSED(bad.drm_format = 0, EINVAL);
     REFUSED(bad.epoch = 0, ESTALE);
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.drm_format, ==, 0);
 }
 
@@ -355,15 +357,15 @@ static void test_life(void)
     assert_ok(map_picture(tb, 0, VGPU_PICTURE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, &addr));
     seen = map_region(tb, REGION_PICTURE, VGPU_PICTURE_SIZE, PROT_READ, MAP_SHARED);
     g_assert_true(seen != MAP_FAILED);
-    poke(tb, addr, 0x5ec2e7);
+    write_guest(tb, addr, 0x5ec2e7);
     assert_ok(set_scanout(tb, 640, 480));
     guest_reset(&tb->guest);
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.drm_format, ==, 0);
     guest_up(&tb->guest, GUEST_FEATURES);
     assert_ok(set_scanout(tb, 640, 480));
     assert_ok(vmm_device_reset(&tb->dev));
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.drm_format, ==, 0);
 
     /*
@@ -377,7 +379,7 @@ static void test_life(void)
     g_assert_true(after != MAP_FAILED);
     g_assert_cmphex(after[0], ==, 0);
     assert_ok(map_picture(tb, 0, VGPU_PICTURE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, &addr));
-    poke(tb, addr, 0x7e77);
+    write_guest(tb, addr, 0x7e77);
     g_assert_cmphex(after[0], ==, 0x7e77);
     g_assert_cmphex(seen[0], ==, 0x5ec2e7);
 
@@ -386,13 +388,13 @@ static void test_life(void)
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
     assert_answered_with_error(tb, 1);
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.width, ==, 640);
     g_assert_cmphex(after[0], ==, 0x7e77);
     tb->engine = engine_peer_start(tb->uuid, 0);
     assert_fails(set_scanout(tb, 320, 200), ESTALE);
     guest_reset(&tb->guest);
-    assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
+    assert_ok(query_plane(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.drm_format, ==, 0);
     munmap((void *)seen, VGPU_PICTURE_SIZE);
     munmap((void *)after, VGPU_PICTURE_SIZE);

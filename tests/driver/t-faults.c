@@ -57,7 +57,7 @@ static void symbol_range(const char *symbol, char start[32], char end[32])
     g_snprintf(end, 32, "0x%" G_GINT64_MODIFIER "x", base + 0x1000);
 }
 
-static int set(const char *fault, const char *name, const char *value)
+static int set_fault(const char *fault, const char *name, const char *value)
 {
     g_autofree char *path = g_build_filename(DEBUGFS, fault, name, NULL);
 
@@ -78,17 +78,18 @@ static void require_fault_injection(void)
     module_range(start, end);
     symbol_range("vfio_create_group", bad_start, bad_end);
     for (size_t i = 0; i < G_N_ELEMENTS(faults); i++) {
-        if (set(faults[i], "require-start", start) || set(faults[i], "require-end", end) ||
-            set(faults[i], "reject-start", bad_start) || set(faults[i], "reject-end", bad_end) ||
-            set(faults[i], "verbose", "0"))
+        if (set_fault(faults[i], "require-start", start) ||
+            set_fault(faults[i], "require-end", end) ||
+            set_fault(faults[i], "reject-start", bad_start) ||
+            set_fault(faults[i], "reject-end", bad_end) || set_fault(faults[i], "verbose", "0"))
             driver_test_skip("debugfs has no %s with a stack filter", faults[i]);
     }
-    set("failslab", "ignore-gfp-wait", "N");
-    set("fail_page_alloc", "ignore-gfp-wait", "N");
-    set("fail_page_alloc", "min-order", "0");
+    set_fault("failslab", "ignore-gfp-wait", "N");
+    set_fault("fail_page_alloc", "ignore-gfp-wait", "N");
+    set_fault("fail_page_alloc", "min-order", "0");
 }
 
-static int arm(unsigned n)
+static int arm_fault(unsigned n)
 {
     g_autofree char *text = g_strdup_printf("%u", n);
     int fd = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
@@ -98,7 +99,7 @@ static int arm(unsigned n)
 }
 
 /* Ends it; whether the fault occurred. */
-static bool disarm(int fd)
+static bool disarm_fault(int fd)
 {
     char text[32] = "";
 
@@ -112,9 +113,9 @@ static bool disarm(int fd)
 static void fail_each(const Operation *op, void *arg)
 {
     for (unsigned n = 1; n < MOST_FAULTS; n += n < EACH_FAULT ? 1 : STRIDE) {
-        int fd = arm(n);
+        int fd = arm_fault(n);
         int ret = op->run(arg);
-        bool met = disarm(fd);
+        bool met = disarm_fault(fd);
 
         if (!ret)
             op->undo(arg);
@@ -439,11 +440,11 @@ static int call_serve(EngineCtx *ctx, void *arg)
     struct virtio_gpu_ctrl_hdr hdr;
     struct vgpu_queue_request pop;
     uint32_t token = 0;
-    int fd = arm(*(unsigned *)arg);
+    int fd = arm_fault(*(unsigned *)arg);
     int popped = engine_pop(ctx, VGPU_QUEUE_CONTROL, epoch, &hdr, sizeof(hdr), &pop);
     int ret = popped ? popped : push_ok(ctx, epoch, token = pop.token);
 
-    disarm(fd);
+    disarm_fault(fd);
     if (ret == -EPROTO || !ret)
         return ret;
     if (!popped) {
@@ -509,9 +510,9 @@ static int call_exchange(EngineCtx *ctx, void *arg)
     /* A doorbell would wake it. */
     while (read(ctx->fd, &event, sizeof(event)) > 0)
         ;
-    fd = arm(*(unsigned *)arg);
+    fd = arm_fault(*(unsigned *)arg);
     ret = engine_ioctl(ctx, VGPU_ENGINE_QUEUE_EXCHANGE, &x);
-    disarm(fd);
+    disarm_fault(fd);
     if (!ret && x.state & VGPU_EXCHANGE_BROKEN)
         return -EPROTO;
     if (!ret && x.nrequests)

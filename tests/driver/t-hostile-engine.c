@@ -199,7 +199,7 @@ static void test_forbidden(void)
 }
 
 /* The same, in place of published memory, before and after the guest looked. */
-static void replaced(bool looked)
+static void check_replaced(bool looked)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
@@ -219,12 +219,12 @@ static void replaced(bool looked)
 
 static void test_replaced(void)
 {
-    replaced(true);
+    check_replaced(true);
 }
 
 static void test_replaced_unseen(void)
 {
-    replaced(false);
+    check_replaced(false);
 }
 
 /* An engine that is another vGPU's VMM cannot pass that one's window on. */
@@ -332,7 +332,7 @@ static void replace_engine(EngineCtx *ctx)
     pthread_mutex_unlock(&lock);
 }
 
-static void *work(void *data)
+static void *call_driver(void *data)
 {
     Worker *worker = data;
     GRand *rand = g_rand_new_with_seed(worker->seed);
@@ -381,7 +381,7 @@ static int call_crowd(EngineCtx *ctx, void *arg)
 
     for (unsigned i = 0; i < 2; i++) {
         worker[i] = (Worker){ctx, call->addr, now_ms() + (int64_t)call->ms, i};
-        if (pthread_create(&thread[i], NULL, work, &worker[i]))
+        if (pthread_create(&thread[i], NULL, call_driver, &worker[i]))
             return -EAGAIN;
     }
     for (unsigned i = 0; i < 2; i++)

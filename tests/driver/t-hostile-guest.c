@@ -440,7 +440,7 @@ typedef struct {
 } Flipper;
 
 /* Flips the bits of a descriptor ring repeatedly. */
-static void *flip(void *data)
+static void *flip_words(void *data)
 {
     Flipper *flipper = data;
     uint32_t state = 1;
@@ -471,7 +471,7 @@ static void test_changing_memory(void)
         set_desc(q, 0, IN_RAM, 4000, VRING_DESC_F_NEXT, 1);
         set_desc(q, 1, IN_RAM + 8192, 64, VRING_DESC_F_NEXT, 2);
         set_desc(q, 2, IN_RAM + 16384, 4000, VRING_DESC_F_WRITE, 0);
-        g_assert_cmpint(pthread_create(&thread, NULL, flip, &flipper), ==, 0);
+        g_assert_cmpint(pthread_create(&thread, NULL, flip_words, &flipper), ==, 0);
         for (unsigned i = 0; i < 50; i++) {
             guest_queue_offer(q, 0);
             guest_queue_kick_always(q);

@@ -42,14 +42,14 @@ static Exchange exchange_new(void)
     return x;
 }
 
-static int pin(Exchange *x, uint64_t *addr)
+static int pin_page(Exchange *x, uint64_t *addr)
 {
     const struct vgpu_mem_entry entry = {IOVA, PAGES * PAGE_BYTES};
 
     return peer_pin(x->tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, addr);
 }
 
-static uint32_t peek(Exchange *x, uint64_t addr)
+static uint32_t peek_word(Exchange *x, uint64_t addr)
 {
     uint32_t word = 0;
 
@@ -57,18 +57,18 @@ static uint32_t peek(Exchange *x, uint64_t addr)
     return word;
 }
 
-static uint64_t pinned(Exchange *x)
+static uint64_t pinned_bytes(Exchange *x)
 {
     return mdev_attr_u64(x->tb->uuid, "vgpu/pinned_bytes");
 }
 
 /* The guest has lost its rings; it comes up again, and works. */
-static void finish(Exchange *x)
+static void finish_exchange(Exchange *x)
 {
     guest_reset(&x->tb->guest);
     guest_up(&x->tb->guest, GUEST_FEATURES);
     assert_round_trip(x->tb, 1);
-    g_assert_cmpuint(pinned(x), ==, 0);
+    g_assert_cmpuint(pinned_bytes(x), ==, 0);
     testbed_free(x->tb);
     vmm_ram_free(&x->ram);
 }
@@ -78,17 +78,17 @@ static void test_detach(void)
     Exchange x = exchange_new();
     uint64_t addr, again;
 
-    assert_ok(pin(&x, &addr));
-    g_assert_cmphex(peek(&x, addr), ==, 0x11111111);
+    assert_ok(pin_page(&x, &addr));
+    g_assert_cmphex(peek_word(&x, addr), ==, 0x11111111);
     assert_ok(vmm_device_detach(&x.tb->dev));
-    g_assert_cmphex(peek(&x, addr), ==, BLANK);
-    g_assert_cmpuint(pinned(&x), ==, 0);
-    g_assert_cmpint(pin(&x, &again), <, 0);
+    g_assert_cmphex(peek_word(&x, addr), ==, BLANK);
+    g_assert_cmpuint(pinned_bytes(&x), ==, 0);
+    g_assert_cmpint(pin_page(&x, &again), <, 0);
     assert_ok(vmm_device_detach(&x.tb->dev));
     assert_ok(vmm_device_attach(&x.tb->container, &x.tb->dev));
-    assert_ok(pin(&x, &again));
-    g_assert_cmphex(peek(&x, again), ==, 0x11111111);
-    finish(&x);
+    assert_ok(pin_page(&x, &again));
+    g_assert_cmphex(peek_word(&x, again), ==, 0x11111111);
+    finish_exchange(&x);
 }
 
 static void test_replace(void)
@@ -96,18 +96,18 @@ static void test_replace(void)
     Exchange x = exchange_new();
     uint64_t addr, again;
 
-    assert_ok(pin(&x, &addr));
+    assert_ok(pin_page(&x, &addr));
     assert_ok(vmm_device_attach(&x.other, &x.tb->dev));
-    g_assert_cmphex(peek(&x, addr), ==, BLANK);
-    assert_ok(pin(&x, &again));
-    g_assert_cmphex(peek(&x, again), ==, 0x22222222);
+    g_assert_cmphex(peek_word(&x, addr), ==, BLANK);
+    assert_ok(pin_page(&x, &again));
+    g_assert_cmphex(peek_word(&x, again), ==, 0x22222222);
     /* Memory of the first is not the device's any more. */
     assert_ok(vmm_dma_unmap(&x.tb->container, x.tb->ram.iova, x.tb->ram.size));
-    g_assert_cmphex(peek(&x, again), ==, 0x22222222);
+    g_assert_cmphex(peek_word(&x, again), ==, 0x22222222);
     assert_ok(vmm_ram_map(&x.tb->container, &x.tb->ram));
     assert_ok(vmm_device_attach(&x.tb->container, &x.tb->dev));
-    g_assert_cmphex(peek(&x, again), ==, BLANK);
-    finish(&x);
+    g_assert_cmphex(peek_word(&x, again), ==, BLANK);
+    finish_exchange(&x);
 }
 
 static void *pin_again_and_again(void *data)
@@ -165,7 +165,7 @@ static void test_while_pinning(void)
     engine_peer_kill(x.tb->engine);
     x.tb->engine = engine_peer_start(x.tb->uuid, 0);
     assert_ok(vmm_device_attach(&x.tb->container, &x.tb->dev));
-    finish(&x);
+    finish_exchange(&x);
 }
 
 int main(int argc, char **argv)

@@ -19,7 +19,7 @@ static void trip_with_interrupt(Testbed *tb, uint64_t fence_id)
     assert_round_trip(tb, fence_id);
 }
 
-static void drain(Testbed *tb)
+static void drain_eventfds(Testbed *tb)
 {
     for (unsigned i = 0; i < GUEST_NUM_VECTORS; i++)
         vmm_eventfd_take(tb->guest.vector_fd[i], 0);
@@ -77,7 +77,7 @@ static void test_trigger(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    drain(tb);
+    drain_eventfds(tb);
     assert_ok(
         vmm_irq_action(&tb->dev, MSIX, 1, 1, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER));
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], LONG_MS), ==, 1);
@@ -130,7 +130,7 @@ static void test_no_vector(void)
     g_assert_cmphex(guest_reg_read(guest, &guest->common, COMMON(msix_config), 2), ==,
                     VIRTIO_MSI_NO_VECTOR);
     guest_set_status(guest, guest_status(guest) | VIRTIO_CONFIG_S_DRIVER_OK);
-    drain(tb);
+    drain_eventfds(tb);
     guest_reg_read(guest, &guest->isr, 0, 1);
     trip_with_interrupt(tb, 1);
     for (unsigned i = 0; i < GUEST_NUM_VECTORS; i++)
@@ -142,7 +142,7 @@ static void test_event_idx_suppresses(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     GuestQueue *q = &tb->guest.queue[0];
 
-    drain(tb);
+    drain_eventfds(tb);
     for (unsigned i = 1; i <= 4; i++) {
         guest_queue_want_interrupt(q, false);
         assert_round_trip(tb, i);
@@ -159,7 +159,7 @@ static void test_flag_suppresses(void)
     GuestQueue *q = &tb->guest.queue[0];
 
     guest_up(&tb->guest, GUEST_FEATURES & ~(1ull << VIRTIO_RING_F_EVENT_IDX));
-    drain(tb);
+    drain_eventfds(tb);
     guest_queue_want_interrupt(q, false);
     assert_round_trip(tb, 1);
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], SHORT_MS), ==, 0);
@@ -174,7 +174,7 @@ static void test_survives_guest_reset(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
     guest_up(&tb->guest, GUEST_FEATURES);
-    drain(tb);
+    drain_eventfds(tb);
     trip_with_interrupt(tb, 1);
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], LONG_MS), ==, 1);
 }

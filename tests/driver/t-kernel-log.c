@@ -24,7 +24,7 @@ static char *read_file(const char *path)
     return text;
 }
 
-static uint64_t vmstat(const char *name)
+static uint64_t read_vmstat(const char *name)
 {
     g_autofree char *text = read_file("/proc/vmstat");
     const char *at = text ? strstr(text, name) : NULL;
@@ -38,7 +38,8 @@ static void test_pins(void)
     /* Each processor adds what it counted only once a second. */
     g_assert_true(g_file_set_contents_full("/proc/sys/vm/stat_refresh", "1", 1,
                                            G_FILE_SET_CONTENTS_NONE, 0600, NULL));
-    g_assert_cmpuint(vmstat("nr_foll_pin_acquired "), ==, vmstat("nr_foll_pin_released "));
+    g_assert_cmpuint(read_vmstat("nr_foll_pin_acquired "), ==,
+                     read_vmstat("nr_foll_pin_released "));
 }
 
 /* Other leaks in this kernel are not ours: ours have a function of the module. */

@@ -41,7 +41,7 @@ static void use_guest_memory(Testbed *tb)
     assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &addr));
 }
 
-static void live(unsigned n)
+static void live_once(unsigned n)
 {
     Testbed *tb = testbed_new(TESTBED_AT_VGPU);
 
@@ -68,11 +68,11 @@ static void test_lives(void)
     KernelCounts *counts[BATCHES + 1];
 
     for (unsigned n = 0; n < WARM_UP; n++)
-        live(n);
+        live_once(n);
     counts[0] = kernel_counts_take();
     for (unsigned batch = 1; batch <= BATCHES; batch++) {
         for (unsigned n = 0; n < LIVES; n++)
-            live(n);
+            live_once(n);
         g_printerr("# %u lives\n", batch * LIVES);
         counts[batch] = kernel_counts_take();
     }

@@ -25,20 +25,20 @@
 /* Until a call that was to begin when an address space is held waits for that. */
 #define IN_CALL_MS 500
 
-static uint8_t *area(Testbed *tb, uint64_t iova)
+static uint8_t *map_area(Testbed *tb, uint64_t iova)
 {
     return tb->ram.mem + (iova - tb->ram.iova);
 }
 
 static void fill_area(Testbed *tb, uint64_t iova, uint64_t size)
 {
-    uint32_t *words = (uint32_t *)area(tb, iova);
+    uint32_t *words = (uint32_t *)map_area(tb, iova);
 
     for (uint64_t i = 0; i < size / 4; i++)
         words[i] = memory_pattern((iova >> 12) + i / 1024, i % 1024);
 }
 
-static uint32_t peek32(Testbed *tb, uint64_t addr)
+static uint32_t peek_word(Testbed *tb, uint64_t addr)
 {
     uint32_t value = 0;
 
@@ -55,8 +55,8 @@ static void assert_blank(Testbed *tb, uint64_t addr, uint64_t size)
         g_assert_cmphex(data[i], ==, 0xff);
 }
 
-static int pin(Testbed *tb, uint64_t iova, uint64_t size, uint32_t flags, uint64_t *offset,
-               uint64_t *addr)
+static int pin_range(Testbed *tb, uint64_t iova, uint64_t size, uint32_t flags, uint64_t *offset,
+                     uint64_t *addr)
 {
     struct vgpu_mem_entry entry = {.iova = iova, .size = size};
 
@@ -78,14 +78,14 @@ static void test_both_ways(void)
     uint32_t word = 0x12345678;
 
     fill_area(tb, AREA, 16 * PAGE_BYTES);
-    assert_ok(pin(tb, AREA, 16 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    assert_ok(pin_range(tb, AREA, 16 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
     assert_ok(peer_peek(tb->engine, addr, seen, 16 * PAGE_BYTES));
-    g_assert_cmpmem(seen, 16 * PAGE_BYTES, area(tb, AREA), 16 * PAGE_BYTES);
+    g_assert_cmpmem(seen, 16 * PAGE_BYTES, map_area(tb, AREA), 16 * PAGE_BYTES);
 
     assert_ok(peer_poke(tb->engine, addr + 5 * PAGE_BYTES + 40, &word, sizeof(word)));
-    g_assert_cmpmem(area(tb, AREA + 5 * PAGE_BYTES + 40), 4, &word, 4);
-    memset(area(tb, AREA + 15 * PAGE_BYTES), 0x77, PAGE_BYTES);
-    g_assert_cmphex(peek32(tb, addr + 15 * PAGE_BYTES), ==, 0x77777777);
+    g_assert_cmpmem(map_area(tb, AREA + 5 * PAGE_BYTES + 40), 4, &word, 4);
+    memset(map_area(tb, AREA + 15 * PAGE_BYTES), 0x77, PAGE_BYTES);
+    g_assert_cmphex(peek_word(tb, addr + 15 * PAGE_BYTES), ==, 0x77777777);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 16 * PAGE_BYTES);
 }
 
@@ -104,7 +104,7 @@ static void test_scattered(void)
     assert_ok(peer_pin(tb->engine, entries, G_N_ELEMENTS(entries), 0, NULL, &addr));
     for (unsigned i = 0; i < G_N_ELEMENTS(entries); i++) {
         for (uint64_t page = 0; page < entries[i].size; page += PAGE_BYTES, at += PAGE_BYTES)
-            g_assert_cmphex(peek32(tb, addr + at + 8), ==,
+            g_assert_cmphex(peek_word(tb, addr + at + 8), ==,
                             memory_pattern((entries[i].iova + page) >> 12, 2));
     }
 }
@@ -140,7 +140,7 @@ static void test_mmap_rules(void)
     const int rw = PROT_READ | PROT_WRITE;
     uint64_t offset, addr;
 
-    assert_ok(pin(tb, AREA, 4 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    assert_ok(pin_range(tb, AREA, 4 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
     assert_ok(try_mmap(tb, offset, 4 * PAGE_BYTES, rw, MAP_SHARED));
     assert_ok(try_mmap(tb, offset + PAGE_BYTES, PAGE_BYTES, PROT_READ, MAP_SHARED));
     g_assert_cmpint(try_mmap(tb, offset, 5 * PAGE_BYTES, rw, MAP_SHARED), <, 0);
@@ -148,7 +148,7 @@ static void test_mmap_rules(void)
     g_assert_cmpint(try_mmap(tb, offset, PAGE_BYTES, rw, MAP_PRIVATE), <, 0);
     g_assert_cmpint(try_mmap(tb, 0, PAGE_BYTES, rw, MAP_SHARED), <, 0);
 
-    assert_ok(pin(tb, AREA + MIB, PAGE_BYTES, 0, &offset, &addr));
+    assert_ok(pin_range(tb, AREA + MIB, PAGE_BYTES, 0, &offset, &addr));
     assert_ok(try_mmap(tb, offset, PAGE_BYTES, PROT_READ, MAP_SHARED));
     assert_fails(try_mmap(tb, offset, PAGE_BYTES, rw, MAP_SHARED), EACCES);
 }
@@ -166,7 +166,7 @@ static void test_no_upgrade(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     uint64_t offset, addr;
 
-    assert_ok(pin(tb, AREA, PAGE_BYTES, 0, &offset, &addr));
+    assert_ok(pin_range(tb, AREA, PAGE_BYTES, 0, &offset, &addr));
     assert_fails(engine_peer_call(tb->engine, call_upgrade, &addr, sizeof(addr)), EACCES);
 }
 
@@ -176,15 +176,15 @@ static void test_refusals(void)
     const uint64_t end = TESTBED_RAM_IOVA + TESTBED_RAM_SIZE;
     struct vgpu_mem_entry none;
 
-    assert_fails(pin(tb, AREA + 1, PAGE_BYTES, 0, NULL, NULL), EINVAL);
-    assert_fails(pin(tb, AREA, 100, 0, NULL, NULL), EINVAL);
-    assert_fails(pin(tb, AREA, 0, 0, NULL, NULL), EINVAL);
-    assert_fails(pin(tb, UINT64_MAX & ~0xfffull, 2 * PAGE_BYTES, 0, NULL, NULL), EINVAL);
-    assert_fails(pin(tb, AREA, PAGE_BYTES, 0x80, NULL, NULL), EINVAL);
+    assert_fails(pin_range(tb, AREA + 1, PAGE_BYTES, 0, NULL, NULL), EINVAL);
+    assert_fails(pin_range(tb, AREA, 100, 0, NULL, NULL), EINVAL);
+    assert_fails(pin_range(tb, AREA, 0, 0, NULL, NULL), EINVAL);
+    assert_fails(pin_range(tb, UINT64_MAX & ~0xfffull, 2 * PAGE_BYTES, 0, NULL, NULL), EINVAL);
+    assert_fails(pin_range(tb, AREA, PAGE_BYTES, 0x80, NULL, NULL), EINVAL);
     assert_fails(peer_pin(tb->engine, &none, 0, 0, NULL, NULL), EINVAL);
-    assert_fails(pin(tb, end, PAGE_BYTES, 0, NULL, NULL), EFAULT);
-    assert_fails(pin(tb, end - PAGE_BYTES, 2 * PAGE_BYTES, 0, NULL, NULL), EFAULT);
-    assert_fails(pin(tb, 0, PAGE_BYTES, 0, NULL, NULL), EFAULT);
+    assert_fails(pin_range(tb, end, PAGE_BYTES, 0, NULL, NULL), EFAULT);
+    assert_fails(pin_range(tb, end - PAGE_BYTES, 2 * PAGE_BYTES, 0, NULL, NULL), EFAULT);
+    assert_fails(pin_range(tb, 0, PAGE_BYTES, 0, NULL, NULL), EFAULT);
     assert_fails(peer_unpin(tb->engine, 0), ENOENT);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
     assert_round_trip(tb, 1);
@@ -197,12 +197,12 @@ static void test_read_only_dma(void)
     const uint64_t iova = 0x80000000;
     uint64_t addr;
 
-    assert_ok(
-        vmm_dma_map(&tb->container, area(tb, AREA), iova, 16 * PAGE_BYTES, VFIO_DMA_MAP_FLAG_READ));
-    assert_fails(pin(tb, iova, PAGE_BYTES, VGPU_MEM_WRITE, NULL, NULL), EFAULT);
+    assert_ok(vmm_dma_map(&tb->container, map_area(tb, AREA), iova, 16 * PAGE_BYTES,
+                          VFIO_DMA_MAP_FLAG_READ));
+    assert_fails(pin_range(tb, iova, PAGE_BYTES, VGPU_MEM_WRITE, NULL, NULL), EFAULT);
     fill_area(tb, AREA, PAGE_BYTES);
-    assert_ok(pin(tb, iova, PAGE_BYTES, 0, NULL, &addr));
-    g_assert_cmphex(peek32(tb, addr), ==, memory_pattern(AREA >> 12, 0));
+    assert_ok(pin_range(tb, iova, PAGE_BYTES, 0, NULL, &addr));
+    g_assert_cmphex(peek_word(tb, addr), ==, memory_pattern(AREA >> 12, 0));
 }
 
 /* The VGPU's limit of pinned memory is its VRAM. */
@@ -217,9 +217,9 @@ static void test_limit(void)
     assert_fails(peer_pin(tb->engine, entries, 5, 0, NULL, NULL), ENOMEM);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
     assert_ok(peer_pin(tb->engine, entries, 4, 0, &offset, NULL));
-    assert_fails(pin(tb, AREA, PAGE_BYTES, 0, NULL, NULL), ENOMEM);
+    assert_fails(pin_range(tb, AREA, PAGE_BYTES, 0, NULL, NULL), ENOMEM);
     assert_ok(peer_unpin(tb->engine, offset));
-    assert_ok(pin(tb, AREA, PAGE_BYTES, 0, NULL, NULL));
+    assert_ok(pin_range(tb, AREA, PAGE_BYTES, 0, NULL, NULL));
 }
 
 /* A pin far above the limit costs the kernel nothing: it is refused before memory is made for it.
@@ -231,7 +231,7 @@ static void test_limit_is_first(void)
     int64_t start = now_ms();
 
     for (unsigned i = 0; i < 50; i++)
-        assert_fails(pin(tb, 0, most, 0, NULL, NULL), ENOMEM);
+        assert_fails(pin_range(tb, 0, most, 0, NULL, NULL), ENOMEM);
     g_test_message("50 refusals: %" G_GINT64_FORMAT " ms", now_ms() - start);
     g_assert_cmpint(now_ms() - start, <, 1000);
 }
@@ -242,18 +242,18 @@ static void test_unpin(void)
     uint64_t offset, addr, other_offset, other;
 
     fill_area(tb, AREA, 8 * PAGE_BYTES);
-    assert_ok(pin(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
-    assert_ok(pin(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &other_offset, &other));
-    peek32(tb, addr);
+    assert_ok(pin_range(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    assert_ok(pin_range(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &other_offset, &other));
+    peek_word(tb, addr);
     assert_ok(peer_unpin(tb->engine, offset));
     assert_fails(peer_unpin(tb->engine, offset), ENOENT);
     assert_blank(tb, addr, 8 * PAGE_BYTES);
     /* The same pages by another name stay. */
-    g_assert_cmphex(peek32(tb, other + 4 * PAGE_BYTES), ==, memory_pattern((AREA >> 12) + 4, 0));
+    g_assert_cmphex(peek_word(tb, other + 4 * PAGE_BYTES), ==, memory_pattern((AREA >> 12) + 4, 0));
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 8 * PAGE_BYTES);
     /* The engine's writes into removed memory reach nobody. */
     assert_ok(peer_poke(tb->engine, addr, "nobody", 6));
-    g_assert_cmphex(*(uint32_t *)area(tb, AREA), ==, memory_pattern(AREA >> 12, 0));
+    g_assert_cmphex(*(uint32_t *)map_area(tb, AREA), ==, memory_pattern(AREA >> 12, 0));
 }
 
 /* DMA_UNMAP: at once, without a signal, and for good. */
@@ -263,19 +263,20 @@ static void test_dma_unmap(void)
     uint64_t offset, addr;
 
     fill_area(tb, AREA, 32 * PAGE_BYTES);
-    assert_ok(pin(tb, AREA, 32 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    assert_ok(pin_range(tb, AREA, 32 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
     /* Half of it is faulted in, half is not. */
     for (unsigned i = 0; i < 16; i++)
-        peek32(tb, addr + i * PAGE_BYTES);
+        peek_word(tb, addr + i * PAGE_BYTES);
     assert_ok(vmm_dma_unmap(&tb->container, tb->ram.iova, tb->ram.size));
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
     assert_blank(tb, addr, 32 * PAGE_BYTES);
 
     assert_ok(vmm_ram_map(&tb->container, &tb->ram));
     assert_blank(tb, addr, 32 * PAGE_BYTES);
-    assert_fails(pin(tb, TESTBED_RAM_IOVA + TESTBED_RAM_SIZE, PAGE_BYTES, 0, NULL, NULL), EFAULT);
-    assert_ok(pin(tb, AREA, 32 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
-    g_assert_cmphex(peek32(tb, addr), ==, memory_pattern(AREA >> 12, 0));
+    assert_fails(pin_range(tb, TESTBED_RAM_IOVA + TESTBED_RAM_SIZE, PAGE_BYTES, 0, NULL, NULL),
+                 EFAULT);
+    assert_ok(pin_range(tb, AREA, 32 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    g_assert_cmphex(peek_word(tb, addr), ==, memory_pattern(AREA >> 12, 0));
     /* The rings are back with the mapping. */
     assert_round_trip(tb, 1);
 }
@@ -291,15 +292,16 @@ static void test_dma_unmap_part(void)
     uint64_t addr;
 
     fill_area(tb, AREA, 8 * PAGE_BYTES);
-    assert_ok(vmm_dma_map(&tb->container, area(tb, AREA), first, 4 * PAGE_BYTES, rw));
-    assert_ok(
-        vmm_dma_map(&tb->container, area(tb, AREA + 4 * PAGE_BYTES), second, 4 * PAGE_BYTES, rw));
+    assert_ok(vmm_dma_map(&tb->container, map_area(tb, AREA), first, 4 * PAGE_BYTES, rw));
+    assert_ok(vmm_dma_map(&tb->container, map_area(tb, AREA + 4 * PAGE_BYTES), second,
+                          4 * PAGE_BYTES, rw));
     assert_ok(peer_pin(tb->engine, entries, 3, VGPU_MEM_WRITE, NULL, &addr));
     assert_ok(vmm_dma_unmap(&tb->container, first, 4 * PAGE_BYTES));
     assert_blank(tb, addr, 4 * PAGE_BYTES);
     assert_blank(tb, addr + 8 * PAGE_BYTES, 2 * PAGE_BYTES);
     for (unsigned i = 4; i < 8; i++)
-        g_assert_cmphex(peek32(tb, addr + i * PAGE_BYTES), ==, memory_pattern((AREA >> 12) + i, 0));
+        g_assert_cmphex(peek_word(tb, addr + i * PAGE_BYTES), ==,
+                        memory_pattern((AREA >> 12) + i, 0));
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 4 * PAGE_BYTES);
     assert_ok(vmm_dma_unmap(&tb->container, second, 4 * PAGE_BYTES));
 }
@@ -333,7 +335,7 @@ static void test_dma_unmap_pieces(void)
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==,
                      before + (3 + 600) * PAGE_BYTES);
     for (unsigned i = 0; i < G_N_ELEMENTS(left); i++)
-        g_assert_cmphex(peek32(tb, addr + (3 + left[i]) * PAGE_BYTES), ==, left[i] + 1);
+        g_assert_cmphex(peek_word(tb, addr + (3 + left[i]) * PAGE_BYTES), ==, left[i] + 1);
     assert_blank(tb, addr + (3 + 300) * PAGE_BYTES, 700 * PAGE_BYTES);
     assert_ok(peer_unpin(tb->engine, offset));
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, before);
@@ -365,7 +367,7 @@ static void test_unmap_race(void)
         uint64_t offset, addr;
         pid_t pid;
 
-        assert_ok(pin(tb, AREA, 16 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+        assert_ok(pin_range(tb, AREA, 16 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
         pid = fork();
         if (pid == 0)
             _exit(engine_peer_call(tb->engine, call_touch, &addr, sizeof(addr)) ? 1 : 0);
@@ -385,11 +387,11 @@ static void test_accounting(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     uint64_t offset, before = settled_kb(tb);
 
-    assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
+    assert_ok(pin_range(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
     g_assert_cmpuint(vmm_charged_kb(), ==, before + 1024);
     assert_ok(peer_unpin(tb->engine, offset));
     g_assert_cmpuint(vmm_charged_kb(), ==, before);
-    assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
+    assert_ok(pin_range(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
     g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
@@ -419,7 +421,7 @@ static void test_killed_while_unpinning(void)
     int status;
 
     held_mm_need();
-    assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
+    assert_ok(pin_range(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
     caller = fork();
     if (caller == 0)
         _exit(engine_peer_call(tb->engine, call_unpin_later, &offset, sizeof(offset)) != -EPIPE);
@@ -459,10 +461,10 @@ static void test_memlock_limit(void)
     g_assert_cmpint(setrlimit(RLIMIT_MEMLOCK, &limit), ==, 0);
     testbed_advance(tb, TESTBED_AT_GUEST);
     before = settled_kb(tb);
-    assert_fails(pin(tb, AREA, 2 * MIB, 0, NULL, NULL), ENOMEM);
+    assert_fails(pin_range(tb, AREA, 2 * MIB, 0, NULL, NULL), ENOMEM);
     g_assert_cmpuint(vmm_charged_kb(), ==, before);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
-    assert_ok(pin(tb, AREA, MIB / 2, 0, NULL, NULL));
+    assert_ok(pin_range(tb, AREA, MIB / 2, 0, NULL, NULL));
     assert_round_trip(tb, 1);
 }
 
@@ -473,8 +475,8 @@ static void test_reset_takes_all(void)
     uint64_t offset, addr;
 
     fill_area(tb, AREA, 8 * PAGE_BYTES);
-    assert_ok(pin(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
-    peek32(tb, addr);
+    assert_ok(pin_range(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    peek_word(tb, addr);
     guest_reset(&tb->guest);
     assert_blank(tb, addr, 8 * PAGE_BYTES);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
@@ -491,7 +493,7 @@ static void test_blank_of_next(void)
     uint64_t offset, old, next;
 
     for (unsigned round = 0; round < 4; round++) {
-        assert_ok(pin(tb, AREA, PAGE_BYTES, VGPU_MEM_WRITE, &offset, &old));
+        assert_ok(pin_range(tb, AREA, PAGE_BYTES, VGPU_MEM_WRITE, &offset, &old));
         assert_ok(peer_unpin(tb->engine, offset));
         assert_blank(tb, old, PAGE_BYTES);
         assert_ok(peer_poke(tb->engine, old, "a secret of the first VM", 24));
@@ -501,7 +503,7 @@ static void test_blank_of_next(void)
             testbed_close_vmm(tb);
             testbed_advance(tb, TESTBED_AT_GUEST);
         }
-        assert_ok(pin(tb, AREA, PAGE_BYTES, VGPU_MEM_WRITE, &offset, &next));
+        assert_ok(pin_range(tb, AREA, PAGE_BYTES, VGPU_MEM_WRITE, &offset, &next));
         assert_ok(peer_unpin(tb->engine, offset));
         assert_blank(tb, next, PAGE_BYTES);
         assert_ok(peer_poke(tb->engine, old, "written late, by the old mapping", 32));
@@ -516,7 +518,8 @@ static void test_many(void)
     uint64_t offsets[300];
 
     for (unsigned i = 0; i < G_N_ELEMENTS(offsets); i++)
-        assert_ok(pin(tb, AREA + (i % 64) * PAGE_BYTES, 4 * PAGE_BYTES, 0, &offsets[i], NULL));
+        assert_ok(
+            pin_range(tb, AREA + (i % 64) * PAGE_BYTES, 4 * PAGE_BYTES, 0, &offsets[i], NULL));
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==,
                      G_N_ELEMENTS(offsets) * 4 * PAGE_BYTES);
     for (unsigned i = 0; i < G_N_ELEMENTS(offsets); i++)

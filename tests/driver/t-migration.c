@@ -428,7 +428,7 @@ static void test_threads(void)
 #define LOG_PAGES (TESTBED_RAM_SIZE / PAGE_BYTES)
 
 /* What was written since the last report, by page of guest RAM. */
-static bool *report(Testbed *tb)
+static bool *report_dirty(Testbed *tb)
 {
     static uint64_t bitmap[LOG_PAGES / 64];
     static bool pages[LOG_PAGES];
@@ -449,7 +449,7 @@ static bool *report_all(Testbed *tb)
 
     memset(all, 0, sizeof(all));
     do {
-        pages = report(tb);
+        pages = report_dirty(tb);
         is_more = false;
         for (unsigned i = 0; i < LOG_PAGES; i++) {
             is_more |= pages[i];
@@ -459,7 +459,7 @@ static bool *report_all(Testbed *tb)
     return all;
 }
 
-static unsigned count(const bool *pages, unsigned first, unsigned n)
+static unsigned count_pages(const bool *pages, unsigned first, unsigned n)
 {
     unsigned sum = 0;
 
@@ -488,27 +488,27 @@ static void test_log(void)
     assert_fails(vmm_log_report(&tb->dev, TESTBED_RAM_IOVA, 64 * PAGE_BYTES, bitmap), EINVAL);
     assert_ok(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE));
     assert_fails(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE), EINVAL);
-    g_assert_cmpuint(count(report(tb), 0, LOG_PAGES), ==, 0);
+    g_assert_cmpuint(count_pages(report_dirty(tb), 0, LOG_PAGES), ==, 0);
 
     /* The driver writes the used ring and the answer. */
     assert_round_trip(tb, 1);
     pages = report_all(tb);
     g_assert_true(pages[used]);
-    g_assert_cmpuint(count(pages, 0, LOG_PAGES), <=, 3);
+    g_assert_cmpuint(count_pages(pages, 0, LOG_PAGES), <=, 3);
 
     /* The engine writes whenever it likes, while it can. */
     assert_ok(peer_pin(tb->engine, &entries[0], 1, VGPU_MEM_WRITE, &offset, NULL));
     assert_ok(peer_pin(tb->engine, &entries[1], 1, 0, NULL, NULL));
     for (unsigned i = 0; i < 2; i++) {
-        pages = report(tb);
-        g_assert_cmpuint(count(pages, FIRST, WRITABLE), ==, WRITABLE);
-        g_assert_cmpuint(count(pages, 0, LOG_PAGES), ==, WRITABLE);
+        pages = report_dirty(tb);
+        g_assert_cmpuint(count_pages(pages, FIRST, WRITABLE), ==, WRITABLE);
+        g_assert_cmpuint(count_pages(pages, 0, LOG_PAGES), ==, WRITABLE);
     }
     assert_ok(peer_unpin(tb->engine, offset));
-    pages = report(tb);
-    g_assert_cmpuint(count(pages, FIRST, WRITABLE), ==, WRITABLE);
-    g_assert_cmpuint(count(pages, 0, LOG_PAGES), ==, WRITABLE);
-    g_assert_cmpuint(count(report(tb), 0, LOG_PAGES), ==, 0);
+    pages = report_dirty(tb);
+    g_assert_cmpuint(count_pages(pages, FIRST, WRITABLE), ==, WRITABLE);
+    g_assert_cmpuint(count_pages(pages, 0, LOG_PAGES), ==, WRITABLE);
+    g_assert_cmpuint(count_pages(report_dirty(tb), 0, LOG_PAGES), ==, 0);
 
     /* In parts, which forget nothing of each other. */
     assert_ok(peer_pin(tb->engine, &entries[0], 1, VGPU_MEM_WRITE, NULL, NULL));
@@ -517,9 +517,9 @@ static void test_log(void)
     bitmap[0] = 0;
     assert_ok(vmm_log_report(&tb->dev, entries[0].iova + 3 * PAGE_BYTES, 5 * PAGE_BYTES, bitmap));
     g_assert_cmphex(bitmap[0], ==, 0x1f);
-    pages = report(tb);
-    g_assert_cmpuint(count(pages, FIRST, WRITABLE), ==, WRITABLE - 5);
-    g_assert_cmpuint(count(pages, FIRST + 3, 5), ==, 0);
+    pages = report_dirty(tb);
+    g_assert_cmpuint(count_pages(pages, FIRST, WRITABLE), ==, WRITABLE - 5);
+    g_assert_cmpuint(count_pages(pages, FIRST + 3, 5), ==, 0);
     assert_ok(vmm_log_stop(&tb->dev));
 
     /* One that is not stopped ends with the VMM. */

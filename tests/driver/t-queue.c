@@ -33,7 +33,7 @@ static void test_cursor_queue(void)
 }
 
 /* Request and response scattered over @parts descriptors each, across pages. */
-static void scattered(Testbed *tb, unsigned parts, uint32_t part_size, bool indirect)
+static void send_scattered(Testbed *tb, unsigned parts, uint32_t part_size, bool indirect)
 {
     g_autofree GuestBuf *out = g_new0(GuestBuf, parts);
     g_autofree GuestBuf *in = g_new0(GuestBuf, parts);
@@ -73,10 +73,10 @@ static void test_scattered(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    scattered(tb, 1, 24, false);
-    scattered(tb, 4, 100, false);
-    scattered(tb, 20, 1000, false);
-    scattered(tb, 3, 9001, false);
+    send_scattered(tb, 1, 24, false);
+    send_scattered(tb, 4, 100, false);
+    send_scattered(tb, 20, 1000, false);
+    send_scattered(tb, 3, 9001, false);
     g_assert_cmpuint(tb->guest.queue[CONTROL].num_free, ==, GUEST_QUEUE_SIZE);
 }
 
@@ -84,9 +84,9 @@ static void test_indirect(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    scattered(tb, 1, 24, true);
-    scattered(tb, 20, 1000, true);
-    scattered(tb, 64, 4096, true);
+    send_scattered(tb, 1, 24, true);
+    send_scattered(tb, 20, 1000, true);
+    send_scattered(tb, 64, 4096, true);
     g_assert_cmpuint(tb->guest.queue[CONTROL].num_free, ==, GUEST_QUEUE_SIZE);
 }
 
@@ -95,7 +95,7 @@ static void test_large_request(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    scattered(tb, 30, 16384, true);
+    send_scattered(tb, 30, 16384, true);
     assert_round_trip(tb, 1);
 }
 
@@ -104,7 +104,7 @@ static void test_rings_stay_pinned(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    scattered(tb, 30, 16384, true);
+    send_scattered(tb, 30, 16384, true);
     g_assert_cmpuint(vmm_charged_kb(), >, 32 * PAGE_BYTES / 1024);
 }
 
@@ -153,7 +153,7 @@ static void test_plain_features(void)
                                             1ull << VIRTIO_RING_F_INDIRECT_DESC));
     for (unsigned i = 1; i <= 2 * GUEST_QUEUE_SIZE; i++)
         assert_round_trip(tb, i);
-    scattered(tb, 10, 500, false);
+    send_scattered(tb, 10, 500, false);
 }
 
 /* Whether the last kick arrives: EVENT_IDX races lose exactly one of many. */

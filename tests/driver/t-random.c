@@ -49,7 +49,7 @@ static unsigned total_weight(const WorldOp *op)
     return sum;
 }
 
-static const WorldOp *pick(World *w)
+static const WorldOp *pick_step(World *w)
 {
     static const WorldOp *const tables[] = {world_vmm_ops, world_guest_ops, world_engine_ops};
     const WorldOp *op = tables[below(w, G_N_ELEMENTS(tables))];
@@ -62,7 +62,7 @@ static const WorldOp *pick(World *w)
 
 static void run_op(World *w)
 {
-    const WorldOp *op = pick(w);
+    const WorldOp *op = pick_step(w);
 
     /* Without a VMM the only operation is to open it. */
     if (!w->vmm_open)
@@ -85,7 +85,7 @@ static uint64_t number_after(const char *path, const char *name)
     g_error("%s: no %s", path, name);
 }
 
-static unsigned entries(const char *path)
+static unsigned count_entries(const char *path)
 {
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
     unsigned n = 0;
@@ -101,17 +101,17 @@ typedef struct {
     unsigned fds;
 } Held;
 
-static Held held(void)
+static Held count_held(void)
 {
     g_autofree char *status = g_strdup_printf("/proc/%d/status", getpid());
 
     return (Held){
         .locked_kib = number_after(status, "VmPin:") + number_after(status, "VmLck:"),
-        .fds = entries("/proc/self/fd"),
+        .fds = count_entries("/proc/self/fd"),
     };
 }
 
-static void live(unsigned nops)
+static void live_steps(unsigned nops)
 {
     World *w = world_new(seed);
     g_autofree char *uuid = g_strdup(w->uuid);
@@ -139,12 +139,12 @@ static void test_random(void)
     mdev_set_engine_timeout_ms(TIMEOUT_MS);
     mdev_set_reset_timeout_ms(TIMEOUT_MS);
     /* All kinds of caches have their final size after a while. */
-    live(ops / 10);
+    live_steps(ops / 10);
     counts[0] = kernel_counts_take();
-    held_before = held();
+    held_before = count_held();
     for (unsigned batch = 1; batch <= BATCHES; batch++) {
-        live((ops - ops / 10) / BATCHES);
-        held_after = held();
+        live_steps((ops - ops / 10) / BATCHES);
+        held_after = count_held();
         counts[batch] = kernel_counts_take();
     }
     g_assert_cmpuint(held_after.fds, ==, held_before.fds);

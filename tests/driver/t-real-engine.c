@@ -84,7 +84,7 @@ static void assert_engine_lives(const Victim *v)
 }
 
 /* The answer's type. The guest's memory for it is used again. */
-static uint32_t command(const Victim *v, const void *req, size_t size)
+static uint32_t send_command(const Victim *v, const void *req, size_t size)
 {
     Guest *guest = &v->tb->guest;
     size_t mark = guest->ram_used;
@@ -99,16 +99,16 @@ static uint32_t command(const Victim *v, const void *req, size_t size)
     return resp->type;
 }
 
-static bool accepted(uint32_t type)
+static bool is_accepted(uint32_t type)
 {
     return type >= VIRTIO_GPU_RESP_OK_NODATA && type < VIRTIO_GPU_RESP_ERR_UNSPEC;
 }
 
 #define assert_accepted(v, req)                                                                    \
-    g_assert_cmphex(command(v, &(req), sizeof(req)) & 0xff00, ==,                                  \
+    g_assert_cmphex(send_command(v, &(req), sizeof(req)) & 0xff00, ==,                             \
                     VIRTIO_GPU_RESP_OK_NODATA & 0xff00)
 #define assert_refused(v, req)                                                                     \
-    g_assert_cmphex(command(v, &(req), sizeof(req)), >=, VIRTIO_GPU_RESP_ERR_UNSPEC)
+    g_assert_cmphex(send_command(v, &(req), sizeof(req)), >=, VIRTIO_GPU_RESP_ERR_UNSPEC)
 
 static struct virtio_gpu_ctx_create ctx_create(uint32_t id)
 {
@@ -142,13 +142,13 @@ static struct virtio_gpu_resource_map_blob blob_map(uint32_t id, uint64_t offset
         .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB}, .resource_id = id, .offset = offset};
 }
 
-static struct virtio_gpu_resource_unref unref(uint32_t id)
+static struct virtio_gpu_resource_unref make_unref(uint32_t id)
 {
     return (struct virtio_gpu_resource_unref){.hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_UNREF},
                                               .resource_id = id};
 }
 
-static struct virtio_gpu_cmd_submit submit(uint32_t ctx, uint32_t size, uint64_t fence)
+static struct virtio_gpu_cmd_submit make_submit(uint32_t ctx, uint32_t size, uint64_t fence)
 {
     return (struct virtio_gpu_cmd_submit){
         .hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D,
@@ -169,7 +169,7 @@ static void assert_works(const Victim *v)
 }
 
 /* Children of the engine: the render server, and below it a worker for each context. */
-static unsigned workers(const Victim *v)
+static unsigned count_workers(const Victim *v)
 {
     g_autofree char *command_line =
         g_strdup_printf("pgrep -c -f virgl_render_server -P $(pgrep -P %d | head -1)", v->engine);
@@ -192,7 +192,7 @@ static void assert_clean(const Victim *v)
     start_over(v);
     g_assert_cmpuint(mdev_attr_u64(v->tb->uuid, "vgpu/window_published_bytes"), ==, 0);
     g_assert_cmpuint(mdev_attr_u64(v->tb->uuid, "vgpu/engine_losses"), ==, 0);
-    g_assert_true(wait_until(workers(v) == 0, ANSWER_MS));
+    g_assert_true(wait_until(count_workers(v) == 0, ANSWER_MS));
     assert_works(v);
 }
 
@@ -204,21 +204,21 @@ static void test_truncated(void)
         for (size_t size = 4; size < sizeof(struct virtio_gpu_ctrl_hdr); size += 4) {
             uint32_t words[16] = {type};
 
-            if (accepted(command(&v, words, size)))
+            if (is_accepted(send_command(&v, words, size)))
                 g_error("command 0x%x of %zu bytes was accepted", type, size);
         }
     }
     for (uint32_t type = 0x200; type < 0x210; type++) {
         uint32_t words[16] = {type};
 
-        if (accepted(command(&v, words, sizeof(struct virtio_gpu_ctrl_hdr) - 1)))
+        if (is_accepted(send_command(&v, words, sizeof(struct virtio_gpu_ctrl_hdr) - 1)))
             g_error("command 0x%x was accepted without its header", type);
     }
     for (uint32_t type = 0x110; type < 0x10000; type = type * 3 + 1) {
         uint32_t words[64] = {type};
 
         if ((type < 0x200 || type > 0x20a) && (type < 0x300 || type > 0x301) &&
-            accepted(command(&v, words, sizeof(words))))
+            is_accepted(send_command(&v, words, sizeof(words))))
             g_error("command 0x%x, which nobody knows, was accepted", type);
     }
     assert_clean(&v);
@@ -236,9 +236,9 @@ static void test_ids(void)
 
     for (size_t i = 0; i < G_N_ELEMENTS(unknown); i++) {
         struct virtio_gpu_ctx_destroy destroy = ctx_destroy(unknown[i]);
-        struct virtio_gpu_resource_unref free_it = unref(unknown[i]);
+        struct virtio_gpu_resource_unref free_it = make_unref(unknown[i]);
         struct virtio_gpu_resource_map_blob map = blob_map(unknown[i], 0);
-        struct virtio_gpu_cmd_submit submission = submit(unknown[i], 0, 1);
+        struct virtio_gpu_cmd_submit submission = make_submit(unknown[i], 0, 1);
 
         assert_refused(&v, destroy);
         assert_refused(&v, free_it);
@@ -274,7 +274,7 @@ static void test_blobs(void)
     struct virtio_gpu_resource_create_blob a = blob_create(1, 1, BLOB_SIZE);
     struct virtio_gpu_resource_create_blob b = blob_create(1, 2, BLOB_SIZE);
     struct virtio_gpu_resource_map_blob map = blob_map(1, 8 * PAGE_BYTES);
-    struct virtio_gpu_resource_unref gone = unref(1);
+    struct virtio_gpu_resource_unref gone = make_unref(1);
     volatile uint8_t *window = testbed_window(v.tb);
 
     assert_accepted(&v, ctx);
@@ -312,7 +312,7 @@ static unsigned make_contexts(const Victim *v, uint32_t first, uint32_t last)
     for (uint32_t id = first; id <= last; id++) {
         struct virtio_gpu_ctx_create ctx = ctx_create(id);
 
-        made += accepted(command(v, &ctx, sizeof(ctx)));
+        made += is_accepted(send_command(v, &ctx, sizeof(ctx)));
     }
     return made;
 }
@@ -357,7 +357,7 @@ static void test_fences(void)
 
         assert_accepted(&v, ctx);
         for (uint64_t fence = 1; guest->queue[CONTROL].num_free >= 2; fence++) {
-            struct virtio_gpu_cmd_submit submission = submit(1, 0, fence);
+            struct virtio_gpu_cmd_submit submission = make_submit(1, 0, fence);
             void *resp;
 
             submission.hdr.ring_idx = (uint8_t)(fence % 3 ? 0 : 63);
@@ -425,7 +425,7 @@ static void test_random(void)
             /* A fence may legitimately never be signalled. */
             guest_submit(&v.tb->guest, CONTROL, words, size, PAGE_BYTES, &resp);
         } else if (v.tb->guest.queue[CONTROL].num_free == GUEST_QUEUE_SIZE) {
-            command(&v, words, size);
+            send_command(&v, words, size);
         }
         if (g_rand_int(rand) % 24 == 0 || v.tb->guest.queue[CONTROL].num_free < 8)
             start_over(&v);

@@ -239,7 +239,7 @@ static char *require_pci_display(void)
     return gpu;
 }
 
-static void share(const char *gpu)
+static void share_gpu(const char *gpu)
 {
     struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
 
@@ -286,7 +286,7 @@ static void test_gpu_unbound(void)
     g_autoptr(Testbed) tb = NULL;
     int64_t start;
 
-    share(gpu);
+    share_gpu(gpu);
     assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EEXIST);
     tb = busy_vgpu(gpu);
 
@@ -298,7 +298,7 @@ static void test_gpu_unbound(void)
     g_assert_true(wait_until(!mdev_exists(tb->uuid), 30000));
     /* The GPU comes back, and can be shared again. */
     assert_ok(sysfs_write(bind, gpu));
-    share(gpu);
+    share_gpu(gpu);
     assert_ok(mdev_gpu_remove(gpu));
 }
 
@@ -342,7 +342,7 @@ static void test_gpu_removed(void)
     int status;
     pid_t remover;
 
-    share(gpu);
+    share_gpu(gpu);
     works = busy_vgpu(gpu);
     leaves = busy_vgpu(gpu);
     idle = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_ENGINE);
@@ -366,7 +366,7 @@ static void test_gpu_removed(void)
     g_assert_true(wait_until(!mdev_exists(works->uuid), 30000));
     g_assert_true(wait_until(!mdev_exists(idle->uuid), 30000));
     g_assert_false(in_removed(works->uuid));
-    share(gpu);
+    share_gpu(gpu);
     assert_ok(mdev_gpu_remove(gpu));
 }
 
@@ -421,7 +421,7 @@ static void test_gpu_removed_while_stuck(void)
     void *resp;
 
     held_mm_need();
-    share(gpu);
+    share_gpu(gpu);
     tb = busy_vgpu(gpu);
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
     /* In a page that the driver has not pinned. */
@@ -438,7 +438,7 @@ static void test_gpu_removed_while_stuck(void)
     assert_revoked(tb);
     testbed_close_vmm(tb);
     g_assert_true(wait_until(!mdev_exists(tb->uuid), 30000));
-    share(gpu);
+    share_gpu(gpu);
     assert_ok(mdev_gpu_remove(gpu));
 }
 
@@ -451,7 +451,7 @@ static void test_gpu_removed_often(void)
         g_autoptr(Testbed) tb = NULL;
         pid_t vmm;
 
-        share(gpu);
+        share_gpu(gpu);
         tb = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_ENGINE);
         vmm = fork();
         if (vmm == 0) {
@@ -468,7 +468,7 @@ static void test_gpu_removed_often(void)
         g_assert_true(wait_until(!mdev_exists(tb->uuid), 30000));
         g_assert_true(pci_rescan(gpu));
     }
-    share(gpu);
+    share_gpu(gpu);
     assert_ok(mdev_gpu_remove(gpu));
 }
 

@@ -22,7 +22,7 @@ static Testbed *second_vgpu(TestbedStage stage)
 }
 
 /* Requests, window and guest memory of one VM, with its own patterns, checked all the time. */
-static void work(Testbed *tb, unsigned seed)
+static void work_tenant(Testbed *tb, unsigned seed)
 {
     struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES};
     volatile uint32_t *window = (volatile uint32_t *)testbed_window(tb);
@@ -54,7 +54,7 @@ static pid_t start_vm(Testbed *tb, unsigned seed)
 
     if (pid == 0) {
         testbed_advance(tb, TESTBED_AT_GUEST);
-        work(tb, seed);
+        work_tenant(tb, seed);
         _exit(0);
     }
     return pid;

@@ -23,7 +23,7 @@
 #define WINDOW_IOVA   0x200000000ull
 #define RW            (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE)
 
-static char *attribute(const char *device, const char *name)
+static char *read_attribute(const char *device, const char *name)
 {
     g_autofree char *path = g_build_filename(PCI_DEVICES, device, name, NULL);
     char *text = NULL;
@@ -43,7 +43,7 @@ static bool alone_in_group(const char *device)
 
 static bool is_virtio(const char *device)
 {
-    g_autofree char *vendor = attribute(device, "vendor");
+    g_autofree char *vendor = read_attribute(device, "vendor");
 
     return g_strcmp0(vendor, "0x1af4") == 0;
 }
@@ -54,7 +54,7 @@ static char *find_peer(void)
     const char *name;
 
     while (dir && (name = g_dir_read_name(dir))) {
-        g_autofree char *class = attribute(name, "class");
+        g_autofree char *class = read_attribute(name, "class");
 
         if (class && g_str_has_prefix(class, NETWORK_CLASS) && !is_virtio(name) &&
             alone_in_group(name))
@@ -89,7 +89,7 @@ static int attach_peer(VmmContainer *container, VmmDevice *dev, const char *peer
     return vmm_device_open(container, dev, sysfs, peer);
 }
 
-static void publish(Testbed *tb, MemoryKind kind)
+static void publish_memory(Testbed *tb, MemoryKind kind)
 {
     uint64_t addr;
 
@@ -97,7 +97,7 @@ static void publish(Testbed *tb, MemoryKind kind)
     assert_ok(peer_publish(tb->engine, 0, SIZE, addr));
 }
 
-static void touch(Testbed *tb)
+static void touch_window(Testbed *tb)
 {
     for (uint64_t page = 0; page < SIZE / PAGE_BYTES; page++)
         assert_window_pattern(tb, page * PAGE_BYTES, page);
@@ -115,7 +115,7 @@ static void refused_beside(Testbed *tb, const char *peer)
 
     assert_ok(attach_peer(&tb->container, &dev, peer));
     assert_fails(map_window(tb), EFAULT);
-    touch(tb);
+    touch_window(tb);
     assert_fails(map_window(tb), EFAULT);
     /* Again with blank pages, which are the driver's own. */
     assert_ok(peer_unpublish(tb->engine, 0, SIZE));
@@ -134,7 +134,7 @@ static void vgpu_first(MemoryKind kind)
     g_autofree char *peer = require_peer();
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    publish(tb, kind);
+    publish_memory(tb, kind);
     refused_beside(tb, peer);
 }
 
@@ -256,14 +256,14 @@ static void test_mapped_before(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     VmmDevice dev;
 
-    publish(tb, MEMORY_MEMFD);
-    touch(tb);
+    publish_memory(tb, MEMORY_MEMFD);
+    touch_window(tb);
     assert_ok(map_window(tb));
     assert_fails(attach_peer(&tb->container, &dev, peer), EFAULT);
     assert_ok(vmm_dma_unmap(&tb->container, WINDOW_IOVA, SIZE));
     assert_ok(attach_peer(&tb->container, &dev, peer));
     assert_fails(map_window(tb), EFAULT);
-    touch(tb);
+    touch_window(tb);
     assert_round_trip(tb, 1);
     vmm_device_close(&dev);
 }
@@ -287,7 +287,7 @@ static void test_peer_first(void)
     guest_probe(&guest, &vgpu, &ram);
     guest_up(&guest, GUEST_FEATURES);
 
-    publish(tb, MEMORY_MEMFD);
+    publish_memory(tb, MEMORY_MEMFD);
     window = vmm_region_mmap(&vgpu, VFIO_PCI_BAR2_REGION_INDEX, 0, SIZE, PROT_READ | PROT_WRITE);
     g_assert_true((void *)window != MAP_FAILED);
     assert_fails(vmm_dma_map(&container, (void *)window, WINDOW_IOVA, SIZE, RW), EFAULT);
@@ -311,10 +311,10 @@ static void test_window_as_guest_memory(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     struct vgpu_mem_entry entry = {WINDOW_IOVA, PAGE_BYTES};
 
-    publish(tb, MEMORY_MEMFD);
+    publish_memory(tb, MEMORY_MEMFD);
     assert_ok(map_window(tb));
     assert_fails(peer_pin(tb->engine, &entry, 1, 0, NULL, NULL), EFAULT);
-    touch(tb);
+    touch_window(tb);
     assert_fails(peer_pin(tb->engine, &entry, 1, 0, NULL, NULL), EFAULT);
     assert_ok(vmm_dma_unmap(&tb->container, WINDOW_IOVA, SIZE));
     assert_round_trip(tb, 1);

@@ -22,7 +22,7 @@ static int listen_to_kernel(void)
 }
 
 /* The number of "change" events of the vGPU until no more arrive. */
-static unsigned changes(int fd, const char *uuid)
+static unsigned count_changes(int fd, const char *uuid)
 {
     struct pollfd poller = {.fd = fd, .events = POLLIN};
     g_autofree char *end = g_strconcat("/", uuid, NULL);
@@ -46,14 +46,14 @@ static void test_parameters(void)
 
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/weight", "250"));
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/vram_bytes", "33554432"));
-    g_assert_cmpuint(changes(fd, tb->uuid), ==, 2);
+    g_assert_cmpuint(count_changes(fd, tb->uuid), ==, 2);
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/tenant", "red"));
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/class", "burstable"));
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/oversubscribe_bytes", "4096"));
-    g_assert_cmpuint(changes(fd, tb->uuid), ==, 3);
+    g_assert_cmpuint(count_changes(fd, tb->uuid), ==, 3);
     assert_fails(mdev_attr_set(tb->uuid, "vgpu/tenant", "-"), EINVAL);
     assert_fails(mdev_attr_set(tb->uuid, "vgpu/weight", "0"), EINVAL);
-    g_assert_cmpuint(changes(fd, tb->uuid), ==, 0);
+    g_assert_cmpuint(count_changes(fd, tb->uuid), ==, 0);
     close(fd);
 }
 
@@ -63,12 +63,12 @@ static void test_engine(void)
     int fd = listen_to_kernel();
 
     testbed_advance(tb, TESTBED_AT_ENGINE);
-    g_assert_cmpuint(changes(fd, tb->uuid), ==, 2); /* starting, ready */
+    g_assert_cmpuint(count_changes(fd, tb->uuid), ==, 2); /* starting, ready */
     testbed_advance(tb, TESTBED_AT_GUEST);
-    changes(fd, tb->uuid);
+    count_changes(fd, tb->uuid);
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
-    g_assert_cmpuint(changes(fd, tb->uuid), ==, 1);
+    g_assert_cmpuint(count_changes(fd, tb->uuid), ==, 1);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/engine_losses"), ==, 1);
     close(fd);
 }
@@ -81,9 +81,9 @@ static void test_open(void)
     int fd = listen_to_kernel();
 
     testbed_advance(tb, TESTBED_AT_GUEST);
-    g_assert_cmpuint(changes(fd, uuid), ==, 1);
+    g_assert_cmpuint(count_changes(fd, uuid), ==, 1);
     testbed_close_vmm(tb);
-    g_assert_cmpuint(changes(fd, uuid), >=, 1);
+    g_assert_cmpuint(count_changes(fd, uuid), >=, 1);
     close(fd);
 }
 
@@ -94,7 +94,7 @@ static void test_failure(void)
     int fd = listen_to_kernel();
 
     assert_ok(peer_fail(tb->engine, "the renderer would not start"));
-    g_assert_cmpuint(changes(fd, tb->uuid), >=, 1);
+    g_assert_cmpuint(count_changes(fd, tb->uuid), >=, 1);
     state = mdev_attr(tb->uuid, "vgpu/state");
     g_assert_nonnull(strstr(state, "engine=failed"));
     close(fd);

@@ -72,13 +72,13 @@ static bool is_huge(const Testbed *tb, uint64_t offset)
     return count == 1 && found.start == scan.start && found.end == scan.end;
 }
 
-static uint64_t faults(const Testbed *tb)
+static uint64_t count_faults(const Testbed *tb)
 {
     return mdev_attr_u64(tb->uuid, "vgpu/window_faults");
 }
 
 /* Memory of the engine at @offset of the window, all of which is seen. */
-static uint64_t show(Testbed *tb, MemoryKind kind, uint64_t offset)
+static uint64_t show_memory(Testbed *tb, MemoryKind kind, uint64_t offset)
 {
     uint64_t addr;
 
@@ -98,11 +98,11 @@ static void test_aligned(void)
     require_huge();
     tb = testbed_new(TESTBED_AT_GUEST);
     map_window(tb, 0);
-    before = faults(tb);
-    addr = show(tb, MEMORY_UDMABUF_HUGE, OFFSET);
+    before = count_faults(tb);
+    addr = show_memory(tb, MEMORY_UDMABUF_HUGE, OFFSET);
     g_assert_true(is_huge(tb, OFFSET));
     g_assert_true(is_huge(tb, OFFSET + HUGE));
-    g_assert_cmpuint(faults(tb) - before, ==, 2);
+    g_assert_cmpuint(count_faults(tb) - before, ==, 2);
     *(volatile uint32_t *)(tb->window + OFFSET + HUGE + 12) = 0xdeadbeef;
     assert_ok(peer_peek(tb->engine, addr + HUGE + 12, &seen, sizeof(seen)));
     g_assert_cmphex(seen, ==, 0xdeadbeef);
@@ -117,11 +117,11 @@ static void test_aligned(void)
 /* Shows memory at OFFSET, prints what that cost, and takes it back. */
 static void show_and_count(Testbed *tb, const char *run)
 {
-    uint64_t before = faults(tb);
+    uint64_t before = count_faults(tb);
 
-    show(tb, MEMORY_UDMABUF_HUGE, OFFSET);
+    show_memory(tb, MEMORY_UDMABUF_HUGE, OFFSET);
     g_test_message("%s: %u faults of the window for 4 MiB, %d of 2 mapped as a whole", run,
-                   (unsigned)(faults(tb) - before),
+                   (unsigned)(count_faults(tb) - before),
                    is_huge(tb, OFFSET) + is_huge(tb, OFFSET + HUGE));
     assert_ok(peer_unpublish(tb->engine, OFFSET, SIZE));
 }
@@ -145,7 +145,7 @@ static void test_second_run(void)
     assert_window_pattern(tb, OFFSET, 0);
     assert_ok(peer_unpublish(tb->engine, OFFSET, PAGE_BYTES));
     show_and_count(tb, "after a page in the first 2 MiB");
-    show(tb, MEMORY_UDMABUF_HUGE, OFFSET);
+    show_memory(tb, MEMORY_UDMABUF_HUGE, OFFSET);
     g_assert_true(is_huge(tb, OFFSET + HUGE));
 }
 
@@ -158,7 +158,7 @@ static void test_hole(void)
     require_huge();
     tb = testbed_new(TESTBED_AT_GUEST);
     map_window(tb, 0);
-    addr = show(tb, MEMORY_UDMABUF_HUGE, OFFSET);
+    addr = show_memory(tb, MEMORY_UDMABUF_HUGE, OFFSET);
     assert_ok(peer_munmap(tb->engine, addr + 5 * PAGE_BYTES, PAGE_BYTES));
     for (uint64_t page = 0; page < SIZE / PAGE_BYTES; page++)
         if (page != 5)
@@ -178,7 +178,7 @@ static void test_no_gup(void)
     require_huge();
     tb = testbed_new(TESTBED_AT_GUEST);
     map_window(tb, 0);
-    show(tb, MEMORY_UDMABUF_HUGE, OFFSET);
+    show_memory(tb, MEMORY_UDMABUF_HUGE, OFFSET);
     g_assert_true(is_huge(tb, OFFSET));
     part = (struct iovec){(void *)(tb->window + OFFSET), PAGE_BYTES};
     g_assert_cmpint(pipe(pipe_fd), ==, 0);
@@ -196,7 +196,7 @@ static void test_split(void)
     require_huge();
     tb = testbed_new(TESTBED_AT_GUEST);
     map_window(tb, 0);
-    show(tb, MEMORY_UDMABUF_HUGE, OFFSET);
+    show_memory(tb, MEMORY_UDMABUF_HUGE, OFFSET);
     g_assert_cmpint(munmap((void *)(tb->window + OFFSET + 5 * PAGE_BYTES), PAGE_BYTES), ==, 0);
     for (uint64_t page = 6; page < SIZE / PAGE_BYTES; page++)
         assert_window_pattern(tb, OFFSET + page * PAGE_BYTES, page);
@@ -221,7 +221,7 @@ static void *look_backwards(void *data)
     return NULL;
 }
 
-static void look(Looking *looking)
+static void look_at_memory(Looking *looking)
 {
     for (uint64_t page = 0; page < SIZE / PAGE_BYTES; page++) {
         uint32_t word = *(volatile uint32_t *)(looking->tb->window + OFFSET + page * PAGE_BYTES);
@@ -266,7 +266,7 @@ static void test_race(void)
     looking.tb = tb;
     thread = g_thread_new("look", look_backwards, &looking);
     while (waitpid(pid, &status, WNOHANG) == 0)
-        look(&looking);
+        look_at_memory(&looking);
     g_atomic_int_set(&looking.over, 1);
     g_thread_join(thread);
     g_assert_cmpint(status, ==, 0);
@@ -367,7 +367,7 @@ static void assert_by_pages(MemoryKind kind, uint64_t offset, uint64_t shift)
     require_huge();
     tb = testbed_new(TESTBED_AT_GUEST);
     map_window(tb, shift);
-    show(tb, kind, offset);
+    show_memory(tb, kind, offset);
     for (uint64_t at = OFFSET; at < OFFSET + 2 * SIZE; at += HUGE)
         g_assert_false(is_huge(tb, at - shift));
 }

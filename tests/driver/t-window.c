@@ -13,7 +13,7 @@
 #define SIZE (64 * PAGE_BYTES)
 
 /* Both ways, with memory of one kind. */
-static void shown(MemoryKind kind)
+static void check_shown(MemoryKind kind)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     volatile uint8_t *window = testbed_window(tb);
@@ -51,13 +51,13 @@ static void require_udmabuf(void)
 
 static void test_memfd(void)
 {
-    shown(MEMORY_MEMFD);
+    check_shown(MEMORY_MEMFD);
 }
 
 static void test_udmabuf(void)
 {
     require_udmabuf();
-    shown(MEMORY_UDMABUF);
+    check_shown(MEMORY_UDMABUF);
 }
 
 /* Parts of one mapping, out of order, at other offsets, next to each other. */

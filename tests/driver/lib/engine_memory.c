@@ -33,7 +33,7 @@ uint32_t memory_pattern(uint64_t page, uint64_t word)
     return (uint32_t)(0x5a000000u ^ (page * 2654435761u) ^ (word * 40503u));
 }
 
-static void fill(void *addr, uint64_t size)
+static void fill_memory(void *addr, uint64_t size)
 {
     uint32_t *words = addr;
 
@@ -114,7 +114,7 @@ static int map_filled(int fd, int prot, int flags, uint64_t size, void **addr)
     *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (*addr == MAP_FAILED)
         return -errno;
-    fill(*addr, size);
+    fill_memory(*addr, size);
     if (prot == (PROT_READ | PROT_WRITE))
         return 0;
     /*
@@ -247,8 +247,8 @@ static int call_poke(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-static int copy(EnginePeer *peer, EngineCall fn, uint64_t addr, uint8_t *in, const uint8_t *out,
-                size_t len)
+static int copy_memory(EnginePeer *peer, EngineCall fn, uint64_t addr, uint8_t *in,
+                       const uint8_t *out, size_t len)
 {
     g_autofree CopyCall *call = g_malloc0(sizeof(*call));
 
@@ -270,12 +270,12 @@ static int copy(EnginePeer *peer, EngineCall fn, uint64_t addr, uint8_t *in, con
 
 int peer_peek(EnginePeer *peer, uint64_t addr, void *buf, size_t len)
 {
-    return copy(peer, call_peek, addr, buf, NULL, len);
+    return copy_memory(peer, call_peek, addr, buf, NULL, len);
 }
 
 int peer_poke(EnginePeer *peer, uint64_t addr, const void *buf, size_t len)
 {
-    return copy(peer, call_poke, addr, NULL, buf, len);
+    return copy_memory(peer, call_poke, addr, NULL, buf, len);
 }
 
 static int call_munmap(EngineCtx *ctx, void *arg)

@@ -32,8 +32,8 @@ static void note_error(EngineCtx *ctx, int ret)
         atomic_store(&ctx->state->error, -ret);
 }
 
-static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch,
-                   const struct vgpu_queue_request *pop)
+static void answer_request(EngineCtx *ctx, unsigned queue, uint64_t epoch,
+                           const struct vgpu_queue_request *pop)
 {
     size_t room = MIN(pop->response_size, BUFFER_SIZE);
     size_t size = engine_echo(ctx->request, pop->request_size, ctx->response, room);
@@ -41,8 +41,8 @@ static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch,
     note_error(ctx, engine_push(ctx, queue, epoch, pop->token, ctx->response, size));
 }
 
-static void hold(EngineCtx *ctx, unsigned queue, uint64_t epoch,
-                 const struct vgpu_queue_request *pop)
+static void hold_request(EngineCtx *ctx, unsigned queue, uint64_t epoch,
+                         const struct vgpu_queue_request *pop)
 {
     EngineHeld *held = &ctx->held[ctx->nheld++ % ENGINE_MAX_HELD];
 
@@ -62,14 +62,14 @@ void engine_serve_queue(EngineCtx *ctx, unsigned queue)
 
     while (!(ret = engine_pop(ctx, queue, epoch, ctx->request, BUFFER_SIZE, &pop))) {
         if (atomic_load(&ctx->state->hold) & ENGINE_HOLD_ANSWERS)
-            hold(ctx, queue, epoch, &pop);
+            hold_request(ctx, queue, epoch, &pop);
         else
-            answer(ctx, queue, epoch, &pop);
+            answer_request(ctx, queue, epoch, &pop);
     }
     note_error(ctx, ret);
 }
 
-static int attach(EngineCtx *ctx)
+static int attach_engine(EngineCtx *ctx)
 {
     g_autofree char *node = g_build_filename("/dev/vgpu", ctx->uuid, NULL);
     struct vgpu_engine_ready ready = {
@@ -94,7 +94,7 @@ static int attach(EngineCtx *ctx)
 
 int engine_replace(EngineCtx *ctx)
 {
-    int old = ctx->fd, ret = attach(ctx);
+    int old = ctx->fd, ret = attach_engine(ctx);
 
     if (ctx->fd >= 0) {
         dup3(ctx->fd, old, O_CLOEXEC);
@@ -202,7 +202,7 @@ static bool handle_call(EngineCtx *ctx)
     return send(ctx->sock, &msg, MESSAGE_HEAD + msg.size, 0) > 0;
 }
 
-static void loop(EngineCtx *ctx)
+static void run_loop(EngineCtx *ctx)
 {
     for (;;) {
         bool deaf = ctx->hung_up || ctx->fd < 0 ||
@@ -243,15 +243,15 @@ static void engine_main(int sock, EngineState *state, const char *uuid, unsigned
     ctx.state = state;
     ctx.request = g_malloc(BUFFER_SIZE);
     ctx.response = g_malloc(BUFFER_SIZE);
-    hello.ret = attach(&ctx);
+    hello.ret = attach_engine(&ctx);
     if (send(ctx.sock, &hello, MESSAGE_HEAD, 0) < 0 || hello.ret)
         _exit(1);
-    loop(&ctx);
+    run_loop(&ctx);
     close(ctx.fd);
     _exit(0);
 }
 
-static void reap(EnginePeer *peer)
+static void reap_peer(EnginePeer *peer)
 {
     while (waitpid(peer->pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -282,7 +282,7 @@ EnginePeer *engine_peer_try_start(const char *uuid, unsigned flags, int *error)
     *error =
         recv(peer->sock, &hello, sizeof(hello), 0) < (ssize_t)MESSAGE_HEAD ? -EPIPE : hello.ret;
     if (*error) {
-        reap(peer);
+        reap_peer(peer);
         return NULL;
     }
     return peer;
@@ -301,13 +301,13 @@ EnginePeer *engine_peer_start(const char *uuid, unsigned flags)
 void engine_peer_stop(EnginePeer *peer)
 {
     shutdown(peer->sock, SHUT_RDWR);
-    reap(peer);
+    reap_peer(peer);
 }
 
 void engine_peer_kill(EnginePeer *peer)
 {
     kill(peer->pid, SIGKILL);
-    reap(peer);
+    reap_peer(peer);
 }
 
 int engine_peer_call(EnginePeer *peer, EngineCall fn, void *arg, size_t size)

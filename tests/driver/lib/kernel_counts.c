@@ -49,7 +49,7 @@ static gint64 optional_number_of(const char *text, const char *name)
     return strstr(text, name) ? number_of(text, name) : 0;
 }
 
-static gint64 entries(const char *path)
+static gint64 count_entries(const char *path)
 {
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
     gint64 n = 0;
@@ -73,7 +73,7 @@ static void shrink_caches(void)
     }
 }
 
-static void settle(void)
+static void wait_settled(void)
 {
     const char *const udev[] = {"udevadm", "settle", "--timeout=600", NULL};
 
@@ -183,7 +183,7 @@ KernelCounts *kernel_counts_take(void)
     KernelCounts *counts = g_new0(KernelCounts, 1);
     g_autofree char *vmstat = NULL;
 
-    settle();
+    wait_settled();
     count_slabs(counts);
     vmstat = read_file("/proc/vmstat");
     counts->shmem_pages = number_of(vmstat, "nr_shmem");
@@ -191,7 +191,7 @@ KernelCounts *kernel_counts_take(void)
     counts->vmalloc_areas = count_vmalloc_areas();
     counts->pins =
         number_of(vmstat, "nr_foll_pin_acquired") - number_of(vmstat, "nr_foll_pin_released");
-    counts->iommu_groups = entries("/sys/kernel/iommu_groups");
+    counts->iommu_groups = count_entries("/sys/kernel/iommu_groups");
     return counts;
 }
 
@@ -202,7 +202,7 @@ void kernel_counts_free(KernelCounts *counts)
 }
 
 /* @values: of each count, in their order. */
-static unsigned grown(const char *name, const gint64 *values, unsigned n, gint64 least)
+static unsigned has_grown(const char *name, const gint64 *values, unsigned n, gint64 least)
 {
     for (unsigned i = 1; i < n; i++) {
         if (values[i] < values[i - 1] + least)
@@ -222,7 +222,7 @@ static unsigned field_grown(const char *name, size_t field, KernelCounts *const 
 
     for (unsigned i = 0; i < n; i++)
         values[i] = G_STRUCT_MEMBER(gint64, counts[i], field);
-    return grown(name, values, n, least);
+    return has_grown(name, values, n, least);
 }
 
 /*
@@ -264,7 +264,7 @@ static unsigned slabs_grown(KernelCounts *const *counts, unsigned n, unsigned le
         for (unsigned i = 0; i < n; i++)
             values[i] = GPOINTER_TO_INT(g_hash_table_lookup(counts[i]->slabs, name));
         if (!is_of_others(name))
-            sum += grown(name, values, n, least);
+            sum += has_grown(name, values, n, least);
     }
     return sum;
 }

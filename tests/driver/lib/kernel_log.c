@@ -153,7 +153,7 @@ static void show_report(const GPtrArray *lines, guint begin)
         g_printerr("# kernel: %s\n", (const char *)lines->pdata[i]);
 }
 
-static unsigned scan(const GPtrArray *lines, unsigned shown)
+static unsigned scan_lines(const GPtrArray *lines, unsigned shown)
 {
     unsigned reports = 0;
     guint end = 0;
@@ -172,12 +172,12 @@ static unsigned scan(const GPtrArray *lines, unsigned shown)
 
 unsigned kernel_log_count(const GPtrArray *lines)
 {
-    return scan(lines, 0);
+    return scan_lines(lines, 0);
 }
 
 unsigned kernel_log_check(int fd)
 {
     g_autoptr(GPtrArray) lines = read_lines(fd);
 
-    return scan(lines, SHOWN_REPORTS);
+    return scan_lines(lines, SHOWN_REPORTS);
 }

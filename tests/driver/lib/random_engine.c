@@ -47,7 +47,7 @@ static void run_in_engine(World *w, EngineCall call)
         g_error("the engine died by itself");
 }
 
-static uint64_t epoch(EngineCtx *ctx, const Draw *draw)
+static uint64_t draw_epoch(EngineCtx *ctx, const Draw *draw)
 {
     return draw->choice[7] % 16 ? engine_epoch(ctx) : draw->number[3];
 }
@@ -68,7 +68,7 @@ static int call_exchange(EngineCtx *ctx, void *arg)
     struct vgpu_queue_exchange x = {
         .argsz = draw->choice[0] % 16 ? sizeof(x) : (uint32_t)draw->number[0],
         .flags = draw->choice[1] % 16 ? draw->choice[1] >> 8 & 3 : draw->choice[1],
-        .epoch = epoch(ctx, draw),
+        .epoch = draw_epoch(ctx, draw),
         .answers = (uintptr_t)(draw->choice[3] % 16 ? answers : NULL),
         .requests = (uintptr_t)(draw->choice[4] % 16 ? requests : NULL),
         .buf = (uintptr_t)(draw->choice[5] % 8 ? ctx->request : NULL),
@@ -156,7 +156,7 @@ static int call_publish(EngineCtx *ctx, void *arg)
     struct vgpu_window_range range = {
         .argsz = draw->choice[0] % 16 ? sizeof(range) : (uint32_t)draw->number[0],
         .flags = draw->choice[1] % 16 ? 0 : draw->choice[1],
-        .epoch = epoch(ctx, draw),
+        .epoch = draw_epoch(ctx, draw),
         .offset = draw->choice[2] % 8 ? draw->choice[2] % 16 * AREA_SIZE : draw->number[1],
         .size = draw->choice[3] % 8 ? AREA_SIZE : draw->number[2],
         .addr = draw->choice[4] % 8 ? own.area[draw->choice[4] % AREAS] : draw->number[0],
@@ -171,7 +171,7 @@ static int call_unpublish(EngineCtx *ctx, void *arg)
     Draw *draw = arg;
     struct vgpu_window_range range = {
         .argsz = sizeof(range),
-        .epoch = epoch(ctx, draw),
+        .epoch = draw_epoch(ctx, draw),
         .offset = draw->choice[2] % 8 ? draw->choice[2] % 16 * AREA_SIZE : draw->number[1],
         .size = draw->choice[3] % 8 ? AREA_SIZE : draw->number[2],
         .addr = draw->choice[4] % 16 ? 0 : draw->number[0],
@@ -181,11 +181,11 @@ static int call_unpublish(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-static void unpin(EngineCtx *ctx, const Draw *draw, unsigned slot)
+static void unpin_slot(EngineCtx *ctx, const Draw *draw, unsigned slot)
 {
     struct vgpu_mem_unpin unpin = {
         .argsz = sizeof(unpin),
-        .epoch = epoch(ctx, draw),
+        .epoch = draw_epoch(ctx, draw),
         .offset = draw->choice[6] % 8 ? own.pin[slot] : draw->number[2],
     };
 
@@ -203,7 +203,7 @@ static int call_pin(EngineCtx *ctx, void *arg)
     struct vgpu_mem_pin pin = {
         .argsz = sizeof(pin),
         .flags = draw->choice[1] % 16 ? draw->choice[1] >> 8 & VGPU_MEM_WRITE : draw->choice[1],
-        .epoch = epoch(ctx, draw),
+        .epoch = draw_epoch(ctx, draw),
         .entries = (uintptr_t)draw->entry,
         .nentries = draw->choice[2] % 16 ? 1 + draw->choice[2] % 4 : (uint32_t)draw->number[0],
     };
@@ -211,7 +211,7 @@ static int call_pin(EngineCtx *ctx, void *arg)
     int prot = draw->choice[3] % 4 ? PROT_READ | PROT_WRITE : PROT_READ;
 
     if (own.pin_addr[slot])
-        unpin(ctx, draw, slot);
+        unpin_slot(ctx, draw, slot);
     if (own.pin_addr[slot] || engine_ioctl(ctx, VGPU_ENGINE_MEM_PIN, &pin))
         return 0;
     own.pin[slot] = pin.offset;
@@ -247,7 +247,7 @@ static int call_unpin(EngineCtx *ctx, void *arg)
 {
     Draw *draw = arg;
 
-    unpin(ctx, draw, draw->choice[0] % PINS);
+    unpin_slot(ctx, draw, draw->choice[0] % PINS);
     return 0;
 }
 
@@ -314,7 +314,7 @@ static int call_state(EngineCtx *ctx, void *arg)
     Draw *draw = arg;
     struct vgpu_engine_state state = {
         .argsz = draw->choice[0] % 16 ? sizeof(state) : (uint32_t)draw->number[0],
-        .epoch = epoch(ctx, draw),
+        .epoch = draw_epoch(ctx, draw),
         .buf = (uintptr_t)(draw->choice[1] % 8 ? draw->bytes : NULL),
         .size = draw->choice[2] % 4 ? draw->choice[2] % sizeof(draw->bytes) : draw->number[1],
     };

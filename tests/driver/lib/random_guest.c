@@ -34,7 +34,7 @@ static void set_status(World *w, uint8_t bits)
     reg_write(w, COMMON(device_status), reg_read(w, COMMON(device_status), 1) | bits, 1);
 }
 
-static void address(World *w, unsigned lo, uint64_t value)
+static void write_address(World *w, unsigned lo, uint64_t value)
 {
     reg_write(w, lo, (uint32_t)value, 4);
     reg_write(w, lo + 4, value >> 32, 4);
@@ -45,9 +45,9 @@ static void set_up_queue(World *w, unsigned q)
     memset(w->ram.mem + DESC(q), 0, QUEUE_BYTES);
     reg_write(w, COMMON(queue_select), q, 2);
     reg_write(w, COMMON(queue_size), RING_SIZE, 2);
-    address(w, COMMON(queue_desc_lo), WORLD_RAM_IOVA + DESC(q));
-    address(w, COMMON(queue_avail_lo), WORLD_RAM_IOVA + AVAIL(q));
-    address(w, COMMON(queue_used_lo), WORLD_RAM_IOVA + USED(q));
+    write_address(w, COMMON(queue_desc_lo), WORLD_RAM_IOVA + DESC(q));
+    write_address(w, COMMON(queue_avail_lo), WORLD_RAM_IOVA + AVAIL(q));
+    write_address(w, COMMON(queue_used_lo), WORLD_RAM_IOVA + USED(q));
     reg_write(w, COMMON(queue_msix_vector), 1 + q, 2);
     reg_write(w, COMMON(queue_enable), 1, 2);
 }
@@ -123,12 +123,12 @@ static void put_desc(World *w, uint32_t at)
     desc->next = (uint16_t)(wild ? g_rand_int(w->rand) : below(w, RING_SIZE));
 }
 
-static void kick(World *w, unsigned q)
+static void kick_queue(World *w, unsigned q)
 {
     reg_write(w, NOTIFY + 4 * q, q, 2);
 }
 
-static void offer(World *w, unsigned q, uint16_t head)
+static void offer_chain(World *w, unsigned q, uint16_t head)
 {
     volatile struct vring_avail *avail = (volatile struct vring_avail *)(w->ram.mem + AVAIL(q));
 
@@ -147,8 +147,8 @@ static void op_request(World *w)
                                      VRING_DESC_F_NEXT, (uint16_t)(head + 1)};
     desc[head + 1] = (struct vring_desc){WORLD_RAM_IOVA + BUFFERS + 0x4000, 24 + below(w, 2000),
                                          VRING_DESC_F_WRITE, 0};
-    offer(w, 0, head);
-    kick(w, 0);
+    offer_chain(w, 0, head);
+    kick_queue(w, 0);
 }
 
 /* Chains that are half right. */
@@ -158,10 +158,10 @@ static void op_chain(World *w)
 
     for (unsigned i = below(w, 8); i; i--)
         put_desc(w, (one_in(w, 4) ? TABLE(q) : DESC(q)) + below(w, RING_SIZE) * 16);
-    offer(w, q, (uint16_t)(one_in(w, 32) ? g_rand_int(w->rand) : below(w, RING_SIZE)));
+    offer_chain(w, q, (uint16_t)(one_in(w, 32) ? g_rand_int(w->rand) : below(w, RING_SIZE)));
     if (one_in(w, 64))
         *(volatile uint16_t *)(w->ram.mem + AVAIL(q) + 2) = (uint16_t)g_rand_int(w->rand);
-    kick(w, q);
+    kick_queue(w, q);
 }
 
 static void op_kick(World *w)

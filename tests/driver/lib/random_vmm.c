@@ -22,7 +22,7 @@ void world_open_vmm(World *w)
     vmm_ram_map(&w->container, &w->ram);
 }
 
-static void unmap(World *w, unsigned i)
+static void unmap_slot(World *w, unsigned i)
 {
     pthread_mutex_lock(&w->touch);
     if (w->mapping[i].addr)
@@ -37,11 +37,11 @@ void world_close_vmm(World *w)
     bool mappings_first = !one_in(w, 3);
 
     for (unsigned i = 0; mappings_first && i < WORLD_MAPPINGS; i++)
-        unmap(w, i);
+        unmap_slot(w, i);
     vmm_device_close(&w->dev);
     vmm_container_close(&w->container);
     for (unsigned i = 0; i < WORLD_MAPPINGS; i++)
-        unmap(w, i);
+        unmap_slot(w, i);
     w->vmm_open = false;
 }
 
@@ -141,7 +141,7 @@ static void op_mmap(World *w)
     int flags = one_in(w, 8) ? MAP_PRIVATE : MAP_SHARED;
     void *addr;
 
-    unmap(w, slot);
+    unmap_slot(w, slot);
     addr = mmap(NULL, size, prot, flags, w->dev.fd,
                 (off_t)(((uint64_t)region << REGION_SHIFT) + offset));
     if (addr == MAP_FAILED)

@@ -39,7 +39,7 @@ void random_bytes(World *w, void *buf, size_t size)
 }
 
 /* Not the world's numbers, because threads do not share them. */
-static uint32_t next(uint32_t *state)
+static uint32_t next_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
@@ -53,10 +53,11 @@ static void *mutate_ram(void *data)
     while (!atomic_load(&w->stop)) {
         for (unsigned i = 0; atomic_load(&w->mutate) && i < 64; i++) {
             volatile uint16_t *at =
-                (volatile uint16_t *)(w->ram.mem + (next(&state) % WORLD_RINGS_SIZE & ~1u));
+                (volatile uint16_t *)(w->ram.mem + (next_random(&state) % WORLD_RINGS_SIZE & ~1u));
 
             /* Small numbers make chains that are nearly right. */
-            *at = (uint16_t)(next(&state) % 4 ? next(&state) % 64 : next(&state));
+            *at = (uint16_t)(next_random(&state) % 4 ? next_random(&state) % 64
+                                                     : next_random(&state));
         }
         g_usleep(200);
     }
@@ -73,10 +74,10 @@ static void *touch_window(void *data)
         for (unsigned i = 0; w->mapping[0].addr && i < 16; i++) {
             volatile uint32_t *at =
                 (volatile uint32_t *)((uint8_t *)w->mapping[0].addr +
-                                      next(&state) % (w->mapping[0].size / PAGE_BYTES) *
+                                      next_random(&state) % (w->mapping[0].size / PAGE_BYTES) *
                                           PAGE_BYTES);
 
-            if (next(&state) % 2)
+            if (next_random(&state) % 2)
                 *at = state;
             else
                 (void)*at;

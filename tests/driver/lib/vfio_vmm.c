@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int result(int ret)
+static int result_of(int ret)
 {
     return ret < 0 ? -errno : 0;
 }
@@ -40,7 +40,7 @@ uint64_t vmm_charged_kb(void)
 static int ioas_new(VmmContainer *container)
 {
     struct iommu_ioas_alloc alloc = {.size = sizeof(alloc)};
-    int ret = result(ioctl(container->fd, IOMMU_IOAS_ALLOC, &alloc));
+    int ret = result_of(ioctl(container->fd, IOMMU_IOAS_ALLOC, &alloc));
 
     container->ioas = alloc.out_ioas_id;
     return ret;
@@ -52,7 +52,7 @@ int vmm_container_open(VmmContainer *container)
 
     *container = (VmmContainer){.iommufd = vmm_by_iommufd()};
     container->fd = open(container->iommufd ? "/dev/iommu" : "/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
-    ret = result(container->fd);
+    ret = result_of(container->fd);
     if (!ret && container->iommufd)
         ret = ioas_new(container);
     return ret;
@@ -108,9 +108,9 @@ static int group_attach(VmmContainer *container, const char *sysfs_device)
 
     if (group < 0)
         return group;
-    ret = result(ioctl(group, VFIO_GROUP_SET_CONTAINER, &container->fd));
+    ret = result_of(ioctl(group, VFIO_GROUP_SET_CONTAINER, &container->fd));
     if (!ret && !container->has_iommu) {
-        ret = result(ioctl(container->fd, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU));
+        ret = result_of(ioctl(container->fd, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU));
         container->has_iommu = !ret;
         if (ret)
             ioctl(group, VFIO_GROUP_UNSET_CONTAINER);
@@ -137,7 +137,7 @@ static int open_by_group(VmmContainer *container, VmmDevice *dev, const char *sy
     if (dev->group < 0)
         return dev->group;
     dev->fd = ioctl(dev->group, VFIO_GROUP_GET_DEVICE_FD, name);
-    ret = result(dev->fd);
+    ret = result_of(dev->fd);
     if (ret)
         group_detach(dev->group);
     return ret;
@@ -148,14 +148,14 @@ int vmm_device_attach(const VmmContainer *container, const VmmDevice *dev)
     struct vfio_device_attach_iommufd_pt attach = {.argsz = sizeof(attach),
                                                    .pt_id = container->ioas};
 
-    return result(ioctl(dev->fd, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach));
+    return result_of(ioctl(dev->fd, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach));
 }
 
 int vmm_device_detach(const VmmDevice *dev)
 {
     struct vfio_device_detach_iommufd_pt detach = {.argsz = sizeof(detach)};
 
-    return result(ioctl(dev->fd, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach));
+    return result_of(ioctl(dev->fd, VFIO_DEVICE_DETACH_IOMMUFD_PT, &detach));
 }
 
 static int open_by_node(VmmContainer *container, VmmDevice *dev, const char *sysfs_device)
@@ -167,7 +167,7 @@ static int open_by_node(VmmContainer *container, VmmDevice *dev, const char *sys
     dev->fd = open_node(device_node(sysfs_device));
     if (dev->fd < 0)
         return dev->fd;
-    ret = result(ioctl(dev->fd, VFIO_DEVICE_BIND_IOMMUFD, &bind));
+    ret = result_of(ioctl(dev->fd, VFIO_DEVICE_BIND_IOMMUFD, &bind));
     if (!ret)
         ret = vmm_device_attach(container, dev);
     if (ret)
@@ -199,7 +199,7 @@ int vmm_device_open(VmmContainer *container, VmmDevice *dev, const char *sysfs_d
     if (ret)
         return ret;
     dev->info = (struct vfio_device_info){.argsz = sizeof(dev->info)};
-    ret = result(ioctl(dev->fd, VFIO_DEVICE_GET_INFO, &dev->info));
+    ret = result_of(ioctl(dev->fd, VFIO_DEVICE_GET_INFO, &dev->info));
     if (!ret)
         ret = read_regions(dev);
     if (ret)
@@ -314,7 +314,7 @@ static int ioas_map(const VmmContainer *container, void *addr, uint64_t iova, ui
         map.flags |= IOMMU_IOAS_MAP_READABLE;
     if (flags & VFIO_DMA_MAP_FLAG_WRITE)
         map.flags |= IOMMU_IOAS_MAP_WRITEABLE;
-    return result(ioctl(container->fd, IOMMU_IOAS_MAP, &map));
+    return result_of(ioctl(container->fd, IOMMU_IOAS_MAP, &map));
 }
 
 /* As type1: nothing there is nothing to do. */
@@ -322,7 +322,7 @@ static int ioas_unmap(const VmmContainer *container, uint64_t iova, uint64_t siz
 {
     struct iommu_ioas_unmap unmap = {
         .size = sizeof(unmap), .ioas_id = container->ioas, .iova = iova, .length = size};
-    int ret = result(ioctl(container->fd, IOMMU_IOAS_UNMAP, &unmap));
+    int ret = result_of(ioctl(container->fd, IOMMU_IOAS_UNMAP, &unmap));
 
     return ret == -ENOENT ? 0 : ret;
 }
@@ -339,7 +339,7 @@ int vmm_dma_map(VmmContainer *container, void *addr, uint64_t iova, uint64_t siz
 
     if (container->iommufd)
         return ioas_map(container, addr, iova, size, flags);
-    return result(ioctl(container->fd, VFIO_IOMMU_MAP_DMA, &map));
+    return result_of(ioctl(container->fd, VFIO_IOMMU_MAP_DMA, &map));
 }
 
 int vmm_dma_unmap(VmmContainer *container, uint64_t iova, uint64_t size)
@@ -352,7 +352,7 @@ int vmm_dma_unmap(VmmContainer *container, uint64_t iova, uint64_t size)
 
     if (container->iommufd)
         return ioas_unmap(container, iova, size);
-    return result(ioctl(container->fd, VFIO_IOMMU_UNMAP_DMA, &unmap));
+    return result_of(ioctl(container->fd, VFIO_IOMMU_UNMAP_DMA, &unmap));
 }
 
 int vmm_set_irqs(const VmmDevice *dev, unsigned index, unsigned start, unsigned count,
@@ -367,7 +367,7 @@ int vmm_set_irqs(const VmmDevice *dev, unsigned index, unsigned start, unsigned 
     set->start = start;
     set->count = count;
     memcpy(set->data, eventfds, count * sizeof(int));
-    return result(ioctl(dev->fd, VFIO_DEVICE_SET_IRQS, set));
+    return result_of(ioctl(dev->fd, VFIO_DEVICE_SET_IRQS, set));
 }
 
 int vmm_irq_action(const VmmDevice *dev, unsigned index, unsigned start, unsigned count,
@@ -384,12 +384,12 @@ int vmm_irq_action(const VmmDevice *dev, unsigned index, unsigned start, unsigne
     set->count = count;
     if (with_data)
         memset(set->data, 1, count);
-    return result(ioctl(dev->fd, VFIO_DEVICE_SET_IRQS, set));
+    return result_of(ioctl(dev->fd, VFIO_DEVICE_SET_IRQS, set));
 }
 
 int vmm_device_reset(const VmmDevice *dev)
 {
-    return result(ioctl(dev->fd, VFIO_DEVICE_RESET));
+    return result_of(ioctl(dev->fd, VFIO_DEVICE_RESET));
 }
 
 #define FEATURE_SIZE(type) (sizeof(struct vfio_device_feature) + sizeof(type))
@@ -403,7 +403,7 @@ int vmm_migration_flags(const VmmDevice *dev)
 
     feature->argsz = FEATURE_SIZE(*migration);
     feature->flags = VFIO_DEVICE_FEATURE_GET | VFIO_DEVICE_FEATURE_MIGRATION;
-    ret = result(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
+    ret = result_of(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
     return ret ? ret : (int)migration->flags;
 }
 
@@ -417,7 +417,7 @@ static int device_state(const VmmDevice *dev, uint32_t flags,
     feature->argsz = FEATURE_SIZE(*state);
     feature->flags = flags | VFIO_DEVICE_FEATURE_MIG_DEVICE_STATE;
     memcpy(feature->data, state, sizeof(*state));
-    ret = result(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
+    ret = result_of(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
     memcpy(state, feature->data, sizeof(*state));
     return ret;
 }
@@ -447,7 +447,7 @@ static int dma_logging(const VmmDevice *dev, uint32_t flags, const void *arg, si
     feature->argsz = (uint32_t)(sizeof(*feature) + size);
     feature->flags = flags;
     memcpy(feature->data, arg, size);
-    return result(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
+    return result_of(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
 }
 
 int vmm_log_start(const VmmDevice *dev, uint64_t iova, uint64_t size)
