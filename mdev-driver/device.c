@@ -122,6 +122,7 @@ static bool vgpu_device_settled(const struct vgpu *vgpu)
 static void vgpu_device_end_reset(struct vgpu *vgpu)
 {
 	vgpu_queue_forget(vgpu);
+	vgpu_mem_forget_loans(vgpu);
 	vgpu_regs_reset(&vgpu->regs);
 	vgpu->regs.num_capsets = vgpu->engine.num_capsets;
 	vgpu_device_step(vgpu, VGPU_ON_SETTLED);
@@ -253,6 +254,7 @@ int vgpu_device_power_on(struct vgpu *vgpu)
 		vgpu_device_step(vgpu, VGPU_ON_CLOSE);
 		return ret;
 	}
+	vgpu_mem_forget_loans(vgpu);
 	vgpu_window_open(vgpu);
 	vgpu->window_bytes_open = vgpu->params.window_bytes;
 	vgpu_pci_init(&vgpu->pci, vgpu->window_bytes_open, VGPU_PCI_SUBSYSTEM_ID);
@@ -301,10 +303,16 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 /*
  * The guest has disabled bus mastering. From now on its memory may be another kernel's (kexec), so
  * nothing of this life may reach it, even if the next kernel enables bus mastering before it resets
- * the device. The engine has no access any more when this returns; unpinning may take longer.
+ * the device. The engine has no access any more when this returns; unpinning may take longer. What is
+ * lent is another driver's as well, which no reset of ours stops: the engine has to end who uses it, and
+ * for that there is the reset.
  */
 static void vgpu_device_stop(struct vgpu *vgpu)
 {
+	if (vgpu_mem_is_lent(vgpu)) {
+		vgpu_device_reset(vgpu);
+		return;
+	}
 	vgpu_regs_stop(&vgpu->regs);
 	vgpu_queue_forget(vgpu);
 	vgpu_mem_release_all(vgpu);
@@ -400,6 +408,17 @@ void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)
 }
 
 /*
+ * The guest has lost its engine, whose programs may still use memory that was lent. It gives that to others
+ * when it has its answers. So it gets them when the next engine is there, which is not started before all
+ * processes of the last one have ended; but no later than a reset would end.
+ */
+bool vgpu_device_withholds_answers(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	return !vgpu->engine.file && time_before(jiffies, vgpu->answers_end) && vgpu_mem_is_lent(vgpu);
+}
+
+/*
  * The engine has died, failed or is stuck. Rings stay readable, device memory is removed, and every
  * request gets an error, so that the guest neither hangs nor takes garbage for an answer.
  */
@@ -416,6 +435,7 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	vgpu_window_keep_system_pages(vgpu);
 	vgpu_mem_release_all(vgpu);
 	vgpu_migration_forget(vgpu);
+	vgpu->answers_end = jiffies + msecs_to_jiffies(vgpu_device_patience_ms());
 	if (lost) {
 		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;

@@ -111,6 +111,8 @@ static void vgpu_engine_attach(struct vgpu *vgpu, struct file *file, struct vgpu
 	engine->kicked = 0;
 	spin_unlock_irq(&engine->wait.lock);
 	opened->attached = true;
+	/* All processes of the last one have ended. */
+	vgpu_mem_forget_loans(vgpu);
 	vgpu_device_step(vgpu, VGPU_ON_ATTACH);
 	WRITE_ONCE(engine->file, file);
 	vgpu_device_tell(vgpu);

@@ -6,20 +6,24 @@
  * Such a driver pins what it registers (pin_user_pages()), which takes ordinary page-table entries only,
  * not those of the engine's own mapping (VM_PFNMAP). Ordinary entries count in their page, and whoever
  * takes a page out of its file must be able to find them all. So each mapping is one of the VMM's own
- * file, as far as the kernel's memory management is concerned: the export's file has that file's address
- * space, and a mapping lies in it where its pages do. Its faults give the pages that are pinned, and no
- * others. That works for shared memory, a page of which is a piece of its own unless the next one lies
- * behind it in the VMM's file, too. Anonymous memory can be found by its owner's mappings only, so it is
- * not exported, nor are huge pages.
+ * memfd, as far as the kernel's memory management is concerned: its file is another one of that memfd's
+ * inode, and it lies in it where its pages do. Its faults give the pages that are pinned, and no others.
+ * That works for shared memory, a page of which is a piece of its own unless the next one lies behind it
+ * in the VMM's file, too. Anonymous memory can be found by its owner's mappings only, so it is not
+ * exported, nor are huge pages.
+ *
+ * What a process has open is a third file, with an inode of the kernel's. By one of the memfd's it could
+ * seal the VMM's memory, or empty it.
  *
  * What the VM takes away is out of the mappings at once, as it is out of the engine. But what a driver
  * has pinned stays its, until it unpins it: engines end the programs that have it before they return
- * memory to a guest.
+ * memory to a guest, and a guest that disables bus mastering waits for that (device.c).
  */
 #include <linux/anon_inodes.h>
+#include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/magic.h>
 #include <linux/module.h>
+#include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -29,10 +33,9 @@
 #include "engine.h"
 #include "guest_mem.h"
 
-/* Off until what docs/limits.md says of it is mended. */
-static bool vgpu_lends_guest_memory;
+static bool vgpu_lends_guest_memory = true;
 module_param_named(guest_memory, vgpu_lends_guest_memory, bool, 0644);
-MODULE_PARM_DESC(guest_memory, "CUDA programs of guests may lend memory of their VM (default: no)");
+MODULE_PARM_DESC(guest_memory, "CUDA programs of guests may lend memory of their VM (default: yes)");
 
 bool vgpu_export_offered(void)
 {
@@ -40,11 +43,12 @@ bool vgpu_export_offered(void)
 }
 
 /*
- * struct vgpu_export - an open file of an object's memory
+ * struct vgpu_export - an object's memory, while a process has it open or mapped
  * @node: in mem.exports, under mem.lock
  * @offset: the object's; no other has it, ever
- * @mapping: the address space of the VMM's file, whose inode it holds
- * @index: where in that file each page lies
+ * @mapping: the address space of the VMM's memfd, whose inode it holds
+ * @mapped: the file of its mappings, which has the export
+ * @index: where in the memfd each page lies
  */
 struct vgpu_export {
 	struct list_head node;
@@ -52,6 +56,7 @@ struct vgpu_export {
 	u64 offset;
 	u64 npages;
 	struct address_space *mapping;
+	struct file *mapped;
 	pgoff_t index[] __counted_by(npages);
 };
 
@@ -92,16 +97,12 @@ void vgpu_exports_zap(struct vgpu *vgpu, u64 offset, u64 size)
 	}
 }
 
-/* Memory that no path leads to, so that nothing but its VMM's programs has it: what window.c accepts, too. */
+/* Of a page that is in a file. */
 static struct address_space *vgpu_export_mapping_of(struct folio *folio)
 {
 	struct address_space *mapping = folio_mapping(folio);
-	const struct super_block *sb;
 
-	if (!mapping || mapping != folio->mapping)
-		return NULL;
-	sb = mapping->host->i_sb;
-	return sb->s_magic == TMPFS_MAGIC && (sb->s_flags & SB_KERNMOUNT) ? mapping : NULL;
+	return mapping == folio->mapping ? mapping : NULL;
 }
 
 /* Notes where a page lies. All pages of an export are of one file. */
@@ -152,16 +153,23 @@ static void vgpu_export_free(struct vgpu_export *export)
 	kvfree(export);
 }
 
-static int vgpu_export_release(struct inode *inode, struct file *file)
+static int vgpu_export_unmapped(struct inode *inode, struct file *mapped)
 {
-	struct vgpu_export *export = file->private_data;
+	struct vgpu_export *export = mapped->private_data;
 
 	mutex_lock(&export->vgpu->mem.lock);
 	list_del(&export->node);
 	mutex_unlock(&export->vgpu->mem.lock);
+	mapping_unmap_writable(export->mapping);
 	vgpu_export_free(export);
 	return 0;
 }
+
+/* Without mmap, so that remap_file_pages() makes no other mapping of it. */
+static const struct file_operations vgpu_export_mapped_fops = {
+	.owner = THIS_MODULE,
+	.release = vgpu_export_unmapped,
+};
 
 /*
  * Maps a page, which is locked, unless the VM has taken it away, or its file has lost it: then a mapping
@@ -215,8 +223,8 @@ static const struct vm_operations_struct vgpu_export_vm_ops = {
 };
 
 /*
- * A piece, or a part of one. The mapping lies in the VMM's file where its pages do, and knows how far that
- * is from where they lie in the object.
+ * A piece, or a part of one. The mapping lies in the memfd where its pages do, and knows how far that is
+ * from where they lie in the object.
  */
 static int vgpu_export_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -230,6 +238,7 @@ static int vgpu_export_mmap(struct file *file, struct vm_area_struct *vma)
 	vma->vm_private_data = (void *)(unsigned long)(first - export->index[first]);
 	vma->vm_ops = &vgpu_export_vm_ops;
 	vgpu_vm_flags_set(vma, VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
+	vma_set_file(vma, export->mapped);
 	return 0;
 }
 
@@ -246,9 +255,18 @@ static loff_t vgpu_export_llseek(struct file *file, loff_t at, int whence)
 	return (first + vgpu_export_piece(export, first, export->npages - first)) << PAGE_SHIFT;
 }
 
+/* Mappings may stay. */
+static int vgpu_export_closed(struct inode *inode, struct file *file)
+{
+	const struct vgpu_export *export = file->private_data;
+
+	fput(export->mapped);
+	return 0;
+}
+
 static const struct file_operations vgpu_export_fops = {
 	.owner = THIS_MODULE,
-	.release = vgpu_export_release,
+	.release = vgpu_export_closed,
 	.mmap = vgpu_export_mmap,
 	.llseek = vgpu_export_llseek,
 };
@@ -266,23 +284,59 @@ static struct vgpu_export *vgpu_export_new(struct vgpu *vgpu, u64 offset, u64 np
 	return export;
 }
 
-/* From here on the VM's taking away of memory finds it: what it has taken already is not mapped. */
-static struct file *vgpu_export_open(struct vgpu_export *export)
+/*
+ * Another file of the memfd's inode. Memfds are on a mount that the kernel shows by its own files only;
+ * other files' memory is not exported.
+ */
+static struct file *vgpu_export_new_mapped(struct vgpu_export *export)
 {
-	struct file *file = anon_inode_getfile("[vgpu-memory]", &vgpu_export_fops, export, O_RDWR);
+	struct file *memfd = vgpu_shmem_file_setup("vgpu-memory", 0), *mapped;
+	struct inode *inode = export->mapping->host;
 
-	if (IS_ERR(file))
-		return file;
-	file->f_mapping = export->mapping;
+	if (IS_ERR(memfd))
+		return memfd;
+	if (inode->i_sb == memfd->f_path.mnt->mnt_sb) {
+		ihold(inode);
+		mapped = alloc_file_pseudo(inode, memfd->f_path.mnt, "vgpu-memory", O_RDWR,
+					   &vgpu_export_mapped_fops);
+		if (IS_ERR(mapped))
+			iput(inode);
+	} else {
+		mapped = ERR_PTR(-EOPNOTSUPP);
+	}
+	fput(memfd);
+	return mapped;
+}
+
+/*
+ * From here on the VM's taking away of memory finds it: what it has taken already is not mapped. The memfd
+ * counts as mapped for writing while there is an export, so that it can't be sealed against that.
+ */
+static int vgpu_export_make_mappable(struct vgpu_export *export)
+{
+	int ret = mapping_map_writable(export->mapping);
+	struct file *mapped;
+
+	if (ret)
+		return ret;
+	mapped = vgpu_export_new_mapped(export);
+	if (IS_ERR(mapped)) {
+		mapping_unmap_writable(export->mapping);
+		return PTR_ERR(mapped);
+	}
+	/* The kernel drops this when it frees the file, but takes none when it makes it. */
+	__module_get(THIS_MODULE);
+	mapped->private_data = export;
+	export->mapped = mapped;
 	mutex_lock(&export->vgpu->mem.lock);
 	list_add(&export->node, &export->vgpu->mem.exports);
 	mutex_unlock(&export->vgpu->mem.lock);
-	return file;
+	return 0;
 }
 
 static struct file *vgpu_mem_export(struct vgpu *vgpu, u64 offset)
 {
-	u64 npages = vgpu_mem_exportable(vgpu, offset);
+	u64 npages = vgpu_mem_lend(vgpu, offset);
 	struct vgpu_export *export;
 	struct file *file;
 	int ret;
@@ -292,10 +346,14 @@ static struct file *vgpu_mem_export(struct vgpu *vgpu, u64 offset)
 	export = vgpu_export_new(vgpu, offset, npages);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
-	ret = vgpu_export_note_all(export);
-	file = ret ? ERR_PTR(ret) : vgpu_export_open(export);
-	if (IS_ERR(file))
+	ret = vgpu_export_note_all(export) ?: vgpu_export_make_mappable(export);
+	if (ret) {
 		vgpu_export_free(export);
+		return ERR_PTR(ret);
+	}
+	file = anon_inode_getfile("[vgpu-memory]", &vgpu_export_fops, export, O_RDWR);
+	if (IS_ERR(file))
+		fput(export->mapped);
 	return file;
 }
 

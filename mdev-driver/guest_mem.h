@@ -20,10 +20,10 @@ void vgpu_cache_drop_old(struct vgpu *vgpu);
 void vgpu_pins_unmap(struct vgpu *vgpu, u64 iova, u64 last);
 
 /*
- * The pages of the object at @offset, if it can be exported now; 0: it cannot. Page @i of it, under map_lock,
- * or with a reference; NULL: it is gone.
+ * The pages of the object at @offset, which counts as lent from now on; 0: it can't be now. Page @i of it,
+ * under map_lock, or with a reference; NULL: it is gone.
  */
-u64 vgpu_mem_exportable(struct vgpu *vgpu, u64 offset);
+u64 vgpu_mem_lend(struct vgpu *vgpu, u64 offset);
 struct page *vgpu_mem_page(struct vgpu *vgpu, u64 offset, u64 i);
 struct page *vgpu_mem_get_page(struct vgpu *vgpu, u64 offset, u64 i);
 

@@ -30,6 +30,7 @@ struct vgpu_mem_span {
  *	like the following
  * @life: mem.life, or the object is gone
  * @filling: MEM_PIN works on it, and frees it if it is gone and in no list
+ * @lent: another driver may have it, too, until MEM_UNPIN; counted in mem.lent
  * @offset: where the engine maps it
  * @pages: NULL if the VM has taken the page away, or it is not pinned yet; while the object is in the
  *	tree also under map_lock
@@ -41,6 +42,7 @@ struct vgpu_mem_object {
 	u64 life;
 	bool filling;
 	bool writable;
+	bool lent;
 	u64 offset;
 	u64 npages;
 	struct page **pages;
@@ -306,6 +308,7 @@ static void vgpu_mem_retire(struct vgpu *vgpu, struct vgpu_mem_object *object)
 	struct vgpu_mem *mem = &vgpu->mem;
 
 	lockdep_assert_held(&mem->lock);
+	mem->lent -= object->lent;
 	object->life = 0;
 	list_move_tail(&object->list, &mem->dead);
 	mutex_lock(&vgpu->map_lock);
@@ -539,19 +542,39 @@ int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
 	return object ? 0 : -ENOENT;
 }
 
-u64 vgpu_mem_exportable(struct vgpu *vgpu, u64 offset)
+u64 vgpu_mem_lend(struct vgpu *vgpu, u64 offset)
 {
-	const struct vgpu_mem_object *object;
+	struct vgpu_mem_object *object;
 	u64 npages = 0;
 
 	mutex_lock(&vgpu->mem.lock);
 	mutex_lock(&vgpu->map_lock);
 	object = vgpu_mem_find(vgpu, offset);
-	if (object && object->offset == offset && object->writable && !object->filling)
-		npages = object->npages;
 	mutex_unlock(&vgpu->map_lock);
+	if (object && object->offset == offset && object->writable && !object->filling) {
+		npages = object->npages;
+		vgpu->mem.lent += !object->lent;
+		object->lent = true;
+	}
 	mutex_unlock(&vgpu->mem.lock);
 	return npages;
+}
+
+bool vgpu_mem_is_lent(struct vgpu *vgpu)
+{
+	bool lent;
+
+	mutex_lock(&vgpu->mem.lock);
+	lent = vgpu->mem.lent;
+	mutex_unlock(&vgpu->mem.lock);
+	return lent;
+}
+
+void vgpu_mem_forget_loans(struct vgpu *vgpu)
+{
+	mutex_lock(&vgpu->mem.lock);
+	vgpu->mem.lent = 0;
+	mutex_unlock(&vgpu->mem.lock);
 }
 
 struct page *vgpu_mem_page(struct vgpu *vgpu, u64 offset, u64 i)

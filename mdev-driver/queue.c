@@ -267,6 +267,10 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu)
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu_queue_running(vgpu))
 		return;
+	if (vgpu_device_withholds_answers(vgpu)) {
+		vgpu_queue_answer_later(vgpu);
+		return;
+	}
 	vgpu_mem_begin(vgpu);
 	vgpu_for_each_inflight(vgpu, q, i, inflight) {
 		vgpu->queue[q].inflight[i] = NULL;

@@ -184,6 +184,8 @@ struct vgpu_dirty {
  * @spans: guest memory in them, and in those that are to be released, by address
  * @live, @dead: objects in the tree, and those that are to be released
  * @exports: struct vgpu_export
+ * @lent: objects that were exported; no engine has said, by unpinning them, by the end of a reset, or by
+ *	being the next one, that nobody uses them any more
  * @releasing, @release_work: something is; may be read without the lock
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
@@ -209,6 +211,7 @@ struct vgpu_mem {
 	struct list_head live;
 	struct list_head dead;
 	struct list_head exports;
+	u32 lent;
 	bool releasing;
 	struct work_struct release_work;
 	u64 next_offset;
@@ -403,6 +406,7 @@ enum vgpu_exit {
  * @notes, @failure: under @state_lock
  * @tell_lock: of events to udev: none is sent when it is removed
  * @answer_work, @answer_pause_ms: answers for full rings of a guest that has lost its engine; under @lock
+ * @answers_end: until when (in jiffies) there are none, see vgpu_device_withholds_answers(); likewise
  * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that
  * none drowns another's
  * @tell_limit, @tell_work: see vgpu_device_tell()
@@ -451,6 +455,7 @@ struct vgpu {
 	struct vgpu_engine engine;
 	struct delayed_work answer_work;
 	unsigned int answer_pause_ms;
+	unsigned long answers_end;
 	struct ratelimit_state log_limit;
 	struct ratelimit_state tell_limit;
 	struct delayed_work tell_work;
@@ -588,6 +593,7 @@ void vgpu_device_reset_work(struct work_struct *work);
 void vgpu_device_power_off(struct vgpu *vgpu);
 void vgpu_device_settle(struct vgpu *vgpu);
 bool vgpu_device_give_engine(struct vgpu *vgpu);
+bool vgpu_device_withholds_answers(struct vgpu *vgpu);
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
 void vgpu_device_lose_stayer(struct vgpu *vgpu);
 void vgpu_device_engine_ends(struct vgpu *vgpu, const char *reason);
@@ -633,6 +639,9 @@ void vgpu_mem_release_all(struct vgpu *vgpu);
 bool vgpu_mem_released(const struct vgpu *vgpu);
 int vgpu_mem_wait_released(struct vgpu *vgpu);
 void vgpu_mem_end_epoch(struct vgpu *vgpu);
+/* Whether another driver may have guest memory (MEM_EXPORT); and that none has any. */
+bool vgpu_mem_is_lent(struct vgpu *vgpu);
+void vgpu_mem_forget_loans(struct vgpu *vgpu);
 int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
 /* dirty_log.c: guest memory that was written, for VMMs with iommufd */

@@ -108,11 +108,99 @@ static void test_bus_master_late(void)
     assert_round_trip(tb, 1);
 }
 
+/* ---- memory that a GPU's driver has, too ---- */
+
+typedef struct {
+    uint64_t offset;
+} LendCall;
+
+static int call_lend(EngineCtx *ctx, void *arg)
+{
+    const LendCall *call = arg;
+    struct vgpu_mem_export export = {
+        .argsz = sizeof(export), .epoch = engine_epoch(ctx), .offset = call->offset};
+
+    return engine_ioctl(ctx, VGPU_ENGINE_MEM_EXPORT, &export);
+}
+
+static Testbed *new_testbed_with_cuda(void)
+{
+    Testbed *tb = testbed_new(TESTBED_AT_GPU);
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+
+    type.cuda = 1;
+    assert_ok(mdev_gpu_set_types(TESTBED_GPU, TESTBED_GPU_VRAM, &type, 1));
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    return tb;
+}
+
+static uint64_t lend_page(Testbed *tb)
+{
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, PAGE_BYTES};
+    LendCall call;
+
+    assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, &call.offset, NULL));
+    assert_ok(engine_peer_call(tb->engine, call_lend, &call, sizeof(call)));
+    return call.offset;
+}
+
+static atomic_bool is_off;
+
+static void *disable(void *tb)
+{
+    set_bus_master(tb, false);
+    atomic_store(&is_off, true);
+    return NULL;
+}
+
+/*
+ * The GPU goes on with what was lent until the engine has ended its programs, so the old kernel
+ * does not: its last write takes as long. The new one finds a device that was reset.
+ */
+static void test_lent(void)
+{
+    g_autoptr(Testbed) tb = new_testbed_with_cuda();
+    EngineState *engine = tb->engine->state;
+    GThread *kernel;
+
+    lend_page(tb);
+    atomic_store(&engine->hold, ENGINE_HOLD_RESET);
+    atomic_store(&is_off, false);
+    kernel = g_thread_new("kernel", disable, tb);
+    g_assert_true(wait_until(atomic_load(&engine->resets) == 1, GUEST_TIMEOUT_MS));
+    g_usleep(SHORT_MS * 1000);
+    g_assert_false(atomic_load(&is_off));
+    assert_ok(peer_reset_done(tb->engine, atomic_load(&engine->reset_epoch)));
+    g_thread_join(kernel);
+    g_assert_cmpuint(guest_status(&tb->guest), ==, 0);
+    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, GUEST_TIMEOUT_MS));
+    atomic_store(&engine->hold, 0);
+    set_bus_master(tb, true);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+/* What was given back is nobody's, and the device is not reset. */
+static void test_lent_before(void)
+{
+    g_autoptr(Testbed) tb = new_testbed_with_cuda();
+
+    assert_ok(peer_unpin(tb->engine, lend_page(tb)));
+    set_bus_master(tb, false);
+    g_assert_cmpuint(atomic_load(&tb->engine->state->resets), ==, 0);
+    g_assert_cmpuint(guest_status(&tb->guest), !=, 0);
+    set_bus_master(tb, true);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
     driver_test_add("/bus-master/off", test_no_bus_master);
     driver_test_add("/bus-master/in-flight", test_bus_master_in_flight);
     driver_test_add("/bus-master/late", test_bus_master_late);
+    driver_test_add("/bus-master/lent", test_lent);
+    driver_test_add("/bus-master/lent-before", test_lent_before);
     return driver_test_run();
 }

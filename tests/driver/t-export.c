@@ -4,6 +4,7 @@
  * takes pages out of them. What pins pages as a GPU's driver does is here vmsplice(), into a pipe.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,54 @@ static int end_export(Testbed *tb, ExportCall *call)
     return engine_peer_call(tb->engine, call_close, call, sizeof(*call));
 }
 
+/* What fcntl() says of the seals of a memfd; by a file of another's memory nobody reads or sets
+ * them. */
+static int call_seals(EngineCtx *ctx, void *arg)
+{
+    const ExportCall *call = arg;
+
+    (void)ctx;
+    if (fcntl(call->export.fd, F_GET_SEALS) >= 0 || errno != EINVAL)
+        return -EBADMSG;
+    if (fcntl(call->export.fd, F_ADD_SEALS, F_SEAL_SEAL) >= 0 || errno != EINVAL)
+        return -EBADE;
+    return 0;
+}
+
+/* What else the kernel does with a file that is not mapped. */
+static int call_misuse(EngineCtx *ctx, void *arg)
+{
+    const ExportCall *call = arg;
+    void *at = (void *)(uintptr_t)call->addr;
+    int fd = call->export.fd;
+    char byte = 0;
+
+    (void)ctx;
+    if (ftruncate(fd, 0) >= 0 || fallocate(fd, 0, 0, PAGE_BYTES) >= 0)
+        return -EBADMSG;
+    if (pread(fd, &byte, 1, 0) >= 0 || pwrite(fd, &byte, 1, 0) >= 0)
+        return -EBADE;
+    if (madvise(at, PAGE_BYTES, MADV_REMOVE) >= 0)
+        return -EBADFD;
+    return 0;
+}
+
+/* Reads the engine's list of mappings with what the kernel counts for each. */
+static int call_list_mappings(EngineCtx *ctx, void *arg)
+{
+    const ExportCall *call = arg;
+    g_autofree char *text = NULL, *line = NULL;
+    g_autofree char *named = g_strdup_printf("%" PRIx64 "-", call->addr);
+    const char *at;
+
+    (void)ctx;
+    if (!g_file_get_contents("/proc/self/smaps", &text, NULL, NULL))
+        return -EIO;
+    at = strstr(text, named);
+    line = at ? g_strndup(at, strcspn(at, "\n")) : NULL;
+    return line && strstr(line, "vgpu-memory") ? 0 : -ENOENT;
+}
+
 /* ---- the tests ---- */
 
 /* Each page of guest memory begins with its number. */
@@ -327,6 +376,25 @@ static void test_without_cuda(void)
     assert_fails(export(tb, AREA, PAGE_BYTES, &call), EOPNOTSUPP);
 }
 
+#define SWITCH "/sys/module/mdev_vgpu/parameters/guest_memory"
+
+/* An administrator can turn it off. */
+static void test_turned_off(void)
+{
+    g_autoptr(Testbed) tb = new_testbed(TESTBED_AT_GUEST);
+    struct vgpu_engine_info info;
+    ExportCall call;
+
+    assert_ok(peer_info(tb->engine, &info));
+    g_assert_true(info.features & VGPU_FEATURE_EXPORT);
+    assert_ok(sysfs_write(SWITCH, "0"));
+    assert_ok(peer_info(tb->engine, &info));
+    g_assert_false(info.features & VGPU_FEATURE_EXPORT);
+    assert_fails(export(tb, AREA, PAGE_BYTES, &call), EOPNOTSUPP);
+    assert_ok(sysfs_write(SWITCH, "1"));
+    assert_ok(export(tb, AREA, PAGE_BYTES, &call));
+}
+
 /* The VM has another kind of memory at AREA. */
 static void replace_area(Testbed *tb, int fd, int flags)
 {
@@ -449,6 +517,52 @@ static void test_mmap_rules(void)
     assert_ok(engine_peer_call(tb->engine, call_stretch, &map, sizeof(map)));
 }
 
+/* A program that has it can do nothing else to the VM's memory, or to the kernel's. */
+static void test_seals(void)
+{
+    g_autoptr(Testbed) tb = new_testbed(TESTBED_AT_GUEST);
+    ExportCall call;
+
+    number_pages(tb);
+    assert_ok(export(tb, AREA, MIB, &call));
+    assert_ok(engine_peer_call(tb->engine, call_seals, &call, sizeof(call)));
+    assert_ok(engine_peer_call(tb->engine, call_misuse, &call, sizeof(call)));
+    g_assert_cmpuint(look(tb, call.addr), ==, number_at(AREA));
+    g_assert_cmpint(fcntl(tb->ram.memfd, F_GET_SEALS), ==, F_SEAL_SEAL);
+}
+
+static void test_listed(void)
+{
+    g_autoptr(Testbed) tb = new_testbed(TESTBED_AT_GUEST);
+    ExportCall call;
+
+    assert_ok(export(tb, AREA, MIB, &call));
+    assert_ok(engine_peer_call(tb->engine, call_list_mappings, &call, sizeof(call)));
+}
+
+static int call_close_file(EngineCtx *ctx, void *arg)
+{
+    const ExportCall *call = arg;
+
+    (void)ctx;
+    return close(call->export.fd) < 0 ? -errno : 0;
+}
+
+/* A mapping stays what it is without the file. */
+static void test_closed(void)
+{
+    g_autoptr(Testbed) tb = new_testbed(TESTBED_AT_GUEST);
+    ExportCall call;
+
+    number_pages(tb);
+    assert_ok(export(tb, AREA, MIB, &call));
+    assert_ok(engine_peer_call(tb->engine, call_close_file, &call, sizeof(call)));
+    g_assert_cmpuint(look(tb, call.addr), ==, number_at(AREA));
+    assert_ok(peer_unpin(tb->engine, call.pin.offset));
+    g_assert_cmpuint(look(tb, call.addr), ==, NOTHING);
+    g_assert_cmpuint(look(tb, call.addr + PAGE_BYTES), ==, NOTHING);
+}
+
 static void test_unpin(void)
 {
     g_autoptr(Testbed) tb = new_testbed(TESTBED_AT_GUEST);
@@ -557,6 +671,33 @@ static void test_engine_killed(void)
     engine_peer_kill(g_steal_pointer(&tb->engine));
     g_assert_true(wait_until(!mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), GUEST_TIMEOUT_MS));
     g_assert_cmpuint(*(uint64_t *)area(tb, AREA), ==, number_at(AREA));
+}
+
+#define SHORT_MS 300
+
+/*
+ * Its programs end a moment after the engine, and the GPU may use what was lent until then. So the
+ * guest, which gives memory to others when it has its answers, has none before the next engine.
+ */
+static void test_engine_killed_answers(void)
+{
+    g_autoptr(Testbed) tb = new_testbed(TESTBED_AT_GUEST);
+    GuestQueue *q = &tb->guest.queue[VGPU_QUEUE_CONTROL];
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_RESOURCE_UNREF}, *resp;
+    ExportCall call;
+
+    assert_ok(export(tb, AREA, MIB, &call));
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req),
+                           (void **)&resp));
+    engine_peer_kill(tb->engine);
+    g_assert_cmpint(guest_queue_wait(q, NULL, SHORT_MS), ==, -ETIMEDOUT);
+    tb->engine = engine_peer_start(tb->uuid, 0);
+    g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
+    g_assert_cmphex(resp->type, ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
+    assert_answered_with_error(tb, 1);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 2);
 }
 
 /* A file that somebody still has does not keep the vGPU. */
@@ -692,17 +833,22 @@ int main(int argc, char **argv)
     driver_test_add("/export/pinned-by-others", test_pinned_by_others);
     driver_test_add("/export/refusals", test_refusals);
     driver_test_add("/export/without-cuda", test_without_cuda);
+    driver_test_add("/export/turned-off", test_turned_off);
     driver_test_add("/export/anonymous-memory", test_anonymous_memory);
     driver_test_add("/export/private-memory", test_private_memory);
     driver_test_add("/export/huge-pages", test_huge_pages);
     driver_test_add("/export/two-files", test_two_files);
     driver_test_add("/export/mmap-rules", test_mmap_rules);
+    driver_test_add("/export/seals", test_seals);
+    driver_test_add("/export/listed", test_listed);
+    driver_test_add("/export/closed", test_closed);
     driver_test_add("/export/unpin", test_unpin);
     driver_test_add("/export/dma-unmap", test_dma_unmap);
     driver_test_add("/export/reset", test_reset);
     driver_test_add("/export/hole", test_hole);
     driver_test_add("/export/vmm-ends", test_vmm_ends);
     driver_test_add("/export/engine-killed", test_engine_killed);
+    driver_test_add("/export/engine-killed-answers", test_engine_killed_answers);
     driver_test_add("/export/vgpu-removed", test_vgpu_removed);
     driver_test_add("/export/hole-race", test_hole_race);
     driver_test_add("/export/unmap-race", test_unmap_race);

@@ -483,7 +483,13 @@ struct vgpu_mem_export {
 /*
  * With VGPU_FEATURE_EXPORT. EOPNOTSUPP: the vGPU's type has no CUDA; or the VM's memory is not shared memory,
  * or in huge pages, or this is in more than one of its parts. ENOENT: no such pin, or not for writing.
- * ESTALE: epoch over, or the VM has taken a part of it away.
+ * ESTALE: epoch over, or the VM has taken a part of it away. EPERM: the VMM has sealed its memory against
+ * writing.
+ *
+ * Memory is lent from this call to MEM_UNPIN, or to the end of a reset, or until the next engine attaches: that
+ * is to be started when all processes of this one have ended. A guest that disables bus mastering meanwhile
+ * (kexec) has reset the device by that, and goes on when RESET_DONE is called. One that has lost its engine
+ * gets no answers meanwhile, for 10 s at most.
  */
 #define VGPU_ENGINE_MEM_EXPORT	_IOWR(VGPU_IOC_MAGIC, 0x1c, struct vgpu_mem_export)
 
