@@ -118,21 +118,22 @@ static void crowd_rotate(struct scheduler *scheduler, struct sched_slice *slice,
 
 /*
  * How many are on the GPU although their turn is over. They let the next ones go a moment before
- * their end.
+ * their end; but not while a higher class would wait for both.
  */
 static guint crowd_leaving(struct scheduler *scheduler, const struct sched_slice *slice,
                            guint in_flight, uint64_t now)
 {
+    uint64_t ahead = contend_outranked(scheduler, slice) ? 0 : NOTICE_NS;
     guint count = 0;
 
     for (guint i = 0; i < slice->members->len; i++) {
         const struct sched_member *member = MEMBER(slice, i);
         uint64_t until = runs_until(member, in_flight);
 
-        if (member->goes_since || until <= now + LATE_NS + NOTICE_NS)
+        if (member->goes_since || until <= now + LATE_NS + ahead)
             continue;
         count++;
-        scheduler_call_at(scheduler, until - LATE_NS - NOTICE_NS);
+        scheduler_call_at(scheduler, until - LATE_NS - ahead);
     }
     return count;
 }

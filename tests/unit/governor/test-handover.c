@@ -145,8 +145,9 @@ static void test_ranks(void)
         sim_run(sim, LENGTH);
         g_test_message("%u processes: 1 ms took %.2f ms at most, busy %.3f", ranks,
                        (double)online->worst_ns / 1e6, (double)sim->busy_ns / LENGTH);
-        /* With a depth for each of 64: 94 ms. */
-        g_assert_cmpuint(online->worst_ns, <, 1700 * NS_PER_US);
+        /* With a depth for each of 64: 94 ms. At most a change between two of them is on its way.
+         */
+        g_assert_cmpuint(online->worst_ns, <, 1750 * NS_PER_US);
         g_assert_cmpfloat((double)sim->busy_ns / LENGTH, >, 0.98);
         sim_free(sim);
     }
