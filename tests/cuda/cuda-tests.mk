@@ -86,6 +86,9 @@ $(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj
 # Orders of the test's own, and every entry while memory is displaced.
 $(addprefix $(CUDA_TEST)/test-,away displace): $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/orders.o
 
+# A member without the member library.
+$(CUDA_TEST)/test-kept: $(CUDA_TEST)/obj/$(GOVERNOR_TESTS_SRC)/raw.o | $(CUDA_TEST)/vgpu-nvidia-readings
+
 # The parts of the door that need no driver.
 $(CUDA_TEST)/test-ranges: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ranges.o $(CUDA_SRC)/memory/ranges.o \
 		$(CUDA_SRC)/memory/mappings.o)
