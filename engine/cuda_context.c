@@ -263,7 +263,7 @@ static struct channel_worker *worker_of(const struct share *channel)
     return &((struct channel_shared *)channel->memory->at)->worker;
 }
 
-static void wake(struct cuda_context *cuda, uint64_t address)
+static void wake_channel(struct cuda_context *cuda, uint64_t address)
 {
     const struct share *channel = find_channel(cuda, address);
 
@@ -294,7 +294,8 @@ static uint64_t bytes_of(const struct control_message *message)
     return message->kind == CONTROL_SHARE_NEW ? message->bytes : 0;
 }
 
-static int ask(struct cuda_context *cuda, const struct control_message *message, size_t bytes)
+static int ask_worker(struct cuda_context *cuda, const struct control_message *message,
+                      size_t bytes)
 {
     const struct control_reply full = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
 
@@ -344,7 +345,7 @@ static int open_lent(struct cuda_context *cuda, const struct control_message *me
 }
 
 /* From the moment on when it is sent, the worker has it. */
-static int lend(struct cuda_context *cuda, const struct control_message *message)
+static int lend_memory(struct cuda_context *cuda, const struct control_message *message)
 {
     struct control_reply none = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
     struct resource *resource;
@@ -390,11 +391,11 @@ int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t byte
     case CONTROL_SHARE_NEW:
     case CONTROL_SHARE_END:
     case CONTROL_NVML:
-        return ask(cuda, message, bytes);
+        return ask_worker(cuda, message, bytes);
     case CONTROL_SHARE_GUEST:
-        return lend(cuda, message);
+        return lend_memory(cuda, message);
     case CONTROL_WAKE:
-        wake(cuda, message->address);
+        wake_channel(cuda, message->address);
         return 0;
     case CONTROL_WAIT:
         cuda->last = *message;

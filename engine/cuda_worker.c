@@ -29,7 +29,7 @@ GStrv cuda_worker_environment(void)
     return environment;
 }
 
-static void say(const char *text)
+static void write_stderr(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0) {
         /* There is nobody else to tell. */
@@ -58,11 +58,11 @@ G_NORETURN void cuda_worker_become(const struct cuda_worker *worker, char **envi
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (fd == WORKER_FD ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, WORKER_FD) == WORKER_FD)
         execve(worker->path, words, environment);
-    say("cannot run ");
-    say(worker->path);
-    say(": ");
-    say(strerrordesc_np(errno));
-    say("\n");
+    write_stderr("cannot run ");
+    write_stderr(worker->path);
+    write_stderr(": ");
+    write_stderr(strerrordesc_np(errno));
+    write_stderr("\n");
     _exit(EXIT_FAILURE);
 }
 

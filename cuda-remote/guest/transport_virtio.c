@@ -32,7 +32,7 @@ static bool can_lend;               /* the engine takes memory of the VM's */
 static _Atomic bool is_cut;         /* there is no engine */
 static _Atomic time_t looked_again; /* seconds of a clock */
 
-static int call(unsigned long request, void *argument)
+static int call_driver(unsigned long request, void *argument)
 {
     int ret;
 
@@ -48,7 +48,7 @@ static bool has_worker(void)
 }
 
 /* A fence on a ring of the context, to be closed; -1: none was wanted, or the device is gone. */
-static int submit(const void *message, size_t bytes, uint32_t ring)
+static int submit_message(const void *message, size_t bytes, uint32_t ring)
 {
     struct drm_virtgpu_execbuffer execbuffer = {
         .size = (uint32_t)bytes,
@@ -60,11 +60,11 @@ static int submit(const void *message, size_t bytes, uint32_t ring)
         execbuffer.flags = VIRTGPU_EXECBUF_FENCE_FD_OUT | VIRTGPU_EXECBUF_RING_IDX;
         execbuffer.ring_idx = ring;
     }
-    return call(DRM_IOCTL_VIRTGPU_EXECBUFFER, &execbuffer) == 0 ? execbuffer.fence_fd : -1;
+    return call_driver(DRM_IOCTL_VIRTGPU_EXECBUFFER, &execbuffer) == 0 ? execbuffer.fence_fd : -1;
 }
 
-/* Why submit() has sent nothing: the program has no descriptor or memory left for a fence. That is
- * no sign of anybody's end. */
+/* Why submit_message() has sent nothing: the program has no descriptor or memory left for a fence.
+ * That is no sign of anybody's end. */
 static bool is_short(void)
 {
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
@@ -88,7 +88,7 @@ static bool has_engine(void)
 {
     const struct control_message message = {CONTROL_MAGIC, CONTROL_WAIT, 0, 0};
     uint64_t before = *(volatile uint64_t *)&page->taken;
-    int fence = submit(&message, sizeof(message), CONTROL_RING_WAIT);
+    int fence = submit_message(&message, sizeof(message), CONTROL_RING_WAIT);
 
     if (fence < 0)
         return is_short();
@@ -119,14 +119,14 @@ static uint32_t create_blob(uint32_t memory, uint64_t id, uint64_t bytes)
         .blob_id = id,
     };
 
-    return call(DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB, &blob) == 0 ? blob.bo_handle : 0;
+    return call_driver(DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB, &blob) == 0 ? blob.bo_handle : 0;
 }
 
 static void *map_handle(uint32_t handle, uint64_t bytes, void *at, int flags)
 {
     struct drm_virtgpu_map map = {.handle = handle};
 
-    if (call(DRM_IOCTL_VIRTGPU_MAP, &map) < 0)
+    if (call_driver(DRM_IOCTL_VIRTGPU_MAP, &map) < 0)
         return MAP_FAILED;
     return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, node, (off_t)map.offset);
 }
@@ -135,7 +135,7 @@ static void close_handle(uint32_t handle)
 {
     struct drm_gem_close end = {.handle = handle};
 
-    call(DRM_IOCTL_GEM_CLOSE, &end);
+    call_driver(DRM_IOCTL_GEM_CLOSE, &end);
 }
 
 /* Memory of the host, once the engine has it. */
@@ -154,7 +154,7 @@ static bool is_virtio_gpu(void)
     char name[16] = "";
     struct drm_version version = {.name = name, .name_len = sizeof(name) - 1};
 
-    return call(DRM_IOCTL_VERSION, &version) == 0 && strcmp(name, "virtio_gpu") == 0;
+    return call_driver(DRM_IOCTL_VERSION, &version) == 0 && strcmp(name, "virtio_gpu") == 0;
 }
 
 /* A capset of this number could be somebody else's: the magic says that it is ours. */
@@ -167,8 +167,8 @@ static bool has_cuda(void)
     struct drm_virtgpu_get_caps get = {
         .cap_set_id = CONTROL_CAPSET, .addr = (uintptr_t)&caps, .size = sizeof(caps)};
 
-    if (call(DRM_IOCTL_VIRTGPU_GETPARAM, &ask) < 0 || !(capsets & 1ull << CONTROL_CAPSET) ||
-        call(DRM_IOCTL_VIRTGPU_GET_CAPS, &get) < 0 || caps.magic != CONTROL_MAGIC)
+    if (call_driver(DRM_IOCTL_VIRTGPU_GETPARAM, &ask) < 0 || !(capsets & 1ull << CONTROL_CAPSET) ||
+        call_driver(DRM_IOCTL_VIRTGPU_GET_CAPS, &get) < 0 || caps.magic != CONTROL_MAGIC)
         return false;
     engine_minor = caps.minor;
     can_lend = caps.flags & CONTROL_CAPS_GUEST_MEMORY;
@@ -190,7 +190,7 @@ static bool make_context(void)
     struct drm_virtgpu_context_init init = {.num_params = 2, .ctx_set_params = (uintptr_t)params};
     void *at;
 
-    if (call(DRM_IOCTL_VIRTGPU_CONTEXT_INIT, &init) < 0)
+    if (call_driver(DRM_IOCTL_VIRTGPU_CONTEXT_INIT, &init) < 0)
         return false;
     at = map_blob(CONTROL_PAGE_BLOB, PAGE_BYTES, NULL, 0);
     if (at == MAP_FAILED)
@@ -233,7 +233,7 @@ static bool open_node(const char *path)
 }
 
 /* A worker that says why it can't serve the program ends at once; the reply counts nevertheless. */
-static bool ask(const void *message, size_t bytes, void *reply, size_t reply_bytes)
+static bool ask_worker(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
     const struct control_reply not_sent = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
     const struct control_message *question = message;
@@ -241,7 +241,7 @@ static bool ask(const void *message, size_t bytes, void *reply, size_t reply_byt
 
     if (question->kind == CONTROL_NVML && engine_minor < CONTROL_MINOR_NVML)
         return false;
-    fence = submit(message, bytes, CONTROL_RING_ASK);
+    fence = submit_message(message, bytes, CONTROL_RING_ASK);
     if (fence < 0) {
         memcpy(reply, &not_sent, sizeof(not_sent));
         return is_short();
@@ -255,10 +255,10 @@ static bool ask(const void *message, size_t bytes, void *reply, size_t reply_byt
 }
 
 /* Failed: the window may be full. */
-static bool share(const struct control_message *message, struct control_reply *reply,
-                  bool *is_mapped)
+static bool share_memory(const struct control_message *message, struct control_reply *reply,
+                         bool *is_mapped)
 {
-    if (!ask(message, sizeof(*message), reply, sizeof(*reply)))
+    if (!ask_worker(message, sizeof(*message), reply, sizeof(*reply)))
         return false;
     *is_mapped = reply->result == CONTROL_OK &&
                  map_blob(message->address, message->bytes, (void *)(uintptr_t)message->address,
@@ -267,8 +267,8 @@ static bool share(const struct control_message *message, struct control_reply *r
 }
 
 /* The VM's own memory, of which the guest's kernel tells the engine where it is. */
-static bool lend(const struct control_message *message, struct control_reply *reply,
-                 bool *is_mapped)
+static bool lend_memory(const struct control_message *message, struct control_reply *reply,
+                        bool *is_mapped)
 {
     uint32_t handle =
         can_lend ? create_blob(VIRTGPU_BLOB_MEM_HOST3D_GUEST, message->address, message->bytes) : 0;
@@ -277,7 +277,7 @@ static bool lend(const struct control_message *message, struct control_reply *re
     *reply = (struct control_reply){CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
     if (!handle)
         return true;
-    ok = ask(message, sizeof(*message), reply, sizeof(*reply));
+    ok = ask_worker(message, sizeof(*message), reply, sizeof(*reply));
     if (ok && reply->result == CONTROL_REFUSED)
         can_lend = false;
     *is_mapped = ok && reply->result == CONTROL_OK &&
@@ -287,11 +287,11 @@ static bool lend(const struct control_message *message, struct control_reply *re
     return ok;
 }
 
-static void wake(struct channel_shared *channel)
+static void wake_worker(struct channel_shared *channel)
 {
     const struct control_message message = {CONTROL_MAGIC, CONTROL_WAKE, (uintptr_t)channel, 0};
 
-    submit(&message, sizeof(message), NO_RING);
+    submit_message(&message, sizeof(message), NO_RING);
 }
 
 /* Those of threads that wait at the same time should be different, but need not. */
@@ -310,7 +310,7 @@ static void await_answers(struct channel_shared *channel, uint64_t answers)
 
     atomic_exchange(&channel->client.state, CHANNEL_ASLEEP_FAR);
     if (!transport_has_answers(channel, answers)) {
-        int fence = submit(&message, sizeof(message), ring_of(channel));
+        int fence = submit_message(&message, sizeof(message), ring_of(channel));
 
         if (fence >= 0)
             await_fence(fence);
@@ -330,7 +330,7 @@ static void end_worker(int milliseconds)
     struct pollfd end = {.fd = -1, .events = POLLIN};
 
     if (engine_minor >= CONTROL_MINOR_END)
-        end.fd = submit(&message, sizeof(message), CONTROL_RING_ASK);
+        end.fd = submit_message(&message, sizeof(message), CONTROL_RING_ASK);
     if (end.fd < 0)
         return;
     poll(&end, 1, milliseconds);
@@ -342,10 +342,10 @@ const struct transport transport_virtio = {
     "no worker was started, or it has no driver; \"journalctl -u 'vgpu-engine@*'\" on the host "
     "says why",
     open_node,
-    ask,
-    share,
-    lend,
-    wake,
+    ask_worker,
+    share_memory,
+    lend_memory,
+    wake_worker,
     await_answers,
     is_gone,
     end_worker,
