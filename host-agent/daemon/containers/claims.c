@@ -21,6 +21,8 @@
 #define PERIOD_S 5
 
 #define NS_PER_S G_GUINT64_CONSTANT(1000000000)
+/* An arbiter that knows a slice only so long after its program began is a new one. */
+#define MADE_NS (30 * NS_PER_S)
 /* A member joins a new arbiter within 0.1 s; on a busy host later. */
 #define JOIN_NS (5 * NS_PER_S)
 
@@ -65,14 +67,14 @@ static GHashTable *members_on(const Claims *claims, const char *gpu)
 }
 
 /* Members of an earlier arbiter may not have joined this one yet. */
-static gboolean is_begun_lately(const SliceMembers *members)
+static gboolean is_new_arbiter(const SliceMembers *members, const Claim *claim)
 {
+    guint64 tick_ns = NS_PER_S / (guint64)sysconf(_SC_CLK_TCK);
     struct timespec now;
-    guint64 since_boot;
 
     clock_gettime(CLOCK_BOOTTIME, &now);
-    since_boot = (guint64)now.tv_sec * NS_PER_S + (guint64)now.tv_nsec;
-    return members->since_ns + JOIN_NS > since_boot;
+    return members->since_ns > claim->started * tick_ns + MADE_NS &&
+           members->since_ns + JOIN_NS > (guint64)now.tv_sec * NS_PER_S + (guint64)now.tv_nsec;
 }
 
 /* The processes of a program whose first one has ended. */
@@ -89,7 +91,8 @@ static ClaimState state_by_members(const Claims *claims, const Claim *claim)
     members = all ? g_hash_table_lookup(all, claim->uuid) : NULL;
     if (members && members->pids->len)
         return CLAIM_STATE_ALIVE;
-    return !all || (members && is_begun_lately(members)) ? CLAIM_STATE_UNKNOWN : CLAIM_STATE_ENDED;
+    return !all || (members && is_new_arbiter(members, claim)) ? CLAIM_STATE_UNKNOWN
+                                                               : CLAIM_STATE_ENDED;
 }
 
 static ClaimState state_of(const Claims *claims, const Claim *claim)

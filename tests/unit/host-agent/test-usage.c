@@ -619,7 +619,7 @@ static void test_top(void)
     agent_refresh(at.agent);
     assert_says(
         "top --once", 0,
-        "-      -         8.0 GiB  -         -    -        -             0           0            "
+        "-      -         8.0 GiB  -         -      -    -        -             0           0            "
         "ready",
         "");
     assert_says("-o json top", 0, "\"RequestsPerSecond\" : 0", "");
