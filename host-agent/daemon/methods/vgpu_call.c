@@ -10,13 +10,27 @@
 #include "host-agent/model/request.h"
 
 /**
- * Ask - the call to resume when polkit has answered
+ * Method - one of the manager's for which the tenant counts, too
+ * @signal: of the manager's interface, when it is called
+ * @administrator: if the caller may administer
+ * @member: if the vGPU, or the request, is of a tenant of the caller's
+ * @list: in place of these, for a list of what the caller may see
+ */
+typedef struct {
+    const char *name;
+    const char *signal;
+    AuthorizedFunc *administrator;
+    AuthorizedFunc *member;
+    ListFunc *list;
+} Method;
+
+/**
+ * Asked - the call to resume when polkit has answered
  */
 typedef struct {
     Vgpus *vgpus;
-    AuthorizedFunc *administrator;
-    AuthorizedFunc *member;
-} Ask;
+    const Method *method;
+} Asked;
 
 VgpuCall *vgpu_call_new(Vgpus *vgpus, GDBusMethodInvocation *invocation, const GStrv uuids)
 {
@@ -148,18 +162,18 @@ static gboolean is_own(const Vgpus *vgpus, GDBusMethodInvocation *invocation, co
 
 static void is_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    const Ask *ask = data;
+    const Asked *asked = data;
 
-    ask->administrator(invocation, caller, ask->vgpus);
+    asked->method->administrator(invocation, caller, asked->vgpus);
 }
 
 /* Again, because polkit's answer takes time, in which another's slice may have got that name. */
 static void is_member(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    const Ask *ask = data;
+    const Asked *asked = data;
 
-    if (is_own(ask->vgpus, invocation, caller->user))
-        ask->member(invocation, caller, ask->vgpus);
+    if (is_own(asked->vgpus, invocation, caller->user))
+        asked->method->member(invocation, caller, asked->vgpus);
     else
         authority_refuse(invocation, caller, ACTION_ADMINISTER,
                          "what it names was changed meanwhile, and is not its own tenant's now");
@@ -167,73 +181,52 @@ static void is_member(GDBusMethodInvocation *invocation, const Caller *caller, v
 
 static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    const Ask *ask = data;
+    const Asked *asked = data;
 
-    if (is_own(ask->vgpus, invocation, caller->user))
+    if (is_own(asked->vgpus, invocation, caller->user))
         authority_ask(invocation, ACTION_USE_OWN_TENANT, is_member, data);
     else
-        authority_ask(invocation, ACTION_ADMINISTER, ask->administrator, ask->vgpus);
+        authority_ask(invocation, ACTION_ADMINISTER, is_administrator, data);
 }
-
-/*
- * Goes on with @administrator if the caller may administer, with @member if the vGPU, or the
- * request, is of a tenant of the caller's; else answers with the refusal. Both have the Vgpus as
- * data.
- */
-static void authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                      AuthorizedFunc *administrator, AuthorizedFunc *member)
-{
-    g_autoptr(GError) error = NULL;
-    Ask *ask;
-
-    if (!check_request(invocation, &error)) {
-        call_fail(invocation, error);
-        return;
-    }
-    ask = g_new0(Ask, 1);
-    ask->vgpus = vgpus;
-    ask->administrator = administrator;
-    ask->member = member;
-    /* It is needed until the call is answered. */
-    g_object_set_data_full(G_OBJECT(invocation), "ask", ask, g_free);
-    authority_ask_or(invocation, ACTION_ADMINISTER, is_administrator, is_no_administrator, ask);
-}
-
-/**
- * Listing - the list to return when polkit has answered
- */
-typedef struct {
-    Vgpus *vgpus;
-    ListFunc *list;
-} Listing;
 
 static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    const Listing *listing = data;
+    const Asked *asked = data;
 
     (void)caller;
-    listing->list(listing->vgpus, invocation, NULL);
+    asked->method->list(asked->vgpus, invocation, NULL);
 }
 
 static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    const Listing *listing = data;
+    const Asked *asked = data;
 
-    if (tenants_any_has_user(listing->vgpus->tenants, caller->user))
-        listing->list(listing->vgpus, invocation, caller->user);
+    if (tenants_any_has_user(asked->vgpus->tenants, caller->user))
+        asked->method->list(asked->vgpus, invocation, caller->user);
     else
         authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
-/* Calls @list with what the caller may see, or answers with the refusal. */
-static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc *list)
+/* Goes on with the function for the caller's right, or answers with the refusal. */
+static void authorize(Vgpus *vgpus, const Method *method, GDBusMethodInvocation *invocation)
 {
-    Listing *listing = g_new0(Listing, 1);
+    g_autoptr(GError) error = NULL;
+    Asked *asked;
 
-    listing->vgpus = vgpus;
-    listing->list = list;
-    g_object_set_data_full(G_OBJECT(invocation), "listing", listing, g_free);
-    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, listing);
+    if (!method->list && !check_request(invocation, &error)) {
+        call_fail(invocation, error);
+        return;
+    }
+    asked = g_new0(Asked, 1);
+    asked->vgpus = vgpus;
+    asked->method = method;
+    /* It is needed until the call is answered. */
+    g_object_set_data_full(G_OBJECT(invocation), "asked", asked, g_free);
+    if (method->list)
+        authority_ask_or(invocation, ACTION_SEE, list_all, list_own, asked);
+    else
+        authority_ask_or(invocation, ACTION_ADMINISTER, is_administrator, is_no_administrator,
+                         asked);
 }
 
 /* @slice, if no operation works on it. */
@@ -438,20 +431,6 @@ const OperationKind *const lifecycle_kinds[] = {&creation_kind,
                                                 &repeated_resumption_kind,
                                                 NULL};
 
-/**
- * Method - one of the manager's for which the tenant counts, too
- * @signal: of the manager's interface, when it is called
- * @administrator, @member: as authorize() has them
- * @list: in place of these, for a list of what the caller may see
- */
-typedef struct {
-    const char *name;
-    const char *signal;
-    AuthorizedFunc *administrator;
-    AuthorizedFunc *member;
-    ListFunc *list;
-} Method;
-
 static const Method methods[] = {
     {"FindSlices", "handle-find-slices", NULL, NULL, slices_find_asked},
     {"ListTypes", "handle-list-types", NULL, NULL, type_list},
@@ -468,21 +447,13 @@ static const Method methods[] = {
     {"ReleaseSlice", "handle-release-slice", slice_release, slice_release_own, NULL},
 };
 
-static void run_method(Vgpus *vgpus, const Method *method, GDBusMethodInvocation *invocation)
-{
-    if (method->list)
-        list(vgpus, invocation, method->list);
-    else
-        authorize(vgpus, invocation, method->administrator, method->member);
-}
-
 /* Of all these signals, whose arguments the methods read from the invocation. */
 static void handle(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
                    void *hint, void *method)
 {
     (void)count;
     (void)hint;
-    run_method(closure->data, method, g_value_get_object(&arguments[1]));
+    authorize(closure->data, method, g_value_get_object(&arguments[1]));
     g_value_set_boolean(handled, TRUE);
 }
 
@@ -498,7 +469,7 @@ static void handle_old(GClosure *closure, GValue *handled, guint count, const GV
     old_name_translate(old, invocation);
     for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
         if (g_str_equal(methods[i].name, old->method))
-            run_method(closure->data, &methods[i], invocation);
+            authorize(closure->data, &methods[i], invocation);
     g_value_set_boolean(handled, TRUE);
 }
 

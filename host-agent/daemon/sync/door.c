@@ -182,12 +182,10 @@ static void add_path(GStrvBuilder *list, const char *name, const char *path)
     g_strv_builder_take(list, g_strconcat(name, path, NULL));
 }
 
-/* The loader is told where the CUDA door is: a program of the host has no mounts. */
-static void add_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *lists)
+/* The loader is told where they are: a program of the host has no mounts. */
+static void add_libraries(Door *door, const Lists *lists, const GPtrArray *mounts,
+                          const char *libraries)
 {
-    g_autoptr(GPtrArray) mounts = cuda_door_mounts(of->cuda, slice->engines);
-    g_autofree char *libraries = cuda_door_libraries(of->cuda);
-
     for (guint i = 0; i < mounts->len; i++) {
         const CudaMount *mount = g_ptr_array_index(mounts, i);
 
@@ -199,6 +197,14 @@ static void add_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *
     g_strv_builder_add(lists->env, "JULIA_CUDA_USE_COMPAT=false");
     g_strv_builder_add(lists->container_env, "JULIA_CUDA_USE_COMPAT=false");
     add_path(lists->env, "LD_LIBRARY_PATH=", libraries);
+}
+
+static void add_cuda(const DoorHost *of, const Slice *slice, Door *door, const Lists *lists)
+{
+    g_autoptr(GPtrArray) mounts = cuda_door_mounts(of->cuda, slice->engines);
+    g_autofree char *libraries = cuda_door_libraries(of->cuda);
+
+    add_libraries(door, lists, mounts, libraries);
 }
 
 /* Of a program: all of its owner's slices, or this one. */
@@ -294,17 +300,8 @@ static void add_guarded_cuda(const DoorHost *of, const Slice *slice, Door *door,
     door->cuda = HOOK_CUDA_REMOTE;
     add_mount(door, socket, inside);
     add_mount(door, socket, CUDA_SOCKET_INSIDE);
-    for (guint i = 0; i < mounts->len; i++) {
-        const CudaMount *mount = g_ptr_array_index(mounts, i);
-
-        add_mount(door, mount->from, mount->to);
-    }
-    /* Keeps NVIDIA's own runtime from adding its driver, and Julia from fetching one. */
-    g_strv_builder_add(lists->container_env, "NVIDIA_VISIBLE_DEVICES=void");
-    g_strv_builder_add(lists->env, "JULIA_CUDA_USE_COMPAT=false");
-    g_strv_builder_add(lists->container_env, "JULIA_CUDA_USE_COMPAT=false");
     add_path(lists->env, "VGPU_CUDA_SOCKET=", program);
-    add_path(lists->env, "LD_LIBRARY_PATH=", libraries);
+    add_libraries(door, lists, mounts, libraries);
 }
 
 /* Without a render node a GPU for computing has no Vulkan, and its guard refuses who asks for it.
