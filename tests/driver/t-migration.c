@@ -488,7 +488,8 @@ static void test_log(void)
     assert_fails(vmm_log_report(&tb->dev, TESTBED_RAM_IOVA, 64 * PAGE_BYTES, bitmap), EINVAL);
     assert_ok(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE));
     assert_fails(vmm_log_start(&tb->dev, TESTBED_RAM_IOVA, TESTBED_RAM_SIZE), EINVAL);
-    g_assert_cmpuint(count_pages(report_dirty(tb), 0, LOG_PAGES), ==, 0);
+    /* Of rings, in which the driver may still ask for doorbells. */
+    g_assert_cmpuint(count_pages(report_all(tb), 0, LOG_PAGES), <=, 2);
 
     /* The driver writes the used ring and the answer. */
     assert_round_trip(tb, 1);
