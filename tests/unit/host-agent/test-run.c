@@ -644,6 +644,7 @@ static void test_old_name(void)
     agent_on_bus_stop(&at);
     run_sql(&at, STATE_DB, "DROP TABLE old_name", NULL);
     run_sql(&at, STATE_DB, "ALTER TABLE slice DROP COLUMN resident", NULL);
+    run_sql(&at, STATE_DB, "ALTER TABLE tenant DROP COLUMN displaced", NULL);
     run_sql(&at, STATE_DB, "PRAGMA user_version = 14", NULL);
     agent_on_bus_start(&at);
     assert_says("slice create --vram 1G --door native --tenant blue --name web", 0, "", "");
