@@ -162,7 +162,7 @@ class Vgpud:
             'Devices': GLib.Variant('a(ss)', [('/dev/dri/renderD128', '/dev/dri/renderD128')]),
             'Mounts': GLib.Variant('a(sss)', [(f'/run/vgpu/{slice_}', '/run/vgpu/slice', 'ro,nosuid')])},))
 
-    def do_ListSlices(self):
+    def do_FindSlices(self, _filter):
         return GLib.Variant('(aa{sv})', ([self.shown(one) for one in self.state['slices']],))
 
     def do_GetTopology(self):
