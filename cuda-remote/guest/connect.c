@@ -133,7 +133,7 @@ static CUresult start_connection(void)
     const char *path, *why;
     CUresult result;
 
-    transport = transport_find(&path, &why);
+    transport = transport_find(0, &path, &why);
     if (!transport) {
         say_why(path, why);
         return CUDA_ERROR_NO_DEVICE;

@@ -17,7 +17,8 @@
 /**
  * struct transport
  * @name, @why: for a message: what was reached, if there was no worker behind it
- * @open: @path: where; false: there is no such way here (errno)
+ * @open: @path: where; @minor: the least that an engine must know, of control.h. False: there is no
+ * such way here (errno)
  * @ask: a message, and the reply of exactly so many bytes; false: the worker is gone
  * @share: a message for memory, which is mapped at its address: @is_mapped; false: the worker is
  * gone
@@ -29,7 +30,7 @@
  */
 struct transport {
     const char *name, *why;
-    bool (*open)(const char *path);
+    bool (*open)(const char *path, uint16_t minor);
     bool (*ask)(const void *message, size_t bytes, void *reply, size_t reply_bytes);
     bool (*share)(const struct control_message *message, struct control_reply *reply,
                   bool *is_mapped);
@@ -46,7 +47,7 @@ extern const struct transport transport_socket, transport_virtio;
 
 /* The one that leads to a worker here, which is open then. NULL: none does; *@path, which was
  * tried, and @why. */
-const struct transport *transport_find(const char **path, const char **why);
+const struct transport *transport_find(uint16_t minor, const char **path, const char **why);
 
 /*
  * As many as the client has asked for: the worker gives no more. Whoever has marked himself asleep

@@ -21,11 +21,13 @@ static void close_socket(void)
     worker = -1;
 }
 
-static bool open_socket(const char *path)
+/* Its worker is of the host's own version. */
+static bool open_socket(const char *path, uint16_t minor)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int reason = ENAMETOOLONG;
 
+    (void)minor;
     if (strlen(path) < sizeof(address.sun_path)) {
         strcpy(address.sun_path, path);
         worker = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -215,14 +215,14 @@ static void close_node(void)
 }
 
 /* @path: NULL: the first that offers CUDA. */
-static bool open_node(const char *path)
+static bool open_node(const char *path, uint16_t minor)
 {
     for (int i = 0; i < NODES; i++) {
         char name[32];
 
         snprintf(name, sizeof(name), "/dev/dri/renderD%d", FIRST_NODE + i);
         node = open(path ? path : name, O_RDWR | O_CLOEXEC);
-        if (node >= 0 && is_virtio_gpu() && has_cuda() && make_context())
+        if (node >= 0 && is_virtio_gpu() && has_cuda() && engine_minor >= minor && make_context())
             return true;
         if (node >= 0)
             close_node();
@@ -236,12 +236,8 @@ static bool open_node(const char *path)
 static bool ask_worker(const void *message, size_t bytes, void *reply, size_t reply_bytes)
 {
     const struct control_reply not_sent = {CONTROL_MAGIC, CONTROL_NO_MEMORY, 0};
-    const struct control_message *question = message;
-    int fence;
+    int fence = submit_message(message, bytes, CONTROL_RING_ASK);
 
-    if (question->kind == CONTROL_NVML && engine_minor < CONTROL_MINOR_NVML)
-        return false;
-    fence = submit_message(message, bytes, CONTROL_RING_ASK);
     if (fence < 0) {
         memcpy(reply, &not_sent, sizeof(not_sent));
         return is_short();

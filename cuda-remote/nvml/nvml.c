@@ -26,18 +26,6 @@ static _Atomic unsigned int users;
 static const struct transport *transport; /* NULL: there is no worker */
 static pid_t connected_pid;
 
-/* Another thread may have had it, which is not in the child. */
-static void begin_child(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    lost_memory_begin_child();
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, begin_child);
-}
-
 /* With the lock. */
 static void leave_worker(void)
 {
@@ -46,15 +34,31 @@ static void leave_worker(void)
     transport = NULL;
 }
 
-/* With the lock. A child of fork() has its parent's connection, and must not use it. */
+/*
+ * Another thread may have had the lock, which is not in the child. Of its parent's connection the
+ * child has a descriptor and no memory, while nothing else can have taken their places.
+ */
+static void begin_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    lost_memory_begin_child();
+    leave_worker();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, begin_child);
+}
+
+/* With the lock. A process that was made without fork()'s handlers keeps its parent's descriptor.
+ */
 static bool connect_worker(void)
 {
     const char *path, *why;
 
     if (transport && connected_pid == getpid())
         return true;
-    leave_worker();
-    transport = transport_find(&path, &why);
+    transport = transport_find(CONTROL_MINOR_NVML, &path, &why);
     connected_pid = getpid();
     return transport;
 }
