@@ -4,6 +4,7 @@
  * context that does not fit is destroyed again. All memory in a context ends with it.
  */
 #include "chunks.h"
+#include "contexts.h"
 #include "join.h"
 #include "later.h"
 #include "meter.h"
@@ -15,10 +16,14 @@
 
 static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
 {
-    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+    bool made = result == CUDA_SUCCESS && !real_depth;
+    struct gpu *gpu = made ? gpu_of(dev) : NULL;
 
-    if (!gpu || own_settle(gpu))
+    if (!gpu || own_settle(gpu)) {
+        if (made)
+            contexts_add(*pctx);
         return result;
+    }
     DRIVER(cuCtxDestroy_v2, *pctx);
     own_settle(gpu);
     *pctx = NULL;
@@ -156,6 +161,7 @@ static void settle_each(struct gpu *gpu, void *data)
 static void ended(CUcontext context)
 {
     if (context) {
+        contexts_remove(context);
         chunks_context_ended(context);
         give_all(&ranges_pointers, context);
         give_all(&ranges_arrays, context);
@@ -220,31 +226,29 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 /* The context may have other users. */
 CUresult cuCtxDetach(CUcontext ctx)
 {
+    CUresult result;
+
     before_end_of(ctx);
-    return destroyed(DRIVER(cuCtxDetach, ctx), ctx, NULL);
+    result = DRIVER(cuCtxDetach, ctx);
+    if (result == CUDA_SUCCESS)
+        contexts_remove_detached(ctx);
+    return destroyed(result, ctx, NULL);
 }
 
-/* The runtime may have it from the driver by a way that we do not see. */
-static void find_primary(struct gpu *gpu)
-{
-    CUcontext primary;
-
-    if (gpu->primary || !is_active(gpu->device) ||
-        DRIVER(cuDevicePrimaryCtxRetain, &primary, gpu->device) != CUDA_SUCCESS)
-        return;
-    gpu->primary = primary;
-    DRIVER(cuDevicePrimaryCtxRelease_v2, gpu->device);
-}
-
-/* Only the last release ends the context, and only the driver knows which one that is. */
+/*
+ * Only the last release ends the context, and only the driver knows which one that is. NULL: of a
+ * GPU without a slice; its work may use memory of others.
+ */
 static struct gpu *before_release(CUdevice dev)
 {
     struct gpu *gpu = lock_primary(dev);
 
+    if (gpu && !gpu->primary)
+        gpu->primary = contexts_find_primary(dev);
+    if (!real_depth)
+        mover_hold_contexts();
     if (!gpu)
         return NULL;
-    find_primary(gpu);
-    mover_hold_contexts();
     meter_set_aside(gpu, gpu->primary);
     later_set_aside(gpu->primary);
     return gpu;
@@ -255,6 +259,8 @@ static CUresult released(struct gpu *gpu, CUresult result, bool all)
 {
     bool is_over;
 
+    if (!gpu && !real_depth)
+        mover_release_contexts();
     if (!gpu)
         return result;
     is_over = !is_active(gpu->device);

@@ -14,6 +14,7 @@ static void in_child(void)
     ipc_forget_parent();
     later_forget_parent();
     captures_forget_parent();
+    contexts_forget_parent();
     fronts_forget_parent();
     chunks_forget_parent();
     vault_forget_parent();

@@ -17,6 +17,7 @@ void pools_forget_parent(void);
 void ipc_forget_parent(void);
 void later_forget_parent(void);
 void captures_forget_parent(void);
+void contexts_forget_parent(void);
 void fronts_forget_parent(void);
 void chunks_forget_parent(void);
 void vault_forget_parent(void);

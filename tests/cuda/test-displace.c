@@ -367,6 +367,96 @@ static void copies_later(void)
     orders_await_cleans(1);
 }
 
+/* Nothing moves, and no copy is made ahead, while a kernel works in @other. */
+static void await_work_in(CUcontext other)
+{
+    allocate(BIG, 1);
+    ok(cuCtxGetCurrent(&context));
+    ok(cuCtxSetCurrent(other));
+    kit_launch(FAKE_SPIN, (CUstream)(uintptr_t)0x110);
+    ok(cuCtxSetCurrent(context));
+    orders_copy();
+    leave(4 * MIB);
+    g_assert_cmpuint(look().gave, ==, 0);
+    g_assert_cmpint(look().reason, ==, GOVERNOR_STUCK_WORK);
+    g_assert_cmpuint(look().cleans, ==, 0);
+    ok(cuCtxSetCurrent(other));
+    kit_launch(FAKE_RELEASE, (CUstream)(uintptr_t)0x220);
+    ok(cuCtxSynchronize());
+    orders_copy();
+    orders_await_cleans(1);
+}
+
+/* One without memory that moves. */
+static void other_context(void)
+{
+    CUcontext other, first;
+
+    enter();
+    ok(cuCtxGetCurrent(&first));
+    ok(cuCtxCreate_v2(&other, 0, 0));
+    ok(cuCtxSetCurrent(first));
+    await_work_in(other);
+}
+
+/* The runtime has it from the driver by a way of its own. */
+static void unseen_primary(void)
+{
+    __typeof__(cuDevicePrimaryCtxRetain) *retain = kit_driver("cuDevicePrimaryCtxRetain");
+    CUcontext primary;
+
+    enter();
+    ok(retain(&primary, 0));
+    await_work_in(primary);
+}
+
+/* A GPU without a slice: it may write to this one's memory. */
+static void ungoverned_primary(void)
+{
+    CUcontext primary;
+
+    g_setenv("FAKE_CUDA_DEVICES", "2", TRUE);
+    enter();
+    ok(cuDevicePrimaryCtxRetain(&primary, 1));
+    await_work_in(primary);
+    ok(cuDevicePrimaryCtxRelease_v2(1));
+}
+
+static void ungoverned_context(void)
+{
+    CUcontext other, first;
+
+    g_setenv("FAKE_CUDA_DEVICES", "2", TRUE);
+    enter();
+    ok(cuCtxGetCurrent(&first));
+    ok(cuCtxCreate_v2(&other, 0, 1));
+    ok(cuCtxSetCurrent(first));
+    await_work_in(other);
+    ok(cuCtxDestroy_v2(other));
+    leave(4 * MIB);
+    g_assert_cmpuint(look().gave, ==, 4 * MIB);
+}
+
+/* Whether it has ended is not known, so no copy is believed. */
+static void detached(void)
+{
+    unsigned int before;
+    CUcontext other, first;
+
+    enter();
+    allocate(BIG, 1);
+    ok(cuCtxGetCurrent(&first));
+    ok(cuCtxCreate_v2(&other, 0, 0));
+    ok(cuCtxSetCurrent(first));
+    orders_copy();
+    orders_await_cleans(1);
+    ok(cuCtxDetach(other));
+    before = copied_out();
+    leave(4 * MIB);
+    g_assert_cmpuint(look().gave, ==, 4 * MIB);
+    g_assert_cmpuint(copied_out(), ==, before + 1);
+}
+
 /* Handles for other processes are not made of it, and are made of the driver's own. */
 static void shares(void)
 {
@@ -591,6 +681,11 @@ int main(int argc, char **argv)
     g_test_add_data_func("/displace/clean", clean, run_program);
     g_test_add_data_func("/displace/written", written, run_program);
     g_test_add_data_func("/displace/copies-later", copies_later, run_program);
+    g_test_add_data_func("/displace/other-context", other_context, run_program);
+    g_test_add_data_func("/displace/unseen-primary", unseen_primary, run_program);
+    g_test_add_data_func("/displace/ungoverned-primary", ungoverned_primary, run_program);
+    g_test_add_data_func("/displace/ungoverned-context", ungoverned_context, run_program);
+    g_test_add_data_func("/displace/detached", detached, run_program);
     g_test_add_data_func("/displace/shares", shares, run_program);
     g_test_add_data_func("/displace/reached-by-others", reached_by_others, run_program);
     g_test_add_data_func("/displace/does-not-move", does_not_move, run_program);

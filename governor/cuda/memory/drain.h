@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DRAIN_CONTEXTS 32
+#define DRAIN_CONTEXTS 256
 
 enum drained { DRAINED, DRAIN_LATE, DRAIN_FAILED };
 

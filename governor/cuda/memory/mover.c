@@ -4,6 +4,7 @@
 #include "captures.h"
 #include "chunks.h"
 #include "clock.h"
+#include "contexts.h"
 #include "drain.h"
 #include "fronts.h"
 #include "mover_hold.h"
@@ -70,7 +71,7 @@ static void add_places(struct chunked *chunked, void *data)
 /* Whether nothing has been written to it since it was copied, as far as is known. */
 static bool is_copied(const struct chunk *chunk)
 {
-    return chunk->piece && chunk->copied == mover_period();
+    return chunk->piece && chunk->copied == mover_period() && contexts_are_known();
 }
 
 static int by_copies_and_bytes(const void *a, const void *b)
@@ -132,8 +133,10 @@ struct contexts {
     bool too_many;
 };
 
-static void add_context(struct contexts *contexts, CUcontext context)
+static void add_context(CUcontext context, void *data)
 {
+    struct contexts *contexts = data;
+
     for (unsigned int i = 0; i < contexts->count; i++)
         if (contexts->list[i] == context)
             return;
@@ -145,25 +148,23 @@ static void add_context(struct contexts *contexts, CUcontext context)
 
 static void add_its_context(struct chunked *chunked, void *data)
 {
-    add_context(data, chunked->context);
+    add_context(chunked->context, data);
 }
 
 static void add_contexts_of(struct gpu *gpu, void *data)
 {
-    CUcontext primary = gpu->primary;
-
     chunks_each(gpu, add_its_context, data);
-    if (primary)
-        add_context(data, primary);
 }
 
-/* Of all GPUs: a copy between two may be submitted to either. */
+/* A copy between two GPUs may be submitted to either, and a kernel may write to another's memory.
+ */
 static bool drain_all(uint64_t limit_ns, enum governor_stuck *why)
 {
     struct contexts contexts = {0};
     enum drained drained;
 
     gpu_each(add_contexts_of, &contexts);
+    contexts_each(add_context, &contexts);
     drained = contexts.too_many ? DRAIN_FAILED : drain(contexts.list, contexts.count, limit_ns);
     *why = drained == DRAIN_LATE ? GOVERNOR_STUCK_WORK : GOVERNOR_STUCK_DRIVER;
     return drained == DRAINED;
@@ -522,7 +523,7 @@ static bool begin_period(struct gpu_mover *mover)
 /* True: there is more to do. */
 static bool copy_ahead(struct gpu_mover *mover, const struct governor_orders *orders)
 {
-    bool goes_on = !atomic_load(&mover->gpu->displaced);
+    bool goes_on = !atomic_load(&mover->gpu->displaced) && contexts_are_known();
 
     if (!orders->copies || orders->copies == mover->copies)
         return false;
