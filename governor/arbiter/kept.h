@@ -12,16 +12,17 @@
  * struct kept_account - a member's
  * @changed_at: when what it has last changed
  * @judged: by a reading that was made after that
- * @beyond: what it had on the card beyond its own account, when all of it was there; @measured:
- * that is known
- * @kept: bytes that it said it gave, and has
+ * @beyond: what it had on the card beyond its own account, when all of it was there; 0: not known
+ * @seen: the same by the last judgement
+ * @kept: bytes that it said it gave, and has; since @kept_at
  */
 struct kept_account {
     uint64_t changed_at;
     bool judged;
-    bool measured;
     uint64_t beyond;
+    uint64_t seen;
     uint64_t kept;
+    uint64_t kept_at;
 };
 
 /**
@@ -40,5 +41,10 @@ void kept_note_change(struct kept_account *account, uint64_t now);
 /* Does nothing with a reading that may be older than the claim. */
 void kept_judge(struct kept_account *account, const struct readings *readings,
                 const struct kept_claim *claim);
+/*
+ * What somebody has had for half a minute may be its own, though it is not in its account: from now
+ * on it is taken for that. Returns how much; 0: it has kept nothing, or not for so long.
+ */
+uint64_t kept_forgive(struct kept_account *account, uint64_t now);
 
 #endif

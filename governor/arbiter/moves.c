@@ -91,7 +91,7 @@ static bool set_promise(struct slice *slice, uint64_t bytes)
         .priority = settings->priority,
         .weight = settings->weight,
         .best_effort = settings->best_effort,
-        .held = slice->moves.kept > 0,
+        .kept = slice->moves.kept,
     };
 
     return residency_set_slice(&slice->arbiter->moves.residency, slice->moves.residency, &promise);
@@ -217,7 +217,7 @@ void moves_publish_memory(struct slice *slice)
     publish_memory(slice);
 }
 
-/* What members have kept is still there, and nothing of the slice's comes back meanwhile. */
+/* What members have kept is still there, and only what is promised comes back meanwhile. */
 static void count_kept(struct slice *slice)
 {
     bool had = slice->moves.kept > 0;
@@ -232,8 +232,8 @@ static void count_kept(struct slice *slice)
     set_fixed(slice);
     if (!had)
         g_message("slice %s: its processes still have %" G_GUINT64_FORMAT
-                  " bytes on the GPU that they said they gave; nothing of the slice's comes back "
-                  "before they have given them",
+                  " bytes on the GPU that they said they gave; only what is promised to the slice "
+                  "comes back before they have given them, or in 30 s",
                   slice->id, bytes);
 }
 

@@ -39,6 +39,20 @@ static void judge_slice(struct slice *slice, const struct readings *readings)
     }
 }
 
+static void forgive_in(const struct slice *slice, uint64_t now)
+{
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct connection *connection = connection_at(slice, i);
+        uint64_t bytes = kept_forgive(&connection->moves.account, now);
+
+        if (bytes)
+            g_message("slice %s: process %d has not given %" G_GUINT64_FORMAT
+                      " bytes for 30 s; they are now taken for its own, and its memory comes back; "
+                      "if others of this GPU find no room, end it",
+                      slice->id, (int)peer_pid(connection->fd), bytes);
+    }
+}
+
 static bool awaits_reading(const struct slice *slice)
 {
     for (guint i = 0; i < slice->connections->len; i++) {
@@ -51,7 +65,7 @@ static bool awaits_reading(const struct slice *slice)
 }
 
 /* True: somebody is to be judged by another reading. */
-static bool judge_all(struct arbiter *arbiter, bool is_new)
+static bool judge_all(struct arbiter *arbiter, bool is_new, uint64_t now)
 {
     bool awaited = false;
     GHashTableIter iter;
@@ -61,6 +75,7 @@ static bool judge_all(struct arbiter *arbiter, bool is_new)
     while (g_hash_table_iter_next(&iter, NULL, &slice)) {
         if (is_new)
             judge_slice(slice, &arbiter->moves.readings);
+        forgive_in(slice, now);
         awaited |= awaits_reading(slice);
     }
     return awaited;
@@ -70,7 +85,7 @@ uint64_t moves_look_for_kept(struct arbiter *arbiter, uint64_t now)
 {
     struct moves *moves = &arbiter->moves;
     bool is_due = now >= moves->judged_at + LOOK_NS;
-    bool awaited = judge_all(arbiter, is_due && readings_look(&moves->readings));
+    bool awaited = judge_all(arbiter, is_due && readings_look(&moves->readings), now);
 
     if (is_due)
         moves->judged_at = now;

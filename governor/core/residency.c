@@ -92,11 +92,22 @@ static uint64_t most_of(const struct residency *residency, const struct residenc
     return slice->settings.promised + pool_of(residency);
 }
 
+/* It may have what is promised, whatever its slice has kept. */
+static bool is_held(const struct residency_member *member)
+{
+    const struct residency_slice *slice = member->slice;
+    uint64_t kept = slice->settings.kept;
+
+    return kept && excess(slice->on_card, kept) + needed_by(member) > slice->settings.promised;
+}
+
 /* Who has joined with more than that waits in vain, and does not hold up others. */
 static bool member_waits(const struct residency *residency, const struct residency_member *member)
 {
-    return member->state != RESIDENCY_LEAVING && !member->slice->settings.held &&
-           needed_by(member) > 0 && member->slice->total <= most_of(residency, member->slice);
+    const struct residency_slice *slice = member->slice;
+
+    return member->state != RESIDENCY_LEAVING && !is_held(member) && needed_by(member) > 0 &&
+           excess(slice->total, slice->settings.kept) <= most_of(residency, slice);
 }
 
 /* Who could not bring its memory back is not granted any for a while. */
@@ -567,7 +578,7 @@ static uint64_t leaves_at(const struct residency *residency, const struct reside
     uint64_t rank = rank_of(member), waiting = rank_of(waiter), at = member->stuck_until;
     const struct residency_slice *slice = member->slice;
 
-    if (member->state == RESIDENCY_AWAY || slice->settings.held)
+    if (member->state == RESIDENCY_AWAY || slice->settings.kept)
         return at;
     if (!member->busy) {
         uint64_t keep = rank > waiting ? MAX(2 * cost, KEEP_LOWER_NS) : MIN(cost / 2, KEEP_MAX_NS);
@@ -588,7 +599,7 @@ static uint64_t leaves_at(const struct residency *residency, const struct reside
 /* Who gives first: who does not run anyway, then who is idle, then who works. */
 static int order_of(const struct residency_member *member)
 {
-    if (member->slice->settings.held)
+    if (member->slice->settings.kept)
         return 0;
     if (member->state == RESIDENCY_AWAY)
         return 1;

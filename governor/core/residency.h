@@ -34,7 +34,8 @@ enum residency_answer {
 /**
  * struct residency_settings - of a slice
  * @vram: the limit of all its memory, 0: none; @promised: the part that is always on the card
- * @held: suspended: its members leave first and do not come back
+ * @kept: of what it has on the card, what its members said they gave; while there is some, they
+ * leave first, and only what is promised comes back
  */
 struct residency_settings {
     uint64_t vram;
@@ -42,7 +43,7 @@ struct residency_settings {
     uint32_t priority;
     uint32_t weight;
     bool best_effort;
-    bool held;
+    uint64_t kept;
 };
 
 /**

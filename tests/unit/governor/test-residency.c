@@ -52,7 +52,7 @@ static struct residency_settings random_settings(void)
         .priority = (uint32_t)g_random_int_range(0, 3),
         .weight = (uint32_t)g_random_int_range(1, 200),
         .best_effort = g_random_boolean(),
-        .held = g_random_int_range(0, 10) == 0,
+        .kept = g_random_int_range(0, 10) ? 0 : (uint64_t)g_random_int_range(1, 100),
     };
 }
 
@@ -290,7 +290,7 @@ static void settle_all(struct storm *storm)
     for (unsigned i = 0; i < SLICES; i++) {
         struct residency_settings settings = storm->slices[i]->settings;
 
-        settings.held = false;
+        settings.kept = 0;
         g_assert_true(residency_set_slice(&storm->residency, storm->slices[i], &settings));
     }
     for (unsigned i = 0; i < MEMBERS; i++) {
@@ -640,6 +640,35 @@ static void test_claim(void)
     turns_close(&turns);
 }
 
+/* What members have kept holds back what is lent, and nothing that is promised. */
+static void test_kept(void)
+{
+    struct residency_settings settings = {.weight = 100, .promised = 40 * GIB};
+    struct turns turns;
+    struct residency_member *lent, *promised;
+
+    turns_open(&turns);
+    lent = turns_add(&turns, 60 * GIB, settings)->member;
+    promised = turns_add(&turns, 40 * GIB, settings)->member;
+    settings.kept = 2 * GIB;
+    residency_set_fixed(&turns.residency, lent->slice, settings.kept);
+    residency_set_fixed(&turns.residency, promised->slice, settings.kept);
+    g_assert_true(residency_set_slice(&turns.residency, lent->slice, &settings));
+    g_assert_true(residency_set_slice(&turns.residency, promised->slice, &settings));
+    residency_ask(lent, turns.now);
+    residency_ask(promised, turns.now);
+    turns_run(&turns, 5 * NS_PER_S, 0);
+    g_assert_false(residency_is_home(lent));
+    g_assert_true(residency_is_home(promised));
+    settings.kept = 0;
+    residency_set_fixed(&turns.residency, lent->slice, 0);
+    residency_set_fixed(&turns.residency, promised->slice, 0);
+    g_assert_true(residency_set_slice(&turns.residency, lent->slice, &settings));
+    turns_run(&turns, 10 * NS_PER_S, 0);
+    g_assert_true(residency_is_home(lent));
+    turns_close(&turns);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -647,6 +676,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/residency/no-room", test_no_room);
     g_test_add_func("/governor/residency/slow", test_slow);
     g_test_add_func("/governor/residency/claim", test_claim);
+    g_test_add_func("/governor/residency/kept", test_kept);
     g_test_add_func("/governor/residency/turns", test_turns);
     g_test_add_func("/governor/residency/weights", test_weights);
     g_test_add_func("/governor/residency/at-once", test_at_once);
