@@ -110,13 +110,6 @@ static bool member_waits(const struct residency *residency, const struct residen
            excess(slice->total, slice->settings.kept) <= most_of(residency, slice);
 }
 
-/* Who could not bring its memory back is not granted any for a while. */
-static bool is_next_possible(const struct residency *residency,
-                             const struct residency_member *member, uint64_t now)
-{
-    return member_waits(residency, member) && now >= member->away_until;
-}
-
 /* What of it can move, and is not covered by its slice's promise. */
 static uint64_t movable_of(const struct residency_member *member)
 {
@@ -281,14 +274,6 @@ void residency_leave(struct residency *residency, struct residency_member *membe
     g_ptr_array_remove_fast(residency->members, member);
 }
 
-static bool has_waiters(const struct residency *residency, uint64_t now)
-{
-    for (guint i = 0; i < residency->members->len; i++)
-        if (is_next_possible(residency, MEMBER(residency, i), now))
-            return true;
-    return false;
-}
-
 /* What of it may move at some time; of one that has just joined it is not known yet. */
 static uint64_t may_move(const struct residency_member *member, uint64_t now)
 {
@@ -329,6 +314,27 @@ static bool can_be_given(const struct residency *residency, const struct residen
     return cost <= bytes;
 }
 
+/*
+ * Who could not bring its memory back is not granted any for a while. A claim that cannot be met
+ * yet holds up nobody.
+ */
+static bool is_next_possible(const struct residency *residency,
+                             const struct residency_member *member, uint64_t now)
+{
+    if (!member_waits(residency, member) || now < member->away_until)
+        return false;
+    return !member->claims || residency->claimant == member ||
+           can_be_given(residency, member, pool_cost(member->slice, needed_by(member)), now);
+}
+
+static bool has_waiters(const struct residency *residency, uint64_t now)
+{
+    for (guint i = 0; i < residency->members->len; i++)
+        if (is_next_possible(residency, MEMBER(residency, i), now))
+            return true;
+    return false;
+}
+
 enum residency_answer residency_reserve(struct residency *residency,
                                         struct residency_member *member, uint64_t bytes,
                                         uint64_t now)
@@ -341,7 +347,7 @@ enum residency_answer residency_reserve(struct residency *residency,
     if (!bytes || member->wanted || bytes > excess(most, slice->total))
         return RESIDENCY_REFUSED;
     cost = pool_cost(slice, bytes);
-    if (!can_be_given(residency, member, cost, now))
+    if (!member->claims && !can_be_given(residency, member, cost, now))
         return RESIDENCY_REFUSED;
     slice->total += bytes;
     if (member->state == RESIDENCY_HOME && cost <= free_pool(residency) &&

@@ -74,7 +74,8 @@ struct residency_slice {
  * @home_since: when its turn began; @stuck_until: it could not leave, and is not asked before;
  * @away_until: it could not come back, and is not granted anything before
  * @stays: nothing of it can move
- * @claims: what it waits for is its slice's promise, which goes before all else
+ * @claims: what it waits for is its slice's promise, which goes before all else, and is not refused
+ * because others cannot give it yet
  *
  * Orders: @leave: bytes that it is to give; @granted: bytes that it may bring back, or that are put
  * by for its allocation; @answered: that is granted. @changed: one of them or its state has

@@ -669,6 +669,32 @@ static void test_kept(void)
     turns_close(&turns);
 }
 
+/* What nobody can give is claimed all the same, and others do not wait for it. */
+static void test_claim_of_fixed(void)
+{
+    struct turns turns;
+    struct borrower *fixed, *claim, *other;
+
+    turns_open(&turns);
+    fixed = turns_add(&turns, 0, (struct residency_settings){.weight = 100});
+    g_assert_cmpint(residency_reserve(&turns.residency, fixed->member, 80 * GIB, turns.now), ==,
+                    RESIDENCY_GRANTED);
+    fixed->member->stays = true;
+    turns_run(&turns, 2 * NS_PER_S, 0);
+    claim = turns_add(&turns, 0, (struct residency_settings){.weight = 100});
+    claim->member->claims = true;
+    g_assert_cmpint(residency_reserve(&turns.residency, claim->member, 50 * GIB, turns.now), ==,
+                    RESIDENCY_WAITS);
+    other = turns_add(&turns, 10 * GIB, (struct residency_settings){.weight = 100});
+    turns_run(&turns, 5 * NS_PER_S, 4);
+    g_assert_true(residency_is_home(other->member));
+    g_assert_false(claim->member->answered);
+    g_assert_true(residency_release(&turns.residency, fixed->member, 60 * GIB, 0));
+    turns_run(&turns, STEP_NS, 4);
+    g_assert_true(claim->member->answered);
+    turns_close(&turns);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -676,6 +702,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/residency/no-room", test_no_room);
     g_test_add_func("/governor/residency/slow", test_slow);
     g_test_add_func("/governor/residency/claim", test_claim);
+    g_test_add_func("/governor/residency/claim-of-fixed", test_claim_of_fixed);
     g_test_add_func("/governor/residency/kept", test_kept);
     g_test_add_func("/governor/residency/turns", test_turns);
     g_test_add_func("/governor/residency/weights", test_weights);
