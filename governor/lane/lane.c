@@ -3,8 +3,8 @@
 
 void lane_begin(GovernorMember *member, struct lane_work *work, const struct governor_work *asked)
 {
-    struct governor_turn turn;
-    uint64_t debit = governor_member_submit(member, asked, &turn);
+    struct governor_turn turn = {0};
+    uint64_t debit = governor_member_submit_work(member, asked, &turn);
 
     *work = (struct lane_work){
         .class = asked->class,

@@ -70,7 +70,7 @@ void governor_member_class_count(GovernorMember *member, enum governor_class cla
 enum governor_pass {
     GOVERNOR_PASS_FREE,    /* submit */
     GOVERNOR_PASS_MARK,    /* call governor_member_mark(), place a marker, then submit */
-    GOVERNOR_PASS_METERED, /* it is to be measured: governor_member_submit() */
+    GOVERNOR_PASS_METERED, /* it is to be measured: governor_member_submit_work() */
 };
 enum governor_pass governor_member_pass(GovernorMember *member, enum governor_class class);
 
@@ -138,8 +138,8 @@ struct governor_turn {
  * governor_member_ran() when the work has ended, or for _cancel() if it could not be submitted.
  * @turn may be NULL.
  */
-uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work,
-                                struct governor_turn *turn);
+uint64_t governor_member_submit_work(GovernorMember *member, const struct governor_work *work,
+                                     struct governor_turn *turn);
 
 /*
  * How often a submission had no lease, because work in flight was late and may have waited for it.

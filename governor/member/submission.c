@@ -174,8 +174,8 @@ static bool pass_turn(struct lane *lane, uint64_t now)
     return true;
 }
 
-uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *asked,
-                                struct governor_turn *turn)
+uint64_t governor_member_submit_work(GovernorMember *member, const struct governor_work *asked,
+                                     struct governor_turn *turn)
 {
     struct governor_work work = *asked;
     struct lane *lane = &member->lanes[work.class];

@@ -91,7 +91,7 @@ static void use_slice(void *library)
     __typeof__(&governor_member_reserve) reserve = find(library, "governor_member_reserve");
     __typeof__(&governor_member_release) release = find(library, "governor_member_release");
     __typeof__(&governor_member_memory) memory = find(library, "governor_member_memory");
-    __typeof__(&governor_member_submit) submit = find(library, "governor_member_submit");
+    __typeof__(&governor_member_submit_work) submit = find(library, "governor_member_submit_work");
     __typeof__(&governor_member_end) end = find(library, "governor_member_end");
     GovernorMember *member = get(getenv("VGPU_GOVERNOR_SOCKET"), true);
     const struct governor_work work = {.class = GOVERNOR_CLASS_COMPUTE, .estimate_ns = WORK_NS};

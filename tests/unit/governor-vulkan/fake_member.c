@@ -106,8 +106,8 @@ static void hold_until_beside(const struct governor_work *work)
     fake_member.came_beside++;
 }
 
-uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work,
-                                struct governor_turn *turn)
+uint64_t governor_member_submit_work(GovernorMember *member, const struct governor_work *work,
+                                     struct governor_turn *turn)
 {
     uint64_t debit = ++fake_member.begun;
 

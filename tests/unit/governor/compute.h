@@ -21,7 +21,7 @@ static inline uint64_t compute_begin(GovernorMember *member, uint64_t estimate_n
 {
     const struct governor_work work = {.estimate_ns = estimate_ns, .deferred = deferred};
 
-    return governor_member_submit(member, &work, NULL);
+    return governor_member_submit_work(member, &work, NULL);
 }
 
 static inline void compute_stalled(GovernorMember *member)

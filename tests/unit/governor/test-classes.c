@@ -25,7 +25,7 @@ static GovernorMember *join(const char *path, struct live_report *report)
 static uint64_t submit(GovernorMember *member, enum governor_class class, uint32_t queue,
                        uint64_t ns)
 {
-    return governor_member_submit(
+    return governor_member_submit_work(
         member, &(struct governor_work){.class = class, .queue = queue, .estimate_ns = ns}, NULL);
 }
 

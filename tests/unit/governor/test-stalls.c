@@ -44,7 +44,7 @@ static uint64_t submit(GovernorMember *member, uint32_t queue)
 {
     struct governor_work work = {.estimate_ns = NS_PER_MS, .queue = queue};
 
-    return governor_member_submit(member, &work, NULL);
+    return governor_member_submit_work(member, &work, NULL);
 }
 
 /* As if that had been so long ago. */
