@@ -102,6 +102,11 @@ GHashTable *arbiter_reports_members(ArbiterReports *reports, const char *gpu)
     return members;
 }
 
+gboolean arbiter_reports_is_silent(const ArbiterReports *reports, const char *gpu)
+{
+    return arbiters_is_silent(reports->arbiters, gpu);
+}
+
 static void put_report(const ArbiterReports *reports, Counters *counters, const char *gpu,
                        const Report *report)
 {

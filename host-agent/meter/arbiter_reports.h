@@ -46,4 +46,7 @@ void arbiter_reports_complete(ArbiterReports *reports, CompleteUseFunc func, voi
  */
 GHashTable *arbiter_reports_members(ArbiterReports *reports, const char *gpu);
 
+/* It has not answered, so nothing is reported on its slices until it does. */
+gboolean arbiter_reports_is_silent(const ArbiterReports *reports, const char *gpu);
+
 #endif

@@ -100,13 +100,15 @@ static guint64 missing_on(const PressureWatch *watch, const char *gpu)
     return bytes;
 }
 
-/* Who waits has none of what is free. */
+/* Who waits has none of what is free. Of an arbiter that is silent it is not known who waits. */
 static void look_at(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
                     gint64 now_us)
 {
     const char *address = gpu->pci->address;
     guint64 mark = pressure_watch_mark(watch, gpu), missing = missing_on(watch, address), free;
 
+    if (arbiter_reports_is_silent(host_view_reports(watch->view), address))
+        return;
     if (missing)
         tell_memory(watch, address, 0, MAX(mark, missing), now_us);
     else if (!mark)
@@ -158,14 +160,27 @@ static gboolean is_needed(const PressureWatch *watch)
     return FALSE;
 }
 
+/* Else vgpud would go on with the steps of this shortage at the next one. */
+static void end_all(const PressureWatch *watch)
+{
+    g_autofree const char **gpus = (const char **)g_hash_table_get_keys_as_array(watch->told, NULL);
+
+    for (guint i = 0; gpus[i]; i++)
+        agent_note_memory(watch->agent, gpus[i], 0, 0, (const char *const[]){NULL},
+                          g_get_monotonic_time());
+    g_hash_table_remove_all(watch->told);
+}
+
 void pressure_watch_refresh(PressureWatch *watch)
 {
     gboolean needed = is_needed(watch);
 
     if (needed && !watch->timer)
         watch->timer = g_timeout_add_seconds(LOOK_SECONDS, tick, watch);
-    if (!needed)
-        g_clear_handle_id(&watch->timer, g_source_remove);
+    if (needed)
+        return;
+    g_clear_handle_id(&watch->timer, g_source_remove);
+    end_all(watch);
 }
 
 PressureWatch *pressure_watch_new(const HostView *view, const AgentLink *agent)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The steps when a GPU is short of memory, their order, and their end. */
 #include <string.h>
+#include <unistd.h>
 
 #include "host-agent/meter/counters.h"
 #include "host-agent/meter/gpu_memory.h"
@@ -336,8 +337,14 @@ static void open_slices(AgentOnBus *at, FakeArbiter *arbiter)
     assert_says("slice create half --door guarded --uuid " UUID2, 0, UUID2, "");
 }
 
+/* Of hear_signals(); 0: none. */
+static guint hearing;
+
 static void close_slices(AgentOnBus *at, FakeArbiter *arbiter)
 {
+    if (hearing)
+        g_dbus_connection_signal_unsubscribe(at->bus, hearing);
+    hearing = 0;
     agent_on_bus_close(at);
     fake_arbiter_close(arbiter);
 }
@@ -435,13 +442,14 @@ static PressureWatch *open_ladder(AgentOnBus *at, FakeArbiter *arbiter, HostRoot
     return meter_pressure(at->meter);
 }
 
+/* Until close_slices(), which comes before its end. */
 static GString *hear_signals(const AgentOnBus *at)
 {
     GString *signals = g_string_new(NULL);
 
-    g_dbus_connection_signal_subscribe(at->bus, NULL, "org.mdev_vgpu.Host1.Manager", NULL, NULL,
-                                       NULL, G_DBUS_SIGNAL_FLAGS_NONE, remember_signal, signals,
-                                       NULL);
+    hearing = g_dbus_connection_signal_subscribe(at->bus, NULL, "org.mdev_vgpu.Host1.Manager", NULL,
+                                                 NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
+                                                 remember_signal, signals, NULL);
     return signals;
 }
 
@@ -499,6 +507,55 @@ static void test_ended(void)
     close_slices(&at, &arbiter);
 }
 
+/* With its last slice a shortage is over: the next one begins with the first step. */
+static void test_removed(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    PressureWatch *watch = open_ladder(&at, &arbiter, nvidia_kit_tree());
+    g_autoptr(GString) signals = hear_signals(&at);
+
+    pressure_watch_look(watch, 1 * SECOND);
+    iterate_until_said(signals, "MemoryPressure ('" ADDRESS "'");
+    g_atomic_pointer_set(&arbiter.text, "{\"slices\":[]}");
+    assert_says("slice remove " UUID2, 0, "", "");
+    assert_says("slice remove " UUID, 0, "", "");
+    iterate_until_said(signals, "enough free memory again");
+    close_slices(&at, &arbiter);
+}
+
+static gboolean is_there(HostRoot *root, const char *name)
+{
+    g_autofree char *path = root_path(root, name, NULL);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+/* An arbiter that hangs for a while does not end a shortage, and the steps go on after it. */
+static void test_silent(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    PressureWatch *watch = open_ladder(&at, &arbiter, nvidia_kit_tree());
+    g_autoptr(GString) signals = hear_signals(&at);
+    int hanging;
+
+    pressure_watch_look(watch, 1 * SECOND);
+    iterate_until_said(signals, "MemoryPressure ('" ADDRESS "'");
+    fake_arbiter_close(&arbiter);
+    hanging = fake_arbiter_listen(at.root);
+    pressure_watch_look(watch, 2 * SECOND);
+    close(hanging);
+    fake_arbiter_open_with(&arbiter, at.root, "{\"slices\":[" WAITS "," HAS "]}");
+    while (!is_there(at.root, "suspend-log")) {
+        g_assert_null(strstr(signals->str, "enough free memory again"));
+        pressure_watch_look(watch, 11 * SECOND);
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(10000);
+    }
+    close_slices(&at, &arbiter);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -514,5 +571,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pressure/slices", test_slices);
     g_test_add_func("/pressure/suspended", test_suspended);
     g_test_add_func("/pressure/ended", test_ended);
+    g_test_add_func("/pressure/removed", test_removed);
+    g_test_add_func("/pressure/silent", test_silent);
     return g_test_run();
 }
