@@ -107,16 +107,18 @@ static void vgpu_device_end_epoch(struct vgpu *vgpu, enum vgpu_occasion occasion
 
 /*
  * Whether a reset can end: the engine has released everything, no guest memory is pinned any more, and if
- * an engine was lost, the next one is ready.
+ * an engine was lost, the next one is ready. Where none is to be expected, it need not be, unless memory
+ * is lent: the processes of the last one may be alive.
  */
-static bool vgpu_device_settled(const struct vgpu *vgpu)
+static bool vgpu_device_settled(struct vgpu *vgpu)
 {
 	enum vgpu_engine_phase engine = vgpu->phase.engine;
 
 	if (vgpu_engine_must_release(engine) || !vgpu_mem_released(vgpu))
 		return false;
-	return vgpu->phase.device != VGPU_DEVICE_IS_REVIVING || vgpu_engine_can_serve(engine) ||
-	       engine == VGPU_ENGINE_IS_FAILED || vgpu_is_removed(vgpu);
+	if (vgpu->phase.device != VGPU_DEVICE_IS_REVIVING || vgpu_engine_can_serve(engine))
+		return true;
+	return (engine == VGPU_ENGINE_IS_FAILED || vgpu_is_removed(vgpu)) && !vgpu_mem_is_lent(vgpu);
 }
 
 static void vgpu_device_end_reset(struct vgpu *vgpu)

@@ -180,6 +180,30 @@ static void test_lent(void)
     assert_round_trip(tb, 1);
 }
 
+/*
+ * An engine that gives up says so before its programs have ended. They have when the next one is
+ * there.
+ */
+static void test_lent_failed(void)
+{
+    g_autoptr(Testbed) tb = new_testbed_with_cuda();
+    GThread *kernel;
+
+    lend_page(tb);
+    assert_ok(peer_fail(tb->engine, "no Vulkan device of this GPU"));
+    atomic_store(&is_off, false);
+    kernel = g_thread_new("kernel", disable, tb);
+    g_usleep(SHORT_MS * 1000);
+    g_assert_false(atomic_load(&is_off));
+    engine_peer_kill(tb->engine);
+    tb->engine = engine_peer_start(tb->uuid, 0);
+    g_thread_join(kernel);
+    g_assert_cmpuint(guest_status(&tb->guest), ==, 0);
+    set_bus_master(tb, true);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
 /* What was given back is nobody's, and the device is not reset. */
 static void test_lent_before(void)
 {
@@ -201,6 +225,7 @@ int main(int argc, char **argv)
     driver_test_add("/bus-master/in-flight", test_bus_master_in_flight);
     driver_test_add("/bus-master/late", test_bus_master_late);
     driver_test_add("/bus-master/lent", test_lent);
+    driver_test_add("/bus-master/lent-failed", test_lent_failed);
     driver_test_add("/bus-master/lent-before", test_lent_before);
     return driver_test_run();
 }
