@@ -334,16 +334,12 @@ static int vgpu_export_make_mappable(struct vgpu_export *export)
 	return 0;
 }
 
-static struct file *vgpu_mem_export(struct vgpu *vgpu, u64 offset)
+static struct file *vgpu_mem_export(struct vgpu *vgpu, u64 offset, u64 npages)
 {
-	u64 npages = vgpu_mem_lend(vgpu, offset);
-	struct vgpu_export *export;
+	struct vgpu_export *export = vgpu_export_new(vgpu, offset, npages);
 	struct file *file;
 	int ret;
 
-	if (!npages)
-		return ERR_PTR(-ENOENT);
-	export = vgpu_export_new(vgpu, offset, npages);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
 	ret = vgpu_export_note_all(export) ?: vgpu_export_make_mappable(export);
@@ -357,7 +353,7 @@ static struct file *vgpu_mem_export(struct vgpu *vgpu, u64 offset)
 	return file;
 }
 
-static int vgpu_export_check(struct file *file, const struct vgpu_mem_export *arg)
+static int vgpu_export_begin(struct file *file, const struct vgpu_mem_export *arg, u64 *npages)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
 	int ret = vgpu_engine_enter(file);
@@ -368,29 +364,22 @@ static int vgpu_export_check(struct file *file, const struct vgpu_mem_export *ar
 		ret = -EOPNOTSUPP;
 	else if (vgpu_engine_epoch_over(vgpu, arg->epoch))
 		ret = -ESTALE;
+	else
+		ret = vgpu_mem_lend(vgpu, arg->offset, npages);
 	vgpu_engine_leave(file);
 	return ret;
 }
 
-long vgpu_ioctl_mem_export(struct file *file, void __user *user)
+static int vgpu_export_give(struct vgpu *vgpu, u64 npages, struct vgpu_mem_export *arg, void __user *user)
 {
-	struct vgpu_mem_export arg;
-	struct file *made;
-	int ret, fd;
+	struct file *made = vgpu_mem_export(vgpu, arg->offset, npages);
+	int fd;
 
-	if (copy_from_user(&arg, user, sizeof(arg)))
-		return -EFAULT;
-	if (arg.argsz < sizeof(arg) || arg.flags || arg.reserved)
-		return -EINVAL;
-	ret = vgpu_export_check(file, &arg);
-	if (ret)
-		return ret;
-	made = vgpu_mem_export(vgpu_from_file(file), arg.offset);
 	if (IS_ERR(made))
 		return PTR_ERR(made);
 	fd = get_unused_fd_flags(O_CLOEXEC);
-	arg.fd = fd;
-	if (fd < 0 || copy_to_user(user, &arg, sizeof(arg))) {
+	arg->fd = fd;
+	if (fd < 0 || copy_to_user(user, arg, sizeof(*arg))) {
 		if (fd >= 0)
 			put_unused_fd(fd);
 		fput(made);
@@ -398,4 +387,23 @@ long vgpu_ioctl_mem_export(struct file *file, void __user *user)
 	}
 	fd_install(fd, made);
 	return 0;
+}
+
+long vgpu_ioctl_mem_export(struct file *file, void __user *user)
+{
+	struct vgpu_mem_export arg;
+	u64 npages;
+	int ret;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.argsz < sizeof(arg) || arg.flags || arg.reserved)
+		return -EINVAL;
+	ret = vgpu_export_begin(file, &arg, &npages);
+	if (ret)
+		return ret;
+	ret = vgpu_export_give(vgpu_from_file(file), npages, &arg, user);
+	if (ret)
+		vgpu_mem_take_back(vgpu_from_file(file), arg.offset);
+	return ret;
 }

@@ -20,10 +20,11 @@ void vgpu_cache_drop_old(struct vgpu *vgpu);
 void vgpu_pins_unmap(struct vgpu *vgpu, u64 iova, u64 last);
 
 /*
- * The pages of the object at @offset, which counts as lent from now on; 0: it can't be now. Page @i of it,
- * under map_lock, or with a reference; NULL: it is gone.
+ * The object at @offset counts as lent from now on, unless this fails; or no longer, because nobody has got
+ * it. Page @i of it, under map_lock, or with a reference; NULL: it is gone.
  */
-u64 vgpu_mem_lend(struct vgpu *vgpu, u64 offset);
+int vgpu_mem_lend(struct vgpu *vgpu, u64 offset, u64 *npages);
+void vgpu_mem_take_back(struct vgpu *vgpu, u64 offset);
 struct page *vgpu_mem_page(struct vgpu *vgpu, u64 offset, u64 i);
 struct page *vgpu_mem_get_page(struct vgpu *vgpu, u64 offset, u64 i);
 

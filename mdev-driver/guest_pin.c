@@ -524,6 +524,18 @@ int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_object *object, struct vgpu_
 	return ret;
 }
 
+/* The object that begins there, unless MEM_PIN still works on it. */
+static struct vgpu_mem_object *vgpu_mem_find_pinned(struct vgpu *vgpu, u64 offset)
+{
+	struct vgpu_mem_object *object;
+
+	lockdep_assert_held(&vgpu->mem.lock);
+	mutex_lock(&vgpu->map_lock);
+	object = vgpu_mem_find(vgpu, offset);
+	mutex_unlock(&vgpu->map_lock);
+	return object && object->offset == offset && !object->filling ? object : NULL;
+}
+
 /* The caller calls vgpu_mem_wait_released(). */
 int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
 {
@@ -531,33 +543,46 @@ int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
 
 	lockdep_assert_held(&vgpu->lock);
 	mutex_lock(&vgpu->mem.lock);
-	mutex_lock(&vgpu->map_lock);
-	object = vgpu_mem_find(vgpu, offset);
-	mutex_unlock(&vgpu->map_lock);
-	if (object && object->offset == offset && !object->filling)
+	object = vgpu_mem_find_pinned(vgpu, offset);
+	if (object)
 		vgpu_mem_retire(vgpu, object);
-	else
-		object = NULL;
 	mutex_unlock(&vgpu->mem.lock);
 	return object ? 0 : -ENOENT;
 }
 
-u64 vgpu_mem_lend(struct vgpu *vgpu, u64 offset)
+/* A guest that disables bus mastering sees either the loan, or takes the object away before it. */
+int vgpu_mem_lend(struct vgpu *vgpu, u64 offset, u64 *npages)
 {
 	struct vgpu_mem_object *object;
-	u64 npages = 0;
+	int ret = 0;
 
+	lockdep_assert_held(&vgpu->lock);
 	mutex_lock(&vgpu->mem.lock);
-	mutex_lock(&vgpu->map_lock);
-	object = vgpu_mem_find(vgpu, offset);
-	mutex_unlock(&vgpu->map_lock);
-	if (object && object->offset == offset && object->writable && !object->filling) {
-		npages = object->npages;
-		vgpu->mem.lent += !object->lent;
+	object = vgpu_mem_find_pinned(vgpu, offset);
+	if (!object || !object->writable) {
+		ret = -ENOENT;
+	} else if (object->lent) {
+		ret = -EBUSY;
+	} else {
+		*npages = object->npages;
 		object->lent = true;
+		vgpu->mem.lent++;
 	}
 	mutex_unlock(&vgpu->mem.lock);
-	return npages;
+	return ret;
+}
+
+void vgpu_mem_take_back(struct vgpu *vgpu, u64 offset)
+{
+	struct vgpu_mem_object *object;
+
+	mutex_lock(&vgpu->mem.lock);
+	object = vgpu_mem_find_pinned(vgpu, offset);
+	if (object && object->lent) {
+		object->lent = false;
+		vgpu->mem.lent--;
+	}
+	mutex_unlock(&vgpu->mem.lock);
 }
 
 bool vgpu_mem_is_lent(struct vgpu *vgpu)

@@ -363,6 +363,7 @@ static void test_refusals(void)
     assert_fails(try_raw(tb, bad), ENOENT);
     assert_fails(export_entries(tb, &entry, 1, 0, &call), ENOENT);
     assert_ok(try_raw(tb, good));
+    assert_fails(try_raw(tb, good), EBUSY);
     assert_ok(peer_unpin(tb->engine, good.offset));
     assert_fails(try_raw(tb, good), ENOENT);
 }
@@ -412,6 +413,19 @@ static void test_anonymous_memory(void)
     replace_area(tb, -1, MAP_PRIVATE | MAP_ANONYMOUS);
     assert_fails(export(tb, AREA, MIB, &call), EOPNOTSUPP);
     assert_ok(export(tb, AREA + 4 * MIB, MIB, &call));
+}
+
+/* What could not be exported is not lent: for that the device would be reset. */
+static void test_nothing_lent(void)
+{
+    g_autoptr(Testbed) tb = new_testbed(TESTBED_AT_GUEST);
+    ExportCall call;
+
+    replace_area(tb, -1, MAP_PRIVATE | MAP_ANONYMOUS);
+    assert_fails(export(tb, AREA, MIB, &call), EOPNOTSUPP);
+    vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY, 2);
+    g_assert_cmpuint(atomic_load(&tb->engine->state->resets), ==, 0);
+    g_assert_cmpuint(guest_status(&tb->guest), !=, 0);
 }
 
 static void test_private_memory(void)
@@ -835,6 +849,7 @@ int main(int argc, char **argv)
     driver_test_add("/export/without-cuda", test_without_cuda);
     driver_test_add("/export/turned-off", test_turned_off);
     driver_test_add("/export/anonymous-memory", test_anonymous_memory);
+    driver_test_add("/export/nothing-lent", test_nothing_lent);
     driver_test_add("/export/private-memory", test_private_memory);
     driver_test_add("/export/huge-pages", test_huge_pages);
     driver_test_add("/export/two-files", test_two_files);

@@ -484,7 +484,7 @@ struct vgpu_mem_export {
  * With VGPU_FEATURE_EXPORT. EOPNOTSUPP: the vGPU's type has no CUDA; or the VM's memory is not shared memory,
  * or in huge pages, or this is in more than one of its parts. ENOENT: no such pin, or not for writing.
  * ESTALE: epoch over, or the VM has taken a part of it away. EPERM: the VMM has sealed its memory against
- * writing.
+ * writing. EBUSY: it was exported before. Of what fails nothing is lent.
  *
  * Memory is lent from this call to MEM_UNPIN, or to the end of a reset, or until the next engine attaches: that
  * is to be started when all processes of this one have ended. A guest that disables bus mastering meanwhile
