@@ -570,9 +570,8 @@ bool cuda_context_receive(struct cuda_context *cuda)
 
         if (got < 0 && errno == EAGAIN)
             return true;
-        if (got <= 0)
-            return false;
-        ok = take_message(cuda, (const struct control_reply *)buffer, (size_t)got, fd);
+        /* A message without a byte may have a file, too. */
+        ok = got > 0 && take_message(cuda, (const struct control_reply *)buffer, (size_t)got, fd);
         if (fd >= 0)
             close(fd);
     }

@@ -62,6 +62,10 @@ static void serve(int socket, const char *role, const struct control_hello *hell
 
     if (!strcmp(role, "silent"))
         return;
+    if (!strcmp(role, "wordless")) {
+        send_reply(socket, &reply, 0, socket);
+        return;
+    }
     if (message->kind == CONTROL_HELLO) {
         send_reply(socket, &welcome, strcmp(role, "cut") ? sizeof(welcome) : sizeof(reply), -1);
         return;
@@ -688,6 +692,18 @@ static void test_too_many_descriptors(struct fixture *f, gconstpointer role G_GN
     g_assert_cmpuint(open_files(), ==, before);
 }
 
+/* Nor one that comes with a message of no bytes, which is like the worker's end. */
+static void test_descriptor_alone(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
+{
+    unsigned int before = open_files();
+    const struct control_page *page = begin(f);
+
+    say(f, CONTROL_RING_ASK, CONTROL_CHANNEL, ARENA, 0);
+    await_loss(f, page);
+    fixture_reset(f);
+    g_assert_cmpuint(open_files(), ==, before);
+}
+
 static void test_cut_reply(struct fixture *f, gconstpointer role G_GNUC_UNUSED)
 {
     const struct control_hello hello = {.message = {CONTROL_MAGIC, CONTROL_HELLO, ARENA, 4096}};
@@ -840,6 +856,7 @@ int main(int argc, char **argv)
     cuda_test("short-memory", "short", test_dies);
     cuda_test("no-memory", "empty", test_dies);
     cuda_test("too-many-descriptors", "generous", test_too_many_descriptors);
+    cuda_test("descriptor-alone", "wordless", test_descriptor_alone);
     cuda_test("cut-reply", "cut", test_cut_reply);
     cuda_test("unasked-reply", "unasked", test_unasked_reply);
     cuda_test("no-program", "honest", test_no_program);
