@@ -262,6 +262,15 @@ static bool share_memory(const struct control_message *message, struct control_r
     return true;
 }
 
+/* Before the blob ends: the engine ends a program whose blob does while its worker has it. */
+static bool take_back(uint64_t address)
+{
+    const struct control_message message = {CONTROL_MAGIC, CONTROL_SHARE_END, address, 0};
+    struct control_reply reply;
+
+    return ask_worker(&message, sizeof(message), &reply, sizeof(reply));
+}
+
 /* The VM's own memory, of which the guest's kernel tells the engine where it is. */
 static bool lend_memory(const struct control_message *message, struct control_reply *reply,
                         bool *is_mapped)
@@ -279,6 +288,10 @@ static bool lend_memory(const struct control_message *message, struct control_re
     *is_mapped = ok && reply->result == CONTROL_OK &&
                  map_handle(handle, message->bytes, (void *)(uintptr_t)message->address,
                             MAP_FIXED) != MAP_FAILED;
+    if (ok && reply->result == CONTROL_OK && !*is_mapped) {
+        ok = take_back(message->address);
+        reply->result = CONTROL_NO_MEMORY;
+    }
     close_handle(handle);
     return ok;
 }

@@ -186,6 +186,16 @@ static void test_window_full(void)
     close_all();
 }
 
+/* What was lent and cannot be mapped is given back, and the program goes on with the window. */
+static void test_unmappable(void)
+{
+    open_all();
+    g_setenv("VM_WINDOW", "16", TRUE);
+    g_setenv("VM_MEMORY", "unmappable", TRUE);
+    program_await(start_client("window"), 0);
+    close_all();
+}
+
 /* Of a VM whose memory can be lent, the window is no limit. */
 static void test_lent(void)
 {
@@ -306,6 +316,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/unplugged", test_unplugged);
     g_test_add_func("/vm/unusable", test_unusable);
     g_test_add_func("/vm/window-full", test_window_full);
+    g_test_add_func("/vm/unmappable", test_unmappable);
     g_test_add_func("/vm/lent", test_lent);
     g_test_add_func("/vm/not-there", test_not_there);
     g_test_add_func("/vm/older-engine", test_older_engine);

@@ -7,7 +7,8 @@
  *
  *	VM_WORKER	vgpu-cuda-worker
  *	VM_WINDOW	MiB of the window (default: 1024)
- *	VM_MEMORY	"anonymous": no file can be made of it, so none is lent
+ *	VM_MEMORY	"anonymous": no file can be made of it, so none is lent; "unmappable": it
+ *			is lent, but the guest's kernel has no room to map it
  *	VM_KERNEL	"old": a driver without contexts; "no-cuda": a host without CUDA;
  *			"minor-1": an engine of version 1.1; sent what is newer, the program ends
  *
@@ -446,6 +447,14 @@ static void end_if_unused(struct blob *blob)
     *blob = (struct blob){0};
 }
 
+static int map_handle(struct drm_virtgpu_map *map)
+{
+    if (find_blob(map->handle)->memory && !g_strcmp0(getenv("VM_MEMORY"), "unmappable"))
+        return fail(ENOMEM);
+    map->offset = (uint64_t)map->handle << 32;
+    return 0;
+}
+
 static int close_handle(const struct drm_gem_close *end)
 {
     struct blob *blob = find_blob(end->handle);
@@ -469,8 +478,6 @@ static void get_version(struct drm_version *version)
 
 static int call(int fd, unsigned long request, void *argument)
 {
-    struct drm_virtgpu_map *map = argument;
-
     switch (request) {
     case DRM_IOCTL_VERSION:
         get_version(argument);
@@ -489,8 +496,7 @@ static int call(int fd, unsigned long request, void *argument)
                    ? create_guest_blob(fd, argument)
                    : create_blob(fd, argument);
     case DRM_IOCTL_VIRTGPU_MAP:
-        map->offset = (uint64_t)map->handle << 32;
-        return 0;
+        return map_handle(argument);
     case DRM_IOCTL_GEM_CLOSE:
         return close_handle(argument);
     default:
