@@ -265,7 +265,10 @@ unsigned int remote_alter(unsigned int number, const uint64_t *words)
     CUresult result = send_call(number, words, false);
 
     kept_end(number);
-    if (ends_context(number))
+    if (ends_context(number)) {
         place_end_all();
+        if (result == CUDA_SUCCESS)
+            memory_end_context();
+    }
     return (unsigned int)result;
 }

@@ -33,6 +33,7 @@ static void after_fork(void)
     /* Another thread may have had it, which is not in the child. */
     pthread_mutex_init(&lock, NULL);
     place_begin_child();
+    memory_begin_child();
     lost_memory_begin_child();
     if (transport)
         transport->close();

@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CUDA_ERROR_ALREADY_REGISTERED ((CUresult)712)
+#define CUDA_ERROR_NOT_REGISTERED     ((CUresult)713)
+
+/* For writing: no memory is freed meanwhile. */
+static pthread_rwlock_t freeing = PTHREAD_RWLOCK_INITIALIZER;
+
 static CUresult register_memory(unsigned int number, void *at, size_t bytes)
 {
     const struct hand_host_memory head = {(uintptr_t)at, bytes, 0};
@@ -33,6 +39,7 @@ static CUresult allocate_pinned(void **to, size_t bytes)
         shared_end(at);
         return result;
     }
+    shared_mark_pinned(at);
     place_add((uintptr_t)at, bytes);
     *to = at;
     return result;
@@ -56,8 +63,7 @@ CUresult cuMemAllocHost(void **to, unsigned int bytes)
     return allocate_pinned(to, bytes);
 }
 
-EXPORT CUresult cuMemFreeHost(void *at);
-CUresult cuMemFreeHost(void *at)
+static CUresult free_pinned(void *at)
 {
     CUresult result;
 
@@ -65,9 +71,33 @@ CUresult cuMemFreeHost(void *at)
         return connect_state() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : connect_state();
     place_end((uintptr_t)at);
     result = register_memory(CALL_cuMemFreeHost, at, 1);
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_LAUNCH_FAILED)
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_LAUNCH_FAILED ||
+        result == CUDA_ERROR_NOT_REGISTERED)
         shared_end(at);
     return result;
+}
+
+EXPORT CUresult cuMemFreeHost(void *at);
+CUresult cuMemFreeHost(void *at)
+{
+    CUresult result;
+
+    pthread_rwlock_rdlock(&freeing);
+    result = free_pinned(at);
+    pthread_rwlock_unlock(&freeing);
+    return result;
+}
+
+void memory_begin_child(void)
+{
+    pthread_rwlock_init(&freeing, NULL);
+}
+
+void memory_end_context(void)
+{
+    pthread_rwlock_wrlock(&freeing);
+    shared_end_unregistered();
+    pthread_rwlock_unlock(&freeing);
 }
 
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *to, void *at, unsigned int flags);
@@ -191,9 +221,6 @@ CUresult cuDeviceGetAttribute(int *to, unsigned int attribute, CUdevice device)
  * Memory that the program has from elsewhere cannot be what both see. It may say that it will copy
  * from and to it, which works as it does without; but not that the GPU is to reach it.
  */
-#define CUDA_ERROR_ALREADY_REGISTERED ((CUresult)712)
-#define CUDA_ERROR_NOT_REGISTERED     ((CUresult)713)
-
 enum { REGISTER_PORTABLE = 1, REGISTER_DEVICEMAP = 2, REGISTER_ALL = 15 };
 
 struct registered {

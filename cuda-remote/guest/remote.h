@@ -40,7 +40,14 @@ bool connect_is_dead(void);
  */
 void *shared_new(size_t bytes);
 void shared_end(void *at);
+/* A program's, that the driver has registered. */
+void shared_mark_pinned(const void *at);
+/* All such of which the driver has none registered any more. */
+void shared_end_unregistered(void);
 bool shared_contains(const void *at, size_t bytes);
+/* A context has ended, and with it what the program pinned there (memory.c). */
+void memory_end_context(void);
+void memory_begin_child(void);
 /* Where the arena lies, that connect_worker() has chosen. */
 void shared_begin(uint64_t address, uint64_t bytes);
 

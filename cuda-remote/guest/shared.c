@@ -16,9 +16,11 @@
 #define STEP      (64ull << 10)
 #define LEND_FROM (1ull << 20)
 
+/* @is_pinned: the program has it, and the driver has had it registered. */
 struct area {
     struct area *next;
     uint64_t address, bytes;
+    bool is_pinned;
 };
 
 /* Sorted by address. */
@@ -56,6 +58,7 @@ static struct area *claim_area(uint64_t bytes)
     at = find_gap(bytes, &area->address);
     if (at) {
         area->bytes = bytes;
+        area->is_pinned = false;
         area->next = *at;
         *at = area;
     }
@@ -131,6 +134,38 @@ void *shared_new(size_t bytes)
 void shared_end(void *at)
 {
     end_share(at, CONTROL_SHARE_END);
+}
+
+void shared_mark_pinned(const void *at)
+{
+    pthread_rwlock_wrlock(&lock);
+    for (struct area *area = areas; area; area = area->next)
+        area->is_pinned |= area->address == (uintptr_t)at;
+    pthread_rwlock_unlock(&lock);
+}
+
+/* The first that is pinned behind @address; 0: there is none. */
+static uint64_t pinned_behind(uint64_t address)
+{
+    const struct area *area;
+    uint64_t found;
+
+    pthread_rwlock_rdlock(&lock);
+    area = areas;
+    while (area && !(area->is_pinned && area->address > address))
+        area = area->next;
+    found = area ? area->address : 0;
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+void shared_end_unregistered(void)
+{
+    struct control_message message = {CONTROL_MAGIC, CONTROL_SHARE_END, 0, 0};
+
+    while ((message.address = pinned_behind(message.address)))
+        if (connect_ask(&message) == CONTROL_OK)
+            give_back(message.address);
 }
 
 struct channel_shared *shared_new_channel(void)

@@ -447,6 +447,8 @@ static bool is_active(CUdevice device)
 static void end_objects(unsigned int number, const struct carried *call)
 {
     if (call->ends) {
+        if (object_type(call->ends) == OBJECT_CUcontext)
+            host_memory_end_context(call->ends);
         object_end(call->ends);
         if (object_type(call->ends) == OBJECT_CUmemGenericAllocationHandle ||
             object_type(call->ends) == OBJECT_CUmemoryPool)
@@ -465,8 +467,10 @@ static void end_objects(unsigned int number, const struct carried *call)
     case CALL_cuDevicePrimaryCtxRelease_v2:
     case CALL_cuDevicePrimaryCtxReset:
     case CALL_cuDevicePrimaryCtxReset_v2:
-        if (call->sent[0] < DEVICES && !is_active((CUdevice)call->sent[0]))
+        if (call->sent[0] < DEVICES && !is_active((CUdevice)call->sent[0])) {
+            host_memory_end_context(primary[call->sent[0]]);
             object_end_children(primary[call->sent[0]]);
+        }
         break;
     }
 }

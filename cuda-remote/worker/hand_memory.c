@@ -8,28 +8,58 @@
 #include "numbers.h"
 
 enum { REGISTER_PORTABLE = 1, REGISTER_DEVICEMAP = 2 };
+enum { NOT_REGISTERED = 713 };
 enum { POINTER_CONTEXT = 1, POINTER_P2P_TOKENS = 5, POINTER_SYNC_MEMOPS = 6, POINTER_POOL = 17 };
+
+static CUresult register_memory(uint64_t address, uint64_t bytes)
+{
+    CUresult (*lock)(void *, size_t, unsigned int) = driver_function(CALL_cuMemHostRegister_v2);
+    CUresult result;
+
+    if (!lock)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    /* Before the driver has it, so that it is not given back meanwhile. */
+    if (!shared_add_pin(address, current_context()))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = lock((void *)(uintptr_t)address, bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
+    if (result != CUDA_SUCCESS)
+        shared_end_pin(address);
+    return result;
+}
+
+static CUresult unregister_memory(uint64_t address)
+{
+    CUresult (*unlock)(void *) = driver_function(CALL_cuMemHostUnregister);
+    CUresult result = unlock ? unlock((void *)(uintptr_t)address) : CUDA_ERROR_NOT_SUPPORTED;
+
+    if (result == CUDA_SUCCESS || result == (CUresult)NOT_REGISTERED)
+        shared_end_pin(address);
+    return result;
+}
+
+/* Without a current context the driver may not say that it has nothing registered there. */
+void host_memory_end_context(uint64_t context)
+{
+    uint64_t address;
+
+    while (context && (address = shared_pin_of(context))) {
+        CUresult result = unregister_memory(address);
+
+        if (result != CUDA_SUCCESS && result != (CUresult)NOT_REGISTERED)
+            shared_end_pin(address);
+    }
+}
 
 CUresult hand_host_memory(struct request *request)
 {
-    CUresult (*lock)(void *, size_t, unsigned int) = driver_function(CALL_cuMemHostRegister_v2);
-    CUresult (*unlock)(void *) = driver_function(CALL_cuMemHostUnregister);
     const struct hand_host_memory *head = (const void *)request->head;
-    bool is_end = request->number == CALL_cuMemFreeHost;
-    CUresult result;
-    void *at;
 
     if (request->head_bytes < sizeof(*head) || !request_uses(request, head->address, head->bytes)) {
         request->is_broken = true;
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!lock || !unlock)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    at = (void *)(uintptr_t)head->address;
-    result = is_end ? unlock(at) : lock(at, head->bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP);
-    if (result == CUDA_SUCCESS)
-        shared_count_pins(head->address, is_end ? -1 : 1);
-    return result;
+    return request->number == CALL_cuMemFreeHost ? unregister_memory(head->address)
+                                                 : register_memory(head->address, head->bytes);
 }
 
 /* Of several attributes, those that a pointer does not have are no error, and the driver writes

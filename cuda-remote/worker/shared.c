@@ -14,11 +14,17 @@
 #define SHARED_MOST 65536u
 #define PIECES_MOST 32768u /* of all that VMs lend: mappings, of which the kernel allows 65530 */
 
-/* @users: requests that have addresses in it. @pins: registrations of the driver's. @pieces:
- * mappings of memory that was lent. */
+/* What the driver has registered, for a context. */
+struct pin {
+    struct pin *next;
+    uint64_t address, context;
+};
+
+/* @users: requests that have addresses in it. @pieces: mappings of memory that was lent. */
 struct part {
     uint64_t address, bytes;
-    unsigned int users, pins, pieces;
+    unsigned int users, pieces;
+    struct pin *pins;
 };
 
 /* Sorted by address. */
@@ -221,13 +227,47 @@ void shared_leave(uint64_t address)
     pthread_mutex_unlock(&lock);
 }
 
-void shared_count_pins(uint64_t address, int change)
+bool shared_add_pin(uint64_t address, uint64_t context)
 {
+    struct pin *pin = malloc(sizeof(*pin));
+    struct part *part;
+
+    pthread_mutex_lock(&lock);
+    part = pin ? part_at(address, 1) : NULL;
+    if (part) {
+        *pin = (struct pin){.next = part->pins, .address = address, .context = context};
+        part->pins = pin;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!part)
+        free(pin);
+    return part != NULL;
+}
+
+void shared_end_pin(uint64_t address)
+{
+    struct pin **place, *pin = NULL;
     struct part *part;
 
     pthread_mutex_lock(&lock);
     part = part_at(address, 1);
-    if (part && (change > 0 || part->pins))
-        part->pins += (unsigned int)change;
+    for (place = part ? &part->pins : &pin; *place && (*place)->address != address;)
+        place = &(*place)->next;
+    pin = *place;
+    if (pin)
+        *place = pin->next;
     pthread_mutex_unlock(&lock);
+    free(pin);
+}
+
+uint64_t shared_pin_of(uint64_t context)
+{
+    uint64_t address = 0;
+
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; i < count && !address; i++)
+        for (const struct pin *pin = parts[i].pins; pin && !address; pin = pin->next)
+            address = pin->context == context ? pin->address : 0;
+    pthread_mutex_unlock(&lock);
+    return address;
 }

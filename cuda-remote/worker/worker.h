@@ -55,9 +55,12 @@ int shared_end(uint64_t address);
 /* Until shared_leave() all these bytes stay; false: they are not shared. */
 bool shared_use(uint64_t address, uint64_t bytes);
 void shared_leave(uint64_t address);
-/* Of the part that has @address, which is in use: 1, the driver has registered something; -1, it
- * has given that back. */
-void shared_count_pins(uint64_t address, int change);
+/* What the driver has registered at @address, in a part that is in use. False: there is no memory
+ * to note it. */
+bool shared_add_pin(uint64_t address, uint64_t context);
+void shared_end_pin(uint64_t address);
+/* The address of one of the context's; 0: it has none. */
+uint64_t shared_pin_of(uint64_t context);
 
 /* Channels (channels.c). */
 struct worker_channel;
@@ -148,6 +151,8 @@ CUresult hand_link(struct request *request);
 CUresult hand_callback(struct request *request);
 CUresult hand_called(struct request *request);
 CUresult hand_host_memory(struct request *request);
+/* The context has ended, and with it the driver's registrations. */
+void host_memory_end_context(uint64_t context);
 CUresult hand_pointer(struct request *request);
 CUresult hand_copy(struct request *request);
 CUresult hand_capture(struct request *request);

@@ -197,11 +197,11 @@ static void test_unmappable(void)
 }
 
 /* Of a VM whose memory can be lent, the window is no limit. */
-static void test_lent(void)
+static void test_lent(const void *name)
 {
     open_all();
     g_setenv("VM_WINDOW", "16", TRUE);
-    program_await(start_client("lent"), 0);
+    program_await(start_client(name), 0);
     close_all();
 }
 
@@ -317,7 +317,8 @@ int main(int argc, char **argv)
     g_test_add_func("/vm/unusable", test_unusable);
     g_test_add_func("/vm/window-full", test_window_full);
     g_test_add_func("/vm/unmappable", test_unmappable);
-    g_test_add_func("/vm/lent", test_lent);
+    g_test_add_data_func("/vm/lent", "lent", test_lent);
+    g_test_add_data_func("/vm/pinned-of-ended", "pinned-of-ended", test_lent);
     g_test_add_func("/vm/not-there", test_not_there);
     g_test_add_func("/vm/older-engine", test_older_engine);
     g_test_add_data_func("/vm/nvml-unplugged", GINT_TO_POINTER(SIGUSR2), test_lost_nvml);

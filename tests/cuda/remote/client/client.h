@@ -36,6 +36,7 @@ void ask_beyond_memory(void);
 void check_managed_memory(void);
 void check_full_window(void);
 void check_lent_memory(void);
+void check_pinned_of_ended(void);
 /* copies.c */
 void check_large_copies(void);
 void check_copies_of_rows(void);

@@ -19,6 +19,7 @@ CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxSynchronize(void);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr at);
 CUresult cuMemGetInfo_v2(size_t *left, size_t *total);

@@ -77,6 +77,7 @@ static const struct {
     {"managed", check_managed_memory},
     {"window", check_full_window},
     {"lent", check_lent_memory},
+    {"pinned-of-ended", check_pinned_of_ended},
     {"hold-lent", hold_lent_memory},
     {"nodes", check_graph_nodes},
     {"any-nodes", check_any_nodes},

@@ -103,6 +103,38 @@ static void use_lent_memory(unsigned int *at, CUdeviceptr device, CUfunction cou
     must(at[0] == 42);
 }
 
+#define ENDED_CONTEXTS 64
+
+/* More of them than a VM may lend and a window of 16 MiB has: what is pinned ends with its context,
+ * and no other's does. */
+void check_pinned_of_ended(void)
+{
+    CUcontext other = begin_context(), context;
+    unsigned int *at, *kept;
+    CUdevice device;
+
+    ok(cuDeviceGet(&device, 0));
+    ok(cuMemHostAlloc((void **)&kept, LENT_BYTES, 0));
+    *kept = 42;
+    for (unsigned int i = 0; i < ENDED_CONTEXTS; i++) {
+        ok(cuDevicePrimaryCtxRetain(&context, device));
+        ok(cuCtxSetCurrent(context));
+        ok(cuMemHostAlloc((void **)&at, LENT_BYTES, 0));
+        *at = i;
+        ok(cuDevicePrimaryCtxReset_v2(device));
+        is(cuMemFreeHost(at), CUDA_ERROR_INVALID_VALUE);
+    }
+    for (unsigned int i = 0; i < ENDED_CONTEXTS; i++) {
+        ok(cuCtxCreate_v2(&context, 0, device));
+        ok(cuMemHostAlloc((void **)&at, LENT_BYTES, 0));
+        *at = i;
+        ok(cuCtxDestroy_v2(context));
+    }
+    must(*kept == 42);
+    ok(cuCtxSetCurrent(other));
+    ok(cuMemFreeHost(kept));
+}
+
 /* More than a window of 16 MiB has: it is the VM's own memory, and the GPU uses the same pages. */
 void check_lent_memory(void)
 {
