@@ -617,11 +617,11 @@ static void test_top(void)
                            "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
                            "doorbells=1|interrupts=1|engine_losses=0");
     agent_refresh(at.agent);
-    assert_says(
-        "top --once", 0,
-        "-      -         8.0 GiB  -         -      -    -        -             0           0            "
-        "ready",
-        "");
+    assert_says("top --once", 0,
+                "-      -         8.0 GiB  -         -      -    -        -             0          "
+                " 0            "
+                "ready",
+                "");
     assert_says("-o json top", 0, "\"RequestsPerSecond\" : 0", "");
     agent_on_bus_close(&at);
 }
