@@ -285,6 +285,8 @@ bool connection_vaulted(struct connection *connection, int error, uint64_t numbe
 {
     struct arbiter *arbiter = connection->slice->arbiter;
 
+    if (error)
+        moves_return_pieces(connection);
     if (reply_vaulted(connection, error, number, memory))
         return true;
     connection_free(connection);

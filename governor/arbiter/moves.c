@@ -570,16 +570,30 @@ static void answer_room(struct connection *connection, enum governor_room room)
     syscall(SYS_futex, &grant->orders, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void moves_return_pieces(const struct connection *connection)
+{
+    const struct slice *slice = connection->slice;
+
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct connection *other = connection_at(slice, i);
+        struct governor_grant *grant = other->pages.grant;
+
+        if (other != connection && other->moves.residency.slice)
+            set_word(other, &grant->returns, atomic_load(&grant->returns) + 1);
+    }
+}
+
 /* Once each time that it has become idle. */
 static void ask_for_copies(struct connection *connection, uint64_t now)
 {
     struct moves_member *moves = &connection->moves;
     struct governor_grant *grant = connection->pages.grant;
+    uint64_t bytes = residency_to_copy(&moves_of(connection)->residency, &moves->residency, now);
 
-    if (moves->copies_asked_at >= moves->residency.idle_since ||
-        !residency_should_copy(&moves_of(connection)->residency, &moves->residency, now))
+    if (moves->copies_asked_at >= moves->residency.idle_since || !bytes)
         return;
     moves->copies_asked_at = now;
+    atomic_store(&grant->copies_most, bytes);
     set_word(connection, &grant->copies, atomic_load(&grant->copies) + 1);
 }
 

@@ -43,6 +43,9 @@ const char *moves_message(struct connection *connection, const struct governor_m
 /* What of its members is displaced comes back, as if a call of theirs waited. */
 void moves_warm(struct slice *slice);
 
+/* It got no host memory: others of its slice give back what they have for memory on the card. */
+void moves_return_pieces(const struct connection *connection);
+
 /* It has said that its memory moves, and its slice's does. */
 bool moves_may_displace(const struct connection *connection);
 

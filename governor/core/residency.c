@@ -458,11 +458,13 @@ static bool is_contested(const struct residency *residency)
     return bytes > residency->capacity;
 }
 
-bool residency_should_copy(const struct residency *residency, const struct residency_member *member,
+uint64_t residency_to_copy(const struct residency *residency, const struct residency_member *member,
                            uint64_t now)
 {
-    return member->state == RESIDENCY_HOME && !member->busy && !member->clean &&
-           now >= member->idle_since + COPY_NS && movable_of(member) && is_contested(residency);
+    bool copies = member->state == RESIDENCY_HOME && !member->busy && !member->clean &&
+                  now >= member->idle_since + COPY_NS && is_contested(residency);
+
+    return copies ? movable_of(member) : 0;
 }
 
 uint64_t residency_missing(const struct residency *residency, const struct residency_member *member,

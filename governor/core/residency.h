@@ -68,7 +68,7 @@ struct residency_slice {
  * struct residency_member - a process, by the caller's message
  * @resident, @out: bytes on the card and in the host's memory; @floor: of @resident what cannot
  * move
- * @clean: the host has a copy of all that it has on the card, which leaves without a copy
+ * @clean: the host has a copy of what it could be told to give, which leaves without another one
  * @busy: it has work in flight; else since @idle_since it has none
  * @wanted: an allocation that waits; @asks: a call waits for it to be HOME; both since @waits_since
  * @home_since: when its turn began; @stuck_until: it could not leave, and is not asked before;
@@ -174,8 +174,11 @@ bool residency_release(struct residency *residency, struct residency_member *mem
 bool residency_set_floor(struct residency_member *member, uint64_t bytes);
 /* A call of the member waits for it to be HOME. */
 void residency_ask(struct residency_member *member, uint64_t now);
-/* Somebody may want it to leave, and while it is idle a copy can be made for that. */
-bool residency_should_copy(const struct residency *residency, const struct residency_member *member,
+/*
+ * Somebody may want it to leave, and while it is idle copies of so many bytes can be made for that:
+ * of no more than it could be told to give. 0: of none.
+ */
+uint64_t residency_to_copy(const struct residency *residency, const struct residency_member *member,
                            uint64_t now);
 /*
  * Bytes that it has waited for so long that best effort, which has them and is to give way at once,

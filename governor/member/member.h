@@ -264,13 +264,16 @@ void governor_member_movable(GovernorMember *member);
 /**
  * struct governor_orders - what is left to do
  * @leave: bytes to give; @take: bytes that may be brought back
- * @copies: grows when all that can move is to be copied
+ * @copies: grows when @copies_most bytes of what can move are to be copied; 0: all
+ * @returns: grows when pieces for what is on the card are to go back
  * @sequence, @connection: for the calls below
  */
 struct governor_orders {
     uint64_t leave;
     uint64_t take;
     uint64_t copies;
+    uint64_t copies_most;
+    uint64_t returns;
     uint32_t sequence;
     uint64_t connection;
 };
@@ -283,7 +286,7 @@ void governor_member_gave(GovernorMember *member, const struct governor_orders *
                           uint64_t ns);
 void governor_member_took(GovernorMember *member, const struct governor_orders *by, uint64_t bytes,
                           uint64_t ns);
-/* All that can move has been copied, and nobody has been in the driver since. */
+/* What is to be copied has been, and nobody has been in the driver since. */
 void governor_member_clean(GovernorMember *member, const struct governor_orders *by);
 /* The rest of what was ordered, to leave or to take, cannot be done. */
 void governor_member_stuck(GovernorMember *member, const struct governor_orders *by, bool leaving,

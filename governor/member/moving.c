@@ -81,6 +81,8 @@ void governor_member_orders(GovernorMember *member, struct governor_orders *orde
         orders->leave = rest_of(atomic_load(&grant->leave_until), member->gave);
         orders->take = rest_of(atomic_load(&grant->take_until), member->took);
         orders->copies = atomic_load(&grant->copies);
+        orders->copies_most = atomic_load(&grant->copies_most);
+        orders->returns = atomic_load(&grant->returns);
     }
     pthread_mutex_unlock(&member->link_lock);
 }

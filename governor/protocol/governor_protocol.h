@@ -202,11 +202,18 @@ struct governor_grant {
     /* What became of the last RESERVE that was answered with EINPROGRESS, of enum governor_room. */
     _Atomic uint32_t room;
     /*
-     * When it grows: copy all that can move into host memory, where it stays on the card as well,
+     * When it grows: copy what can move into host memory, where it stays on the card as well,
      * until a thread enters the driver; CLEAN when that is done. What has a copy is given without
      * another one. @orders changes with it.
      */
     _Atomic uint64_t copies;
+    /* Of that so many bytes, which are the part that may be told to leave; 0: all. */
+    _Atomic uint64_t copies_most;
+    /*
+     * When it grows: another process of the slice needs host memory. Pieces for what is on the card
+     * go back, copies among them. @orders changes with it.
+     */
+    _Atomic uint64_t returns;
 };
 
 /* From when until when the GPU worked for a member, in CLOCK_MONOTONIC. */

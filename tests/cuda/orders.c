@@ -260,6 +260,28 @@ void orders_copy(void)
     pthread_mutex_unlock(&lock);
 }
 
+void orders_copy_some(uint64_t bytes)
+{
+    atomic_store(&grant->copies_most, bytes);
+    orders_copy();
+}
+
+void orders_return_pieces(void)
+{
+    pthread_mutex_lock(&lock);
+    atomic_fetch_add(&grant->returns, 1);
+    tell_waiters();
+    pthread_mutex_unlock(&lock);
+}
+
+void orders_await_pieces(unsigned int pieces)
+{
+    pthread_mutex_lock(&lock);
+    while (said.pieces > pieces)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
 void orders_await_cleans(unsigned int cleans)
 {
     pthread_mutex_lock(&lock);

@@ -40,8 +40,12 @@ void orders_look(struct orders_said *said);
 /* To give, or to bring back, so much more. */
 void orders_leave(uint64_t bytes);
 void orders_take(uint64_t bytes);
-/* To copy all that can move. */
+/* To copy all that can move, or so much of it. */
 void orders_copy(void);
+void orders_copy_some(uint64_t bytes);
+/* To return pieces of the vault; until it has no more than so many. */
+void orders_return_pieces(void);
+void orders_await_pieces(unsigned int pieces);
 void orders_await_cleans(unsigned int cleans);
 /* Until it has given, or taken, or not been able to, all that it was told to. */
 void orders_await_left(void);

@@ -351,6 +351,45 @@ static void written(void)
     }
 }
 
+/* What is promised does not leave, and is not copied. */
+static void copies_some(void)
+{
+    unsigned int before;
+
+    enter();
+    allocate(BIG, 1);
+    allocate(BIG, 2);
+    orders_copy_some(4 * MIB);
+    orders_await_cleans(1);
+    g_assert_cmpuint(look().pieces, ==, 1);
+    before = copied_out();
+    leave(4 * MIB);
+    g_assert_cmpuint(copied_out(), ==, before);
+    g_assert_cmpuint(look().uncopied, ==, 4 * MIB);
+    order_back(4 * MIB);
+}
+
+/* Others of the slice need the host's memory: what is on the card keeps none. */
+static void returns_pieces(void)
+{
+    CUdeviceptr first, second;
+
+    enter();
+    first = allocate(BIG, 1);
+    second = allocate(BIG, 2);
+    orders_copy();
+    orders_await_cleans(1);
+    g_assert_cmpuint(look().pieces, ==, 2);
+    orders_return_pieces();
+    orders_await_pieces(0);
+    leave(4 * MIB);
+    g_assert_cmpuint(look().uncopied, ==, 0);
+    g_assert_cmpuint(look().pieces, ==, 1);
+    order_back(4 * MIB);
+    check(first, BIG, 1);
+    check(second, BIG, 2);
+}
+
 /* A kernel that still works writes: nothing is copied beside it. */
 static void copies_later(void)
 {
@@ -680,6 +719,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/displace/no-room", no_room, run_program);
     g_test_add_data_func("/displace/clean", clean, run_program);
     g_test_add_data_func("/displace/written", written, run_program);
+    g_test_add_data_func("/displace/copies-some", copies_some, run_program);
+    g_test_add_data_func("/displace/returns-pieces", returns_pieces, run_program);
     g_test_add_data_func("/displace/copies-later", copies_later, run_program);
     g_test_add_data_func("/displace/other-context", other_context, run_program);
     g_test_add_data_func("/displace/unseen-primary", unseen_primary, run_program);

@@ -19,12 +19,15 @@
 
 /**
  * struct gpu_mover - of a GPU's memory
- * @copies: the last order to copy all that was carried out; @copying: the period in which one is
+ * @copies, @returns: the last orders of these that were carried out, of @connection; @copying: the
+ * period in which one to copy is
  */
 struct gpu_mover {
     struct gpu *gpu;
     pthread_t thread;
+    uint64_t connection;
     uint64_t copies;
+    uint64_t returns;
     uint64_t copying;
 };
 
@@ -314,7 +317,9 @@ static void begin_copy(struct errand *errand, struct part *part, part_step *fini
 {
     struct chunk *chunk = part->place.chunk;
 
-    if (!transfer_enter(&errand->transfer, part->place.chunked->context)) {
+    CUcontext context = part->place.chunked->context;
+
+    if (!transfer_enter(&errand->transfer, context)) {
         fail_with(errand, GOVERNOR_STUCK_DRIVER);
         return;
     }
@@ -482,16 +487,18 @@ static void finish_copying(struct errand *errand, struct part *part)
 }
 
 /*
- * Copies some of what is not copied, while the gate is open and nobody passes. False: that was all,
- * or it is in vain.
+ * Copies some of what is not copied, while the gate is open and nobody passes. False: that was all
+ * that is wanted, or it is in vain.
  */
 static bool copy_some(struct gpu_mover *mover, const struct governor_orders *orders)
 {
     struct errand errand = {.mover = mover, .orders = orders, .rest = COPY_AT_ONCE};
     struct places places = find_places(mover->gpu, false);
+    uint64_t most = orders->copies_most ? orders->copies_most : UINT64_MAX, bytes = 0;
     bool all = true;
 
-    for (uint64_t i = 0; i < places.count && errand.rest && !errand.failed; i++) {
+    for (uint64_t i = 0; i < places.count && bytes < most && errand.rest && !errand.failed; i++) {
+        bytes += places.list[i].chunk->bytes;
         if (is_copied(places.list[i].chunk))
             continue;
         all = false;
@@ -538,6 +545,34 @@ static bool copy_ahead(struct gpu_mover *mover, const struct governor_orders *or
     return false;
 }
 
+static void note_context(CUcontext context, void *data)
+{
+    *(CUcontext *)data = context;
+}
+
+/* Another process of the slice needs the host's memory more than what is on the card does. */
+static void return_pieces(struct gpu_mover *mover, const struct governor_orders *orders)
+{
+    CUcontext context = NULL;
+
+    if (orders->returns == mover->returns)
+        return;
+    mover->returns = orders->returns;
+    contexts_each(note_context, &context);
+    CARD(cuCtxSetCurrent, context);
+    chunks_each(mover->gpu, let_piece_go, NULL);
+    vault_return(mover->gpu);
+    CARD(cuCtxSetCurrent, NULL);
+}
+
+/* Another arbiter counts from 0. */
+static void note_connection(struct gpu_mover *mover, const struct governor_orders *orders)
+{
+    if (mover->connection != orders->connection)
+        mover->copies = mover->returns = 0;
+    mover->connection = orders->connection;
+}
+
 static void *follow_orders(void *data)
 {
     struct gpu_mover *mover = data;
@@ -547,7 +582,10 @@ static void *follow_orders(void *data)
         bool done = false;
 
         governor_member_orders(mover->gpu->member, &orders);
+        note_connection(mover, &orders);
         mover_hold();
+        if (!orders.leave && !orders.take)
+            return_pieces(mover, &orders);
         if (orders.leave)
             leave(mover, &orders);
         else if (orders.take)

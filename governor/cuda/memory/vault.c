@@ -32,8 +32,7 @@ static void give_back(struct piece *piece)
     free(piece);
 }
 
-/* True if there was one. */
-static bool give_back_kept(const struct gpu *gpu)
+bool vault_return(const struct gpu *gpu)
 {
     struct piece **at = &kept;
     bool any = false;
@@ -88,7 +87,7 @@ struct piece *vault_take(struct gpu *gpu, uint64_t bytes)
 
     piece = piece ? piece : ask_for(gpu, bytes);
     /* Those that are kept may have had its place. */
-    if (!piece && give_back_kept(gpu))
+    if (!piece && vault_return(gpu))
         piece = ask_for(gpu, bytes);
     return piece;
 }

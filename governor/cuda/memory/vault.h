@@ -24,5 +24,7 @@ struct piece {
 /* NULL: there is no more. In a context of the GPU's. */
 struct piece *vault_take(struct gpu *gpu, uint64_t bytes);
 void vault_put(struct gpu *gpu, struct piece *piece);
+/* Those of @gpu that are kept go back. In a context. True if there was one. */
+bool vault_return(const struct gpu *gpu);
 
 #endif

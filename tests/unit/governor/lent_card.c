@@ -81,7 +81,7 @@ static void copy_ahead(struct lent_slice *slice)
     uint64_t rest = slice->member.resident - slice->ahead, chunk = MIN(rest, CHUNK_BYTES);
 
     if (!on->ahead || slice->working || slice->copies_ahead ||
-        !residency_should_copy(&on->residency, &slice->member, on->now))
+        !residency_to_copy(&on->residency, &slice->member, on->now))
         return;
     slice->member.clean = !chunk;
     if (!chunk)

@@ -177,6 +177,50 @@ static void test_limits(void)
     close_vaults(&vaults);
 }
 
+static int join_with_grant(const struct vaults *vaults, const struct governor_grant **grant)
+{
+    g_autofree char *path = live_socket(&vaults->live, "a");
+    int fds[2], fd = raw_connect(path);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_true(raw_join(fd, fds));
+    g_assert_true(raw_send(fd, GOVERNOR_MOVABLE, 0, 0, 0));
+    *grant = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
+    g_assert_true(*grant != MAP_FAILED);
+    close(fds[0]);
+    close(fds[1]);
+    return fd;
+}
+
+/* If a process finds none, others of its slice are told to return theirs. */
+static void test_returns(void)
+{
+    const struct governor_grant *of_first, *of_second;
+    struct vaults vaults;
+    uint64_t numbers[4], error;
+    int first, second, fd;
+
+    open_vaults(&vaults);
+    first = join_with_grant(&vaults, &of_first);
+    second = join_with_grant(&vaults, &of_second);
+    for (unsigned i = 0; i < 4; i++) {
+        fd = take_piece(first, PIECE, &numbers[i]);
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+    }
+    g_assert_cmpuint(atomic_load(&of_first->returns), ==, 0);
+    g_assert_cmpint(take_piece(second, PIECE, &error), ==, -1);
+    g_assert_cmpuint(atomic_load(&of_first->returns), ==, 1);
+    g_assert_cmpuint(atomic_load(&of_second->returns), ==, 0);
+    g_assert_true(raw_send(first, GOVERNOR_VAULT_RETURN, numbers[0], 0, 0));
+    while ((fd = take_piece(second, PIECE, &error)) < 0)
+        g_usleep(1000);
+    close(fd);
+    close(first);
+    close(second);
+    close_vaults(&vaults);
+}
+
 static int connection_of_child(const struct vaults *vaults, pid_t *child, int *piece)
 {
     int pair[2];
@@ -344,6 +388,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/vault/piece", test_piece);
     g_test_add_func("/governor/vault/limits", test_limits);
+    g_test_add_func("/governor/vault/returns", test_returns);
     g_test_add_func("/governor/vault/ends", test_ends);
     g_test_add_func("/governor/vault/slow", test_slow);
     g_test_add_func("/governor/vault/moves-no-more", test_moves_no_more);
