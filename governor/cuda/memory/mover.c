@@ -327,6 +327,11 @@ static void begin_copy(struct errand *errand, struct part *part, part_step *fini
         fail_with(errand, GOVERNOR_STUCK_VAULT);
         return;
     }
+    /* Copies in other contexts may have been finished for the piece. */
+    if (!transfer_enter(&errand->transfer, context)) {
+        fail_with(errand, GOVERNOR_STUCK_DRIVER);
+        return;
+    }
     chunk->copied = 0;
     part->copy.piece = chunk->piece;
     if (transfer_out(&errand->transfer, &part->copy, part->place.chunked->at + chunk->offset))
@@ -508,7 +513,7 @@ static bool copy_some(struct gpu_mover *mover, const struct governor_orders *ord
     }
     finish_all(&errand, finish_copying);
     free(places.list);
-    if (all)
+    if (all && !fronts_were_passed())
         governor_member_clean(mover->gpu->member, orders);
     return !all && !errand.failed && !fronts_were_passed();
 }
