@@ -26,7 +26,8 @@ static uint64_t refused_leave, refused_take;
 static unsigned int pieces_left = GIVES, next_piece;
 static struct governor_grant *grant;
 static int pages[2];
-static int listener;
+static int listener, connection;
+static unsigned int joins;
 static uint32_t moves = 1;
 
 static int page_new(void)
@@ -100,6 +101,7 @@ static void note(int fd, const struct governor_message *message)
 {
     switch (message->type) {
     case GOVERNOR_JOIN:
+        joins++;
         answer(fd, GOVERNOR_WELCOME, 1, now(), pages, 2);
         break;
     case GOVERNOR_RESERVE:
@@ -159,15 +161,18 @@ static void note(int fd, const struct governor_message *message)
 
 static void *serve(void *data)
 {
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     struct governor_message message;
+    int fd;
 
-    g_assert_cmpint(fd, >=, 0);
-    while (recv(fd, &message, sizeof(message), 0) == sizeof(message)) {
-        pthread_mutex_lock(&lock);
-        note(fd, &message);
-        pthread_cond_broadcast(&changed);
-        pthread_mutex_unlock(&lock);
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        connection = fd;
+        while (recv(fd, &message, sizeof(message), 0) == sizeof(message)) {
+            pthread_mutex_lock(&lock);
+            note(fd, &message);
+            pthread_cond_broadcast(&changed);
+            pthread_mutex_unlock(&lock);
+        }
+        close(fd);
     }
     return data;
 }
@@ -264,6 +269,17 @@ void orders_copy_some(uint64_t bytes)
 {
     atomic_store(&grant->copies_most, bytes);
     orders_copy();
+}
+
+void orders_begin_again(void)
+{
+    pthread_mutex_lock(&lock);
+    atomic_store(&grant->copies, 0);
+    joins = 0;
+    shutdown(connection, SHUT_RDWR);
+    while (!joins)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
 }
 
 void orders_return_pieces(void)

@@ -43,6 +43,8 @@ void orders_take(uint64_t bytes);
 /* To copy all that can move, or so much of it. */
 void orders_copy(void);
 void orders_copy_some(uint64_t bytes);
+/* The next arbiter, to which the process has come again. */
+void orders_begin_again(void);
 /* To return pieces of the vault; until it has no more than so many. */
 void orders_return_pieces(void);
 void orders_await_pieces(unsigned int pieces);

@@ -369,6 +369,18 @@ static void copies_some(void)
     order_back(4 * MIB);
 }
 
+/* The next arbiter's first order is not the last one's. */
+static void copies_again(void)
+{
+    enter();
+    allocate(BIG, 1);
+    orders_copy();
+    orders_await_cleans(1);
+    orders_begin_again();
+    orders_copy();
+    orders_await_cleans(2);
+}
+
 /* Others of the slice need the host's memory: what is on the card keeps none. */
 static void returns_pieces(void)
 {
@@ -720,6 +732,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/displace/clean", clean, run_program);
     g_test_add_data_func("/displace/written", written, run_program);
     g_test_add_data_func("/displace/copies-some", copies_some, run_program);
+    g_test_add_data_func("/displace/copies-again", copies_again, run_program);
     g_test_add_data_func("/displace/returns-pieces", returns_pieces, run_program);
     g_test_add_data_func("/displace/copies-later", copies_later, run_program);
     g_test_add_data_func("/displace/other-context", other_context, run_program);
