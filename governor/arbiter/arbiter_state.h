@@ -88,7 +88,8 @@ struct connection;
  * struct vault_link - to vgpu-vault
  * @fd: -1: not connected
  * @asked: who waits for an answer, by ticket
- * @unsent: of struct vault_request: pieces that were returned, for which the socket had no room
+ * @unsent: requests for which the socket had no room, in their order: a piece that was returned may
+ * be what the next one needs
  * @tell: tells a connection, as connection_vaulted()
  */
 struct vault_link {

@@ -5,6 +5,7 @@
 #include "vault_protocol.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,6 +13,12 @@
 
 /* Nobody has so many pieces. A process that returns what it has not may not fill the memory. */
 #define UNSENT_MOST 65536
+
+/* @pidfd: of whom it is for; -1: a piece is returned */
+struct unsent {
+    struct vault_request request;
+    int pidfd;
+};
 
 static struct vault_link *link_of(const struct connection *connection)
 {
@@ -28,6 +35,15 @@ void vault_link_init(struct vault_link *link, const char *tree,
     link->unsent = g_queue_new();
 }
 
+static void free_unsent(void *data)
+{
+    struct unsent *unsent = data;
+
+    if (unsent->pidfd >= 0)
+        close(unsent->pidfd);
+    g_free(unsent);
+}
+
 /* What a vault that has ended was not told is nothing to the next one. */
 static void close_link(struct vault_link *link)
 {
@@ -35,7 +51,7 @@ static void close_link(struct vault_link *link)
     if (link->fd >= 0)
         close(link->fd);
     link->fd = -1;
-    g_queue_clear_full(link->unsent, g_free);
+    g_queue_clear_full(link->unsent, free_unsent);
 }
 
 void vault_link_clear(struct vault_link *link)
@@ -55,28 +71,38 @@ static bool send_request(const struct vault_link *link, const struct vault_reque
 }
 
 /* A vault that is slow reads them later. */
-static void send_returns(struct vault_link *link)
+static void send_unsent(struct vault_link *link)
 {
-    const struct vault_request *request;
+    const struct unsent *next;
 
-    while ((request = g_queue_peek_head(link->unsent)) && send_request(link, request, -1))
-        g_free(g_queue_pop_head(link->unsent));
-    sd_event_source_set_io_events(link->io, EPOLLIN | (request ? EPOLLOUT : 0));
+    while ((next = g_queue_peek_head(link->unsent)) &&
+           send_request(link, &next->request, next->pidfd))
+        free_unsent(g_queue_pop_head(link->unsent));
+    sd_event_source_set_io_events(link->io, EPOLLIN | (next ? EPOLLOUT : 0));
+}
+
+/* Takes @pidfd. False: too many wait. */
+static bool queue_request(struct vault_link *link, const struct vault_request *request, int pidfd)
+{
+    struct unsent *unsent = g_new0(struct unsent, 1);
+
+    *unsent = (struct unsent){*request, pidfd};
+    if (link->unsent->length >= UNSENT_MOST) {
+        free_unsent(unsent);
+        return false;
+    }
+    g_queue_push_tail(link->unsent, unsent);
+    send_unsent(link);
+    return true;
 }
 
 /* @slice: its id; "": of whatever slice it is, for nobody got it. */
 static void return_piece(struct vault_link *link, const char *slice, uint64_t number)
 {
-    struct vault_request *request;
+    struct vault_request request = {.type = VAULT_RETURN, .number = number};
 
-    if (link->unsent->length >= UNSENT_MOST)
-        return;
-    request = g_new0(struct vault_request, 1);
-    request->type = VAULT_RETURN;
-    request->number = number;
-    g_strlcpy(request->slice, slice, sizeof(request->slice));
-    g_queue_push_tail(link->unsent, request);
-    send_returns(link);
+    g_strlcpy(request.slice, slice, sizeof(request.slice));
+    queue_request(link, &request, -1);
 }
 
 /* The vault has ended: all that wait are refused. */
@@ -132,7 +158,7 @@ static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *da
 
     (void)source;
     if (revents & EPOLLOUT)
-        send_returns(link);
+        send_unsent(link);
     if (!receive_answer(fd, &answer, &memory))
         fail_all(link);
     else if (answer.ticket)
@@ -179,14 +205,16 @@ int vault_link_ask(struct connection *connection, uint64_t bytes)
                                     .bytes = bytes,
                                     .slice_limit = slice_limit(settings),
                                     .budget = slice->arbiter->settings.displaced};
-    int error = connect_link(link, slice->arbiter->event);
+    int error = connect_link(link, slice->arbiter->event), pidfd;
 
     if (error)
         return error;
+    pidfd = fcntl(connection->pidfd, F_DUPFD_CLOEXEC, 0);
+    if (pidfd < 0)
+        return errno;
     request.ticket = ++link->tickets;
     g_strlcpy(request.slice, slice->id, sizeof(request.slice));
-    /* In their order: a piece that was returned may be what it needs. */
-    if (link->unsent->length || !send_request(link, &request, connection->pidfd))
+    if (!queue_request(link, &request, pidfd))
         return ENOMEM;
     connection->vault_ticket = request.ticket;
     g_hash_table_insert(link->asked, GSIZE_TO_POINTER(request.ticket), connection);

@@ -298,11 +298,15 @@ static int listen_as_vault(const struct live *live)
     return fd;
 }
 
-/* A slow vault gets all that was returned to it, also what the socket had no room for. */
+/*
+ * A slow vault gets all that was returned to it, also what the socket had no room for, and after
+ * that what was asked for.
+ */
 static void test_slow(void)
 {
     struct vaults vaults;
     struct vault_request request;
+    struct governor_message answer;
     int listener, vault, member;
 
     live_open(&vaults.live, slices);
@@ -314,15 +318,18 @@ static void test_slow(void)
         g_assert_true(raw_send(member, GOVERNOR_VAULT_RETURN, i, 0, 0));
     vault = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     g_assert_cmpint(vault, >=, 0);
+    g_assert_true(raw_send(member, GOVERNOR_VAULT, PIECE, 0, 0));
     /* The arbiter has read all of them when it answers this. */
     g_assert_true(raw_send(member, GOVERNOR_RESERVE, 0, 0, 0));
-    g_assert_cmpint(recv(member, &(struct governor_message){0}, sizeof(struct governor_message), 0),
-                    >, 0);
+    g_assert_cmpint(recv(member, &answer, sizeof(answer), 0), ==, sizeof(answer));
+    g_assert_cmpuint(answer.type, ==, GOVERNOR_RESERVED);
     for (uint64_t i = 1; i <= RETURNS; i++) {
         g_assert_cmpint(recv(vault, &request, sizeof(request), 0), ==, sizeof(request));
         g_assert_cmpuint(request.type, ==, VAULT_RETURN);
         g_assert_cmpuint(request.number, ==, i);
     }
+    g_assert_cmpint(recv(vault, &request, sizeof(request), 0), ==, sizeof(request));
+    g_assert_cmpuint(request.type, ==, VAULT_TAKE);
     close(member);
     close(vault);
     close(listener);
