@@ -91,7 +91,6 @@ static bool set_promise(struct slice *slice, uint64_t bytes)
         .priority = settings->priority,
         .weight = settings->weight,
         .best_effort = settings->best_effort,
-        .kept = slice->moves.kept,
     };
 
     return residency_set_slice(&slice->arbiter->moves.residency, slice->moves.residency, &promise);
@@ -228,7 +227,7 @@ static void count_kept(struct slice *slice)
     if (!slice->moves.residency || slice->moves.kept == bytes)
         return;
     slice->moves.kept = bytes;
-    set_promise(slice, slice->moves.residency->settings.promised);
+    residency_set_kept(slice->moves.residency, bytes);
     set_fixed(slice);
     if (!had)
         g_message("slice %s: its processes still have %" G_GUINT64_FORMAT

@@ -96,9 +96,9 @@ static uint64_t most_of(const struct residency *residency, const struct residenc
 static bool is_held(const struct residency_member *member)
 {
     const struct residency_slice *slice = member->slice;
-    uint64_t kept = slice->settings.kept;
 
-    return kept && excess(slice->on_card, kept) + needed_by(member) > slice->settings.promised;
+    return slice->kept &&
+           excess(slice->on_card, slice->kept) + needed_by(member) > slice->settings.promised;
 }
 
 /* Who has joined with more than that waits in vain, and does not hold up others. */
@@ -107,7 +107,7 @@ static bool member_waits(const struct residency *residency, const struct residen
     const struct residency_slice *slice = member->slice;
 
     return member->state != RESIDENCY_LEAVING && !is_held(member) && needed_by(member) > 0 &&
-           excess(slice->total, slice->settings.kept) <= most_of(residency, slice);
+           excess(slice->total, slice->kept) <= most_of(residency, slice);
 }
 
 /* What of it can move, and is not covered by its slice's promise. */
@@ -260,6 +260,11 @@ void residency_set_fixed(struct residency *residency, struct residency_slice *sl
     slice->total += bytes - slice->fixed;
     set_on_card(residency, slice, slice->on_card + bytes - slice->fixed);
     slice->fixed = bytes;
+}
+
+void residency_set_kept(struct residency_slice *slice, uint64_t bytes)
+{
+    slice->kept = bytes;
 }
 
 void residency_leave(struct residency *residency, struct residency_member *member)
@@ -586,7 +591,7 @@ static uint64_t leaves_at(const struct residency *residency, const struct reside
     uint64_t rank = rank_of(member), waiting = rank_of(waiter), at = member->stuck_until;
     const struct residency_slice *slice = member->slice;
 
-    if (member->state == RESIDENCY_AWAY || slice->settings.kept)
+    if (member->state == RESIDENCY_AWAY || slice->kept)
         return at;
     if (!member->busy) {
         uint64_t keep = rank > waiting ? MAX(2 * cost, KEEP_LOWER_NS) : MIN(cost / 2, KEEP_MAX_NS);
@@ -607,7 +612,7 @@ static uint64_t leaves_at(const struct residency *residency, const struct reside
 /* Who gives first: who does not run anyway, then who is idle, then who works. */
 static int order_of(const struct residency_member *member)
 {
-    if (member->slice->settings.kept)
+    if (member->slice->kept)
         return 0;
     if (member->state == RESIDENCY_AWAY)
         return 1;

@@ -34,8 +34,6 @@ enum residency_answer {
 /**
  * struct residency_settings - of a slice
  * @vram: the limit of all its memory, 0: none; @promised: the part that is always on the card
- * @kept: of what it has on the card, what its members said they gave; while there is some, they
- * leave first, and only what is promised comes back
  */
 struct residency_settings {
     uint64_t vram;
@@ -43,12 +41,13 @@ struct residency_settings {
     uint32_t priority;
     uint32_t weight;
     bool best_effort;
-    uint64_t kept;
 };
 
 /**
  * struct residency_slice
  * @fixed: what it has on the card that is no member's, and does not move
+ * @kept: of that, what its members said they gave; while there is some, they leave first, and only
+ * what is promised comes back
  * @on_card: what it has there, with what its members are granted; @total: all its memory, with what
  * they wait for; @leaving: what they were told to give and have not given yet
  * @exchanged_at: when memory last moved for it; @gave_way_at: when it last had to leave for a
@@ -57,6 +56,7 @@ struct residency_settings {
 struct residency_slice {
     struct residency_settings settings;
     uint64_t fixed;
+    uint64_t kept;
     uint64_t on_card;
     uint64_t total;
     uint64_t leaving;
@@ -154,6 +154,8 @@ void residency_join(struct residency *residency, struct residency_member *member
 /* So much the slice has on the card beside its members; believed as above. */
 void residency_set_fixed(struct residency *residency, struct residency_slice *slice,
                          uint64_t bytes);
+/* So much of that members have kept although they said they gave it. */
+void residency_set_kept(struct residency_slice *slice, uint64_t bytes);
 /* It has ended, and has nothing any more. */
 void residency_leave(struct residency *residency, struct residency_member *member);
 

@@ -52,7 +52,6 @@ static struct residency_settings random_settings(void)
         .priority = (uint32_t)g_random_int_range(0, 3),
         .weight = (uint32_t)g_random_int_range(1, 200),
         .best_effort = g_random_boolean(),
-        .kept = g_random_int_range(0, 10) ? 0 : (uint64_t)g_random_int_range(1, 100),
     };
 }
 
@@ -256,6 +255,7 @@ static void say_anything(struct storm *storm)
         break;
     case 21:
         set_fixed(storm, member->slice);
+        residency_set_kept(member->slice, g_random_boolean() ? random_below(100) : 0);
         break;
     default:
         say_reserve(storm, account);
@@ -287,12 +287,8 @@ static void settle_all(struct storm *storm)
 {
     unsigned waiting = MEMBERS;
 
-    for (unsigned i = 0; i < SLICES; i++) {
-        struct residency_settings settings = storm->slices[i]->settings;
-
-        settings.kept = 0;
-        g_assert_true(residency_set_slice(&storm->residency, storm->slices[i], &settings));
-    }
+    for (unsigned i = 0; i < SLICES; i++)
+        residency_set_kept(storm->slices[i], 0);
     for (unsigned i = 0; i < MEMBERS; i++) {
         g_assert_true(residency_set_floor(storm->accounts[i].member, 0));
         residency_set_busy(storm->accounts[i].member, false, storm->now);
@@ -640,30 +636,31 @@ static void test_claim(void)
     turns_close(&turns);
 }
 
+static void set_kept(struct turns *turns, struct residency_slice *slice, uint64_t bytes)
+{
+    residency_set_fixed(&turns->residency, slice, bytes);
+    residency_set_kept(slice, bytes);
+}
+
 /* What members have kept holds back what is lent, and nothing that is promised. */
 static void test_kept(void)
 {
-    struct residency_settings settings = {.weight = 100, .promised = 40 * GIB};
+    const struct residency_settings settings = {.weight = 100, .promised = 40 * GIB};
     struct turns turns;
     struct residency_member *lent, *promised;
 
     turns_open(&turns);
     lent = turns_add(&turns, 60 * GIB, settings)->member;
     promised = turns_add(&turns, 40 * GIB, settings)->member;
-    settings.kept = 2 * GIB;
-    residency_set_fixed(&turns.residency, lent->slice, settings.kept);
-    residency_set_fixed(&turns.residency, promised->slice, settings.kept);
-    g_assert_true(residency_set_slice(&turns.residency, lent->slice, &settings));
-    g_assert_true(residency_set_slice(&turns.residency, promised->slice, &settings));
+    set_kept(&turns, lent->slice, 2 * GIB);
+    set_kept(&turns, promised->slice, 2 * GIB);
     residency_ask(lent, turns.now);
     residency_ask(promised, turns.now);
     turns_run(&turns, 5 * NS_PER_S, 0);
     g_assert_false(residency_is_home(lent));
     g_assert_true(residency_is_home(promised));
-    settings.kept = 0;
-    residency_set_fixed(&turns.residency, lent->slice, 0);
-    residency_set_fixed(&turns.residency, promised->slice, 0);
-    g_assert_true(residency_set_slice(&turns.residency, lent->slice, &settings));
+    set_kept(&turns, lent->slice, 0);
+    set_kept(&turns, promised->slice, 0);
     turns_run(&turns, 10 * NS_PER_S, 0);
     g_assert_true(residency_is_home(lent));
     turns_close(&turns);
