@@ -87,8 +87,8 @@ endef
 $(eval $(call cuda_library,$(CUDA_OUT),$(CUDA_REAL_DIR),$(CUDA_DIR),$(GOVERNOR_LIBRARIES),$(CUDA_CFLAGS)))
 
 # For processes of a slice: vgpu-suspend, which loads the driver by its path.
-CUDA_SUSPEND_SRCS := $(addprefix $(CUDA_SRC)/suspend/,vgpu-suspend.c driver.c room.c)
-CUDA_SUSPEND_HEADERS := $(addprefix $(CUDA_SRC)/,suspend/driver.h suspend/room.h abi/nvml_abi.h)
+CUDA_SUSPEND_SRCS := $(addprefix $(CUDA_SRC)/suspend/,vgpu-suspend.c driver.c end.c room.c)
+CUDA_SUSPEND_HEADERS := $(addprefix $(CUDA_SRC)/,suspend/driver.h suspend/end.h suspend/room.h abi/nvml_abi.h)
 CUDA_SUSPEND_CFLAGS := $(CUDA_WARN) -O2 -pthread -I$(CUDA_SRC)/abi
 cuda-door: $(CUDA_OUT)/vgpu-suspend
 

@@ -444,6 +444,7 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
 
 static gboolean make_modules(Agent *agent, GError **error)
 {
+    static const ProgramsForRoom programs = {slice_suspend_for_room, slice_end_for_room};
     SwitchPools pools;
 
     agent->host = host_new(agent->inventory, agent->db);
@@ -469,7 +470,7 @@ static gboolean make_modules(Agent *agent, GError **error)
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
     agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
-    evictions_set_suspend(agent->evictions, slice_suspend_for_room, agent->vgpus);
+    evictions_set_programs(agent->evictions, &programs, agent->vgpus);
     claims_watch(agent->claims, container_ended, agent);
     agent->outputs = outputs_new(host_root(agent->host));
     agent->doors = transport_sync_new(agent->host, agent->outputs, agent->slices, agent->tenants,

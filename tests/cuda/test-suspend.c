@@ -112,6 +112,32 @@ static void open_two(void)
         g_usleep(1000);
 }
 
+/* Field 22 of its stat, in ticks since boot. */
+static guint64 started(int pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", pid);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) fields = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    fields = g_strsplit(strrchr(text, ')'), " ", -1);
+    return g_ascii_strtoull(fields[20], NULL, 10);
+}
+
+/* The processes, as if they had begun so much later. */
+static int run_end(unsigned int later)
+{
+    g_autofree char *line = g_strdup_printf(
+        CLIENTS_DIR "/vgpu-suspend end %d:%" G_GUINT64_FORMAT " %d:%" G_GUINT64_FORMAT, pids[0],
+        started(pids[0]) + later, pids[1], started(pids[1]) + later);
+    g_autoptr(GError) error = NULL;
+    int status;
+
+    g_spawn_command_line_sync(line, NULL, NULL, &status, &error);
+    g_assert_no_error(error);
+    return WEXITSTATUS(status);
+}
+
 static void close_two(void)
 {
     kit_kill_all();
@@ -130,6 +156,19 @@ static void test_there_and_back(void)
     assert_running();
     g_assert_cmpint(run("", "resume", "running"), ==, 0);
     assert_running();
+    close_two();
+}
+
+/* One that began at another time is another one; one that has ended is no failure. */
+static void test_end(void)
+{
+    open_two();
+    g_assert_cmpint(run_end(1), ==, 0);
+    assert_running();
+    g_assert_cmpint(run_end(0), ==, 0);
+    g_assert_false(goes_on(0, SHORT) || goes_on(1, SHORT));
+    g_assert_cmpint(run_end(0), ==, 0);
+    g_assert_cmpint(run("", "end", "usage: "), ==, 2);
     close_two();
 }
 
@@ -291,6 +330,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_test_add_func("/suspend/there-and-back", test_there_and_back);
+    g_test_add_func("/suspend/end", test_end);
     g_test_add_func("/suspend/way-back", test_way_back);
     g_test_add_func("/suspend/torn", test_torn);
     g_test_add_func("/suspend/limits", test_limits);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
  * vgpu-suspend [--limit MS] [--gpu ADDRESS] [--bytes N] suspend|resume|state PID...
+ * vgpu-suspend [--limit MS] end PID:START...
  *
  * Suspends the processes of a slice, as root on the host: their GPU memory goes to the host's, and
  * they wait in their next call of CUDA. Resuming brings it back. All of them, or none: if one
  * fails, those before it go back to what they were. So all are locked before the first one is
  * suspended.
  *
- * --limit   for each call of the driver; 10000. Locking waits for the work that has been launched
+ * Or ends them (end.h).
+ *
+ * --limit   for each call of the driver, and for their end; 10000. Locking waits for the work that
+ *           has been launched
  * --gpu     that they use: nothing comes back to it while its free memory is less than that. One
  *           program at a time moves memory of a GPU
  * --bytes   of GPU memory that they have together: what the host must have room for, or the GPU
@@ -22,6 +26,7 @@
 #include <string.h>
 
 #include "driver.h"
+#include "end.h"
 #include "room.h"
 
 #define PIDS_MOST 4096
@@ -201,7 +206,17 @@ static const char *parse(char **argv)
             return NULL;
         argv += 2;
     }
-    return argv[0] && parse_pids(argv + 1) ? argv[0] : NULL;
+    if (!argv[0])
+        return NULL;
+    return (strcmp(argv[0], "end") ? parse_pids(argv + 1) : end_parse(argv + 1)) ? argv[0] : NULL;
+}
+
+/* Exit status. */
+static int end(void)
+{
+    const char *error = end_all(limit_ms);
+
+    return error ? complain("%s", error) + 1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -209,12 +224,15 @@ int main(int argc, char **argv)
     const char *verb = argc ? parse(argv + 1) : NULL, *error;
     bool done = true;
 
-    if (!verb || (strcmp(verb, "suspend") && strcmp(verb, "resume") && strcmp(verb, "state"))) {
+    if (!verb || (strcmp(verb, "suspend") && strcmp(verb, "resume") && strcmp(verb, "state") &&
+                  strcmp(verb, "end"))) {
         complain(
             "usage: vgpu-suspend [--limit MS] [--gpu ADDRESS] [--bytes N] suspend|resume|state "
-            "PID...");
+            "PID...\n       vgpu-suspend [--limit MS] end PID:START...");
         return 2;
     }
+    if (!strcmp(verb, "end"))
+        return end();
     error = driver_open(VGPU_REAL_DIR "/libcuda.so.1");
     if (!error && gpu && strcmp(verb, "state"))
         error = room_open(VGPU_REAL_DIR "/libnvidia-ml.so.1", gpu);

@@ -272,11 +272,17 @@ static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     return dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, caller, error) : NULL;
 }
 
-static gboolean is_alone(const Vgpus *vgpus, const Slice *slice)
+gboolean slice_check_alone(const Vgpus *vgpus, const Slice *slice, const char *what, GError **error)
 {
     g_autoptr(Slice) share = share_group_share(vgpus->slices, vgpus->claims, slice);
 
-    return share && share->vram == slice->vram;
+    if (share && share->vram == slice->vram)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "cannot %s slice %s: its container has several slices of GPU %s, whose programs "
+                "are not told apart",
+                what, slice->uuid, slice->gpu);
+    return FALSE;
 }
 
 /* NULL: its GPU has none here. */
@@ -317,13 +323,9 @@ static gboolean may_suspend(const Vgpus *vgpus, const Slice *slice, GError **err
             "cannot suspend slice %s: its vGPU offers no CUDA, and programs that use Vulkan "
             "only cannot be suspended",
             slice->uuid);
-    else if (!is_alone(vgpus, slice))
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "cannot suspend slice %s: its container has several slices of GPU %s, whose "
-                    "programs are not told apart",
-                    slice->uuid, slice->gpu);
     else
-        return cuda_door_link(root, cuda, error);
+        return slice_check_alone(vgpus, slice, "suspend", error) &&
+               cuda_door_link(root, cuda, error);
     return FALSE;
 }
 

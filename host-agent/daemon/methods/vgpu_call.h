@@ -11,6 +11,7 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/meter_link.h"
 #include "host-agent/daemon/operations/operation.h"
+#include "host-agent/daemon/slices/evictions.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
 
@@ -154,8 +155,14 @@ AuthorizedFunc vgpu_create, vgpu_create_own;
 AuthorizedFunc vgpu_set, vgpu_set_own;
 AuthorizedFunc vgpu_start, vgpu_stop, vgpu_remove;
 AuthorizedFunc slice_run, slice_run_own;
-/* As SuspendForRoom; @data: Vgpus. */
+/* As those of ProgramsForRoom; @data: Vgpus. */
 gboolean slice_suspend_for_room(const Slice *slice, void *data, GError **error);
+gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void *data,
+                            GError **error);
+
+/* The slice's programs are of no other slice. FALSE with @error: "cannot WHAT slice ...". */
+gboolean slice_check_alone(const Vgpus *vgpus, const Slice *slice, const char *what,
+                           GError **error);
 
 AuthorizedFunc slice_suspend, slice_resume, slice_warm;
 AuthorizedFunc slice_claim, slice_claim_own, slice_release, slice_release_own;

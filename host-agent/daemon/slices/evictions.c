@@ -7,29 +7,33 @@
 #include "lib/conf.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
-#include "host-agent/daemon/engines/arbiters.h"
 #include "host-agent/daemon/engines/vgpu_states.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/tables.h"
 
 #define PRESSURE_COMMAND_S 60
-#define KILL_S             10
 
 #define SYSTEMD_NAME    "org.freedesktop.systemd1"
 #define SYSTEMD_PATH    "/org/freedesktop/systemd1"
 #define SYSTEMD_MANAGER SYSTEMD_NAME ".Manager"
 
+/**
+ * Evictions
+ * @gpus: address to Pressure
+ * @freed: ends the wait for programs that are killed
+ */
 struct Evictions {
     Host *host;
     Offers *offers;
     const Slices *slices;
     gint64 grace_us;
     PressureNative native;
-    SuspendForRoom *suspend;
-    void *suspend_data;
+    const ProgramsForRoom *programs;
+    void *programs_data;
     GDBusConnection *bus;
-    GHashTable *gpus; /* address to Pressure */
+    GHashTable *gpus;
+    GCancellable *freed;
 };
 
 /* A GPU with less free memory than desired. */
@@ -178,7 +182,7 @@ static void suspend_all(const Evictions *evictions, const Want *want)
 
         if (slice->transport != SLICE_TRANSPORT_NATIVE)
             continue;
-        if (evictions->suspend(slice, evictions->suspend_data, &error))
+        if (evictions->programs->suspend(slice, evictions->programs_data, &error))
             host_event(evictions->host, "evicted", want->gpu, slice->uuid,
                        "the programs of slice %s (best effort) are being suspended, because GPU %s "
                        "is short of memory; \"vgpuctl slice resume %s\" lets them go on",
@@ -230,12 +234,14 @@ static void stop_unit(const Evictions *evictions, const Slice *slice, const char
                            NULL, unit_stopped, eviction);
 }
 
-static void remember(const Evictions *evictions, const char *gpu, const char *tenant)
+/* A scheduler places its jobs itself, and takes a refusal for a broken node. */
+static void remember_unowned(const Evictions *evictions, const Slice *slice)
 {
     gint64 now = g_get_real_time() / G_USEC_PER_SEC;
     g_autoptr(GError) error = NULL;
 
-    if (!gpu_table_evict(host_db(evictions->host), gpu, tenant, now, &error))
+    if (!*slice->owner &&
+        !gpu_table_evict(host_db(evictions->host), slice->gpu, slice->tenant, now, &error))
         g_message("%s", error->message);
 }
 
@@ -250,67 +256,45 @@ static char *unit_of_slice(const Slice *slice)
     return slice->transport == SLICE_TRANSPORT_GUARDED ? guard_unit_name(slice->uuid) : NULL;
 }
 
-static void programs_ended(const char *output, const GError *error, void *data)
+static void audit_end(const Slice *slice, const GError *error)
 {
-    Eviction *eviction = data;
-
-    (void)output;
-    if (error)
-        g_message("programs of slice %s can't be ended, though its GPU is short of memory: %s",
-                  eviction->uuid, error->message);
     if (audit_is_on())
         audit_write(&(AuditEntry){.who = AUDIT_BY_PRESSURE,
                                   .what = AUDIT_DO_EVICT,
-                                  .object = eviction->uuid,
-                                  .before = eviction->before,
-                                  .after = error ? eviction->before : eviction->after,
+                                  .object = slice->uuid,
+                                  .before = "Programs=started",
+                                  .after = error ? "Programs=started" : "Programs=ended",
                                   .error = error});
-    eviction_free(eviction);
 }
 
-/* vgpud itself has no right to. */
-static void kill_programs(const Slice *slice, const GArray *pids)
+static void programs_ended(const Slice *slice, const GError *error, void *data)
 {
-    static const char *const outside[] = {"systemd-run", "--quiet",   "--collect", "--wait",
-                                          "--",          "/bin/kill", "-KILL"};
-    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
-    Eviction *eviction = g_new0(Eviction, 1);
-    Program program = {.seconds = KILL_S};
+    const Evictions *evictions = data;
 
-    for (guint i = 0; i < G_N_ELEMENTS(outside); i++)
-        g_ptr_array_add(argv, g_strdup(outside[i]));
-    for (guint i = 0; i < pids->len; i++)
-        g_ptr_array_add(argv, g_strdup_printf("%u", g_array_index(pids, guint, i)));
-    g_ptr_array_add(argv, NULL);
-    eviction->uuid = g_strdup(slice->uuid);
-    eviction->before = g_strdup("Programs=started");
-    eviction->after = "Programs=ended";
-    program.argv = (const char *const *)argv->pdata;
-    program_start(&program, NULL, programs_ended, eviction);
-}
-
-/* The slice's arbiter says which they are. */
-static void end_programs(const Evictions *evictions, const Want *want, const Slice *slice)
-{
-    g_autoptr(GHashTable) members = NULL;
-    const SliceMembers *own;
-
-    if (evictions->native < PRESSURE_NATIVE_END)
+    audit_end(slice, error);
+    if (error) {
+        g_message("programs of slice %s can't be ended, though its GPU is short of memory: %s",
+                  slice->uuid, error->message);
         return;
-    members = arbiters_members(host_arbiters(evictions->host), want->gpu);
-    own = members ? g_hash_table_lookup(members, slice->uuid) : NULL;
-    if (!own || !own->pids->len)
-        return;
-    if (!*slice->owner)
-        remember(evictions, want->gpu, slice->tenant);
-    kill_programs(slice, own->pids);
-    host_event(evictions->host, "evicted", want->gpu, slice->uuid,
+    }
+    remember_unowned(evictions, slice);
+    host_event(evictions->host, "evicted", slice->gpu, slice->uuid,
                "the programs of slice %s (best effort) were ended, because GPU %s is short of "
                "memory and they did not make room",
-               slice->uuid, want->gpu);
+               slice->uuid, slice->gpu);
 }
 
-static void evict(const Evictions *evictions, const Want *want)
+static void end_programs(Evictions *evictions, const Slice *slice)
+{
+    const ProgramsEnded done = {programs_ended, evictions, evictions->freed};
+    g_autoptr(GError) error = NULL;
+
+    if (evictions->native >= PRESSURE_NATIVE_END &&
+        !evictions->programs->end(slice, &done, evictions->programs_data, &error))
+        g_message("%s", error->message);
+}
+
+static void evict(Evictions *evictions, const Want *want)
 {
     const char *gpu = want->gpu;
     g_autofree char *mark = size_format(want->mark);
@@ -320,12 +304,10 @@ static void evict(const Evictions *evictions, const Want *want)
         g_autofree char *unit = unit_of_slice(slice);
 
         if (!unit) {
-            end_programs(evictions, want, slice);
+            end_programs(evictions, slice);
             continue;
         }
-        /* A scheduler places its jobs itself, and takes a refusal for a broken node. */
-        if (!*slice->owner)
-            remember(evictions, gpu, slice->tenant);
+        remember_unowned(evictions, slice);
         stop_unit(evictions, slice, unit);
         host_event(evictions->host, "evicted", gpu, slice->uuid,
                    "the %s of %s %s (best effort) was stopped, because GPU %s should have %s of "
@@ -335,7 +317,7 @@ static void evict(const Evictions *evictions, const Want *want)
     }
 }
 
-static void take_step(const Evictions *evictions, PressureStep step, const Want *want)
+static void take_step(Evictions *evictions, PressureStep step, const Want *want)
 {
     switch (step) {
     case PRESSURE_TELL:
@@ -403,10 +385,10 @@ void evictions_set_native(Evictions *evictions, PressureNative native)
     evictions->native = native;
 }
 
-void evictions_set_suspend(Evictions *evictions, SuspendForRoom *suspend, void *data)
+void evictions_set_programs(Evictions *evictions, const ProgramsForRoom *programs, void *data)
 {
-    evictions->suspend = suspend;
-    evictions->suspend_data = data;
+    evictions->programs = programs;
+    evictions->programs_data = data;
 }
 
 Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, guint grace)
@@ -418,11 +400,14 @@ Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, guint
     evictions->slices = slices;
     evictions_set_grace(evictions, grace);
     evictions->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    evictions->freed = g_cancellable_new();
     return evictions;
 }
 
 void evictions_free(Evictions *evictions)
 {
+    g_cancellable_cancel(evictions->freed);
+    g_object_unref(evictions->freed);
     g_hash_table_unref(evictions->gpus);
     g_clear_object(&evictions->bus);
     g_free(evictions);

@@ -22,9 +22,31 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Evictions, evictions_free)
 void evictions_set_grace(Evictions *evictions, guint grace);
 void evictions_set_native(Evictions *evictions, PressureNative native);
 
-/* Begins to suspend the slice's programs. FALSE with @error: they cannot be. */
-typedef gboolean SuspendForRoom(const Slice *slice, void *data, GError **error);
-void evictions_set_suspend(Evictions *evictions, SuspendForRoom *suspend, void *data);
+/* @error: NULL: the programs of @slice have ended. */
+typedef void ProgramsEndedFunc(const Slice *slice, const GError *error, void *data);
+
+/**
+ * ProgramsEnded
+ * @func: called once, later, unless @cancellable has been cancelled
+ */
+typedef struct {
+    ProgramsEndedFunc *func;
+    void *data;
+    GCancellable *cancellable;
+} ProgramsEnded;
+
+/**
+ * ProgramsForRoom - what is done with the programs of native slices
+ * @suspend: begins to suspend them. FALSE with @error: they cannot be
+ * @end: begins to kill them, if there are any. FALSE with @error: they must not be
+ */
+typedef struct {
+    gboolean (*suspend)(const Slice *slice, void *data, GError **error);
+    gboolean (*end)(const Slice *slice, const ProgramsEnded *done, void *data, GError **error);
+} ProgramsForRoom;
+
+/* @programs: lives longer. */
+void evictions_set_programs(Evictions *evictions, const ProgramsForRoom *programs, void *data);
 
 /* @bus has systemd, which stops engines. */
 void evictions_connect(Evictions *evictions, GDBusConnection *bus);

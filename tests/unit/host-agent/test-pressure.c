@@ -478,32 +478,96 @@ static void test_suspended(void)
     close_slices(&at, &arbiter);
 }
 
+static gboolean is_there(HostRoot *root, const char *name)
+{
+    g_autofree char *path = root_path(root, name, NULL);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+/*
+ * The next one, at a time that the watch's own timer does not reach. While programs are being
+ * suspended they are left alone.
+ */
+static void take_step(PressureWatch *watch, gint64 *at_us)
+{
+    *at_us = MAX(*at_us, g_get_monotonic_time()) + GRACE;
+    pressure_watch_look(watch, *at_us);
+    for (guint i = 0; i < 20; i++) {
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(1000);
+    }
+}
+
+/* Of those that the arbiter names one has ended; the other began at 5. @fails: verbs. */
+static PressureWatch *open_stubborn(AgentOnBus *at, FakeArbiter *arbiter, const char *fails)
+{
+    HostRoot *root = nvidia_kit_tree();
+    PressureWatch *watch;
+
+    file_tree_write(root, "/suspend-fails", fails);
+    watch = open_ladder(at, arbiter, root);
+    process(at, 77, 5);
+    return watch;
+}
+
 /* Who cannot be suspended is ended, and kept away for a while. */
 static void test_ended(void)
 {
-    HostRoot *root = nvidia_kit_tree();
     FakeArbiter arbiter;
     AgentOnBus at;
-    PressureWatch *watch;
-    g_autoptr(GString) signals = NULL;
-    g_autofree char *log = NULL;
+    PressureWatch *watch = open_stubborn(&at, &arbiter, "suspend\n");
+    g_autoptr(GString) signals = hear_signals(&at);
+    gint64 at_us = 0;
 
-    file_tree_write(root, "/suspend-fails", "suspend\n");
-    watch = open_ladder(&at, &arbiter, root);
-    signals = hear_signals(&at);
-    log = root_path(root, "kill-log", NULL);
-    /* While they are being suspended they are left alone. */
-    for (gint64 at_s = 1; !g_file_test(log, G_FILE_TEST_EXISTS); at_s += 10) {
-        pressure_watch_look(watch, at_s * SECOND);
-        for (guint i = 0; i < 20; i++) {
-            g_main_context_iteration(NULL, FALSE);
-            g_usleep(1000);
-        }
-    }
-    assert_in_file(&at, "/kill-log", "-KILL 77 78\n");
+    while (!is_there(at.root, "kill-log"))
+        take_step(watch, &at_us);
+    assert_in_file(&at, "/kill-log", "--limit 20000 end 77:5\n");
     iterate_until_said(signals, "were ended, because GPU " ADDRESS " is short of memory");
     assert_says("slice create half --door native --class best-effort", 7, "",
                 "stopped there because memory was short");
+    close_slices(&at, &arbiter);
+}
+
+/* Takes steps until vgpud's log says so. */
+static void look_until_logged(PressureWatch *watch, const char *words)
+{
+    g_autoptr(GString) log = g_string_new(NULL);
+    gint64 at_us = 0;
+
+    g_log_set_default_handler(keep_log, log);
+    while (!strstr(log->str, words))
+        take_step(watch, &at_us);
+    g_log_set_default_handler(g_log_default_handler, NULL);
+}
+
+/* What has not happened is not told. */
+static void test_not_ended(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    PressureWatch *watch = open_stubborn(&at, &arbiter, "suspend\nend\n");
+    g_autoptr(GString) signals = hear_signals(&at);
+
+    look_until_logged(watch, "programs of slice " UUID " can't be ended");
+    g_assert_null(strstr(signals->str, "were ended"));
+    assert_says("slice create half --door native --class best-effort", 7, "",
+                "0 MiB of 15.98 GiB are free");
+    close_slices(&at, &arbiter);
+}
+
+/* Programs that use a slice of another class as well. */
+static void test_shared(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    PressureWatch *watch = open_stubborn(&at, &arbiter, "");
+
+    assert_hook_of(&at, UUID, "claim", WEB, 0, "");
+    assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
+    look_until_logged(watch, "cannot end the programs of slice " UUID
+                             ": its container has several slices of GPU " ADDRESS);
+    g_assert_false(is_there(at.root, "kill-log"));
     close_slices(&at, &arbiter);
 }
 
@@ -524,13 +588,6 @@ static void test_removed(void)
     close_slices(&at, &arbiter);
 }
 
-static gboolean is_there(HostRoot *root, const char *name)
-{
-    g_autofree char *path = root_path(root, name, NULL);
-
-    return g_file_test(path, G_FILE_TEST_EXISTS);
-}
-
 /* An arbiter that hangs for a while does not end a shortage, and the steps go on after it. */
 static void test_silent(void)
 {
@@ -538,18 +595,19 @@ static void test_silent(void)
     AgentOnBus at;
     PressureWatch *watch = open_ladder(&at, &arbiter, nvidia_kit_tree());
     g_autoptr(GString) signals = hear_signals(&at);
+    gint64 at_us = 0;
     int hanging;
 
-    pressure_watch_look(watch, 1 * SECOND);
+    take_step(watch, &at_us);
     iterate_until_said(signals, "MemoryPressure ('" ADDRESS "'");
     fake_arbiter_close(&arbiter);
     hanging = fake_arbiter_listen(at.root);
-    pressure_watch_look(watch, 2 * SECOND);
+    pressure_watch_look(watch, at_us);
     close(hanging);
     fake_arbiter_open_with(&arbiter, at.root, "{\"slices\":[" WAITS "," HAS "]}");
     while (!is_there(at.root, "suspend-log")) {
         g_assert_null(strstr(signals->str, "enough free memory again"));
-        pressure_watch_look(watch, 11 * SECOND);
+        pressure_watch_look(watch, at_us + GRACE);
         g_main_context_iteration(NULL, FALSE);
         g_usleep(10000);
     }
@@ -571,6 +629,8 @@ int main(int argc, char **argv)
     g_test_add_func("/pressure/slices", test_slices);
     g_test_add_func("/pressure/suspended", test_suspended);
     g_test_add_func("/pressure/ended", test_ended);
+    g_test_add_func("/pressure/not-ended", test_not_ended);
+    g_test_add_func("/pressure/shared", test_shared);
     g_test_add_func("/pressure/removed", test_removed);
     g_test_add_func("/pressure/silent", test_silent);
     return g_test_run();

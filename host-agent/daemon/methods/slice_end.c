@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ends the programs of a native slice, by vgpu-suspend: vgpud itself has no right to. A process is
+ * named by its pid and the time at which it began, so that no other one that has the pid by then is
+ * killed.
+ */
+#include "lib/program.h"
+#include "host-agent/daemon/containers/claim_process.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+
+/* Of vgpu-suspend, for their end, and of all. */
+#define LIMIT_MS "20000"
+#define KILL_S   30
+
+/**
+ * End
+ * @cancellable: cancelled: nobody waits for it any more
+ */
+typedef struct {
+    Slice *slice;
+    GCancellable *cancellable;
+    ProgramsEndedFunc *func;
+    void *data;
+} End;
+
+static void ended(const char *output, const GError *error, void *data)
+{
+    End *end = data;
+
+    (void)output;
+    if (!g_cancellable_is_cancelled(end->cancellable))
+        end->func(end->slice, error, end->data);
+    g_object_unref(end->cancellable);
+    slice_free(end->slice);
+    g_free(end);
+}
+
+/* Of guint: the processes of the slice as its arbiter names them now; may be empty. */
+static GArray *pids_of(const Vgpus *vgpus, const Slice *slice)
+{
+    g_autoptr(GHashTable) all = arbiters_members(host_arbiters(vgpus->host), slice->gpu);
+    const SliceMembers *members = all ? g_hash_table_lookup(all, slice->uuid) : NULL;
+
+    return members ? g_array_ref(members->pids) : g_array_new(FALSE, FALSE, sizeof(guint));
+}
+
+static gboolean has_pid(const GArray *pids, guint pid)
+{
+    for (guint i = 0; i < pids->len; i++)
+        if (g_array_index(pids, guint, i) == pid)
+            return TRUE;
+    return FALSE;
+}
+
+/*
+ * "PID:START" of each, to be freed. The arbiter is asked once more when START has been read: a
+ * process that it still names then is the one that began at START.
+ */
+static GStrv processes_of(const Vgpus *vgpus, const Slice *slice)
+{
+    HostRoot *root = host_root(vgpus->host);
+    g_autoptr(GArray) pids = pids_of(vgpus, slice);
+    g_autofree guint64 *starts = g_new0(guint64, pids->len + 1);
+    g_autoptr(GStrvBuilder) processes = g_strv_builder_new();
+    g_autoptr(GArray) still = NULL;
+
+    for (guint i = 0; i < pids->len; i++)
+        starts[i] = claim_process_started(root, g_array_index(pids, guint, i));
+    still = pids_of(vgpus, slice);
+    for (guint i = 0; i < pids->len; i++) {
+        guint pid = g_array_index(pids, guint, i);
+
+        if (starts[i] && has_pid(still, pid))
+            g_strv_builder_take(processes,
+                                g_strdup_printf("%u:%" G_GUINT64_FORMAT, pid, starts[i]));
+    }
+    return g_strv_builder_end(processes);
+}
+
+static void start_program(const GStrv processes, End *end)
+{
+    static const char *const outside[] = {"systemd-run",
+                                          "--quiet",
+                                          "--collect",
+                                          "--wait",
+                                          "--pipe",
+                                          "--",
+                                          "/usr/lib/mdev-vgpu/vgpu-suspend",
+                                          "--limit",
+                                          LIMIT_MS,
+                                          "end",
+                                          NULL};
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_auto(GStrv) argv = NULL;
+    Program program = {.seconds = KILL_S};
+
+    g_strv_builder_addv(builder, (const char **)outside);
+    g_strv_builder_addv(builder, (const char **)processes);
+    argv = g_strv_builder_end(builder);
+    program.argv = (const char *const *)argv;
+    program_start(&program, end->cancellable, ended, end);
+}
+
+gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void *data,
+                            GError **error)
+{
+    const Vgpus *vgpus = data;
+    g_auto(GStrv) processes = NULL;
+    End *end;
+
+    if (!slice_check_alone(vgpus, slice, "end the programs of", error))
+        return FALSE;
+    processes = processes_of(vgpus, slice);
+    if (!processes[0])
+        return TRUE;
+    end = g_new0(End, 1);
+    end->slice = slice_copy(slice);
+    end->cancellable = g_object_ref(done->cancellable);
+    end->func = done->func;
+    end->data = done->data;
+    start_program(processes, end);
+    return TRUE;
+}
