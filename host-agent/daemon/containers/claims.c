@@ -369,7 +369,8 @@ char *claims_user(const Claims *claims, GHashTable *members, const Slice *slice)
     if (slice_is_vgpu(slice))
         return NULL;
     if (!members)
-        return g_strdup_printf("perhaps a program (vgpu-arbiter@%s does not answer)", slice->gpu);
+        return g_strdup_printf("perhaps a program (vgpu-arbiter@%s does not answer now)",
+                               slice->gpu);
     of_slice = g_hash_table_lookup(members, slice->uuid);
     if (!of_slice || !of_slice->pids->len)
         return NULL;

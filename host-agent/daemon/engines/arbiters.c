@@ -4,13 +4,31 @@
 /* How long a thread waits before it asks an arbiter again that has not answered. */
 #define AGAIN_US G_USEC_PER_SEC
 
+/* How long after its restart an arbiter may not yet have all of its members. */
+#define JOIN_US G_USEC_PER_SEC
+
+_Atomic gint64 arbiters_away_us = ARBITERS_AWAY_US;
+
+/**
+ * Restart - of an arbiter that has answered before
+ * @back: it answers again
+ * @until: when its members are known again, or it counts as one that does not start; of the
+ * monotonic clock
+ */
+typedef struct {
+    gboolean back;
+    gint64 until;
+} Restart;
+
 /**
  * Arbiters
  * @silent: addresses of GPUs whose arbiter a thread asks
+ * @seen: addresses of GPUs whose arbiter has answered, each with its Restart, or NULL
  */
 struct Arbiters {
     HostRoot *root;
     GHashTable *silent;
+    GHashTable *seen;
     GCancellable *freed;
 };
 
@@ -76,11 +94,44 @@ static void leave_to_thread(Arbiters *arbiters, const char *gpu)
     g_task_run_in_thread(task, await_answer);
 }
 
+static void note_restart(Arbiters *arbiters, const char *gpu, gboolean back)
+{
+    Restart *restart = g_hash_table_lookup(arbiters->seen, gpu);
+
+    if (restart && restart->back == back)
+        return;
+    restart = g_new(Restart, 1);
+    restart->back = back;
+    restart->until = g_get_monotonic_time() + (back ? JOIN_US : arbiters_away_us);
+    g_hash_table_insert(arbiters->seen, g_strdup(gpu), restart);
+}
+
+/* One that has never answered may have been configured and never started. */
+static void note_presence(Arbiters *arbiters, const char *gpu, gboolean answers)
+{
+    void *restart;
+    gboolean seen = g_hash_table_lookup_extended(arbiters->seen, gpu, NULL, &restart);
+
+    if (seen && (!answers || restart))
+        note_restart(arbiters, gpu, answers);
+    else if (answers && !seen)
+        g_hash_table_insert(arbiters->seen, g_strdup(gpu), NULL);
+}
+
+static gboolean is_restarting(const Arbiters *arbiters, const char *gpu)
+{
+    const Restart *restart = g_hash_table_lookup(arbiters->seen, gpu);
+
+    return restart && g_get_monotonic_time() < restart->until;
+}
+
 /* What the main loop was told. */
 static ArbiterAnswer note_answer(Arbiters *arbiters, const char *gpu, ArbiterAnswer answer)
 {
     if (answer == ARBITER_SILENT)
         leave_to_thread(arbiters, gpu);
+    else
+        note_presence(arbiters, gpu, answer == ARBITER_ANSWERS);
     return answer;
 }
 
@@ -108,9 +159,10 @@ GHashTable *arbiters_members(Arbiters *arbiters, const char *gpu)
 {
     g_autoptr(GHashTable) members = slice_members_new();
 
-    return arbiters_read_members(arbiters, gpu, members) == ARBITER_SILENT
-               ? NULL
-               : g_steal_pointer(&members);
+    if (arbiters_read_members(arbiters, gpu, members) == ARBITER_SILENT ||
+        is_restarting(arbiters, gpu))
+        return NULL;
+    return g_steal_pointer(&members);
 }
 
 Arbiters *arbiters_new(HostRoot *root)
@@ -119,6 +171,7 @@ Arbiters *arbiters_new(HostRoot *root)
 
     arbiters->root = host_root_ref(root);
     arbiters->silent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    arbiters->seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     arbiters->freed = g_cancellable_new();
     return arbiters;
 }
@@ -128,6 +181,7 @@ void arbiters_free(Arbiters *arbiters)
     g_cancellable_cancel(arbiters->freed);
     g_object_unref(arbiters->freed);
     g_hash_table_unref(arbiters->silent);
+    g_hash_table_unref(arbiters->seen);
     host_root_unref(arbiters->root);
     g_free(arbiters);
 }

@@ -23,7 +23,17 @@ ArbiterAnswer arbiters_read_status(Arbiters *arbiters, const char *gpu, SliceUse
                                    void *data);
 ArbiterAnswer arbiters_read_members(Arbiters *arbiters, const char *gpu, GHashTable *members);
 
-/* A table as of slice_members_new(); NULL: the arbiter is silent, so it is not known. */
+/*
+ * How long one that has answered before may be away, as while it is restarted. After that its GPU
+ * counts as one that has none. Only tests change it.
+ */
+#define ARBITERS_AWAY_US (5 * G_USEC_PER_SEC)
+extern _Atomic gint64 arbiters_away_us;
+
+/*
+ * A table as of slice_members_new(); NULL: the arbiter is silent or is being restarted, so it is
+ * not known.
+ */
 GHashTable *arbiters_members(Arbiters *arbiters, const char *gpu);
 
 #endif

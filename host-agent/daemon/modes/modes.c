@@ -280,6 +280,7 @@ static void begin_wait(const Modes *modes, const char *gpu, guint seconds,
     UserWait wait = {.host = modes->host,
                      .look = look_for_vms,
                      .with_slices = with_slices,
+                     .twice = TRUE,
                      .asker = g_dbus_method_invocation_get_sender(invocation),
                      .done = waited,
                      .data = waiting};

@@ -8,6 +8,7 @@
 /**
  * Wait
  * @users: that were last reported
+ * @empty: the last look has found none
  * @again: source of the next look; 0: users are being looked for
  */
 typedef struct {
@@ -15,6 +16,7 @@ typedef struct {
     char *gpu;
     char *asker;
     char *users;
+    gboolean empty;
     guint again;
     gulong handler;
 } Wait;
@@ -89,6 +91,13 @@ static void look_later(Wait *wait)
         wait->asked.until ? (guint)CLAMP(left, 1, LOOK_AGAIN_MS) : LOOK_AGAIN_MS, look_again, wait);
 }
 
+static gboolean is_over(const Wait *wait, const GStrv users)
+{
+    if (!users[0] && (wait->empty || !wait->asked.twice))
+        return TRUE;
+    return wait->asked.until && g_get_monotonic_time() >= wait->asked.until;
+}
+
 static void looked(GStrv found, const GError *error, void *data)
 {
     Wait *wait = data;
@@ -100,11 +109,13 @@ static void looked(GStrv found, const GError *error, void *data)
         return;
     }
     users = wait->asked.with_slices(found, wait->asked.data);
-    if (!users[0] || (wait->asked.until && g_get_monotonic_time() >= wait->asked.until)) {
+    if (is_over(wait, users)) {
         end(wait, (const char *const *)users, NULL);
         return;
     }
-    say_who(wait, users);
+    wait->empty = !users[0];
+    if (users[0])
+        say_who(wait, users);
     look_later(wait);
 }
 

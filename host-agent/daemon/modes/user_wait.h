@@ -20,6 +20,8 @@ typedef void (*UserWaitDone)(const char *const *users, const GError *error, void
  * @look: finds the users that are waited for, and tells @func later
  * @with_slices: these and the users of slices; to be freed
  * @until: of the monotonic clock; 0: for ever
+ * @twice: nobody must have been found twice: while an arbiter is restarted, the users of its slices
+ * may be missing
  * @cancellable: ends the wait; the host is not used after that
  * @asker: who waits, on the bus, and is told by name who uses the GPU; NULL: nobody
  * @said: a sentence for @data, too; may be NULL
@@ -31,6 +33,7 @@ typedef struct {
     void (*look)(UsersFunc func, void *func_data, void *data);
     GStrv (*with_slices)(const GStrv users, void *data);
     gint64 until;
+    gboolean twice;
     GCancellable *cancellable;
     const char *asker;
     void (*said)(const char *sentence, void *data);

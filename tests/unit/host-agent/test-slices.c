@@ -106,7 +106,7 @@ static void test_unclaimed_client(void)
 /* That nobody is known to use it does not say that nobody does. */
 static void test_silent_arbiter(void)
 {
-    static const char words[] = "perhaps a program (vgpu-arbiter@" ADDRESS " does not answer)";
+    static const char words[] = "perhaps a program (vgpu-arbiter@" ADDRESS " does not answer now)";
     AgentOnBus at;
     int hung;
 
@@ -120,6 +120,28 @@ static void test_silent_arbiter(void)
     assert_says("gpu mode 02:00.0 host", 6, "", words);
     assert_says("slice remove --force " UUID, 0, "", "");
     close(hung);
+    agent_on_bus_close(&at);
+}
+
+/* Its members are back a moment after it is; one that stays away has none. */
+static void test_restarted_arbiter(void)
+{
+    static const char words[] = "perhaps a program (vgpu-arbiter@" ADDRESS " does not answer now)";
+    AgentOnBus at;
+    FakeArbiter arbiter;
+
+    open_shared(&at);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    fake_arbiter_open(&arbiter, at.root);
+    assert_says("slice remove " UUID, 6, "", "2 processes has slice " UUID);
+    fake_arbiter_close(&arbiter);
+    assert_says("slice remove " UUID, 6, "", words);
+    fake_arbiter_open_with(&arbiter, at.root, "{\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}");
+    assert_says("slice remove " UUID, 6, "", words);
+    fake_arbiter_close(&arbiter);
+    arbiters_away_us = 0;
+    assert_says("slice remove " UUID, 0, "", "");
+    arbiters_away_us = ARBITERS_AWAY_US;
     agent_on_bus_close(&at);
 }
 
@@ -369,6 +391,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/claim", test_claim);
     g_test_add_func("/slices/unclaimed-client", test_unclaimed_client);
     g_test_add_func("/slices/silent-arbiter", test_silent_arbiter);
+    g_test_add_func("/slices/restarted-arbiter", test_restarted_arbiter);
     g_test_add_func("/slices/use-without-meter", test_use_without_meter);
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);
