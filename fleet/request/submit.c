@@ -230,14 +230,22 @@ static uint32_t percent_up(uint32_t whole, uint32_t part)
     return (uint32_t)(((uint64_t)whole * part + 99) / 100);
 }
 
-/* The dominant share of the request, in shards: what is lent of the card costs nothing. */
+uint32_t submit_memory_cost(const FleetRequest *request, const FleetConf *conf)
+{
+    uint32_t floor = percent_up(request->size, conf->classes[request->class].floor);
+
+    if (request->class == FLEET_CLASS_BEST_EFFORT && floor > request->resident)
+        return floor;
+    return request->resident ? request->resident : floor;
+}
+
+/* The dominant share of the request, in shards. */
 static bool count_shards(const FleetRequest *request, const FleetConf *conf,
                          const FleetModel *model, uint32_t *shards, char *error)
 {
     uint32_t compute;
 
-    *shards = request->resident ? request->resident
-                                : percent_up(request->size, conf->classes[request->class].floor);
+    *shards = submit_memory_cost(request, conf);
     if (request->class != FLEET_CLASS_GUARANTEED || !request->share)
         return true;
     if (!model)

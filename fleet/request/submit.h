@@ -61,6 +61,12 @@ bool submit_allows(const FleetRequest *request, const FleetConf *conf, const cha
  */
 bool submit_modify(const SubmitAsk *ask, bool operator_asks, char *error);
 
+/*
+ * The shards that the memory of a request costs, whose size is in MiB. What is lent of the card
+ * costs nothing, but best effort always its floor: without it one shard would be a whole card.
+ */
+uint32_t submit_memory_cost(const FleetRequest *request, const FleetConf *conf);
+
 /* Shards of a task in a list such as "cpu=2,gres/shard:a100:100"; 0: none. */
 uint32_t submit_shards(const char *per_task);
 

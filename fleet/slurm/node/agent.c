@@ -232,6 +232,18 @@ static gboolean world_read(World *world, AgentClient *vgpud, const AgentSlice *s
     return !is_vm(slice) || world->types;
 }
 
+/* Of all its tasks on the card. Memory that moves is theirs by turns, so it may be the whole card.
+ */
+static guint64 vram_of(const AgentSlice *slice, guint64 whole)
+{
+    const FleetRequest *request = slice->request;
+    guint64 vram = request->size * MIB * slice->tasks;
+
+    if (request->kind == FLEET_SIZE_FULL || (request->resident && whole && vram > whole))
+        return whole;
+    return vram;
+}
+
 static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *gpu,
                          const World *world)
 {
@@ -239,7 +251,7 @@ static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *g
     guint64 whole = MIN(bytes_of(gpu, "Vram"), bytes_of(gpu, "Capacity"));
     g_autofree char *part = g_strdup_printf("%u", slice->part);
     FleetDoor door = request->door ? request->door : FLEET_DOOR_AUTO;
-    guint64 vram = request->kind == FLEET_SIZE_FULL ? whole : request->size * MIB * slice->tasks;
+    guint64 vram = vram_of(slice, whole);
     GVariantDict dict;
 
     g_variant_dict_init(&dict, NULL);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet/request/submit.h"
+
 /* Adds a card of the type between the colons of "gpu:a100:3(" at @type. The new count, or -1. */
 static int add_card(CardPromise *cards, int count, const char *type, unsigned long index,
                     unsigned long shards)
@@ -80,21 +82,13 @@ int detail_parse(const char *detail, CardPromise *cards)
     return count;
 }
 
-/* Shards that the request must cost at least, without the compute that it may be charged for. */
-static uint32_t least_shards(const FleetRequest *request, const FleetConf *conf)
-{
-    if (request->resident)
-        return request->resident;
-    return (uint32_t)(((uint64_t)request->size * conf->classes[request->class].floor + 99) / 100);
-}
-
 bool detail_check(CardPromise *cards, unsigned count, const FleetRequest *request,
                   const DetailCount *counted, const FleetConf *conf, char *error)
 {
     bool full = request->kind == FLEET_SIZE_FULL;
     uint32_t per_task = counted->per_task;
 
-    if (!full && (!per_task || least_shards(request, conf) > per_task))
+    if (!full && (!per_task || submit_memory_cost(request, conf) > per_task))
         return fleet_error(error, "its text asks for %u MiB, and Slurm counts %u for a task",
                            request->size, per_task);
     for (unsigned i = 0; i < count; i++) {

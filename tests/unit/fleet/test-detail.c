@@ -94,6 +94,10 @@ static void test_check(void)
                                 100, cards));
     g_assert_true(
         detail_agrees(50, 25, "vgpu1;vram=100;class=best-effort;door=guarded", 25, cards));
+    g_assert_false(
+        detail_agrees(2, 1, "vgpu1;vram=100;class=best-effort;door=guarded;resident=1", 1, cards));
+    g_assert_true(
+        detail_agrees(2, 1, "vgpu1;vram=100;class=burstable;door=guarded;resident=1", 1, cards));
     g_assert_true(detail_agrees(0, 0, "vgpu1;full;class=guaranteed;door=native", 0, cards));
     g_assert_cmpuint(cards[1].tasks, ==, 1);
     g_assert_false(

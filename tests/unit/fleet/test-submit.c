@@ -81,6 +81,11 @@ static void test_resident(void)
     setup_conf();
     check_submit((SubmitAsk){.option = "30G,class=burstable,resident=1G", .partition = "mixed"},
                  "gres/shard:1024", "vgpu1;vram=30720;class=burstable;door=auto;resident=1024");
+    /* But best effort always its floor. */
+    check_submit((SubmitAsk){.option = "8G,class=best-effort,resident=1M", .qos = "night"},
+                 "gres/shard:2048", "vgpu1;vram=8192;class=best-effort;door=native;resident=1");
+    check_submit((SubmitAsk){.option = "8G,class=best-effort,resident=4G", .qos = "night"},
+                 "gres/shard:4096", "vgpu1;vram=8192;class=best-effort;door=native;resident=4096");
     check_refused((SubmitAsk){.option = "8G,class=burstable,resident=9G", .partition = "mixed"},
                   "resident=9216M is more than the 8192 MiB of the slice");
 }
