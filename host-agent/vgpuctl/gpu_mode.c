@@ -209,6 +209,18 @@ gboolean gpu_pool_command(Client *client, const Options *options, char **args, G
     return answer != NULL;
 }
 
+/* vgpud says so itself if it answers. */
+static void add_drained(const char *name, GError **error)
+{
+    g_autoptr(GError) cause = *error;
+
+    *error = NULL;
+    g_set_error(error, cause->domain, cause->code,
+                "%s. GPU %s stays drained: \"vgpuctl gpu drain --wait %s\" waits again, \"vgpuctl "
+                "gpu resume %s\" ends that",
+                cause->message, name, name, name);
+}
+
 /* @end: of the monotonic clock; 0: without limit. */
 static gboolean wait_until_unused(Client *client, const char *name, void *end, GError **error)
 {
@@ -226,6 +238,8 @@ static gboolean wait_until_unused(Client *client, const char *name, void *end, G
     answer = client_call_object(G_DBUS_PROXY(gpu), "WaitUnused",
                                 g_variant_new("(@a{sv})", g_variant_dict_end(&dict)), what, seconds,
                                 error);
+    if (!answer && error && (*error)->domain == VGPUCTL_ERROR)
+        add_drained(name, error);
     return answer != NULL;
 }
 
