@@ -15,12 +15,14 @@
 #define OLD_PARTITIONS "old-partitions"
 #define DECLARED       "declared"
 #define POOL           "pool"
+#define POOL_ONLY      "pool-only"
 
 /**
  * ModeSwitch
  * @operation: NULL: a dry run, or the GPU has the mode already
  * @old_partitions: the previous setting
  * @pool: that it gets; NULL: it keeps its own
+ * @pool_only: it has the mode already
  * @declared: nobody asked for it; the configuration has it, and keeps it if it fails
  * @deadline: of the waiting; 0: none
  * @begun: steps may have been done already
@@ -36,6 +38,7 @@ typedef struct {
     GpuMode origin, target;
     guint partitions, old_partitions;
     char *pool;
+    gboolean pool_only;
     gboolean declared;
     gboolean drain;
     gboolean dry_run;
@@ -237,7 +240,8 @@ static void waited(const char *const *users, const GError *error, void *data)
     } else if (users[0]) {
         operation_step_done(change->operation, in_use(change, users));
     } else {
-        note_vgpus(change, &cause);
+        if (!change->pool_only)
+            note_vgpus(change, &cause);
         done(change, cause);
     }
 }
@@ -425,16 +429,22 @@ static void undo_reconcile(Operation *operation, guint item)
     go_back(change, gone_back);
 }
 
+static gboolean set_pool(const ModeSwitch *change, GError **error)
+{
+    const SwitchPools *pools = &change->switches->pools;
+
+    return !change->pool || pools->set(change->gpu, change->pool, error, pools->data);
+}
+
 static void run_settle(Operation *operation, guint item)
 {
     ModeSwitch *change = operation_kept(operation);
-
-    const SwitchPools *pools = &change->switches->pools;
     GError *error = NULL;
 
     (void)item;
     change->begun = TRUE;
-    if (!change->pool || pools->set(change->gpu, change->pool, &error, pools->data))
+    if ((!change->pool_only || want(change, change->target, change->partitions, &error)) &&
+        set_pool(change, &error))
         settle(change, change->target);
     operation_step_done(operation, error);
 }
@@ -460,6 +470,7 @@ static ModeSwitch *switch_of(Operation *operation)
     g_variant_lookup(details, OLD_PARTITIONS, "u", &change->old_partitions);
     g_variant_lookup(details, DECLARED, "b", &change->declared);
     g_variant_lookup(details, POOL, "s", &change->pool);
+    g_variant_lookup(details, POOL_ONLY, "b", &change->pool_only);
     return read_mode(details, ORIGIN, &change->origin) &&
                    read_mode(details, TARGET, &change->target)
                ? change
@@ -479,7 +490,8 @@ static void plan(Operation *operation)
     change->operation = operation;
     operation_add_step(operation, &drain, 0);
     operation_add_step(operation, &wait, 0);
-    operation_add_step(operation, &reconcile, 0);
+    if (!change->pool_only)
+        operation_add_step(operation, &reconcile, 0);
     operation_add_step(operation, &settled, 0);
 }
 
@@ -588,6 +600,7 @@ static gboolean begin(ModeSwitch *change, const char *source, GError **error)
     g_variant_dict_insert(&details, DECLARED, "b", change->declared);
     if (change->pool)
         g_variant_dict_insert(&details, POOL, "s", change->pool);
+    g_variant_dict_insert(&details, POOL_ONLY, "b", change->pool_only);
     request.details = g_variant_dict_end(&details);
     return operations_start(change->switches->operations, &request, error);
 }
@@ -609,6 +622,7 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
     change->data = data;
     if (request->timeout)
         change->deadline = g_get_monotonic_time() + (gint64)request->timeout * G_USEC_PER_SEC;
+    change->pool_only = mode_switch_is_there(gpu, change->target, change->partitions);
     read_origin(change, gpu);
     if (request->dry_run)
         work(change, change->target, change->partitions, said);
