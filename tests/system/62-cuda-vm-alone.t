@@ -68,7 +68,7 @@ point('its guest computes, is held to its memory, and leaves nothing', sub {
     $blue->run('mkdir -p /opt/cuda');
     $blue->put((map { "$top/build/$_" } qw(cuda-test/remote-client cuda-remote/libcuda.so.1 cuda-remote/libnvidia-ml.so.1 cuda-remote/vgpu-guest-cuda-check)), '/opt/cuda/');
     my $said = $blue->run('LD_LIBRARY_PATH=/opt/cuda /opt/cuda/vgpu-guest-cuda-check', timeout => 120);
-    $blue->run("$client $_ 2>&1", timeout => 240) for qw(compute graphs limit nvml);
+    $blue->run("$client $_ 2>&1", timeout => 240) for qw(compute graphs limit nvml-unit);
     VGPU::Slice::soon(sub { !%{ workers() } && !used() }, 'something is left');
     return $said;
 });

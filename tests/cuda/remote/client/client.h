@@ -59,6 +59,7 @@ void check_answers_without_worker(void);
 /* nvml.c */
 void check_nvml(void);
 void check_nvml_of_vm(void);
+void check_nvml_of_unit(void);
 void check_lost_nvml(void);
 void check_no_nvml(void);
 /* printing.c */

@@ -95,6 +95,7 @@ static const struct {
     {"without-worker", check_answers_without_worker},
     {"nvml", check_nvml},
     {"nvml-vm", check_nvml_of_vm},
+    {"nvml-unit", check_nvml_of_unit},
     {"nvml-lost", check_lost_nvml},
     {"nvml-none", check_no_nvml},
     {"printing", print_in_kernel},

@@ -115,7 +115,6 @@ static void check_beside_cuda(nvmlDevice_t device)
     begin_context();
     allocate_device(32 * MIB);
     check_memory_info(device);
-    check_processes(device);
     check_facts_of(device);
 }
 
@@ -124,6 +123,20 @@ void check_nvml(void)
     nvmlDevice_t device = begin_nvml();
 
     check_beside_cuda(device);
+    check_processes(device);
+    check_in_child(device);
+    end_nvml();
+}
+
+/* Behind an engine's or a guard's unit workers do not see each other, so none is listed. */
+void check_nvml_of_unit(void)
+{
+    nvmlDevice_t device = begin_nvml();
+    unsigned int count = 0;
+
+    check_beside_cuda(device);
+    nvml_ok(NVML(nvmlDeviceGetComputeRunningProcesses_v3, device, &count, NULL));
+    must(count == 0);
     check_in_child(device);
     end_nvml();
 }
@@ -131,7 +144,10 @@ void check_nvml(void)
 /* A child has no engine there (vm.c). */
 void check_nvml_of_vm(void)
 {
-    check_beside_cuda(begin_nvml());
+    nvmlDevice_t device = begin_nvml();
+
+    check_beside_cuda(device);
+    check_processes(device);
     end_nvml();
     nvml_ok(NVML(nvmlInit_v2));
     end_nvml();
