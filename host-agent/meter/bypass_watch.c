@@ -13,13 +13,12 @@
 #include "host-agent/meter/ungoverned.h"
 #include "lib/drm_clients.h"
 #include "lib/nvidia_readings.h"
-#include "lib/program.h"
+#include "lib/process_end.h"
 
 /* No kernel reports it. */
 #define LOOK_SECONDS 10
 /* Between the parts of a look that would keep the main loop from others for too long. */
 #define PAUSE_SECONDS 1
-#define KILL_SECONDS  10
 /* Of a container: nobody keeps vgpud busy with more, which takes some 150 ms. */
 #define MOST_PROCESSES 1024
 #define MOST_CGROUPS   1024
@@ -287,7 +286,7 @@ static gboolean is_listed(guint pid, const GpuLook *look)
     return look->nvidia && g_hash_table_contains(look->nvidia, GUINT_TO_POINTER(pid));
 }
 
-static void ended(const char *output, const GError *error, void *data)
+static void process_ended(const char *output, const GError *error, void *data)
 {
     (void)output;
     if (error)
@@ -296,18 +295,15 @@ static void ended(const char *output, const GError *error, void *data)
                   GPOINTER_TO_UINT(data), error->message);
 }
 
-/* vgpud itself has no right to. */
-static void end_process(guint pid)
+static void end_process(guint pid, guint64 started)
 {
-    g_autofree char *number = g_strdup_printf("%u", pid);
-    const char *argv[] = {"systemd-run", "--quiet", "--collect", "--wait", "--",
-                          "/bin/kill",   "-KILL",   number,      NULL};
-    Program program = {.argv = argv, .seconds = KILL_SECONDS};
+    g_autofree char *name = process_end_name(pid, started);
+    const char *const names[] = {name, NULL};
 
-    program_start(&program, NULL, ended, GUINT_TO_POINTER(pid));
+    process_end(names, NULL, process_ended, GUINT_TO_POINTER(pid));
 }
 
-static void tell(const BypassWatch *watch, const Slice *slice, guint pid)
+static void tell(const BypassWatch *watch, const Slice *slice, guint pid, guint64 started)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
     g_autofree char *name = process_name(host_view_root(watch->view), dir);
@@ -319,7 +315,7 @@ static void tell(const BypassWatch *watch, const Slice *slice, guint pid)
         "its share nor its memory is limited there%s",
         pid, name, slice->gpu, slice->uuid, kill ? "; it is ended" : "");
     if (kill)
-        end_process(pid);
+        end_process(pid, started);
 }
 
 /*
@@ -354,7 +350,7 @@ static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, const Sli
         seen->counts = TRUE;
         seen->told = !is_older(started, known);
         if (seen->told)
-            tell(watch, slice, pid);
+            tell(watch, slice, pid, started);
     }
     seen->round = watch->round;
     return seen->counts;

@@ -212,7 +212,7 @@ static const char *parse(char **argv)
 }
 
 /* Exit status. */
-static int end(void)
+static int end_processes(void)
 {
     const char *error = end_all(limit_ms);
 
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!strcmp(verb, "end"))
-        return end();
+        return end_processes();
     error = driver_open(VGPU_REAL_DIR "/libcuda.so.1");
     if (!error && gpu && strcmp(verb, "state"))
         error = room_open(VGPU_REAL_DIR "/libnvidia-ml.so.1", gpu);

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Ends the programs of a native slice, by vgpu-suspend: vgpud itself has no right to. A process is
- * named by its pid and the time at which it began, so that no other one that has the pid by then is
- * killed.
- */
-#include "lib/program.h"
+/* Ends the programs of a native slice. */
+#include "lib/process_end.h"
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
-
-/* Of vgpu-suspend, for their end, and of all. */
-#define LIMIT_MS "20000"
-#define KILL_S   30
 
 /**
  * End
@@ -23,7 +15,7 @@ typedef struct {
     void *data;
 } End;
 
-static void ended(const char *output, const GError *error, void *data)
+static void programs_ended(const char *output, const GError *error, void *data)
 {
     End *end = data;
 
@@ -53,8 +45,8 @@ static gboolean has_pid(const GArray *pids, guint pid)
 }
 
 /*
- * "PID:START" of each, to be freed. The arbiter is asked once more when START has been read: a
- * process that it still names then is the one that began at START.
+ * Their names for process_end(), to be freed. The arbiter is asked once more when their starts have
+ * been read: a process that it still names then is the one that began at that time.
  */
 static GStrv processes_of(const Vgpus *vgpus, const Slice *slice)
 {
@@ -71,34 +63,9 @@ static GStrv processes_of(const Vgpus *vgpus, const Slice *slice)
         guint pid = g_array_index(pids, guint, i);
 
         if (starts[i] && has_pid(still, pid))
-            g_strv_builder_take(processes,
-                                g_strdup_printf("%u:%" G_GUINT64_FORMAT, pid, starts[i]));
+            g_strv_builder_take(processes, process_end_name(pid, starts[i]));
     }
     return g_strv_builder_end(processes);
-}
-
-static void start_program(const GStrv processes, End *end)
-{
-    static const char *const outside[] = {"systemd-run",
-                                          "--quiet",
-                                          "--collect",
-                                          "--wait",
-                                          "--pipe",
-                                          "--",
-                                          "/usr/lib/mdev-vgpu/vgpu-suspend",
-                                          "--limit",
-                                          LIMIT_MS,
-                                          "end",
-                                          NULL};
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    g_auto(GStrv) argv = NULL;
-    Program program = {.seconds = KILL_S};
-
-    g_strv_builder_addv(builder, (const char **)outside);
-    g_strv_builder_addv(builder, (const char **)processes);
-    argv = g_strv_builder_end(builder);
-    program.argv = (const char *const *)argv;
-    program_start(&program, end->cancellable, ended, end);
 }
 
 gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void *data,
@@ -118,6 +85,6 @@ gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void 
     end->cancellable = g_object_ref(done->cancellable);
     end->func = done->func;
     end->data = done->data;
-    start_program(processes, end);
+    process_end((const char *const *)processes, end->cancellable, programs_ended, end);
     return TRUE;
 }

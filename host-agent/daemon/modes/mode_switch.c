@@ -228,7 +228,7 @@ static GError *in_use(const ModeSwitch *change, const char *const *users)
     return error;
 }
 
-static void waited(const char *const *users, const GError *error, void *data)
+static void users_waited_for(const char *const *users, const GError *error, void *data)
 {
     const ModeSwitch *change = data;
     g_autoptr(GError) cause = NULL;
@@ -264,7 +264,7 @@ static void run_wait(Operation *operation, guint item)
                            .cancellable = operation_cancellable(operation),
                            .asker = change->asker,
                            .said = keep_step,
-                           .done = waited,
+                           .done = users_waited_for,
                            .data = change};
 
     (void)item;

@@ -244,7 +244,7 @@ static void answer_waiting(const Waiting *waiting, const char *const *users, con
         call_answer(waiting->invocation, NULL);
 }
 
-static void waited(const char *const *users, const GError *error, void *data)
+static void users_waited_for(const char *const *users, const GError *error, void *data)
 {
     Waiting *waiting = data;
 
@@ -282,7 +282,7 @@ static void begin_wait(const Modes *modes, const char *gpu, guint seconds,
                      .with_slices = with_slices,
                      .twice = TRUE,
                      .asker = g_dbus_method_invocation_get_sender(invocation),
-                     .done = waited,
+                     .done = users_waited_for,
                      .data = waiting};
 
     waiting->modes = modes;

@@ -21,7 +21,7 @@ typedef struct {
     gulong handler;
 } Wait;
 
-static void end(Wait *wait, const char *const *users, const GError *error)
+static void end_wait(Wait *wait, const char *const *users, const GError *error)
 {
     g_signal_handler_disconnect(wait->asked.cancellable, wait->handler);
     wait->asked.done(users, error, wait->asked.data);
@@ -105,12 +105,12 @@ static void looked(GStrv found, const GError *error, void *data)
     g_auto(GStrv) users = NULL;
 
     if (error || g_cancellable_set_error_if_cancelled(wait->asked.cancellable, &cancelled)) {
-        end(wait, NULL, error ? error : cancelled);
+        end_wait(wait, NULL, error ? error : cancelled);
         return;
     }
     users = wait->asked.with_slices(found, wait->asked.data);
     if (is_over(wait, users)) {
-        end(wait, (const char *const *)users, NULL);
+        end_wait(wait, (const char *const *)users, NULL);
         return;
     }
     wait->empty = !users[0];
@@ -129,7 +129,7 @@ static void cancelled(GCancellable *cancellable, void *data)
         return;
     g_clear_handle_id(&wait->again, g_source_remove);
     g_cancellable_set_error_if_cancelled(cancellable, &error);
-    end(wait, NULL, error);
+    end_wait(wait, NULL, error);
 }
 
 void user_wait_start(const UserWait *asked)

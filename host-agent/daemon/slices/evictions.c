@@ -75,7 +75,7 @@ static GPtrArray *victims_on(const Evictions *evictions, const char *gpu,
 }
 
 /* There are programs that may be suspended. */
-static gboolean suspends(const Evictions *evictions, const GPtrArray *victims)
+static gboolean may_suspend(const Evictions *evictions, const GPtrArray *victims)
 {
     for (guint i = 0; i < victims->len; i++) {
         const Slice *slice = g_ptr_array_index(victims, i);
@@ -361,7 +361,7 @@ void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, 
 
     take_step(evictions,
               pressure_step(pressure_of(evictions, gpu), free, mark, victims->len,
-                            suspends(evictions, victims), now_us, evictions->grace_us),
+                            may_suspend(evictions, victims), now_us, evictions->grace_us),
               &want);
 }
 

@@ -600,7 +600,7 @@ static void test_kill(void)
     g_assert_false(exists(&at, "/kill-log"));
     bypass_watch_look(meter_bypass(at.meter));
     iterate_until(is_killed, &at);
-    assert_in_file(&at, "/kill-log", "-KILL 80\n");
+    assert_in_file(&at, "/kill-log", "--limit 20000 end 80:1080\n");
     assert_not_in_file(&at, "/kill-log", "77");
     close_container(&at, &arbiter);
 }
