@@ -90,7 +90,8 @@ CUresult cuMemFreeHost(void *at)
 
 void memory_begin_child(void)
 {
-    pthread_rwlock_init(&freeing, NULL);
+    /* Not pthread_rwlock_init(), whose version glibc 2.34 changed. */
+    freeing = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
 }
 
 void memory_end_context(void)

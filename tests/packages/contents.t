@@ -22,7 +22,7 @@ my $places = qr{^(?:
     usr/lib/mdev-vgpu/cuda/lib(?:cuda|nvidia-ml)\.so(?:\.1)? |
     usr/lib/mdev-vgpu/guest/lib(?:cuda|nvidia-ml)\.so(?:\.1)? |
     usr/lib/mdev-vgpu/guest-cuda/(?:libcuda\.so\.1|libnvidia-ml\.so\.1|vgpu-container-hook|vgpu-guest-cdi) |
-    usr/lib/[a-z0-9_]+-linux-gnu/libcuda\.so\.1 |
+    usr/lib/[a-z0-9_]+-linux-gnu/lib(?:cuda|nvidia-ml)\.so\.1 |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
     usr/share/cockpit/mdev-vgpu/[^/]+ |
