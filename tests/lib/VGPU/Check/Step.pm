@@ -60,7 +60,7 @@ my %commands = (
 
 sub is_known { my ($kind) = @_; return exists $commands{$kind} }
 
-sub lane { my ($kind) = @_; return $kind =~ /^(system|guests|packages|demo)$/ ? 'system' : $kind eq 'unit-alone' ? 'alone' : 'tree' }
+sub lane { my ($kind) = @_; return $kind =~ /^(system|guests|packages|demo|fleet)$/ ? 'system' : $kind eq 'unit-alone' ? 'alone' : 'tree' }
 
 # Steps of tests, in the order of the tests; the tests of one step that can run several are one.
 sub steps_of {
