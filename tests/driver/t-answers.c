@@ -239,8 +239,7 @@ static void test_batch(void)
     void *resp;
 
     assert_round_trip(tb, 77);
-    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_EVENTS);
-    g_usleep(50000);
+    engine_peer_hold(tb->engine, ENGINE_HOLD_EVENTS);
     for (unsigned i = 0; i < 5; i++) {
         req.fence_id = 1 + i;
         assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));

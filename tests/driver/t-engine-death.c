@@ -65,8 +65,7 @@ static void test_in_flight(void)
         if (i == IN_FLIGHT / 2) {
             g_assert_true(wait_until(atomic_load(&tb->engine->state->pops) == IN_FLIGHT / 2,
                                      GUEST_TIMEOUT_MS));
-            atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES | ENGINE_HOLD_EVENTS);
-            g_usleep(100000);
+            engine_peer_hold(tb->engine, ENGINE_HOLD_QUEUES | ENGINE_HOLD_EVENTS);
         }
         fill_fenced(&req, i);
         head = guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), (void **)&resp[i]);

@@ -163,8 +163,7 @@ static void test_sleeps(void)
     const PopCall fresh = call;
 
     assert_round_trip(tb, 1);
-    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_EVENTS);
-    g_usleep(50000);
+    engine_peer_hold(tb->engine, ENGINE_HOLD_EVENTS);
     assert_fails(engine_peer_call(tb->engine, engine_call_pop, &call, sizeof(call)), EAGAIN);
     call = fresh; /* the first may have brought an event */
     assert_fails(engine_peer_call(tb->engine, engine_call_pop, &call, sizeof(call)), EAGAIN);
@@ -195,8 +194,7 @@ static void test_sleeps_until_request(void)
     pthread_t guest;
 
     assert_round_trip(tb, 1);
-    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_EVENTS);
-    g_usleep(50000);
+    engine_peer_hold(tb->engine, ENGINE_HOLD_EVENTS);
     stale.epoch = peer_epoch(tb->engine) + 7;
     assert_fails(engine_peer_call(tb->engine, engine_call_pop, &stale, sizeof(stale)), ESTALE);
     assert_fails(engine_peer_call(tb->engine, engine_call_pop, &stale, sizeof(stale)), ESTALE);

@@ -425,10 +425,11 @@ static void test_killed_while_unpinning(void)
     caller = fork();
     if (caller == 0)
         _exit(engine_peer_call(tb->engine, call_unpin_later, &offset, sizeof(offset)) != -EPIPE);
-    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_thread, NULL), ==, 0);
+    g_assert_cmpint(pthread_create(&holder, NULL, held_mm_long_thread, NULL), ==, 0);
     held_mm_wait();
     g_usleep(IN_CALL_MS * 1000);
     kill(tb->engine->pid, SIGKILL);
+    held_mm_let_go();
     pthread_join(holder, NULL);
     g_assert_cmpint(waitpid(caller, &status, 0), ==, caller);
     /* iommufd needs no lock of the address space for that, so the call ends before the engine. */

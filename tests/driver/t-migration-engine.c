@@ -109,8 +109,7 @@ static void test_saved_again(void)
     void *resp;
 
     via = migration_target_of(from);
-    atomic_store(&via->engine->state->hold, ENGINE_HOLD_EVENTS);
-    g_usleep(50000);
+    engine_peer_hold(via->engine, ENGINE_HOLD_EVENTS);
     assert_ok(migration_load(via, state));
     migration_go_to(via, STATE(RUNNING));
     assert_ok(guest_submit(&via->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
@@ -142,8 +141,7 @@ static void test_reset_before_loading(void)
     g_autoptr(GByteArray) state = migration_save(from);
 
     to = migration_target_of(from);
-    atomic_store(&to->engine->state->hold, ENGINE_HOLD_EVENTS);
-    g_usleep(50000);
+    engine_peer_hold(to->engine, ENGINE_HOLD_EVENTS);
     assert_ok(migration_load(to, state));
     migration_go_to(to, STATE(RUNNING));
     guest_set_status(&to->guest, 0);

@@ -328,3 +328,17 @@ int engine_peer_call(EnginePeer *peer, EngineCall fn, void *arg, size_t size)
         memcpy(arg, msg->arg, size);
     return msg->ret;
 }
+
+static int call_nothing(EngineCtx *ctx, void *arg)
+{
+    (void)ctx;
+    (void)arg;
+    return 0;
+}
+
+void engine_peer_hold(EnginePeer *peer, unsigned int what)
+{
+    atomic_store(&peer->state->hold, what);
+    /* The engine reads it before it waits, and comes back there after a call. */
+    g_assert_cmpint(engine_peer_call(peer, call_nothing, NULL, 0), ==, 0);
+}
