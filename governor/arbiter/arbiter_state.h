@@ -179,6 +179,7 @@ struct slice {
  * @vault: where displaced memory is
  * @rights: what members send along and nobody wants
  * @settled: members of a previous arbiter have had the time to reconnect and declare what they hold
+ * @restarted_ns: when it found that there was one, of CLOCK_BOOTTIME; 0: there was none
  */
 struct arbiter {
     sd_event *event;
@@ -194,6 +195,7 @@ struct arbiter {
     uint64_t next_number;
     unsigned members;
     bool settled;
+    uint64_t restarted_ns;
     sd_event_source *settle_timer;
     sd_event_source *timer;
     sd_event_source *look;

@@ -43,6 +43,7 @@ void settle_begin(struct arbiter *arbiter)
 {
     if (arbiter->settle_timer)
         return;
+    arbiter->restarted_ns = clock_since_boot();
     if (sd_event_add_time(arbiter->event, &arbiter->settle_timer, CLOCK_MONOTONIC,
                           (clock_now() + SETTLE_NS) / NS_PER_US, 1000, on_settled, arbiter) >= 0)
         arbiter->settled = false;

@@ -154,10 +154,10 @@ char *status_text(struct arbiter *arbiter)
     g_string_append_printf(
         text,
         "{\"gpu\":\"%s\",\"policy\":\"%s\",\"vram\":%" G_GUINT64_FORMAT
-        ",\"settled\":%s,\"handover_ns\":%.0f,\"least_lease_ns\":%" G_GUINT64_FORMAT
-        ",\"slices\":[",
+        ",\"settled\":%s,\"restarted_ns\":%" G_GUINT64_FORMAT
+        ",\"handover_ns\":%.0f,\"least_lease_ns\":%" G_GUINT64_FORMAT ",\"slices\":[",
         arbiter->gpu, gpu_policy_name(arbiter->settings.policy), arbiter->settings.vram,
-        arbiter->settled ? "true" : "false", computes->handover.mean_ns,
+        arbiter->settled ? "true" : "false", arbiter->restarted_ns, computes->handover.mean_ns,
         gpu_handover_lease(&computes->handover, 0));
     g_hash_table_iter_init(&iter, arbiter->slices);
     while (g_hash_table_iter_next(&iter, NULL, &slice)) {

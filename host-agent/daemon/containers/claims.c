@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>
@@ -19,12 +18,6 @@
 
 /* Interval of the checks if the kernel cannot report the end. */
 #define PERIOD_S 5
-
-#define NS_PER_S G_GUINT64_CONSTANT(1000000000)
-/* An arbiter that knows a slice only so long after its program began is a new one. */
-#define MADE_NS (30 * NS_PER_S)
-/* A member joins a new arbiter within 0.1 s; on a busy host later. */
-#define JOIN_NS (5 * NS_PER_S)
 
 typedef struct {
     Claim *claim;
@@ -66,17 +59,6 @@ static GHashTable *members_on(const Claims *claims, const char *gpu)
     return members;
 }
 
-/* Members of an earlier arbiter may not have joined this one yet. */
-static gboolean is_new_arbiter(const SliceMembers *members, const Claim *claim)
-{
-    guint64 tick_ns = NS_PER_S / (guint64)sysconf(_SC_CLK_TCK);
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return members->since_ns > claim->started * tick_ns + MADE_NS &&
-           members->since_ns + JOIN_NS > (guint64)now.tv_sec * NS_PER_S + (guint64)now.tv_nsec;
-}
-
 /* The processes of a program whose first one has ended. */
 static ClaimState state_by_members(const Claims *claims, const Claim *claim)
 {
@@ -91,8 +73,7 @@ static ClaimState state_by_members(const Claims *claims, const Claim *claim)
     members = all ? g_hash_table_lookup(all, claim->uuid) : NULL;
     if (members && members->pids->len)
         return CLAIM_STATE_ALIVE;
-    return !all || (members && is_new_arbiter(members, claim)) ? CLAIM_STATE_UNKNOWN
-                                                               : CLAIM_STATE_ENDED;
+    return all ? CLAIM_STATE_ENDED : CLAIM_STATE_UNKNOWN;
 }
 
 static ClaimState state_of(const Claims *claims, const Claim *claim)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host-agent/model/slice.h"
@@ -302,23 +303,36 @@ static void tell_one(JsonNode *node, SliceFunc func, void *data)
         func(id, object, data);
 }
 
-static gboolean tell_all(const GString *text, SliceFunc func, void *data)
+#define NS_PER_S G_GUINT64_CONSTANT(1000000000)
+/* A member joins a new arbiter within 0.1 s; on a busy host later. */
+#define JOIN_NS (5 * NS_PER_S)
+
+static gboolean was_restarted_now(JsonObject *status)
+{
+    guint64 restarted = number(status, "restarted_ns");
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return restarted && restarted + JOIN_NS > (guint64)now.tv_sec * NS_PER_S + (guint64)now.tv_nsec;
+}
+
+static ArbiterAnswer tell_all(const GString *text, SliceFunc func, void *data)
 {
     g_autoptr(JsonParser) parser = json_parser_new();
     JsonNode *root;
     JsonNode *list;
 
     if (!json_parser_load_from_data(parser, text->str, (gssize)text->len, NULL))
-        return FALSE;
+        return ARBITER_SILENT;
     root = json_parser_get_root(parser);
     list = root && JSON_NODE_HOLDS_OBJECT(root)
                ? json_object_get_member(json_node_get_object(root), "slices")
                : NULL;
     if (!list || !JSON_NODE_HOLDS_ARRAY(list))
-        return FALSE;
+        return ARBITER_SILENT;
     for (guint i = 0; i < json_array_get_length(json_node_get_array(list)); i++)
         tell_one(json_array_get_element(json_node_get_array(list), i), func, data);
-    return TRUE;
+    return was_restarted_now(json_node_get_object(root)) ? ARBITER_RESTARTED : ARBITER_ANSWERS;
 }
 
 static ArbiterAnswer read_status(HostRoot *root, const char *gpu, SliceFunc func, void *data)
@@ -332,7 +346,7 @@ static ArbiterAnswer read_status(HostRoot *root, const char *gpu, SliceFunc func
         return errno == EAGAIN ? ARBITER_SILENT : ARBITER_AWAY;
     text = read_all(fd, end);
     close(fd);
-    return text && tell_all(text, func, data) ? ARBITER_ANSWERS : ARBITER_SILENT;
+    return text ? tell_all(text, func, data) : ARBITER_SILENT;
 }
 
 gboolean slice_use_gpu_ns(const SliceUse *use, guint64 *ns)

@@ -108,8 +108,9 @@ extern _Atomic gint64 arbiter_wait_us;
 
 typedef enum {
     ARBITER_ANSWERS,
-    ARBITER_AWAY,   /* there is none now: it was not started, or is being restarted */
-    ARBITER_SILENT, /* it was waited for in vain, or has said nothing that can be read */
+    ARBITER_RESTARTED, /* it answers, but members of before its restart may not be back */
+    ARBITER_AWAY,      /* there is none now: it was not started, or is being restarted */
+    ARBITER_SILENT,    /* it was waited for in vain, or has said nothing that can be read */
 } ArbiterAnswer;
 
 /* @pids: the processes that use the GPU for it now (guint). */

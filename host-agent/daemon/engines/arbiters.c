@@ -4,26 +4,13 @@
 /* How long a thread waits before it asks an arbiter again that has not answered. */
 #define AGAIN_US G_USEC_PER_SEC
 
-/* How long after its restart an arbiter may not yet have all of its members. */
-#define JOIN_US G_USEC_PER_SEC
-
 _Atomic gint64 arbiters_away_us = ARBITERS_AWAY_US;
-
-/**
- * Restart - of an arbiter that has answered before
- * @back: it answers again
- * @until: when its members are known again, or it counts as one that does not start; of the
- * monotonic clock
- */
-typedef struct {
-    gboolean back;
-    gint64 until;
-} Restart;
 
 /**
  * Arbiters
  * @silent: addresses of GPUs whose arbiter a thread asks
- * @seen: addresses of GPUs whose arbiter has answered, each with its Restart, or NULL
+ * @seen: addresses of GPUs whose arbiter has answered before: NULL if it answered when last asked;
+ * else when it counts as one that does not start (gint64), of the monotonic clock
  */
 struct Arbiters {
     HostRoot *root;
@@ -94,35 +81,24 @@ static void leave_to_thread(Arbiters *arbiters, const char *gpu)
     g_task_run_in_thread(task, await_answer);
 }
 
-static void note_restart(Arbiters *arbiters, const char *gpu, gboolean back)
-{
-    Restart *restart = g_hash_table_lookup(arbiters->seen, gpu);
-
-    if (restart && restart->back == back)
-        return;
-    restart = g_new(Restart, 1);
-    restart->back = back;
-    restart->until = g_get_monotonic_time() + (back ? JOIN_US : arbiters_away_us);
-    g_hash_table_insert(arbiters->seen, g_strdup(gpu), restart);
-}
-
 /* One that has never answered may have been configured and never started. */
 static void note_presence(Arbiters *arbiters, const char *gpu, gboolean answers)
 {
-    void *restart;
-    gboolean seen = g_hash_table_lookup_extended(arbiters->seen, gpu, NULL, &restart);
+    gint64 until = g_get_monotonic_time() + arbiters_away_us;
+    void *away;
+    gboolean seen = g_hash_table_lookup_extended(arbiters->seen, gpu, NULL, &away);
 
-    if (seen && (!answers || restart))
-        note_restart(arbiters, gpu, answers);
-    else if (answers && !seen)
+    if (answers)
         g_hash_table_insert(arbiters->seen, g_strdup(gpu), NULL);
+    else if (seen && !away)
+        g_hash_table_insert(arbiters->seen, g_strdup(gpu), g_memdup2(&until, sizeof(until)));
 }
 
-static gboolean is_restarting(const Arbiters *arbiters, const char *gpu)
+static gboolean is_being_restarted(const Arbiters *arbiters, const char *gpu)
 {
-    const Restart *restart = g_hash_table_lookup(arbiters->seen, gpu);
+    const gint64 *until = g_hash_table_lookup(arbiters->seen, gpu);
 
-    return restart && g_get_monotonic_time() < restart->until;
+    return until && g_get_monotonic_time() < *until;
 }
 
 /* What the main loop was told. */
@@ -131,7 +107,7 @@ static ArbiterAnswer note_answer(Arbiters *arbiters, const char *gpu, ArbiterAns
     if (answer == ARBITER_SILENT)
         leave_to_thread(arbiters, gpu);
     else
-        note_presence(arbiters, gpu, answer == ARBITER_ANSWERS);
+        note_presence(arbiters, gpu, answer != ARBITER_AWAY);
     return answer;
 }
 
@@ -158,11 +134,11 @@ ArbiterAnswer arbiters_read_members(Arbiters *arbiters, const char *gpu, GHashTa
 GHashTable *arbiters_members(Arbiters *arbiters, const char *gpu)
 {
     g_autoptr(GHashTable) members = slice_members_new();
+    ArbiterAnswer answer = arbiters_read_members(arbiters, gpu, members);
 
-    if (arbiters_read_members(arbiters, gpu, members) == ARBITER_SILENT ||
-        is_restarting(arbiters, gpu))
-        return NULL;
-    return g_steal_pointer(&members);
+    if (answer == ARBITER_ANSWERS || (answer == ARBITER_AWAY && !is_being_restarted(arbiters, gpu)))
+        return g_steal_pointer(&members);
+    return NULL;
 }
 
 Arbiters *arbiters_new(HostRoot *root)

@@ -31,8 +31,8 @@ ArbiterAnswer arbiters_read_members(Arbiters *arbiters, const char *gpu, GHashTa
 extern _Atomic gint64 arbiters_away_us;
 
 /*
- * A table as of slice_members_new(); NULL: the arbiter is silent or is being restarted, so it is
- * not known.
+ * A table as of slice_members_new(); NULL: the arbiter is silent, or is being restarted or was just
+ * now, so it is not known.
  */
 GHashTable *arbiters_members(Arbiters *arbiters, const char *gpu);
 

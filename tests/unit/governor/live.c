@@ -288,6 +288,15 @@ gint64 live_status(const struct live *live, const char *slice, const char *key)
     return value ? g_ascii_strtoll(value + (*value == '['), NULL, 10) : -1;
 }
 
+gint64 live_gpu_status(const struct live *live, const char *key)
+{
+    g_autofree char *status = read_status(live);
+    g_autofree char *name = g_strdup_printf("\"%s\":", key);
+    const char *at = strstr(status, name);
+
+    return at ? g_ascii_strtoll(at + strlen(name), NULL, 10) : -1;
+}
+
 char *live_status_text(const struct live *live, const char *slice, const char *key)
 {
     g_autofree char *status = read_status(live);

@@ -75,6 +75,8 @@ int live_connect_status(const struct live *live);
 /* The value of @slice's @key in the status; -1: no such slice. */
 gint64 live_status(const struct live *live, const char *slice, const char *key);
 /* The same for a text, to be freed; NULL: no such slice. */
+/* Of the GPU, not of one of its slices. */
+gint64 live_gpu_status(const struct live *live, const char *key);
 char *live_status_text(const struct live *live, const char *slice, const char *key);
 /*
  * These wait until it is so. A machine with much else to do takes long for it, so only what never

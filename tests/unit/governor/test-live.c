@@ -145,6 +145,7 @@ static void test_arbiter_restart(void)
     live_spawn(&live, "a", live_hold);
     for (unsigned i = 0; i < 3; i++)
         live_await_ready(&live, i);
+    g_assert_cmpint(live_gpu_status(&live, "restarted_ns"), ==, 0);
     for (gsize i = 0; i < G_N_ELEMENTS(signals); i++) {
         live_kill_arbiter(&live, signals[i]);
         live_go_on(&live, 2);
@@ -152,6 +153,7 @@ static void test_arbiter_restart(void)
         live_await(&live, "a", "members", 2);
         live_await(&live, "b", "members", 1);
         live_await(&live, "a", "vram_used", 1000);
+        g_assert_cmpint(live_gpu_status(&live, "restarted_ns"), >, 0);
         live_go_on(&live, 2);
     }
     g_assert_cmpfloat(live_part_of_heavier(&live, 0, 1), >, LEAST_OF_HEAVIER);

@@ -352,9 +352,11 @@ static void test_too_many(void)
     agent_on_bus_close(&at);
 }
 
-/* What an arbiter says of a slice that nobody uses, or that it has just begun to know. */
+/* What an arbiter says of a slice that nobody uses; of one that was restarted now, or long ago. */
 #define NOBODY "{\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}\n"
-#define LATELY "{\"slices\":[{\"id\":\"" UUID "\",\"since_ns\":9000000000000000000,\"pids\":[]}]}\n"
+#define LATELY                                                                                     \
+    "{\"restarted_ns\":9000000000000000000,\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}\n"
+#define BEFORE "{\"restarted_ns\":1000000000,\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}\n"
 #define CHILD  "{\"slices\":[{\"id\":\"" UUID "\",\"pids\":[78]}]}\n"
 
 /* A program without a scope has ended, and its children may use the slice. */
@@ -386,6 +388,7 @@ static void test_children(void)
 {
     assert_ends(NOBODY, TRUE);
     assert_ends(CHILD, FALSE);
+    assert_ends(BEFORE, TRUE);
     assert_ends(LATELY, FALSE);
     assert_ends("{\"slices\":", FALSE);
 }

@@ -123,6 +123,12 @@ static void test_silent_arbiter(void)
     agent_on_bus_close(&at);
 }
 
+/* Nobody is a member of an arbiter that was restarted now, or long ago. */
+#define RESTARTED_NOW                                                                              \
+    "{\"restarted_ns\":9000000000000000000,\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}"
+#define RESTARTED_BEFORE                                                                           \
+    "{\"restarted_ns\":1000000000,\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}"
+
 /* Its members are back a moment after it is; one that stays away has none. */
 static void test_restarted_arbiter(void)
 {
@@ -136,12 +142,33 @@ static void test_restarted_arbiter(void)
     assert_says("slice remove " UUID, 6, "", "2 processes has slice " UUID);
     fake_arbiter_close(&arbiter);
     assert_says("slice remove " UUID, 6, "", words);
-    fake_arbiter_open_with(&arbiter, at.root, "{\"slices\":[{\"id\":\"" UUID "\",\"pids\":[]}]}");
+    fake_arbiter_open_with(&arbiter, at.root, RESTARTED_NOW);
     assert_says("slice remove " UUID, 6, "", words);
     fake_arbiter_close(&arbiter);
     arbiters_away_us = 0;
     assert_says("slice remove " UUID, 0, "", "");
     arbiters_away_us = ARBITERS_AWAY_US;
+    agent_on_bus_close(&at);
+}
+
+/* It was away between two questions only, or while vgpud was restarted, too. */
+static void test_unseen_restart(void)
+{
+    static const char words[] = "perhaps a program (vgpu-arbiter@" ADDRESS " does not answer now)";
+    AgentOnBus at;
+    FakeArbiter arbiter;
+
+    open_shared(&at);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    fake_arbiter_open(&arbiter, at.root);
+    assert_says("slice remove " UUID, 6, "", "2 processes has slice " UUID);
+    g_atomic_pointer_set(&arbiter.text, RESTARTED_NOW);
+    assert_says("slice remove " UUID, 6, "", words);
+    agent_on_bus_restart(&at);
+    assert_says("slice remove " UUID, 6, "", words);
+    g_atomic_pointer_set(&arbiter.text, RESTARTED_BEFORE);
+    assert_says("slice remove " UUID, 0, "", "");
+    fake_arbiter_close(&arbiter);
     agent_on_bus_close(&at);
 }
 
@@ -392,6 +419,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/unclaimed-client", test_unclaimed_client);
     g_test_add_func("/slices/silent-arbiter", test_silent_arbiter);
     g_test_add_func("/slices/restarted-arbiter", test_restarted_arbiter);
+    g_test_add_func("/slices/unseen-restart", test_unseen_restart);
     g_test_add_func("/slices/use-without-meter", test_use_without_meter);
     g_test_add_func("/slices/ledger", test_ledger);
     g_test_add_func("/slices/promised-time", test_promised_time);
