@@ -33,6 +33,19 @@ const char *share_group_first(const Slices *slices, const Claims *claims, const 
     return first;
 }
 
+gboolean share_group_is_mixed(const Slices *slices, const Claims *claims, const Slice *slice)
+{
+    const GPtrArray *all = slices_all(slices);
+
+    for (guint i = 0; i < all->len; i++) {
+        const Slice *other = g_ptr_array_index(all, i);
+
+        if (other->class != slice->class && are_together(claims, slice, other))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 /* 0 and 100 are no cap. */
 static guint cap_of_both(const Slice *a, const Slice *b)
 {

@@ -13,6 +13,9 @@
 /* UUID of the slice that represents it: its own if it is alone. Valid as long as that slice. */
 const char *share_group_first(const Slices *slices, const Claims *claims, const Slice *slice);
 
+/* A member of it has another class than @slice. */
+gboolean share_group_is_mixed(const Slices *slices, const Claims *claims, const Slice *slice);
+
 /* The slice for its arbiter, to be freed; NULL: another slice represents it. */
 Slice *share_group_share(const Slices *slices, const Claims *claims, const Slice *slice);
 

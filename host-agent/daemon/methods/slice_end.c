@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends the programs of a native slice. */
+#include "lib/bus.h"
 #include "lib/process_end.h"
 #include "host-agent/daemon/containers/claim_process.h"
+#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 
 /**
@@ -68,6 +70,24 @@ static GStrv processes_of(const Vgpus *vgpus, const Slice *slice)
     return g_strv_builder_end(processes);
 }
 
+/* Its programs have nothing but best effort's. */
+static gboolean check_group(const Vgpus *vgpus, const Slice *slice, GError **error)
+{
+    if (!share_group_is_mixed(vgpus->slices, vgpus->claims, slice))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "cannot end the programs of slice %s: its container has slices of GPU %s that are "
+                "not best effort, too, and their programs are not told apart",
+                slice->uuid, slice->gpu);
+    return FALSE;
+}
+
+/* The arbiter names the processes of a container's slices with the first of them. */
+static gboolean has_processes(const Vgpus *vgpus, const Slice *slice)
+{
+    return g_str_equal(share_group_first(vgpus->slices, vgpus->claims, slice), slice->uuid);
+}
+
 gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void *data,
                             GError **error)
 {
@@ -75,8 +95,10 @@ gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void 
     g_auto(GStrv) processes = NULL;
     End *end;
 
-    if (!slice_check_alone(vgpus, slice, "end the programs of", error))
+    if (!check_group(vgpus, slice, error))
         return FALSE;
+    if (!has_processes(vgpus, slice))
+        return TRUE;
     processes = processes_of(vgpus, slice);
     if (!processes[0])
         return TRUE;

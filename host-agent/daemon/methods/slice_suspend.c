@@ -272,16 +272,16 @@ static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
     return dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, caller, error) : NULL;
 }
 
-gboolean slice_check_alone(const Vgpus *vgpus, const Slice *slice, const char *what, GError **error)
+static gboolean check_alone(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
     g_autoptr(Slice) share = share_group_share(vgpus->slices, vgpus->claims, slice);
 
     if (share && share->vram == slice->vram)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "cannot %s slice %s: its container has several slices of GPU %s, whose programs "
-                "are not told apart",
-                what, slice->uuid, slice->gpu);
+                "cannot suspend slice %s: its container has several slices of GPU %s, whose "
+                "programs are not told apart",
+                slice->uuid, slice->gpu);
     return FALSE;
 }
 
@@ -324,8 +324,7 @@ static gboolean may_suspend(const Vgpus *vgpus, const Slice *slice, GError **err
             "only cannot be suspended",
             slice->uuid);
     else
-        return slice_check_alone(vgpus, slice, "suspend", error) &&
-               cuda_door_link(root, cuda, error);
+        return check_alone(vgpus, slice, error) && cuda_door_link(root, cuda, error);
     return FALSE;
 }
 

@@ -160,10 +160,6 @@ gboolean slice_suspend_for_room(const Slice *slice, void *data, GError **error);
 gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void *data,
                             GError **error);
 
-/* The slice's programs are of no other slice. FALSE with @error: "cannot WHAT slice ...". */
-gboolean slice_check_alone(const Vgpus *vgpus, const Slice *slice, const char *what,
-                           GError **error);
-
 AuthorizedFunc slice_suspend, slice_resume, slice_warm;
 AuthorizedFunc slice_claim, slice_claim_own, slice_release, slice_release_own;
 AuthorizedFunc domain_release;

@@ -566,8 +566,33 @@ static void test_shared(void)
     assert_hook_of(&at, UUID, "claim", WEB, 0, "");
     assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
     look_until_logged(watch, "cannot end the programs of slice " UUID
-                             ": its container has several slices of GPU " ADDRESS);
+                             ": its container has slices of GPU " ADDRESS
+                             " that are not best effort, too");
     g_assert_false(is_there(at.root, "kill-log"));
+    close_slices(&at, &arbiter);
+}
+
+#define THIRD "c0ffee00-0000-4000-8000-000000000003"
+
+/* A container with several slices has one share, which the first stands for: its programs end. */
+static void test_several(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    PressureWatch *watch = open_stubborn(&at, &arbiter, "");
+    g_autoptr(GString) signals = hear_signals(&at);
+    gint64 at_us = 0;
+
+    assert_says("slice set " UUID2 " --vram 4G", 0, "", "");
+    assert_says("slice create --vram 1G --door native --class best-effort --uuid " THIRD, 0, THIRD,
+                "");
+    assert_hook_of(&at, UUID, "claim", WEB, 0, "");
+    assert_hook_of(&at, THIRD, "claim", WEB, 0, "");
+    while (!is_there(at.root, "kill-log"))
+        take_step(watch, &at_us);
+    assert_in_file(&at, "/kill-log", "--limit 20000 end 77:5\n");
+    iterate_until_said(signals, "programs of slice " UUID " (best effort) were ended");
+    g_assert_null(strstr(signals->str, "programs of slice " THIRD));
     close_slices(&at, &arbiter);
 }
 
@@ -631,6 +656,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pressure/ended", test_ended);
     g_test_add_func("/pressure/not-ended", test_not_ended);
     g_test_add_func("/pressure/shared", test_shared);
+    g_test_add_func("/pressure/several", test_several);
     g_test_add_func("/pressure/removed", test_removed);
     g_test_add_func("/pressure/silent", test_silent);
     return g_test_run();
