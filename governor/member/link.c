@@ -6,6 +6,7 @@
 #include "member_state.h"
 
 #include "clock.h"
+#include "lib/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,23 +55,8 @@ static int connect_to(const char *path, uint64_t until_ns)
 static void close_all(const int *fds, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        close(fds[i]);
-}
-
-/* The descriptors of a packet: both or none. */
-static bool take_descriptors(struct msghdr *packet, int fds[2])
-{
-    struct cmsghdr *header = CMSG_FIRSTHDR(packet);
-    size_t count;
-
-    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-        return false;
-    count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    memcpy(fds, CMSG_DATA(header), (count < 2 ? count : 2) * sizeof(int));
-    if (count == 2)
-        return true;
-    close_all(fds, count);
-    return false;
+        if (fds[i] >= 0)
+            close(fds[i]);
 }
 
 static void say_late(GovernorMember *member, uint64_t now, uint64_t until_ns)
@@ -105,33 +91,23 @@ static bool await_answer(GovernorMember *member, int fd, uint64_t until_ns)
 static int receive_welcome(int fd, int fds[2], uint64_t *at)
 {
     struct governor_message message;
-    struct iovec data = {.iov_base = &message, .iov_len = sizeof(message)};
-    union {
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-    struct msghdr packet = {.msg_iov = &data,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control.bytes)};
-    ssize_t length = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    bool has = length > 0 && take_descriptors(&packet, fds);
+    ssize_t length = descriptor_receive(fd, &message, sizeof(message), MSG_DONTWAIT, fds, 2);
+    int error = length >= 0 ? EPROTO : errno == EMSGSIZE ? EPROTONOSUPPORT : errno;
 
     if (length == sizeof(message) && message.version == GOVERNOR_PROTOCOL_VERSION) {
         *at = message.other;
-        if (message.type == GOVERNOR_WELCOME && has)
+        if (message.type == GOVERNOR_WELCOME && fds[1] >= 0)
             return 0;
-        if (message.type == GOVERNOR_REFUSED && !has)
-            return message.value && message.value < 4096 ? (int)message.value : EPROTO;
+        if (message.type == GOVERNOR_REFUSED && message.value && message.value < 4096)
+            error = (int)message.value;
+    } else if (length >= (ssize_t)sizeof(message.version) &&
+               message.version != GOVERNOR_PROTOCOL_VERSION) {
+        error = EPROTONOSUPPORT;
+    } else if (!length) { /* the arbiter has ended meanwhile */
+        error = ECONNREFUSED;
     }
-    if (has)
-        close_all(fds, 2);
-    if (length >= (ssize_t)sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
-        return EPROTONOSUPPORT;
-    /* The arbiter has ended meanwhile. */
-    if (length == 0 || (length < 0 && errno == ECONNRESET))
-        return ECONNREFUSED;
-    return length < 0 ? errno : EPROTO;
+    close_all(fds, 2);
+    return error;
 }
 
 static void *map_page(int fd, int prot)

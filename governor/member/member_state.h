@@ -101,6 +101,16 @@ struct lane {
 };
 
 /**
+ * struct vault_ask - a thread waits for a piece of the vault
+ * @answer, @fd: once it @came; -1: no descriptor came with it
+ */
+struct vault_ask {
+    bool came;
+    struct governor_message answer;
+    int fd;
+};
+
+/**
  * struct GovernorMember
  * @fork_word: on a page that is wiped on fork
  *
@@ -121,6 +131,7 @@ struct lane {
  * @objects: shared ones, and those that an arbiter with room would share
  * @orphan_room, @orphan_spill: the rest of what may be charged without an arbiter
  * @awaits_room: a RESERVE waits until others have made room
+ * @vault_ask: of the thread that waits for the vault; NULL: none does
  * @movable: the door can move memory; @displaced: how much is; @unmovable: how much cannot be
  * @freed_displaced: the part of @displaced that is released next
  * @asks: a thread waits for displaced memory
@@ -163,6 +174,7 @@ struct GovernorMember {
     uint64_t orphan_room;
     uint64_t orphan_spill;
     bool awaits_room;
+    struct vault_ask *vault_ask;
     bool movable;
     _Atomic bool asks;
     _Atomic uint64_t displaced;
@@ -214,9 +226,11 @@ void link_tell_back(GovernorMember *member, const struct governor_message *messa
  */
 bool link_ask(GovernorMember *member, const struct governor_message *request,
               struct governor_message *answer);
-/* The same for a piece of the vault, whose descriptor is in @fd; -1: there is none. */
-bool link_ask_vault(GovernorMember *member, const struct governor_message *request,
-                    struct governor_message *answer, int *fd);
+/*
+ * The descriptor of a piece of the vault and its number; -1: there is none. Under link_lock, which
+ * is released while it waits.
+ */
+int link_ask_vault(GovernorMember *member, uint64_t bytes, uint64_t *number);
 /* The connection is unusable: the thread sees its end. */
 void link_break(GovernorMember *member);
 

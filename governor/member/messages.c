@@ -3,16 +3,18 @@
 #include "member_state.h"
 
 #include "clock.h"
+#include "lib/descriptor.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define ANSWER_NS (2 * NS_PER_S)
 /* The vault fills one piece at a time, and others may be before this one. */
 #define VAULT_ANSWER_NS (10 * NS_PER_S)
+/* Another thread may have taken the answer. */
+#define VAULT_LOOK_MS 10
 
 void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t value,
                uint64_t other)
@@ -36,83 +38,114 @@ bool link_wake(GovernorMember *member)
     return send(member->wake_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/* One message, and the descriptor that may come with it; -1: none does. */
-static ssize_t receive(int fd, struct governor_message *message, int *descriptor)
+/* For the thread that waits for a piece of the vault. False: none does. */
+static bool keep_piece(GovernorMember *member, const struct governor_message *answer, int fd)
 {
-    struct iovec data = {.iov_base = message, .iov_len = sizeof(*message)};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-    struct msghdr packet = {.msg_iov = &data,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control.bytes)};
-    ssize_t length = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
+    struct vault_ask *ask = member->vault_ask;
 
-    *descriptor = -1;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(descriptor, CMSG_DATA(header), sizeof(int));
-    return length;
+    if (answer->type != GOVERNOR_VAULTED || !ask || ask->came)
+        return false;
+    *ask = (struct vault_ask){.came = true, .answer = *answer, .fd = fd};
+    return true;
 }
 
 /*
- * True if a whole answer of the type came. Otherwise the connection is unusable: a late answer
- * would be taken for the next one's.
+ * Takes a message that is there. 0: it is the answer to the thread that has link_lock. EAGAIN: none
+ * is there, or it was for another thread. Otherwise the connection is unusable: a late answer would
+ * be taken for the next one's.
  */
-static bool receive_answer(GovernorMember *member, enum governor_message_type type,
-                           struct governor_message *answer, int *descriptor)
+static int take_answer(GovernorMember *member, struct governor_message *answer)
 {
-    uint64_t until = clock_now() + (type == GOVERNOR_VAULTED ? VAULT_ANSWER_NS : ANSWER_NS), now;
+    int fd;
+    ssize_t length = descriptor_receive(member->fd, answer, sizeof(*answer), MSG_DONTWAIT, &fd, 1);
 
-    while ((now = clock_now()) < until) {
-        struct pollfd fd = {.fd = member->fd, .events = POLLIN};
-        ssize_t length;
-
-        if (poll(&fd, 1, (int)((until - now) / NS_PER_MS) + 1) <= 0)
-            continue;
-        length = receive(member->fd, answer, descriptor);
-        if (length < 0 && (errno == EAGAIN || errno == EINTR))
-            continue;
-        return length == sizeof(*answer) && answer->version == GOVERNOR_PROTOCOL_VERSION &&
-               answer->type == type;
+    if (length < 0 && errno == EAGAIN)
+        return EAGAIN;
+    if (length == sizeof(*answer) && answer->version == GOVERNOR_PROTOCOL_VERSION) {
+        if (keep_piece(member, answer, fd))
+            return EAGAIN;
+        if (fd < 0 && answer->type == GOVERNOR_RESERVED)
+            return 0;
     }
-    return false;
+    if (fd >= 0)
+        close(fd);
+    return EPROTO;
 }
 
-static bool ask_for(GovernorMember *member, const struct governor_message *request,
-                    enum governor_message_type type, struct governor_message *answer,
-                    int *descriptor)
+static bool await_answer(GovernorMember *member, struct governor_message *answer)
 {
-    *descriptor = -1;
-    if (send(member->fd, request, sizeof(*request), MSG_NOSIGNAL) == sizeof(*request) &&
-        receive_answer(member, type, answer, descriptor)) {
-        member->told_back = false;
-        return true;
+    uint64_t until = clock_now() + ANSWER_NS, now;
+    int error = EAGAIN;
+
+    while (error == EAGAIN && (now = clock_now()) < until) {
+        struct pollfd fd = {.fd = member->fd, .events = POLLIN};
+
+        if (poll(&fd, 1, (int)((until - now) / NS_PER_MS) + 1) > 0)
+            error = take_answer(member, answer);
     }
-    if (*descriptor >= 0)
-        close(*descriptor);
-    link_break(member);
-    return false;
+    return !error;
+}
+
+static bool send_request(GovernorMember *member, const struct governor_message *request)
+{
+    return send(member->fd, request, sizeof(*request), MSG_NOSIGNAL) == sizeof(*request);
 }
 
 bool link_ask(GovernorMember *member, const struct governor_message *request,
               struct governor_message *answer)
 {
-    int descriptor;
-    bool answered = ask_for(member, request, GOVERNOR_RESERVED, answer, &descriptor);
-
-    if (answered && descriptor >= 0)
-        close(descriptor);
-    return answered;
+    if (send_request(member, request) && await_answer(member, answer)) {
+        member->told_back = false;
+        return true;
+    }
+    link_break(member);
+    return false;
 }
 
-bool link_ask_vault(GovernorMember *member, const struct governor_message *request,
-                    struct governor_message *answer, int *fd)
+/*
+ * Until the answer to @ask came, or the connection that it was made over ended. The vault fills one
+ * piece at a time, so it may take long: link_lock is released meanwhile, and whoever asks for
+ * something else then takes this answer, too.
+ */
+static void await_piece(GovernorMember *member, const struct vault_ask *ask)
 {
-    return ask_for(member, request, GOVERNOR_VAULTED, answer, fd);
+    uint64_t until = clock_now() + VAULT_ANSWER_NS, connection = member->connections;
+
+    while (!ask->came && member->link == LINK_JOINED && member->connections == connection) {
+        struct pollfd fd = {.fd = member->fd, .events = POLLIN};
+        struct governor_message other;
+
+        if (clock_now() >= until || take_answer(member, &other) != EAGAIN) {
+            link_break(member);
+            return;
+        }
+        if (ask->came)
+            return;
+        pthread_mutex_unlock(&member->link_lock);
+        poll(&fd, 1, VAULT_LOOK_MS);
+        pthread_mutex_lock(&member->link_lock);
+    }
+}
+
+int link_ask_vault(GovernorMember *member, uint64_t bytes, uint64_t *number)
+{
+    const struct governor_message request = {
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_VAULT, .value = bytes};
+    struct vault_ask ask = {.fd = -1};
+
+    while (member->vault_ask)
+        pthread_cond_wait(&member->link_changed, &member->link_lock);
+    if (member->link != LINK_JOINED)
+        return -1;
+    member->vault_ask = &ask;
+    if (send_request(member, &request))
+        await_piece(member, &ask);
+    else
+        link_break(member);
+    member->vault_ask = NULL;
+    pthread_cond_broadcast(&member->link_changed);
+    *number = ask.answer.other;
+    return ask.fd;
 }
 
 void link_break(GovernorMember *member)

@@ -207,18 +207,12 @@ bool governor_member_is_waiting(GovernorMember *member)
 
 int governor_member_vault(GovernorMember *member, uint64_t bytes, uint64_t *number)
 {
-    const struct governor_message request = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_VAULT, .value = bytes};
-    struct governor_message answer;
-    int fd = -1;
+    int fd;
 
     fork_check(member);
     pthread_mutex_lock(&member->link_lock);
-    if (member->link == LINK_JOINED && !link_ask_vault(member, &request, &answer, &fd))
-        fd = -1;
+    fd = link_ask_vault(member, bytes, number);
     pthread_mutex_unlock(&member->link_lock);
-    if (fd >= 0)
-        *number = answer.other;
     return fd;
 }
 

@@ -96,6 +96,7 @@ bool state_renew(GovernorMember *member)
     member->movable = member->asks = member->awaits_room = false;
     member->displaced = member->unmovable = member->freed_displaced = 0;
     spare_forget(member);
+    member->vault_ask = NULL;
     member->objects = NULL;
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         renew_lane(&member->lanes[i]);

@@ -4,8 +4,11 @@
 #include "raw.h"
 #include "vault_protocol.h"
 
+#include "lib/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -286,16 +289,23 @@ static void test_ends(void)
 
 #define RETURNS 5000
 
-/* A vault that does not read: it listens where the vault does. */
-static int listen_as_vault(const struct live *live)
+static int listen_at(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-    g_snprintf(address.sun_path, sizeof(address.sun_path), "%s/run/vgpu/vault.sock", live->root);
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
     g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
     g_assert_cmpint(listen(fd, 1), ==, 0);
     return fd;
+}
+
+/* A vault that does not read. */
+static int listen_as_vault(const struct live *live)
+{
+    g_autofree char *path = g_build_filename(live->root, "run/vgpu/vault.sock", NULL);
+
+    return listen_at(path);
 }
 
 /*
@@ -334,6 +344,149 @@ static void test_slow(void)
     close(vault);
     close(listener);
     live_close(&vaults.live);
+}
+
+/* @fd: what the member was given; -1: nothing */
+struct asking {
+    GovernorMember *member;
+    uint64_t number;
+    int fd;
+};
+
+static void *ask_vault(void *data)
+{
+    struct asking *asking = data;
+
+    asking->fd = governor_member_vault(asking->member, PIECE, &asking->number);
+    return NULL;
+}
+
+static void send_piece(int socket, const void *answer, size_t bytes)
+{
+    int piece = memfd_create("piece", MFD_CLOEXEC);
+
+    g_assert_cmpint(ftruncate(piece, PIECE), ==, 0);
+    g_assert_cmpint(descriptor_send(socket, answer, bytes, 0, &piece, 1), ==, bytes);
+    close(piece);
+}
+
+/* While one thread of a member waits for a vault that is slow, the others go on. */
+static void test_beside(void)
+{
+    struct vaults vaults;
+    struct vault_request request;
+    struct vault_answer answer = {.number = 7};
+    struct asking asking;
+    g_autofree char *path = NULL;
+    pthread_t thread;
+    int listener, vault;
+
+    live_open(&vaults.live, slices);
+    live_configure(&vaults.live, NULL, "[gpu]\ncapacity=1000000000\ndisplaced=8388608\n");
+    live_await(&vaults.live, "a", "promised", 2097152);
+    listener = listen_as_vault(&vaults.live);
+    path = live_socket(&vaults.live, "a");
+    asking.member = governor_member_new(path, true);
+    g_assert_nonnull(asking.member);
+    governor_member_movable(asking.member);
+    g_assert_cmpint(pthread_create(&thread, NULL, ask_vault, &asking), ==, 0);
+    vault = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    g_assert_cmpint(vault, >=, 0);
+    g_assert_cmpint(recv(vault, &request, sizeof(request), 0), ==, sizeof(request));
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_cmpint(governor_member_reserve(asking.member, 4096, false), ==,
+                        GOVERNOR_MEMORY_DEVICE);
+        governor_member_release(asking.member, 4096, GOVERNOR_MEMORY_DEVICE);
+    }
+    answer.ticket = request.ticket;
+    send_piece(vault, &answer, sizeof(answer));
+    pthread_join(thread, NULL);
+    g_assert_cmpint(asking.fd, >=, 0);
+    g_assert_cmpuint(asking.number, ==, 7);
+    close(asking.fd);
+    governor_member_free(asking.member);
+    close(vault);
+    close(listener);
+    live_close(&vaults.live);
+}
+
+static void expect(int member, uint32_t type)
+{
+    struct governor_message message;
+
+    g_assert_cmpint(recv(member, &message, sizeof(message), 0), ==, sizeof(message));
+    g_assert_cmpuint(message.type, ==, type);
+}
+
+static int welcome(int listener)
+{
+    const struct governor_message message = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                             .type = GOVERNOR_WELCOME};
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), pages[2];
+
+    g_assert_cmpint(fd, >=, 0);
+    expect(fd, GOVERNOR_JOIN);
+    for (unsigned i = 0; i < 2; i++) {
+        pages[i] = memfd_create("page", MFD_CLOEXEC);
+        g_assert_cmpint(ftruncate(pages[i], 4096), ==, 0);
+    }
+    g_assert_cmpint(descriptor_send(fd, &message, sizeof(message), 0, pages, 2), ==,
+                    sizeof(message));
+    close(pages[0]);
+    close(pages[1]);
+    return fd;
+}
+
+static void *join_at(void *path)
+{
+    return governor_member_new(path, true);
+}
+
+static void *reserve(void *member)
+{
+    return GINT_TO_POINTER(governor_member_reserve(member, 4096, false));
+}
+
+/* Two threads wait for an arbiter, which answers the one that asked first first. */
+static void test_crossing(void)
+{
+    const struct governor_message vaulted = {
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_VAULTED, .other = 7};
+    const struct governor_message reserved = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                              .type = GOVERNOR_RESERVED};
+    g_autofree char *folder = g_dir_make_tmp("vault-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "arbiter.sock", NULL);
+    int listener = listen_at(path), fd;
+    pthread_t asks, reserves;
+    struct asking asking;
+    void *kind;
+
+    g_assert_cmpint(pthread_create(&asks, NULL, join_at, path), ==, 0);
+    fd = welcome(listener);
+    pthread_join(asks, (void **)&asking.member);
+    g_assert_nonnull(asking.member);
+    g_assert_cmpint(pthread_create(&asks, NULL, ask_vault, &asking), ==, 0);
+    expect(fd, GOVERNOR_VAULT);
+    g_assert_cmpint(pthread_create(&reserves, NULL, reserve, asking.member), ==, 0);
+    expect(fd, GOVERNOR_RESERVE);
+    send_piece(fd, &vaulted, sizeof(vaulted));
+    g_assert_cmpint(send(fd, &reserved, sizeof(reserved), 0), ==, sizeof(reserved));
+    pthread_join(asks, NULL);
+    pthread_join(reserves, &kind);
+    g_assert_cmpint(asking.fd, >=, 0);
+    g_assert_cmpuint(asking.number, ==, 7);
+    g_assert_cmpint(GPOINTER_TO_INT(kind), ==, GOVERNOR_MEMORY_DEVICE);
+    close(asking.fd);
+    /* It ends instead of an answer. */
+    g_assert_cmpint(pthread_create(&asks, NULL, ask_vault, &asking), ==, 0);
+    expect(fd, GOVERNOR_VAULT);
+    close(fd);
+    pthread_join(asks, NULL);
+    g_assert_cmpint(asking.fd, ==, -1);
+    governor_member_free(asking.member);
+    close(listener);
+    unlink(path);
+    rmdir(folder);
 }
 
 /* What was displaced comes back when the slice does not move any more, and its pieces, too. */
@@ -398,6 +551,8 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/vault/returns", test_returns);
     g_test_add_func("/governor/vault/ends", test_ends);
     g_test_add_func("/governor/vault/slow", test_slow);
+    g_test_add_func("/governor/vault/beside", test_beside);
+    g_test_add_func("/governor/vault/crossing", test_crossing);
     g_test_add_func("/governor/vault/moves-no-more", test_moves_no_more);
     g_test_add_func("/governor/vault/lies", test_lies);
     return g_test_run();
