@@ -2,15 +2,12 @@
 #include "host-agent/daemon/host/authority.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 #include <polkit/polkit.h>
 
 #include "lib/bus.h"
 #include "host-agent/daemon/host/call.h"
-
-/* Users of the host, from all of its sources (nsswitch.conf(5)). */
 
 /* More than an entry needs: names, a home, a shell. */
 #define ENTRY_MAX (64u << 10)
@@ -24,62 +21,6 @@ static char *user_name(uid_t uid)
     while (getpwuid_r(uid, &entry, text, ENTRY_MAX, &found) == EINTR)
         ;
     return found ? g_strdup(found->pw_name) : g_strdup_printf("%u", uid);
-}
-
-static UserLookup lookup;
-
-void user_set_lookup(UserLookup func)
-{
-    lookup = func;
-}
-
-/* getpwnam(3) has several errors for an unknown name. */
-int user_uid(const char *name, uid_t *uid)
-{
-    g_autofree char *text = g_malloc(ENTRY_MAX);
-    struct passwd entry, *found = NULL;
-    int error;
-
-    if (lookup)
-        return lookup(name, uid);
-    do
-        error = getpwnam_r(name, &entry, text, ENTRY_MAX, &found);
-    while (error == EINTR);
-    if (found)
-        *uid = found->pw_uid;
-    else if (!error || error == ESRCH)
-        error = ENOENT;
-    return error;
-}
-
-static GroupLookup group_lookup;
-
-void group_set_lookup(GroupLookup func)
-{
-    group_lookup = func;
-}
-
-/* A group may have any number of members. */
-#define GROUP_MAX (16u << 20)
-
-GStrv group_members(const char *name, int *error)
-{
-    g_autofree char *text = NULL;
-    struct group entry, *found = NULL;
-
-    if (group_lookup)
-        return group_lookup(name, error);
-    for (gsize size = ENTRY_MAX; size <= GROUP_MAX; size *= 2) {
-        text = g_realloc(text, size);
-        do
-            *error = getgrnam_r(name, &entry, text, size, &found);
-        while (*error == EINTR);
-        if (*error != ERANGE)
-            break;
-    }
-    if (!found && (!*error || *error == ESRCH))
-        *error = ENOENT;
-    return found ? g_strdupv(entry.gr_mem) : NULL;
 }
 
 typedef struct {

@@ -7,26 +7,6 @@
 #include <gio/gio.h>
 #include <sys/types.h>
 
-/*
- * Users of the host, from all of its sources (nsswitch.conf(5)). A directory server may take long
- * to answer, so these functions are not for a main loop.
- */
-
-/* 0; ENOENT: there is no user of that name; else an errno: that can't be told now. */
-int user_uid(const char *name, uid_t *uid);
-
-/*
- * The members of a group, without users who have it only as their primary group; to be freed.
- * *@error: as of user_uid(), with NULL.
- */
-GStrv group_members(const char *name, int *error);
-
-/* In place of the host's own, for tests; NULL: the host's. Called from any thread. */
-typedef int (*UserLookup)(const char *name, uid_t *uid);
-void user_set_lookup(UserLookup func);
-typedef GStrv (*GroupLookup)(const char *name, int *error);
-void group_set_lookup(GroupLookup func);
-
 /* Access rights: polkit's answer (dbus/org.mdev_vgpu.Host1.policy has the actions). */
 
 #define ACTION_SEE            "org.mdev_vgpu.host.see"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/tenants.h"
 
-#include <errno.h>
 #include <string.h>
 
+#include "host-agent/daemon/host/accounts.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/call.h"
 #include "host-agent/model/request.h"
@@ -16,9 +16,7 @@ struct Tenants {
     GPtrArray *declared;   /* of TenantEntry */
     GPtrArray *by_command; /* of Tenant, by name: what the database has */
     GPtrArray *list;       /* of Tenant, by name: what is in force */
-    GHashTable *groups;    /* "@NAME" to its members (GStrv), as they were last found */
-    GCancellable *looking; /* a thread looks groups up; NULL: none */
-    guint look_again;
+    Accounts *accounts;    /* their users */
     void (*changed)(void *data);
     void *changed_data;
 };
@@ -58,113 +56,26 @@ static Tenant *of_entry(const TenantEntry *entry)
     return copy(&tenant);
 }
 
-/* Groups among tenants' users. A thread asks for their members, as a directory server may be slow.
- */
-
-#define LOOK_AGAIN_S 300
-
-static gboolean is_group(const char *user)
+static void tell_change(void *data)
 {
-    return user[0] == '@' && user[1];
+    const Tenants *tenants = data;
+
+    if (tenants->changed)
+        tenants->changed(tenants->changed_data);
 }
 
-static GStrv groups_named(const Tenants *tenants)
+/* As tenants name them: users and groups. */
+static GStrv users_named(const Tenants *tenants)
 {
     g_autoptr(GStrvBuilder) names = g_strv_builder_new();
 
     for (guint i = 0; i < tenants->list->len; i++) {
         const Tenant *tenant = g_ptr_array_index(tenants->list, i);
 
-        for (guint j = 0; tenant->users && tenant->users[j]; j++)
-            if (is_group(tenant->users[j]))
-                g_strv_builder_add(names, tenant->users[j]);
+        if (tenant->users)
+            g_strv_builder_addv(names, (const char **)tenant->users);
     }
     return g_strv_builder_end(names);
-}
-
-/* One that there is not has no members; one that can't be looked up now is left out. */
-static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
-{
-    char **names = data;
-    GHashTable *groups =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_strfreev);
-
-    (void)source;
-    (void)cancellable;
-    for (guint i = 0; names[i]; i++) {
-        int error = 0;
-        GStrv members = group_members(names[i] + 1, &error);
-
-        if (!members && error == ENOENT)
-            members = g_new0(char *, 1);
-        if (members)
-            g_hash_table_insert(groups, g_strdup(names[i]), members);
-        else
-            g_message("cannot look up group %s of a tenant: %s; its members stay as they were",
-                      names[i] + 1, g_strerror(error));
-    }
-    g_task_return_pointer(task, groups, (GDestroyNotify)g_hash_table_unref);
-}
-
-/* Takes what was found over. TRUE: a group has other members now. */
-static gboolean take_groups(Tenants *tenants, GHashTable *found)
-{
-    gboolean changed = FALSE;
-    GHashTableIter iter;
-    void *name, *members;
-
-    g_hash_table_iter_init(&iter, found);
-    while (g_hash_table_iter_next(&iter, &name, &members)) {
-        const char *const *before = g_hash_table_lookup(tenants->groups, name);
-
-        if (before && g_strv_equal(before, members))
-            continue;
-        if (!*(char **)members)
-            g_message("users=%s of a tenant gives nobody access: \"getent group %s\" shows no "
-                      "members",
-                      (const char *)name, (const char *)name + 1);
-        g_hash_table_insert(tenants->groups, g_strdup(name), g_strdupv(members));
-        changed = TRUE;
-    }
-    return changed;
-}
-
-static void looked_up(GObject *source, GAsyncResult *answer, void *data)
-{
-    g_autoptr(GHashTable) found = g_task_propagate_pointer(G_TASK(answer), NULL);
-    Tenants *tenants = data;
-
-    (void)source;
-    /* Freed meanwhile, or asked again. */
-    if (!found)
-        return;
-    g_clear_object(&tenants->looking);
-    if (take_groups(tenants, found) && tenants->changed)
-        tenants->changed(tenants->changed_data);
-}
-
-static void end_look_up(Tenants *tenants)
-{
-    g_clear_handle_id(&tenants->look_again, g_source_remove);
-    g_cancellable_cancel(tenants->looking);
-    g_clear_object(&tenants->looking);
-}
-
-static gboolean look_up_groups(void *data)
-{
-    Tenants *tenants = data;
-    g_auto(GStrv) names = groups_named(tenants);
-    g_autoptr(GTask) task = NULL;
-
-    end_look_up(tenants);
-    if (!names[0])
-        return G_SOURCE_REMOVE;
-    tenants->look_again = g_timeout_add_seconds(LOOK_AGAIN_S, look_up_groups, tenants);
-    tenants->looking = g_cancellable_new();
-    task = g_task_new(NULL, tenants->looking, looked_up, tenants);
-    g_task_set_task_data(task, g_steal_pointer(&names), (GDestroyNotify)g_strfreev);
-    g_task_run_in_thread(task, look_up);
-    return G_SOURCE_REMOVE;
 }
 
 /* What is in force: what was set by command, and what is declared besides. */
@@ -183,9 +94,8 @@ static void merge(Tenants *tenants)
     g_ptr_array_sort(list, by_name);
     g_clear_pointer(&tenants->list, g_ptr_array_unref);
     tenants->list = list;
-    look_up_groups(tenants);
-    if (tenants->changed)
-        tenants->changed(tenants->changed_data);
+    accounts_look_up(tenants->accounts, users_named(tenants));
+    tell_change(tenants);
 }
 
 /* What the database has now. */
@@ -233,7 +143,7 @@ gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *
     const Tenant *tenant = tenants_find(tenants, name);
 
     for (guint i = 0; tenant && tenant->users && tenant->users[i]; i++) {
-        const char *const *members = g_hash_table_lookup(tenants->groups, tenant->users[i]);
+        const char *const *members = accounts_members(tenants->accounts, tenant->users[i]);
 
         if (members ? g_strv_contains(members, user) : g_str_equal(tenant->users[i], user))
             return TRUE;
@@ -241,21 +151,21 @@ gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *
     return FALSE;
 }
 
-GStrv tenant_members(const Tenants *tenants, const Tenant *tenant, gboolean *known)
+gboolean tenants_add_uids(const Tenants *tenants, const char *name, GArray *uids)
 {
-    g_autoptr(GStrvBuilder) users = g_strv_builder_new();
+    const Tenant *tenant = tenants_find(tenants, name);
+    gboolean all = TRUE;
 
-    for (guint i = 0; tenant->users && tenant->users[i]; i++) {
-        const char **members = g_hash_table_lookup(tenants->groups, tenant->users[i]);
+    for (guint i = 0; tenant && tenant->users && tenant->users[i]; i++) {
+        const char *user = tenant->users[i];
+        const char *const *members = accounts_members(tenants->accounts, user);
 
-        if (members)
-            g_strv_builder_addv(users, members);
-        else if (!is_group(tenant->users[i]))
-            g_strv_builder_add(users, tenant->users[i]);
-        else if (known)
-            *known = FALSE;
+        for (guint k = 0; members && members[k]; k++)
+            all = accounts_add_uid(tenants->accounts, members[k], uids) && all;
+        if (!members)
+            all = !account_is_group(user) && accounts_add_uid(tenants->accounts, user, uids) && all;
     }
-    return g_strv_builder_end(users);
+    return all;
 }
 
 gboolean tenants_any_has_user(const Tenants *tenants, const char *user)
@@ -321,18 +231,6 @@ gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Ro
             return TRUE;
     }
     return FALSE;
-}
-
-GStrv tenants_users(const Tenants *tenants)
-{
-    g_autoptr(GStrvBuilder) users = g_strv_builder_new();
-
-    for (guint i = 0; i < tenants->list->len; i++) {
-        g_auto(GStrv) members = tenant_members(tenants, g_ptr_array_index(tenants->list, i), NULL);
-
-        g_strv_builder_addv(users, (const char **)members);
-    }
-    return g_strv_builder_end(users);
 }
 
 gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user)
@@ -603,8 +501,7 @@ Tenants *tenants_new(Host *host, const Slices *slices, GError **error)
     tenants->host = host;
     tenants->slices = slices;
     tenants->declared = g_ptr_array_new();
-    tenants->groups =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_strfreev);
+    tenants->accounts = accounts_new(tell_change, tenants);
     if (!read_list(tenants, error)) {
         tenants_free(tenants);
         return NULL;
@@ -620,8 +517,7 @@ Tenants *tenants_new(Host *host, const Slices *slices, GError **error)
 void tenants_free(Tenants *tenants)
 {
     g_signal_handlers_disconnect_by_data(host_manager(tenants->host), tenants);
-    end_look_up(tenants);
-    g_hash_table_unref(tenants->groups);
+    accounts_free(tenants->accounts);
     g_clear_pointer(&tenants->list, g_ptr_array_unref);
     g_clear_pointer(&tenants->by_command, g_ptr_array_unref);
     g_clear_pointer(&tenants->declared, g_ptr_array_unref);

@@ -63,13 +63,10 @@ const Slice *tenants_find_slice(const Tenants *tenants, const char *text, const 
 char *tenants_slices_called(const Tenants *tenants, const char *name, const char *user);
 
 /*
- * Users of a tenant, those of its groups included; to be freed. *@known: set to FALSE if a group
- * could not be looked up yet; NULL: not asked.
+ * Adds the uids of the tenant's users whom the host has, those of its groups included, to @uids.
+ * FALSE: of some it could not tell yet.
  */
-GStrv tenant_members(const Tenants *tenants, const Tenant *tenant, gboolean *known);
-
-/* The same of all tenants. */
-GStrv tenants_users(const Tenants *tenants);
+gboolean tenants_add_uids(const Tenants *tenants, const char *name, GArray *uids);
 
 /* Whether @user sees slices of that tenant; NULL sees those of all. */
 gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user);

@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/sync/transport_sync.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "host-agent/daemon/sync/slice_dirs.h"
 #include "lib/host_root.h"
 #include "lib/pci.h"
-#include "host-agent/daemon/host/authority.h"
 
 #define CONF ".conf"
-
-/* A user that was not found may come with a directory server that is not reached yet. */
-#define RETRY_MIN_S 1u
-#define RETRY_MAX_S 300u
-
-/**
- * User - of a tenant
- * @error: 0; ENOENT: the host has no user of that name; else why it can't tell
- */
-typedef struct {
-    uid_t uid;
-    int error;
-} User;
 
 struct TransportSync {
     Host *host;
@@ -33,10 +18,6 @@ struct TransportSync {
     GuardUnits *units;  /* NULL: not yet */
     GuardStarts starts; /* called with @starts_data */
     void *starts_data;
-    GHashTable *users;     /* name to User */
-    GCancellable *looking; /* for the users, pending */
-    guint retry;           /* source, if not all were found */
-    guint delay;           /* until it, in seconds; 0: all were found */
 };
 
 /*
@@ -45,21 +26,10 @@ struct TransportSync {
  */
 static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *all)
 {
-    const Tenant *tenant = tenants_find(link->tenants, slice->tenant);
     GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
-    g_auto(GStrv) members = NULL;
     guint32 owner;
 
-    *all = TRUE;
-    members = tenant ? tenant_members(link->tenants, tenant, all) : NULL;
-    for (guint i = 0; members && members[i]; i++) {
-        const User *user = g_hash_table_lookup(link->users, members[i]);
-
-        if (!user || (user->error && user->error != ENOENT))
-            *all = FALSE;
-        else if (!user->error)
-            g_array_append_val(uids, user->uid);
-    }
+    *all = tenants_add_uids(link->tenants, slice->tenant, uids);
     if (claims_program_user(link->claims, slice->uuid, &owner))
         g_array_append_val(uids, owner);
     if (slice->uid != SLICE_NO_UID) {
@@ -253,104 +223,10 @@ static void prepare_all(TransportSync *link)
     }
 }
 
-/* In a thread: the host's users may come from a directory server. */
-static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
-{
-    char **names = data;
-    GHashTable *users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-
-    (void)source;
-    (void)cancellable;
-    for (guint i = 0; names[i]; i++) {
-        User *user = g_new0(User, 1);
-
-        user->error = user_uid(names[i], &user->uid);
-        g_hash_table_insert(users, g_strdup(names[i]), user);
-    }
-    g_task_return_pointer(task, users, (GDestroyNotify)g_hash_table_unref);
-}
-
-/* Takes @users. One that can't be looked up now keeps its last uid. TRUE: all were found. */
-static gboolean take_users(TransportSync *link, GHashTable *users)
-{
-    gboolean complete = TRUE;
-    GHashTableIter iter;
-    void *name, *value;
-
-    g_hash_table_iter_init(&iter, users);
-    while (g_hash_table_iter_next(&iter, &name, &value)) {
-        User *user = value;
-        const User *before = g_hash_table_lookup(link->users, name);
-
-        complete = complete && !user->error;
-        if (!user->error || user->error == ENOENT)
-            continue;
-        if (!link->delay)
-            g_message("cannot look up user %s of a tenant: %s; vgpud tries again", (char *)name,
-                      g_strerror(user->error));
-        if (before)
-            *user = *before;
-    }
-    g_hash_table_unref(link->users);
-    link->users = users;
-    return complete;
-}
-
-static void begin_look_up(TransportSync *link);
-
-static gboolean look_up_again(void *data)
-{
-    TransportSync *link = data;
-
-    link->retry = 0;
-    begin_look_up(link);
-    return G_SOURCE_REMOVE;
-}
-
-static void looked_up(GObject *source, GAsyncResult *answer, void *data)
-{
-    GHashTable *users = g_task_propagate_pointer(G_TASK(answer), NULL);
-    TransportSync *link = data;
-
-    (void)source;
-    /* Freed meanwhile, or queried again. */
-    if (!users)
-        return;
-    if (take_users(link, users)) {
-        link->delay = 0;
-    } else {
-        link->delay = CLAMP(2 * link->delay, RETRY_MIN_S, RETRY_MAX_S);
-        link->retry = g_timeout_add_seconds(link->delay, look_up_again, link);
-    }
-    prepare_all(link);
-}
-
-/* What is pending is obsolete. */
-static void end_look_up(TransportSync *link)
-{
-    g_clear_handle_id(&link->retry, g_source_remove);
-    g_cancellable_cancel(link->looking);
-    g_clear_object(&link->looking);
-}
-
-static void begin_look_up(TransportSync *link)
-{
-    g_autoptr(GTask) task = NULL;
-
-    end_look_up(link);
-    link->looking = g_cancellable_new();
-    task = g_task_new(NULL, link->looking, looked_up, link);
-    g_task_set_task_data(task, tenants_users(link->tenants), (GDestroyNotify)g_strfreev);
-    g_task_run_in_thread(task, look_up);
-}
-
 void transport_sync_refresh(TransportSync *link)
 {
-    if (!link->units)
-        return;
-    prepare_all(link);
-    link->delay = 0;
-    begin_look_up(link);
+    if (link->units)
+        prepare_all(link);
 }
 
 /* Directories of a slice that there is are its present tenant's. */
@@ -430,15 +306,12 @@ TransportSync *transport_sync_new(Host *host, Outputs *outputs, const Slices *sl
     link->slices = slices;
     link->tenants = tenants;
     link->claims = claims;
-    link->users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     find_left_dirs(link);
     return link;
 }
 
 void transport_sync_free(TransportSync *link)
 {
-    end_look_up(link);
-    g_hash_table_unref(link->users);
     g_clear_pointer(&link->units, guard_units_free);
     g_free(link);
 }

@@ -10,7 +10,7 @@
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/host/audit.h"
-#include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/accounts.h"
 #include "lib/bus.h"
 #include "lib/processes.h"
 #include "tests/unit/file_tree.h"
@@ -547,10 +547,12 @@ static void assert_no_late_call(FakePolkit *polkit)
     fake_polkit_set_administrators(polkit, FALSE);
 }
 
-static GStrv members_of(const char *name, int *error)
+static int members_of(const char *name, GStrv *members)
 {
-    *error = g_str_equal(name, "ml") ? 0 : ENOENT;
-    return *error ? NULL : g_strdupv((char *[]){(char *)"bin", (char *)FAKE_USER, NULL});
+    if (!g_str_equal(name, "ml"))
+        return ENOENT;
+    *members = g_strdupv((char *[]){(char *)"bin", (char *)FAKE_USER, NULL});
+    return 0;
 }
 
 /* The members of a group may use a tenant that names it, until it is named no longer. */
@@ -558,7 +560,7 @@ static void assert_group(FakePolkit *polkit)
 {
     Said said = {0};
 
-    group_set_lookup(members_of);
+    accounts_set_group_lookup(members_of);
     fake_polkit_set_administrators(polkit, TRUE);
     assert_says("tenant set green --user @none", 0, "", "");
     assert_says("tenant set green --user @ml", 0, "", "");
@@ -579,7 +581,7 @@ static void assert_group(FakePolkit *polkit)
     assert_says("tenant set green --user @none", 0, "", "");
     fake_polkit_set_administrators(polkit, FALSE);
     assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'green'>}", "may not do this");
-    group_set_lookup(NULL);
+    accounts_set_group_lookup(NULL);
 }
 
 /*

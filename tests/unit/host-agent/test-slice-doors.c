@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "host-agent/daemon/containers/transport.h"
-#include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/accounts.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/nvidia_kit.h"
@@ -514,7 +514,7 @@ static void test_directory_server(void)
     static const int errors[] = {ENOENT, EIO};
     AgentOnBus at;
 
-    user_set_lookup(look_up);
+    accounts_set_user_lookup(look_up);
     open_shared(&at);
     assert_says("tenant set red --user alice", 0, "", "");
     assert_says("slice create half --door native --tenant red --uuid " UUID, 0, UUID, "");
@@ -541,7 +541,7 @@ static void test_directory_server(void)
     assert_says("tenant set blue --user bob", 0, "", "");
     assert_says("slice set " UUID " --tenant blue", 0, "", "");
     g_assert_false(is_open_to_user(&at));
-    user_set_lookup(NULL);
+    accounts_set_user_lookup(NULL);
     agent_on_bus_close(&at);
 }
 
