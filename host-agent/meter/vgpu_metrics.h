@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prometheus' text, and what it says of vGPUs. */
+/* What Prometheus' text says of vGPUs and tenants. */
 #ifndef METER_VGPU_METRICS_H
 #define METER_VGPU_METRICS_H
 
@@ -8,32 +8,9 @@
 #include "lib/gpu.h"
 #include "lib/readings.h"
 #include "host-agent/meter/counters.h"
+#include "host-agent/meter/exposition.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/model/slice.h"
-
-/*
- * Prometheus's text exposition format, version 0.0.4. A family is begun, then all its samples are
- * added.
- */
-
-typedef struct Exposition Exposition;
-
-Exposition *exposition_new(void);
-
-/* Frees it and returns the text. @length: of it. */
-char *exposition_end(Exposition *exposition, gsize *length);
-
-typedef enum { METRIC_GAUGE, METRIC_COUNTER } MetricType;
-
-/* @name, @help: static strings; the following samples belong to this family. */
-void exposition_family(Exposition *exposition, const char *name, MetricType type, const char *help);
-
-/* @labels: made by exposition_label(), "" for none. */
-void exposition_count(Exposition *exposition, const char *labels, guint64 value);
-void exposition_number(Exposition *exposition, const char *labels, double value);
-
-/* Adds NAME="VALUE" to @labels, with the value escaped. */
-void exposition_label(GString *labels, const char *name, const char *value);
 
 /* All metrics of a host for Prometheus. */
 
@@ -110,8 +87,8 @@ VgpuTable *vgpu_table_new(const HostMetrics *host);
 void vgpu_table_free(VgpuTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VgpuTable, vgpu_table_free)
 
-/* The promised part of the GPU at @address. */
-Share vgpu_table_of_gpu(const VgpuTable *table, const char *address);
+/* The promised part of the GPU at @address. Valid as long as @table. */
+const Share *vgpu_table_of_gpu(const VgpuTable *table, const char *address);
 
 void add_vgpu_metrics(Exposition *exposition, const VgpuTable *table);
 void add_tenant_metrics(Exposition *exposition, const VgpuTable *table);
