@@ -20,10 +20,7 @@ uint64_t learn_key(uint64_t key, uint64_t part)
     return (key ^ key >> 29) | 1;
 }
 
-static uint32_t place_of(uint64_t key)
-{
-    return (uint32_t)(key >> 32) % LEARN_KEYS;
-}
+#define PLACE_OF(key) ((uint32_t)((key) >> 32) % LEARN_KEYS)
 
 static uint32_t size_of(uint32_t size)
 {
@@ -36,7 +33,7 @@ static uint32_t size_of(uint32_t size)
     return power;
 }
 
-static uint64_t mean(uint64_t old, uint64_t measured)
+static uint64_t weigh_in(uint64_t old, uint64_t measured)
 {
     if (measured >= old)
         return old + (measured - old) / NEW_WEIGHT;
@@ -45,7 +42,9 @@ static uint64_t mean(uint64_t old, uint64_t measured)
 
 uint64_t learn_known(const struct learned *learned, uint64_t key)
 {
-    return learned->known[place_of(key)].key == key ? learned->known[place_of(key)].ns : 0;
+    const struct learned_time *at = &learned->known[PLACE_OF(key)];
+
+    return at->key == key ? at->ns : 0;
 }
 
 uint64_t learn_estimate(const struct learned *learned, uint64_t key, uint32_t size)
@@ -69,25 +68,22 @@ static uint64_t next_random(struct learned *learned)
 
 bool learn_stands_in(struct learned *learned, uint64_t key)
 {
-    return learn_known(learned, key) && !learned->known[place_of(key)].watched &&
+    return learn_known(learned, key) && !learned->known[PLACE_OF(key)].watched &&
            next_random(learned) % STANDS_IN;
 }
 
 void learn_add(struct learned *learned, uint64_t key, uint32_t size, uint64_t ns)
 {
+    struct learned_time *at = &learned->known[PLACE_OF(key)];
     uint64_t *by_size = &learned->by_size[size_of(size)];
-    uint32_t at = place_of(key);
 
     ns += !ns;
-    if (learned->known[at].key != key) {
-        learned->known[at].key = key;
-        learned->known[at].ns = ns;
-        learned->known[at].watched = 0;
-    } else if (ns > learned->known[at].ns + learned->known[at].ns / 4) {
-        learned->known[at].watched = WATCHED;
-    } else if (learned->known[at].watched) {
-        learned->known[at].watched--;
-    }
-    learned->known[at].ns = mean(learned->known[at].ns, ns);
-    *by_size = *by_size ? mean(*by_size, ns) : ns;
+    if (at->key != key)
+        *at = (struct learned_time){.key = key, .ns = ns};
+    else if (ns > at->ns + at->ns / 4)
+        at->watched = WATCHED;
+    else if (at->watched)
+        at->watched--;
+    at->ns = weigh_in(at->ns, ns);
+    *by_size = *by_size ? weigh_in(*by_size, ns) : ns;
 }

@@ -16,16 +16,21 @@
 #define LEARN_SIZES 8u
 
 /**
- * struct learned - by key and by the power of two of the size; 0: not measured yet
+ * struct learned_time - of the last key that came to its place; 0: none did
  * @watched: how many more of the key are to be measured without exception
+ */
+struct learned_time {
+    uint64_t key;
+    uint64_t ns;
+    uint32_t watched;
+};
+
+/**
+ * struct learned - by key and by the power of two of the size; 0: not measured yet
  * @random: any number that the program does not know
  */
 struct learned {
-    struct {
-        uint64_t key;
-        uint64_t ns;
-        uint32_t watched;
-    } known[LEARN_KEYS];
+    struct learned_time known[LEARN_KEYS];
     uint64_t by_size[LEARN_SIZES];
     uint64_t random;
 };

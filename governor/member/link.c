@@ -157,10 +157,8 @@ static void set_clock(GovernorMember *member, int64_t offset)
 
         lane->began_at_ns += moved;
         lane->ended_at_ns += moved;
-        for (unsigned j = 0; j < LANE_QUEUES; j++) {
-            lane->queues[j].began_at_ns += moved;
-            lane->queues[j].ended_at_ns += moved;
-        }
+        for (unsigned j = 0; j < LANE_QUEUES; j++)
+            lane->queues[j].runs_since_ns += moved;
         lane->ran = (struct coverage){0};
     }
 }

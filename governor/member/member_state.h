@@ -41,16 +41,15 @@ enum link_state {
  * struct lane_queue - work of one queue of the process
  * @in_flight_ns, @in_flight: debited and not ended, without deferred work
  * @stalled_ns, @stalled: the part of them that was in flight at the last stall
- * @began_at_ns: when something was submitted that found nothing in flight; @ended_at_ns: of its
- * last work
+ * @runs_since_ns: when its oldest work may have begun: something was submitted that found nothing
+ * in flight, or the last work ended
  */
 struct lane_queue {
     uint64_t in_flight_ns;
     uint32_t in_flight;
     uint32_t stalled;
     uint64_t stalled_ns;
-    uint64_t began_at_ns;
-    uint64_t ended_at_ns;
+    uint64_t runs_since_ns;
 };
 
 /**
@@ -303,8 +302,6 @@ void marker_restart(struct lane *lane);
 
 /* turn.c: tells threads that wait to look again. */
 void turn_progress(GovernorMember *member);
-/* GPU time that counts against the lease's limit, as the arbiter counts it (sample_spent()). */
-uint64_t turn_spent(const struct lane *lane, uint64_t now);
 /* Until there is progress, or for so long. Under lock, which is released meanwhile. */
 void turn_sleep(GovernorMember *member, uint64_t most_ns);
 /*

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "member_state.h"
 
+#include <sys/param.h>
+
 /*
  * A debit is its estimate, its queue, its class, and the number of stalls before it, modulo; an odd
  * number was deferred.
@@ -39,14 +41,9 @@ void governor_member_class_count(GovernorMember *member, enum governor_class cla
     atomic_fetch_add_explicit(&member->usage->classes[class].submissions, 1, memory_order_relaxed);
 }
 
-static void store(_Atomic uint64_t *word, uint64_t value)
+static void publish_word(_Atomic uint64_t *word, uint64_t value)
 {
     atomic_store_explicit(word, value, memory_order_release);
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 static struct lane *lane_of(GovernorMember *member, uint64_t debit)
@@ -69,25 +66,19 @@ static bool from_before_stall(const struct lane *lane, uint64_t debit)
     return (debit >> STALLS_SHIFT & STALLS_MASK) != (lane->stalls & STALLS_MASK);
 }
 
-static void publish_in_flight(struct lane *lane)
-{
-    budget_hold(&lane->budget, (double)lane->in_flight_ns);
-    store(&lane->usage->in_flight_ns, lane->in_flight_ns);
-}
-
 static void add_in_flight(struct lane *lane, struct lane_queue *queue, uint64_t ns, uint64_t now)
 {
     /* Nothing is in flight that has not stalled. */
     if (lane->in_flight == lane->stalled) {
         lane->began_at_ns = now;
-        store(&lane->usage->began_at_ns, now);
+        publish_word(&lane->usage->began_at_ns, now);
     }
     lane->in_flight++;
     if (!queue->in_flight++)
-        queue->began_at_ns = now;
+        queue->runs_since_ns = now;
     queue->in_flight_ns += ns;
     lane->in_flight_ns += ns;
-    publish_in_flight(lane);
+    publish_word(&lane->usage->in_flight_ns, lane->in_flight_ns);
 }
 
 static void add_deferred(struct lane *lane, uint64_t ns)
@@ -103,7 +94,7 @@ static void take_stalled(struct lane *lane, struct lane_queue *queue, uint64_t n
         return;
     lane->stalled--;
     queue->stalled--;
-    queue->stalled_ns -= least(ns, queue->stalled_ns);
+    queue->stalled_ns -= MIN(ns, queue->stalled_ns);
     if (!queue->stalled)
         queue->stalled_ns = 0;
 }
@@ -114,7 +105,7 @@ static void take_deferred(struct lane *lane, uint64_t ns)
 {
     if (!lane->deferred)
         return;
-    lane->deferred_ns -= least(ns, lane->deferred_ns);
+    lane->deferred_ns -= MIN(ns, lane->deferred_ns);
     if (!--lane->deferred)
         lane->deferred_ns = 0;
 }
@@ -137,16 +128,16 @@ static enum rest take_in_flight(struct lane *lane, uint64_t debit)
     if (from_before_stall(lane, debit))
         take_stalled(lane, queue, ns);
     lane->in_flight--;
-    lane->in_flight_ns -= least(ns, lane->in_flight_ns);
+    lane->in_flight_ns -= MIN(ns, lane->in_flight_ns);
     queue->in_flight--;
-    queue->in_flight_ns -= least(ns, queue->in_flight_ns);
+    queue->in_flight_ns -= MIN(ns, queue->in_flight_ns);
     if (!queue->in_flight) {
         lane->stalled -= queue->stalled;
         queue->in_flight_ns = queue->stalled_ns = queue->stalled = 0;
     }
     if (!lane->in_flight)
         lane->in_flight_ns = 0;
-    publish_in_flight(lane);
+    publish_word(&lane->usage->in_flight_ns, lane->in_flight_ns);
     if (lane->in_flight > lane->stalled)
         return REST_RUNS;
     /* What was late has ended. */
@@ -170,7 +161,7 @@ static bool pass_turn(struct lane *lane, uint64_t now)
 {
     if (lane->in_flight)
         return false;
-    store(&lane->usage->began_at_ns, now);
+    publish_word(&lane->usage->began_at_ns, now);
     return true;
 }
 
@@ -183,7 +174,7 @@ uint64_t governor_member_submit_work(GovernorMember *member, const struct govern
     bool waited, idle = false, others_wait = false;
     uint64_t debit, now, throttled_ns, others_until;
 
-    work.estimate_ns = least(work.estimate_ns ? work.estimate_ns : 1, MOST_NS);
+    work.estimate_ns = MIN(MAX(work.estimate_ns, 1), MOST_NS);
     fork_check(member);
     if (work.class == GOVERNOR_CLASS_COPY)
         governor_member_expect(member, GOVERNOR_CLASS_COMPUTE);
@@ -201,8 +192,8 @@ uint64_t governor_member_submit_work(GovernorMember *member, const struct govern
         idle = pass_turn(lane, now);
     if (waited)
         others_wait = turn_taken(lane, &work);
-    store(&usage->waited_ns, lane->waited_ns);
-    store(&usage->throttled_ns, lane->throttled_ns);
+    publish_word(&usage->waited_ns, lane->waited_ns);
+    publish_word(&usage->throttled_ns, lane->throttled_ns);
     debit = work.estimate_ns << NS_SHIFT | (uint64_t)(work.queue & QUEUE_MASK) << QUEUE_SHIFT |
             (uint64_t)work.class << CLASS_SHIFT |
             (uint64_t)(lane->stalls & STALLS_MASK) << STALLS_SHIFT | (work.deferred ? DEFERRED : 0);
@@ -234,8 +225,8 @@ uint64_t governor_member_batch_ns(const GovernorMember *member, enum governor_cl
     uint64_t part = limit > spent ? (limit - spent) / BATCH_PART : 0;
     uint64_t depth = atomic_load_explicit(&grant->depth_ns, memory_order_relaxed);
 
-    part = part < BATCH_LEAST_NS ? BATCH_LEAST_NS : least(part, BATCH_MOST_NS);
-    return depth < BATCH_SHORT_NS ? BATCH_SHORT_NS : least(part, depth);
+    part = MIN(MAX(part, BATCH_LEAST_NS), BATCH_MOST_NS);
+    return depth < BATCH_SHORT_NS ? BATCH_SHORT_NS : MIN(part, depth);
 }
 
 /* Under lock. Nothing is in flight: records whether the member continues by itself. */
@@ -250,7 +241,7 @@ static void count_gpu(struct lane *lane, uint64_t ns)
 {
     lane->gpu_ns += ns;
     budget_spend(&lane->budget, (double)ns);
-    store(&lane->usage->gpu_ns, lane->gpu_ns);
+    publish_word(&lane->usage->gpu_ns, lane->gpu_ns);
 }
 
 /* Under lock. What others are to be told of. */
@@ -258,10 +249,10 @@ static enum rest end(GovernorMember *member, struct lane *lane, uint64_t debit, 
 {
     enum rest rest;
 
-    lane->ended_at_ns = queue_of(lane, debit)->ended_at_ns = member_now(member);
+    lane->ended_at_ns = queue_of(lane, debit)->runs_since_ns = member_now(member);
     /* Stored before it is no longer in flight: a look in between sees it twice, not never. */
     count_gpu(lane, measured);
-    store(&lane->usage->ended_at_ns, lane->ended_at_ns);
+    publish_word(&lane->usage->ended_at_ns, lane->ended_at_ns);
     rest = take_in_flight(lane, debit);
     if (rest == REST_NONE && comes_back(lane))
         rest = REST_RUNS;
@@ -276,7 +267,7 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    rest = end(member, lane, debit, least(measured_ns, MOST_NS));
+    rest = end(member, lane, debit, MIN(measured_ns, MOST_NS));
     pthread_mutex_unlock(&member->lock);
     tell_rest(member, lane, rest);
 }
@@ -289,13 +280,13 @@ static void write_span(struct lane *lane, uint64_t begin_at, uint64_t end_at)
 
     if (lane->spans && end_at >= last->end_at_ns && begin_at >= last->begin_at_ns &&
         begin_at <= last->end_at_ns + SAME_SPAN_NS) {
-        store(&last->end_at_ns, end_at);
+        publish_word(&last->end_at_ns, end_at);
         return;
     }
     last = &usage->spans[lane->spans % GOVERNOR_SPANS];
-    store(&last->begin_at_ns, begin_at);
-    store(&last->end_at_ns, end_at);
-    store(&usage->span_count, ++lane->spans);
+    publish_word(&last->begin_at_ns, begin_at);
+    publish_word(&last->end_at_ns, end_at);
+    publish_word(&usage->span_count, ++lane->spans);
 }
 
 uint64_t governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
@@ -311,7 +302,7 @@ uint64_t governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t be
     measured = coverage_add(&lane->ran, begin_at_ns + offset, end_at_ns + offset, NULL, NULL);
     if (measured)
         write_span(lane, begin_at_ns + offset, end_at_ns + offset);
-    rest = end(member, lane, debit, least(measured, MOST_NS));
+    rest = end(member, lane, debit, MIN(measured, MOST_NS));
     pthread_mutex_unlock(&member->lock);
     tell_rest(member, lane, rest);
     return measured;
@@ -323,13 +314,13 @@ void governor_member_also(GovernorMember *member, enum governor_class class, uin
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    count_gpu(lane, least(ns, MOST_NS));
+    count_gpu(lane, MIN(ns, MOST_NS));
     pthread_mutex_unlock(&member->lock);
 }
 
 static void change_ns(uint64_t *sum, uint64_t from, uint64_t to)
 {
-    *sum -= least(from, *sum);
+    *sum -= MIN(from, *sum);
     *sum += to;
 }
 
@@ -337,7 +328,7 @@ uint64_t governor_member_revise(GovernorMember *member, uint64_t debit, uint64_t
 {
     struct lane *lane = lane_of(member, debit);
     struct lane_queue *queue = queue_of(lane, debit);
-    uint64_t from = ns_of(debit), to = least(estimate_ns ? estimate_ns : 1, MOST_NS);
+    uint64_t from = ns_of(debit), to = MIN(MAX(estimate_ns, 1), MOST_NS);
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
@@ -349,7 +340,7 @@ uint64_t governor_member_revise(GovernorMember *member, uint64_t debit, uint64_t
             change_ns(&queue->stalled_ns, from, to);
         change_ns(&queue->in_flight_ns, from, to);
         change_ns(&lane->in_flight_ns, from, to);
-        publish_in_flight(lane);
+        publish_word(&lane->usage->in_flight_ns, lane->in_flight_ns);
     }
     if (to < from)
         turn_progress(member);
@@ -386,8 +377,8 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
         take_stalled(lane, queue, ns_of(debit));
     }
     /* It executes from now on. */
-    lane->began_at_ns = queue->began_at_ns = now;
-    store(&lane->usage->began_at_ns, lane->began_at_ns);
+    lane->began_at_ns = queue->runs_since_ns = now;
+    publish_word(&lane->usage->began_at_ns, lane->began_at_ns);
     debit &= ~(DEFERRED | (uint64_t)STALLS_MASK << STALLS_SHIFT);
     debit |= (uint64_t)(lane->stalls & STALLS_MASK) << STALLS_SHIFT;
     turn_progress(member);

@@ -6,6 +6,8 @@
  */
 #include "member_state.h"
 
+#include <sys/param.h>
+
 /*
  * A lost wake-up, or the page of an arbiter that is gone, is noticed after this time; the time
  * doubles whenever there was nothing.
@@ -31,34 +33,15 @@
  */
 #define PATIENCE_NS NS_PER_S
 
-static uint64_t since(uint64_t at, uint64_t now)
+/* GPU time that counts against the lease's limit, as the arbiter counts it (sample_spent()). */
+static uint64_t spent_ns(const struct lane *lane, uint64_t now)
 {
-    return now > at ? now - at : 0;
-}
+    uint64_t since = MAX(lane->began_at_ns, lane->ended_at_ns), in_flight_ns = lane->in_flight_ns;
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-uint64_t turn_spent(const struct lane *lane, uint64_t now)
-{
     /* What has stalled is not on the GPU. */
-    uint64_t running = lane->in_flight > lane->stalled
-                           ? since(later(lane->began_at_ns, lane->ended_at_ns), now)
-                           : 0;
-    uint64_t in_flight = later(running, lane->in_flight_ns);
-
-    return lane->gpu_ns +
-           (in_flight < GOVERNOR_IN_FLIGHT_MOST_NS ? in_flight : GOVERNOR_IN_FLIGHT_MOST_NS);
-}
-
-/* The oldest of @count submissions should have ended by now. */
-static bool is_late(uint64_t in_flight_ns, uint32_t count, uint64_t running)
-{
-    uint64_t mean = in_flight_ns / count;
-
-    return running > mean + LATE_NS && count >= (mean < SHORT_NS ? MOST_SHORT : MOST_LATE);
+    if (lane->in_flight > lane->stalled && now > since)
+        in_flight_ns = MAX(in_flight_ns, now - since);
+    return lane->gpu_ns + MIN(in_flight_ns, GOVERNOR_IN_FLIGHT_MOST_NS);
 }
 
 /*
@@ -68,10 +51,11 @@ static bool is_late(uint64_t in_flight_ns, uint32_t count, uint64_t running)
 static uint64_t depth_delay(uint64_t depth, const struct lane_queue *queue, uint64_t waited_ns,
                             uint64_t now)
 {
-    uint64_t running = since(later(queue->began_at_ns, queue->ended_at_ns), now);
+    uint64_t running = now > queue->runs_since_ns ? now - queue->runs_since_ns : 0, mean;
     /* Stalled work is not before it: it may even be what the stalled work waits for. */
     uint64_t in_flight_ns = queue->in_flight_ns - queue->stalled_ns;
     uint32_t count = queue->in_flight - queue->stalled;
+    bool is_late;
 
     if (!count)
         return 0;
@@ -79,7 +63,10 @@ static uint64_t depth_delay(uint64_t depth, const struct lane_queue *queue, uint
         return in_flight_ns - running - depth;
     if (waited_ns >= PATIENCE_NS)
         return 0;
-    return is_late(in_flight_ns, count, running) || count >= MOST_IN_FLIGHT ? LOOK_AGAIN_NS : 0;
+    /* The oldest of them should have ended by now. */
+    mean = in_flight_ns / count;
+    is_late = running > mean + LATE_NS && count >= (mean < SHORT_NS ? MOST_SHORT : MOST_LATE);
+    return is_late || count >= MOST_IN_FLIGHT ? LOOK_AGAIN_NS : 0;
 }
 
 /* The same for deferred work, which waits for no other. */
@@ -92,15 +79,16 @@ static uint64_t deferred_delay(const struct lane *lane, uint64_t waited_ns)
 
 static uint64_t budget_delay(struct lane *lane, uint64_t now)
 {
-    double balance = budget_balance(&lane->budget, now) - (double)lane->in_flight_ns;
-    double wait;
+    double balance, wait;
 
+    budget_hold(&lane->budget, (double)lane->in_flight_ns);
+    balance = budget_balance(&lane->budget, now) - (double)lane->in_flight_ns;
     if (balance > 0)
         return 0;
     if (lane->budget.rate <= 0)
         return LOOK_AGAIN_NS;
     wait = -balance / lane->budget.rate + 1;
-    return wait < LOOK_AGAIN_NS ? (uint64_t)wait : LOOK_AGAIN_NS;
+    return (uint64_t)MIN(wait, LOOK_AGAIN_NS);
 }
 
 void turn_progress(GovernorMember *member)
@@ -116,7 +104,7 @@ void turn_sleep(GovernorMember *member, uint64_t most_ns)
 
     atomic_fetch_add(&member->watchers, 1);
     pthread_mutex_unlock(&member->lock);
-    futex_wait(&member->progress, seen, most_ns < LOOK_AGAIN_NS ? most_ns : LOOK_AGAIN_NS);
+    futex_wait(&member->progress, seen, MIN(most_ns, LOOK_AGAIN_NS));
     pthread_mutex_lock(&member->lock);
     atomic_fetch_sub(&member->watchers, 1);
 }
@@ -255,7 +243,7 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
         return false;
     }
     if (joined &&
-        turn_spent(lane, now) >= atomic_load_explicit(&grant->limit_ns, memory_order_acquire)) {
+        spent_ns(lane, now) >= atomic_load_explicit(&grant->limit_ns, memory_order_acquire)) {
         if (!turn->waits)
             begin_waiting(member, lane, turn->work);
         turn->waits = true;

@@ -69,23 +69,23 @@ static bool give_what_came(const struct gpu *gpu)
 
 static bool look_for_freed(const struct gpu *gpu)
 {
-    CUstreamCaptureMode mode;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool given;
 
     if (!count)
         return false;
-    meter_relax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     pthread_mutex_lock(&lock);
     given = give_what_came(gpu);
     pthread_mutex_unlock(&lock);
-    meter_unrelax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     return given;
 }
 
 void later_give(struct charge *charge, CUstream stream, bool per_thread)
 {
     struct later *later = charge->gpu ? calloc(1, sizeof(*later)) : NULL;
-    CUstreamCaptureMode mode;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool recorded;
 
     look_for_freed(NULL);
@@ -94,9 +94,9 @@ void later_give(struct charge *charge, CUstream stream, bool per_thread)
         charge_give(charge);
         return;
     }
-    meter_relax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     recorded = record(later, stream, per_thread);
-    meter_unrelax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     if (!recorded) {
         free(later);
         charge_give(charge);

@@ -2,6 +2,7 @@
 #include "batch.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "real.h"
 
@@ -247,11 +248,6 @@ uint64_t stamp_time(struct meter *meter, struct stamp *stamp, uint64_t now)
     return at;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /**
  * struct measure - of a batch that has ended
  * @end_at: by the host's clock
@@ -277,11 +273,11 @@ static void take_off_gaps(const struct batch *batch, struct measure *measure)
     uint64_t gaps = batch->gap_until - batch->work.submitted_at;
 
     if (is_sparse(batch, batch->gap_until)) {
-        known = least(ns, 2 * sum);
+        known = MIN(ns, 2 * sum);
         measure->launches = batch->was_busy ? 1 : batch->launches;
     } else if (batch->work.waited_for_cap) {
-        known = least(ns, sum);
-        gaps = least(batch->launched_ns - batch->work.submitted_at, RAMP_NS);
+        known = MIN(ns, sum);
+        gaps = MIN(batch->launched_ns - batch->work.submitted_at, RAMP_NS);
     } else {
         return;
     }

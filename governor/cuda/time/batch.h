@@ -241,7 +241,7 @@ void mark_look(struct meter *meter);
 /* With the lock: when to look again for the first marker of a context; 0: none is awaited. */
 uint64_t mark_awaited_ns(const struct meter *meter, uint64_t now);
 
-/* The thread that sees ends; started with the first batch. False: there is none. */
+/* With the lock: starts the thread that sees ends, of which there is none. False: it cannot. */
 bool reaper_start(struct meter *meter);
 
 #endif

@@ -36,13 +36,13 @@ static void close_one(struct meter *meter, struct batch *batch)
 /* @at: NULL: all of the context's streams. */
 static void close_batches(struct meter *meter, const struct place *at, CUcontext context)
 {
-    CUstreamCaptureMode mode;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     struct batch *batch;
     bool is_own;
 
     if (at && meter_is_capturing(at->stream, at->per_thread))
         return;
-    meter_relax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     for (;;) {
         pthread_mutex_lock(&meter->lock);
         batch = find_to_close(meter, at, context);
@@ -53,7 +53,7 @@ static void close_batches(struct meter *meter, const struct place *at, CUcontext
         else if (!batch)
             break;
     }
-    meter_unrelax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
 }
 
 /*

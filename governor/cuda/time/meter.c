@@ -7,17 +7,6 @@
 #include "join.h"
 #include "real.h"
 
-void meter_relax(CUstreamCaptureMode *mode)
-{
-    *mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    DRIVER(cuThreadExchangeStreamCaptureMode, mode);
-}
-
-void meter_unrelax(CUstreamCaptureMode *mode)
-{
-    DRIVER(cuThreadExchangeStreamCaptureMode, mode);
-}
-
 static struct meter *meter_new(struct gpu *gpu)
 {
     struct meter *meter = calloc(1, sizeof(*meter));
@@ -144,7 +133,7 @@ static bool join_batch(struct launch *launch, struct opening *opening)
     } else {
         opening->full = batch && batch->launches && batch_take_out(meter, batch) ? batch : NULL;
         opening->is_behind = is_in_flight(opening, &opening->is_stuck);
-        opening->is_watched = reaper_start(meter);
+        opening->is_watched = meter->has_reaper || reaper_start(meter);
     }
     pthread_mutex_unlock(&meter->lock);
     return has_room;
@@ -237,18 +226,18 @@ static void begin_own_batch(struct launch *launch, struct opening *opening)
                                  .behind = opening->is_behind,
                                  .still_behind = is_still_behind,
                                  .data = opening};
-    CUstreamCaptureMode mode;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
     filled = filled < BATCH_NS ? filled : BATCH_NS;
     if (launch->is_known && work.estimate_ns < filled)
         work.estimate_ns = filled;
     work.estimate_ns += atomic_load_explicit(&gpu->owed[launch->class], memory_order_relaxed);
-    meter_relax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     if (opening->full)
         batch_close(opening->meter, opening->full);
     if (opening->is_watched)
         open_batch(opening->meter, launch, &opening->at, &work, NULL);
-    meter_unrelax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
 }
 
 /*
@@ -268,19 +257,19 @@ static uint32_t *unmarked_on(const struct gpu *gpu, const struct launch *launch)
 static void mark_free(struct meter *meter, const struct launch *launch, const struct place *at)
 {
     uint32_t *count = unmarked_on(meter->gpu, launch);
-    CUstreamCaptureMode mode;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool is_placed;
 
     /* The launch that comes behind the marker is counted already. */
     if (*count < 2)
         return;
-    meter_relax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     is_placed = mark_place(meter, launch->class, at, count);
-    meter_unrelax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     if (!is_placed)
         return;
     pthread_mutex_lock(&meter->lock);
-    if (mark_awaited_ns(meter, clock_now()) && reaper_start(meter))
+    if (mark_awaited_ns(meter, clock_now()) && (meter->has_reaper || reaper_start(meter)))
         pthread_cond_signal(&meter->work);
     pthread_mutex_unlock(&meter->lock);
 }
@@ -383,12 +372,12 @@ static struct stamp *record_early(struct meter *meter, struct batch *batch)
     const struct place at = batch->at;
     CUcontext context = batch->made_in;
     struct stamp *stamp, *before;
-    CUstreamCaptureMode mode;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
     pthread_mutex_unlock(&meter->lock);
-    meter_relax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     stamp = stamp_record(meter, context, &at);
-    meter_unrelax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     pthread_mutex_lock(&meter->lock);
     /* It has ended with its context. */
     if (stamp && batch->gone)
@@ -475,7 +464,7 @@ static void settle_launch(struct launch *launch, bool succeeded, bool is_full)
     struct batch *batch = launch->batch;
     struct late_begin late;
     struct stamp *before = NULL;
-    CUstreamCaptureMode mode;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     batch_rest rest;
     bool came_late = succeeded && batch->left && begin_late(meter, launch, batch, &late);
 
@@ -488,12 +477,12 @@ static void settle_launch(struct launch *launch, bool succeeded, bool is_full)
         stamp_put(meter, before);
     if (!rest && !came_late)
         return;
-    meter_relax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     if (rest)
         rest(meter, batch);
     if (came_late)
         came_late = charge_late(meter, launch, &late);
-    meter_unrelax(&mode);
+    DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     if (came_late)
         meter_launched(launch, true);
 }

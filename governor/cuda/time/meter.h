@@ -8,6 +8,8 @@
  * that the GPU does not get far behind.
  *
  * A stream that captures is never touched; what was captured is charged when the graph is launched.
+ * Our own calls of the driver would end a capture of another thread that forbids such calls. So the
+ * calling thread relaxes its mode before them, and exchanges it back.
  */
 #ifndef GOVERNOR_CUDA_METER_H
 #define GOVERNOR_CUDA_METER_H
@@ -79,13 +81,6 @@ void meter_context_ends(struct gpu *gpu, CUcontext context);
  */
 void meter_set_aside(struct gpu *gpu, CUcontext context);
 void meter_take_back(struct gpu *gpu, CUcontext context, bool is_over);
-
-/*
- * Our own calls of the driver would end a capture of another thread that forbids such calls, unless
- * this thread says that it knows what it does.
- */
-void meter_relax(CUstreamCaptureMode *mode);
-void meter_unrelax(CUstreamCaptureMode *mode);
 
 /* Also true if that cannot be told. */
 bool meter_is_capturing(CUstream stream, bool per_thread);

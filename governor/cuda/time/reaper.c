@@ -4,6 +4,7 @@
  * its own and waits for nothing of the driver's: it asks.
  */
 #include <signal.h>
+#include <sys/param.h>
 
 #include "batch.h"
 #include "real.h"
@@ -21,16 +22,6 @@ struct seen {
     uint64_t due_at; /* launches that are pending may still be added */
     bool is_closing;
 };
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t limited(uint64_t ns)
-{
-    return ns < SOON_NS ? SOON_NS : ns > LATE_NS ? LATE_NS : ns;
-}
 
 /* What comes after @last, which is one of them; NULL: the first ones. */
 static unsigned int list_ended(struct meter *meter, const struct batch *last,
@@ -76,7 +67,7 @@ static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now
                           struct begins *begins)
 {
     uint64_t seen_ns = meter->seen_ns[batch->work.class], at = batch->work.submitted_at;
-    uint64_t waited = now - least(now, at > seen_ns ? at : seen_ns);
+    uint64_t waited = now - MIN(now, MAX(at, seen_ns));
     bool has_begun = batch->work.begun || !batch->begin ||
                      DRIVER(cuEventQuery, batch->begin->event) != CUDA_ERROR_NOT_READY;
 
@@ -196,7 +187,7 @@ static struct batch *take_quiet(struct meter *meter, uint64_t now, uint64_t *soo
         if (now >= at)
             taken = batch;
         else
-            *soon = at - now < *soon ? at - now : *soon;
+            *soon = MIN(*soon, at - now);
     }
     /* What is on its way for so long may wait for the stream: then its call ends with the work. */
     if (taken)
@@ -240,7 +231,7 @@ static uint64_t look(struct meter *meter)
     next = look_at_ended(meter, now);
     mark_look(meter);
     pthread_mutex_unlock(&meter->looks);
-    return limited(next < soon ? next : soon);
+    return MIN(MAX(MIN(next, soon), SOON_NS), LATE_NS);
 }
 
 static void sleep_for(struct meter *meter, uint64_t ns)
@@ -279,8 +270,6 @@ bool reaper_start(struct meter *meter)
     pthread_t thread;
     sigset_t all, before;
 
-    if (meter->has_reaper)
-        return true;
     /* Signals belong to the application's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -53,7 +53,8 @@ static void go_back(GovernorMember *member, uint64_t ns)
     member->lanes[0].began_at_ns -= ns;
     member->lanes[0].ended_at_ns -= MIN(ns, member->lanes[0].ended_at_ns);
     for (unsigned i = 0; i < LANE_QUEUES; i++)
-        member->lanes[0].queues[i].began_at_ns -= MIN(ns, member->lanes[0].queues[i].began_at_ns);
+        member->lanes[0].queues[i].runs_since_ns -=
+            MIN(ns, member->lanes[0].queues[i].runs_since_ns);
 }
 
 /* How often it has told the arbiter that since the last call. */
