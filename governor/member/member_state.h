@@ -302,6 +302,8 @@ void marker_restart(struct lane *lane);
 
 /* turn.c: tells threads that wait to look again. */
 void turn_progress(GovernorMember *member);
+/* GPU time that counts against the lease's limit, as the arbiter counts it (sample_spent()). */
+uint64_t turn_spent(const struct lane *lane, uint64_t now);
 /* Until there is progress, or for so long. Under lock, which is released meanwhile. */
 void turn_sleep(GovernorMember *member, uint64_t most_ns);
 /*

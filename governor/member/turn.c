@@ -33,8 +33,7 @@
  */
 #define PATIENCE_NS NS_PER_S
 
-/* GPU time that counts against the lease's limit, as the arbiter counts it (sample_spent()). */
-static uint64_t spent_ns(const struct lane *lane, uint64_t now)
+uint64_t turn_spent(const struct lane *lane, uint64_t now)
 {
     uint64_t since = MAX(lane->began_at_ns, lane->ended_at_ns), in_flight_ns = lane->in_flight_ns;
 
@@ -243,7 +242,7 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
         return false;
     }
     if (joined &&
-        spent_ns(lane, now) >= atomic_load_explicit(&grant->limit_ns, memory_order_acquire)) {
+        turn_spent(lane, now) >= atomic_load_explicit(&grant->limit_ns, memory_order_acquire)) {
         if (!turn->waits)
             begin_waiting(member, lane, turn->work);
         turn->waits = true;
