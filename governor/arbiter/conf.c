@@ -212,8 +212,8 @@ static int on_slice_change(sd_event_source *source, const struct inotify_event *
     return 0;
 }
 
-static bool watch(struct arbiter *arbiter, sd_event_source **source, const char *path,
-                  sd_event_inotify_handler_t handler)
+static bool watch_path(struct arbiter *arbiter, sd_event_source **source, const char *path,
+                       sd_event_inotify_handler_t handler)
 {
     int ret;
 
@@ -231,8 +231,8 @@ bool conf_watch(struct arbiter *arbiter)
 {
     g_autofree char *slices = g_build_filename(arbiter->conf_dir, "slices", NULL);
 
-    if (!watch(arbiter, &arbiter->gpu_inotify, arbiter->conf_dir, on_gpu_change) ||
-        !watch(arbiter, &arbiter->slices_inotify, slices, on_slice_change))
+    if (!watch_path(arbiter, &arbiter->gpu_inotify, arbiter->conf_dir, on_gpu_change) ||
+        !watch_path(arbiter, &arbiter->slices_inotify, slices, on_slice_change))
         return false;
     load_all(arbiter);
     status_changed(arbiter);

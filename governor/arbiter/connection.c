@@ -20,7 +20,7 @@
  */
 #define MESSAGES_IN_TURN 16
 
-static bool drop(const struct connection *connection, const char *why)
+static bool drop_member(const struct connection *connection, const char *why)
 {
     rate_limit_spend(connection->slice, RATE_DROP);
     g_message("slice %s: process %d is dropped: %s", connection->slice->id,
@@ -28,22 +28,22 @@ static bool drop(const struct connection *connection, const char *why)
     return false;
 }
 
-static bool reply(struct connection *connection, struct governor_message *message, const int *fds,
-                  size_t count)
+static bool send_reply(struct connection *connection, struct governor_message *message,
+                       const int *fds, size_t count)
 {
     message->version = connection->version;
     if (descriptor_send(connection->fd, message, sizeof(*message), MSG_DONTWAIT, fds, count) ==
         sizeof(*message))
         return true;
-    return errno == EPIPE ? false : drop(connection, "it does not read its answers");
+    return errno == EPIPE ? false : drop_member(connection, "it does not read its answers");
 }
 
-static bool refuse(struct connection *connection, int error, const char *why)
+static bool refuse_member(struct connection *connection, int error, const char *why)
 {
     struct governor_message refused = {.type = GOVERNOR_REFUSED, .value = (uint64_t)error};
 
-    reply(connection, &refused, NULL, 0);
-    return drop(connection, why);
+    send_reply(connection, &refused, NULL, 0);
+    return drop_member(connection, why);
 }
 
 /*
@@ -55,7 +55,7 @@ static bool refuse_version(struct connection *connection)
     struct governor_message refused = {.type = GOVERNOR_REFUSED, .value = EPROTONOSUPPORT};
     struct slice *slice = connection->slice;
 
-    reply(connection, &refused, NULL, 0);
+    send_reply(connection, &refused, NULL, 0);
     rate_limit_spend(slice, RATE_DROP);
     if (!slice->told_of_version)
         g_message(
@@ -68,7 +68,7 @@ static bool refuse_version(struct connection *connection)
     return false;
 }
 
-static bool join(struct connection *connection, const struct governor_message *message)
+static bool join_slice(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
     struct governor_message welcome = {.type = GOVERNOR_WELCOME, .value = slice->number};
@@ -76,16 +76,16 @@ static bool join(struct connection *connection, const struct governor_message *m
     bool sent;
 
     if (connection->joined)
-        return drop(connection, "it joined twice");
+        return drop_member(connection, "it joined twice");
     if (slice->connections->len > SLICE_MAX_MEMBERS)
-        return refuse(connection, EUSERS, "the slice has the maximum number of members");
+        return refuse_member(connection, EUSERS, "the slice has the maximum number of members");
     if (!ledger_adopt(&slice->ledger, &connection->holding, message->value, message->other))
-        return refuse(connection, EINVAL, "it declares an impossible amount of memory");
+        return refuse_member(connection, EINVAL, "it declares an impossible amount of memory");
     connection->joined = true;
     if (!pages_new(&connection->pages, fds)) {
         ledger_forget(&slice->ledger, &connection->holding);
         connection->joined = false;
-        return refuse(connection, errno, "there are no descriptors or memory for its pages");
+        return refuse_member(connection, errno, "there are no descriptors or memory for its pages");
     }
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
         connection->members[i].grant = &connection->pages.grant->classes[i];
@@ -104,7 +104,7 @@ static bool join(struct connection *connection, const struct governor_message *m
     welcome.other = clock_now();
     /* The member finds its settings in the page from its first look on. */
     turn_run(slice->arbiter);
-    sent = reply(connection, &welcome, fds, 2);
+    sent = send_reply(connection, &welcome, fds, 2);
     close(fds[0]);
     close(fds[1]);
     return sent;
@@ -113,7 +113,7 @@ static bool join(struct connection *connection, const struct governor_message *m
 static bool join_and_pay(struct connection *connection, const struct governor_message *message)
 {
     uint64_t begin = rate_limit_clock();
-    bool joined = join(connection, message);
+    bool joined = join_slice(connection, message);
 
     rate_limit_spend_since(connection->slice, begin);
     return joined;
@@ -126,7 +126,7 @@ static bool reply_reserved(struct connection *connection, int error, uint64_t sp
 
     if (!error)
         moves_publish_memory(connection->slice);
-    return reply(connection, &reserved, NULL, 0);
+    return send_reply(connection, &reserved, NULL, 0);
 }
 
 /*
@@ -191,7 +191,7 @@ static int reserve_bytes(struct connection *connection, const struct governor_me
 }
 
 /* It is charged for as long as it has it, and does not move. */
-static int attach(struct connection *connection, const struct governor_message *message)
+static int attach_object(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
     uint64_t used = slice->ledger.used;
@@ -205,7 +205,7 @@ static int attach(struct connection *connection, const struct governor_message *
 }
 
 /* RESERVE and ATTACH: they can take more of the slice's memory. */
-static bool reserve(struct connection *connection, const struct governor_message *message)
+static bool answer_reserve(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
     uint64_t spilled = 0;
@@ -213,32 +213,32 @@ static bool reserve(struct connection *connection, const struct governor_message
 
     if (!slice->arbiter->settled) {
         if (connection->has_postponed)
-            return drop(connection, "it requested memory again before it had an answer");
+            return drop_member(connection, "it requested memory again before it had an answer");
         connection->postponed = *message;
         connection->has_postponed = true;
         return true;
     }
-    error = message->type == GOVERNOR_ATTACH ? attach(connection, message)
+    error = message->type == GOVERNOR_ATTACH ? attach_object(connection, message)
                                              : reserve_bytes(connection, message, &spilled);
     return reply_reserved(connection, error, spilled);
 }
 
-static bool share(struct connection *connection, const struct governor_message *message)
+static bool answer_share(struct connection *connection, const struct governor_message *message)
 {
     int error = ledger_share(&connection->slice->ledger, &connection->holding, &message->object,
                              message->value, message->other);
 
     if (error == EINVAL || (!error && !moves_release(connection, message->value - message->other)))
-        return drop(connection, "it shares more memory than it holds");
+        return drop_member(connection, "it shares more memory than it holds");
     return reply_reserved(connection, error, 0);
 }
 
-static bool detach(struct connection *connection, const struct governor_message *message)
+static bool detach_object(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
 
     if (!ledger_detach(&slice->ledger, &connection->holding, &message->object))
-        return drop(connection, "it returned a shared object that it does not hold");
+        return drop_member(connection, "it returned a shared object that it does not hold");
     moves_publish_memory(slice);
     return true;
 }
@@ -248,16 +248,16 @@ bool connection_resume(struct connection *connection)
     if (!connection->has_postponed)
         return true;
     connection->has_postponed = false;
-    return reserve(connection, &connection->postponed);
+    return answer_reserve(connection, &connection->postponed);
 }
 
-static bool release(struct connection *connection, const struct governor_message *message)
+static bool release_memory(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
 
     if (!ledger_release(&slice->ledger, &connection->holding, message->value, message->other) ||
         !moves_release(connection, message->value - message->other))
-        return drop(connection, "it returned more memory than it holds");
+        return drop_member(connection, "it returned more memory than it holds");
     connection->returned += message->value - message->other;
     moves_publish_memory(slice);
     return true;
@@ -268,7 +268,7 @@ static bool set_driver(struct connection *connection, const struct governor_mess
     struct slice *slice = connection->slice;
 
     if (!ledger_set_driver(&slice->ledger, &connection->holding, message->value))
-        return drop(connection, "it declares an impossible amount of memory of its driver");
+        return drop_member(connection, "it declares an impossible amount of memory of its driver");
     moves_publish_memory(slice);
     return true;
 }
@@ -278,7 +278,7 @@ static bool reply_vaulted(struct connection *connection, int error, uint64_t num
     struct governor_message vaulted = {
         .type = GOVERNOR_VAULTED, .value = (uint64_t)error, .other = number};
 
-    return reply(connection, &vaulted, &memory, memory >= 0);
+    return send_reply(connection, &vaulted, &memory, memory >= 0);
 }
 
 bool connection_vaulted(struct connection *connection, int error, uint64_t number, int memory)
@@ -300,7 +300,7 @@ static bool ask_vault(struct connection *connection, uint64_t bytes)
 
     if (connection->vault_ticket || !bytes || bytes > GOVERNOR_VAULT_MOST ||
         bytes % GOVERNOR_VAULT_UNIT)
-        return drop(connection, "it asks for host memory in a wrong way");
+        return drop_member(connection, "it asks for host memory in a wrong way");
     error = moves_may_displace(connection) ? vault_link_ask(connection, bytes) : ENOMEM;
     return error ? reply_vaulted(connection, ENOMEM, 0, -1) : true;
 }
@@ -310,7 +310,7 @@ static bool of_moves(struct connection *connection, const struct governor_messag
 {
     const char *wrong = moves_message(connection, message);
 
-    return wrong ? drop(connection, wrong) : true;
+    return wrong ? drop_member(connection, wrong) : true;
 }
 
 /* WANT, IDLE and STALLED. */
@@ -319,7 +319,8 @@ static bool of_class(struct connection *connection, const struct governor_messag
     struct sched_member *member;
 
     if (message->other >= GOVERNOR_CLASSES)
-        return drop(connection, "it sent a message about a class of work that does not exist");
+        return drop_member(connection,
+                           "it sent a message about a class of work that does not exist");
     member = &connection->members[message->other];
     scheduler_heard(member);
     if (message->type == GOVERNOR_STALLED)
@@ -337,13 +338,13 @@ static bool of_member(struct connection *connection, const struct governor_messa
         return of_class(connection, message);
     case GOVERNOR_RESERVE:
     case GOVERNOR_ATTACH:
-        return reserve(connection, message);
+        return answer_reserve(connection, message);
     case GOVERNOR_RELEASE:
-        return release(connection, message);
+        return release_memory(connection, message);
     case GOVERNOR_SHARE:
-        return share(connection, message);
+        return answer_share(connection, message);
     case GOVERNOR_DETACH:
-        return detach(connection, message);
+        return detach_object(connection, message);
     case GOVERNOR_DRIVER:
         return set_driver(connection, message);
     case GOVERNOR_MOVABLE ... GOVERNOR_RELEASE_DISPLACED:
@@ -354,7 +355,7 @@ static bool of_member(struct connection *connection, const struct governor_messa
         vault_link_return(connection, message->value);
         return true;
     default:
-        return drop(connection, "it sent an unknown message");
+        return drop_member(connection, "it sent an unknown message");
     }
 }
 
@@ -369,16 +370,16 @@ bool connection_message(struct connection *connection, const void *data, size_t 
         (message.version < GOVERNOR_PROTOCOL_OLDEST || message.version > GOVERNOR_PROTOCOL_VERSION))
         return refuse_version(connection);
     if (length != sizeof(message))
-        return drop(connection, "it sent a message of a wrong length");
+        return drop_member(connection, "it sent a message of a wrong length");
     if (message.type == GOVERNOR_JOIN)
         return join_and_pay(connection, &message);
     if (!connection->joined)
-        return drop(connection, "it sent a message before it joined");
+        return drop_member(connection, "it sent a message before it joined");
     return of_member(connection, &message);
 }
 
 /* Handles @count messages of one turn. False: drop the connection. */
-static bool handle(struct connection *connection, const struct mmsghdr *packets, int count)
+static bool handle_messages(struct connection *connection, const struct mmsghdr *packets, int count)
 {
     for (int i = 0; i < count; i++) {
         const struct iovec *data = packets[i].msg_hdr.msg_iov;
@@ -400,7 +401,7 @@ static ssize_t receive_one(int fd, struct msghdr *packet)
     return -1;
 }
 
-static int receive(const struct connection *connection, struct mmsghdr *packets)
+static int receive_messages(const struct connection *connection, struct mmsghdr *packets)
 {
     int count = 0;
 
@@ -435,12 +436,12 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
         packets[i].msg_hdr.msg_iov = &vectors[i];
         packets[i].msg_hdr.msg_iovlen = 1;
     }
-    count = receive(connection, packets);
+    count = receive_messages(connection, packets);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (count < 0 && errno == EPERM)
-        drop(connection, "it sent descriptors");
-    if (count > 0 && handle(connection, packets, count))
+        drop_member(connection, "it sent descriptors");
+    if (count > 0 && handle_messages(connection, packets, count))
         return 0;
     connection_free(connection);
     turn_ask(arbiter, ARBITER_ALL_CLASSES);
@@ -460,18 +461,18 @@ static int on_death(sd_event_source *source, int fd, uint32_t revents, void *dat
     return 0;
 }
 
-static bool watch(struct connection *connection)
+static bool watch_connection(struct connection *connection)
 {
     sd_event *event = connection->slice->arbiter->event;
 
     if (connection->pidfd < 0)
-        return drop(connection, "the kernel does not know its process any more");
+        return drop_member(connection, "the kernel does not know its process any more");
     if (sd_event_add_io(event, &connection->io, connection->fd, EPOLLIN, on_readable, connection) >=
             0 &&
         sd_event_add_io(event, &connection->death, connection->pidfd, EPOLLIN, on_death,
                         connection) >= 0)
         return true;
-    return drop(connection, "there are no descriptors or memory to watch it");
+    return drop_member(connection, "there are no descriptors or memory to watch it");
 }
 
 struct connection *connection_new(struct slice *slice, int fd)
@@ -483,7 +484,7 @@ struct connection *connection_new(struct slice *slice, int fd)
     connection->pidfd = peer_pidfd(fd);
     connection->takes_rights = rights_possible(fd);
     g_ptr_array_add(slice->connections, connection);
-    if (watch(connection))
+    if (watch_connection(connection))
         return connection;
     connection_free(connection);
     return NULL;

@@ -20,7 +20,7 @@ struct options {
     gboolean version;
 };
 
-static bool parse(struct options *options, int *argc, char ***argv, GError **error)
+static bool parse_options(struct options *options, int *argc, char ***argv, GError **error)
 {
     const GOptionEntry entries[] = {
         {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root, "Directory that replaces /", "DIR"},
@@ -113,7 +113,7 @@ static int on_no_pause(sd_event_source *source, const struct signalfd_siginfo *i
     return 0;
 }
 
-static int run(const struct options *options)
+static int run_arbiter(const struct options *options)
 {
     struct arbiter arbiter;
     sd_event_source *no_pause = NULL;
@@ -157,14 +157,14 @@ int main(int argc, char **argv)
     int status;
 
     setlocale(LC_ALL, "");
-    if (!parse(&options, &argc, &argv, &error)) {
+    if (!parse_options(&options, &argc, &argv, &error)) {
         g_printerr("vgpu-arbiter: %s\n", error->message);
         status = EXIT_USAGE;
     } else if (options.version) {
         printf("vgpu-arbiter %s\n", VGPU_VERSION);
         status = EXIT_SUCCESS;
     } else {
-        status = run(&options);
+        status = run_arbiter(&options);
     }
     g_free(options.root);
     g_strfreev(options.rest);

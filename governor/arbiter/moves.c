@@ -190,7 +190,7 @@ static uint64_t members_on_card(const struct slice *slice)
 }
 
 /* As much of @bytes as the slice may have beside @counted: a lie costs no other slice more. */
-static uint64_t believe(const struct slice *slice, uint64_t bytes, uint64_t counted)
+static uint64_t believe_bytes(const struct slice *slice, uint64_t bytes, uint64_t counted)
 {
     uint64_t limit = settings_of(slice)->vram;
 
@@ -207,7 +207,7 @@ static void set_fixed(struct slice *slice)
     for (guint i = 0; i < slice->connections->len; i++)
         fixed -= connection_at(slice, i)->holding.device;
     residency_set_fixed(&slice->arbiter->moves.residency, slice->moves.residency,
-                        believe(slice, fixed, members_on_card(slice)));
+                        believe_bytes(slice, fixed, members_on_card(slice)));
 }
 
 void moves_publish_memory(struct slice *slice)
@@ -282,7 +282,7 @@ void moves_join(struct connection *connection)
     member->residency = (struct residency_member){
         .slice = slice->moves.residency,
         .stays = true,
-        .resident = believe(slice, connection->holding.device, members_on_card(slice)),
+        .resident = believe_bytes(slice, connection->holding.device, members_on_card(slice)),
     };
     member->unbelieved = connection->holding.device - member->residency.resident;
     residency_join(&slice->arbiter->moves.residency, &member->residency, clock_now());

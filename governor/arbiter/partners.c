@@ -198,7 +198,7 @@ static bool is_partner(const struct slice *slice, const struct message *message)
     return g_str_equal(slice->scheduled[0]->settings.partners, message->partners);
 }
 
-static void answer(struct arbiter *arbiter, const struct message *asked)
+static void send_answer(struct arbiter *arbiter, const struct message *asked)
 {
     struct message message = message_new(arbiter, ANSWER, asked->class, asked->partners);
     uint64_t now = clock_now();
@@ -222,7 +222,7 @@ static void answer(struct arbiter *arbiter, const struct message *asked)
         send_to(arbiter, asked->gpu, &message);
 }
 
-static void hear(struct arbiter *arbiter, const struct message *message)
+static void hear_partner(struct arbiter *arbiter, const struct message *message)
 {
     struct other *other = find_other(arbiter->partners, message->gpu);
     uint64_t since = MIN(message->since, clock_now());
@@ -267,9 +267,9 @@ static int on_message(sd_event_source *source, int fd, uint32_t revents, void *d
         if (!is_valid(&message, length))
             continue;
         if (message.kind == ASK)
-            answer(data, &message);
+            send_answer(data, &message);
         else if (message.kind == ANSWER)
-            hear(data, &message);
+            hear_partner(data, &message);
     }
     return 0;
 }

@@ -101,7 +101,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *data)
     return 0;
 }
 
-static void leave(struct rights *rights, int fd)
+static void leave_file(struct rights *rights, int fd)
 {
     g_array_append_val(rights->left, fd);
     look_soon(rights);
@@ -113,7 +113,7 @@ bool rights_close(struct rights *rights, int connection)
         /* From here on nothing can come. */
         shutdown(connection, SHUT_RD);
         if (has_some(connection)) {
-            leave(rights, connection);
+            leave_file(rights, connection);
             return false;
         }
     }
@@ -125,7 +125,7 @@ bool rights_close(struct rights *rights, int connection)
 void rights_close_listener(struct rights *rights, int listener)
 {
     if (rights_possible(listener))
-        leave(rights, listener);
+        leave_file(rights, listener);
     else
         close(listener);
 }

@@ -173,14 +173,14 @@ void slice_change(struct slice *slice, const struct slice_settings *settings)
 }
 
 /* A counter that has decreased has begun again. */
-static uint64_t growth(uint64_t before, uint64_t now)
+static uint64_t counter_growth(uint64_t before, uint64_t now)
 {
     return now < before ? now : now - before;
 }
 
 bool slice_set_ungoverned(struct slice *slice, const struct slice_ungoverned *ungoverned)
 {
-    uint64_t ns = growth(slice->ungoverned.gpu_ns, ungoverned->gpu_ns);
+    uint64_t ns = counter_growth(slice->ungoverned.gpu_ns, ungoverned->gpu_ns);
 
     if (!ledger_set_ungoverned(&slice->ledger, ungoverned->memory))
         return false;
