@@ -36,7 +36,7 @@ void account_charge(struct scheduler *scheduler, struct sched_member *member, ui
 }
 
 /* Of what it owes already, beyond the slice that is served now. */
-static double debt(struct scheduler *scheduler, const struct sched_slice *slice)
+static double debt_of(struct scheduler *scheduler, const struct sched_slice *slice)
 {
     double ahead = slice->virtual_ns - scheduler->virtual_ns[slice_priority(scheduler, slice)];
 
@@ -45,7 +45,7 @@ static double debt(struct scheduler *scheduler, const struct sched_slice *slice)
 
 void scheduler_charge(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns)
 {
-    double most = GOVERNOR_IN_FLIGHT_MOST_NS - debt(scheduler, slice);
+    double most = GOVERNOR_IN_FLIGHT_MOST_NS - debt_of(scheduler, slice);
 
     if (slice->capped)
         most = MIN(most, GOVERNOR_IN_FLIGHT_MOST_NS + slice->cap.balance_ns);
@@ -207,7 +207,7 @@ static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *m
  * from the end of the work before it. A member with nothing in flight can save up ten seconds at
  * most.
  */
-static uint64_t believe(struct sched_member *member, uint64_t said_ns, uint64_t now)
+static uint64_t believe_work(struct sched_member *member, uint64_t said_ns, uint64_t now)
 {
     const struct sample *sample = &member->sample;
     uint64_t owed = said_ns + member->unpaid_ns;
@@ -226,7 +226,7 @@ uint64_t account_look(struct scheduler *scheduler, struct sched_member *member, 
                       uint64_t now)
 {
     uint64_t used = charge_spans(scheduler, member, now);
-    uint64_t believed = believe(member, said_ns, now);
+    uint64_t believed = believe_work(member, said_ns, now);
     uint64_t covered = MIN(believed, member->covered_ns);
 
     member->covered_ns -= covered;

@@ -15,12 +15,12 @@
 /* No submission is believed to take longer on average. */
 #define MEAN_MOST_NS (10 * NS_PER_S)
 
-static uint64_t between(uint64_t value, uint64_t least, uint64_t most)
+static uint64_t clamp_ns(uint64_t value, uint64_t least, uint64_t most)
 {
     return value < least ? least : value > most ? most : value;
 }
 
-static uint64_t since(uint64_t at, uint64_t now)
+static uint64_t time_since(uint64_t at, uint64_t now)
 {
     return now > at ? now - at : 0;
 }
@@ -49,7 +49,7 @@ static uint64_t due_after(const struct backlog *backlog, uint64_t number)
 bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t count, uint64_t most_ns,
                    uint64_t now)
 {
-    uint64_t since_last = number - between(backlog->placed, 0, number);
+    uint64_t since_last = number - clamp_ns(backlog->placed, 0, number);
 
     backlog->apart_ns = most_ns / APART;
     backlog->due = due_after(backlog, number);
@@ -73,7 +73,7 @@ bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t count, uin
 static void learn_in_order(struct backlog *backlog, const struct backlog_marker *marker,
                            uint64_t at)
 {
-    uint64_t most = since(backlog->done_at, at), least = since(marker->placed_at, at);
+    uint64_t most = time_since(backlog->done_at, at), least = time_since(marker->placed_at, at);
     uint64_t count = marker->count, mean = backlog->mean_ns;
 
     if (marker->placed_at <= backlog->done_at) {
@@ -96,11 +96,11 @@ static void learn_of_queue(struct backlog *backlog, const struct backlog_marker 
     uint64_t before = marker->count * backlog->mean_ns;
 
     backlog->recent_ns +=
-        between(since(backlog->done_at, at), 0, since(marker->placed_at, at) + before);
+        clamp_ns(time_since(backlog->done_at, at), 0, time_since(marker->placed_at, at) + before);
     backlog->recent_count += marker->count;
 }
 
-static void learn(struct backlog *backlog, const struct backlog_marker *marker, uint64_t at)
+static void learn_marker(struct backlog *backlog, const struct backlog_marker *marker, uint64_t at)
 {
     if (marker->of_queue)
         learn_of_queue(backlog, marker, at);
@@ -110,8 +110,8 @@ static void learn(struct backlog *backlog, const struct backlog_marker *marker, 
         backlog->recent_ns /= 2;
         backlog->recent_count = (backlog->recent_count + 1) / 2;
     }
-    backlog->mean_ns = between(backlog->recent_ns / backlog->recent_count, 1, MEAN_MOST_NS);
-    backlog->every = (uint32_t)between(backlog->apart_ns / backlog->mean_ns, 1, EVERY_MOST);
+    backlog->mean_ns = clamp_ns(backlog->recent_ns / backlog->recent_count, 1, MEAN_MOST_NS);
+    backlog->every = (uint32_t)clamp_ns(backlog->apart_ns / backlog->mean_ns, 1, EVERY_MOST);
 }
 
 /* What the other markers are behind has not ended, as far as is known. */
@@ -121,7 +121,7 @@ static void count_done(struct backlog *backlog, uint64_t now)
 
     for (uint32_t i = 0; i < backlog->marker_count; i++)
         waits += backlog->markers[i].count;
-    backlog->done = backlog->placed - between(waits, 0, backlog->placed);
+    backlog->done = backlog->placed - clamp_ns(waits, 0, backlog->placed);
     backlog->done_at = backlog->done_at > now ? backlog->done_at : now;
 }
 
@@ -144,7 +144,7 @@ void backlog_cancel(struct backlog *backlog, uint64_t number)
     struct backlog_marker marker;
 
     if (take_out(backlog, number, &marker))
-        backlog->placed -= between(marker.count, 0, backlog->placed);
+        backlog->placed -= clamp_ns(marker.count, 0, backlog->placed);
 }
 
 void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t at)
@@ -155,7 +155,7 @@ void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t at)
         return;
     backlog->given_up = false;
     if (marker.count)
-        learn(backlog, &marker, at);
+        learn_marker(backlog, &marker, at);
     count_done(backlog, at);
     if (backlog->due > number + backlog->every && !backlog_waits(backlog))
         backlog->due = number + backlog->every;
@@ -171,10 +171,10 @@ uint64_t backlog_since(const struct backlog *backlog)
 
 uint64_t backlog_left(uint64_t count, uint64_t mean_ns, uint64_t from, uint64_t now)
 {
-    uint64_t most = MEAN_MOST_NS / (between(mean_ns, 0, MEAN_MOST_NS) + 1);
+    uint64_t most = MEAN_MOST_NS / (clamp_ns(mean_ns, 0, MEAN_MOST_NS) + 1);
     uint64_t queued = count > most ? MEAN_MOST_NS : count * mean_ns;
 
-    return queued - between(since(from, now), 0, queued);
+    return queued - clamp_ns(time_since(from, now), 0, queued);
 }
 
 uint64_t backlog_ns(const struct backlog *backlog, uint64_t number, uint64_t now)
@@ -182,7 +182,7 @@ uint64_t backlog_ns(const struct backlog *backlog, uint64_t number, uint64_t now
     const struct backlog_marker *first = &backlog->markers[0];
     uint64_t count = number > backlog->done ? number - backlog->done : 0;
     uint64_t left = backlog_left(count, backlog->mean_ns, backlog_since(backlog), now);
-    uint64_t waited = backlog_waits(backlog) ? since(first->placed_at, now) : 0;
+    uint64_t waited = backlog_waits(backlog) ? time_since(first->placed_at, now) : 0;
 
     /* What takes so long was there when the marker was placed, and it is likely as much now. */
     return left > waited ? left : waited;
@@ -192,7 +192,7 @@ uint64_t backlog_patience_ns(const struct backlog *backlog, uint64_t number, uin
 {
     if (!backlog->mean_ns)
         return PATIENCE_MOST_NS;
-    return between(2 * backlog_ns(backlog, number, now), PATIENCE_LEAST_NS, PATIENCE_MOST_NS);
+    return clamp_ns(2 * backlog_ns(backlog, number, now), PATIENCE_LEAST_NS, PATIENCE_MOST_NS);
 }
 
 void backlog_give_up(struct backlog *backlog, uint64_t now)

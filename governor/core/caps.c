@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "scheduler_parts.h"
 
-static guint inhabited(const struct scheduler *scheduler)
+static guint count_inhabited(const struct scheduler *scheduler)
 {
     guint count = 0;
 
@@ -26,7 +26,7 @@ static double rate_of(const struct scheduler *scheduler, const struct sched_slic
     }
 }
 
-static void update(struct sched_slice *slice, double rate, uint64_t now)
+static void update_cap(struct sched_slice *slice, double rate, uint64_t now)
 {
     double depth = rate * CAP_DEPTH_NS;
 
@@ -43,16 +43,16 @@ static void update(struct sched_slice *slice, double rate, uint64_t now)
 
 void caps_update(struct scheduler *scheduler, uint64_t now)
 {
-    guint present = inhabited(scheduler);
+    guint present = count_inhabited(scheduler);
 
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
 
-        update(slice, rate_of(scheduler, slice, present), now);
+        update_cap(slice, rate_of(scheduler, slice, present), now);
     }
 }
 
-static double slot(const struct sched_slice *slice)
+static double slot_of(const struct sched_slice *slice)
 {
     double half = slice->cap.depth_ns / 2;
 
@@ -68,7 +68,7 @@ bool caps_allow(struct sched_slice *slice, uint64_t now)
     balance = budget_balance(&slice->cap, now) - (double)slice->in_flight_ns;
     if (balance <= 0)
         slice->throttled = true;
-    else if (balance >= slot(slice))
+    else if (balance >= slot_of(slice))
         slice->throttled = false;
     return !slice->throttled;
 }
@@ -79,5 +79,5 @@ uint64_t caps_when(struct sched_slice *slice, uint64_t now)
 
     budget_balance(&after, now);
     budget_spend(&after, (double)slice->in_flight_ns);
-    return budget_when(&after, slot(slice), now);
+    return budget_when(&after, slot_of(slice), now);
 }

@@ -2,12 +2,12 @@
 #include "scheduler_parts.h"
 
 /* By its sample: some of its members may have become silent since the last look. */
-static bool eligible(struct sched_slice *slice, uint64_t now)
+static bool is_eligible(struct sched_slice *slice, uint64_t now)
 {
     return slice->wanting && slice->sample.waiting && caps_allow(slice, now);
 }
 
-static bool outranks(const struct scheduler *scheduler, const struct sched_slice *slice,
+static bool is_above(const struct scheduler *scheduler, const struct sched_slice *slice,
                      const struct sched_slice *other)
 {
     return !other || slice_priority(scheduler, slice) > slice_priority(scheduler, other);
@@ -24,7 +24,7 @@ static struct sched_slice *expected_above(struct scheduler *scheduler, struct sc
         struct sched_slice *slice = SLICE(scheduler, i);
 
         if (slice != except && now < slice->expected_until && !slice->sample.in_flight_ns &&
-            outranks(scheduler, slice, best) && caps_allow(slice, now))
+            is_above(scheduler, slice, best) && caps_allow(slice, now))
             best = slice;
     }
     return best;
@@ -38,9 +38,9 @@ struct sched_slice *choice_best(struct scheduler *scheduler, const struct sched_
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
 
-        if (slice == except || !eligible(slice, now))
+        if (slice == except || !is_eligible(slice, now))
             continue;
-        if (outranks(scheduler, slice, best) ||
+        if (is_above(scheduler, slice, best) ||
             (slice_priority(scheduler, slice) == slice_priority(scheduler, best) &&
              slice_virtual(scheduler, slice) < slice_virtual(scheduler, best)))
             best = slice;
@@ -57,7 +57,7 @@ struct sched_slice *choice_floor(struct scheduler *scheduler, uint64_t now)
     for (guint i = 0; best && i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
 
-        if (eligible(slice, now) &&
+        if (is_eligible(slice, now) &&
             slice_priority(scheduler, slice) < slice_priority(scheduler, best) &&
             (!lower || slice->served_at < lower->served_at))
             lower = slice;

@@ -31,7 +31,7 @@ static const struct {
     {0, 64, 16 * NS_PER_MS},
 };
 
-static void learn(struct handover_time *time, double ns)
+static void learn_time(struct handover_time *time, double ns)
 {
     double error = ns - time->mean_ns;
 
@@ -40,26 +40,26 @@ static void learn(struct handover_time *time, double ns)
 }
 
 /* What suffices for nearly all of them. */
-static uint64_t enough(const struct handover_time *time, uint64_t least, uint64_t most)
+static uint64_t enough_ns(const struct handover_time *time, uint64_t least, uint64_t most)
 {
     return (uint64_t)CLAMP(time->mean_ns + 2 * time->deviation_ns, (double)least, (double)most);
 }
 
 void handover_learn(struct handover *handover, uint64_t ns)
 {
-    learn(&handover->all, (double)MIN(ns, LEAD_MOST_NS));
+    learn_time(&handover->all, (double)MIN(ns, LEAD_MOST_NS));
     if (ns <= PROMPT_NS)
-        learn(&handover->prompt, (double)ns);
+        learn_time(&handover->prompt, (double)ns);
 }
 
 uint64_t handover_lead(const struct handover *handover)
 {
-    return enough(&handover->all, LEAD_LEAST_NS, LEAD_MOST_NS);
+    return enough_ns(&handover->all, LEAD_LEAST_NS, LEAD_MOST_NS);
 }
 
 uint64_t handover_depth(const struct handover *handover)
 {
-    return 2 * enough(&handover->prompt, LEAD_LEAST_NS, DEPTH_MOST_NS / 2);
+    return 2 * enough_ns(&handover->prompt, LEAD_LEAST_NS, DEPTH_MOST_NS / 2);
 }
 
 static struct handover_pair *gpu_handover_pair(struct gpu_handover *handover, uint32_t from,

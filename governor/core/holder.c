@@ -28,8 +28,8 @@ static uint64_t others_in_flight(const struct scheduler *scheduler, const struct
 }
 
 /* The work of @other before that of @slice, by its own statement. */
-static uint64_t claim(const struct sched_member *other, const struct sched_slice *slice,
-                      uint64_t now)
+static uint64_t claim_of(const struct sched_member *other, const struct sched_slice *slice,
+                         uint64_t now)
 {
     if (other->slice == slice || other->stalled || other->silent)
         return 0;
@@ -47,7 +47,7 @@ uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_slice
         for (guint j = 0; j < slice->members->len; j++) {
             struct sched_member *other = MEMBER(slice, j);
 
-            other->claim_ns = claim(other, next, now);
+            other->claim_ns = claim_of(other, next, now);
             other->claim_base = other->charged_ns;
             ns += other->claim_ns;
         }
@@ -76,7 +76,7 @@ void holder_note_others_end(struct scheduler *scheduler, uint64_t now)
         lease->others_until = now;
 }
 
-static double claims(const struct scheduler *scheduler)
+static double sum_claims(const struct scheduler *scheduler)
 {
     double ns = 0;
 
@@ -111,7 +111,7 @@ void holder_settle(struct scheduler *scheduler, uint64_t now)
 {
     const struct lease *lease = &scheduler->lease;
     double behind = (double)MIN(now, lease->others_until) - (double)lease->granted_at;
-    double claimed = claims(scheduler);
+    double claimed = sum_claims(scheduler);
 
     if (!lease->holder || is_in_turn(lease) || behind <= 0 || claimed <= 0)
         return;

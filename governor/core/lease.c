@@ -102,8 +102,8 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
     *lease = (struct lease){.state = LEASE_NONE};
 }
 
-static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
-                        uint64_t now)
+static uint64_t quantum_of(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
+                           uint64_t now)
 {
     uint64_t most =
         contend_has_rivals(scheduler, slice) ? tempo_quantum(scheduler, now) : QUANTUM_ALONE_NS;
@@ -123,7 +123,7 @@ static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, 
  * The slice that is next is told this long before the end of @slice's work, so that the GPU stays
  * busy. Nobody may wait for a turn yet: then the time suffices for any of those that may come.
  */
-static uint64_t lead(struct scheduler *scheduler, const struct sched_slice *slice, uint64_t now)
+static uint64_t lead_of(struct scheduler *scheduler, const struct sched_slice *slice, uint64_t now)
 {
     const struct sched_slice *next = choice_best(scheduler, slice, now);
     uint64_t longest = NOTICE_NS;
@@ -156,7 +156,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
     scheduler->lease = (struct lease){
         .state = LEASE_OPEN,
         .holder = slice,
-        .limit_ns = sample_spent(&slice->sample, now) + quantum(scheduler, slice, floor, now),
+        .limit_ns = sample_spent(&slice->sample, now) + quantum_of(scheduler, slice, floor, now),
         .granted_at = now,
         .quantum_ns = tempo_quantum(scheduler, now),
         .lead_ns = handover_lead(&slice->handover),
@@ -191,7 +191,7 @@ static bool grant_next(struct scheduler *scheduler, uint64_t now)
 }
 
 /* A higher class does not wait for the end of a lease or for work in flight. */
-static bool preempt(struct scheduler *scheduler, uint64_t now)
+static bool preempt_holder(struct scheduler *scheduler, uint64_t now)
 {
     struct sched_slice *slice = scheduler->lease.holder;
     struct sched_slice *best = choice_best(scheduler, NULL, now);
@@ -233,7 +233,7 @@ static bool is_slow(const struct sched_slice *slice)
     return slice->missed >= MOST_MISSED;
 }
 
-static uint64_t grace(const struct sched_slice *slice, uint64_t now)
+static uint64_t grace_of(const struct sched_slice *slice, uint64_t now)
 {
     if (is_slow(slice) && !slice->sample.in_flight_ns)
         return CLAMP(2 * slice->reaction_ns, GRACE_NS, GRACE_MOST_NS);
@@ -255,11 +255,12 @@ static uint64_t least_time(const struct sched_slice *holder, uint64_t now)
 }
 
 /* The holder does not react: it is stopped or hangs, or its work takes far longer than it said. */
-static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
+static bool take_overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     struct sched_slice *holder = lease->holder;
-    uint64_t until = MAX(since + grace(holder, now), lease->granted_at + least_time(holder, now));
+    uint64_t until =
+        MAX(since + grace_of(holder, now), lease->granted_at + least_time(holder, now));
 
     if (now < until) {
         scheduler_call_at(scheduler, until);
@@ -284,8 +285,8 @@ static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
  * How long it pays to keep the GPU for the holder, which has nothing to do, instead of giving it to
  * @next.
  */
-static uint64_t patience(struct scheduler *scheduler, struct sched_slice *slice,
-                         const struct sched_slice *next, uint64_t now)
+static uint64_t patience_of(struct scheduler *scheduler, struct sched_slice *slice,
+                            const struct sched_slice *next, uint64_t now)
 {
     unsigned own = slice_priority(scheduler, slice), other = slice_priority(scheduler, next);
     const struct sched_slice *longer = slice->batch_ns > next->batch_ns ? slice : next;
@@ -309,10 +310,10 @@ static bool run_idle(struct scheduler *scheduler, struct sched_slice *next, uint
     uint64_t wait;
 
     if (!lease->floor) {
-        wait = patience(scheduler, slice, next, now);
+        wait = patience_of(scheduler, slice, next, now);
         if (wait && now < idle_at + wait) {
             lease->limit_ns =
-                MAX(lease->limit_ns, sample->gpu_ns + quantum(scheduler, slice, false, now));
+                MAX(lease->limit_ns, sample->gpu_ns + quantum_of(scheduler, slice, false, now));
             lease->state = LEASE_KEPT;
             lease->idle_at = idle_at;
             lease->kept_until = idle_at + wait;
@@ -327,7 +328,7 @@ static bool run_idle(struct scheduler *scheduler, struct sched_slice *next, uint
 }
 
 /* It may have been given before anybody else was there, or while nobody returned. */
-static void shorten(struct scheduler *scheduler, uint64_t now)
+static void shorten_lease(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     uint64_t most;
@@ -360,16 +361,17 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
     if (!works || lease->floor || !contend_has_rivals(scheduler, lease->holder))
         return;
     end = holder_last_end(scheduler, now);
-    at = lease->holder->queues ? end - lead(scheduler, lease->holder, now) : end + NOTICE_NS;
+    at = lease->holder->queues ? end - lead_of(scheduler, lease->holder, now) : end + NOTICE_NS;
     if (at > now + NOTICE_NS)
         plan_look(scheduler, MIN(at, now + lease_most(lease)));
 }
 
-static void drain(struct lease *lease, uint64_t now)
+static void drain_lease(struct lease *lease, uint64_t now)
 {
     lease->state = LEASE_DRAINING;
     lease->drained_from = now;
-    lease->drained_until = now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder, now);
+    lease->drained_until =
+        now + lease->holder->sample.in_flight_ns + 2 * grace_of(lease->holder, now);
 }
 
 static bool run_used_up(struct scheduler *scheduler, uint64_t now)
@@ -383,18 +385,18 @@ static bool run_used_up(struct scheduler *scheduler, uint64_t now)
         return false;
     }
     /* Before it has to ask, if its turn is next; but not while it is held up again. */
-    if ((next == holder || patience(scheduler, holder, next, now)) &&
+    if ((next == holder || patience_of(scheduler, holder, next, now)) &&
         !choice_floor(scheduler, now)) {
         if (holder->sample.in_flight_ns && may_be_held_up(holder, now) &&
             choice_best(scheduler, holder, now) &&
-            overrun(scheduler, holder_expected_end(scheduler, now), now))
+            take_overrun(scheduler, holder_expected_end(scheduler, now), now))
             return true;
         grant_to(scheduler, holder, false, now);
         look_at_end(scheduler, now);
         scheduler_call_at(scheduler, now + lease_most(lease));
         return false;
     }
-    drain(lease, now);
+    drain_lease(lease, now);
     return true;
 }
 
@@ -503,7 +505,7 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
     const struct sample *sample = &lease->holder->sample;
     struct sched_slice *other;
 
-    if (preempt(scheduler, now))
+    if (preempt_holder(scheduler, now))
         return true;
     learn_begin(lease);
     learn_queues(scheduler, now);
@@ -522,19 +524,19 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
         lease_end(scheduler, now);
         return true;
     }
-    shorten(scheduler, now);
+    shorten_lease(scheduler, now);
     if (now >= lease->contested_at + lease_most(lease))
         return run_used_up(scheduler, now);
     scheduler_call_at(scheduler, lease->contested_at + lease_most(lease));
     look_at_end(scheduler, now);
     if (sample->in_flight_ns)
-        return overrun(scheduler, holder_expected_end(scheduler, now), now);
+        return take_overrun(scheduler, holder_expected_end(scheduler, now), now);
     if (lease->begun && !sample->waiting)
         return run_idle(scheduler, other, now);
     /* It was held up by an estimate that has turned out too long. */
     for (guint i = 0; i < lease->holder->members->len; i++)
         MEMBER(lease->holder, i)->changed |= MEMBER(lease->holder, i)->sample.waiting;
-    return overrun(scheduler, MAX(lease->granted_at, sample->ended_at_ns), now);
+    return take_overrun(scheduler, MAX(lease->granted_at, sample->ended_at_ns), now);
 }
 
 static bool run_kept(struct scheduler *scheduler, uint64_t now)
@@ -542,7 +544,7 @@ static bool run_kept(struct scheduler *scheduler, uint64_t now)
     struct lease *lease = &scheduler->lease;
     const struct sample *sample = &lease->holder->sample;
 
-    if (preempt(scheduler, now))
+    if (preempt_holder(scheduler, now))
         return true;
     if (sample->began_at_ns > lease->idle_at) {
         lease->state = LEASE_OPEN;
@@ -560,9 +562,9 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     uint64_t end = holder_expected_end(scheduler, now);
-    uint64_t ahead = lead(scheduler, lease->holder, now);
+    uint64_t ahead = lead_of(scheduler, lease->holder, now);
 
-    if (preempt(scheduler, now))
+    if (preempt_holder(scheduler, now))
         return true;
     if (!lease->holder->sample.in_flight_ns) {
         lease_end(scheduler, now);
@@ -582,10 +584,11 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         return true;
     }
     /* Whatever it reports about the start of its work. */
-    return overrun(scheduler, MIN(end, lease->drained_until - grace(lease->holder, now)), now);
+    return take_overrun(scheduler, MIN(end, lease->drained_until - grace_of(lease->holder, now)),
+                        now);
 }
 
-static bool step(struct scheduler *scheduler, uint64_t now)
+static bool step_lease(struct scheduler *scheduler, uint64_t now)
 {
     switch (scheduler->lease.state) {
     case LEASE_NONE:
@@ -620,6 +623,6 @@ void lease_run(struct scheduler *scheduler, uint64_t now)
     holder_note_others_end(scheduler, now);
     if (scheduler->free)
         return;
-    while (step(scheduler, now))
+    while (step_lease(scheduler, now))
         ;
 }

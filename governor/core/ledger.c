@@ -15,7 +15,7 @@ static bool is_possible(const struct ledger *ledger, uint64_t bytes)
     return bytes <= MOST && ledger->used <= MOST_IN_ALL && ledger->spill_used <= MOST_IN_ALL;
 }
 
-static bool fits(uint64_t used, uint64_t limit, uint64_t bytes)
+static bool fits_limit(uint64_t used, uint64_t limit, uint64_t bytes)
 {
     return used <= limit && bytes <= limit - used;
 }
@@ -27,12 +27,12 @@ int ledger_reserve(struct ledger *ledger, struct holding *holding, uint64_t byte
     if (!bytes || !is_possible(ledger, bytes) || holding->device + bytes > MOST ||
         holding->spilled + bytes > MOST)
         return EINVAL;
-    if (!ledger->limit || fits(ledger->used, ledger->limit, bytes)) {
+    if (!ledger->limit || fits_limit(ledger->used, ledger->limit, bytes)) {
         ledger->used += bytes;
         holding->device += bytes;
         return 0;
     }
-    if (!may_spill || !fits(ledger->spill_used, ledger->spill_limit, bytes))
+    if (!may_spill || !fits_limit(ledger->spill_used, ledger->spill_limit, bytes))
         return ENOMEM;
     ledger->spill_used += bytes;
     holding->spilled += bytes;

@@ -17,13 +17,13 @@ static int compare_names(const void *one, const void *other, void *data)
     return a->device < b->device ? -1 : a->device > b->device;
 }
 
-static struct ledger_object *find(const struct ledger *ledger,
-                                  const struct governor_object_name *name)
+static struct ledger_object *find_object(const struct ledger *ledger,
+                                         const struct governor_object_name *name)
 {
     return ledger->objects ? g_tree_lookup(ledger->objects, name) : NULL;
 }
 
-static unsigned times(const struct holding *holding, const struct ledger_object *object)
+static unsigned times_held(const struct holding *holding, const struct ledger_object *object)
 {
     if (!object || !holding->objects)
         return 0;
@@ -33,7 +33,7 @@ static unsigned times(const struct holding *holding, const struct ledger_object 
 static bool has_room(const struct ledger *ledger, const struct holding *holding,
                      const struct ledger_object *object)
 {
-    unsigned has = times(holding, object);
+    unsigned has = times_held(holding, object);
 
     if (has)
         return has < MOST_TIMES;
@@ -41,7 +41,8 @@ static bool has_room(const struct ledger *ledger, const struct holding *holding,
            (!holding->objects || g_hash_table_size(holding->objects) < LEDGER_MEMBER_OBJECTS);
 }
 
-static struct ledger_object *add(struct ledger *ledger, const struct governor_object_name *name)
+static struct ledger_object *add_object(struct ledger *ledger,
+                                        const struct governor_object_name *name)
 {
     struct ledger_object *object = g_new0(struct ledger_object, 1);
 
@@ -52,9 +53,10 @@ static struct ledger_object *add(struct ledger *ledger, const struct governor_ob
     return object;
 }
 
-static void hold(struct ledger *ledger, struct holding *holding, struct ledger_object *object)
+static void hold_object(struct ledger *ledger, struct holding *holding,
+                        struct ledger_object *object)
 {
-    unsigned has = times(holding, object);
+    unsigned has = times_held(holding, object);
 
     if (!holding->objects)
         holding->objects = g_hash_table_new(NULL, NULL);
@@ -66,7 +68,7 @@ static void hold(struct ledger *ledger, struct holding *holding, struct ledger_o
 }
 
 /* A member does not hold it any more; with the last one its charge ends. */
-static void drop(struct ledger *ledger, struct ledger_object *object)
+static void drop_object(struct ledger *ledger, struct ledger_object *object)
 {
     ledger->objects_held--;
     if (--object->members)
@@ -98,7 +100,7 @@ static void grow_object(struct ledger *ledger, struct ledger_object *object, uin
 int ledger_share(struct ledger *ledger, struct holding *holding,
                  const struct governor_object_name *name, uint64_t bytes, uint64_t spilled)
 {
-    struct ledger_object *object = find(ledger, name);
+    struct ledger_object *object = find_object(ledger, name);
     uint64_t more, on_device;
 
     if (!bytes)
@@ -108,18 +110,18 @@ int ledger_share(struct ledger *ledger, struct holding *holding,
     if (!ledger_release(ledger, holding, bytes, spilled))
         return EINVAL;
     if (!object)
-        object = add(ledger, name);
+        object = add_object(ledger, name);
     more = growth_of_object(object, bytes);
     on_device = more < bytes - spilled ? more : bytes - spilled;
     grow_object(ledger, object, on_device, more - on_device);
-    hold(ledger, holding, object);
+    hold_object(ledger, holding, object);
     return 0;
 }
 
 int ledger_attach(struct ledger *ledger, struct holding *holding,
                   const struct governor_object_name *name, uint64_t bytes)
 {
-    struct ledger_object *object = find(ledger, name);
+    struct ledger_object *object = find_object(ledger, name);
     uint64_t more = object ? growth_of_object(object, bytes) : bytes, spilled;
     struct holding charge = {0};
     int error = 0;
@@ -131,17 +133,17 @@ int ledger_attach(struct ledger *ledger, struct holding *holding,
     if (error)
         return error;
     if (!object)
-        object = add(ledger, name);
+        object = add_object(ledger, name);
     object->device += charge.device;
-    hold(ledger, holding, object);
+    hold_object(ledger, holding, object);
     return 0;
 }
 
 bool ledger_detach(struct ledger *ledger, struct holding *holding,
                    const struct governor_object_name *name)
 {
-    struct ledger_object *object = find(ledger, name);
-    unsigned has = times(holding, object);
+    struct ledger_object *object = find_object(ledger, name);
+    unsigned has = times_held(holding, object);
 
     if (!has)
         return false;
@@ -150,7 +152,7 @@ bool ledger_detach(struct ledger *ledger, struct holding *holding,
         return true;
     }
     g_hash_table_remove(holding->objects, object);
-    drop(ledger, object);
+    drop_object(ledger, object);
     return true;
 }
 
@@ -163,7 +165,7 @@ void ledger_detach_all(struct ledger *ledger, struct holding *holding)
         return;
     g_hash_table_iter_init(&iter, holding->objects);
     while (g_hash_table_iter_next(&iter, &object, NULL))
-        drop(ledger, object);
+        drop_object(ledger, object);
     g_clear_pointer(&holding->objects, g_hash_table_unref);
 }
 

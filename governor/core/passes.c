@@ -58,7 +58,7 @@ static uint64_t expected_end(const struct sched_slice *slice)
 }
 
 /* How far @slice is ahead of the one that contends with it and has had least. */
-static double ahead(const struct scheduler *scheduler, const struct sched_slice *slice)
+static double ahead_of_least(const struct scheduler *scheduler, const struct sched_slice *slice)
 {
     double least = slice->virtual_ns;
 
@@ -72,13 +72,13 @@ static double ahead(const struct scheduler *scheduler, const struct sched_slice 
 }
 
 /* How much more it has used than its share or its cap, without its work in flight. */
-static uint64_t debt(const struct scheduler *scheduler, const struct sched_slice *slice,
-                     uint64_t now)
+static uint64_t debt_ns(const struct scheduler *scheduler, const struct sched_slice *slice,
+                        uint64_t now)
 {
     struct budget cap = slice->cap;
     double exceeded = slice->capped ? -budget_balance(&cap, now) : 0;
 
-    return (uint64_t)MAX(ahead(scheduler, slice), exceeded);
+    return (uint64_t)MAX(ahead_of_least(scheduler, slice), exceeded);
 }
 
 /* While a higher class is there, the lower ones have passes only as a part of their minimum. */
@@ -119,7 +119,7 @@ static bool is_due(struct scheduler *scheduler, struct sched_slice *slice, uint6
         slice->passes = 0;
         return false;
     }
-    at = MAX(at + debt(scheduler, slice, now) / PART, slice->pass_at);
+    at = MAX(at + debt_ns(scheduler, slice, now) / PART, slice->pass_at);
     if (at <= now)
         return !contend_outranked(scheduler, slice) || takes_from_floor(scheduler, now);
     scheduler_call_at(scheduler, at);
@@ -130,7 +130,7 @@ static bool is_due(struct scheduler *scheduler, struct sched_slice *slice, uint6
  * Nobody knows whose submission the late work waits for: one process gets a pass, then two others,
  * then four. All at once would have as many submissions on the GPU, for which others wait.
  */
-static void give(struct sched_slice *slice, uint64_t now)
+static void give_pass(struct sched_slice *slice, uint64_t now)
 {
     uint64_t late = now - MIN(now, late_since(slice, now));
     uint64_t passed_ns = MIN(slice->in_flight_ns, MOST_NS);
@@ -161,7 +161,7 @@ void passes_give(struct scheduler *scheduler, uint64_t now)
 
         slice->asks_partners = !holds && *slice->settings.partners && waits_beside(slice);
         if (!holds && is_due(scheduler, slice, now))
-            give(slice, now);
+            give_pass(slice, now);
     }
 }
 

@@ -61,7 +61,7 @@ static bool bound_by_promise(struct scheduler *scheduler, unsigned priority,
     return any;
 }
 
-static void divide(struct scheduler *scheduler, unsigned priority)
+static void divide_promises(struct scheduler *scheduler, unsigned priority)
 {
     double promised[2] = {0}, left = PROMISED_MOST, unit;
     struct promise_parts parts;
@@ -99,5 +99,5 @@ void promises_update(struct scheduler *scheduler)
         any |= slice->settings.share_ppm > 0;
     }
     for (unsigned i = 0; any && i < PRIORITIES && scheduler->policy == POLICY_SHARES; i++)
-        divide(scheduler, i);
+        divide_promises(scheduler, i);
 }

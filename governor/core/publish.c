@@ -65,7 +65,7 @@ static bool has_others(const struct scheduler *scheduler, const struct sched_sli
 }
 
 /* Lower classes use the engine, and @slice need not wait for their leases to end. */
-static bool preempts(const struct scheduler *scheduler, const struct sched_slice *slice)
+static bool may_preempt(const struct scheduler *scheduler, const struct sched_slice *slice)
 {
     for (guint i = 0; i < scheduler->slices->len; i++) {
         const struct sched_slice *other = SLICE(scheduler, i);
@@ -76,8 +76,8 @@ static bool preempts(const struct scheduler *scheduler, const struct sched_slice
     return false;
 }
 
-static void publish(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
-                    bool rivals, uint64_t depth, uint64_t now)
+static void publish_grant(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
+                          bool rivals, uint64_t depth, uint64_t now)
 {
     struct sched_slice *slice = member->slice;
     struct governor_class_grant *grant = member->grant;
@@ -166,11 +166,11 @@ void publish_grants(struct scheduler *scheduler, uint64_t now)
         share = share_ppm(scheduler, slice);
         rivals = contend_has_rivals(scheduler, slice);
         depth = crowd_choose(scheduler, slice, now);
-        above = preempts(scheduler, slice);
+        above = may_preempt(scheduler, slice);
         if (slice->wanting && slice->throttled)
             scheduler_call_at(scheduler, caps_when(slice, now));
         for (guint j = 0; j < slice->members->len; j++) {
-            publish(scheduler, MEMBER(slice, j), share, rivals, depth, now);
+            publish_grant(scheduler, MEMBER(slice, j), share, rivals, depth, now);
             if (MEMBER(slice, j)->preempts)
                 atomic_store_explicit(MEMBER(slice, j)->preempts, above, memory_order_relaxed);
         }

@@ -263,8 +263,8 @@ static double least_weight(const struct scheduler *scheduler, const struct sched
  * exceeded, or claims to have exceeded, its share. So no active slice is more than a lease before
  * it.
  */
-static double arrival(const struct scheduler *scheduler, const struct sched_slice *slice,
-                      uint64_t now)
+static double arrival_ns(const struct scheduler *scheduler, const struct sched_slice *slice,
+                         uint64_t now)
 {
     unsigned priority = slice_priority(scheduler, slice);
     double start = scheduler->virtual_ns[priority];
@@ -287,7 +287,7 @@ static double arrival(const struct scheduler *scheduler, const struct sched_slic
 static double return_of(const struct scheduler *scheduler, const struct sched_slice *slice,
                         uint64_t since, uint64_t now)
 {
-    double start = arrival(scheduler, slice, now);
+    double start = arrival_ns(scheduler, slice, now);
     double kept = MAX((double)tempo_quantum(scheduler, now), longest_step(scheduler, slice));
     double pause = since > slice->busy_at ? (double)(since - slice->busy_at) : 0;
 
@@ -296,7 +296,7 @@ static double return_of(const struct scheduler *scheduler, const struct sched_sl
 }
 
 /* Idle time does not earn credit. */
-static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
+static void arrive_slice(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
 {
     uint64_t since = waits_since(slice, now);
     double start;
@@ -304,7 +304,7 @@ static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint6
     if (contend_is_active(slice, since)) {
         start = return_of(scheduler, slice, since, now);
     } else {
-        start = arrival(scheduler, slice, now);
+        start = arrival_ns(scheduler, slice, now);
         scheduler->paused_at = now;
     }
     slice->virtual_ns = MAX(slice->virtual_ns, start);
@@ -359,7 +359,7 @@ static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice
     slice->in_flight_ns = sample_spent(&slice->sample, now) - slice->sample.gpu_ns;
     budget_hold(&slice->cap, (double)slice->in_flight_ns);
     if (!was_busy && (slice->wanting || slice->expected_until))
-        arrive(scheduler, slice, now);
+        arrive_slice(scheduler, slice, now);
     if (slice->wanting || slice->in_flight_ns)
         slice->busy_at = now;
     else if (moved)

@@ -17,7 +17,7 @@ const char *gpu_policy_name(enum gpu_policy policy)
     return policies[policy];
 }
 
-static bool bad(GError **error, const char *key, const char *value, const char *what)
+static bool refuse_value(GError **error, const char *key, const char *value, const char *what)
 {
     g_set_error(error, G_KEY_FILE_ERROR, G_KEY_FILE_ERROR_INVALID_VALUE, "%s=%s: must be %s", key,
                 value, what);
@@ -39,7 +39,7 @@ static bool read_number(GKeyFile *file, const char *group, const char *key, uint
         return true;
     }
     range = g_strdup_printf("a number from 0 to %" G_GUINT64_FORMAT, max);
-    return bad(error, key, text, range);
+    return refuse_value(error, key, text, range);
 }
 
 static bool read_number32(GKeyFile *file, const char *key, uint32_t max, uint32_t *number,
@@ -60,7 +60,7 @@ static bool read_bool(GKeyFile *file, const char *key, bool *value, GError **err
     if (!text)
         return true;
     if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        return bad(error, key, text, "true or false");
+        return refuse_value(error, key, text, "true or false");
     *value = strcmp(text, "true") == 0;
     return true;
 }
@@ -92,8 +92,9 @@ static bool read_engines(GKeyFile *file, uint32_t *engines, GError **error)
         uint32_t engine = engine_called(names[i]);
 
         if (!engine)
-            return bad(error, "engines", text,
-                       "a list of graphics, compute, transfer, decode, encode, with commas");
+            return refuse_value(
+                error, "engines", text,
+                "a list of graphics, compute, transfer, decode, encode, with commas");
         *engines |= engine;
     }
     if (*engines == GOVERNOR_ENGINES_ALL)
@@ -109,8 +110,8 @@ static bool read_partners(GKeyFile *file, char *partners, GError **error)
         return true;
     if (strlen(text) > SETTINGS_PARTNERS_MAX ||
         text[strspn(text, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS ":._-")])
-        return bad(error, "partners", text,
-                   "up to 64 letters, digits, \":\", \".\", \"_\" and \"-\"");
+        return refuse_value(error, "partners", text,
+                            "up to 64 letters, digits, \":\", \".\", \"_\" and \"-\"");
     strcpy(partners, text);
     return true;
 }
@@ -127,10 +128,10 @@ static bool read_policy(GKeyFile *file, enum gpu_policy *policy, GError **error)
             return true;
         }
     }
-    return bad(error, "policy", text, "shares, best-effort, equal or fixed");
+    return refuse_value(error, "policy", text, "shares, best-effort, equal or fixed");
 }
 
-static GKeyFile *load(const char *text, gsize length, const char *group, GError **error)
+static GKeyFile *load_group(const char *text, gsize length, const char *group, GError **error)
 {
     g_autoptr(GKeyFile) file = g_key_file_new();
 
@@ -148,7 +149,7 @@ bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize l
                         GError **error)
 {
     struct gpu_settings read = {.policy = POLICY_SHARES};
-    g_autoptr(GKeyFile) file = load(text, length, "gpu", error);
+    g_autoptr(GKeyFile) file = load_group(text, length, "gpu", error);
 
     if (!file || !read_number(file, "gpu", "vram", G_MAXINT64, &read.vram, error) ||
         !read_number(file, "gpu", "capacity", G_MAXINT64, &read.capacity, error) ||
@@ -164,7 +165,7 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
 {
     struct slice_settings read = {
         .weight = 100, .guaranteed = true, .resident = UINT64_MAX, .owner = SETTINGS_OWNER_NONE};
-    g_autoptr(GKeyFile) file = load(text, length, "slice", error);
+    g_autoptr(GKeyFile) file = load_group(text, length, "slice", error);
 
     if (!file || !read_number32(file, "weight", SETTINGS_WEIGHT_MAX, &read.weight, error) ||
         !read_number32(file, "cap", 100, &read.cap, error) ||
@@ -181,7 +182,7 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
         !read_partners(file, read.partners, error))
         return false;
     if (!read.weight)
-        return bad(error, "weight", "0", "a number from 1 to 10000");
+        return refuse_value(error, "weight", "0", "a number from 1 to 10000");
     if (read.cap == 100)
         read.cap = 0;
     read.resident = MIN(read.resident, read.vram);
@@ -193,7 +194,7 @@ bool slice_ungoverned_parse(struct slice_ungoverned *ungoverned, const char *tex
                             GError **error)
 {
     struct slice_ungoverned read = {0};
-    g_autoptr(GKeyFile) file = load(text, length, "ungoverned", error);
+    g_autoptr(GKeyFile) file = load_group(text, length, "ungoverned", error);
 
     if (!file || !read_number(file, "ungoverned", "memory", G_MAXINT64, &read.memory, error) ||
         !read_number(file, "ungoverned", "gpu_ns", G_MAXINT64, &read.gpu_ns, error))

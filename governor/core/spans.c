@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "spans.h"
 
-static uint64_t word(const _Atomic uint64_t *from)
+static uint64_t load_word(const _Atomic uint64_t *from)
 {
     return atomic_load_explicit(from, memory_order_acquire);
 }
@@ -14,7 +14,7 @@ void spans_begin(struct span_reader *reader, const struct governor_class_usage *
     *reader = (struct span_reader){
         .page = page,
         .next = seen ? seen - 1 : 0,
-        .count = word(&page->span_count),
+        .count = load_word(&page->span_count),
         .earliest = earliest > believed ? earliest : believed,
         .latest = now,
     };
@@ -30,9 +30,9 @@ static bool read_span(const struct span_reader *reader, uint64_t number, uint64_
 {
     const struct governor_span *span = &reader->page->spans[number % GOVERNOR_SPANS];
 
-    *begin_at = word(&span->begin_at_ns);
-    *end_at = word(&span->end_at_ns);
-    return word(&reader->page->span_count) - number < GOVERNOR_SPANS;
+    *begin_at = load_word(&span->begin_at_ns);
+    *end_at = load_word(&span->end_at_ns);
+    return load_word(&reader->page->span_count) - number < GOVERNOR_SPANS;
 }
 
 bool spans_next(struct span_reader *reader, uint64_t *begin_at, uint64_t *end_at)

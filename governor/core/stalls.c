@@ -36,7 +36,7 @@ void scheduler_stalled(struct sched_member *member, uint64_t now)
  * Something was submitted since, or has ended. What did so before is perhaps seen only now: the
  * member has reported it with that in mind, and does not repeat it.
  */
-static bool continues(const struct sched_member *member)
+static bool is_continuing(const struct sched_member *member)
 {
     const struct sample *sample = &member->sample;
 
@@ -102,7 +102,7 @@ void stalls_look(struct scheduler *scheduler, struct sched_member *member, uint6
 {
     uint64_t until;
 
-    if (member->says_stalled && continues(member))
+    if (member->says_stalled && is_continuing(member))
         member->says_stalled = member->stalled = false;
     if (!member->says_stalled || member->stalled)
         return;
