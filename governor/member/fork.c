@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 /* Without memory for its own pages a child uses its parent's; nothing can be done about it. */
-static void renew(GovernorMember *member)
+static void renew_member(GovernorMember *member)
 {
     bool welcomed = member->link != LINK_NEVER;
 
@@ -34,7 +34,7 @@ void fork_renew(GovernorMember *member)
 
     /* One thread does it; the others of the child wait. */
     if (atomic_compare_exchange_strong(member->fork_word, &word, FORK_BUSY)) {
-        renew(member);
+        renew_member(member);
         atomic_store(member->fork_word, FORK_NONE);
         return;
     }

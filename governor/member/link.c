@@ -304,7 +304,7 @@ static bool was_woken(const GovernorMember *member)
 }
 
 /* True if the thread must end. */
-static bool stopped(GovernorMember *member, int timeout_ms)
+static bool await_stop(GovernorMember *member, int timeout_ms)
 {
     struct pollfd fds[] = {
         {.fd = member->stop_fd, .events = POLLIN | POLLRDHUP},
@@ -322,7 +322,7 @@ static bool connection_ended(GovernorMember *member)
     return poll(&fd, 1, 0) > 0;
 }
 
-static int longer(int backoff, int most)
+static int longer_backoff(int backoff, int most)
 {
     return backoff * 2 < most ? backoff * 2 : most;
 }
@@ -336,7 +336,7 @@ static void *link_thread(void *data)
     for (;;) {
         bool joined = member->link == LINK_JOINED;
 
-        if (stopped(member, !joined ? backoff : looks ? SPARE_LOOK_MS : -1))
+        if (await_stop(member, !joined ? backoff : looks ? SPARE_LOOK_MS : -1))
             return NULL;
         if (joined) {
             looks = spare_look(member);
@@ -345,7 +345,8 @@ static void *link_thread(void *data)
             backoff = BACKOFF_MIN_MS;
             continue;
         }
-        backoff = longer(backoff, member->link == LINK_NEVER ? BACKOFF_NEVER_MS : BACKOFF_MAX_MS);
+        backoff =
+            longer_backoff(backoff, member->link == LINK_NEVER ? BACKOFF_NEVER_MS : BACKOFF_MAX_MS);
         pthread_mutex_lock(&member->link_lock);
         link_join(member, clock_now() + JOIN_NS);
         pthread_mutex_unlock(&member->link_lock);

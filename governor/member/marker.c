@@ -13,7 +13,7 @@
 /* When to look again if there is no arbiter that would want to know. */
 #define UNBOUND_DUE 4096u
 
-static inline enum governor_pass pass(GovernorMember *member, enum governor_class class)
+static inline enum governor_pass pass_class(GovernorMember *member, enum governor_class class)
 {
     uint64_t before;
 
@@ -34,7 +34,7 @@ static __attribute__((noinline)) enum governor_pass pass_any(GovernorMember *mem
     fork_check(member);
     if (class == GOVERNOR_CLASS_COPY)
         governor_member_expect(member, GOVERNOR_CLASS_COMPUTE);
-    return pass(member, class);
+    return pass_class(member, class);
 }
 
 /*
@@ -47,10 +47,10 @@ enum governor_pass governor_member_pass(GovernorMember *member, enum governor_cl
 
     if (__builtin_expect(word != FORK_NONE || class != GOVERNOR_CLASS_COMPUTE, 0))
         return pass_any(member, class);
-    return pass(member, GOVERNOR_CLASS_COMPUTE);
+    return pass_class(member, GOVERNOR_CLASS_COMPUTE);
 }
 
-static void publish(struct lane *lane)
+static void publish_backlog(struct lane *lane)
 {
     struct governor_class_usage *usage = lane->usage;
 
@@ -69,14 +69,14 @@ void marker_restart(struct lane *lane)
 }
 
 /* How much may be queued; 0: without an arbiter there is no bound. */
-static uint64_t allowed(const struct lane *lane)
+static uint64_t allowed_ns(const struct lane *lane)
 {
     return atomic_load_explicit(&lane->grant->backlog_ns, memory_order_relaxed);
 }
 
 static bool has_to_wait(const struct lane *lane, uint64_t number, uint64_t now)
 {
-    uint64_t most = allowed(lane);
+    uint64_t most = allowed_ns(lane);
 
     return most && atomic_load(&lane->grant->mode) == GOVERNOR_MODE_FREE &&
            number >= lane->backlog.due && backlog_is_full(&lane->backlog, number, most, now);
@@ -123,12 +123,12 @@ uint64_t governor_member_mark(GovernorMember *member, enum governor_class class,
     number = atomic_load(&lane->usage->free_submissions) - 1;
     now = wait_for_room(member, lane, number, look, data);
     /* Otherwise another thread has placed one meanwhile. */
-    if (!allowed(lane))
+    if (!allowed_ns(lane))
         lane->backlog.due = number + UNBOUND_DUE;
     else if (number >= lane->backlog.due &&
-             backlog_place(&lane->backlog, number, count, allowed(lane), now))
+             backlog_place(&lane->backlog, number, count, allowed_ns(lane), now))
         marker = number | lane->epoch << EPOCH_SHIFT;
-    publish(lane);
+    publish_backlog(lane);
     pthread_mutex_unlock(&member->lock);
     return marker;
 }
@@ -146,7 +146,7 @@ static void take_out(GovernorMember *member, enum governor_class class, uint64_t
             backlog_pass(&lane->backlog, number, at);
         else
             backlog_cancel(&lane->backlog, number);
-        publish(lane);
+        publish_backlog(lane);
         turn_progress(member);
     }
     pthread_mutex_unlock(&member->lock);

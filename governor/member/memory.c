@@ -14,7 +14,7 @@
 /* Others may be slow to return what they keep, or be stopped. */
 #define SPARE_MOST_NS (250 * NS_PER_MS)
 
-static void charge(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
+static void charge_held(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
 {
     if (kind == GOVERNOR_MEMORY_DEVICE)
         member->held += bytes;
@@ -170,7 +170,7 @@ enum governor_memory governor_member_reserve(GovernorMember *member, uint64_t by
     pthread_mutex_lock(&member->link_lock);
     if (!spare_take(member, bytes))
         kind = memory_take(member, bytes, may_spill);
-    charge(member, bytes, kind);
+    charge_held(member, bytes, kind);
     pthread_mutex_unlock(&member->link_lock);
     return kind;
 }

@@ -72,7 +72,7 @@ static int take_answer(GovernorMember *member, struct governor_message *answer)
     return EPROTO;
 }
 
-static bool await_answer(GovernorMember *member, struct governor_message *answer)
+static bool await_reserved(GovernorMember *member, struct governor_message *answer)
 {
     uint64_t until = clock_now() + ANSWER_NS, now;
     int error = EAGAIN;
@@ -94,7 +94,7 @@ static bool send_request(GovernorMember *member, const struct governor_message *
 bool link_ask(GovernorMember *member, const struct governor_message *request,
               struct governor_message *answer)
 {
-    if (send_request(member, request) && await_answer(member, answer)) {
+    if (send_request(member, request) && await_reserved(member, answer)) {
         member->told_back = false;
         return true;
     }

@@ -8,8 +8,8 @@
 
 #include <errno.h>
 
-static void add(GovernorMember *member, struct governor_object *object, uint64_t bytes,
-                enum governor_memory kind)
+static void add_object(GovernorMember *member, struct governor_object *object, uint64_t bytes,
+                       enum governor_memory kind)
 {
     object->bytes = bytes;
     object->kind = kind;
@@ -30,7 +30,7 @@ static bool take_out(GovernorMember *member, const struct governor_object *objec
     return true;
 }
 
-static bool holds(const GovernorMember *member, const struct governor_object *object)
+static bool holds_object(const GovernorMember *member, const struct governor_object *object)
 {
     const struct governor_object *at = member->objects;
 
@@ -40,7 +40,7 @@ static bool holds(const GovernorMember *member, const struct governor_object *ob
 }
 
 /* False: the connection is broken. */
-static bool declare(GovernorMember *member, struct governor_object *object)
+static bool declare_object(GovernorMember *member, struct governor_object *object)
 {
     struct governor_message request = {
         .version = GOVERNOR_PROTOCOL_VERSION,
@@ -62,7 +62,7 @@ bool objects_declare(GovernorMember *member)
     for (struct governor_object *object = member->objects; object; object = object->next)
         object->shared = false;
     for (struct governor_object *object = member->objects; object; object = object->next) {
-        if (!declare(member, object))
+        if (!declare_object(member, object))
             return false;
         /* It can remember no more. */
         if (!object->shared)
@@ -87,24 +87,24 @@ void governor_member_export(GovernorMember *member, struct governor_object *obje
     pthread_mutex_lock(&member->link_lock);
     bytes = memory_uncharge(member, bytes, kind);
     if (bytes) {
-        add(member, object, bytes, kind);
+        add_object(member, object, bytes, kind);
         /* If no answer comes, it is declared to the next arbiter. */
         if (member->link == LINK_JOINED)
-            declare(member, object);
+            declare_object(member, object);
     }
     pthread_mutex_unlock(&member->link_lock);
 }
 
 /* Charged as if nobody else held it. */
-static bool reserve(GovernorMember *member, uint64_t bytes)
+static bool reserve_alone(GovernorMember *member, uint64_t bytes)
 {
     return memory_take(member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
 }
 
 /* False: it is refused. @shared: the arbiter knows of it; else @more is charged as this member's.
  */
-static bool attach(GovernorMember *member, const struct governor_object *object, uint64_t bytes,
-                   uint64_t more, bool *shared)
+static bool attach_object(GovernorMember *member, const struct governor_object *object,
+                          uint64_t bytes, uint64_t more, bool *shared)
 {
     struct governor_message request = {
         .version = GOVERNOR_PROTOCOL_VERSION,
@@ -118,10 +118,10 @@ static bool attach(GovernorMember *member, const struct governor_object *object,
     *shared = answered && answer.value == 0;
     if (answered && !*shared && answer.value != ENOSPC)
         return false;
-    return *shared || reserve(member, more);
+    return *shared || reserve_alone(member, more);
 }
 
-static void detach(GovernorMember *member, const struct governor_object *object)
+static void detach_object(GovernorMember *member, const struct governor_object *object)
 {
     struct governor_message detach = {
         .version = GOVERNOR_PROTOCOL_VERSION,
@@ -139,11 +139,11 @@ static bool grow_object(GovernorMember *member, struct governor_object *object, 
     bool shared = false, has;
 
     if (object->shared && member->link == LINK_JOINED)
-        has = attach(member, object, bytes, more, &shared);
+        has = attach_object(member, object, bytes, more, &shared);
     else
-        has = reserve(member, more);
+        has = reserve_alone(member, more);
     if (shared)
-        detach(member, object);
+        detach_object(member, object);
     if (has)
         object->bytes = bytes;
     return has;
@@ -153,11 +153,11 @@ static bool import_object(GovernorMember *member, struct governor_object *object
 {
     bool shared;
 
-    if (holds(member, object))
+    if (holds_object(member, object))
         return bytes <= object->bytes || grow_object(member, object, bytes);
-    if (!attach(member, object, bytes, bytes, &shared))
+    if (!attach_object(member, object, bytes, bytes, &shared))
         return false;
-    add(member, object, bytes, GOVERNOR_MEMORY_DEVICE);
+    add_object(member, object, bytes, GOVERNOR_MEMORY_DEVICE);
     object->shared = shared;
     return true;
 }
@@ -182,7 +182,7 @@ void governor_member_forget(GovernorMember *member, struct governor_object *obje
         if (!object->shared)
             memory_freed(member, object->bytes, object->kind);
         else if (member->link == LINK_JOINED)
-            detach(member, object);
+            detach_object(member, object);
         /* Without an arbiter others may hold it, too, so there is no more room than before. */
     }
     pthread_mutex_unlock(&member->link_lock);

@@ -36,7 +36,7 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-static struct shared_member *find(const char *path)
+static struct shared_member *find_shared(const char *path)
 {
     struct shared_member *at = shared;
 
@@ -46,7 +46,7 @@ static struct shared_member *find(const char *path)
 }
 
 /* Under lock. NULL: errno. */
-static struct shared_member *add(const char *path, bool required)
+static struct shared_member *add_shared(const char *path, bool required)
 {
     struct shared_member *one = calloc(1, sizeof(*one));
 
@@ -76,9 +76,9 @@ GovernorMember *governor_member_get(const char *socket_path, bool required)
         return governor_member_new(NULL, required);
     pthread_once(&fork_once, watch_forks);
     pthread_mutex_lock(&lock);
-    one = find(socket_path);
+    one = find_shared(socket_path);
     if (!one)
-        one = add(socket_path, required);
+        one = add_shared(socket_path, required);
     if (one) {
         one->users++;
         member = one->member;

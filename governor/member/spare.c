@@ -11,7 +11,7 @@
 #define PART_KEPT 64
 #define PART_LEFT 8
 
-static uint64_t most(const GovernorMember *member)
+static uint64_t most_kept(const GovernorMember *member)
 {
     uint64_t limit = atomic_load_explicit(&member->grant->memory_limit, memory_order_relaxed);
     uint64_t used = atomic_load_explicit(&member->grant->memory_used, memory_order_relaxed);
@@ -34,7 +34,7 @@ void spare_returned(GovernorMember *member, int64_t bytes)
 
 bool spare_keep(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
 {
-    uint64_t room = most(member);
+    uint64_t room = most_kept(member);
 
     if (kind != GOVERNOR_MEMORY_DEVICE || member->link != LINK_JOINED || member->stop_fd < 0 ||
         room < member->spare || room - member->spare < bytes)

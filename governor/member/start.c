@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void destroy(GovernorMember *member)
+static void destroy_member(GovernorMember *member)
 {
     int error = errno;
 
@@ -63,7 +63,7 @@ static bool is_worth_waiting(const GovernorMember *member, int error, bool requi
 }
 
 /* 0, or an errno. @since: the process waits from then on. */
-static int join(GovernorMember *member, bool required, uint64_t since)
+static int join_arbiter(GovernorMember *member, bool required, uint64_t since)
 {
     uint64_t soon = clock_now() + JOIN_NS, until = since + SILENT_NS;
     int error;
@@ -74,7 +74,7 @@ static int join(GovernorMember *member, bool required, uint64_t since)
     return error;
 }
 
-static int start(GovernorMember *member, bool required)
+static int start_member(GovernorMember *member, bool required)
 {
     uint64_t since = 0, now = clock_now();
     int error;
@@ -82,7 +82,7 @@ static int start(GovernorMember *member, bool required)
     if (atomic_compare_exchange_strong(&waits_since, &since, now))
         since = now;
     required |= has_mark(member->socket_path);
-    while ((error = join(member, required, since)) &&
+    while ((error = join_arbiter(member, required, since)) &&
            is_worth_waiting(member, error, required, clock_now() - since))
         usleep(LOOK_US);
     if (!error)
@@ -101,15 +101,15 @@ GovernorMember *governor_member_new(const char *socket_path, bool required)
         return NULL;
     member->socket_path = socket_path ? strdup(socket_path) : NULL;
     if ((socket_path && !member->socket_path) || !state_init(member)) {
-        destroy(member);
+        destroy_member(member);
         return NULL;
     }
-    error = socket_path ? start(member, required) : 0;
+    error = socket_path ? start_member(member, required) : 0;
     if (!error)
         return member;
     link_stop(member);
     errno = error;
-    destroy(member);
+    destroy_member(member);
     return NULL;
 }
 
@@ -128,5 +128,5 @@ void governor_member_free(GovernorMember *member)
         return;
     fork_check(member);
     link_stop(member);
-    destroy(member);
+    destroy_member(member);
 }

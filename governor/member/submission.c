@@ -245,7 +245,8 @@ static void count_gpu(struct lane *lane, uint64_t ns)
 }
 
 /* Under lock. What others are to be told of. */
-static enum rest end(GovernorMember *member, struct lane *lane, uint64_t debit, uint64_t measured)
+static enum rest end_work(GovernorMember *member, struct lane *lane, uint64_t debit,
+                          uint64_t measured)
 {
     enum rest rest;
 
@@ -267,7 +268,7 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    rest = end(member, lane, debit, MIN(measured_ns, MOST_NS));
+    rest = end_work(member, lane, debit, MIN(measured_ns, MOST_NS));
     pthread_mutex_unlock(&member->lock);
     tell_rest(member, lane, rest);
 }
@@ -302,7 +303,7 @@ uint64_t governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t be
     measured = coverage_add(&lane->ran, begin_at_ns + offset, end_at_ns + offset, NULL, NULL);
     if (measured)
         write_span(lane, begin_at_ns + offset, end_at_ns + offset);
-    rest = end(member, lane, debit, MIN(measured, MOST_NS));
+    rest = end_work(member, lane, debit, MIN(measured, MOST_NS));
     pthread_mutex_unlock(&member->lock);
     tell_rest(member, lane, rest);
     return measured;
@@ -387,7 +388,7 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
 }
 
 /* Under lock. */
-static void stall(struct lane *lane)
+static void stall_lane(struct lane *lane)
 {
     if (lane->in_flight == lane->stalled)
         return;
@@ -405,7 +406,7 @@ void governor_member_class_stalled(GovernorMember *member, enum governor_class c
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    stall(&member->lanes[class]);
+    stall_lane(&member->lanes[class]);
     any = member->lanes[class].stalled > 0;
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);

@@ -37,7 +37,7 @@ static size_t place_of(const struct handle_map *map, uint64_t handle)
     return at;
 }
 
-static bool grow(struct handle_map *map)
+static bool grow_map(struct handle_map *map)
 {
     struct handle_map larger = {.size = map->size ? map->size * 2 : FIRST_SIZE};
 
@@ -59,7 +59,7 @@ bool handle_map_add(struct handle_map *map, uint64_t handle, void *record)
     bool fits;
 
     pthread_mutex_lock(&map->lock);
-    fits = map->used * 2 < map->size || grow(map);
+    fits = map->used * 2 < map->size || grow_map(map);
     if (fits) {
         map->entries[place_of(map, handle)] = (struct handle_entry){handle, record};
         map->used++;

@@ -14,7 +14,7 @@ enum governor_class submit_class(struct layer_device *device, VkQueue handle)
  * An empty submission with a fence, before the application's: when it is signalled, all that was
  * submitted to the queue so far has ended.
  */
-static void place(struct layer_queue *queue)
+static void place_marker(struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
     uint64_t marker = governor_member_mark(device->member, queue->class, 0, NULL, NULL);
@@ -42,7 +42,7 @@ struct layer_queue *submit_not_free(struct layer_device *device, VkQueue handle,
     struct layer_queue *queue = device_queue(device, handle);
 
     if (pass == GOVERNOR_PASS_MARK && queue) {
-        place(queue);
+        place_marker(queue);
         if (!governor_member_class_is_metered(device->member, queue->class))
             return NULL;
     }

@@ -65,7 +65,7 @@ static bool charge_allocation(struct layer_device *device, const VkMemoryAllocat
     return true;
 }
 
-static void discharge(struct allocation *allocation)
+static void discharge_allocation(struct allocation *allocation)
 {
     memory_give_back(&allocation->charge);
     memory_object_put(allocation->object);
@@ -75,7 +75,7 @@ static void discharge(struct allocation *allocation)
 void memory_forget(void *record, void *data)
 {
     (void)data;
-    discharge(record);
+    discharge_allocation(record);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_AllocateMemory(VkDevice handle,
@@ -91,18 +91,18 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_AllocateMemory(VkDevice handle,
     if (!allocation)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     if (!charge_allocation(device, info, allocation, &used)) {
-        discharge(allocation);
+        discharge_allocation(allocation);
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     result = device->next.AllocateMemory(handle, &used, allocator, memory);
     if (result != VK_SUCCESS) {
-        discharge(allocation);
+        discharge_allocation(allocation);
         return result;
     }
     if (!handle_map_add(&device->allocations, (uint64_t)*memory, allocation)) {
         device->next.FreeMemory(handle, *memory, allocator);
         *memory = VK_NULL_HANDLE;
-        discharge(allocation);
+        discharge_allocation(allocation);
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     driver_memory_look(device);
@@ -117,7 +117,7 @@ VKAPI_ATTR void VKAPI_CALL layer_FreeMemory(VkDevice handle, VkDeviceMemory memo
 
     device->next.FreeMemory(handle, memory, allocator);
     if (allocation)
-        discharge(allocation);
+        discharge_allocation(allocation);
     driver_memory_look(device);
 }
 
@@ -125,7 +125,7 @@ VKAPI_ATTR void VKAPI_CALL layer_FreeMemory(VkDevice handle, VkDeviceMemory memo
  * The first export of an allocation makes it an object. This happens before the application has the
  * descriptor, because its receiver may import it at once.
  */
-static void share(struct allocation *allocation, int fd)
+static void share_allocation(struct allocation *allocation, int fd)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -149,6 +149,6 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_GetMemoryFdKHR(VkDevice handle,
         return result;
     allocation = handle_map_find(&device->allocations, (uint64_t)info->memory);
     if (allocation)
-        share(allocation, *fd);
+        share_allocation(allocation, *fd);
     return VK_SUCCESS;
 }

@@ -24,7 +24,7 @@ static bool tells_objects_apart(const struct stat *file)
     return (file->st_mode & S_IFMT) == 0 || S_ISREG(file->st_mode);
 }
 
-static struct memory_object *find(const struct stat *file, const struct layer_slice *slice)
+static struct memory_object *find_object(const struct stat *file, const struct layer_slice *slice)
 {
     struct memory_object *object = objects;
 
@@ -34,7 +34,7 @@ static struct memory_object *find(const struct stat *file, const struct layer_sl
     return object;
 }
 
-static struct memory_object *add(const struct stat *file, struct layer_slice *slice)
+static struct memory_object *add_object(const struct stat *file, struct layer_slice *slice)
 {
     struct memory_object *object = calloc(1, sizeof(*object));
 
@@ -57,9 +57,9 @@ struct memory_object *memory_object_get(int fd, struct layer_slice *slice)
     if (fstat(fd, &file) < 0 || !tells_objects_apart(&file))
         return NULL;
     pthread_mutex_lock(&list_lock);
-    object = find(&file, slice);
+    object = find_object(&file, slice);
     if (!object)
-        object = add(&file, slice);
+        object = add_object(&file, slice);
     if (object)
         object->references++;
     pthread_mutex_unlock(&list_lock);

@@ -3,10 +3,7 @@
 #include "memory.h"
 #include "physical.h"
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+#include <sys/param.h>
 
 /* For a GPU that it may not use, a process gets the driver's values. */
 static uint64_t limit_of(const struct layer_slice *slice, uint64_t *used)
@@ -22,7 +19,7 @@ static void limit_heaps(VkPhysicalDeviceMemoryProperties *memory, uint64_t limit
 {
     for (uint32_t i = 0; i < memory->memoryHeapCount; i++) {
         if (memory_heap_is_local(memory, i))
-            memory->memoryHeaps[i].size = smaller(memory->memoryHeaps[i].size, limit);
+            memory->memoryHeaps[i].size = MIN(memory->memoryHeaps[i].size, limit);
     }
 }
 
@@ -42,9 +39,9 @@ static void limit_budget(const VkPhysicalDeviceMemoryProperties *memory,
         if (!memory_heap_is_local(memory, i))
             continue;
         mine = memory_heap_usage(slice, i);
-        most = smaller(mine + left, memory->memoryHeaps[i].size);
+        most = MIN(mine + left, memory->memoryHeaps[i].size);
         budget->heapUsage[i] = mine;
-        budget->heapBudget[i] = smaller(budget->heapBudget[i], most ? most : 1);
+        budget->heapBudget[i] = MIN(budget->heapBudget[i], most ? most : 1);
     }
 }
 

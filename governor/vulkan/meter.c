@@ -102,8 +102,8 @@ static struct meter_slot *take_slot(struct layer_queue *queue)
 }
 
 /* All that needs the queue's lock before the turn, because each time costs as much as the rest. */
-static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_work *work,
-                                  struct governor_work *asked)
+static struct meter_slot *prepare_slot(struct layer_queue *queue, const struct meter_work *work,
+                                       struct governor_work *asked)
 {
     struct meter_slot *slot;
     bool wake;
@@ -131,7 +131,7 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     struct meter_slot *slot;
 
     expect_none(queue);
-    slot = prepare(queue, work, &asked);
+    slot = prepare_slot(queue, work, &asked);
     if (!slot)
         return NULL;
     lane_begin(queue->device->member, &slot->lane, &asked);

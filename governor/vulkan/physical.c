@@ -16,7 +16,7 @@ struct physical {
     struct layer_slice *slice;
 };
 
-static struct layer_slice *called(struct layer_slice *slices, const char *gpu)
+static struct layer_slice *find_called(struct layer_slice *slices, const char *gpu)
 {
     while (slices && strcmp(slices->gpu, gpu) != 0)
         slices = slices->next;
@@ -52,19 +52,20 @@ struct layer_slice *physical_choose(struct layer_slice *slices, const struct phy
     if (!slices->gpu)
         return slices;
     if (place->is_socket)
-        return called(slices, "");
+        return find_called(slices, "");
     if (*place->address)
-        return called(slices, place->address);
+        return find_called(slices, place->address);
     if (!place->is_cpu)
         return only_hard_one(slices);
     soft = soft_one(slices);
-    return soft ? soft : called(slices, "");
+    return soft ? soft : find_called(slices, "");
 }
 
 /* Chains the structures that the driver knows; the rest stays unchanged. */
-static void ask(const struct layer_instance *instance, VkPhysicalDevice physical,
-                VkPhysicalDevicePCIBusInfoPropertiesEXT *pci, VkPhysicalDeviceDrmPropertiesEXT *drm,
-                VkPhysicalDeviceDriverProperties *driver)
+static void ask_driver(const struct layer_instance *instance, VkPhysicalDevice physical,
+                       VkPhysicalDevicePCIBusInfoPropertiesEXT *pci,
+                       VkPhysicalDeviceDrmPropertiesEXT *drm,
+                       VkPhysicalDeviceDriverProperties *driver)
 {
     VkPhysicalDeviceProperties2 properties = {.sType =
                                                   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -104,7 +105,7 @@ static struct physical_place place_of(const struct layer_instance *instance,
     place.is_cpu = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     /* Missing for an instance of Vulkan 1.0 if no driver has the extension. */
     if (instance->next.GetPhysicalDeviceProperties2)
-        ask(instance, physical, &pci, &drm, &driver);
+        ask_driver(instance, physical, &pci, &drm, &driver);
     place.is_socket =
         driver.driverID == VK_DRIVER_ID_MESA_VENUS && !drm.hasRender && !drm.hasPrimary;
     if (pci.pciDomain != UINT32_MAX)
@@ -113,7 +114,7 @@ static struct physical_place place_of(const struct layer_instance *instance,
     return place;
 }
 
-static struct physical *look(struct layer_instance *instance, VkPhysicalDevice handle)
+static struct physical *look_up_place(struct layer_instance *instance, VkPhysicalDevice handle)
 {
     struct physical_place place = place_of(instance, handle);
     struct physical *physical = calloc(1, sizeof(*physical));
@@ -123,7 +124,7 @@ static struct physical *look(struct layer_instance *instance, VkPhysicalDevice h
     physical->handle = handle;
     physical->slice = physical_choose(instance->slices, &place);
     if (!physical->slice && !process_slices_are_required())
-        physical->slice = called(instance->slices, "");
+        physical->slice = find_called(instance->slices, "");
     physical->next = instance->physicals;
     instance->physicals = physical;
     return physical;
@@ -140,7 +141,7 @@ struct layer_slice *physical_slice(struct layer_instance *instance, VkPhysicalDe
     while (physical && physical->handle != handle)
         physical = physical->next;
     if (!physical)
-        physical = look(instance, handle);
+        physical = look_up_place(instance, handle);
     pthread_mutex_unlock(&instance->lock);
     return physical ? physical->slice : NULL;
 }

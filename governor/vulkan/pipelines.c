@@ -19,7 +19,7 @@ static bool may_use(const struct layer_device *device, uint32_t engine, const ch
     return false;
 }
 
-static VkResult none(void *handles, size_t size)
+static VkResult refuse_all(void *handles, size_t size)
 {
     memset(handles, 0, size);
     return VK_ERROR_INITIALIZATION_FAILED;
@@ -33,7 +33,7 @@ layer_CreateComputePipelines(VkDevice handle, VkPipelineCache cache, uint32_t co
     struct layer_device *device = device_of(handle);
 
     if (!may_use(device, GOVERNOR_ENGINE_COMPUTE, "compute pipeline"))
-        return none(pipelines, count * sizeof(*pipelines));
+        return refuse_all(pipelines, count * sizeof(*pipelines));
     return device->next.CreateComputePipelines(handle, cache, count, infos, allocator, pipelines);
 }
 
@@ -45,7 +45,7 @@ layer_CreateGraphicsPipelines(VkDevice handle, VkPipelineCache cache, uint32_t c
     struct layer_device *device = device_of(handle);
 
     if (!may_use(device, GOVERNOR_ENGINE_GRAPHICS, "graphics pipeline"))
-        return none(pipelines, count * sizeof(*pipelines));
+        return refuse_all(pipelines, count * sizeof(*pipelines));
     return device->next.CreateGraphicsPipelines(handle, cache, count, infos, allocator, pipelines);
 }
 
@@ -57,7 +57,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesKHR(
     struct layer_device *device = device_of(handle);
 
     if (!may_use(device, GOVERNOR_ENGINE_COMPUTE, "ray tracing pipeline"))
-        return none(pipelines, count * sizeof(*pipelines));
+        return refuse_all(pipelines, count * sizeof(*pipelines));
     return device->next.CreateRayTracingPipelinesKHR(handle, operation, cache, count, infos,
                                                      allocator, pipelines);
 }
@@ -70,7 +70,7 @@ layer_CreateRayTracingPipelinesNV(VkDevice handle, VkPipelineCache cache, uint32
     struct layer_device *device = device_of(handle);
 
     if (!may_use(device, GOVERNOR_ENGINE_COMPUTE, "ray tracing pipeline"))
-        return none(pipelines, count * sizeof(*pipelines));
+        return refuse_all(pipelines, count * sizeof(*pipelines));
     return device->next.CreateRayTracingPipelinesNV(handle, cache, count, infos, allocator,
                                                     pipelines);
 }
@@ -83,7 +83,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateCuFunctionNVX(VkDevice handle,
     struct layer_device *device = device_of(handle);
 
     if (!may_use(device, GOVERNOR_ENGINE_COMPUTE, "kernel"))
-        return none(function, sizeof(*function));
+        return refuse_all(function, sizeof(*function));
     return device->next.CreateCuFunctionNVX(handle, info, allocator, function);
 }
 
@@ -95,7 +95,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateOpticalFlowSessionNV(
     struct layer_device *device = device_of(handle);
 
     if (!may_use(device, GOVERNOR_ENGINES_ALL, "optical flow for a slice without all engines"))
-        return none(session, sizeof(*session));
+        return refuse_all(session, sizeof(*session));
     return device->next.CreateOpticalFlowSessionNV(handle, info, allocator, session);
 }
 
@@ -111,12 +111,12 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateShadersEXT(VkDevice handle, uint32_t 
 
         if (!may_use(device, computes ? GOVERNOR_ENGINE_COMPUTE : GOVERNOR_ENGINE_GRAPHICS,
                      computes ? "compute shader" : "graphics shader"))
-            return none(shaders, count * sizeof(*shaders));
+            return refuse_all(shaders, count * sizeof(*shaders));
     }
     return device->next.CreateShadersEXT(handle, count, infos, allocator, shaders);
 }
 
-static bool decodes(const VkVideoSessionCreateInfoKHR *info)
+static bool is_decoder(const VkVideoSessionCreateInfoKHR *info)
 {
     return !(info->pVideoProfile->videoCodecOperation & ENGINES_ENCODERS);
 }
@@ -128,8 +128,8 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateVideoSessionKHR(VkDevice handle,
 {
     struct layer_device *device = device_of(handle);
 
-    if (!may_use(device, decodes(info) ? GOVERNOR_ENGINE_DECODE : GOVERNOR_ENGINE_ENCODE,
-                 decodes(info) ? "video decoder" : "video encoder"))
-        return none(session, sizeof(*session));
+    if (!may_use(device, is_decoder(info) ? GOVERNOR_ENGINE_DECODE : GOVERNOR_ENGINE_ENCODE,
+                 is_decoder(info) ? "video decoder" : "video encoder"))
+        return refuse_all(session, sizeof(*session));
     return device->next.CreateVideoSessionKHR(handle, info, allocator, session);
 }

@@ -69,7 +69,7 @@ static bool say_failed(const char *path)
 }
 
 /* At the end of @list. @path: NULL: no slice. False: an error was printed. */
-static bool join(struct layer_slice **list, const char *gpu, const char *path)
+static bool join_slice(struct layer_slice **list, const char *gpu, const char *path)
 {
     struct layer_slice *slice = calloc(1, sizeof(*slice));
 
@@ -99,7 +99,7 @@ static bool join_one(const char *gpu, const char *path, void *data)
     struct joining *joining = data;
 
     joining->tried = true;
-    return join(&joining->list, gpu, path);
+    return join_slice(&joining->list, gpu, path);
 }
 
 /* NULL: an error was printed. */
@@ -110,7 +110,7 @@ static struct layer_slice *join_of_gpus(const char *dir)
 
     if (!joined && !joining.tried && process_slices_are_required())
         say_failed(dir);
-    if ((joined || !process_slices_are_required()) && join(&joining.list, "", NULL))
+    if ((joined || !process_slices_are_required()) && join_slice(&joining.list, "", NULL))
         return joining.list;
     free_slices(joining.list);
     return NULL;
@@ -144,7 +144,7 @@ static struct layer_slice *join_all(void)
     is_mounted = !(path && *path) && access(GOVERNOR_DEFAULT_SOCKET, F_OK) && find_mounted();
     if (is_mounted)
         return join_of_gpus(MOUNTED_SLICES);
-    join(&list, NULL, path && *path ? path : GOVERNOR_DEFAULT_SOCKET);
+    join_slice(&list, NULL, path && *path ? path : GOVERNOR_DEFAULT_SOCKET);
     return list;
 }
 

@@ -27,7 +27,7 @@ static uint64_t notice_of(const struct layer_queue *queue)
     return ns < NOTICE_LEAST_NS ? NOTICE_LEAST_NS : ns > NOTICE_MOST_NS ? NOTICE_MOST_NS : ns;
 }
 
-static uint64_t moved(uint64_t mean, uint64_t to)
+static uint64_t moved_mean(uint64_t mean, uint64_t to)
 {
     return to > mean ? mean + (to - mean) / 8 : mean - (mean - to) / 8;
 }
@@ -39,8 +39,8 @@ static void learn_notice(struct layer_queue *queue, uint64_t ns, uint64_t host_n
 
     late = late < NOTICE_MOST_NS ? late : NOTICE_MOST_NS;
     error = late > queue->notice_ns ? late - queue->notice_ns : queue->notice_ns - late;
-    queue->notice_ns = moved(queue->notice_ns, late);
-    queue->notice_deviation_ns = moved(queue->notice_deviation_ns, error);
+    queue->notice_ns = moved_mean(queue->notice_ns, late);
+    queue->notice_deviation_ns = moved_mean(queue->notice_deviation_ns, error);
 }
 
 /* Of known work: what it took before, unless it clearly took longer. */
@@ -52,7 +52,7 @@ static uint64_t by_estimate(const struct layer_queue *queue, const struct meter_
     return elapsed_ns < slot->lane.estimate_ns ? elapsed_ns : slot->lane.estimate_ns;
 }
 
-static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot, uint64_t end)
+static uint64_t measure_slot(struct layer_queue *queue, struct meter_slot *slot, uint64_t end)
 {
     uint64_t host_ns = lane_own(&slot->lane, end - begin_of(queue, slot), end), ns = host_ns;
 
@@ -90,10 +90,10 @@ static void take_oldest(struct layer_queue *queue)
 }
 
 /* Work that was measured has ended. */
-static void settle(struct layer_queue *queue, struct meter_slot *slot)
+static void settle_slot(struct layer_queue *queue, struct meter_slot *slot)
 {
     uint64_t seen = slot->seen_ns ? slot->seen_ns : clock_now();
-    uint64_t ns = measure(queue, slot, seen), end = 0;
+    uint64_t ns = measure_slot(queue, slot, seen), end = 0;
     bool alone = !slot->lane.behind_ns;
 
     if (slot->work.wrap && calibrate_time(queue, slot->ticks[1], &end)) {
@@ -116,7 +116,7 @@ void retire_oldest(struct layer_queue *queue, VkResult waited)
     if (slot->marker)
         governor_member_marked(device->member, queue->class, slot->marker, 0);
     else if (waited == VK_SUCCESS)
-        settle(queue, slot);
+        settle_slot(queue, slot);
     else
         governor_member_cancel(device->member, slot->lane.debit);
     take_oldest(queue);

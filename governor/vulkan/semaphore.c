@@ -115,7 +115,7 @@ VKAPI_ATTR void VKAPI_CALL layer_DestroySemaphore(VkDevice handle, VkSemaphore s
     device->next.DestroySemaphore(handle, semaphore, allocator);
 }
 
-static void share(struct layer_device *device, VkSemaphore handle)
+static void share_semaphore(struct layer_device *device, VkSemaphore handle)
 {
     struct semaphore *record = semaphore_record(device, handle, false);
 
@@ -130,7 +130,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_ImportSemaphoreFdKHR(VkDevice handle,
     VkResult result = device->next.ImportSemaphoreFdKHR(handle, info);
 
     if (result == VK_SUCCESS)
-        share(device, info->semaphore);
+        share_semaphore(device, info->semaphore);
     return result;
 }
 
@@ -142,6 +142,6 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_GetSemaphoreFdKHR(VkDevice handle,
 
     /* A sync file is a copy of what is pending: it cannot signal the semaphore. */
     if (result == VK_SUCCESS && info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT)
-        share(device, info->semaphore);
+        share_semaphore(device, info->semaphore);
     return result;
 }

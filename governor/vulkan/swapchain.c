@@ -51,8 +51,8 @@ void swapchain_forget(void *record, void *data)
     free(record);
 }
 
-static void destroy(struct layer_device *device, VkSwapchainKHR swapchain,
-                    const VkAllocationCallbacks *allocator)
+static void destroy_swapchain(struct layer_device *device, VkSwapchainKHR swapchain,
+                              const VkAllocationCallbacks *allocator)
 {
     struct charge *charge = handle_map_remove(&device->swapchains, (uint64_t)swapchain);
 
@@ -75,7 +75,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSharedSwapchainsKHR(
     if (result != VK_SUCCESS || charged)
         return result;
     for (uint32_t i = 0; i < count; i++) {
-        destroy(device, swapchains[i], allocator);
+        destroy_swapchain(device, swapchains[i], allocator);
         swapchains[i] = VK_NULL_HANDLE;
     }
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
@@ -91,7 +91,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSwapchainKHR(VkDevice handle,
 
     if (result != VK_SUCCESS || charge_images(device, info, *swapchain))
         return result;
-    destroy(device, *swapchain, allocator);
+    destroy_swapchain(device, *swapchain, allocator);
     *swapchain = VK_NULL_HANDLE;
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
@@ -99,5 +99,5 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSwapchainKHR(VkDevice handle,
 VKAPI_ATTR void VKAPI_CALL layer_DestroySwapchainKHR(VkDevice handle, VkSwapchainKHR swapchain,
                                                      const VkAllocationCallbacks *allocator)
 {
-    destroy(device_of(handle), swapchain, allocator);
+    destroy_swapchain(device_of(handle), swapchain, allocator);
 }

@@ -5,7 +5,7 @@
  * From @from to @to, which may be earlier. Shifted to the top of the word, so that a counter that
  * wrapped is right.
  */
-static int64_t distance(const struct ticks *ticks, uint64_t from, uint64_t to)
+static int64_t ticks_distance(const struct ticks *ticks, uint64_t from, uint64_t to)
 {
     uint32_t unused = 64 - ticks->bits;
 
@@ -16,9 +16,9 @@ uint64_t ticks_measure(struct ticks *ticks, uint64_t begin, uint64_t end)
 {
     int64_t took;
 
-    if (ticks->has_ended && distance(ticks, begin, ticks->end) > 0)
+    if (ticks->has_ended && ticks_distance(ticks, begin, ticks->end) > 0)
         begin = ticks->end;
-    took = distance(ticks, begin, end);
+    took = ticks_distance(ticks, begin, end);
     ticks->end = end;
     ticks->has_ended = true;
     return took > 0 ? (uint64_t)((double)took * ticks->period) : 0;
@@ -26,5 +26,5 @@ uint64_t ticks_measure(struct ticks *ticks, uint64_t begin, uint64_t end)
 
 int64_t ticks_between(const struct ticks *ticks, uint64_t from, uint64_t to)
 {
-    return (int64_t)((double)distance(ticks, from, to) * ticks->period);
+    return (int64_t)((double)ticks_distance(ticks, from, to) * ticks->period);
 }

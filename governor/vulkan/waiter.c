@@ -21,7 +21,8 @@ static bool has_begun(struct layer_queue *queue, const struct meter_slot *slot)
 }
 
 /* Looks at the oldest work, which has not ended @waited_ns after it became the oldest. */
-static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_t waited_ns)
+static uint64_t look_at_oldest(struct layer_queue *queue, struct meter_slot *slot,
+                               uint64_t waited_ns)
 {
     bool tell, was_stuck;
 
@@ -69,7 +70,7 @@ static void look_at_borrowed(struct layer_queue *queue)
 }
 
 /* Waits for the oldest work's end. Under the queue's lock, which is released meanwhile. */
-static void watch(struct layer_queue *queue)
+static void watch_oldest(struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
     struct meter_slot *slot = queue->first;
@@ -82,7 +83,7 @@ static void watch(struct layer_queue *queue)
     pthread_mutex_unlock(&queue->lock);
     while ((result = device->next.WaitForFences(device->handle, 1, &slot->fence, VK_TRUE,
                                                 patience)) == VK_TIMEOUT)
-        patience = look(queue, slot, clock_now() - since);
+        patience = look_at_oldest(queue, slot, clock_now() - since);
     pthread_mutex_lock(&queue->lock);
     queue->watched = false;
     queue->unvisited += !slot->seen_ns && !slot->marker;
@@ -93,7 +94,7 @@ static void watch(struct layer_queue *queue)
  * Leaves the work to the application, and checks now and then whether it comes for it. Waking for
  * each submission would cost as much as waiting for it.
  */
-static void leave(struct layer_queue *queue)
+static void leave_queue(struct layer_queue *queue)
 {
     uint64_t now = clock_now();
     bool none_since = queue->host_end_ns == queue->left_at_ns;
@@ -114,13 +115,13 @@ static void *waiter_main(void *data)
     pthread_mutex_lock(&queue->lock);
     while (queue->first || !queue->stopping) {
         if (retire_is_expected(queue, queue->first))
-            leave(queue);
+            leave_queue(queue);
         else if (!queue->first)
             pthread_cond_wait(&queue->submitted, &queue->lock);
         else if (queue->first->ends_by != queue->first->fence)
             look_at_borrowed(queue);
         else
-            watch(queue);
+            watch_oldest(queue);
     }
     pthread_mutex_unlock(&queue->lock);
     return NULL;
