@@ -68,7 +68,7 @@ static const struct entry *find_entry(const char *name)
     for (unsigned int i = 0; i < entries_count; i++)
         if (!strcmp(entries[i].name, name))
             return &entries[i];
-    fail("calls.def has %s, which the table of entry points lacks", name);
+    table_fail("calls.def has %s, which the table of entry points lacks", name);
 }
 
 static void read_objects(const char *path)
@@ -80,11 +80,11 @@ static void read_objects(const char *path)
         char *at = line + 2;
 
         if (objects_count == OBJECTS_MAX || holders_count == OBJECTS_MAX)
-            fail("more than %d types of objects, or of what holds them", OBJECTS_MAX);
+            table_fail("more than %d types of objects, or of what holds them", OBJECTS_MAX);
         if (!strncmp(line, "O(", 2))
-            objects[objects_count++] = field(&at, ',');
+            objects[objects_count++] = table_field(&at, ',');
         else if (!strncmp(line, "H(", 2))
-            holders[holders_count++] = field(&at, ')');
+            holders[holders_count++] = table_field(&at, ')');
     }
     fclose(file);
 }
@@ -113,10 +113,10 @@ static void read_structures(const char *path)
                     strncmp(line, "ADDRESS_AT(", 11) && !is_kept))
             continue;
         at++;
-        type = field(&at, is_kept ? ')' : ',');
+        type = table_field(&at, is_kept ? ')' : ',');
         holder = find_holder(type);
         if (holder == holders_count)
-            fail("structures.def has %s, which objects.def lacks", type);
+            table_fail("structures.def has %s, which objects.def lacks", type);
         is_coded[holder] = true;
         free(type);
     }
@@ -130,18 +130,18 @@ static void parse_call(char *line)
     char *name, *mode;
 
     if (!number || number >= NUMBERS_MAX)
-        fail("%u is no number of a call", number);
+        table_fail("%u is no number of a call", number);
     line++;
-    name = field(&line, ',');
+    name = table_field(&line, ',');
     if (call->entry)
-        fail("%s and %s have the number %u", call->entry->name, name, number);
+        table_fail("%s and %s have the number %u", call->entry->name, name, number);
     call->entry = find_entry(name);
-    mode = field(&line, ',');
+    mode = table_field(&line, ',');
     call->mode = find_mode(mode);
     if (!call->mode)
-        fail("%s has the unknown mode %s", name, mode);
+        table_fail("%s has the unknown mode %s", name, mode);
     line = strchr(line, '"') + 1;
-    call->roles = field(&line, '"');
+    call->roles = table_field(&line, '"');
     if (number >= calls_end)
         calls_end = number + 1;
     free(name);
@@ -202,7 +202,7 @@ static int index_of(const struct entry *entry, const char *name, size_t length)
         if (strlen(entry->arguments[i].name) == length &&
             !strncmp(entry->arguments[i].name, name, length))
             return (int)i;
-    fail("%s has no argument %.*s", entry->name, (int)length, name);
+    table_fail("%s has no argument %.*s", entry->name, (int)length, name);
 }
 
 /* What is behind "NAME=" in the roles; NULL: nothing. */
@@ -248,7 +248,7 @@ static void write_device(FILE *file, const struct call *call, const char *role)
     const char *from = role + 4, *end = strchr(from, ']'), *comma, *second;
 
     if (!end)
-        fail("%s: a role dev has no ]", call->entry->name);
+        table_fail("%s: a role dev has no ]", call->entry->name);
     comma = memchr(from, ',', (size_t)(end - from));
     write_extent(file, call, from, comma ? comma : end);
     if (!comma) {
@@ -257,7 +257,7 @@ static void write_device(FILE *file, const struct call *call, const char *role)
     }
     second = memchr(comma + 1, ',', (size_t)(end - comma - 1));
     if (!second)
-        fail("%s: a role dev has rows and no pitch", call->entry->name);
+        table_fail("%s: a role dev has rows and no pitch", call->entry->name);
     fprintf(file, ", .rows = %d, .pitch = %d",
             index_of(call->entry, comma + 1, (size_t)(second - comma - 1)),
             index_of(call->entry, second + 1, (size_t)(end - second - 1)));
@@ -297,8 +297,8 @@ static void write_pointer(FILE *file, const struct call *call, const struct argu
     while (i < 4 && strcmp(kinds[i][0], argument->direction))
         i++;
     if (i == 4 || argument->stars > 2)
-        fail("%s: %s is a pointer whose size does not follow, and has no role", call->entry->name,
-             argument->name);
+        table_fail("%s: %s is a pointer whose size does not follow, and has no role",
+                   call->entry->name, argument->name);
     fprintf(file,
             "ARGUMENT_%s, .object = OBJECT_%s, .structure = STRUCTURE_%s, .is_shareable = %d, "
             ".is_optional = %d, .is_told = %d, .bytes = %u, ",
@@ -313,8 +313,8 @@ static void check_structure(const struct call *call, const struct argument *argu
     unsigned int holder = find_holder(type_without_const(argument));
 
     if (holder < holders_count && !is_coded[holder])
-        fail("%s: %s holds objects or addresses, which do not go as they are", call->entry->name,
-             argument->name);
+        table_fail("%s: %s holds objects or addresses, which do not go as they are",
+                   call->entry->name, argument->name);
 }
 
 static void write_argument(FILE *file, const struct call *call, const struct argument *argument)
@@ -345,13 +345,13 @@ static void write_argument(FILE *file, const struct call *call, const struct arg
 static void check_kept(const struct call *call)
 {
     if (call->entry->count > KEPT_ARGUMENTS)
-        fail("%s: an answer to so many arguments is not kept", call->entry->name);
+        table_fail("%s: an answer to so many arguments is not kept", call->entry->name);
     for (unsigned int i = 0; i < call->entry->count; i++) {
         const struct argument *argument = &call->entry->arguments[i];
 
         if (argument->stars ? strcmp(argument->direction, "out") != 0 : argument->bytes > 8)
-            fail("%s: an answer to what %s points to is not kept", call->entry->name,
-                 argument->name);
+            table_fail("%s: an answer to what %s points to is not kept", call->entry->name,
+                       argument->name);
     }
 }
 
@@ -400,8 +400,8 @@ static const char *passed_as(const struct argument *argument)
     case 64:
         return "struct bytes_64 ";
     }
-    fail("%s has %u bytes, and it is not known how that is passed", argument->type,
-         argument->bytes);
+    table_fail("%s has %u bytes, and it is not known how that is passed", argument->type,
+               argument->bytes);
 }
 
 static void write_parameters(FILE *file, const struct entry *entry, bool are_named)
@@ -531,17 +531,17 @@ static void write_output(const char *option, const char *path)
         fputs("/* Made by gen-remote. */\n", file);
         outputs[i].write(file);
         if (fclose(file))
-            fail("cannot write %s", path);
+            table_fail("cannot write %s", path);
         return;
     }
-    fail("%s is not known", option);
+    table_fail("%s is not known", option);
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 6)
-        fail("usage: gen-remote TABLE TYPES OBJECTS STRUCTURES CALLS "
-             "[--numbers|--signatures|--client|--entries|--invoke FILE]...");
+        table_fail("usage: gen-remote TABLE TYPES OBJECTS STRUCTURES CALLS "
+                   "[--numbers|--signatures|--client|--entries|--invoke FILE]...");
     entry_table_read(argv[1], argv[2]);
     read_objects(argv[3]);
     read_structures(argv[4]);

@@ -14,7 +14,7 @@
 #include "real.h"
 #include "vmm.h"
 
-static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
+static CUresult settle_created(CUresult result, CUcontext *pctx, CUdevice dev)
 {
     bool made = result == CUDA_SUCCESS && !real_depth;
     struct gpu *gpu = made ? gpu_of(dev) : NULL;
@@ -32,49 +32,50 @@ static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
 
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-    return created(DRIVER(cuCtxCreate, pctx, flags, dev), pctx, dev);
+    return settle_created(DRIVER(cuCtxCreate, pctx, flags, dev), pctx, dev);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-    return created(DRIVER(cuCtxCreate_v2, pctx, flags, dev), pctx, dev);
+    return settle_created(DRIVER(cuCtxCreate_v2, pctx, flags, dev), pctx, dev);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
                         unsigned int flags, CUdevice dev)
 {
-    return created(DRIVER(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev), pctx, dev);
+    return settle_created(DRIVER(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev), pctx,
+                          dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
                         CUdevice dev)
 {
-    return created(DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev), pctx, dev);
+    return settle_created(DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev), pctx, dev);
 }
 
 /* For OpenGL. */
 CUresult cuGLCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-    return created(DRIVER(cuGLCtxCreate, pctx, flags, dev), pctx, dev);
+    return settle_created(DRIVER(cuGLCtxCreate, pctx, flags, dev), pctx, dev);
 }
 
 CUresult cuGLCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-    return created(DRIVER(cuGLCtxCreate_v2, pctx, flags, dev), pctx, dev);
+    return settle_created(DRIVER(cuGLCtxCreate_v2, pctx, flags, dev), pctx, dev);
 }
 
 CUresult cuVDPAUCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev, unsigned int vdpDevice,
                           void *vdpGetProcAddress)
 {
-    return created(DRIVER(cuVDPAUCtxCreate, pctx, flags, dev, vdpDevice, vdpGetProcAddress), pctx,
-                   dev);
+    return settle_created(DRIVER(cuVDPAUCtxCreate, pctx, flags, dev, vdpDevice, vdpGetProcAddress),
+                          pctx, dev);
 }
 
 CUresult cuVDPAUCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev,
                              unsigned int vdpDevice, void *vdpGetProcAddress)
 {
-    return created(DRIVER(cuVDPAUCtxCreate_v2, pctx, flags, dev, vdpDevice, vdpGetProcAddress),
-                   pctx, dev);
+    return settle_created(
+        DRIVER(cuVDPAUCtxCreate_v2, pctx, flags, dev, vdpDevice, vdpGetProcAddress), pctx, dev);
 }
 
 /* Programs retain it often, but memory is taken only if it was not active. */
@@ -102,7 +103,7 @@ static void unlock_primary(struct gpu *gpu)
         pthread_mutex_unlock(&gpu->primary_lock);
 }
 
-static CUresult retained(struct gpu *gpu, CUcontext *pctx, bool was_active)
+static CUresult settle_retained(struct gpu *gpu, CUcontext *pctx, bool was_active)
 {
     if ((was_active && gpu->primary == *pctx) || own_settle(gpu)) {
         gpu->primary = *pctx;
@@ -121,7 +122,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
 
     if (gpu && result == CUDA_SUCCESS)
-        result = retained(gpu, pctx, was_active);
+        result = settle_retained(gpu, pctx, was_active);
     unlock_primary(gpu);
     return result;
 }
@@ -158,7 +159,7 @@ static void settle_each(struct gpu *gpu, void *data)
 }
 
 /* All memory in it is free. */
-static void ended(CUcontext context)
+static void forget_context(CUcontext context)
 {
     if (context) {
         contexts_remove(context);
@@ -171,13 +172,13 @@ static void ended(CUcontext context)
 }
 
 /* @launched: what work was launched in; @context: what memory is of. */
-static CUresult destroyed(CUresult result, CUcontext launched, CUcontext context)
+static CUresult settle_destroyed(CUresult result, CUcontext launched, CUcontext context)
 {
     if (real_depth)
         return result;
     later_take_back(launched, result == CUDA_SUCCESS);
     if (result == CUDA_SUCCESS)
-        ended(context);
+        forget_context(context);
     mover_release_contexts();
     if (result == CUDA_SUCCESS)
         gpu_each(settle_each, NULL);
@@ -203,13 +204,13 @@ static void before_end_of(CUcontext context)
 CUresult cuCtxDestroy(CUcontext ctx)
 {
     before_end_of(ctx);
-    return destroyed(DRIVER(cuCtxDestroy, ctx), ctx, ctx);
+    return settle_destroyed(DRIVER(cuCtxDestroy, ctx), ctx, ctx);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
     before_end_of(ctx);
-    return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx, ctx);
+    return settle_destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx, ctx);
 }
 
 /* What is launched in it is of a context of its own; memory is the primary context's. */
@@ -220,7 +221,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
     if (!real_depth && DRIVER(cuCtxFromGreenCtx, &context, hCtx) != CUDA_SUCCESS)
         context = NULL;
     before_end_of(context);
-    return destroyed(DRIVER(cuGreenCtxDestroy, hCtx), context, NULL);
+    return settle_destroyed(DRIVER(cuGreenCtxDestroy, hCtx), context, NULL);
 }
 
 /* The context may have other users. */
@@ -232,7 +233,7 @@ CUresult cuCtxDetach(CUcontext ctx)
     result = DRIVER(cuCtxDetach, ctx);
     if (result == CUDA_SUCCESS)
         contexts_remove_detached(ctx);
-    return destroyed(result, ctx, NULL);
+    return settle_destroyed(result, ctx, NULL);
 }
 
 /*
@@ -255,7 +256,7 @@ static struct gpu *before_release(CUdevice dev)
 }
 
 /* @all: a reset, which ends what is in the context, whoever else has it. */
-static CUresult released(struct gpu *gpu, CUresult result, bool all)
+static CUresult settle_released(struct gpu *gpu, CUresult result, bool all)
 {
     bool is_over;
 
@@ -268,7 +269,7 @@ static CUresult released(struct gpu *gpu, CUresult result, bool all)
     meter_take_back(gpu, gpu->primary, is_over || all);
     later_take_back(gpu->primary, is_over || all);
     if (is_over && result == CUDA_SUCCESS) {
-        ended(gpu->primary);
+        forget_context(gpu->primary);
         gpu->primary = NULL;
     }
     mover_release_contexts();
@@ -282,28 +283,28 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
     struct gpu *gpu = before_release(dev);
 
-    return released(gpu, DRIVER(cuDevicePrimaryCtxRelease, dev), false);
+    return settle_released(gpu, DRIVER(cuDevicePrimaryCtxRelease, dev), false);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
     struct gpu *gpu = before_release(dev);
 
-    return released(gpu, DRIVER(cuDevicePrimaryCtxRelease_v2, dev), false);
+    return settle_released(gpu, DRIVER(cuDevicePrimaryCtxRelease_v2, dev), false);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
     struct gpu *gpu = before_release(dev);
 
-    return released(gpu, DRIVER(cuDevicePrimaryCtxReset, dev), true);
+    return settle_released(gpu, DRIVER(cuDevicePrimaryCtxReset, dev), true);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
     struct gpu *gpu = before_release(dev);
 
-    return released(gpu, DRIVER(cuDevicePrimaryCtxReset_v2, dev), true);
+    return settle_released(gpu, DRIVER(cuDevicePrimaryCtxReset_v2, dev), true);
 }
 
 /* Stacks and heaps of kernels can grow. */

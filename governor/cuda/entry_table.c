@@ -19,7 +19,7 @@ unsigned int entries_count;
 static struct type types[TYPES_MAX];
 static unsigned int types_count;
 
-void fail(const char *format, ...)
+void table_fail(const char *format, ...)
 {
     va_list list;
 
@@ -36,30 +36,30 @@ FILE *open_file(const char *path, const char *mode)
     FILE *file = fopen(path, mode);
 
     if (!file)
-        fail("cannot open %s", path);
+        table_fail("cannot open %s", path);
     return file;
 }
 
-char *copy(const char *from, size_t length)
+char *table_copy(const char *from, size_t length)
 {
     char *text = strndup(from, length);
 
     if (!text)
-        fail("no memory");
+        table_fail("no memory");
     return text;
 }
 
-char *field(char **at, char end)
+char *table_field(char **at, char end)
 {
     char *from = *at + strspn(*at, " ");
     char *to = strchr(from, end);
 
     if (!to)
-        fail("no '%c' in: %s", end, from);
+        table_fail("no '%c' in: %s", end, from);
     *at = to + 1;
     while (to > from && to[-1] == ' ')
         to--;
-    return copy(from, (size_t)(to - from));
+    return table_copy(from, (size_t)(to - from));
 }
 
 static unsigned int bytes_of(const char *type)
@@ -68,7 +68,7 @@ static unsigned int bytes_of(const char *type)
         if (!strcmp(types[i].name, type))
             return types[i].bytes;
     }
-    fail("argument_types.def lacks %s", type);
+    table_fail("argument_types.def lacks %s", type);
 }
 
 static bool is_word(char c)
@@ -84,12 +84,12 @@ static void parse_declaration(struct argument *argument, char *text)
 
     while (name > text && is_word(name[-1]))
         name--;
-    argument->name = copy(name, (size_t)(end - name));
+    argument->name = table_copy(name, (size_t)(end - name));
     while (name > text && (name[-1] == '*' || name[-1] == ' ')) {
         argument->stars += name[-1] == '*';
         name--;
     }
-    argument->type = copy(text, (size_t)(name - text));
+    argument->type = table_copy(text, (size_t)(name - text));
     plain = strncmp(argument->type, "const ", 6) ? argument->type : argument->type + 6;
     if (argument->stars != 1 || strcmp(plain, "void"))
         argument->bytes = argument->stars > 1 ? 8 : bytes_of(plain);
@@ -105,14 +105,14 @@ static void parse_direction(const struct entry *entry, struct argument *argument
 
     if (count) {
         *count++ = 0;
-        argument->count = copy(count, strcspn(count, "]"));
+        argument->count = table_copy(count, strcspn(count, "]"));
     }
-    argument->direction = copy(text, strlen(text));
+    argument->direction = table_copy(text, strlen(text));
     for (unsigned int i = 0; directions[i]; i++) {
         if (!strcmp(directions[i], text))
             return;
     }
-    fail("%s: %s has the unknown direction %s", entry->name, argument->name, text);
+    table_fail("%s: %s has the unknown direction %s", entry->name, argument->name, text);
 }
 
 static void parse_argument(struct entry *entry, char *text)
@@ -121,15 +121,15 @@ static void parse_argument(struct entry *entry, char *text)
     char *direction = strchr(text, ':');
 
     if (entry->count++ == ARGUMENTS_MAX)
-        fail("%s has more than %d arguments", entry->name, ARGUMENTS_MAX);
+        table_fail("%s has more than %d arguments", entry->name, ARGUMENTS_MAX);
     if (direction)
         *direction++ = 0;
     parse_declaration(argument, text);
     if (direction)
         parse_direction(entry, argument, direction);
     if (!direction != !argument->stars)
-        fail("%s: %s is a pointer without a direction, or none with one", entry->name,
-             argument->name);
+        table_fail("%s: %s is a pointer without a direction, or none with one", entry->name,
+                   argument->name);
 }
 
 static void check_count(const struct entry *entry, const struct argument *argument)
@@ -144,8 +144,8 @@ static void check_count(const struct entry *entry, const struct argument *argume
             !strncmp(entry->arguments[i].name, name, length))
             return;
     }
-    fail("%s: %s counts by %s, which is none of its arguments", entry->name, argument->name,
-         argument->count);
+    table_fail("%s: %s counts by %s, which is none of its arguments", entry->name, argument->name,
+               argument->count);
 }
 
 bool has_signature(const struct entry *entry)
@@ -159,7 +159,7 @@ static void parse_arguments(struct entry *entry)
 
     if (!has_signature(entry))
         return;
-    text = copy(entry->text, strlen(entry->text));
+    text = table_copy(entry->text, strlen(entry->text));
     for (at = text; *at; at = next) {
         next = strstr(at, ", ");
         if (next) {
@@ -195,9 +195,10 @@ static void check_kind(const struct entry *entry)
     while (kinds[i] && !is_kind(entry, kinds[i]))
         i++;
     if (!kinds[i])
-        fail("%s is of the unknown kind %s", entry->name, entry->kind);
+        table_fail("%s is of the unknown kind %s", entry->name, entry->kind);
     if (is_kind(entry, "leave") != !strcmp(entry->class, "DEBUG"))
-        fail("%s: what is for debuggers, and nothing else, is left to the driver", entry->name);
+        table_fail("%s: what is for debuggers, and nothing else, is left to the driver",
+                   entry->name);
 }
 
 static void parse_entry(char *line)
@@ -205,32 +206,32 @@ static void parse_entry(char *line)
     struct entry *entry = &entries[entries_count];
 
     if (entries_count == ENTRIES_MAX)
-        fail("more than %d entries", ENTRIES_MAX);
+        table_fail("more than %d entries", ENTRIES_MAX);
     line += 2;
-    entry->name = field(&line, ',');
-    entry->base = field(&line, ',');
-    entry->since = field(&line, ',');
-    entry->class = field(&line, ',');
-    entry->kind = field(&line, ',');
+    entry->name = table_field(&line, ',');
+    entry->base = table_field(&line, ',');
+    entry->since = table_field(&line, ',');
+    entry->class = table_field(&line, ',');
+    entry->kind = table_field(&line, ',');
     line = strchr(line, '"') + 1;
-    entry->text = field(&line, '"');
+    entry->text = table_field(&line, '"');
     if (entries_count && strcmp(entries[entries_count - 1].name, entry->name) >= 0)
-        fail("%s is there twice, or not in the order of names", entry->name);
+        table_fail("%s is there twice, or not in the order of names", entry->name);
     if (strncmp(entry->name, entry->base, strlen(entry->base)))
-        fail("%s does not begin with its base %s", entry->name, entry->base);
+        table_fail("%s does not begin with its base %s", entry->name, entry->base);
     check_kind(entry);
     entries_count++;
     parse_arguments(entry);
     if ((is_wrapped(entry) || is_kind(entry, "used")) && !has_signature(entry))
-        fail("%s is called by us and has no signature", entry->name);
+        table_fail("%s is called by us and has no signature", entry->name);
 }
 
 static void parse_type(char *line)
 {
     if (types_count == TYPES_MAX)
-        fail("more than %d types", TYPES_MAX);
+        table_fail("more than %d types", TYPES_MAX);
     line += 2;
-    types[types_count].name = field(&line, ',');
+    types[types_count].name = table_field(&line, ',');
     types[types_count++].bytes = (unsigned int)strtoul(line, NULL, 10);
 }
 

@@ -36,10 +36,10 @@ bool is_kind(const struct entry *entry, const char *kind);
 bool is_wrapped(const struct entry *entry);
 
 /* What such programs have in common. */
-void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...);
+void __attribute__((noreturn, format(printf, 1, 2))) table_fail(const char *format, ...);
 FILE *open_file(const char *path, const char *mode);
 /* Up to @end, without blanks around it; *at is behind it then. */
-char *field(char **at, char end);
-char *copy(const char *from, size_t length);
+char *table_field(char **at, char end);
+char *table_copy(const char *from, size_t length);
 
 #endif

@@ -22,12 +22,12 @@ static void in_child(void)
     drain_forget_parent();
 }
 
-static void watch(void)
+static void watch_forks(void)
 {
     pthread_atfork(NULL, NULL, in_child);
 }
 
 void forks_watch(void)
 {
-    pthread_once(&once, watch);
+    pthread_once(&once, watch_forks);
 }

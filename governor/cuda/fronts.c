@@ -185,7 +185,7 @@ void fronts_set_driver(unsigned int entry, void *function)
     pthread_mutex_unlock(&lock);
 }
 
-static void ask(void *data)
+static void ask_once(void *data)
 {
     (void)data;
     ask_arbiter();
@@ -204,7 +204,7 @@ bool fronts_install(void (*asks)(void))
     bool done;
 
     pthread_mutex_lock(&lock);
-    if (!installed && gate_init(&fronts_gate, ask, NULL)) {
+    if (!installed && gate_init(&fronts_gate, ask_once, NULL)) {
         ask_arbiter = asks;
         for (unsigned int i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++)
             put_in_front(&fronts[i]);

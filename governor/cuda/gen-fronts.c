@@ -32,17 +32,17 @@ static void read_line(struct line *lines, unsigned int *count, char *text)
     unsigned int i = 0;
 
     if (*count == LINES_MAX)
-        fail("away.def has more than %d lines of a kind", LINES_MAX);
+        table_fail("away.def has more than %d lines of a kind", LINES_MAX);
     text += 2;
-    line->name = field(&text, ',');
-    line->away = field(&text, ')');
+    line->name = table_field(&text, ',');
+    line->away = table_field(&text, ')');
     while (ways[i] && strcmp(ways[i], line->away))
         i++;
     if (!ways[i])
-        fail("%s is said to be %s, which is unknown", line->name, line->away);
+        table_fail("%s is said to be %s, which is unknown", line->name, line->away);
     for (i = 0; i < *count; i++)
         if (!strcmp(lines[i].name, line->name))
-            fail("%s is there twice in away.def", line->name);
+            table_fail("%s is there twice in away.def", line->name);
     ++*count;
 }
 
@@ -77,9 +77,9 @@ static const char *away_of(const struct entry *entry)
     const struct line *exception = find_line(exceptions, exceptions_count, entry->name);
 
     if (!class)
-        fail("away.def lacks the class %s of %s", entry->class, entry->name);
+        table_fail("away.def lacks the class %s of %s", entry->class, entry->name);
     if (exception && !strcmp(exception->away, class->away))
-        fail("%s is as its class: it needs no line of its own in away.def", entry->name);
+        table_fail("%s is as its class: it needs no line of its own in away.def", entry->name);
     return exception ? exception->away : class->away;
 }
 
@@ -100,18 +100,18 @@ static void check_entry(const struct entry *entry)
     if (!has_front(entry))
         return;
     if (is_kind(entry, "leave"))
-        fail("%s is left to the driver and cannot be kept waiting", entry->name);
+        table_fail("%s is left to the driver and cannot be kept waiting", entry->name);
     if (!has_signature(entry))
-        fail("%s cannot be kept waiting: its arguments are not known", entry->name);
+        table_fail("%s cannot be kept waiting: its arguments are not known", entry->name);
     if (streams && (!entry->count || strcmp(entry->arguments[0].type, "CUstream")))
-        fail("%s begins or ends a capture, and its first argument is no stream", entry->name);
+        table_fail("%s begins or ends a capture, and its first argument is no stream", entry->name);
 }
 
 static void check_used(const struct line *lines, unsigned int count)
 {
     for (unsigned int i = 0; i < count; i++)
         if (!lines[i].used)
-            fail("away.def has %s, which the table lacks", lines[i].name);
+            table_fail("away.def has %s, which the table lacks", lines[i].name);
 }
 
 static void check_all(void)
@@ -203,7 +203,7 @@ static void write_list(const char *path)
 int main(int argc, char **argv)
 {
     if (argc < 4)
-        fail("usage: gen-fronts TABLE TYPES AWAY [--fronts|--list FILE]...");
+        table_fail("usage: gen-fronts TABLE TYPES AWAY [--fronts|--list FILE]...");
     entry_table_read(argv[1], argv[2]);
     read_away(argv[3]);
     check_all();
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--list"))
             write_list(argv[i + 1]);
         else
-            fail("%s is not known", argv[i]);
+            table_fail("%s is not known", argv[i]);
     }
     return 0;
 }

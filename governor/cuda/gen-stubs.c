@@ -190,7 +190,7 @@ static void write_entries(const char *path)
     fclose(file);
 }
 
-static const char *find(const struct entry *entry, const char *name)
+static const char *find_argument(const struct entry *entry, const char *name)
 {
     for (unsigned int i = 0; i < entry->count; i++)
         if (!strcmp(entry->arguments[i].name, name))
@@ -225,14 +225,15 @@ static const char *mover_of(const struct entry *entry)
 static bool write_generic_mover(FILE *file, const struct entry *entry)
 {
     static const char *const pairs[][2] = {{"dst", "src"}, {"dstDevice", "srcDevice"}};
-    const char *bytes = find(entry, "ByteCount") ? "ByteCount" : find(entry, "size");
+    const char *bytes =
+        find_argument(entry, "ByteCount") ? "ByteCount" : find_argument(entry, "size");
 
-    if (find(entry, "dsts") && find(entry, "srcs")) {
+    if (find_argument(entry, "dsts") && find_argument(entry, "srcs")) {
         fputs("places_are_inside_all(dsts, srcs, sizes, count) ? MOVE_INSIDE : MOVE_HOST", file);
         return true;
     }
     for (unsigned int i = 0; bytes && i < 2; i++) {
-        if (!find(entry, pairs[i][0]) || !find(entry, pairs[i][1]) ||
+        if (!find_argument(entry, pairs[i][0]) || !find_argument(entry, pairs[i][1]) ||
             strcmp(mover_of(entry), "MOVE_HOST"))
             continue;
         fprintf(file, "places_are_inside(%s, %s, %s) ? MOVE_INSIDE : MOVE_HOST", pairs[i][0],
@@ -245,35 +246,36 @@ static bool write_generic_mover(FILE *file, const struct entry *entry)
 /* BYTES: an expression of the arguments. */
 static void write_bytes(FILE *file, const struct entry *entry)
 {
-    if (find(entry, "opList"))
+    if (find_argument(entry, "opList"))
         fputs("bytes_of_operations(opList, numOps)", file);
-    else if (find(entry, "paramsArray"))
+    else if (find_argument(entry, "paramsArray"))
         fputs("bytes_unpacked(paramsArray, count)", file);
-    else if (find(entry, "sizes"))
+    else if (find_argument(entry, "sizes"))
         fputs("bytes_of_sizes(sizes, count)", file);
-    else if (find(entry, "Width"))
+    else if (find_argument(entry, "Width"))
         fprintf(file, "(uint64_t)Width * Height * sizeof(%s)", entry->arguments[2].name);
-    else if (find(entry, "N"))
+    else if (find_argument(entry, "N"))
         fprintf(file, "(uint64_t)N * sizeof(%s)", entry->arguments[1].name);
-    else if (find(entry, "ByteCount") || find(entry, "size") || find(entry, "count"))
-        fputs(find(entry, "ByteCount") ? "ByteCount"
-              : find(entry, "size")    ? "size"
-                                       : "count",
+    else if (find_argument(entry, "ByteCount") || find_argument(entry, "size") ||
+             find_argument(entry, "count"))
+        fputs(find_argument(entry, "ByteCount") ? "ByteCount"
+              : find_argument(entry, "size")    ? "size"
+                                                : "count",
               file);
     else
-        fail("%s moves memory, and its arguments do not say how much", entry->name);
+        table_fail("%s moves memory, and its arguments do not say how much", entry->name);
 }
 
 /* MOVER, BYTES */
 static void write_size(FILE *file, const struct entry *entry)
 {
-    const char *structure = find(entry, "op") ? "op" : find(entry, "pCopy");
+    const char *structure = find_argument(entry, "op") ? "op" : find_argument(entry, "pCopy");
 
     if (structure) {
         fprintf(file, "MOVER_OF(%1$s), BYTES_OF(%1$s)", structure);
         return;
     }
-    if (find(entry, "opList"))
+    if (find_argument(entry, "opList"))
         fputs("mover_of_operations(opList, numOps)", file);
     else if (!write_generic_mover(file, entry))
         fputs(mover_of(entry), file);
@@ -283,13 +285,16 @@ static void write_size(FILE *file, const struct entry *entry)
 
 static const char *stream_of(const struct entry *entry)
 {
-    return find(entry, "hStream") ? "hStream" : find(entry, "stream") ? "stream" : "NULL";
+    return find_argument(entry, "hStream")  ? "hStream"
+           : find_argument(entry, "stream") ? "stream"
+                                            : "NULL";
 }
 
 /* From here to there, and the caller waits: TO, FROM and BYTES are all of its arguments. */
 static bool is_linear(const struct entry *entry)
 {
-    return entry->count == 3 && find(entry, "ByteCount") && !strcmp(mover_of(entry), "MOVE_HOST");
+    return entry->count == 3 && find_argument(entry, "ByteCount") &&
+           !strcmp(mover_of(entry), "MOVE_HOST");
 }
 
 static bool is_of_own_default(const struct entry *entry)
@@ -422,9 +427,10 @@ int main(int argc, char **argv)
     const char *result = "CUresult", *abi = "cuda_abi.h";
 
     if (argc < 3)
-        fail("usage: gen-stubs TABLE TYPES [--result TYPE] "
-             "[--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls|--outputs "
-             "FILE]...");
+        table_fail(
+            "usage: gen-stubs TABLE TYPES [--result TYPE] "
+            "[--names|--stubs|--header|--entries|--prototypes|--moves|--closes|--calls|--outputs "
+            "FILE]...");
     entry_table_read(argv[1], argv[2]);
     for (int i = 3; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--result"))
@@ -450,7 +456,7 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--outputs"))
             write_outputs(argv[i + 1]);
         else
-            fail("%s is not known", argv[i]);
+            table_fail("%s is not known", argv[i]);
     }
     return 0;
 }

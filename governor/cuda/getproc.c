@@ -35,7 +35,7 @@ static void *ours_of(unsigned int entry)
     return entry_points[entry].kind == ENTRY_WRAP ? entry_wrappers[entry] : fronts_stub(entry);
 }
 
-static void note(void *real, unsigned int entry)
+static void note_address(void *real, unsigned int entry)
 {
     if (real)
         addresses[addresses_count++] = (struct address){.real = real, .entry = entry};
@@ -100,7 +100,7 @@ static void *asked_for(unsigned int entry)
  * not export it by a name of @base, it is what its other name says: a driver may give out
  * cuGraphInstantiateWithFlags as cuGraphInstantiate. NULL: it is the driver's to give out.
  */
-static const struct address *find(const void *real, const char *base)
+static const struct address *find_address(const void *real, const char *base)
 {
     struct address key = {.real = (void *)real};
     struct address *first =
@@ -117,7 +117,7 @@ static const struct address *find(const void *real, const char *base)
     return is_exported(real) && !has_listed_name(real, base) ? first : NULL;
 }
 
-static void sort(void)
+static void sort_addresses(void)
 {
     qsort(addresses, addresses_count, sizeof(*addresses), by_address);
 }
@@ -127,7 +127,7 @@ static void sort(void)
  * The driver's answers for a version are added only if they are not exported: else they are another
  * form, which may be a later one.
  */
-static void build(void)
+static void build_addresses(void)
 {
     unsigned int exported;
 
@@ -136,17 +136,17 @@ static void build(void)
         return;
     for (unsigned int i = 0; i < entry_points_count; i++) {
         if (ours_of(i))
-            note(real_find(entry_points[i].name), i);
+            note_address(real_find(entry_points[i].name), i);
     }
-    sort();
+    sort_addresses();
     exported = addresses_count;
     for (unsigned int i = 0; i < entry_points_count; i++) {
         void *real = ours_of(i) ? asked_for(i) : NULL;
 
         if (real && !is_noted(real, exported) && !is_exported(real))
-            note(real, i);
+            note_address(real, i);
     }
-    sort();
+    sort_addresses();
 }
 
 /* The form of @base for programs of CUDA @version; entry_points_count: none. */
@@ -206,7 +206,7 @@ static bool is_ours_to_see(const char *base)
 }
 
 /* A form that the driver returns but does not export is what its version means. */
-static void *guess(const char *symbol, void *real, int version, cuuint64_t flags)
+static void *guess_form(const char *symbol, void *real, int version, cuuint64_t flags)
 {
     unsigned int entry =
         entry_for(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
@@ -219,12 +219,12 @@ static void *guess(const char *symbol, void *real, int version, cuuint64_t flags
 }
 
 /* What the caller gets in place of the driver's @real; NULL: it is refused. */
-static void *replace(const char *symbol, void *real, int version, cuuint64_t flags)
+static void *replace_address(const char *symbol, void *real, int version, cuuint64_t flags)
 {
     const struct address *address;
 
-    pthread_once(&once, build);
-    address = addresses ? find(real, symbol) : NULL;
+    pthread_once(&once, build_addresses);
+    address = addresses ? find_address(real, symbol) : NULL;
     if (address)
         return ours_of(address->entry);
     if (has_listed_name(real, symbol))
@@ -232,7 +232,7 @@ static void *replace(const char *symbol, void *real, int version, cuuint64_t fla
     if (!is_known(symbol))
         return takes_memory(symbol) && slices_any() ? NULL : real;
     if (!is_exported(real))
-        return guess(symbol, real, version, flags);
+        return guess_form(symbol, real, version, flags);
     /* By no name of the table: it has arguments that none of the table's forms has. */
     return !has_listed_name(real, NULL) && is_ours_to_see(symbol) && slices_any() ? NULL : real;
 }
@@ -245,7 +245,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
 
     if (result != CUDA_SUCCESS || real_depth || !symbol || !pfn || !*pfn)
         return result;
-    *pfn = replace(symbol, *pfn, cudaVersion, flags);
+    *pfn = replace_address(symbol, *pfn, cudaVersion, flags);
     if (!*pfn && symbolStatus)
         *symbolStatus = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return CUDA_SUCCESS;
@@ -258,7 +258,7 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuin
 
     if (result != CUDA_SUCCESS || real_depth || !symbol || !pfn || !*pfn)
         return result;
-    found = replace(symbol, *pfn, cudaVersion, flags);
+    found = replace_address(symbol, *pfn, cudaVersion, flags);
     *pfn = found ? found : before;
     return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

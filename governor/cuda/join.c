@@ -21,7 +21,7 @@ static bool address_of(CUdevice device, char *pci, size_t size)
 }
 
 /* &gpu_ungoverned: no slice; NULL: unknown for now. */
-static struct gpu *look(CUdevice device)
+static struct gpu *look_for_slice(CUdevice device)
 {
     char pci[32] = "";
     struct gpu *gpu;
@@ -64,7 +64,7 @@ static __attribute__((noinline)) struct gpu *look_up(CUdevice device)
     pthread_mutex_lock(&gpus_lock);
     gpu = atomic_load(&gpus[device]);
     if (!gpu)
-        gpu = look(device);
+        gpu = look_for_slice(device);
     else if (gpu != &gpu_ungoverned && !gpu->member)
         join_again(gpu);
     atomic_store_explicit(&gpus[device], gpu, memory_order_release);

@@ -12,7 +12,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *library;
 
 /* Stands in for functions that this driver lacks. */
-static int missing(void)
+static int return_missing(void)
 {
     return VGPU_MISSING;
 }
@@ -34,7 +34,7 @@ void *real_resolve(unsigned int entry)
     void *found = real_find(entry_points[entry].name);
 
     if (!found)
-        found = (void *)missing;
+        found = (void *)return_missing;
     /* Something may stand in front of the driver by now. */
     atomic_compare_exchange_strong(&entry_slots[entry], &before, found);
     return found;

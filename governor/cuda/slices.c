@@ -11,7 +11,7 @@
 
 #define SLICES_DIR "/run/vgpu/slices"
 
-static const char *setting(const char *name)
+static const char *setting_of(const char *name)
 {
     const char *value = getenv(name);
 
@@ -20,8 +20,8 @@ static const char *setting(const char *name)
 
 char *slices_socket_of(const char *pci)
 {
-    const char *dir = setting("VGPU_GOVERNOR_SLICES");
-    const char *single = setting("VGPU_GOVERNOR_SOCKET");
+    const char *dir = setting_of("VGPU_GOVERNOR_SLICES");
+    const char *single = setting_of("VGPU_GOVERNOR_SOCKET");
     char *path = governor_socket_in(SLICES_DIR, pci);
 
     if (!path && dir)
@@ -62,13 +62,13 @@ static bool note_any(const char *gpu, const char *path, void *data)
 
 bool slices_any(void)
 {
-    const char *dir = setting("VGPU_GOVERNOR_SLICES");
+    const char *dir = setting_of("VGPU_GOVERNOR_SLICES");
     bool any = false;
 
     governor_sockets_each(SLICES_DIR, note_any, &any);
     if (!any && dir)
         governor_sockets_each(dir, note_any, &any);
     if (!any && !dir)
-        any = setting("VGPU_GOVERNOR_SOCKET") || access(GOVERNOR_DEFAULT_SOCKET, F_OK) == 0;
+        any = setting_of("VGPU_GOVERNOR_SOCKET") || access(GOVERNOR_DEFAULT_SOCKET, F_OK) == 0;
     return any;
 }

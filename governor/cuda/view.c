@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "view.h"
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+#include <sys/param.h>
 
 bool view_of(GovernorMember *member, uint64_t card_total, uint64_t card_free, struct view *view)
 {
@@ -15,8 +12,8 @@ bool view_of(GovernorMember *member, uint64_t card_total, uint64_t card_free, st
     governor_member_memory(member, &limit, &used);
     if (!limit)
         return false;
-    view->total = lesser(limit, card_total);
+    view->total = MIN(limit, card_total);
     view->used = used;
-    view->free = lesser(used < limit ? limit - used : 0, card_free);
+    view->free = MIN(used < limit ? limit - used : 0, card_free);
     return true;
 }

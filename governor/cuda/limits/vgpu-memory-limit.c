@@ -36,7 +36,7 @@ static struct {
     nvmlReturn_t (*get)(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits);
 } nvml;
 
-static int complain(int status, const char *what, const char *why)
+static int print_failure(int status, const char *what, const char *why)
 {
     fprintf(stderr, "vgpu-memory-limit: %s: %s\n", what, why);
     return status;
@@ -46,7 +46,7 @@ static int complain_of(const char *what, nvmlReturn_t result)
 {
     bool has_none = result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_FUNCTION_NOT_FOUND;
 
-    return complain(has_none ? HAS_NONE : FAILED, what, nvml.text(result));
+    return print_failure(has_none ? HAS_NONE : FAILED, what, nvml.text(result));
 }
 
 static bool look_up(void *library, const char *name, void *function)
@@ -63,20 +63,20 @@ static int open_nvml(void)
     nvmlReturn_t result;
 
     if (!library)
-        return complain(FAILED, "cannot load NVML", dlerror());
+        return print_failure(FAILED, "cannot load NVML", dlerror());
     if (!look_up(library, "nvmlInit_v2", &nvml.init) ||
         !look_up(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml.find) ||
         !look_up(library, "nvmlErrorString", &nvml.text))
-        return complain(FAILED, "cannot use NVML", "it has none of the usual functions");
+        return print_failure(FAILED, "cannot use NVML", "it has none of the usual functions");
     if (!look_up(library, "nvmlDeviceSetMemoryLimits_v1", &nvml.set) ||
         !look_up(library, "nvmlDeviceGetMemoryLimits_v1", &nvml.get))
-        return complain(HAS_NONE, "the driver cannot limit the GPU memory of a cgroup",
-                        "version 615 or later is needed");
+        return print_failure(HAS_NONE, "the driver cannot limit the GPU memory of a cgroup",
+                             "version 615 or later is needed");
     result = nvml.init();
     return result ? complain_of("cannot use NVML", result) : DONE;
 }
 
-static int get(nvmlDevice_t device, const char *cgroup, nvmlGetMemoryLimits_v1_t *limits)
+static int get_limits(nvmlDevice_t device, const char *cgroup, nvmlGetMemoryLimits_v1_t *limits)
 {
     nvmlReturn_t result;
 
@@ -85,24 +85,26 @@ static int get(nvmlDevice_t device, const char *cgroup, nvmlGetMemoryLimits_v1_t
     return result ? complain_of("cannot read the limit", result) : DONE;
 }
 
-static int set(nvmlDevice_t device, const char *cgroup, unsigned long long bytes)
+static int set_limit(nvmlDevice_t device, const char *cgroup, unsigned long long bytes)
 {
     nvmlSetMemoryLimits_v1_t limits = {.nameSpace = cgroup, .hardLimit = bytes};
     nvmlReturn_t result = nvml.set(device, &limits);
     nvmlGetMemoryLimits_v1_t seen;
-    int status = result ? complain_of("cannot set the limit", result) : get(device, cgroup, &seen);
+    int status =
+        result ? complain_of("cannot set the limit", result) : get_limits(device, cgroup, &seen);
 
     if (status || bytes == NVML_DEVICE_MEMORY_LIMIT_MAX)
         return status;
     if (seen.softLimit || seen.hardLimit < bytes || seen.hardLimit - bytes > ROUNDING)
-        return complain(FAILED, "cannot set the limit", "the driver has another one afterwards");
+        return print_failure(FAILED, "cannot set the limit",
+                             "the driver has another one afterwards");
     return DONE;
 }
 
-static int show(nvmlDevice_t device, const char *cgroup)
+static int show_limits(nvmlDevice_t device, const char *cgroup)
 {
     nvmlGetMemoryLimits_v1_t seen;
-    int status = get(device, cgroup, &seen);
+    int status = get_limits(device, cgroup, &seen);
 
     if (status)
         return status;
@@ -124,11 +126,12 @@ static unsigned long long parse_bytes(const char *text)
     return *text >= '0' && *text <= '9' && !*end && !errno ? bytes : 0;
 }
 
-static int run(const char *verb, nvmlDevice_t device, const char *cgroup, unsigned long long bytes)
+static int run_verb(const char *verb, nvmlDevice_t device, const char *cgroup,
+                    unsigned long long bytes)
 {
     if (!strcmp(verb, "show"))
-        return show(device, cgroup);
-    return set(device, cgroup, bytes ? bytes : NVML_DEVICE_MEMORY_LIMIT_MAX);
+        return show_limits(device, cgroup);
+    return set_limit(device, cgroup, bytes ? bytes : NVML_DEVICE_MEMORY_LIMIT_MAX);
 }
 
 int main(int argc, char **argv)
@@ -141,12 +144,12 @@ int main(int argc, char **argv)
     int status;
 
     if ((!is_set && !is_other) || (is_set && !bytes) || argv[3][0] != '/')
-        return complain(WRONG_CALL, "usage",
-                        "vgpu-memory-limit set GPU CGROUP BYTES | clear GPU CGROUP | "
-                        "show GPU CGROUP");
+        return print_failure(WRONG_CALL, "usage",
+                             "vgpu-memory-limit set GPU CGROUP BYTES | clear GPU CGROUP | "
+                             "show GPU CGROUP");
     status = open_nvml();
     if (status)
         return status;
     result = nvml.find(argv[2], &device);
-    return result ? complain_of(argv[2], result) : run(argv[1], device, argv[3], bytes);
+    return result ? complain_of(argv[2], result) : run_verb(argv[1], device, argv[3], bytes);
 }

@@ -11,7 +11,7 @@
 #include "spill.h"
 
 /* Corrects what was reserved to @bytes, and remembers it under @dptr. */
-static bool keep(struct charge *charge, CUdeviceptr dptr, uint64_t bytes)
+static bool keep_charge(struct charge *charge, CUdeviceptr dptr, uint64_t bytes)
 {
     struct charge before;
 
@@ -29,9 +29,10 @@ static bool keep(struct charge *charge, CUdeviceptr dptr, uint64_t bytes)
 }
 
 /* What comes after the driver's call: memory that cannot be remembered is freed. */
-static CUresult allocated(CUresult result, struct charge *charge, CUdeviceptr dptr, uint64_t bytes)
+static CUresult keep_allocated(CUresult result, struct charge *charge, CUdeviceptr dptr,
+                               uint64_t bytes)
 {
-    if (result == CUDA_SUCCESS && !keep(charge, dptr, bytes)) {
+    if (result == CUDA_SUCCESS && !keep_charge(charge, dptr, bytes)) {
         DRIVER(cuMemFree_v2, dptr);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -56,7 +57,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = is_spilled(&charge) ? spill_alloc(charge.gpu, dptr, bytesize)
                                  : DRIVER(cuMemAlloc_v2, dptr, bytesize);
-    return allocated(result, &charge, *dptr, charge.bytes);
+    return keep_allocated(result, &charge, *dptr, charge.bytes);
 }
 
 /* Its addresses have 32 bits, and managed memory has others: it is never spilled. */
@@ -70,12 +71,12 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
     if (!room_take(gpu_current(), charge_of_alloc(bytesize), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMemAlloc, dptr, bytesize);
-    return allocated(result, &charge, *dptr, charge.bytes);
+    return keep_allocated(result, &charge, *dptr, charge.bytes);
 }
 
 /* At the limit, a call that is wrong gets the driver's error all the same: programs free memory and
  * try again if that is what they lack. */
-static CUresult refusal(bool is_valid)
+static CUresult refusal_of(bool is_valid)
 {
     return is_valid ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 }
@@ -89,20 +90,20 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     if (real_depth || !dptr)
         return REAL(cuMemAllocManaged)(dptr, bytesize, flags);
     if (!room_take_or_spill(gpu_current(), charge_of_alloc(bytesize), &charge))
-        return refusal(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
+        return refusal_of(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
     result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
     if (result == CUDA_SUCCESS && is_spilled(&charge) &&
         !spill_place(charge.gpu, *dptr, bytesize)) {
         DRIVER(cuMemFree_v2, *dptr);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return allocated(result, &charge, *dptr, charge.bytes);
+    return keep_allocated(result, &charge, *dptr, charge.bytes);
 }
 
 #define PITCH_UNIT 512u
 
 /* An estimate: rows start at such multiples at least. The driver reports the real pitch. */
-static uint64_t pitched(uint64_t width, uint64_t height)
+static uint64_t pitched_bytes(uint64_t width, uint64_t height)
 {
     uint64_t pitch = charge_round(width, PITCH_UNIT), bytes;
 
@@ -134,12 +135,12 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
 
     if (real_depth || !dptr || !pPitch)
         return REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    if (!room_take_or_spill(gpu_current(), pitched(WidthInBytes, Height), &charge))
-        return refusal(is_element_size(ElementSizeBytes));
+    if (!room_take_or_spill(gpu_current(), pitched_bytes(WidthInBytes, Height), &charge))
+        return refusal_of(is_element_size(ElementSizeBytes));
     result = is_spilled(&charge)
                  ? spill_pitched(&charge, dptr, pPitch, WidthInBytes, Height)
                  : DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    return allocated(result, &charge, *dptr, pitched(*pPitch, Height));
+    return keep_allocated(result, &charge, *dptr, pitched_bytes(*pPitch, Height));
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
@@ -150,10 +151,10 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
 
     if (real_depth || !dptr || !pPitch)
         return REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    if (!room_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
-        return refusal(is_element_size(ElementSizeBytes));
+    if (!room_take(gpu_current(), pitched_bytes(WidthInBytes, Height), &charge))
+        return refusal_of(is_element_size(ElementSizeBytes));
     result = DRIVER(cuMemAllocPitch, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    return allocated(result, &charge, *dptr, pitched(*pPitch, Height));
+    return keep_allocated(result, &charge, *dptr, pitched_bytes(*pPitch, Height));
 }
 
 /*

@@ -107,7 +107,7 @@ static bool has_level(const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned int level)
     return !level || (level < 64 && (of->Width | of->Height | of->Depth) >> level);
 }
 
-static uint64_t estimate(const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned int levels)
+static uint64_t estimate_array(const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned int levels)
 {
     uint64_t bits = bits_of_element(of->Format, of->NumChannels);
     uint64_t side = is_in_blocks(of->Format) ? BLOCK_SIDE : 1;
@@ -132,11 +132,11 @@ static uint64_t estimate_flat(size_t width, size_t height, CUarray_format format
     const CUDA_ARRAY3D_DESCRIPTOR of = {
         .Width = width, .Height = height, .Format = format, .NumChannels = channels};
 
-    return estimate(&of, 1);
+    return estimate_array(&of, 1);
 }
 
 /* False: the array must be destroyed. */
-static bool keep(struct charge *charge, uint64_t key)
+static bool keep_charge(struct charge *charge, uint64_t key)
 {
     struct charge before;
 
@@ -150,9 +150,9 @@ static bool keep(struct charge *charge, uint64_t key)
     return true;
 }
 
-static CUresult made(CUresult result, CUarray *array, struct charge *charge)
+static CUresult keep_made(CUresult result, CUarray *array, struct charge *charge)
 {
-    if (result == CUDA_SUCCESS && !keep(charge, (uintptr_t)*array)) {
+    if (result == CUDA_SUCCESS && !keep_charge(charge, (uintptr_t)*array)) {
         DRIVER(cuArrayDestroy, *array);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -171,10 +171,10 @@ static CUresult made(CUresult result, CUarray *array, struct charge *charge)
             return REAL(name)(pHandle, of);                                                        \
         if (!room_take(gpu_current(), estimate_of(of), &charge))                                   \
             return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
-        return made(DRIVER(name, pHandle, of), pHandle, &charge);                                  \
+        return keep_made(DRIVER(name, pHandle, of), pHandle, &charge);                             \
     }
 #define FLAT(of)  estimate_flat((of)->Width, (of)->Height, (of)->Format, (of)->NumChannels)
-#define SOLID(of) estimate(of, 1)
+#define SOLID(of) estimate_array(of, 1)
 
 static uint64_t estimate_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *of)
 {
@@ -185,7 +185,7 @@ static uint64_t estimate_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *of)
                                           .NumChannels = of->NumChannels,
                                           .Flags = of->Flags};
 
-    return estimate(&wide, 1);
+    return estimate_array(&wide, 1);
 }
 
 CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, FLAT)
@@ -203,10 +203,10 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 
     if (real_depth || !pHandle || !of)
         return REAL(cuMipmappedArrayCreate)(pHandle, of, numMipmapLevels);
-    if (!room_take(gpu_current(), estimate(of, numMipmapLevels), &charge))
+    if (!room_take(gpu_current(), estimate_array(of, numMipmapLevels), &charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMipmappedArrayCreate, pHandle, of, numMipmapLevels);
-    if (result == CUDA_SUCCESS && !keep(&charge, (uintptr_t)*pHandle)) {
+    if (result == CUDA_SUCCESS && !keep_charge(&charge, (uintptr_t)*pHandle)) {
         DRIVER(cuMipmappedArrayDestroy, *pHandle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -216,7 +216,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 }
 
 /* @charge stood for the array meanwhile. */
-static void freed(CUresult result, uint64_t key, bool known, struct charge *charge)
+static void settle_freed(CUresult result, uint64_t key, bool known, struct charge *charge)
 {
     if (result == CUDA_SUCCESS)
         vmm_array_ended(charge);
@@ -238,7 +238,7 @@ static void freed(CUresult result, uint64_t key, bool known, struct charge *char
         known = ranges_take(&ranges_arrays, (uintptr_t)array, &charge);                            \
         vmm_rename_array(array, &charge);                                                          \
         result = DRIVER(name, array);                                                              \
-        freed(result, (uintptr_t)array, known, &charge);                                           \
+        settle_freed(result, (uintptr_t)array, known, &charge);                                    \
         return result;                                                                             \
     }
 DESTROY(cuArrayDestroy, CUarray)

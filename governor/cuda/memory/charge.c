@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 /* @by: bytes; less is modulo 2^64. */
-static void change(struct gpu *gpu, uint64_t by)
+static void change_charged(struct gpu *gpu, uint64_t by)
 {
     atomic_fetch_add(&gpu->charged, by);
     atomic_fetch_add(&gpu->changes, 1);
@@ -19,15 +19,15 @@ bool charge_try(struct gpu *gpu, uint64_t bytes, bool may_spill, struct charge *
         return false;
     *charge = (struct charge){.gpu = gpu, .bytes = bytes, .kind = kind};
     if (kind == GOVERNOR_MEMORY_DEVICE)
-        change(gpu, bytes);
+        change_charged(gpu, bytes);
     return true;
 }
 
-static void release(struct gpu *gpu, uint64_t bytes, enum governor_memory kind)
+static void release_bytes(struct gpu *gpu, uint64_t bytes, enum governor_memory kind)
 {
     governor_member_release(gpu->member, bytes, kind);
     if (kind == GOVERNOR_MEMORY_DEVICE)
-        change(gpu, -bytes);
+        change_charged(gpu, -bytes);
 }
 
 bool charge_resize(struct charge *charge, uint64_t bytes)
@@ -35,13 +35,13 @@ bool charge_resize(struct charge *charge, uint64_t bytes)
     if (!charge->gpu || charge->bytes == bytes)
         return true;
     if (bytes < charge->bytes) {
-        release(charge->gpu, charge->bytes - bytes, charge->kind);
+        release_bytes(charge->gpu, charge->bytes - bytes, charge->kind);
     } else {
         if (!charge->gpu->member ||
             governor_member_reserve(charge->gpu->member, bytes - charge->bytes, false) !=
                 GOVERNOR_MEMORY_DEVICE)
             return false;
-        change(charge->gpu, bytes - charge->bytes);
+        change_charged(charge->gpu, bytes - charge->bytes);
     }
     charge->bytes = bytes;
     return true;
@@ -62,9 +62,9 @@ void charge_give(struct charge *charge)
         governor_member_forget(charge->gpu->member, charge->object);
         free(charge->object);
         if (!charge->imported)
-            change(charge->gpu, -charge->bytes);
+            change_charged(charge->gpu, -charge->bytes);
     } else if (charge->gpu && charge->bytes) {
-        release(charge->gpu, charge->bytes, charge->kind);
+        release_bytes(charge->gpu, charge->bytes, charge->kind);
     }
     *charge = (struct charge){0};
 }

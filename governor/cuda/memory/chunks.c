@@ -37,7 +37,7 @@ static unsigned int place_of(CUdeviceptr at)
 }
 
 /* Under the lock: the one that contains @at; NULL: none. */
-static struct chunked *find(CUdeviceptr at)
+static struct chunked *find_chunked(CUdeviceptr at)
 {
     unsigned int place = place_of(at + 1);
 
@@ -49,7 +49,7 @@ bool chunks_look(CUdeviceptr at, struct chunked *copy)
     const struct chunked *chunked;
 
     pthread_mutex_lock(&lock);
-    chunked = find(at);
+    chunked = find_chunked(at);
     if (chunked)
         *copy = *chunked;
     pthread_mutex_unlock(&lock);
@@ -62,7 +62,7 @@ struct gpu *chunks_let_stay(CUdeviceptr at)
     struct gpu *gpu = NULL;
 
     pthread_mutex_lock(&lock);
-    chunked = find(at);
+    chunked = find_chunked(at);
     if (chunked && !chunked->stays) {
         chunked->stays = true;
         gpu = chunked->gpu;
@@ -183,7 +183,7 @@ bool chunks_are_possible(const struct gpu *gpu)
 }
 
 /* Its addresses, without memory. NULL: @result. */
-static struct chunked *reserve(struct gpu *gpu, uint64_t bytes, CUresult *result)
+static struct chunked *reserve_chunked(struct gpu *gpu, uint64_t bytes, CUresult *result)
 {
     uint64_t reserved = charge_round(bytes, UNIT);
     unsigned int chunks = (unsigned int)((reserved + CHUNK_MOST - 1) / CHUNK_MOST);
@@ -211,7 +211,7 @@ static struct chunked *reserve(struct gpu *gpu, uint64_t bytes, CUresult *result
 }
 
 /* Its addresses end, and what its first @chunks have. */
-static void end(struct chunked *chunked, unsigned int chunks)
+static void end_chunked(struct chunked *chunked, unsigned int chunks)
 {
     for (unsigned int i = 0; i < chunks; i++) {
         if (!chunked->list[i].displaced)
@@ -226,7 +226,7 @@ static void end(struct chunked *chunked, unsigned int chunks)
 CUresult chunks_alloc(struct gpu *gpu, CUdeviceptr *at, uint64_t bytes)
 {
     CUresult result;
-    struct chunked *chunked = reserve(gpu, bytes, &result);
+    struct chunked *chunked = reserve_chunked(gpu, bytes, &result);
     unsigned int made = 0;
 
     if (!chunked)
@@ -242,7 +242,7 @@ CUresult chunks_alloc(struct gpu *gpu, CUdeviceptr *at, uint64_t bytes)
     if (result == CUDA_SUCCESS)
         *at = chunked->at;
     else
-        end(chunked, made);
+        end_chunked(chunked, made);
     return result;
 }
 
@@ -270,7 +270,7 @@ static void give_up(struct chunked *chunked)
     struct gpu *gpu = chunked->gpu;
 
     tell_displaced(chunked);
-    end(chunked, chunked->count);
+    end_chunked(chunked, chunked->count);
     mover_settle(gpu);
 }
 
@@ -332,7 +332,7 @@ void chunks_end_postponed(void)
 
         next = chunked->next;
         chunks_await_work(chunked->context);
-        end(chunked, chunked->count);
+        end_chunked(chunked, chunked->count);
         mover_settle(gpu);
     }
     mover_release();
@@ -346,7 +346,7 @@ static void end_postponed_of(CUcontext context)
     for (; chunked; chunked = next) {
         next = chunked->next;
         if (chunked->context == context) {
-            end(chunked, chunked->count);
+            end_chunked(chunked, chunked->count);
             continue;
         }
         chunked->next = postponed;

@@ -9,17 +9,17 @@
 #include "real.h"
 #include "room.h"
 
-static bool fits(struct gpu *gpu)
+static bool own_fits(struct gpu *gpu)
 {
     return own_settle(gpu) || (room_make(gpu) && own_settle(gpu));
 }
 
 /* After a call that may have loaded into the current context. */
-static CUresult loaded(CUresult result)
+static CUresult settle_loaded(CUresult result)
 {
     struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_current() : NULL;
 
-    return !gpu || fits(gpu) ? result : gpu_refusal(gpu);
+    return !gpu || own_fits(gpu) ? result : gpu_refusal(gpu);
 }
 
 static void settle_current(void)
@@ -32,7 +32,7 @@ static void settle_current(void)
 
 static CUresult loaded_module(CUresult result, CUmodule *module)
 {
-    CUresult refused = loaded(result);
+    CUresult refused = settle_loaded(result);
 
     if (refused == result)
         return result;
@@ -88,7 +88,7 @@ static bool loads_later(void)
 /* A library is of all contexts. One whose slice is not there has nothing loaded. */
 static void note_full(struct gpu *gpu, void *full)
 {
-    if (gpu->member && !fits(gpu))
+    if (gpu->member && !own_fits(gpu))
         *(bool *)full = true;
 }
 
@@ -150,10 +150,10 @@ CUresult cuLibraryUnload(CUlibrary library)
  */
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
-    return loaded(DRIVER(cuLibraryGetModule, pMod, library));
+    return settle_loaded(DRIVER(cuLibraryGetModule, pMod, library));
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
-    return loaded(DRIVER(cuLibraryGetGlobal, dptr, bytes, library, name));
+    return settle_loaded(DRIVER(cuLibraryGetGlobal, dptr, bytes, library, name));
 }

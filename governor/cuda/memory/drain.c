@@ -17,7 +17,7 @@ static CUcontext asked[DRAIN_CONTEXTS];
 static unsigned int asked_count;
 static CUresult result;
 
-static CUresult synchronise(const CUcontext *contexts, unsigned int count)
+static CUresult synchronise_contexts(const CUcontext *contexts, unsigned int count)
 {
     CUresult synchronised = CUDA_SUCCESS;
 
@@ -45,7 +45,7 @@ static void *drain_when_asked(void *data)
         }
         memcpy(contexts, asked, sizeof(contexts));
         pthread_mutex_unlock(&lock);
-        synchronised = synchronise(contexts, count);
+        synchronised = synchronise_contexts(contexts, count);
         pthread_mutex_lock(&lock);
         result = synchronised;
         busy = false;

@@ -52,7 +52,7 @@ static uint64_t needs_of(CUgraph graph, unsigned int depth)
     return bytes;
 }
 
-static CUresult made(CUresult result, const CUgraphExec *exec, CUgraph graph)
+static CUresult keep_exec(CUresult result, const CUgraphExec *exec, CUgraph graph)
 {
     struct charge needs = {0};
 
@@ -67,14 +67,15 @@ static CUresult made(CUresult result, const CUgraphExec *exec, CUgraph graph)
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
                             char *logBuffer, size_t bufferSize)
 {
-    return made(DRIVER(cuGraphInstantiate, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
-                phGraphExec, hGraph);
+    return keep_exec(
+        DRIVER(cuGraphInstantiate, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
+        phGraphExec, hGraph);
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
                                char *logBuffer, size_t bufferSize)
 {
-    return made(
+    return keep_exec(
         DRIVER(cuGraphInstantiate_v2, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
         phGraphExec, hGraph);
 }
@@ -82,22 +83,23 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraph
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
                                      unsigned long long flags)
 {
-    return made(DRIVER(cuGraphInstantiateWithFlags, phGraphExec, hGraph, flags), phGraphExec,
-                hGraph);
+    return keep_exec(DRIVER(cuGraphInstantiateWithFlags, phGraphExec, hGraph, flags), phGraphExec,
+                     hGraph);
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-    return made(DRIVER(cuGraphInstantiateWithParams, phGraphExec, hGraph, instantiateParams),
-                phGraphExec, hGraph);
+    return keep_exec(DRIVER(cuGraphInstantiateWithParams, phGraphExec, hGraph, instantiateParams),
+                     phGraphExec, hGraph);
 }
 
 CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-    return made(DRIVER(cuGraphInstantiateWithParams_ptsz, phGraphExec, hGraph, instantiateParams),
-                phGraphExec, hGraph);
+    return keep_exec(
+        DRIVER(cuGraphInstantiateWithParams_ptsz, phGraphExec, hGraph, instantiateParams),
+        phGraphExec, hGraph);
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
@@ -134,8 +136,8 @@ static bool take_growth(struct gpu *gpu, uint64_t bytes, struct charge *charge)
     return false;
 }
 
-static CUresult run(CUgraphExec exec, CUstream stream,
-                    CUresult (*function)(CUgraphExec exec, CUstream stream))
+static CUresult run_exec(CUgraphExec exec, CUstream stream,
+                         CUresult (*function)(CUgraphExec exec, CUstream stream))
 {
     uint64_t bytes = needs_of_exec(exec);
     struct gpu *gpu = bytes ? gpu_current() : NULL;
@@ -174,7 +176,7 @@ static CUresult launch_graph(CUgraphExec exec, CUstream stream, bool per_thread,
         return function(exec, stream);
     if (!meter_before(&launch))
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    result = graphs_with_memory ? run(exec, stream, function)
+    result = graphs_with_memory ? run_exec(exec, stream, function)
                                 : run_without_memory(exec, stream, function);
     if (launch.batch)
         meter_launched(&launch, result == CUDA_SUCCESS);
@@ -195,14 +197,14 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 {
     if (!graphs_with_memory || real_depth)
         return REAL(cuGraphUpload)(hGraphExec, hStream);
-    return run(hGraphExec, hStream, REAL(cuGraphUpload));
+    return run_exec(hGraphExec, hStream, REAL(cuGraphUpload));
 }
 
 CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
     if (!graphs_with_memory || real_depth)
         return REAL(cuGraphUpload_ptsz)(hGraphExec, hStream);
-    return run(hGraphExec, hStream, REAL(cuGraphUpload_ptsz));
+    return run_exec(hGraphExec, hStream, REAL(cuGraphUpload_ptsz));
 }
 
 CUresult cuDeviceGraphMemTrim(CUdevice device)

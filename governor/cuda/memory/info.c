@@ -22,7 +22,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 }
 
 /* 32 bits cannot hold the size of current cards, so the driver is asked by the newer call. */
-static unsigned int narrow(uint64_t bytes)
+static unsigned int narrow_bytes(uint64_t bytes)
 {
     return bytes < UINT_MAX ? (unsigned int)bytes : UINT_MAX;
 }
@@ -38,9 +38,9 @@ CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
         !view_of(gpu->member, card_total, card_free, &view))
         return result;
     if (free)
-        *free = narrow(view.free);
+        *free = narrow_bytes(view.free);
     if (total)
-        *total = narrow(view.total);
+        *total = narrow_bytes(view.total);
     return result;
 }
 
@@ -64,6 +64,6 @@ CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 
     if (gpu && DRIVER(cuDeviceTotalMem_v2, &card, dev) == CUDA_SUCCESS &&
         view_of(gpu->member, card, 0, &view))
-        *bytes = narrow(view.total);
+        *bytes = narrow_bytes(view.total);
     return result;
 }

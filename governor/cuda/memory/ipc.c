@@ -113,7 +113,8 @@ static void note_opened(CUdeviceptr dptr, struct charge *charge)
 }
 
 /* The size is known only after the call. */
-static CUresult opened(CUresult result, const CUdeviceptr *pdptr, const CUipcMemHandle *handle)
+static CUresult charge_opened(CUresult result, const CUdeviceptr *pdptr,
+                              const CUipcMemHandle *handle)
 {
     struct gpu *gpu = result == CUDA_SUCCESS ? gpu_of_memory(*pdptr) : NULL;
     struct charge charge;
@@ -136,14 +137,14 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
 {
     if (real_depth || !pdptr)
         return REAL(cuIpcOpenMemHandle_v2)(pdptr, handle, Flags);
-    return opened(DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags), pdptr, &handle);
+    return charge_opened(DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags), pdptr, &handle);
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
     if (real_depth || !pdptr)
         return REAL(cuIpcOpenMemHandle)(pdptr, handle, Flags);
-    return opened(DRIVER(cuIpcOpenMemHandle, pdptr, handle, Flags), pdptr, &handle);
+    return charge_opened(DRIVER(cuIpcOpenMemHandle, pdptr, handle, Flags), pdptr, &handle);
 }
 
 enum closing { NOT_OURS, ONE_LESS, LAST };

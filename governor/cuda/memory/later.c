@@ -27,7 +27,7 @@ static struct later *list;
 static _Atomic unsigned int count;
 
 /* Under the lock. */
-static void give(struct later **at)
+static void give_later(struct later **at)
 {
     struct later *later = *at;
 
@@ -37,7 +37,7 @@ static void give(struct later **at)
     count--;
 }
 
-static bool record(struct later *later, CUstream stream, bool per_thread)
+static bool record_later(struct later *later, CUstream stream, bool per_thread)
 {
     if (DRIVER(cuCtxGetCurrent, &later->context) != CUDA_SUCCESS ||
         DRIVER(cuEventCreate, &later->event, 0) != CUDA_SUCCESS)
@@ -62,7 +62,7 @@ static bool give_what_came(const struct gpu *gpu)
         }
         DRIVER(cuEventDestroy_v2, (*at)->event);
         given |= !gpu || (*at)->charge.gpu == gpu;
-        give(at);
+        give_later(at);
     }
     return given;
 }
@@ -95,7 +95,7 @@ void later_give(struct charge *charge, CUstream stream, bool per_thread)
         return;
     }
     DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
-    recorded = record(later, stream, per_thread);
+    recorded = record_later(later, stream, per_thread);
     DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     if (!recorded) {
         free(later);
@@ -152,7 +152,7 @@ void later_take_back(CUcontext context, bool is_over)
     pthread_mutex_lock(&lock);
     while (*at) {
         if (context && (*at)->context == context && is_over) {
-            give(at);
+            give_later(at);
             continue;
         }
         if (context && (*at)->context == context)

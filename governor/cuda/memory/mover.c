@@ -435,7 +435,7 @@ static void give_parts(struct errand *errand)
     free(places.list);
 }
 
-static void leave(struct gpu_mover *mover, const struct governor_orders *orders)
+static void leave_card(struct gpu_mover *mover, const struct governor_orders *orders)
 {
     struct errand errand = {.mover = mover, .orders = orders, .rest = orders->leave};
 
@@ -592,7 +592,7 @@ static void *follow_orders(void *data)
         if (!orders.leave && !orders.take)
             return_pieces(mover, &orders);
         if (orders.leave)
-            leave(mover, &orders);
+            leave_card(mover, &orders);
         else if (orders.take)
             done = bring_back(mover, &orders);
         else
@@ -627,7 +627,7 @@ static bool start_thread(struct gpu *gpu)
     return false;
 }
 
-static void come(struct gpu *gpu, void *data)
+static void come_back(struct gpu *gpu, void *data)
 {
     (void)data;
     if (gpu->mover)
@@ -636,7 +636,7 @@ static void come(struct gpu *gpu, void *data)
 
 static void ask_for_all(void)
 {
-    gpu_each(come, NULL);
+    gpu_each(come_back, NULL);
 }
 
 bool mover_start(struct gpu *gpu)

@@ -124,7 +124,7 @@ static uint64_t used_by_self(const struct gpu *gpu)
  * charge changed between the two, another thread may have freed memory that NVML counted, so both
  * are read again. If that goes on, the least is taken.
  */
-static uint64_t look(struct gpu *gpu)
+static uint64_t look_at_driver(struct gpu *gpu)
 {
     uint64_t least = UINT64_MAX, changes;
     unsigned int looks = 0;
@@ -169,7 +169,7 @@ bool own_settle(struct gpu *gpu)
     bool settled;
 
     pthread_mutex_lock(&gpu->own_lock);
-    settled = charge_own(gpu, look(gpu), true);
+    settled = charge_own(gpu, look_at_driver(gpu), true);
     pthread_mutex_unlock(&gpu->own_lock);
     return settled;
 }
@@ -181,7 +181,7 @@ bool own_note(struct gpu *gpu)
 
     pthread_mutex_lock(&gpu->own_lock);
     before = gpu->own + gpu->own_beyond;
-    charge_own(gpu, look(gpu), false);
+    charge_own(gpu, look_at_driver(gpu), false);
     shrank = gpu->own + gpu->own_beyond < before;
     pthread_mutex_unlock(&gpu->own_lock);
     return shrank;

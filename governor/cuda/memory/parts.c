@@ -27,7 +27,7 @@ void parts_add(struct parts *parts, const struct part *part)
     parts->list[parts->count++] = *part;
 }
 
-static struct physical *take(struct parts *parts, unsigned int index)
+static struct physical *take_part(struct parts *parts, unsigned int index)
 {
     struct physical *physical = parts->list[index].physical;
 
@@ -101,7 +101,7 @@ struct physical *parts_take_changed(struct parts *parts, uint64_t change, bool l
 {
     for (unsigned int i = 0; i < parts->count; i++) {
         if (parts->list[i].change == change && parts->list[i].leaves == leaves)
-            return take(parts, i);
+            return take_part(parts, i);
     }
     return NULL;
 }
@@ -110,7 +110,7 @@ struct physical *parts_take_of_array(struct parts *parts, const void *array)
 {
     for (unsigned int i = 0; i < parts->count; i++) {
         if ((const void *)parts->list[i].info.resource.array == array)
-            return take(parts, i);
+            return take_part(parts, i);
     }
     return NULL;
 }
@@ -119,7 +119,7 @@ struct physical *parts_take_of_context(struct parts *parts, CUcontext context)
 {
     for (unsigned int i = 0; i < parts->count; i++) {
         if (parts->list[i].context == context)
-            return take(parts, i);
+            return take_part(parts, i);
     }
     return NULL;
 }

@@ -51,7 +51,7 @@ typedef CUresult allocate_function(CUdeviceptr *dptr, size_t bytes, CUmemoryPool
                                    CUstream stream);
 
 /* False: no memory. */
-static bool track(CUdeviceptr dptr, struct pool *pool)
+static bool track_memory(CUdeviceptr dptr, struct pool *pool)
 {
     struct charge of = {.pool = pool};
 
@@ -70,7 +70,7 @@ static CUresult allocate_reserved(struct pool *pool, CUmemoryPool handle, CUdevi
     CUresult result = function(dptr, bytes, handle, stream);
     bool settled = pool_end(pool, bytes, result == CUDA_SUCCESS);
 
-    if (result != CUDA_SUCCESS || (settled && track(*dptr, pool)))
+    if (result != CUDA_SUCCESS || (settled && track_memory(*dptr, pool)))
         return result;
     /* The pool grew by more than was reserved. */
     DRIVER(cuMemFreeAsync, *dptr, stream);
@@ -79,8 +79,8 @@ static CUresult allocate_reserved(struct pool *pool, CUmemoryPool handle, CUdevi
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult allocate(struct gpu *gpu, CUmemoryPool handle, CUdeviceptr *dptr, size_t bytes,
-                         CUstream stream, allocate_function *function)
+static CUresult allocate_from(struct gpu *gpu, CUmemoryPool handle, CUdeviceptr *dptr, size_t bytes,
+                              CUstream stream, allocate_function *function)
 {
     struct pool *pool = pools_enter(handle, gpu, true);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -138,7 +138,7 @@ static bool current_pool(CUstream stream, struct gpu **gpu, CUmemoryPool *pool)
                                                                                                    \
         if (real_depth || !dptr || !current_pool(hStream, &gpu, &pool))                            \
             return REAL(name)(dptr, bytesize, hStream);                                            \
-        return allocate(gpu, pool, dptr, bytesize, hStream, call_##name);                          \
+        return allocate_from(gpu, pool, dptr, bytesize, hStream, call_##name);                     \
     }
 ALLOC_ASYNC(cuMemAllocAsync)
 ALLOC_ASYNC(cuMemAllocAsync_ptsz)
@@ -174,8 +174,8 @@ static struct gpu *gpu_of_pool(CUmemoryPool handle)
 }
 
 /* Of managed memory that has no place, the first use says whose it is. */
-static CUresult note(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location,
-                     CUmemAllocationType type)
+static CUresult note_pool(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location,
+                          CUmemAllocationType type)
 {
     bool on_device = location && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
@@ -188,12 +188,13 @@ static CUresult note(CUresult result, const CUmemoryPool *pool, const CUmemLocat
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
                                 CUmemAllocationType type)
 {
-    return note(DRIVER(cuMemGetDefaultMemPool, pool_out, location, type), pool_out, location, type);
+    return note_pool(DRIVER(cuMemGetDefaultMemPool, pool_out, location, type), pool_out, location,
+                     type);
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-    return note(DRIVER(cuMemGetMemPool, pool, location, type), pool, location, type);
+    return note_pool(DRIVER(cuMemGetMemPool, pool, location, type), pool, location, type);
 }
 
 /* Its exporter is charged. */
@@ -221,7 +222,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
                                                                                                    \
         if (!gpu)                                                                                  \
             return REAL(name)(dptr, bytesize, pool, hStream);                                      \
-        return allocate(gpu, pool, dptr, bytesize, hStream, call_##name);                          \
+        return allocate_from(gpu, pool, dptr, bytesize, hStream, call_##name);                     \
     }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
@@ -284,7 +285,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 
     if (result != CUDA_SUCCESS)
         return result;
-    return note(result, pool, &poolProps->location, poolProps->allocType);
+    return note_pool(result, pool, &poolProps->location, poolProps->allocType);
 }
 
 /* The driver returns at once, and keeps what is in use. */

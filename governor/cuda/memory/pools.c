@@ -41,7 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Only added to, in front. */
 static struct pool *pools;
 
-static struct pool *find(CUmemoryPool handle)
+static struct pool *find_pool(CUmemoryPool handle)
 {
     struct pool *pool = pools;
 
@@ -59,7 +59,7 @@ static struct pool *find_free(void)
     return pool;
 }
 
-static struct pool *add(CUmemoryPool handle, struct gpu *gpu)
+static struct pool *add_pool(CUmemoryPool handle, struct gpu *gpu)
 {
     struct pool *pool = find_free();
 
@@ -80,8 +80,8 @@ static struct pool *add(CUmemoryPool handle, struct gpu *gpu)
 void pools_note(CUmemoryPool handle, struct gpu *gpu)
 {
     pthread_mutex_lock(&lock);
-    if (!find(handle))
-        add(handle, gpu);
+    if (!find_pool(handle))
+        add_pool(handle, gpu);
     pthread_mutex_unlock(&lock);
 }
 
@@ -90,9 +90,9 @@ struct pool *pools_enter(CUmemoryPool handle, struct gpu *gpu, bool may_add)
     struct pool *pool;
 
     pthread_mutex_lock(&lock);
-    pool = find(handle);
+    pool = find_pool(handle);
     if (!pool && may_add)
-        pool = add(handle, gpu);
+        pool = add_pool(handle, gpu);
     if (pool)
         pool->calls++;
     pthread_mutex_unlock(&lock);
@@ -121,7 +121,7 @@ struct gpu *pool_gpu(const struct pool *pool)
     return pool->charge.gpu;
 }
 
-static uint64_t ask(CUmemoryPool handle, CUmemPool_attribute attribute)
+static uint64_t ask_attribute(CUmemoryPool handle, CUmemPool_attribute attribute)
 {
     cuuint64_t value = 0;
 
@@ -129,7 +129,7 @@ static uint64_t ask(CUmemoryPool handle, CUmemPool_attribute attribute)
     return value;
 }
 
-static uint64_t sum(uint64_t a, uint64_t b)
+static uint64_t add_or_most(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -138,11 +138,11 @@ static uint64_t sum(uint64_t a, uint64_t b)
  * By how much a pool with so much reserved can grow until those that are under way, and one of
  * @bytes, have been served. All of them count as not yet served. Under the pool's lock.
  */
-static uint64_t growth(const struct pool *pool, CUmemoryPool handle, uint64_t reserved,
-                       uint64_t bytes)
+static uint64_t growth_of(const struct pool *pool, CUmemoryPool handle, uint64_t reserved,
+                          uint64_t bytes)
 {
-    uint64_t wanted = sum(pool->under_way, bytes);
-    uint64_t used = wanted ? ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) : 0;
+    uint64_t wanted = add_or_most(pool->under_way, bytes);
+    uint64_t used = wanted ? ask_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) : 0;
     uint64_t unused = reserved > used ? reserved - used : 0;
 
     return wanted <= unused ? 0 : charge_round(wanted - unused, POOL_STEP);
@@ -159,8 +159,8 @@ static bool settle_locked(struct pool *pool)
 
     if (!handle || !pool->charge.gpu)
         return true;
-    reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    most = sum(reserved, growth(pool, handle, reserved, 0));
+    reserved = ask_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    most = add_or_most(reserved, growth_of(pool, handle, reserved, 0));
     if (pool->charge.bytes > most)
         return charge_resize(&pool->charge, most);
     return pool->charge.bytes >= reserved || charge_resize(&pool->charge, reserved);
@@ -175,7 +175,8 @@ static void trim_locked(struct pool *pool)
     if (!handle)
         return;
     if (pool->under_way)
-        keep = sum(ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), pool->under_way);
+        keep =
+            add_or_most(ask_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), pool->under_way);
     if (DRIVER(cuMemPoolTrimTo, handle, keep) == CUDA_SUCCESS)
         settle_locked(pool);
 }
@@ -191,7 +192,7 @@ void pool_trim(struct pool *pool)
  * What has to be reserved before one of @bytes is under way. A pool that was destroyed meanwhile
  * cannot be asked. Under the pool's lock.
  */
-static uint64_t missing(const struct pool *pool, CUmemoryPool handle, uint64_t bytes)
+static uint64_t missing_bytes(const struct pool *pool, CUmemoryPool handle, uint64_t bytes)
 {
     uint64_t reserved, needed;
 
@@ -199,8 +200,8 @@ static uint64_t missing(const struct pool *pool, CUmemoryPool handle, uint64_t b
         return 0;
     if (pool->handle != handle)
         return bytes;
-    reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    needed = sum(reserved, growth(pool, handle, reserved, bytes));
+    reserved = ask_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    needed = add_or_most(reserved, growth_of(pool, handle, reserved, bytes));
     return needed > pool->charge.bytes ? needed - pool->charge.bytes : 0;
 }
 
@@ -211,7 +212,7 @@ bool pool_begin(struct pool *pool, CUmemoryPool handle, uint64_t bytes, const st
     uint64_t now;
 
     pthread_mutex_lock(&pool->lock);
-    now = missing(pool, handle, bytes);
+    now = missing_bytes(pool, handle, bytes);
     is_enough = now <= *wanted;
     if (is_enough) {
         pool->charge.bytes += ahead->bytes;
@@ -260,13 +261,13 @@ bool pools_find(CUmemoryPool handle, struct gpu **gpu)
     const struct pool *pool;
 
     pthread_mutex_lock(&lock);
-    pool = find(handle);
+    pool = find_pool(handle);
     *gpu = pool ? pool->charge.gpu : NULL;
     pthread_mutex_unlock(&lock);
     return pool;
 }
 
-static struct pool *first(void)
+static struct pool *first_pool(void)
 {
     struct pool *pool;
 
@@ -278,7 +279,7 @@ static struct pool *first(void)
 
 void pools_settle(void)
 {
-    for (struct pool *pool = first(); pool; pool = pool->next) {
+    for (struct pool *pool = first_pool(); pool; pool = pool->next) {
         pthread_mutex_lock(&pool->lock);
         settle_locked(pool);
         pthread_mutex_unlock(&pool->lock);
@@ -304,7 +305,7 @@ bool pool_withdraw(struct pool *pool, CUmemoryPool handle)
 void pool_restore(struct pool *pool, CUmemoryPool handle)
 {
     pthread_mutex_lock(&lock);
-    if (!find(handle))
+    if (!find_pool(handle))
         pool->handle = handle;
     pthread_mutex_unlock(&lock);
 }
@@ -313,7 +314,7 @@ bool pools_trim(struct gpu *gpu)
 {
     uint64_t before = atomic_load(&gpu->charged);
 
-    for (struct pool *pool = first(); pool; pool = pool->next) {
+    for (struct pool *pool = first_pool(); pool; pool = pool->next) {
         pthread_mutex_lock(&pool->lock);
         if (pool->handle && pool->charge.gpu == gpu)
             trim_locked(pool);

@@ -41,7 +41,7 @@ static unsigned int place_of(const struct ranges_shard *shard, uint64_t key)
     return low;
 }
 
-static bool has(const struct ranges_shard *shard, unsigned int place, uint64_t key)
+static bool has_key(const struct ranges_shard *shard, unsigned int place, uint64_t key)
 {
     return place < shard->count && shard->at[place].key == key;
 }
@@ -77,7 +77,7 @@ bool ranges_put(struct ranges *ranges, uint64_t key, struct charge *charge)
 
     pthread_mutex_lock(&shard->lock);
     place = place_of(shard, key);
-    if (has(shard, place, key))
+    if (has_key(shard, place, key))
         before = shard->at[place].charge;
     else
         put = make_place(shard, place);
@@ -97,7 +97,7 @@ bool ranges_get(struct ranges *ranges, uint64_t key, struct charge *charge)
 
     pthread_mutex_lock(&shard->lock);
     place = place_of(shard, key);
-    found = has(shard, place, key);
+    found = has_key(shard, place, key);
     if (found)
         *charge = shard->at[place].charge;
     pthread_mutex_unlock(&shard->lock);
@@ -112,7 +112,7 @@ bool ranges_take(struct ranges *ranges, uint64_t key, struct charge *charge)
 
     pthread_mutex_lock(&shard->lock);
     place = place_of(shard, key);
-    found = has(shard, place, key);
+    found = has_key(shard, place, key);
     if (found) {
         *charge = shard->at[place].charge;
         close_place(shard, place);
@@ -147,7 +147,7 @@ bool ranges_take_of(struct ranges *ranges, CUcontext context, struct charge *cha
 }
 
 /* Maps that the parent's threads were changing are abandoned. */
-static void forget(struct ranges *ranges)
+static void forget_changes(struct ranges *ranges)
 {
     for (unsigned int i = 0; i < RANGES_SHARDS; i++) {
         struct ranges_shard *shard = &ranges->shards[i];
@@ -160,9 +160,9 @@ static void forget(struct ranges *ranges)
 
 void ranges_forget_parent(void)
 {
-    forget(&ranges_pointers);
-    forget(&ranges_arrays);
-    forget(&ranges_externals);
-    forget(&ranges_graphs);
-    forget(&ranges_pooled);
+    forget_changes(&ranges_pointers);
+    forget_changes(&ranges_arrays);
+    forget_changes(&ranges_externals);
+    forget_changes(&ranges_graphs);
+    forget_changes(&ranges_pooled);
 }

@@ -47,7 +47,7 @@ bool transfer_enter(struct transfer *transfer, CUcontext context)
 }
 
 /* What is on its way is awaited, so that nothing is written after its memory is gone. */
-static bool mark(struct transfer *transfer, struct copy *copy)
+static bool mark_end(struct transfer *transfer, struct copy *copy)
 {
     copy->context = transfer->context;
     if (CARD(cuEventCreate, &copy->event, 0) != CUDA_SUCCESS) {
@@ -65,14 +65,14 @@ bool transfer_out(struct transfer *transfer, struct copy *copy, CUdeviceptr from
 {
     return CARD(cuMemcpyDtoHAsync_v2, copy->piece->at, from, copy->piece->bytes,
                 transfer->stream) == CUDA_SUCCESS &&
-           mark(transfer, copy);
+           mark_end(transfer, copy);
 }
 
 bool transfer_in(struct transfer *transfer, struct copy *copy, CUdeviceptr to)
 {
     return CARD(cuMemcpyHtoDAsync_v2, to, copy->piece->at, copy->piece->bytes, transfer->stream) ==
                CUDA_SUCCESS &&
-           mark(transfer, copy);
+           mark_end(transfer, copy);
 }
 
 bool transfer_await(struct transfer *transfer, struct copy *copy)

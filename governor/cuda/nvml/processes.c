@@ -78,8 +78,8 @@ static unsigned int keep_ours(char *infos, unsigned int count, struct entry entr
 }
 
 /* As NVML: *count is the room in @infos on entry, and the number of processes on return. */
-static nvmlReturn_t give(unsigned int *count, void *infos, const char *found, unsigned int kept,
-                         size_t size)
+static nvmlReturn_t give_found(unsigned int *count, void *infos, const char *found,
+                               unsigned int kept, size_t size)
 {
     unsigned int room = *count;
 
@@ -97,8 +97,8 @@ static nvmlReturn_t give(unsigned int *count, void *infos, const char *found, un
 /* Fills @infos as the driver does; @data: of the call. */
 typedef nvmlReturn_t lister(nvmlDevice_t device, unsigned int *count, void *infos, void *data);
 
-static nvmlReturn_t list(nvmlDevice_t device, unsigned int *count, void *infos, struct entry entry,
-                         lister *function, void *data)
+static nvmlReturn_t list_entries(nvmlDevice_t device, unsigned int *count, void *infos,
+                                 struct entry entry, lister *function, void *data)
 {
     unsigned int all = PROCESSES_MAX;
     nvmlReturn_t result;
@@ -111,7 +111,7 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned int *count, void *infos, 
         return NVML_ERROR_INSUFFICIENT_SIZE;
     result = function(device, &all, found, data);
     if (result == NVML_SUCCESS)
-        result = give(count, infos, found, keep_ours(found, all, entry), entry.size);
+        result = give_found(count, infos, found, keep_ours(found, all, entry), entry.size);
     free(found);
     return result;
 }
@@ -130,8 +130,8 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned int *count, void *infos, 
                                                                                                    \
     nvmlReturn_t name(nvmlDevice_t device, unsigned int *infoCount, info *infos)                   \
     {                                                                                              \
-        return list(device, infoCount, infos, (struct entry){.size = sizeof(info)}, name##_of,     \
-                    NULL);                                                                         \
+        return list_entries(device, infoCount, infos, (struct entry){.size = sizeof(info)},        \
+                            name##_of, NULL);                                                      \
     }
 
 LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t)
@@ -158,7 +158,7 @@ LIST(nvmlDeviceGetAccountingPids, unsigned int)
             *sessionCount = SESSIONS_MAX;                                                          \
             sessionInfos = found;                                                                  \
         }                                                                                          \
-        return list(device, sessionCount, sessionInfos, entry, name##_of, NULL);                   \
+        return list_entries(device, sessionCount, sessionInfos, entry, name##_of, NULL);           \
     }
 
 LIST_SESSIONS(nvmlDeviceGetEncoderSessions, nvmlEncoderSessionInfo_t)
@@ -186,7 +186,8 @@ nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccounting
                : NVML_ERROR_NOT_FOUND;
 }
 
-static nvmlReturn_t sample(nvmlDevice_t device, unsigned int *count, void *infos, void *since)
+static nvmlReturn_t sample_processes(nvmlDevice_t device, unsigned int *count, void *infos,
+                                     void *since)
 {
     return DRIVER(nvmlDeviceGetProcessUtilization, device, infos, count,
                   *(const unsigned long long *)since);
@@ -208,9 +209,9 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     if (!slice_of(device))
         return DRIVER(nvmlDeviceGetProcessUtilization, device, utilization, processSamplesCount,
                       lastSeenTimeStamp);
-    return unless_empty(
-        list(device, processSamplesCount, utilization, entry, sample, &lastSeenTimeStamp),
-        processSamplesCount);
+    return unless_empty(list_entries(device, processSamplesCount, utilization, entry,
+                                     sample_processes, &lastSeenTimeStamp),
+                        processSamplesCount);
 }
 
 static nvmlReturn_t sample_all(nvmlDevice_t device, unsigned int *count, void *infos, void *of)
@@ -237,12 +238,13 @@ nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
         return DRIVER(nvmlDeviceGetProcessesUtilizationInfo, device, info);
     if (info->version != NVML_PROCESSES_UTILIZATION_V1)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return unless_empty(
-        list(device, &info->processSamplesCount, info->procUtilArray, entry, sample_all, info),
-        &info->processSamplesCount);
+    return unless_empty(list_entries(device, &info->processSamplesCount, info->procUtilArray, entry,
+                                     sample_all, info),
+                        &info->processSamplesCount);
 }
 
-static nvmlReturn_t detail(nvmlDevice_t device, unsigned int *count, void *infos, void *of)
+static nvmlReturn_t detail_processes(nvmlDevice_t device, unsigned int *count, void *infos,
+                                     void *of)
 {
     nvmlProcessDetailList_v1_t info = *(const nvmlProcessDetailList_v1_t *)of;
     nvmlReturn_t result;
@@ -263,5 +265,6 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
         return DRIVER(nvmlDeviceGetRunningProcessDetailList, device, plist);
     if (plist->version != NVML_PROCESS_DETAIL_LIST_V1)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return list(device, &plist->numProcArrayEntries, plist->procArray, entry, detail, plist);
+    return list_entries(device, &plist->numProcArrayEntries, plist->procArray, entry,
+                        detail_processes, plist);
 }

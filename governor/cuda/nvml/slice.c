@@ -53,7 +53,7 @@ static bool address_of(nvmlDevice_t device, char pci[32])
 }
 
 /* NULL with *@has_slice: there is one, and it cannot be joined now. */
-static GovernorMember *join(const char *pci, bool *has_slice)
+static GovernorMember *join_slice(const char *pci, bool *has_slice)
 {
     char *path = slices_socket_of(pci);
     GovernorMember *member = path ? governor_member_get(path, false) : NULL;
@@ -77,7 +77,7 @@ static GovernorMember *stand_in(void)
 static GovernorMember *join_and_keep(const char *pci)
 {
     bool has_slice;
-    GovernorMember *member = join(pci, &has_slice);
+    GovernorMember *member = join_slice(pci, &has_slice);
 
     if (has_slice && !member)
         return stand_in();

@@ -85,7 +85,7 @@ static struct {
 /* When the last reading began, by NVML's clock: CLOCK_REALTIME in us. 0: this is the first. */
 static unsigned long long read_at;
 
-static int complain(const char *what, const char *why)
+static int print_failure(const char *what, const char *why)
 {
     fprintf(stderr, "vgpu-nvidia-readings: %s: %s\n", what, why);
     return FAILED;
@@ -106,7 +106,7 @@ static int open_nvml(void)
     if (!library)
         library = dlopen(VGPU_REAL_DIR "/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return complain("cannot load NVIDIA's library", dlerror());
+        return print_failure("cannot load NVIDIA's library", dlerror());
     if (!look_up(library, "nvmlInit_v2", &nvml.init) ||
         !look_up(library, "nvmlShutdown", &nvml.shutdown) ||
         !look_up(library, "nvmlErrorString", &nvml.text) ||
@@ -114,7 +114,7 @@ static int open_nvml(void)
         !look_up(library, "nvmlDeviceGetHandleByIndex_v2", &nvml.at) ||
         !look_up(library, "nvmlDeviceGetPciInfo_v3", &nvml.pci) ||
         !look_up(library, "nvmlDeviceGetMemoryInfo_v2", &nvml.memory))
-        return complain("cannot use NVIDIA's library", "driver 510 or later is needed");
+        return print_failure("cannot use NVIDIA's library", "driver 510 or later is needed");
     look_up(library, "nvmlDeviceGetTemperature", &nvml.temperature);
     look_up(library, "nvmlDeviceGetMarginTemperature", &nvml.margin);
     look_up(library, "nvmlDeviceGetTemperatureThreshold", &nvml.threshold);
@@ -300,7 +300,7 @@ static bool print_gpu(FILE *file, nvmlDevice_t device)
 }
 
 /* vgpud may have looked at the GPU when there was no reading yet: an event of udev's tells it. */
-static void tell(const char *address)
+static void tell_udev(const char *address)
 {
     char path[64];
     int fd;
@@ -310,7 +310,7 @@ static void tell(const char *address)
     if (fd < 0)
         return;
     if (write(fd, "change", 6) < 0)
-        complain(path, strerror(errno));
+        print_failure(path, strerror(errno));
     close(fd);
 }
 
@@ -338,10 +338,10 @@ static void write_gpu(int directory, const char *address, nvmlDevice_t device)
     if (!why && renameat(directory, ".new", directory, address))
         why = strerror(errno);
     if (why) {
-        complain(address, why);
+        print_failure(address, why);
         unlinkat(directory, ".new", 0);
     } else if (is_new) {
-        tell(address);
+        tell_udev(address);
     }
 }
 
@@ -392,12 +392,12 @@ static void read_gpus(int directory)
         remove_others(directory, addresses, found);
 }
 
-static int stop(int directory, nvmlReturn_t result, bool once)
+static int stop_reading(int directory, nvmlReturn_t result, bool once)
 {
     if (result == NVML_ERROR_DRIVER_NOT_LOADED)
         remove_others(directory, NULL, 0);
     if (once || result != NVML_ERROR_DRIVER_NOT_LOADED)
-        return complain("cannot use NVIDIA's library", nvml.text(result));
+        return print_failure("cannot use NVIDIA's library", nvml.text(result));
     /* The driver was unloaded; who waits for the first reading must not wait on. */
     sd_notify(0, "READY=1");
     return DONE;
@@ -440,20 +440,20 @@ static int watch_directory(const char *path)
 
     if (changes >= 0 && inotify_add_watch(changes, path, IN_CLOSE_WRITE) >= 0)
         return changes;
-    complain(path, strerror(errno));
+    print_failure(path, strerror(errno));
     if (changes >= 0)
         close(changes);
     return -1;
 }
 
-static int watch(int directory, int changes, bool once)
+static int watch_gpus(int directory, int changes, bool once)
 {
     for (;;) {
         unsigned long long now = now_us(CLOCK_REALTIME);
         nvmlReturn_t result = nvml.init();
 
         if (result)
-            return stop(directory, result, once);
+            return stop_reading(directory, result, once);
         read_gpus(directory);
         nvml.shutdown();
         read_at = now;
@@ -471,11 +471,11 @@ int main(int argc, char **argv)
     int directory;
 
     if (argc > 2 + once || path[0] != '/') {
-        complain("usage", "vgpu-nvidia-readings [--once] [DIRECTORY]");
+        print_failure("usage", "vgpu-nvidia-readings [--once] [DIRECTORY]");
         return WRONG_CALL;
     }
     directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
-        return complain(path, strerror(errno));
-    return open_nvml() ? FAILED : watch(directory, once ? -1 : watch_directory(path), once);
+        return print_failure(path, strerror(errno));
+    return open_nvml() ? FAILED : watch_gpus(directory, once ? -1 : watch_directory(path), once);
 }

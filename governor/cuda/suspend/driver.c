@@ -50,7 +50,7 @@ bool driver_is_busy(void)
     return is_busy;
 }
 
-static bool find(void *library, const char *name, void *function)
+static bool find_function(void *library, const char *name, void *function)
 {
     void *found = dlsym(library, name);
 
@@ -66,11 +66,11 @@ const char *driver_open(const char *path)
 
     if (!library)
         return dlerror();
-    has_all = find(library, "cuInit", &driver.init) &&
-              find(library, "cuGetErrorName", &driver.error_name) &&
-              find(library, "cuCheckpointProcessGetState", &driver.state);
+    has_all = find_function(library, "cuInit", &driver.init) &&
+              find_function(library, "cuGetErrorName", &driver.error_name) &&
+              find_function(library, "cuCheckpointProcessGetState", &driver.state);
     for (unsigned int i = 0; has_all && i < 4; i++)
-        has_all = find(library, step_names[i], &driver.steps[i]);
+        has_all = find_function(library, step_names[i], &driver.steps[i]);
     if (!has_all)
         return "the driver cannot suspend processes: version 570 or later is needed";
     result = driver.init(0);
@@ -93,7 +93,7 @@ const char *driver_state_name(enum state state)
     return names[state];
 }
 
-static void *run(void *data)
+static void *run_call(void *data)
 {
     struct call *call = data;
     int result = driver.steps[call->step](call->pid, &call->arguments);
@@ -130,7 +130,7 @@ static struct call *call_new(enum step step, int pid, unsigned int limit_ms)
 }
 
 /* Its result; -1: it has not ended, and the thread frees @call. */
-static int await(struct call *call, unsigned int limit_ms)
+static int await_call(struct call *call, unsigned int limit_ms)
 {
     struct timespec until;
     int result;
@@ -160,12 +160,12 @@ const char *driver_step(enum step step, int pid, unsigned int limit_ms)
     pthread_t thread;
     int result;
 
-    if (!call || pthread_create(&thread, NULL, run, call)) {
+    if (!call || pthread_create(&thread, NULL, run_call, call)) {
         free(call);
         return "no memory for a thread";
     }
     pthread_detach(thread);
-    result = await(call, limit_ms);
+    result = await_call(call, limit_ms);
     if (!result)
         return NULL;
     is_busy |= result < 0;

@@ -68,7 +68,7 @@ static unsigned long long read_started(int pid)
     return at && sscanf(at, " %llu", &started) == 1 ? started : 0;
 }
 
-static const char *fail(const struct process *process, const char *what)
+static const char *say_failure(const struct process *process, const char *what)
 {
     snprintf(text, sizeof(text), "process %d cannot be %s: %s", process->pid, what,
              strerror(errno));
@@ -81,7 +81,7 @@ static const char *open_process(struct process *process)
 {
     process->fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (process->fd < 0)
-        return errno == ESRCH ? NULL : fail(process, "opened");
+        return errno == ESRCH ? NULL : say_failure(process, "opened");
     if (read_started(process->pid) != process->started) {
         close(process->fd);
         process->fd = -1;
@@ -96,7 +96,7 @@ static const char *kill_process(struct process *process)
     if (error || process->fd < 0)
         return error;
     if (syscall(SYS_pidfd_send_signal, process->fd, SIGKILL, NULL, 0) && errno != ESRCH)
-        return fail(process, "ended");
+        return say_failure(process, "ended");
     return NULL;
 }
 

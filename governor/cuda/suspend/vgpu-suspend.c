@@ -40,10 +40,10 @@ static unsigned int count;
 /* A way back has failed. */
 static bool is_torn;
 
-static bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static bool print_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Returns false. */
-static bool complain(const char *format, ...)
+static bool print_failure(const char *format, ...)
 {
     va_list list;
 
@@ -55,19 +55,19 @@ static bool complain(const char *format, ...)
     return false;
 }
 
-static bool take(enum step step, int pid, const char *what)
+static bool take_step(enum step step, int pid, const char *what)
 {
     const char *error = step == STEP_RESTORE ? room_look(pids, count, bytes) : NULL;
 
     error = error ? error : driver_step(step, pid, limit_ms);
-    return !error || complain("cannot %s process %d: %s", what, pid, error);
+    return !error || print_failure("cannot %s process %d: %s", what, pid, error);
 }
 
 /* All that are locked go on; one that cannot does not hold up the others. */
 static void unlock_all(void)
 {
     for (unsigned int i = 0; i < count; i++)
-        if (driver_state(pids[i]) == STATE_LOCKED && !take(STEP_UNLOCK, pids[i], "unlock"))
+        if (driver_state(pids[i]) == STATE_LOCKED && !take_step(STEP_UNLOCK, pids[i], "unlock"))
             is_torn = true;
 }
 
@@ -80,14 +80,14 @@ static bool take_all(enum state from, enum step step, const char *what, enum ste
     for (unsigned int i = 0; i < count; i++) {
         if (driver_state(pids[i]) != from)
             continue;
-        took[i] = take(step, pids[i], what);
+        took[i] = take_step(step, pids[i], what);
         if (took[i])
             continue;
         /* It may have gone half of the way. */
         if (driver_state(pids[i]) != from)
             is_torn = true;
         while (i--) {
-            if (took[i] && !take(back, pids[i], back_what))
+            if (took[i] && !take_step(back, pids[i], back_what))
                 is_torn = true;
         }
         return false;
@@ -104,8 +104,8 @@ static bool all_are(unsigned int states, const char *what)
         enum state state = driver_state(pids[i]);
 
         if (!(states & IS(state)))
-            return complain("cannot %s process %d: it is %s", what, pids[i],
-                            driver_state_name(state));
+            return print_failure("cannot %s process %d: it is %s", what, pids[i],
+                                 driver_state_name(state));
     }
     return true;
 }
@@ -130,13 +130,14 @@ static bool has_room(void)
     uint64_t kb = available_kb();
 
     return bytes / 1024 <= kb ||
-           complain("cannot suspend: the host has %llu MiB of memory available, and the processes "
-                    "have %llu MiB of the GPU's",
-                    (unsigned long long)kb / 1024, (unsigned long long)(bytes >> 20));
+           print_failure(
+               "cannot suspend: the host has %llu MiB of memory available, and the processes "
+               "have %llu MiB of the GPU's",
+               (unsigned long long)kb / 1024, (unsigned long long)(bytes >> 20));
 }
 
 /* Those that are suspended already stay so. */
-static bool suspend(void)
+static bool suspend_all(void)
 {
     if (!all_are(IS(STATE_RUNNING) | IS(STATE_CHECKPOINTED), "suspend") || !has_room())
         return false;
@@ -152,7 +153,7 @@ static bool suspend(void)
  * What is locked at first was left so by an earlier call that was killed. Those that run stay so,
  * and those that do not use CUDA or have ended: such a one was never suspended.
  */
-static bool resume(void)
+static bool resume_all(void)
 {
     static const unsigned int states =
         IS(STATE_CHECKPOINTED) | IS(STATE_LOCKED) | IS(STATE_RUNNING) | IS(STATE_UNKNOWN);
@@ -191,7 +192,7 @@ static bool parse_pids(char **argv)
 }
 
 /* The verb; NULL: the call is wrong. */
-static const char *parse(char **argv)
+static const char *parse_verb(char **argv)
 {
     uint64_t number;
 
@@ -216,17 +217,17 @@ static int end_processes(void)
 {
     const char *error = end_all(limit_ms);
 
-    return error ? complain("%s", error) + 1 : 0;
+    return error ? print_failure("%s", error) + 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
-    const char *verb = argc ? parse(argv + 1) : NULL, *error;
+    const char *verb = argc ? parse_verb(argv + 1) : NULL, *error;
     bool done = true;
 
     if (!verb || (strcmp(verb, "suspend") && strcmp(verb, "resume") && strcmp(verb, "state") &&
                   strcmp(verb, "end"))) {
-        complain(
+        print_failure(
             "usage: vgpu-suspend [--limit MS] [--gpu ADDRESS] [--bytes N] suspend|resume|state "
             "PID...\n       vgpu-suspend [--limit MS] end PID:START...");
         return 2;
@@ -237,13 +238,13 @@ int main(int argc, char **argv)
     if (!error && gpu && strcmp(verb, "state"))
         error = room_open(VGPU_REAL_DIR "/libnvidia-ml.so.1", gpu);
     if (error) {
-        complain("%s", error);
+        print_failure("%s", error);
         return 1;
     }
     if (!strcmp(verb, "suspend"))
-        done = suspend();
+        done = suspend_all();
     else if (!strcmp(verb, "resume"))
-        done = resume();
+        done = resume_all();
     print_states();
     fflush(stdout);
     /* A call that has not ended would hold up exit(). */

@@ -163,7 +163,7 @@ static bool is_sparse(const struct batch *batch, uint64_t until)
 }
 
 /* A batch that could have become longer holds no more room on the GPU than it needs. */
-static void revise(struct meter *meter, struct batch *batch)
+static void revise_debit(struct meter *meter, struct batch *batch)
 {
     uint64_t ns = batch->work.estimate_ns;
 
@@ -184,7 +184,7 @@ void batch_close(struct meter *meter, struct batch *batch)
     bool sparse = is_sparse(batch, batch->gap_until);
     struct stamp *end;
 
-    revise(meter, batch);
+    revise_debit(meter, batch);
     if (sparse)
         batch->was_busy =
             (at->per_thread ? DRIVER(cuStreamQuery_ptsz, at->stream)
@@ -197,7 +197,7 @@ void batch_close(struct meter *meter, struct batch *batch)
 }
 
 /* Nanoseconds from @begin to @end, which may be before it. False: the driver does not say. */
-static bool between(const struct stamp *begin, const struct stamp *end, double *ns)
+static bool ns_between(const struct stamp *begin, const struct stamp *end, double *ns)
 {
     float ms = 0;
 
@@ -230,7 +230,7 @@ uint64_t stamp_time(struct meter *meter, struct stamp *stamp, uint64_t now)
     double after = 0;
     uint64_t at;
 
-    if (!last || last->context != stamp->context || !between(last, stamp, &after)) {
+    if (!last || last->context != stamp->context || !ns_between(last, stamp, &after)) {
         event_clock_restart(&clock->clock);
         after = 0;
         clock->last = NULL;
@@ -285,14 +285,14 @@ static void take_off_gaps(const struct batch *batch, struct measure *measure)
     measure->is_guess = measure->own_ns == known;
 }
 
-static struct measure measure(struct meter *meter, const struct batch *batch, uint64_t now)
+static struct measure measure_batch(struct meter *meter, const struct batch *batch, uint64_t now)
 {
     uint64_t seen_ns = meter->seen_ns[batch->work.class];
     uint64_t from = batch->work.submitted_at > seen_ns ? batch->work.submitted_at : seen_ns;
     struct measure measure = {.launches = batch->launches};
     double ns;
 
-    if (between(batch->begin, batch->end, &ns))
+    if (ns_between(batch->begin, batch->end, &ns))
         measure.own_ns = ns > 0 ? (uint64_t)ns : 0;
     else
         measure.own_ns = now > from ? now - from : 0;
@@ -308,8 +308,8 @@ static struct measure measure(struct meter *meter, const struct batch *batch, ui
  * and at least what was charged for it. So streams that get on at once are not taken for as many
  * times as long.
  */
-static void learn(struct meter *meter, const struct batch *batch, const struct measure *measure,
-                  uint64_t charged)
+static void learn_batch(struct meter *meter, const struct batch *batch,
+                        const struct measure *measure, uint64_t charged)
 {
     uint64_t *shares = &meter->shares_ns[batch->work.class], others = *shares - batch->shares_ns;
     uint64_t rest = measure->own_ns > others ? measure->own_ns - others : 0;
@@ -341,11 +341,11 @@ void batch_retire(struct meter *meter, struct batch *batch)
     bool is_pending;
 
     if (batch->end)
-        measured = measure(meter, batch, clock_now());
+        measured = measure_batch(meter, batch, clock_now());
     charged = batch_charge(meter, &batch->work, measured.own_ns, measured.end_at);
     pthread_mutex_lock(&meter->lock);
     batch_unlink(&meter->ended, batch);
-    learn(meter, batch, &measured, charged);
+    learn_batch(meter, batch, &measured, charged);
     is_pending = batch->retired = batch->pending > 0;
     pthread_mutex_unlock(&meter->lock);
     if (!is_pending)

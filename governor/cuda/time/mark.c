@@ -64,7 +64,7 @@ void mark_look(struct meter *meter)
     }
 }
 
-static void look(void *data)
+static void look_at_marks(void *data)
 {
     struct meter *meter = data;
 
@@ -76,7 +76,7 @@ static void look(void *data)
 }
 
 /* False: there is no room. */
-static bool push(struct meter *meter, const struct mark *mark)
+static bool push_mark(struct meter *meter, const struct mark *mark)
 {
     bool has_room;
 
@@ -94,14 +94,14 @@ bool mark_place(struct meter *meter, enum governor_class class, const struct pla
     GovernorMember *member = meter->gpu->member;
     struct mark mark = {.class = class, .placed_ns = clock_now()};
 
-    mark.number = governor_member_mark(member, class, *count - 1, look, meter);
+    mark.number = governor_member_mark(member, class, *count - 1, look_at_marks, meter);
     if (!mark.number) {
         /* Another thread has placed one; or nobody wants to know, for as long as it may be. */
         *count = *count < UNMARKED_MOST ? *count : UNMARKED_MOST;
         return false;
     }
     mark.stamp = stamp_record(meter, at->context, at);
-    if (mark.stamp && push(meter, &mark)) {
+    if (mark.stamp && push_mark(meter, &mark)) {
         *count = 1;
         return true;
     }

@@ -357,7 +357,7 @@ bool meter_owe(struct gpu *gpu, struct launch *launch)
 }
 
 /* It was launched for nothing: nobody launches in it any more. */
-static void drop(struct meter *meter, struct batch *batch)
+static void drop_batch(struct meter *meter, struct batch *batch)
 {
     governor_member_cancel(meter->gpu->member, batch->work.debit);
     batch_discard(meter, batch);
@@ -395,14 +395,14 @@ typedef void (*batch_rest)(struct meter *meter, struct batch *batch);
  * Under the lock: what is left to do with the batch after one of its launches, without the lock.
  * If it was closed meanwhile, its end comes behind the last launch that was on its way.
  */
-static batch_rest settle(struct meter *meter, struct batch *batch, bool is_full)
+static batch_rest settle_batch(struct meter *meter, struct batch *batch, bool is_full)
 {
     batch->pending--;
     if (!batch->taken && is_full)
         return batch_take_out(meter, batch) ? batch_close : NULL;
     if (!batch->taken && !batch->launches && !batch->pending) {
         batch_unlink(&meter->open, batch);
-        return drop;
+        return drop_batch;
     }
     if (!batch->taken || batch->pending)
         return NULL;
@@ -471,7 +471,7 @@ static void settle_launch(struct launch *launch, bool succeeded, bool is_full)
     if (batch->at.thread && !is_full && batch->launches && !batch->taken &&
         batch->launched_ns < meter->unseen_until)
         before = record_early(meter, batch);
-    rest = settle(meter, batch, is_full);
+    rest = settle_batch(meter, batch, is_full);
     pthread_mutex_unlock(&meter->lock);
     if (before)
         stamp_put(meter, before);

@@ -149,7 +149,7 @@ static uint64_t bytes_unpacked(const CUmemDecompressParams *list, size_t count)
 }
 
 /* True if it waits for nothing: it is small, not too much is owed, and it is not refused. */
-static bool owe(struct launch *launch, uint64_t bytes)
+static bool owe_move(struct launch *launch, uint64_t bytes)
 {
     struct gpu *gpu;
 
@@ -163,17 +163,17 @@ static bool owe(struct launch *launch, uint64_t bytes)
 }
 
 /* False: it is refused. */
-static bool before(struct launch *launch, enum mover mover, uint64_t bytes)
+static bool begin_move(struct launch *launch, enum mover mover, uint64_t bytes)
 {
     launch->class = mover == MOVE_HOST ? GOVERNOR_CLASS_COPY : GOVERNOR_CLASS_COMPUTE;
     launch->guess_ns = LEAST_NS + bytes / speeds[mover];
     launch->what = &keys[mover];
     launch->size = bytes;
-    return owe(launch, bytes) || meter_before(launch);
+    return owe_move(launch, bytes) || meter_before(launch);
 }
 
 /* After one that is not asynchronous the GPU has done all that the stream had. */
-static CUresult after(struct launch *launch, bool is_async, CUresult result)
+static CUresult end_move(struct launch *launch, bool is_async, CUresult result)
 {
     if (launch->batch)
         meter_launched(launch, result == CUDA_SUCCESS);
@@ -189,9 +189,9 @@ static CUresult after(struct launch *launch, bool is_async, CUresult result)
                                                                                                    \
         if (real_depth)                                                                            \
             return REAL(name)(__VA_ARGS__);                                                        \
-        if (!before(&launch, mover, bytes))                                                        \
+        if (!begin_move(&launch, mover, bytes))                                                    \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
-        return after(&launch, is_async, DRIVER(name, __VA_ARGS__));                                \
+        return end_move(&launch, is_async, DRIVER(name, __VA_ARGS__));                             \
     }
 
 /*
@@ -233,9 +233,9 @@ static uint64_t piece_of(uint64_t bytes, CUdeviceptr to, CUdeviceptr from)
             struct launch launch = {.per_thread = own_default};                                    \
                                                                                                    \
             piece = piece < bytes - done ? piece : bytes - done;                                   \
-            if (!before(&launch, mover, piece))                                                    \
+            if (!begin_move(&launch, mover, piece))                                                \
                 return CUDA_ERROR_SYSTEM_NOT_READY;                                                \
-            result = after(&launch, false, DRIVER(name, AT(to, done), AT(from, done), piece));     \
+            result = end_move(&launch, false, DRIVER(name, AT(to, done), AT(from, done), piece));  \
             done += piece;                                                                         \
         } while (result == CUDA_SUCCESS && done < bytes);                                          \
         return result;                                                                             \

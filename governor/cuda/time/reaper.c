@@ -106,7 +106,7 @@ static bool is_behind(const struct seen *seen, const struct batch *other)
 }
 
 /* How long until it may have ended, if that is less than @soon. */
-static uint64_t sooner(const struct seen *seen, uint64_t now, uint64_t soon)
+static uint64_t sooner_due(const struct seen *seen, uint64_t now, uint64_t soon)
 {
     if (seen->due_at >= now + soon)
         return soon;
@@ -147,7 +147,7 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
                 look_at_begin(meter, batch, now, begins);
             last = batch;
             awaited = seen[i].is_closing ? awaited : batch;
-            soon = sooner(&seen[i], now, soon);
+            soon = sooner_due(&seen[i], now, soon);
         }
     } while (count == SEEN_MOST);
     if (current)
@@ -222,7 +222,7 @@ static uint64_t look_at_open(struct meter *meter, uint64_t now)
     return soon;
 }
 
-static uint64_t look(struct meter *meter)
+static uint64_t look_at_all(struct meter *meter)
 {
     uint64_t now = clock_now(), soon, next;
 
@@ -255,7 +255,7 @@ static void *reaper_main(void *data)
         while (!meter->open && !meter->ended && !mark_awaited_ns(meter, 0))
             pthread_cond_wait(&meter->work, &meter->lock);
         pthread_mutex_unlock(&meter->lock);
-        soon = look(meter);
+        soon = look_at_all(meter);
         pthread_mutex_lock(&meter->lock);
         if (!meter->open && !meter->ended)
             soon = mark_awaited_ns(meter, clock_now());
