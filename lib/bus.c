@@ -14,6 +14,7 @@ GQuark agent_error_quark(void)
         {AGENT_ERROR_NOT_AUTHORIZED, VGPU_BUS_NAME ".Error.NotAuthorized"},
         {AGENT_ERROR_IN_USE, VGPU_BUS_NAME ".Error.InUse"},
         {AGENT_ERROR_NO_ROOM, VGPU_BUS_NAME ".Error.NoRoom"},
+        {AGENT_ERROR_NO_ROOM_NOW, VGPU_BUS_NAME ".Error.NoRoomNow"},
         {AGENT_ERROR_QUOTA, VGPU_BUS_NAME ".Error.Quota"},
         {AGENT_ERROR_EXISTS, VGPU_BUS_NAME ".Error.Exists"},
     };

@@ -18,6 +18,7 @@ typedef enum {
     AGENT_ERROR_NOT_AUTHORIZED, /* NotAuthorized: polkit refused */
     AGENT_ERROR_IN_USE,         /* InUse: the message names the user */
     AGENT_ERROR_NO_ROOM,        /* NoRoom: no GPU has the requested room */
+    AGENT_ERROR_NO_ROOM_NOW,    /* NoRoomNow: only what moves has none, so wait and ask again */
     AGENT_ERROR_QUOTA,          /* Quota: the tenant's or the user's is exceeded */
     AGENT_ERROR_EXISTS,         /* Exists: with other properties than the requested ones */
 } AgentError;

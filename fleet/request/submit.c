@@ -258,6 +258,15 @@ static bool count_shards(const FleetRequest *request, const FleetConf *conf,
     return true;
 }
 
+/*
+ * Slurm would count the resident memory alone, and put tasks on a card that together have more than
+ * the card. Those of other jobs have slices of their own, which take turns.
+ */
+static bool moves_memory(const FleetRequest *request)
+{
+    return request->resident && request->resident < request->size;
+}
+
 /* The list per task: as it was, without shards, and with the slice's. */
 static bool write_tres(const char *before, const FleetRequest *request, uint32_t shards, char *list,
                        char *error)
@@ -341,7 +350,7 @@ bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *
         !write_tres(ask->per_task, &request, shards, decision->per_task, error))
         return false;
     decision->changes = true;
-    decision->spread = request.spread;
+    decision->spread = request.spread || moves_memory(&request);
     fleet_request_format(&request, decision->extra);
     return true;
 }

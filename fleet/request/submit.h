@@ -34,7 +34,7 @@ typedef struct {
  * SubmitDecision
  * @changes: the job gets the rest; else it stays as it is
  * @per_task: the whole list, with what was there before
- * @spread: no two tasks of the job on one card
+ * @spread: no two tasks of the job on one card: it asks for that, or their memory moves
  */
 typedef struct {
     bool changes;

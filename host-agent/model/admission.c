@@ -127,7 +127,8 @@ static char *lent_refusal(const Room *room, const Slice *slice)
                            lent == slice_lent(slice) ? "it" : "another slice", needs, left);
 }
 
-char *room_refusal(const Room *room, const Slice *slice)
+/* Of what is promised, which whoever places slices can count, too. */
+static char *promise_refusal(const Room *room, const Slice *slice)
 {
     gboolean guaranteed = slice->class == SLICE_GUARANTEED;
     guint compute = compute_capacity(room);
@@ -144,7 +145,27 @@ char *room_refusal(const Room *room, const Slice *slice)
         return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free for guaranteed "
                                "slices",
                                rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute));
-    return lent_refusal(room, slice);
+    return NULL;
+}
+
+char *room_refusal(const Room *room, const Slice *slice)
+{
+    char *why = promise_refusal(room, slice);
+
+    return why ? why : lent_refusal(room, slice);
+}
+
+static gboolean fits_alone(const Room *room, const Slice *slice)
+{
+    return slice_lent(slice) <= rest(room_usable(room->vram), slice_resident(slice)) &&
+           slice_displaced(slice) <= room->displaced_most;
+}
+
+gboolean room_refusal_passes(const Room *room, const Slice *slice)
+{
+    g_autofree char *why = promise_refusal(room, slice);
+
+    return !why && fits_alone(room, slice);
 }
 
 /* Tenants, and their quotas. */
@@ -294,20 +315,33 @@ static char *pool_refusal(const AdmissionRequest *request)
                            of_gpu, of_slice);
 }
 
-static char *health_refusal(const AdmissionRequest *request, const char *subject)
+/* The GPU's health, and whether best effort has given way there, count for this request. */
+static gboolean is_of_health(const AdmissionRequest *request)
 {
     const Rule *rule = &rules[request->way];
+
+    return rule->health && !comes_back(request) &&
+           (!request->before || !slice_is_promised(request->before) || rule->promised);
+}
+
+static char *health_refusal(const AdmissionRequest *request, const char *subject)
+{
     const Room *room = request->room;
 
-    if (!rule->health || comes_back(request) ||
-        (request->before && slice_is_promised(request->before) && !rule->promised))
-        return NULL;
-    if (room->unhealthy)
+    if (is_of_health(request) && room->unhealthy)
         return g_strdup_printf("%s is not healthy (%s)", subject, room->unhealthy);
-    if (room->evicted && request->wanted && request->wanted->class == SLICE_BEST_EFFORT)
-        return g_strdup("best-effort vGPUs of this tenant were stopped there because memory was "
-                        "short; wait some minutes");
     return NULL;
+}
+
+static char *evicted_refusal(const AdmissionRequest *request)
+{
+    const Slice *wanted = request->wanted;
+
+    if (!is_of_health(request) || !request->room->evicted || !wanted ||
+        wanted->class != SLICE_BEST_EFFORT)
+        return NULL;
+    return g_strdup("best-effort vGPUs of this tenant were stopped there because memory was "
+                    "short; wait some minutes");
 }
 
 static gboolean is_wrong_model(const AdmissionRequest *request)
@@ -342,7 +376,8 @@ static char *resident_refusal(const Room *room, const Slice *slice)
     return NULL;
 }
 
-char *admission_refusal(const AdmissionRequest *request)
+/* What does not depend on how much is promised and lent. */
+static char *placing_refusal(const AdmissionRequest *request)
 {
     char *why = gate_refusal(request, "it");
 
@@ -354,21 +389,37 @@ char *admission_refusal(const AdmissionRequest *request)
         why = health_refusal(request, "it");
     if (!why && is_wrong_model(request))
         why = g_strdup_printf("tenant %s may not use this model", request->tenant->name);
+    return why;
+}
+
+char *admission_refusal(const AdmissionRequest *request)
+{
+    char *why = placing_refusal(request);
+
+    if (!why)
+        why = evicted_refusal(request);
     if (!why && request->wanted)
         why = room_refusal(request->room, request->wanted);
     return why;
 }
 
-static gboolean refuse_gpu(const AdmissionRequest *request, const char *why, GError **error)
+gboolean admission_refusal_passes(const AdmissionRequest *request)
+{
+    g_autofree char *why = placing_refusal(request);
+
+    return !why && request->wanted && room_refusal_passes(request->room, request->wanted);
+}
+
+static gboolean refuse_gpu(const AdmissionRequest *request, AgentError code, const char *why,
+                           GError **error)
 {
     const Slice *wanted = request->wanted;
 
     if (request->way == ADMISSION_CLAIM)
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "cannot use slice %s of GPU %s: %s",
-                    wanted->uuid, wanted->gpu, why);
+        g_set_error(error, AGENT_ERROR, code, "cannot use slice %s of GPU %s: %s", wanted->uuid,
+                    wanted->gpu, why);
     else
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "vGPU %s can't be started: %s%s",
-                    wanted->uuid, why,
+        g_set_error(error, AGENT_ERROR, code, "vGPU %s can't be started: %s%s", wanted->uuid, why,
                     request->room->draining && !request->room->switching
                         ? " (\"vgpuctl gpu resume\" ends that)"
                         : "");
@@ -382,8 +433,11 @@ static gboolean check_gpu(const AdmissionRequest *request, GError **error)
                                    : g_strconcat("GPU ", request->room->gpu, NULL);
     g_autofree char *gate = gate_refusal(request, subject);
     g_autofree char *health = gate ? NULL : health_refusal(request, subject);
+    g_autofree char *evicted = evicted_refusal(request);
 
-    return (!gate && !health) || refuse_gpu(request, gate ? gate : health, error);
+    if (gate || health)
+        return refuse_gpu(request, AGENT_ERROR_IN_USE, gate ? gate : health, error);
+    return !evicted || refuse_gpu(request, AGENT_ERROR_NO_ROOM_NOW, evicted, error);
 }
 
 /* A vGPU that is bigger than its GPU can never start. */
@@ -444,19 +498,20 @@ static gboolean check_room(const AdmissionRequest *request, GError **error)
     const Slice *wanted = request->wanted;
     Room room = *request->room;
     g_autofree char *why = NULL;
+    AgentError code;
 
     if (is_counted(request))
         room_subtract(&room, request->before);
     why = room_refusal(&room, wanted);
     if (!why)
         return TRUE;
+    code = room_refusal_passes(&room, wanted) ? AGENT_ERROR_NO_ROOM_NOW : AGENT_ERROR_NO_ROOM;
     if (is_counted(request))
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "cannot change vGPU %s: without it, on GPU %s %s", wanted->uuid, wanted->gpu,
-                    why);
+        g_set_error(error, AGENT_ERROR, code, "cannot change vGPU %s: without it, on GPU %s %s",
+                    wanted->uuid, wanted->gpu, why);
     else
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "there is no room for vGPU %s: on GPU %s %s", wanted->uuid, wanted->gpu, why);
+        g_set_error(error, AGENT_ERROR, code, "there is no room for vGPU %s: on GPU %s %s",
+                    wanted->uuid, wanted->gpu, why);
     return FALSE;
 }
 

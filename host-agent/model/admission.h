@@ -84,6 +84,12 @@ guint64 room_usable(guint64 vram);
 /* NULL: @slice fits; else why not, as "4.0 GiB of 16.0 GiB are free". To be freed. */
 char *room_refusal(const Room *room, const Slice *slice);
 
+/*
+ * Of a slice that is refused: the promises would fit, and so would what moves if others had less of
+ * it. So there is room when they end, and it can be waited for.
+ */
+gboolean room_refusal_passes(const Room *room, const Slice *slice);
+
 /* Tenants, and their quotas. */
 
 /**
@@ -164,8 +170,9 @@ typedef struct {
 } AdmissionRequest;
 
 /*
- * AGENT_ERROR_IN_USE (the GPU accepts nothing now), AGENT_ERROR_NO_ROOM, AGENT_ERROR_QUOTA, with a
- * sentence. A slice that is promised already is not refused because of too many promises.
+ * AGENT_ERROR_IN_USE (the GPU accepts nothing now), AGENT_ERROR_NO_ROOM, AGENT_ERROR_NO_ROOM_NOW
+ * (it can be waited for), AGENT_ERROR_QUOTA, with a sentence. A slice that is promised already is
+ * not refused because of too many promises.
  */
 gboolean admission_check(const AdmissionRequest *request, GError **error);
 
@@ -174,5 +181,11 @@ gboolean admission_check(const AdmissionRequest *request, GError **error);
  * NULL: admitted. To be freed.
  */
 char *admission_refusal(const AdmissionRequest *request);
+
+/*
+ * Of a request that is refused: only because of memory that is lent, or was short for best effort,
+ * so that it can be waited for.
+ */
+gboolean admission_refusal_passes(const AdmissionRequest *request);
 
 #endif

@@ -165,14 +165,11 @@ static gboolean has_replica(const GPtrArray *slices, const char *gpu, const char
     return FALSE;
 }
 
-/*
- * NULL: the slice may go there; else why not. @chosen: the slices placed for this request so far.
- */
-static char *refusal(const Placement *placement, const Request *request, const Candidate *candidate,
-                     const GPtrArray *chosen)
+/* The request itself keeps the slice from there. */
+static char *choice_refusal(const Placement *placement, const Request *request,
+                            const Candidate *candidate, const GPtrArray *chosen)
 {
     const Room *room = candidate->room;
-    char *why;
 
     if (request->gpus && request->gpus[0] && !matches(request->gpus, room))
         return g_strdup("it was not requested");
@@ -182,14 +179,42 @@ static char *refusal(const Placement *placement, const Request *request, const C
         (has_replica(placement->slices, room->gpu, request->wanted->replica) ||
          has_replica(chosen, room->gpu, request->wanted->replica)))
         return g_strdup_printf("it has a replica of %s already", request->wanted->replica);
-    why = admission_refusal(&(AdmissionRequest){.way = ADMISSION_CREATE,
-                                                .room = room,
-                                                .tenant = placement->tenant,
-                                                .wanted = candidate->slice});
+    return NULL;
+}
+
+static AdmissionRequest admission_of(const Placement *placement, const Candidate *candidate)
+{
+    return (AdmissionRequest){.way = ADMISSION_CREATE,
+                              .room = candidate->room,
+                              .tenant = placement->tenant,
+                              .wanted = candidate->slice};
+}
+
+/*
+ * NULL: the slice may go there; else why not. @chosen: the slices placed for this request so far.
+ */
+static char *refusal(const Placement *placement, const Request *request, const Candidate *candidate,
+                     const GPtrArray *chosen)
+{
+    const AdmissionRequest admission = admission_of(placement, candidate);
+    char *why = choice_refusal(placement, request, candidate, chosen);
+
+    if (!why)
+        why = admission_refusal(&admission);
     if (!why && !candidate->slice)
         why = *request->wanted->type ? g_strdup_printf("it has no type %s", request->wanted->type)
                                      : g_strdup("it has no type with that much memory");
     return why;
+}
+
+/* Of a GPU that refuses. */
+static gboolean refusal_passes(const Placement *placement, const Request *request,
+                               const Candidate *candidate, const GPtrArray *chosen)
+{
+    const AdmissionRequest admission = admission_of(placement, candidate);
+    g_autofree char *why = choice_refusal(placement, request, candidate, chosen);
+
+    return !why && admission_refusal_passes(&admission);
 }
 
 static guint64 distance_to(const Placement *placement, const char *gpu, const char *job,
@@ -261,11 +286,14 @@ static void explain(const Placement *placement, const Request *request, const GP
                     GError **error)
 {
     g_autoptr(GString) reasons = g_string_new(NULL);
+    AgentError code = AGENT_ERROR_NO_ROOM;
 
     for (guint i = 0; i < placement->candidates->len; i++) {
         const Candidate *candidate = g_ptr_array_index(placement->candidates, i);
         g_autofree char *why = refusal(placement, request, candidate, chosen);
 
+        if (refusal_passes(placement, request, candidate, chosen))
+            code = AGENT_ERROR_NO_ROOM_NOW;
         g_string_append_printf(reasons, "; %s: %s", candidate->room->gpu,
                                why ? why : "there is room");
     }
@@ -273,13 +301,14 @@ static void explain(const Placement *placement, const Request *request, const GP
         g_string_append(reasons, "; this host has no GPU");
     if (request->wanted->transport == SLICE_TRANSPORT_VM ||
         request->wanted->transport == SLICE_TRANSPORT_VFIO)
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
+        g_set_error(error, AGENT_ERROR, code,
                     "there is room for %u of %u vGPUs%s%s, so none was made%s", chosen->len,
                     request->count, *request->wanted->type ? " of type " : "",
                     request->wanted->type, reasons->str);
     else
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "there is no room for the slice, so it was not made%s", reasons->str);
+        g_set_error(
+            error, AGENT_ERROR, code, "there is no room for the slice%s, so it was not made%s",
+            code == AGENT_ERROR_NO_ROOM_NOW ? " until lent memory returns" : "", reasons->str);
 }
 
 GPtrArray *placement_find(const Placement *placement, const Request *request, GError **error)

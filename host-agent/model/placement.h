@@ -93,7 +93,8 @@ typedef struct {
 
 /*
  * A slice for each of the request's UUIDs, in their order; of Slice. All or none: if not all fit,
- * AGENT_ERROR_NO_ROOM, whose message gives the reason for each GPU.
+ * AGENT_ERROR_NO_ROOM, or _NO_ROOM_NOW if it can be waited for, whose message gives the reason for
+ * each GPU.
  */
 GPtrArray *placement_find(const Placement *placement, const Request *request, GError **error);
 

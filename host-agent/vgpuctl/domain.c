@@ -204,6 +204,7 @@ static gboolean check_request(const Client *client, GVariant *request, GError **
     if (vgpus)
         return TRUE;
     if (g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NO_ROOM) ||
+        g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NO_ROOM_NOW) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_QUOTA) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
         g_dbus_error_strip_remote_error(cause);

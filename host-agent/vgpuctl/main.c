@@ -191,6 +191,7 @@ static int exit_code(const GError *error)
     case AGENT_ERROR_IN_USE:
         return VGPUCTL_IN_USE;
     case AGENT_ERROR_NO_ROOM:
+    case AGENT_ERROR_NO_ROOM_NOW:
     case AGENT_ERROR_QUOTA:
         return VGPUCTL_NO_ROOM;
     default:

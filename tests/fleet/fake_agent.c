@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
- * "away", "unhealthy", "full", "slow", or "stop": it then stops itself after the first slice, to be
- * killed. FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be promised, else 4
- * times. FAKE/bad: addresses of cards that are broken; FAKE/passing: of such as may recover.
- * FAKE/offenders: names of slices whose own engines die. FAKE/cards: the node's cards, one a line,
- * as "ADDRESS MODEL MIB NODE"; else two of a model.
+ * "away", "unhealthy", "full", "lent", "slow", or "stop": it then stops itself after the first
+ * slice, to be killed. FAKE/capacity: MiB of each card. FAKE/overcommit: how often they may be
+ * promised, else 4 times. FAKE/bad: addresses of cards that are broken; FAKE/passing: of such as
+ * may recover. FAKE/offenders: names of slices whose own engines die. FAKE/cards: the node's cards,
+ * one a line, as "ADDRESS MODEL MIB NODE"; else two of a model.
  */
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -154,6 +154,9 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
         } else if (taken(slices[i].gpu, name) + mib_of(&slices[i]) > capacity()) {
             *why = g_strdup_printf("GPU %s has no room", slices[i].gpu);
             result = AGENT_NO_ROOM;
+        } else if (mode_is("lent")) {
+            *why = g_strdup_printf("the memory of GPU %s is lent", slices[i].gpu);
+            result = AGENT_LENT;
         }
     }
     *doors = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);

@@ -10,6 +10,9 @@
 /* vgpud chooses by the GPU: one by which programs have CUDA if the GPU has it, else the guarded. */
 #define DOOR_AUTO "auto"
 
+/* A claim whose memory moves requests at least one of so many parts of it. */
+#define MOVING_PARTS 100
+
 static const char *const doors[] = {DOOR_AUTO, "guarded", "native", "vfio", NULL};
 static const char *const classes[] = {"guaranteed", "burstable", "best-effort", NULL};
 
@@ -257,6 +260,21 @@ static guint choose_cap(const SliceSettings *settings)
     return caps[0] && caps[1] ? MIN(caps[0], caps[1]) : MAX(caps[0], caps[1]);
 }
 
+/*
+ * What is beyond @slice's memory moves. Without a least part any number of such claims would be on
+ * a card.
+ */
+static gboolean let_move(AgentSlice *slice, guint64 vram, GError **error)
+{
+    if (slice->vram < vram / MOVING_PARTS)
+        return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
+                           "a claim whose memory moves requests at least a hundredth of its "
+                           "\"vram\", and not %" G_GUINT64_FORMAT " bytes of %" G_GUINT64_FORMAT,
+                           slice->vram, vram);
+    slice->resident = slice->vram;
+    return TRUE;
+}
+
 /* The scheduler has counted @slice's memory, which is the least that the slice may have then. */
 static gboolean raise_vram(const SliceSettings *settings, AgentSlice *slice, GError **error)
 {
@@ -274,8 +292,9 @@ static gboolean raise_vram(const SliceSettings *settings, AgentSlice *slice, GEr
         return refuse_with(error, G_IO_ERROR_INVALID_ARGUMENT,
                            "\"vram\" is for the classes burstable and best-effort: a guaranteed "
                            "slice has the memory that the claim requests");
-    if (settings->of_claim.moves || settings->of_class.moves)
-        slice->resident = slice->vram;
+    if ((settings->of_claim.moves || settings->of_class.moves) &&
+        !let_move(slice, (guint64)vram, error))
+        return FALSE;
     slice->vram = (guint64)vram;
     return TRUE;
 }

@@ -42,6 +42,8 @@ static AgentResult result_of(const GError *error)
     case AGENT_ERROR_NO_ROOM:
     case AGENT_ERROR_IN_USE:
         return AGENT_NO_ROOM;
+    case AGENT_ERROR_NO_ROOM_NOW:
+        return AGENT_LENT;
     /* The card is there, so it is the request that no card of this host can fulfil. */
     case AGENT_ERROR_NOT_FOUND:
     case AGENT_ERROR_INVALID:
@@ -232,16 +234,19 @@ static gboolean world_read(World *world, AgentClient *vgpud, const AgentSlice *s
     return !is_vm(slice) || world->types;
 }
 
-/* Of all its tasks on the card. Memory that moves is theirs by turns, so it may be the whole card.
+/*
+ * Of all its tasks on the card. A job that has the card alone may have more tasks there than all of
+ * their memory: what of it moves is within what vgpud lends of a card.
  */
 static guint64 vram_of(const AgentSlice *slice, guint64 whole)
 {
     const FleetRequest *request = slice->request;
     guint64 vram = request->size * MIB * slice->tasks;
+    guint64 resident = request->resident * MIB * slice->tasks;
 
-    if (request->kind == FLEET_SIZE_FULL || (request->resident && whole && vram > whole))
+    if (request->kind == FLEET_SIZE_FULL)
         return whole;
-    return vram;
+    return resident && whole ? MAX(resident, MIN(vram, whole - whole / 50)) : vram;
 }
 
 static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *gpu,

@@ -21,6 +21,9 @@
 #define WELL_FILE    FLEET_JOBS_DIR "/well"
 #define WELL_SECONDS 600
 
+/* Of a job's AdminComment that is ours. */
+#define COMMENT_PREFIX "vgpu: "
+
 /* So long a prolog waits for slurmctld. */
 #define ASK_SECONDS  300
 #define ASK_AGAIN_US G_USEC_PER_SEC
@@ -254,7 +257,8 @@ static int requeue_job(guint32 id, gboolean hold)
     return slurm_requeue(id, JOB_RUNNING | (hold ? JOB_REQUEUE_HOLD : 0)) ? errno : 0;
 }
 
-void node_job_put_back(guint32 id, gboolean hold)
+/* The job that is put back; 0: none is. */
+static guint32 put_back(guint32 id, gboolean hold)
 {
     int cause = requeue_job(id, hold);
 
@@ -262,15 +266,58 @@ void node_job_put_back(guint32 id, gboolean hold)
         id = leader_of(id);
         cause = requeue_job(id, hold);
     }
-    if (!cause || cause == ESLURM_INVALID_JOB_ID)
-        return;
+    if (!cause)
+        return id;
+    if (cause == ESLURM_INVALID_JOB_ID)
+        return 0;
     if (cause != ESLURM_BATCH_ONLY && cause != ESLURM_DISABLED) {
         node_say(LOG_WARNING, "cannot requeue job %u: %s", id, slurm_strerror(cause));
-        return;
+        return 0;
     }
     node_say(LOG_WARNING, "job %u cannot be started again (%s) and is cancelled", id,
              slurm_strerror(cause));
     /* Without the flag, that of an array's last task would mean the whole array. */
     if (slurm_kill_job(id, SIGKILL, KILL_ARRAY_TASK))
         node_say(LOG_WARNING, "cannot cancel job %u: %s", id, slurm_strerror(errno));
+    return 0;
+}
+
+void node_job_put_back(guint32 id, gboolean hold)
+{
+    put_back(id, hold);
+}
+
+/* A site's own comment stays. */
+static gboolean has_other_comment(guint32 id)
+{
+    job_info_msg_t *answer = NULL;
+    gboolean has = FALSE;
+
+    if (slurm_load_job(&answer, id, SHOW_LOCAL))
+        return TRUE;
+    for (guint i = 0; i < answer->record_count; i++) {
+        const char *comment = answer->job_array[i].admin_comment;
+
+        has = has || (slurm_id_of(&answer->job_array[i]) == id && comment && *comment &&
+                      !g_str_has_prefix(comment, COMMENT_PREFIX));
+    }
+    slurm_free_job_info_msg(answer);
+    return has;
+}
+
+void node_job_put_off(guint32 id, guint seconds, const char *why)
+{
+    g_autofree char *comment = g_strconcat(COMMENT_PREFIX, why, NULL);
+    job_desc_msg_t change;
+
+    id = put_back(id, FALSE);
+    if (!id)
+        return;
+    slurm_init_job_desc_msg(&change);
+    slurm_id_of(&change) = id;
+    change.begin_time = (time_t)(g_get_real_time() / G_USEC_PER_SEC) + seconds;
+    if (!has_other_comment(id))
+        change.admin_comment = comment;
+    if (slurm_update_job(&change))
+        node_say(LOG_WARNING, "job %u may start at once: %s", id, slurm_strerror(errno));
 }

@@ -67,6 +67,9 @@ gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error);
  */
 void node_job_put_back(guint32 id, gboolean hold);
 
+/* The same for at least so many seconds; the job's AdminComment says why, if it has no other. */
+void node_job_put_off(guint32 id, guint seconds, const char *why);
+
 /* What the job has on the node, in Slurm's words (detail.h); NULL: nothing. */
 const char *node_job_detail(const job_info_t *job, const char *node);
 

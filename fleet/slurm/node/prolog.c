@@ -25,6 +25,10 @@
 #define REFUSAL_SECONDS 3600
 #define REFUSALS        FLEET_JOBS_DIR "/refused"
 
+/* A job that waits for memory that is lent: at first, and doubled as often. */
+#define LENT_SECONDS 60
+#define LENT_DOUBLED 4
+
 /* A job that still gets no card then ends, with the reason. */
 #define RESTARTS_MAX 20
 
@@ -87,6 +91,21 @@ static int put_back(HostRoot *root, const NodeJob *job, const char *why)
     return EXIT_SUCCESS;
 }
 
+/* Slurm does not count what is lent, so its next try may come to the same. */
+static int put_off(HostRoot *root, const NodeJob *job, guint restarts, const char *why)
+{
+    guint seconds = LENT_SECONDS << MIN(restarts, LENT_DOUBLED);
+    g_autofree char *says =
+        g_strdup_printf("it waits until memory that is lent returns, and is tried again in %u "
+                        "minutes: %s",
+                        seconds / 60, why);
+
+    close_door(root, job, says);
+    node_say(LOG_NOTICE, "job %u gets no slice now: %s", job->id, says);
+    node_job_put_off(job->id, seconds, says);
+    return EXIT_SUCCESS;
+}
+
 /* The node stays: a user's jobs must not be able to drain it. */
 static int put_back_or_hold(HostRoot *root, const NodeJob *job, const char *why)
 {
@@ -114,9 +133,12 @@ static int fail_node(HostRoot *root, const NodeJob *job, const char *why)
 }
 
 /* vgpud has made or removed no slices. */
-static int give_up(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
+static int give_up(HostRoot *root, const NodeJob *job, guint restarts, AgentResult result,
+                   const char *why)
 {
     switch (result) {
+    case AGENT_LENT:
+        return put_off(root, job, restarts, why);
     case AGENT_REFUSED:
         return reject_job(root, job, why);
     case AGENT_NO_ROOM:
@@ -206,7 +228,7 @@ static AgentResult create_slices(HostRoot *root, const NodeJob *job, const Agent
         lock = node_lock(root, FALSE);
         result = agent_create_slices(job->owner, slices, count, doors, why);
         node_unlock(lock);
-        if (result != AGENT_NO_ROOM || again)
+        if ((result != AGENT_NO_ROOM && result != AGENT_LENT) || again)
             return result;
         node_release_lost(root, node, 0);
         g_clear_pointer(doors, g_ptr_array_unref);
@@ -228,8 +250,10 @@ static gboolean is_stale(HostRoot *root, const NodeJob *job, const CardPromise *
 }
 
 static int create_job_slices(HostRoot *root, const NodeJob *job, const FleetRequest *request,
-                             const CardPromise *cards, guint count, const NodeCards *known)
+                             const NodeGrant *grant, const NodeCards *known)
 {
+    const CardPromise *cards = grant->cards;
+    guint count = grant->count;
     g_autofree AgentSlice *slices = g_new0(AgentSlice, count);
     g_autoptr(GPtrArray) doors = NULL;
     g_autoptr(GError) error = NULL;
@@ -259,7 +283,7 @@ static int create_job_slices(HostRoot *root, const NodeJob *job, const FleetRequ
     if (result == AGENT_OK)
         result = agent_wait_for_guards(doors, &why);
     if (result != AGENT_OK)
-        return give_up(root, job, result, why);
+        return give_up(root, job, grant->restarts, result, why);
     if (!write_file(root, job, cards, slices, doors, &error))
         return fail_node(root, job, error->message);
     return EXIT_SUCCESS;
@@ -335,9 +359,9 @@ static int start_job(HostRoot *root, const NodeJob *job)
             return put_back(root, job, "it runs here still, since an earlier start");
         result = agent_release_owner(job->owner, &totals, &why);
         if (result != AGENT_OK)
-            return give_up(root, job, result, why);
+            return give_up(root, job, grant->restarts, result, why);
     }
-    return create_job_slices(root, job, &request, grant->cards, grant->count, known);
+    return create_job_slices(root, job, &request, grant, known);
 }
 
 /*

@@ -11,7 +11,7 @@
 /*
  * The request's slices, with their GPUs; of Slice, reserved if they are vGPUs. Nothing is stored.
  * @others: of Slice, not stored either, which get their room before; NULL: none.
- * AGENT_ERROR_NOT_FOUND, _NO_ROOM, _QUOTA, _IN_USE (a UUID that exists already).
+ * AGENT_ERROR_NOT_FOUND, _NO_ROOM, _NO_ROOM_NOW, _QUOTA, _IN_USE (a UUID that exists already).
  */
 GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
                         const Tenants *tenants, const Request *request, const GPtrArray *others,

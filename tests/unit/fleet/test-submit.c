@@ -47,6 +47,16 @@ static void check_submit(SubmitAsk ask, const char *per_task, const char *extra)
     g_assert_cmpstr(decision.extra, ==, extra);
 }
 
+static bool is_spread(SubmitAsk ask)
+{
+    SubmitDecision decision;
+    char error[FLEET_ERROR_MAX] = "";
+
+    if (!submit_decide(&ask, &conf, &decision, error))
+        g_error("%s", error);
+    return decision.spread;
+}
+
 static void check_refused(SubmitAsk ask, const char *why)
 {
     SubmitDecision decision;
@@ -86,6 +96,12 @@ static void test_resident(void)
                  "gres/shard:2048", "vgpu1;vram=8192;class=best-effort;door=native;resident=1");
     check_submit((SubmitAsk){.option = "8G,class=best-effort,resident=4G", .qos = "night"},
                  "gres/shard:4096", "vgpu1;vram=8192;class=best-effort;door=native;resident=4096");
+    /* A slice is of all tasks of a job on a card, and would have more than the card. */
+    g_assert_true(
+        is_spread((SubmitAsk){.option = "30G,class=burstable,resident=1G", .partition = "mixed"}));
+    g_assert_false(
+        is_spread((SubmitAsk){.option = "30G,class=burstable,resident=30G", .partition = "mixed"}));
+    g_assert_false(is_spread((SubmitAsk){.option = "30G,class=burstable", .partition = "mixed"}));
     check_refused((SubmitAsk){.option = "8G,class=burstable,resident=9G", .partition = "mixed"},
                   "resident=9216M is more than the 8192 MiB of the slice");
 }

@@ -322,9 +322,10 @@ static void test_rules(void)
                    .class = SLICE_BURSTABLE,
                    .vram = 10,
                    .present = TRUE};
-    Slice small = slice;
+    Slice small = slice, best_effort = slice;
     const Room open = {.gpu = (char *)ADDRESS, .vram = 100, .capacity = 100};
-    Room full = open, drained = open, back = open, sick = open;
+    Room full = open, drained = open, back = open, sick = open, lent = open;
+    Room short_of_memory = open;
 
     small.vram = 5;
     full.promised_vram = 95;
@@ -332,6 +333,10 @@ static void test_rules(void)
     back.draining = TRUE;
     back.switching = (char *)"shared";
     sick.unhealthy = (char *)"hot";
+    lent.promised_vram = 10;
+    lent.lent[0] = 85;
+    short_of_memory.evicted = TRUE;
+    best_effort.class = SLICE_BEST_EFFORT;
     FOR(way)
     {
         g_assert_true(admits(way, &open, NULL, &slice, 0));
@@ -344,6 +349,13 @@ static void test_rules(void)
         g_assert_false(admits(way, &full, &small, &slice, AGENT_ERROR_NO_ROOM));
         full.promised_vram = 95;
     }
+    FOR(way)
+    {
+        g_assert_false(admits(way, &lent, NULL, &slice, AGENT_ERROR_NO_ROOM_NOW));
+        g_assert_true(admits(way, &short_of_memory, NULL, &slice, 0));
+    }
+    g_assert_false(
+        admits(ADMISSION_START, &short_of_memory, NULL, &best_effort, AGENT_ERROR_NO_ROOM_NOW));
     g_assert_false(admits(ADMISSION_START, &drained, &slice, &slice, AGENT_ERROR_IN_USE));
     g_assert_true(admits(ADMISSION_START, &back, NULL, &slice, 0));
     g_assert_false(admits(ADMISSION_CLAIM, &back, &slice, &slice, AGENT_ERROR_IN_USE));

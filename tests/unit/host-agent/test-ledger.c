@@ -108,6 +108,15 @@ static void assert_lent(const Room *room, const Slice *slice, const char *words)
     g_assert_true(words ? why && strstr(why, words) : !why);
 }
 
+/* Of a slice that is refused: it fits when others have less that moves. */
+static void assert_passes(const Room *room, const Slice *slice, gboolean passes)
+{
+    g_autofree char *why = room_refusal(room, slice);
+
+    g_assert_nonnull(why);
+    g_assert_cmpint(room_refusal_passes(room, slice), ==, passes);
+}
+
 /*
  * What is resident fits, each slice can have the rest while the others have that, and the host has
  * the memory for it.
@@ -131,13 +140,23 @@ static void test_resident(void)
     assert_lent(room, third,
                 "another slice has 13 GiB that are not resident, and the resident "
                 "memory of all slices would leave 11.68 GiB for that");
+    assert_passes(room, third, TRUE);
     assert_refusal(room, SLICE_GUARANTEED, 2, 0, "would leave 11.68 GiB for that");
     room_subtract(room, first);
     room_subtract(room, second);
     assert_lent(room, third, NULL);
     third->vram = 16 * GIB;
     assert_lent(room, third, "it has 14 GiB that are not resident");
+    assert_passes(room, third, FALSE);
+    third->resident = 15 * GIB;
+    room->promised_vram = 2 * GIB;
+    assert_passes(room, third, FALSE);
+    room->promised_vram = 0;
+    room->displaced = 20 * GIB;
+    assert_passes(room, first, TRUE);
+    room->displaced = 0;
     room->displaced_most = 3 * GIB;
+    assert_passes(room, first, FALSE);
     assert_lent(room, first,
                 "its memory that is not resident needs 13 GiB of the host's, and "
                 "3 GiB of 3 GiB are free for that (displaced= in vgpud.conf)");
@@ -337,6 +356,44 @@ static void test_no_room(void)
     board_close(&board);
 }
 
+/* All of a card is lent to who is there: the error says that it passes. */
+static void test_no_room_now(void)
+{
+    Board board;
+    g_autoptr(Slice) lent = make_lent(SLICE_BURSTABLE, 15, 1);
+    g_autofree char *found = NULL;
+    g_autoptr(GError) error = NULL;
+
+    board_open(&board);
+    for (guint i = 0; i < board.candidates->len; i++)
+        room_add(((Candidate *)g_ptr_array_index(board.candidates, i))->room, lent);
+    found = place(&board, "{'Type': <'half'>, 'Gpus': <['b']>}", &error);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM_NOW);
+    g_test_message("%s", error->message);
+    g_assert_nonnull(strstr(error->message, "b: another slice has 14 GiB that are not resident"));
+    board_close(&board);
+}
+
+/* What other reason a GPU has does not pass, nor does a request that it was left out of. */
+static void test_no_room_ever(void)
+{
+    Board board;
+    g_autoptr(Slice) lent = make_lent(SLICE_BURSTABLE, 15, 1);
+    g_autofree char *found = NULL;
+    g_autoptr(GError) error = NULL;
+
+    board_open(&board);
+    for (guint i = 0; i < board.candidates->len; i++) {
+        Room *room = ((Candidate *)g_ptr_array_index(board.candidates, i))->room;
+
+        room_add(room, lent);
+        room->draining = g_str_equal(room->gpu, "b");
+    }
+    found = place(&board, "{'Type': <'half'>, 'Gpus': <['b']>}", &error);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM);
+    board_close(&board);
+}
+
 /* Near the job's present GPUs, away from existing replicas. */
 static void test_neighbours(void)
 {
@@ -500,6 +557,8 @@ int main(int argc, char **argv)
     g_test_add_func("/ledger/quota", test_quota);
     g_test_add_func("/ledger/placement", test_placement);
     g_test_add_func("/ledger/no-room", test_no_room);
+    g_test_add_func("/ledger/no-room-now", test_no_room_now);
+    g_test_add_func("/ledger/no-room-ever", test_no_room_ever);
     g_test_add_func("/ledger/neighbours", test_neighbours);
     g_test_add_func("/ledger/requests", test_requests);
     g_test_add_func("/ledger/entitlement", test_entitlement);

@@ -216,6 +216,18 @@ static void check_vram(guint64 vram, guint64 resident, const char *const *texts)
 
 #define CHECK_VRAM(vram, ...) check_vram(vram, 0, (const char *const[]){__VA_ARGS__, NULL})
 
+static void check_refused_vram(const char *words, const char *text)
+{
+    g_auto(SliceSettings) settings = SLICE_SETTINGS_INIT;
+    g_autoptr(AgentSlice) slice = g_new0(AgentSlice, 1);
+    g_autoptr(GError) error = NULL;
+
+    slice->vram = 64;
+    g_assert_true(add_settings(&settings, (const char *const[]){text, NULL}, &error));
+    g_assert_false(slice_settings_apply(&settings, slice, &error));
+    g_assert_nonnull(strstr(error->message, words));
+}
+
 static void test_vram(void)
 {
     CHECK_VRAM(64, "claim{}");
@@ -229,6 +241,12 @@ static void test_vram(void)
                (const char *const[]){
                    "class{\"vram\": \"1Ki\", \"class\": \"burstable\", \"moves\": true}", NULL});
     CHECK_VRAM(64, "claim{\"class\": \"burstable\", \"moves\": true}");
+    check_vram(6400, 64,
+               (const char *const[]){
+                   "class{\"vram\": \"6400\", \"class\": \"best-effort\", \"moves\": true}", NULL});
+    CHECK_VRAM(6500, "class{\"vram\": \"6500\", \"class\": \"best-effort\"}");
+    check_refused_vram("at least a hundredth of its \"vram\", and not 64 bytes of 6500",
+                       "class{\"vram\": \"6500\", \"class\": \"best-effort\", \"moves\": true}");
     CHECK("must be true or false", "claim{\"moves\": 1}");
     CHECK("0 at most", "claim{\"vram\": \"1Ki\", \"class\": \"best-effort\"}");
     CHECK("2048 at most", LIMITS("\"vram\": \"2Ki\""),
