@@ -6,9 +6,12 @@
 
 #include "lib/cards.h"
 
-#define OVERCOMMIT_MAX  16
-#define OVERCOMMIT_RULE "a number from 1 to 16, such as 1.5"
-#define PARTITIONS_MAX  256
+#define OVERCOMMIT_MAX 16
+#define OVERCOMMIT_RULE                                                                            \
+    "a number from 1 to 16, such as 1.5; or observed, also with a number, such as observed,2"
+#define OBSERVED       "observed"
+#define OBSERVED_MAX   4
+#define PARTITIONS_MAX 256
 
 static const char *const conf_keys[] = {
     "mode", "vram",          "overcommit", "partitions", "policy", "water-mark", "pressure-command",
@@ -131,6 +134,14 @@ static gboolean overcommit_parse(const char *text, gdouble *value)
            *value >= 1 && *value <= OVERCOMMIT_MAX;
 }
 
+/* "observed", up to OBSERVED_MAX times; "observed,2": up to twice. */
+static gboolean observed_parse(const char *text, gdouble *value)
+{
+    *value = OBSERVED_MAX;
+    return g_str_equal(text, OBSERVED) || (g_str_has_prefix(text, OBSERVED ",") &&
+                                           overcommit_parse(text + strlen(OBSERVED ","), value));
+}
+
 static gboolean read_overcommit(const ConfGroup *group, GpuEntry *entry, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -142,6 +153,9 @@ static gboolean read_overcommit(const ConfGroup *group, GpuEntry *entry, GError 
         return FALSE;
     }
     if (!text || overcommit_parse(text, &entry->overcommit))
+        return TRUE;
+    entry->observed = observed_parse(text, &entry->overcommit);
+    if (entry->observed)
         return TRUE;
     conf_bad_value(group, "overcommit", text, OVERCOMMIT_RULE, error);
     return FALSE;

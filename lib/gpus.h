@@ -68,6 +68,7 @@ gboolean health_kind_parse(const char *name, HealthKind *kind);
  * @name: also of one that was declared by its card's number, while this host has the card
  * @vram_bytes: 0: read from the hardware
  * @overcommit: how often its memory may be promised; 1: once
+ * @observed: that often, if what slices have used leaves room
  * @partitions: desired number; 0: as many as it can have
  * @policy: how its time is divided
  * @pool: which engine places work on it; NULL: not given
@@ -80,6 +81,7 @@ typedef struct {
     GpuMode mode;
     guint64 vram_bytes;
     gdouble overcommit;
+    gboolean observed;
     guint partitions;
     GpuPolicy policy;
     char *pool;

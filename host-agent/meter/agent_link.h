@@ -24,6 +24,9 @@ void agent_set_findings(const AgentLink *link, const char *gpu, GVariant *findin
 void agent_note_memory(const AgentLink *link, const char *gpu, guint64 free, guint64 mark,
                        const char *const *without, gint64 now_us);
 
+/* What slices are expected to use by the hour of the day: a{sat}, by UUID. */
+void agent_set_expected(const AgentLink *link, GVariant *expected);
+
 /* Of interest to an operator. */
 void agent_tell_event(const AgentLink *link, const char *kind, const char *gpu, const char *slice,
                       const char *format, ...) G_GNUC_PRINTF(5, 6);

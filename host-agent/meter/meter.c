@@ -72,7 +72,7 @@ static gboolean make_modules(Meter *meter, OnBypass on_bypass, GError **error)
     meter->health = health_new(meter->view, &meter->agent);
     meter->pressure = pressure_watch_new(meter->view, &meter->agent);
     meter->bypass = bypass_watch_new(meter->view, &meter->agent, on_bypass);
-    meter->usage = usage_sampler_new(meter->view);
+    meter->usage = usage_sampler_new(meter->view, &meter->agent);
     meter->scrape =
         scrape_new(meter->view, meter->health, meter->pressure, meter->bypass, meter->owners);
     return TRUE;
@@ -99,6 +99,7 @@ Meter *meter_new(HostRoot *root, const AgentLink *agent, GVariant *state, GError
     health_restore(meter->health, held, cleared);
     offer_metrics(meter, conf->metrics_listen);
     read_gpus(meter);
+    usage_sampler_tell_again(meter->usage);
     owners_sample(meter->owners);
     return g_steal_pointer(&meter);
 }
@@ -169,6 +170,7 @@ void meter_begin_again(Meter *meter, GVariant *state)
     health_events_lost(meter->health);
     read_gpus(meter);
     health_tell_again(meter->health);
+    usage_sampler_tell_again(meter->usage);
 }
 
 void meter_set_agent_up(Meter *meter, gboolean up)
@@ -218,6 +220,7 @@ static void hear_settings(Meter *meter, GVariant *arguments)
     (void)arguments;
     read_settings(meter, conf);
     read_gpus(meter);
+    usage_sampler_tell_again(meter->usage);
 }
 
 static void hear_cleared(Meter *meter, GVariant *arguments)

@@ -2,6 +2,7 @@
 #include "host-agent/meter/usage_sampler.h"
 
 #include "host-agent/model/usage.h"
+#include "host-agent/store/memory_table.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/systemd.h"
@@ -26,10 +27,12 @@
  * @serial: of the counters, after it
  * @rest: seconds since then in which nobody used a GPU; @rest_until: their end, since 1970
  * @stored, @pruned: when, seconds since 1970
+ * @told: the hour before which vgpud knows what slices have used; 0: it knows nothing
  * @reads: a thread reads for a report
  */
 struct UsageSampler {
     HostView *view;
+    const AgentLink *agent;
     Usage *usage;
     guint timer;
     gint64 ticked;
@@ -41,6 +44,7 @@ struct UsageSampler {
     gint64 rest_until;
     gint64 stored;
     gint64 pruned;
+    gint64 told;
     GQueue reports; /* of Report: those that wait */
     gboolean reads;
     GCancellable *freed;
@@ -57,6 +61,39 @@ static void complain(GError *error)
     g_error_free(error);
 }
 
+/* A GPU's promises go by what its slices are expected to use. */
+static gboolean is_any_observed(const UsageSampler *sampler)
+{
+    const GPtrArray *gpus = host_view_gpus(sampler->view);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        const GpuEntry *entry = offers_settings(host_view_offers(sampler->view), gpu->pci->address);
+
+        if (entry && entry->observed)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* Once an hour, of those before it. */
+static void tell_expected(UsageSampler *sampler)
+{
+    gint64 hour = now_s() / USAGE_HOUR * USAGE_HOUR;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) expected = NULL;
+
+    if (hour == sampler->told || !is_any_observed(sampler))
+        return;
+    expected = memory_table_expect(host_view_db(sampler->view), hour, &error);
+    if (!expected) {
+        g_message("cannot tell what slices are expected to use: %s", error->message);
+        return;
+    }
+    sampler->told = hour;
+    agent_set_expected(sampler->agent, expected);
+}
+
 /* FALSE: not now. Then the rows are kept. */
 static gboolean store(UsageSampler *sampler)
 {
@@ -71,10 +108,11 @@ static gboolean store(UsageSampler *sampler)
         complain(error);
         return FALSE;
     }
+    tell_expected(sampler);
     if (now - sampler->pruned < DAY_S)
         return TRUE;
     sampler->pruned = now;
-    if (!usage_table_prune(db, &error))
+    if (!usage_table_prune(db, &error) || !memory_table_prune(db, &error))
         complain(error);
     return TRUE;
 }
@@ -93,6 +131,7 @@ static void sample_container(const UsageSampler *sampler, const Slice *slice, Us
     sample->gpu_ns = use->gpu_ns;
     sample->alone_ns = use->alone_ns;
     sample->vram_used = use->vram_used;
+    sample->vram_known = TRUE;
     sample->vram_peak = use->vram_peak;
 }
 
@@ -113,6 +152,7 @@ static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCo
         sample.doorbells = vgpu->vgpu->doorbells;
         counters_gpu_times(vgpu, &sample.gpu_ns, &sample.alone_ns);
         sample.vram_used = vgpu->drm.vram;
+        sample.vram_known = vgpu->drm.vram > 0;
         sample.vram_peak = vgpu->slice_known ? vgpu->slice.vram_peak : 0;
         if (!g_str_equal(vgpu->vgpu->device, "closed"))
             sample.cpu_us = engine_unit_cpu_us(host_view_root(sampler->view), slice->uuid);
@@ -459,11 +499,18 @@ void usage_sampler_report(UsageSampler *sampler, const char *tenant, const char 
         reports_next(sampler);
 }
 
-UsageSampler *usage_sampler_new(HostView *view)
+void usage_sampler_tell_again(UsageSampler *sampler)
+{
+    sampler->told = 0;
+    tell_expected(sampler);
+}
+
+UsageSampler *usage_sampler_new(HostView *view, const AgentLink *agent)
 {
     UsageSampler *sampler = g_new0(UsageSampler, 1);
 
     sampler->view = view;
+    sampler->agent = agent;
     sampler->usage = usage_new();
     sampler->stored = now_s();
     sampler->freed = g_cancellable_new();

@@ -8,16 +8,20 @@
 
 #include <gio/gio.h>
 
+#include "host-agent/meter/agent_link.h"
 #include "host-agent/meter/host_view.h"
 
 typedef struct UsageSampler UsageSampler;
 
-/* @view: lives longer. */
-UsageSampler *usage_sampler_new(HostView *view);
+/* Both live longer. */
+UsageSampler *usage_sampler_new(HostView *view, const AgentLink *agent);
 
 /* Stores the samples that were not stored yet. */
 void usage_sampler_free(UsageSampler *sampler);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UsageSampler, usage_sampler_free)
+
+/* vgpud has started again, or other GPUs go by what was used. */
+void usage_sampler_tell_again(UsageSampler *sampler);
 
 /* Slices may have been added or removed. */
 void usage_sampler_refresh(UsageSampler *sampler);

@@ -48,6 +48,8 @@ static void subtract_lent(Room *room, guint64 lent)
 void room_add(Room *room, const Slice *slice)
 {
     room->promised_vram += slice_resident(slice);
+    for (guint hour = 0; hour < MEMORY_HOURS_OF_DAY; hour++)
+        room->expected[hour] += slice_expected(slice, hour);
     room->displaced += slice_displaced(slice);
     add_lent(room, slice_lent(slice));
     room->promised_compute += slice->compute;
@@ -61,6 +63,8 @@ void room_add(Room *room, const Slice *slice)
 void room_subtract(Room *room, const Slice *slice)
 {
     room->promised_vram -= slice_resident(slice);
+    for (guint hour = 0; hour < MEMORY_HOURS_OF_DAY; hour++)
+        room->expected[hour] -= slice_expected(slice, hour);
     room->displaced -= slice_displaced(slice);
     subtract_lent(room, slice_lent(slice));
     room->promised_compute -= slice->compute;
@@ -127,6 +131,27 @@ static char *lent_refusal(const Room *room, const Slice *slice)
                            lent == slice_lent(slice) ? "it" : "another slice", needs, left);
 }
 
+/* Tomorrow is not quite as the days before. */
+static guint64 room_observable(guint64 vram)
+{
+    return vram - vram / 20;
+}
+
+static char *expected_refusal(const Room *room, const Slice *slice)
+{
+    guint64 most = room_observable(room->vram);
+
+    for (guint hour = 0; room->observed && hour < MEMORY_HOURS_OF_DAY; hour++) {
+        guint64 left = rest(most, room->expected[hour]);
+        g_autofree char *free = size_format(left), *all = size_format(most);
+
+        if (slice_expected(slice, hour) > left)
+            return g_strdup_printf("%s of %s are expected to be free at %02u:00 UTC", free, all,
+                                   hour);
+    }
+    return NULL;
+}
+
 /* Of what is promised, which whoever places slices can count, too. */
 static char *promise_refusal(const Room *room, const Slice *slice)
 {
@@ -145,7 +170,7 @@ static char *promise_refusal(const Room *room, const Slice *slice)
         return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free for guaranteed "
                                "slices",
                                rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute));
-    return NULL;
+    return expected_refusal(room, slice);
 }
 
 char *room_refusal(const Room *room, const Slice *slice)

@@ -12,6 +12,8 @@
  * A GPU's resources, and the promised part of them. The rules of the ledger:
  *
  *   resident VRAM of all slices       <= capacity (the GPU's VRAM times its overcommit factor)
+ *   with overcommit=observed, what they are expected to use of that <= 95 % of the GPU's VRAM in
+ *   each hour of the day
  *   the rest of each slice's VRAM     <= 98 % of the GPU's VRAM less the resident VRAM of all
  *   that rest of all burstable slices <= the host's memory for it
  *   VRAM of guaranteed slices         <= the GPU's VRAM
@@ -37,6 +39,7 @@
  * @vram: its bytes
  * @capacity: bytes that may be promised
  * @promised_vram: the resident memory of its slices
+ * @observed: overcommit=observed; @expected: what its slices use in each hour of the day
  * @lent: the two largest parts of slices' memory that are not resident
  * @displaced: bytes of the host's memory that are reserved for such parts on all GPUs;
  * @displaced_most: that may be
@@ -58,6 +61,8 @@ typedef struct {
     guint64 capacity;
     guint64 promised_vram;
     guint64 guaranteed_vram;
+    gboolean observed;
+    guint64 expected[MEMORY_HOURS_OF_DAY];
     guint64 lent[2];
     guint64 displaced;
     guint64 displaced_most;

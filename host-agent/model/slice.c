@@ -96,6 +96,15 @@ guint64 slice_resident(const Slice *slice)
     return slice->resident ? MIN(slice->resident, slice->vram) : slice->vram;
 }
 
+guint64 slice_expected(const Slice *slice, guint hour)
+{
+    guint64 resident = slice_resident(slice);
+
+    if (slice->class == SLICE_GUARANTEED || !slice->expected[hour])
+        return resident;
+    return MIN(slice->expected[hour], resident);
+}
+
 guint64 slice_lent(const Slice *slice)
 {
     return slice->vram - slice_resident(slice);

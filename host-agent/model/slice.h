@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "host-agent/model/memory_use.h"
+
 /* How firm the promise is, in the words that fleets use. */
 typedef enum {
     SLICE_GUARANTEED,  /* all of it, always */
@@ -57,6 +59,7 @@ typedef enum {
  * @leaving: it is being removed: it accepts no new user
  * @suspended: its programs' GPU memory is in the host's. What is promised to it is free for others,
  * unless it is a vGPU
+ * @expected: bytes that it uses by the hour of the day, as it did before; 0: not known
  */
 typedef struct {
     char *uuid;
@@ -92,6 +95,7 @@ typedef struct {
     gboolean reserved;
     gboolean leaving;
     gboolean suspended;
+    guint64 expected[MEMORY_HOURS_OF_DAY];
 } Slice;
 
 void slice_free(Slice *slice);
@@ -118,6 +122,9 @@ Slice *slice_from_dict(GVariant *dict);
 /* Of its memory: what is always on the GPU, and what is displaced while others use the GPU. */
 guint64 slice_resident(const Slice *slice);
 guint64 slice_lent(const Slice *slice);
+
+/* What it is expected to use in that hour of the day of what it is promised. */
+guint64 slice_expected(const Slice *slice, guint hour);
 
 /* "guaranteed", "burstable", "best-effort" */
 const char *slice_class_name(SliceClass class);

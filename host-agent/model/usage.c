@@ -10,6 +10,7 @@
 
 /**
  * Last - a vGPU at its last sample: its counters and, in @row, what was promised of it
+ * @vram_used: bytes, if @vram_known
  */
 typedef struct {
     UsageRow row;
@@ -19,6 +20,8 @@ typedef struct {
     guint64 alone_ns;
     guint64 cpu_us;
     guint64 vram_peak;
+    guint64 vram_used;
+    gboolean vram_known;
     gboolean sampled;
 } Last;
 
@@ -144,8 +147,12 @@ static void add_use(Last *last, UsageRow *row, const UsageSample *sample, guint 
     guint64 cpu_us = moved(sample->cpu_us, &last->cpu_us);
     guint64 peak = peak_since(sample, &last->vram_peak);
 
+    last->vram_used = sample->vram_used;
+    last->vram_known = sample->vram_known;
     if (!row)
         return;
+    if (sample->vram_known)
+        memory_use_add(&row->memory, peak, seconds);
     if (requests || doorbells || gpu_ns || cpu_us > (guint64)seconds * IDLE_CPU_US)
         row->busy_seconds += seconds;
     row->requests += requests;
@@ -165,8 +172,18 @@ void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint second
     promise(&last->row, sample);
     if (!first && seconds)
         row = add_promised(usage, &last->row, now, seconds);
-    if (!sample->unknown)
+    if (sample->unknown)
+        last->vram_known = FALSE;
+    else
         add_use(last, row, sample, seconds);
+}
+
+static void add_idle(Usage *usage, const Last *last, gint64 now, guint seconds)
+{
+    UsageRow *row = add_promised(usage, &last->row, now, seconds);
+
+    if (last->vram_known)
+        memory_use_add(&row->memory, last->vram_used, seconds);
 }
 
 void usage_add_idle(Usage *usage, gint64 now, guint seconds)
@@ -181,7 +198,7 @@ void usage_add_idle(Usage *usage, gint64 now, guint seconds)
 
         g_hash_table_iter_init(&iter, usage->last);
         while (g_hash_table_iter_next(&iter, NULL, &last))
-            add_promised(usage, &((Last *)last)->row, now - seconds + part, part);
+            add_idle(usage, last, now - seconds + part, part);
         seconds -= part;
     }
 }

@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "host-agent/model/memory_use.h"
+
 #define USAGE_HOUR 3600
 
 /**
@@ -14,7 +16,7 @@
  * @requests, @doorbells, @gpu_ns, @cpu_us: counters of the vGPU and its engine so far; each may
  * restart
  * @alone_ns: GPU time beside @gpu_ns, another such counter
- * @vram_used: bytes now; 0: not known
+ * @vram_used: bytes now; 0: none, or not known, which @vram_known says
  * @vram_peak: the most so far, which may restart; 0: not known
  * @unknown: none of these counters is known now
  */
@@ -32,6 +34,7 @@ typedef struct {
     guint64 cpu_us;
     guint64 vram_used;
     guint64 vram_peak;
+    gboolean vram_known;
     gboolean unknown;
 } UsageSample;
 
@@ -40,6 +43,7 @@ typedef struct {
  * @hour: its start, seconds since 1970
  * @seconds: promised time
  * @busy_seconds: busy part of it
+ * @memory: how much was in use, as far as that is known
  */
 typedef struct {
     gint64 hour;
@@ -54,6 +58,7 @@ typedef struct {
     guint64 peak_vram;
     guint64 gpu_ns;
     guint64 requests;
+    MemoryUse memory;
 } UsageRow;
 
 typedef struct Usage Usage;

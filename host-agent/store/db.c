@@ -236,8 +236,14 @@ static const char meter_first[] =
     "INSERT INTO usage_month SELECT * FROM agent.usage_month;"
     "INSERT INTO owner_use SELECT * FROM agent.owner_use;";
 
-static const char *const meter_steps[] = {meter_first, NULL};
-#define METER_VERSION 1
+/* How much of a GPU's memory slices used in each hour; steps: MemoryUse. */
+static const char meter_memory[] =
+    "CREATE TABLE memory_use ("
+    " hour INTEGER NOT NULL, uuid TEXT NOT NULL, most INTEGER NOT NULL, steps BLOB NOT NULL,"
+    " PRIMARY KEY (hour, uuid)) STRICT, WITHOUT ROWID;";
+
+static const char *const meter_steps[] = {meter_first, meter_memory, NULL};
+#define METER_VERSION 2
 G_STATIC_ASSERT(G_N_ELEMENTS(meter_steps) == METER_VERSION + 1);
 
 #define STATE_DIR       "var/lib/vgpu"

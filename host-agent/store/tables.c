@@ -2,6 +2,7 @@
 #include "host-agent/store/tables.h"
 
 #include "host-agent/model/slice_keys.h"
+#include "host-agent/store/memory_table.h"
 
 /* Slices in the database. */
 
@@ -229,7 +230,7 @@ gboolean claim_table_remove(Db *db, const char *uuid, const char *container, GEr
 
 /* Usage in the database by the month, and its sum. */
 
-static gboolean add_row(Db *db, const UsageRow *row, GError **error)
+static gboolean add_month(Db *db, const UsageRow *row, GError **error)
 {
     return db_run(db, error,
                   "INSERT INTO usage_month (month, uuid, tenant, gpu, type, seconds, busy_seconds, "
@@ -248,6 +249,13 @@ static gboolean add_row(Db *db, const UsageRow *row, GError **error)
                   row->seconds, row->busy_seconds, row->vram, row->peak_vram,
                   (double)row->seconds * (double)row->vram,
                   (double)row->seconds * (double)row->compute, row->gpu_ns, row->requests);
+}
+
+static gboolean add_row(Db *db, const UsageRow *row, GError **error)
+{
+    return add_month(db, row, error) &&
+           (!memory_use_is_known(&row->memory) ||
+            memory_table_add(db, row->uuid, row->hour, &row->memory, error));
 }
 
 gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error)

@@ -102,7 +102,10 @@ gboolean claim_table_remove(Db *db, const char *uuid, const char *container, GEr
 /* So many months are kept: two years, and the present one. */
 #define USAGE_MONTHS 25
 
-/* Adds @rows, of UsageRow, to the database's rows of their months: all, or none. */
+/*
+ * Adds @rows, of UsageRow, to the database's rows of their months, and to those of their hours
+ * (memory_table.h): all, or none.
+ */
 gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error);
 
 /* Forgets all but the last USAGE_MONTHS of those in which there was something. */

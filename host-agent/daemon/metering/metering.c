@@ -105,6 +105,13 @@ static void take_memory(Metering *metering, GVariant *arguments)
     evictions_note_memory(metering->parts.evictions, gpu, free, mark, without, now_us);
 }
 
+static void take_expected(Metering *metering, GVariant *arguments)
+{
+    g_autoptr(GVariant) expected = g_variant_get_child_value(arguments, 0);
+
+    slices_set_expected(metering->parts.slices, expected);
+}
+
 static void take_event(Metering *metering, GVariant *arguments)
 {
     const char *kind, *gpu, *slice, *text;
@@ -119,6 +126,7 @@ static const struct {
 } methods[] = {
     {"SetFindings", take_findings},
     {"NoteMemory", take_memory},
+    {"SetExpected", take_expected},
     {"TellEvent", take_event},
 };
 

@@ -19,7 +19,7 @@ typedef struct Metering Metering;
  */
 typedef struct {
     Host *host;
-    const Slices *slices;
+    Slices *slices;
     const Tenants *tenants;
     const Claims *claims;
     Findings *findings;

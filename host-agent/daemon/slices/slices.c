@@ -673,6 +673,33 @@ static void read_state(const Slices *slices, const Gpu *gpu, Room *room)
         room->unhealthy = g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
 }
 
+/* @hours: at: of each hour of the day; NULL: not known. */
+static void read_expected(Slice *slice, GVariant *hours)
+{
+    gsize count = 0;
+    const guint64 *bytes = hours ? g_variant_get_fixed_array(hours, &count, sizeof(guint64)) : NULL;
+
+    memset(slice->expected, 0, sizeof(slice->expected));
+    if (count == MEMORY_HOURS_OF_DAY)
+        memcpy(slice->expected, bytes, sizeof(slice->expected));
+}
+
+void slices_set_expected(Slices *slices, GVariant *expected)
+{
+    for (guint i = 0; i < slices->list->len; i++) {
+        Slice *slice = g_ptr_array_index(slices->list, i);
+        g_autoptr(GVariant) hours =
+            g_variant_lookup_value(expected, slice->uuid, G_VARIANT_TYPE("at"));
+        gboolean promised = slice_is_promised(slice);
+
+        if (promised)
+            room_subtract(sums_of(slices, slice->gpu), slice);
+        read_expected(slice, hours);
+        if (promised)
+            room_add(sums_of(slices, slice->gpu), slice);
+    }
+}
+
 void slices_set_displaced(Slices *slices, guint64 most)
 {
     slices->displaced_most = most;
@@ -716,6 +743,7 @@ static void add_lent(const Slices *slices, Room *room)
 Room *slices_room(const Slices *slices, const Gpu *gpu)
 {
     const Room *sums = sums_of(slices, gpu->pci->address);
+    const GpuEntry *settings = offers_settings(slices->offers, gpu->pci->address);
     Room *room = g_new0(Room, 1);
 
     room->gpu = g_strdup(gpu->pci->address);
@@ -724,6 +752,8 @@ Room *slices_room(const Slices *slices, const Gpu *gpu)
     room->numa_node = gpu->pci->numa_node;
     read_state(slices, gpu, room);
     room->capacity = offers_capacity(slices->offers, gpu, &room->vram);
+    room->observed = settings && settings->observed;
+    memcpy(room->expected, sums->expected, sizeof(room->expected));
     room->promised_vram = sums->promised_vram;
     room->guaranteed_vram = sums->guaranteed_vram;
     room->promised_compute = sums->promised_compute;

@@ -32,6 +32,12 @@ void slices_watch(Slices *slices, SlicesFunc func, void *data);
 void slices_set_displaced(Slices *slices, guint64 most);
 guint64 slices_displaced(const Slices *slices);
 
+/*
+ * What slices are expected to use of their GPUs' memory by the hour of the day: a{sat}, by UUID, as
+ * org.mdev_vgpu.Host1.Metering.SetExpected has it. Of others it is no longer known.
+ */
+void slices_set_expected(Slices *slices, GVariant *expected);
+
 /* Memory of a slice of that GPU moves. */
 gboolean slices_have_lent(const Slices *slices, const char *gpu);
 

@@ -319,7 +319,9 @@ static void test_gpu_values(void)
 
     tree_write(tree, GPUS_CONF,
                "[gpu 0000:01:00.0]\nmode=partitioned\npartitions=4\novercommit=1.5\n"
-               "water-mark=1/8\npressure-command=/usr/bin/logger short\n");
+               "water-mark=1/8\npressure-command=/usr/bin/logger short\n"
+               "[gpu 0000:02:00.0]\nmode=shared\novercommit=observed\n"
+               "[gpu 0000:03:00.0]\nmode=shared\novercommit=observed,2.5\n");
     gpus = gpus_load(tree->root, &error);
     g_assert_no_error(error);
     entry = g_ptr_array_index(gpus, 0);
@@ -328,6 +330,13 @@ static void test_gpu_values(void)
     g_assert_cmpfloat(entry->overcommit, ==, 1.5);
     g_assert_cmpuint(entry->water_mark.denominator, ==, 8);
     g_assert_cmpstr(entry->pressure_command, ==, "/usr/bin/logger short");
+    g_assert_false(entry->observed);
+    entry = g_ptr_array_index(gpus, 1);
+    g_assert_true(entry->observed);
+    g_assert_cmpfloat(entry->overcommit, ==, 4);
+    entry = g_ptr_array_index(gpus, 2);
+    g_assert_true(entry->observed);
+    g_assert_cmpfloat(entry->overcommit, ==, 2.5);
 }
 
 /* vgpud's file has precedence over the operator's, for its GPUs, and only for their modes. */
@@ -377,6 +386,10 @@ static void test_gpu_mistakes(void)
         {"[gpu soft:a]\nmode=passthrough\nvram=1G\n", "a GPU without hardware can't be passed"},
         {"[gpu 0000:01:00.0]\nmode=shared\novercommit=0.5\n", "a number from 1 to 16"},
         {"[gpu 0000:01:00.0]\nmode=shared\novercommit=inf\n", "overcommit=inf is not allowed"},
+        {"[gpu 0000:01:00.0]\nmode=shared\novercommit=observed,17\n",
+         "overcommit=observed,17 is not allowed"},
+        {"[gpu 0000:01:00.0]\nmode=shared\novercommit=observed2\n",
+         "overcommit=observed2 is not allowed"},
         {"[gpu 0000:01:00.0]\nmode=shared\npartitions=0\n", "a whole number from 1 to 256"},
         {"[gpu 0000:01:00.0]\nmode=shared\nwater-mark=2/1\n", "water-mark=2/1 is not allowed"},
         {"[gpu 0000:01:00.0]\nmode=shared\npressure-command=kill\n", "with a full path"},
