@@ -99,9 +99,17 @@ static GArray *entries_of(const struct backing *backing)
     return entries;
 }
 
-static void save_image_content(const struct resource *resource, GByteArray *out)
+static void save_image(const struct resource *resource, GByteArray *out)
 {
     g_autoptr(GArray) entries = entries_of(&resource->backing);
+    struct virtio_gpu_resource_create_2d create = {
+        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
+        .resource_id = resource->id,
+        .format = resource->format ? pixel_format_name(resource->format)
+                                   : VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
+        .width = resource->width,
+        .height = resource->height,
+    };
     struct virtio_gpu_resource_attach_backing attach = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_ATTACH_BACKING,
         .resource_id = resource->id,
@@ -113,25 +121,12 @@ static void save_image_content(const struct resource *resource, GByteArray *out)
         .resource_id = resource->id,
     };
 
+    PUT_REQUEST(out, &create);
+    if (!resource->backing.iov.iov_base)
+        return;
     put_record(out, RECORD_REQUEST, &attach, sizeof(attach), entries->data,
                entries->len * sizeof(struct virtio_gpu_mem_entry));
     PUT_REQUEST(out, &transfer);
-}
-
-static void save_image(const struct resource *resource, GByteArray *out)
-{
-    struct virtio_gpu_resource_create_2d create = {
-        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
-        .resource_id = resource->id,
-        .format = resource->format ? pixel_format_name(resource->format)
-                                   : VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
-        .width = resource->width,
-        .height = resource->height,
-    };
-
-    PUT_REQUEST(out, &create);
-    if (resource->backing.iov.iov_base)
-        save_image_content(resource, out);
 }
 
 static void save_guest_blob(const struct resource *resource, GByteArray *out)
@@ -150,18 +145,6 @@ static void save_guest_blob(const struct resource *resource, GByteArray *out)
                entries->len * sizeof(struct virtio_gpu_mem_entry));
 }
 
-static void save_lost(const struct resource *resource, GByteArray *out)
-{
-    struct resource_record record = {
-        .id = resource->id,
-        .kind = resource->kind,
-        .size = resource->size,
-        .blob_flags = resource->blob_flags,
-    };
-
-    put_record(out, RECORD_RESOURCE, &record, sizeof(record), NULL, 0);
-}
-
 static void save_resources(const struct engine *engine, GByteArray *out)
 {
     GHashTableIter iter;
@@ -170,6 +153,12 @@ static void save_resources(const struct engine *engine, GByteArray *out)
     g_hash_table_iter_init(&iter, engine->resources);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct resource *resource = value;
+        struct resource_record lost = {
+            .id = resource->id,
+            .kind = resource->kind,
+            .size = resource->size,
+            .blob_flags = resource->blob_flags,
+        };
 
         if (parking_has(&engine->parking, VIRTIO_GPU_CMD_RESOURCE_UNREF, resource->id))
             continue;
@@ -178,7 +167,7 @@ static void save_resources(const struct engine *engine, GByteArray *out)
         else if (resource->kind == RESOURCE_BLOB && resource->only_guest)
             save_guest_blob(resource, out);
         else
-            save_lost(resource, out);
+            put_record(out, RECORD_RESOURCE, &lost, sizeof(lost), NULL, 0);
     }
 }
 
@@ -283,29 +272,25 @@ static bool may_be_repeated(const struct request *request)
     }
 }
 
-/* An image has one content. A made-up state could have it copied without end. */
-static bool is_restored_again(struct engine *engine, const struct request *request)
-{
-    struct resource *resource = resource_find(engine, control_resource_of(request));
-
-    if (request->hdr.type != VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D || !resource)
-        return false;
-    if (resource->restored)
-        return true;
-    resource->restored = true;
-    return false;
-}
-
 static bool load_request(struct engine *engine, const uint8_t *data, size_t size)
 {
     g_autofree uint8_t *aligned = g_memdup2(data, size);
     struct request request = {.data = aligned, .size = size, .epoch = engine->epoch};
+    struct resource *resource;
 
     if (size < sizeof(request.hdr))
         return false;
     memcpy(&request.hdr, aligned, sizeof(request.hdr));
-    return may_be_repeated(&request) && !is_restored_again(engine, &request) &&
-           control_execute(engine, &request) < VIRTIO_GPU_RESP_ERR_UNSPEC;
+    if (!may_be_repeated(&request))
+        return false;
+    /* An image has one content. A made-up state could have it copied without end. */
+    resource = resource_find(engine, control_resource_of(&request));
+    if (request.hdr.type == VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D && resource) {
+        if (resource->restored)
+            return false;
+        resource->restored = true;
+    }
+    return control_execute(engine, &request) < VIRTIO_GPU_RESP_ERR_UNSPEC;
 }
 
 static bool load_cursor(struct engine *engine, const uint8_t *data, size_t size)
