@@ -31,8 +31,8 @@ char *cuda_alone_why(const char *name, const struct options *options)
 
 struct gpu *cuda_alone_enter(const char *name, const struct options *options, GError **error)
 {
-    struct gpu *gpu =
-        gpu_wait_for_cuda(name, options->sysroot, g_get_monotonic_time() + PATIENCE, error);
+    gint64 until = g_get_monotonic_time() + PATIENCE;
+    struct gpu *gpu = gpu_wait_for(gpu_lookup_cuda, name, options->sysroot, until, error);
 
     if (!gpu || options->no_landlock ||
         sandbox_enter((const char *const *)gpu->nodes, options->shader_cache, error))

@@ -35,15 +35,6 @@ static bool parse_address(const char *name, struct gpu *gpu)
     return name[used] == '\0' && gpu->device < 32 && gpu->function < 8;
 }
 
-static char *read_line(const char *path)
-{
-    g_autofree char *text = NULL;
-
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return NULL;
-    return g_strdup(g_strchomp(text));
-}
-
 /*
  * Whether a DRM device belongs to the PCI device itself or to a device on it: virtio-gpu's is below
  * a virtio device.
@@ -59,17 +50,6 @@ static bool belongs_to(const char *drm_path, const char *pci_path)
     return strncmp(real, pci_path, len) == 0 && (real[len] == '\0' || real[len] == '/');
 }
 
-static bool take_render_node(struct gpu *gpu, const char *name, const char *drm_path)
-{
-    g_autofree char *dev_path = g_build_filename(drm_path, "dev", NULL);
-    g_autofree char *dev = read_line(dev_path);
-
-    if (!dev || sscanf(dev, "%u:%u", &gpu->render_major, &gpu->render_minor) != 2)
-        return false;
-    gpu->render_node = g_build_filename("/dev/dri", name, NULL);
-    return true;
-}
-
 static bool find_render_node(struct gpu *gpu, const char *sysroot, const char *pci_path)
 {
     g_autofree char *class_path = g_strconcat(sysroot, "/sys/class/drm", NULL);
@@ -78,9 +58,16 @@ static bool find_render_node(struct gpu *gpu, const char *sysroot, const char *p
 
     while (dir && (name = g_dir_read_name(dir))) {
         g_autofree char *drm_path = g_build_filename(class_path, name, NULL);
+        g_autofree char *dev_path = g_build_filename(drm_path, "dev", NULL);
+        g_autofree char *dev = NULL;
 
-        if (g_str_has_prefix(name, "renderD") && belongs_to(drm_path, pci_path))
-            return take_render_node(gpu, name, drm_path);
+        if (!g_str_has_prefix(name, "renderD") || !belongs_to(drm_path, pci_path))
+            continue;
+        if (!g_file_get_contents(dev_path, &dev, NULL, NULL) ||
+            sscanf(dev, "%u:%u", &gpu->render_major, &gpu->render_minor) != 2)
+            return false;
+        gpu->render_node = g_build_filename("/dev/dri", name, NULL);
+        return true;
     }
     return false;
 }
@@ -192,51 +179,36 @@ struct gpu *gpu_lookup_cuda(const char *name, const char *sysroot, GError **erro
     return NULL;
 }
 
-static bool has_node(const char *sysroot, const char *node)
-{
-    g_autofree char *path = g_strconcat(sysroot, node, NULL);
-
-    return g_file_test(path, G_FILE_TEST_EXISTS);
-}
-
-/* NULL: all required ones exist. */
-static const char *find_missing(const struct gpu *gpu, const char *sysroot)
-{
-    for (char **node = gpu->nodes; *node; node++) {
-        if (strcmp(*node, OPTIONAL_NODE) != 0 && !has_node(sysroot, *node))
-            return *node;
-    }
-    return NULL;
-}
-
+/* The optional one is the last. */
 static bool has_nodes(const struct gpu *gpu, const char *sysroot, GError **error)
 {
-    const char *missing = find_missing(gpu, sysroot);
-
     if (gpu->soft) /* without /dev/udmabuf it shares no memory, but computes */
         return true;
-    if (missing) {
+    for (char **node = gpu->nodes; *node; node++) {
+        g_autofree char *path = g_strconcat(sysroot, *node, NULL);
+
+        if (g_file_test(path, G_FILE_TEST_EXISTS))
+            continue;
+        if (strcmp(*node, OPTIONAL_NODE) == 0) {
+            g_message("GPU %s: " OPTIONAL_NODE " is not there; if it comes later, it is not used",
+                      gpu->name);
+            continue;
+        }
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_NODE,
                     "GPU %s: %s is not there; its driver or, for NVIDIA, nvidia-persistenced or "
                     "nvidia-modprobe makes it",
-                    gpu->name, missing);
+                    gpu->name, *node);
         return false;
     }
-    if (g_strv_contains((const char *const *)gpu->nodes, OPTIONAL_NODE) &&
-        !has_node(sysroot, OPTIONAL_NODE))
-        g_message("GPU %s: " OPTIONAL_NODE " is not there; if it comes later, it is not used",
-                  gpu->name);
     return true;
 }
 
-typedef struct gpu *(*gpu_finder)(const char *name, const char *sysroot, GError **error);
-
-static struct gpu *wait_for(gpu_finder find, const char *name, const char *sysroot, gint64 until,
-                            GError **error)
+struct gpu *gpu_wait_for(gpu_finder lookup, const char *name, const char *sysroot, gint64 until,
+                         GError **error)
 {
     for (bool said = false;; said = true) {
         g_autoptr(GError) reason = NULL;
-        struct gpu *gpu = find(name, sysroot, &reason);
+        struct gpu *gpu = lookup(name, sysroot, &reason);
 
         if (gpu && has_nodes(gpu, sysroot, &reason))
             return gpu;
@@ -249,14 +221,4 @@ static struct gpu *wait_for(gpu_finder find, const char *name, const char *sysro
             g_message("waiting: %s", reason->message);
         g_usleep(LOOK_INTERVAL);
     }
-}
-
-struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GError **error)
-{
-    return wait_for(gpu_lookup, name, sysroot, until, error);
-}
-
-struct gpu *gpu_wait_for_cuda(const char *name, const char *sysroot, gint64 until, GError **error)
-{
-    return wait_for(gpu_lookup_cuda, name, sysroot, until, error);
 }

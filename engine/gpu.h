@@ -40,18 +40,19 @@ struct gpu {
 struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error);
 
 /*
- * The same, as soon as the GPU is there with its nodes, until @until (monotonic). A GPU that is
- * being reset may be gone meanwhile, and at boot a program, not the kernel, makes some of the
- * nodes; what comes after the sandbox has closed cannot be used. A wrong name is refused at once.
- */
-struct gpu *gpu_wait_for(const char *name, const char *sysroot, gint64 until, GError **error);
-
-/*
  * The same for CUDA alone: a GPU of NVIDIA's driver, which needs no render node for that, and has
  * none without nvidia-drm.
  */
 struct gpu *gpu_lookup_cuda(const char *name, const char *sysroot, GError **error);
-struct gpu *gpu_wait_for_cuda(const char *name, const char *sysroot, gint64 until, GError **error);
+
+/*
+ * One of these, as soon as the GPU is there with its nodes, until @until (monotonic). A GPU that is
+ * being reset may be gone meanwhile, and at boot a program, not the kernel, makes some of the
+ * nodes; what comes after the sandbox has closed cannot be used. A wrong name is refused at once.
+ */
+typedef struct gpu *(*gpu_finder)(const char *name, const char *sysroot, GError **error);
+struct gpu *gpu_wait_for(gpu_finder lookup, const char *name, const char *sysroot, gint64 until,
+                         GError **error);
 
 void gpu_free(struct gpu *gpu);
 

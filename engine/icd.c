@@ -67,7 +67,7 @@ bool icd_matches(const struct icd_report *report, const struct gpu *gpu)
            report->device == gpu->device && report->function == gpu->function;
 }
 
-static char *describe_report(const char *manifest, const struct icd_report *report)
+static char *describe_mismatch(const char *manifest, const struct icd_report *report)
 {
     g_autofree char *name = g_path_get_basename(manifest);
 
@@ -103,7 +103,7 @@ char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd
             if (rank_report(report) == BEST_RANK)
                 break;
         } else {
-            g_autofree char *text = describe_report(*manifests, &found);
+            g_autofree char *text = describe_mismatch(*manifests, &found);
 
             g_string_append_printf(seen, "%s%s", seen->len ? "; " : "", text);
         }

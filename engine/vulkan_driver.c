@@ -14,19 +14,6 @@ static GStrv list_manifests(const struct gpu *gpu, const struct options *options
     return options->icd ? g_strdupv((char **)only) : icd_list(options->sysroot, gpu->icd_hint);
 }
 
-/*
- * What vgpu-describe has found holds while the manifests are the same. Without a sandbox the driver
- * could show other GPUs meanwhile, and whoever describes a GPU does not repeat what it said before.
- */
-static bool use_known(struct vulkan_driver *driver, const struct options *options)
-{
-    if (options->no_landlock || options->describe || options->icd)
-        return false;
-    driver->manifest = icd_known(options->sysroot, driver->gpu, &driver->report);
-    driver->known = driver->manifest != NULL;
-    return driver->known;
-}
-
 static bool probe_drivers(struct vulkan_driver *driver, const struct options *options, gint64 until,
                           GError **error)
 {
@@ -52,17 +39,23 @@ bool vulkan_driver_enter(struct vulkan_driver *driver, const char *name,
                          const struct options *options, GError **error)
 {
     gint64 until = g_get_monotonic_time() + PATIENCE;
-    bool known;
 
     *driver = (struct vulkan_driver){0};
-    driver->gpu = gpu_wait_for(name, options->sysroot, until, error);
+    driver->gpu = gpu_wait_for(gpu_lookup, name, options->sysroot, until, error);
     if (!driver->gpu)
         return false;
-    known = use_known(driver, options); /* the sandbox hides the file */
+    /*
+     * What vgpu-describe has found holds while the manifests are the same. The sandbox hides its
+     * file. Without a sandbox the driver could show other GPUs meanwhile, and whoever describes a
+     * GPU does not repeat what it said before.
+     */
+    if (!options->no_landlock && !options->describe && !options->icd)
+        driver->manifest = icd_known(options->sysroot, driver->gpu, &driver->report);
+    driver->known = driver->manifest != NULL;
     if (!options->no_landlock &&
         !sandbox_enter((const char *const *)driver->gpu->nodes, options->shader_cache, error))
         return false;
-    return known || probe_drivers(driver, options, until, error);
+    return driver->known || probe_drivers(driver, options, until, error);
 }
 
 void vulkan_driver_clear(struct vulkan_driver *driver)

@@ -156,7 +156,7 @@ static void assert_missing(const char *what, int code)
 {
     g_autoptr(GError) error = NULL;
 
-    g_assert_null(gpu_wait_for("0000:02:00.0", sysroot, 0, &error));
+    g_assert_null(gpu_wait_for(gpu_lookup, "0000:02:00.0", sysroot, 0, &error));
     g_assert_error(error, ENGINE_ERROR, code);
     g_assert_nonnull(strstr(error->message, what));
 }
@@ -164,8 +164,8 @@ static void assert_missing(const char *what, int code)
 static struct gpu *wait_long(const char *name)
 {
     g_autoptr(GError) error = NULL;
-    struct gpu *gpu =
-        gpu_wait_for(name, sysroot, g_get_monotonic_time() + 60 * G_TIME_SPAN_SECOND, &error);
+    struct gpu *gpu = gpu_wait_for(gpu_lookup, name, sysroot,
+                                   g_get_monotonic_time() + 60 * G_TIME_SPAN_SECOND, &error);
 
     g_assert_no_error(error);
     return gpu;
@@ -300,7 +300,7 @@ static void test_no_gpu(void)
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autoptr(GError) error = NULL;
 
-        g_assert_null(gpu_wait_for(names[i], sysroot, G_MAXINT64, &error));
+        g_assert_null(gpu_wait_for(gpu_lookup, names[i], sysroot, G_MAXINT64, &error));
         g_assert_error(error, ENGINE_ERROR, EXIT_CODE_USAGE);
     }
 }
