@@ -23,16 +23,11 @@ static char **list_names(const char *path)
 
 #define OWN "/proc/thread-self/children"
 
-static pid_t parse_pid(const char *name)
-{
-    return (pid_t)strtol(name, NULL, 10);
-}
-
 pid_t children_only(void)
 {
     g_auto(GStrv) all = list_names(OWN);
 
-    return all && all[0] && !all[1] ? parse_pid(all[0]) : 0;
+    return all && all[0] && !all[1] ? atoi(all[0]) : 0;
 }
 
 static unsigned int kill_all(const char *path, bool (*keep)(pid_t pid, const void *data),
@@ -42,7 +37,7 @@ static unsigned int kill_all(const char *path, bool (*keep)(pid_t pid, const voi
     unsigned int count = 0;
 
     for (char **name = all; name && *name; name++) {
-        pid_t pid = parse_pid(*name);
+        pid_t pid = atoi(*name);
 
         if (pid <= 0 || (keep && keep(pid, data)))
             continue;

@@ -125,12 +125,6 @@ static int pop_requests(const struct device_v1 *device, struct vgpu_queue_exchan
     return count ? 0 : ret;
 }
 
-static bool has_found(const struct vgpu_queue_exchange *exchange)
-{
-    return exchange->nrequests || exchange->wanted || exchange->event.events ||
-           exchange->state & VGPU_EXCHANGE_BROKEN;
-}
-
 static void sleep_until_more(const struct device_v1 *device, struct vgpu_queue_exchange *exchange)
 {
     struct pollfd fds[] = {
@@ -166,7 +160,8 @@ int device_v1_exchange(const struct device_v1 *device, struct vgpu_queue_exchang
         exchange->queues |= exchange->event.queues;
     if (ret == 0)
         ret = pop_requests(device, exchange);
-    if (ret == 0 && exchange->wait_ms && !has_found(exchange))
+    if (ret == 0 && exchange->wait_ms && !exchange->nrequests && !exchange->wanted &&
+        !exchange->event.events && !(exchange->state & VGPU_EXCHANGE_BROKEN))
         sleep_until_more(device, exchange);
     return ret;
 }

@@ -40,12 +40,6 @@ static const struct {
     {1600, ASPECT_4_3},  {1680, ASPECT_16_10}, {1920, ASPECT_16_9}, {1920, ASPECT_16_10},
 };
 
-static void put_le16(uint8_t *at, uint32_t value)
-{
-    at[0] = value & 0xff;
-    at[1] = (value >> 8) & 0xff;
-}
-
 static uint32_t pixels_to_mm(uint32_t pixels)
 {
     return pixels * 254 / (DPI * 10);
@@ -57,7 +51,9 @@ static void put_detailed(uint8_t *at, uint32_t width, uint32_t height)
     uint32_t clock = (width + H_BLANK) * (height + v_blank) * RATE / 10000; /* 10 kHz */
     uint32_t mm_wide = pixels_to_mm(width), mm_high = pixels_to_mm(height);
 
-    put_le16(at, MIN(clock, 65535));
+    clock = MIN(clock, 65535);
+    at[0] = clock & 0xff;
+    at[1] = clock >> 8;
     at[2] = width & 0xff;
     at[3] = H_BLANK & 0xff;
     at[4] = (uint8_t)((width >> 8) << 4 | H_BLANK >> 8);

@@ -157,19 +157,14 @@ static int find_loader(struct dl_phdr_info *info, size_t size G_GNUC_UNUSED, voi
     return 1; /* the first object is this program */
 }
 
-/* Without its loader the render server cannot be run. It is the loader of this program. */
-static bool add_loader(int ruleset, uint64_t handled, GError **error)
-{
-    const char *loader = NULL;
-
-    dl_iterate_phdr(find_loader, &loader);
-    return !loader || add_path(ruleset, loader, ACCESS_PROGRAM & handled, error);
-}
-
 static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes,
                       const char *shader_cache, GError **error)
 {
-    if (!add_loader(ruleset, handled, error))
+    const char *loader = NULL;
+
+    /* Without its loader the render server cannot be run. It is the loader of this program. */
+    dl_iterate_phdr(find_loader, &loader);
+    if (loader && !add_path(ruleset, loader, ACCESS_PROGRAM & handled, error))
         return false;
     for (size_t i = 0; i < G_N_ELEMENTS(system_paths); i++) {
         if (!add_path(ruleset, system_paths[i].path, system_paths[i].access & handled, error))

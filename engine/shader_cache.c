@@ -37,16 +37,6 @@ static int open_folder(int parent, const char *name)
     return fd;
 }
 
-static bool empty_folder(int fd);
-
-static bool take_away(int parent, const char *name)
-{
-    if (unlinkat(parent, name, 0) == 0)
-        return true;
-    return errno == EISDIR && empty_folder(open_folder(parent, name)) &&
-           unlinkat(parent, name, AT_REMOVEDIR) == 0;
-}
-
 /* @fd is taken. Names are a render worker's: nothing is followed out of the directory. */
 static bool empty_folder(int fd)
 {
@@ -60,8 +50,12 @@ static bool empty_folder(int fd)
         return false;
     }
     while ((entry = readdir(dir))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            all &= take_away(fd, entry->d_name);
+        const char *name = entry->d_name;
+
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(fd, name, 0) == 0)
+            continue;
+        all &= errno == EISDIR && empty_folder(open_folder(fd, name)) &&
+               unlinkat(fd, name, AT_REMOVEDIR) == 0;
     }
     closedir(dir);
     return all;

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -25,15 +24,10 @@ static struct engine *watched;
 static gint64 busy_since;
 static bool timer_runs;
 
-static void write_stderr(const char *text)
-{
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) {
-        /* There is nobody else to tell. */
-    }
-}
-
 static void check_reset(void)
 {
+    static const char gives_up[] =
+        "vgpu-engine: the renderer hangs while the guest resets the device; giving up\n";
     struct vgpu_engine_info info;
 
     if (watched->transport->ops->info(watched->transport, &info) != 0)
@@ -41,8 +35,9 @@ static void check_reset(void)
     if (info.state & VGPU_STATE_REMOVED)
         _exit(EXIT_CODE_OK);
     if (info.epoch != watched->epoch) {
-        write_stderr(
-            "vgpu-engine: the renderer hangs while the guest resets the device; giving up\n");
+        if (write(STDERR_FILENO, gives_up, sizeof(gives_up) - 1) < 0) {
+            /* There is nobody else to tell. */
+        }
         _exit(EXIT_CODE_LOST);
     }
 }

@@ -107,26 +107,13 @@ void venus_rings_clear(struct venus_rings *rings)
     *rings = (struct venus_rings){0};
 }
 
-static void venus_rings_forget(struct venus_rings *rings, uint64_t id)
+static struct venus_ring *find_ring(const struct venus_rings *rings, uint64_t id)
 {
     for (uint32_t i = 0; i < rings->count; i++) {
-        if (rings->rings[i].id == id) {
-            rings->rings[i] = rings->rings[--rings->count];
-            return;
-        }
+        if (rings->rings[i].id == id)
+            return &rings->rings[i];
     }
-}
-
-static bool venus_rings_add(struct venus_rings *rings, const struct venus_ring *ring)
-{
-    if (rings->count >= VENUS_RINGS_MAX)
-        return false;
-    if (rings->count == rings->room) {
-        rings->room = rings->room ? 2 * rings->room : 8;
-        rings->rings = g_renew(struct venus_ring, rings->rings, rings->room);
-    }
-    rings->rings[rings->count++] = *ring;
-    return true;
+    return NULL;
 }
 
 bool venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words)
@@ -134,6 +121,7 @@ bool venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size
     struct reader reader = {.words = commands, .left = words};
     uint32_t command = read_u32(&reader);
     struct create_info info = {0};
+    struct venus_ring *known;
 
     if (command != VENUS_CREATE_RING && command != VENUS_DESTROY_RING)
         return true;
@@ -141,9 +129,19 @@ bool venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size
     info.ring.id = read_u64(&reader);
     if (reader.ended)
         return true;
-    venus_rings_forget(rings, info.ring.id);
-    return command != VENUS_CREATE_RING || !read_create_info(&reader, &info) ||
-           venus_rings_add(rings, &info.ring);
+    known = find_ring(rings, info.ring.id);
+    if (known)
+        *known = rings->rings[--rings->count];
+    if (command != VENUS_CREATE_RING || !read_create_info(&reader, &info))
+        return true;
+    if (rings->count >= VENUS_RINGS_MAX)
+        return false;
+    if (rings->count == rings->room) {
+        rings->room = rings->room ? 2 * rings->room : 8;
+        rings->rings = g_renew(struct venus_ring, rings->rings, rings->room);
+    }
+    rings->rings[rings->count++] = info.ring;
+    return true;
 }
 
 void venus_rings_patch(uint32_t *commands, size_t words)
@@ -160,15 +158,6 @@ void venus_rings_patch(uint32_t *commands, size_t words)
     timeout = commands + words - info.idle_timeout;
     if (timeout[1] == 0 && timeout[0] < IDLE_TIMEOUT)
         timeout[0] = IDLE_TIMEOUT;
-}
-
-static const struct venus_ring *find_ring(const struct venus_rings *rings, uint64_t id)
-{
-    for (uint32_t i = 0; i < rings->count; i++) {
-        if (rings->rings[i].id == id)
-            return &rings->rings[i];
-    }
-    return NULL;
 }
 
 /* A single command, as Mesa sends them. If another follows, the effect is unknown. */
@@ -200,23 +189,31 @@ static bool load_word(const void *memory, uint64_t size, uint64_t offset, uint32
     return true;
 }
 
-bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size)
+/* @left: whether there are commands that it has not executed. */
+static bool ring_is_idle(const struct venus_ring *ring, const void *memory, uint64_t size,
+                         bool *left)
 {
     uint32_t head, tail, status;
 
-    return load_word(memory, size, ring->status, &status) &&
-           load_word(memory, size, ring->head, &head) &&
-           load_word(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head != tail;
+    if (!load_word(memory, size, ring->status, &status) ||
+        !load_word(memory, size, ring->head, &head) || !load_word(memory, size, ring->tail, &tail))
+        return false;
+    *left = head != tail;
+    return status & VENUS_RING_IDLE;
 }
 
-/* It has executed all of the ring's commands. */
+bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size)
+{
+    bool left;
+
+    return ring_is_idle(ring, memory, size, &left) && left;
+}
+
 static bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_t size)
 {
-    uint32_t head, tail, status;
+    bool left;
 
-    return load_word(memory, size, ring->status, &status) &&
-           load_word(memory, size, ring->head, &head) &&
-           load_word(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head == tail;
+    return ring_is_idle(ring, memory, size, &left) && !left;
 }
 
 /* Sequence numbers are compared as virglrenderer does: they wrap. */
@@ -300,13 +297,6 @@ bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_a
     return any;
 }
 
-static void fail_ring(const struct venus_ring *ring, void *memory, uint64_t size)
-{
-    if (is_inside(size, ring->status))
-        __atomic_fetch_or((uint32_t *)((char *)memory + ring->status), VENUS_RING_FATAL,
-                          __ATOMIC_SEQ_CST);
-}
-
 void venus_rings_fail(const struct venus_rings *rings, const struct venus_ring_access *access,
                       void *data)
 {
@@ -317,7 +307,9 @@ void venus_rings_fail(const struct venus_rings *rings, const struct venus_ring_a
 
         if (!memory)
             continue;
-        fail_ring(ring, memory, size);
+        if (is_inside(size, ring->status))
+            __atomic_fetch_or((uint32_t *)((char *)memory + ring->status), VENUS_RING_FATAL,
+                              __ATOMIC_SEQ_CST);
         access->unmap(data, ring->resource);
     }
 }
