@@ -14,27 +14,20 @@ void *answer_begin(struct engine *engine, size_t size)
     return engine->response->data;
 }
 
-/* If there are more than there is room for, the guest gets them all. */
-static bool is_withheld(struct engine *engine, const struct request *request)
-{
-    struct context *context = context_find(engine, request->hdr.ctx_id);
-
-    if (!context || !context->withholds)
-        return false;
-    if (fence_add_withheld(&engine->fences, request, engine->response))
-        return true;
-    context_give_answers(engine, context);
-    return false;
-}
-
 /*
  * Linux signals all earlier fences of a timeline with a later one. So an error, which needs no GPU,
  * still has to wait for the requests pending before it.
  */
 static void send_error(struct engine *engine, const struct request *request)
 {
-    if (is_withheld(engine, request))
-        return;
+    struct context *context = context_find(engine, request->hdr.ctx_id);
+
+    if (context && context->withholds) {
+        if (fence_add_withheld(&engine->fences, request, engine->response))
+            return;
+        /* There are more than there is room for: the guest gets them all. */
+        context_give_answers(engine, context);
+    }
     if (!fence_queue_behind(&engine->fences, request, engine->response))
         fence_push(&engine->fences, request, engine->response);
 }

@@ -10,9 +10,6 @@
 #include <string.h>
 #include <virglrenderer.h>
 
-/* virglrenderer's of which there are contexts (context_kind.h). */
-static const uint32_t capset_ids[] = {VIRTIO_GPU_CAPSET_VENUS};
-
 static void capset_fill(const struct engine *engine, uint32_t id, uint32_t version, void *data)
 {
     if (id == CONTROL_CAPSET)
@@ -23,20 +20,16 @@ static void capset_fill(const struct engine *engine, uint32_t id, uint32_t versi
 
 void capset_collect(struct engine *engine)
 {
-    G_STATIC_ASSERT(G_N_ELEMENTS(capset_ids) < ENGINE_MAX_CAPSETS);
+    struct engine_capset venus = {.id = VIRTIO_GPU_CAPSET_VENUS};
 
     engine->num_capsets = 0;
-    for (size_t i = 0; engine->has_renderer && i < G_N_ELEMENTS(capset_ids); i++) {
-        struct engine_capset capset = {.id = capset_ids[i]};
-
-        virgl_renderer_get_cap_set(capset.id, &capset.max_version, &capset.max_size);
-        if (capset.max_size == 0 || capset.max_size > ENGINE_MAX_CAPSET_SIZE)
-            continue;
-        engine->capsets[engine->num_capsets++] = capset;
-    }
+    if (engine->has_renderer)
+        virgl_renderer_get_cap_set(venus.id, &venus.max_version, &venus.max_size);
+    if (venus.max_size > 0 && venus.max_size <= ENGINE_MAX_CAPSET_SIZE)
+        engine->capsets[engine->num_capsets++] = venus;
     if (engine->cuda.program.path)
         engine->capsets[engine->num_capsets++] =
-            (struct engine_capset){CONTROL_CAPSET, CONTROL_MAJOR, cuda_context_caps_size()};
+            (struct engine_capset){CONTROL_CAPSET, CONTROL_MAJOR, sizeof(struct control_caps)};
 }
 
 uint64_t capset_hash(const struct engine *engine, uint32_t version)

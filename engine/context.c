@@ -124,11 +124,6 @@ static struct context *context_new(struct engine *engine, uint32_t ctx_id,
     return context;
 }
 
-static void context_add(struct engine *engine, struct context *context)
-{
-    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(context->id), context);
-}
-
 void context_free(void *data)
 {
     struct context *context = data;
@@ -172,7 +167,7 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
         context_free(context);
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
     }
-    context_add(engine, context);
+    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
@@ -185,7 +180,7 @@ bool context_add_lost(struct engine *engine, uint32_t ctx_id, uint32_t capset)
         g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return false;
     context = context_new(engine, ctx_id, kind);
-    context_add(engine, context);
+    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
     context->lost = kind != NULL;
     context->lost_since = g_get_monotonic_time();
     context->withholds = context->lost && kind->withholds;
@@ -276,9 +271,10 @@ void context_forget_resource(struct engine *engine, uint32_t resource_id)
     }
 }
 
-static uint32_t context_change_resource(struct engine *engine, const struct request *request,
-                                        bool attach)
+/* Attaches it or detaches it. */
+uint32_t context_cmd_change_resource(struct engine *engine, const struct request *request)
 {
+    bool attach = request->hdr.type == VIRTIO_GPU_CMD_CTX_ATTACH_RESOURCE;
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
     struct context *context = context_find(engine, cmd->hdr.ctx_id);
     const struct resource *resource = resource_find(engine, cmd->resource_id);
@@ -293,14 +289,4 @@ static uint32_t context_change_resource(struct engine *engine, const struct requ
     if (context_has_renderer(context) && resource_has_renderer(resource))
         (attach ? context->kind->attach : context->kind->detach)(context, resource->id);
     return VIRTIO_GPU_RESP_OK_NODATA;
-}
-
-uint32_t context_cmd_attach(struct engine *engine, const struct request *request)
-{
-    return context_change_resource(engine, request, true);
-}
-
-uint32_t context_cmd_detach(struct engine *engine, const struct request *request)
-{
-    return context_change_resource(engine, request, false);
 }

@@ -62,7 +62,6 @@ void context_destroy_all(struct engine *engine);
 uint32_t context_cmd_create(struct engine *engine, const struct request *request);
 uint32_t context_cmd_submit(struct engine *engine, const struct request *request);
 uint32_t context_cmd_destroy(struct engine *engine, const struct request *request);
-uint32_t context_cmd_attach(struct engine *engine, const struct request *request);
-uint32_t context_cmd_detach(struct engine *engine, const struct request *request);
+uint32_t context_cmd_change_resource(struct engine *engine, const struct request *request);
 
 #endif /* ENGINE_CONTEXT_H */

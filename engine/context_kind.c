@@ -31,7 +31,7 @@ static void venus_unmap(void *data, uint32_t resource)
 {
     const struct venus_access *access = data;
 
-    resource_unmap_shm(access->engine, resource);
+    resource_unmap(resource_find(access->engine, resource));
 }
 
 /* A worker that has ended is noticed by its connection. One that has much to do is not asleep. */
@@ -158,10 +158,8 @@ static void cuda_end(struct context *context)
 static int cuda_submit(struct engine *engine G_GNUC_UNUSED, struct context *context,
                        uint32_t *commands, size_t words)
 {
-    int ret = cuda_context_submit(context->cuda, commands, words * sizeof(*commands));
-
-    context->dismissed = cuda_context_is_dismissed(context->cuda);
-    return ret;
+    return cuda_context_submit(context->cuda, commands, words * sizeof(*commands),
+                               &context->dismissed);
 }
 
 static int cuda_fence(struct context *context, uint32_t ring_idx, uint64_t id)
@@ -205,7 +203,7 @@ static bool cuda_rest(struct engine *engine G_GNUC_UNUSED, struct context *conte
 static void cuda_fail(struct engine *engine G_GNUC_UNUSED, struct context *context)
 {
     if (context->cuda)
-        cuda_context_fail(context->cuda);
+        cuda_context_fail(context->cuda, context->dismissed);
 }
 
 static bool cuda_receive(struct context *context)

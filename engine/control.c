@@ -37,8 +37,8 @@ static const struct control_command commands[] = {
     COMMAND_OF_RESOURCE(RESOURCE_MAP_BLOB, resource_map_blob, window_cmd_map),
     COMMAND_OF_RESOURCE(RESOURCE_UNMAP_BLOB, resource_unmap_blob, window_cmd_unmap),
     COMMAND_OF_RESOURCE(RESOURCE_UNREF, resource_unref, resource_cmd_unref),
-    COMMAND_OF_RESOURCE(CTX_ATTACH_RESOURCE, ctx_resource, context_cmd_attach),
-    COMMAND_OF_RESOURCE(CTX_DETACH_RESOURCE, ctx_resource, context_cmd_detach),
+    COMMAND_OF_RESOURCE(CTX_ATTACH_RESOURCE, ctx_resource, context_cmd_change_resource),
+    COMMAND_OF_RESOURCE(CTX_DETACH_RESOURCE, ctx_resource, context_cmd_change_resource),
     COMMAND(CTX_CREATE, ctx_create, context_cmd_create),
     COMMAND(CTX_DESTROY, ctx_destroy, context_cmd_destroy),
     COMMAND_OF_RESOURCE(RESOURCE_ATTACH_BACKING, resource_attach_backing,
@@ -75,7 +75,7 @@ uint32_t control_resource_of(const struct request *request)
     return id;
 }
 
-static uint32_t dispatch_command(struct engine *engine, const struct request *request)
+uint32_t control_execute(struct engine *engine, const struct request *request)
 {
     const struct control_command *command = find_command(request);
 
@@ -88,12 +88,12 @@ static uint32_t dispatch_command(struct engine *engine, const struct request *re
     return command->handle(engine, request);
 }
 
-static void send_header(struct engine *engine, const struct request *request, uint32_t type)
+void control_answer(struct engine *engine, const struct request *request, uint32_t type)
 {
     uint32_t fence_flags = VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX;
     struct virtio_gpu_ctrl_hdr *response;
 
-    if (type >= VIRTIO_GPU_RESP_ERR_UNSPEC)
+    if (type == VIRTIO_GPU_RESP_OK_NODATA || type >= VIRTIO_GPU_RESP_ERR_UNSPEC)
         answer_begin(engine, sizeof(*response));
 
     response = (struct virtio_gpu_ctrl_hdr *)engine->response->data;
@@ -107,24 +107,7 @@ static void send_header(struct engine *engine, const struct request *request, ui
     answer_send(engine, request);
 }
 
-uint32_t control_execute(struct engine *engine, const struct request *request)
-{
-    answer_begin(engine, sizeof(struct virtio_gpu_ctrl_hdr));
-    return dispatch_command(engine, request);
-}
-
 void control_process(struct engine *engine, const struct request *request)
 {
-    send_header(engine, request, control_execute(engine, request));
-}
-
-void control_accept(struct engine *engine, const struct request *request)
-{
-    answer_begin(engine, sizeof(struct virtio_gpu_ctrl_hdr));
-    send_header(engine, request, VIRTIO_GPU_RESP_OK_NODATA);
-}
-
-void control_reject(struct engine *engine, const struct request *request, uint32_t type)
-{
-    send_header(engine, request, type);
+    control_answer(engine, request, control_execute(engine, request));
 }

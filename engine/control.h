@@ -18,9 +18,8 @@ void control_process(struct engine *engine, const struct request *request);
 /* Executes a request that nobody waits for; the type of its response. */
 uint32_t control_execute(struct engine *engine, const struct request *request);
 
-/* Answers a request without executing it: it will be, with control_execute(); with an error. */
-void control_accept(struct engine *engine, const struct request *request);
-void control_reject(struct engine *engine, const struct request *request, uint32_t type);
+/* Answers a request that was not executed, or with what its handler has made. */
+void control_answer(struct engine *engine, const struct request *request, uint32_t type);
 
 /* The id of the resource that a request names; 0: none. */
 uint32_t control_resource_of(const struct request *request);

@@ -50,7 +50,7 @@ struct share {
  * @reserved: bytes in engine->shm_bytes for what it asks for, so that no other context takes them
  * @asked: the fence for its reply
  * @last: what was submitted last and not fenced yet; no kind: nothing that takes time
- * @is_dismissed: the program has ended its worker; @ended: the fence for that end
+ * @ended: the fence for the worker's end, which the program has asked for
  */
 struct cuda_context {
     struct engine *engine;
@@ -63,7 +63,6 @@ struct cuda_context {
     uint64_t reserved;
     struct wanted asked;
     struct control_message last;
-    bool is_dismissed;
     struct wanted ended;
     GHashTable *shares;
 };
@@ -156,25 +155,17 @@ unsigned int cuda_host_kill(const struct cuda_host *host, unsigned int *borrower
     return g_hash_table_size(host->children);
 }
 
-size_t cuda_context_caps_size(void)
-{
-    return sizeof(struct control_caps);
-}
-
 /* The driver makes files of guest memory for vGPUs of a type with CUDA alone. */
-static bool takes_guest_memory(const struct engine *engine)
-{
-    return engine->info.features & VGPU_FEATURE_EXPORT && engine->info.cuda;
-}
-
 void cuda_context_fill_caps(const struct engine *engine, void *caps)
 {
-    const struct control_caps is = {.magic = CONTROL_MAGIC,
-                                    .major = CONTROL_MAJOR,
-                                    .minor = CONTROL_MINOR,
-                                    .window = engine->info.window_bytes,
-                                    .flags =
-                                        takes_guest_memory(engine) ? CONTROL_CAPS_GUEST_MEMORY : 0};
+    bool has_files = engine->info.features & VGPU_FEATURE_EXPORT && engine->info.cuda;
+    const struct control_caps is = {
+        .magic = CONTROL_MAGIC,
+        .major = CONTROL_MAJOR,
+        .minor = CONTROL_MINOR,
+        .window = engine->info.window_bytes,
+        .flags = has_files ? CONTROL_CAPS_GUEST_MEMORY : 0,
+    };
 
     G_STATIC_ASSERT(sizeof(is) == 256);
     memcpy(caps, &is, sizeof(is));
@@ -369,7 +360,7 @@ static int lend_memory(struct cuda_context *cuda, const struct control_message *
     return 0;
 }
 
-int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t bytes)
+int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t bytes, bool *dismissed)
 {
     struct control_page *page = cuda->page ? cuda->page->at : NULL;
     const struct control_message *message = data;
@@ -402,7 +393,7 @@ int cuda_context_submit(struct cuda_context *cuda, const void *data, size_t byte
         return 0;
     case CONTROL_END:
         cuda->last = *message;
-        cuda->is_dismissed = true;
+        *dismissed = true;
         shutdown(cuda->socket, SHUT_WR);
         return 0;
     default:
@@ -447,25 +438,19 @@ void cuda_context_fence(struct cuda_context *cuda, uint32_t ring_idx, uint64_t i
         cuda->last.kind = 0;
 }
 
-static struct control_page *make_page(struct cuda_context *cuda)
-{
-    struct control_page *page;
-
-    cuda->page = host_memory_new(cuda->engine, ENGINE_PAGE_SIZE);
-    page = cuda->page ? cuda->page->at : NULL;
-    if (page)
-        page->alive = CONTROL_MAGIC;
-    return page;
-}
-
 struct host_memory *cuda_context_blob(struct cuda_context *cuda, uint64_t blob_id, uint64_t size)
 {
     const struct share *share;
 
-    if (blob_id == CONTROL_PAGE_BLOB)
-        return size == ENGINE_PAGE_SIZE && !cuda->page && make_page(cuda)
-                   ? host_memory_use(cuda->page)
-                   : NULL;
+    if (blob_id == CONTROL_PAGE_BLOB) {
+        if (size != ENGINE_PAGE_SIZE || cuda->page)
+            return NULL;
+        cuda->page = host_memory_new(cuda->engine, size);
+        if (!cuda->page)
+            return NULL;
+        ((struct control_page *)cuda->page->at)->alive = CONTROL_MAGIC;
+        return host_memory_use(cuda->page);
+    }
     share = g_hash_table_lookup(cuda->shares, &blob_id);
     return share && share->memory->bytes == size ? host_memory_use(share->memory) : NULL;
 }
@@ -498,14 +483,6 @@ static void end_share(struct cuda_context *cuda, uint64_t address)
     g_hash_table_remove(cuda->shares, &address);
 }
 
-static void end_loan(struct cuda_context *cuda, uint64_t address)
-{
-    struct resource *resource = resource_find_lent(cuda->engine, cuda->serial, address);
-
-    if (resource)
-        count_loan(cuda, resource, false);
-}
-
 static size_t reply_bytes(uint32_t kind)
 {
     switch (kind) {
@@ -523,7 +500,9 @@ static bool take_reply(struct cuda_context *cuda, const struct control_reply *re
                        int fd)
 {
     uint32_t kind = cuda->question.kind;
+    uint64_t address = cuda->question.address;
     bool is_ok = reply->result == CONTROL_OK;
+    struct resource *lent = NULL;
 
     if (!kind || bytes != reply_bytes(kind))
         return false;
@@ -531,9 +510,11 @@ static bool take_reply(struct cuda_context *cuda, const struct control_reply *re
     if (is_ok && (kind == CONTROL_CHANNEL || kind == CONTROL_SHARE_NEW) && !take_memory(cuda, fd))
         return false;
     if (is_ok && (kind == CONTROL_CHANNEL_END || kind == CONTROL_SHARE_END))
-        end_share(cuda, cuda->question.address);
+        end_share(cuda, address);
     if (is_ok ? kind == CONTROL_SHARE_END : kind == CONTROL_SHARE_GUEST)
-        end_loan(cuda, cuda->question.address);
+        lent = resource_find_lent(cuda->engine, cuda->serial, address);
+    if (lent)
+        count_loan(cuda, lent, false);
     give_reply(cuda, reply, bytes);
     return true;
 }
@@ -551,11 +532,6 @@ static bool take_message(struct cuda_context *cuda, const struct control_reply *
     if (channel)
         signal_answers(cuda, channel);
     return true;
-}
-
-bool cuda_context_is_dismissed(const struct cuda_context *cuda)
-{
-    return cuda->is_dismissed;
 }
 
 bool cuda_context_receive(struct cuda_context *cuda)
@@ -578,26 +554,19 @@ bool cuda_context_receive(struct cuda_context *cuda)
     return ok;
 }
 
-/* Who has asked for the end is told of no error: the guest's kernel would log it for each program.
- */
-static void signal_all(struct cuda_context *cuda)
+void cuda_context_fail(struct cuda_context *cuda, bool dismissed)
 {
+    struct control_page *page = cuda->page ? cuda->page->at : NULL;
     GHashTableIter iter;
     void *share;
 
+    if (page)
+        page->alive = 0;
+    if (!dismissed)
+        return;
     g_hash_table_iter_init(&iter, cuda->shares);
     while (g_hash_table_iter_next(&iter, NULL, &share))
         signal_answers(cuda, share);
     signal_fence(cuda, &cuda->asked);
     signal_fence(cuda, &cuda->ended);
-}
-
-void cuda_context_fail(struct cuda_context *cuda)
-{
-    struct control_page *page = cuda->page ? cuda->page->at : NULL;
-
-    if (page)
-        page->alive = 0;
-    if (cuda->is_dismissed)
-        signal_all(cuda);
 }

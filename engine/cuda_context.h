@@ -67,8 +67,7 @@ bool cuda_host_has(const struct cuda_host *host, uint64_t serial);
  * of the VM's is lent; or NULL. */
 unsigned int cuda_host_kill(const struct cuda_host *host, unsigned int *borrowers);
 
-/* The size and the content of the capset. */
-size_t cuda_context_caps_size(void);
+/* The content of the capset, a struct control_caps. */
 void cuda_context_fill_caps(const struct engine *engine, void *caps);
 
 /* @connection: a duplicate of the connection to the worker, owned by the caller; it is readable
@@ -79,8 +78,10 @@ struct cuda_context *cuda_context_new(struct engine *engine, uint32_t ctx_id, ui
 /* Ends the worker. Fences that were waited for stay as they are. */
 void cuda_context_free(struct cuda_context *cuda);
 
-/* One message. -EINVAL: it is none, or comes before the reply to another; -EPIPE. */
-int cuda_context_submit(struct cuda_context *cuda, const void *message, size_t bytes);
+/* One message. -EINVAL: it is none, or comes before the reply to another; -EPIPE. @dismissed: it
+ * becomes true if the program ends its worker with it. */
+int cuda_context_submit(struct cuda_context *cuda, const void *message, size_t bytes,
+                        bool *dismissed);
 
 /* A fence for what was submitted just before it. */
 void cuda_context_fence(struct cuda_context *cuda, uint32_t ring_idx, uint64_t id);
@@ -91,10 +92,8 @@ struct host_memory *cuda_context_blob(struct cuda_context *cuda, uint64_t blob_i
 /* False: the worker has ended, or broke the rules. */
 bool cuda_context_receive(struct cuda_context *cuda);
 
-/* The program has ended its worker, and waits for that. */
-bool cuda_context_is_dismissed(const struct cuda_context *cuda);
-
-/* Tells the program that its worker has ended. */
-void cuda_context_fail(struct cuda_context *cuda);
+/* Tells the program that its worker has ended, and if it has @dismissed it, which it then waits
+ * for, without an error: the guest's kernel would log one for each program. */
+void cuda_context_fail(struct cuda_context *cuda, bool dismissed);
 
 #endif /* ENGINE_CUDA_CONTEXT_H */

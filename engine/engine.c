@@ -14,25 +14,30 @@
 
 #define FIRST_REQUEST_BUF 65536u
 
+void engine_set_request_buf(struct engine *engine, size_t size)
+{
+    g_free(engine->request_buf);
+    engine->request_buf_size = size;
+    engine->request_buf = g_malloc(size);
+}
+
 void engine_init(struct engine *engine, struct vgpu_transport *transport)
 {
     memset(engine, 0, sizeof(*engine));
     engine->transport = transport;
     engine->resources = g_hash_table_new_full(NULL, NULL, NULL, resource_free);
     engine->contexts = g_hash_table_new_full(NULL, NULL, NULL, context_free);
-    engine->request_buf_size = FIRST_REQUEST_BUF;
-    engine->request_buf = g_malloc(engine->request_buf_size);
+    engine_set_request_buf(engine, FIRST_REQUEST_BUF);
     engine->response = g_byte_array_new();
     cuda_host_init(&engine->cuda);
     fence_table_init(&engine->fences, transport);
     lifelines_init(&engine->lifelines);
-    parking_init(&engine->parking);
     scanout_init(&engine->scanout);
 }
 
 void engine_clear(struct engine *engine)
 {
-    scanout_clear(&engine->scanout);
+    painter_clear(&engine->scanout.painter);
     g_hash_table_destroy(engine->resources);
     g_hash_table_destroy(engine->contexts);
     g_free(engine->request_buf);
@@ -90,14 +95,11 @@ void engine_reset(struct engine *engine)
     context_destroy_all(engine);
     resource_release_all(engine);
     if (engine->has_renderer)
-        renderer_reset();
+        virgl_renderer_reset();
     fence_forget_all(&engine->fences);
     parking_clear(&engine->parking);
 
     /* Memory for one large request must not stay allocated. */
-    if (engine->request_buf_size > FIRST_REQUEST_BUF) {
-        g_free(engine->request_buf);
-        engine->request_buf_size = FIRST_REQUEST_BUF;
-        engine->request_buf = g_malloc(engine->request_buf_size);
-    }
+    if (engine->request_buf_size > FIRST_REQUEST_BUF)
+        engine_set_request_buf(engine, FIRST_REQUEST_BUF);
 }

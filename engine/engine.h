@@ -30,7 +30,7 @@
 #define ENGINE_MAX_CONTEXTS    128u   /* each is a process; Debian's render server stops at 256 */
 #define ENGINE_MAX_MAPPINGS    49152u /* without any left, of 65,530, malloc() fails, too */
 #define ENGINE_MAX_REQUEST     (16u << 20)
-#define ENGINE_MAX_CAPSETS     4u
+#define ENGINE_MAX_CAPSETS     2u /* Venus and CUDA */
 #define ENGINE_MAX_CAPSET_SIZE 65536u
 
 #define ENGINE_PAGE_SIZE 4096u
@@ -81,6 +81,9 @@ bool engine_start_renderer(struct engine *engine, GError **error);
 
 /* For CUDA alone, which has been offered: there is no virglrenderer, and none is asked anything. */
 void engine_start_without_renderer(struct engine *engine);
+
+/* What requests are taken into. */
+void engine_set_request_buf(struct engine *engine, size_t size);
 
 /* Forgets everything that the guest has made; answers nothing. */
 void engine_reset(struct engine *engine);

@@ -33,17 +33,13 @@ struct fence {
 
 void fence_table_init(struct fence_table *table, struct vgpu_transport *transport)
 {
-    table->transport = transport;
+    *table = (struct fence_table){
+        .transport = transport,
+        .pending = G_QUEUE_INIT,
+        .wake_fd = -1,
+        .kept_response = g_byte_array_new(),
+    };
     g_mutex_init(&table->lock);
-    g_queue_init(&table->pending);
-    table->last_id = 0;
-    table->own = 0;
-    table->withheld = 0;
-    table->released = 0;
-    table->wake_fd = -1;
-    table->keep = false;
-    table->kept.token = 0;
-    table->kept_response = g_byte_array_new();
 }
 
 void fence_table_clear(struct fence_table *table)
@@ -58,30 +54,9 @@ static size_t answer_size(const struct request *request, const GByteArray *respo
     return MIN(response->len, request->response_size);
 }
 
-static void keep_answer(struct fence_table *table, const struct request *request,
-                        const GByteArray *response)
+void fence_keep_next(struct fence_table *table, bool keep)
 {
-    size_t size = answer_size(request, response);
-
-    g_byte_array_set_size(table->kept_response, 0);
-    g_byte_array_append(table->kept_response, response->data, (guint)size);
-    table->kept = (struct vgpu_queue_answer){
-        .queue = request->queue,
-        .token = request->token,
-        .buf = (uintptr_t)table->kept_response->data,
-        .size = (uint32_t)size,
-    };
-    table->keep = false;
-}
-
-void fence_keep_next(struct fence_table *table)
-{
-    table->keep = true;
-}
-
-void fence_keep_end(struct fence_table *table)
-{
-    table->keep = false;
+    table->keep = keep;
 }
 
 struct vgpu_queue_answer *fence_kept(struct fence_table *table)
@@ -109,14 +84,23 @@ void fence_push(struct fence_table *table, const struct request *request,
                 const GByteArray *response)
 {
     struct vgpu_transport *transport = table->transport;
+    size_t size = answer_size(request, response);
 
     if (table->keep) {
-        keep_answer(table, request, response);
+        g_byte_array_set_size(table->kept_response, 0);
+        g_byte_array_append(table->kept_response, response->data, (guint)size);
+        table->kept = (struct vgpu_queue_answer){
+            .queue = request->queue,
+            .token = request->token,
+            .buf = (uintptr_t)table->kept_response->data,
+            .size = (uint32_t)size,
+        };
+        table->keep = false;
         return;
     }
     /* ESTALE: the guest has reset the device; nobody waits for the answer. */
     transport->ops->push(transport, request->epoch, request->queue, request->token, response->data,
-                         answer_size(request, response), -1);
+                         size, -1);
 }
 
 static struct fence *fence_new(const struct request *request, const GByteArray *response,
@@ -167,7 +151,6 @@ static void drop_fence(struct fence_table *table, GList *link)
 {
     struct fence *fence = link->data;
 
-    table->own -= fence->queue == FENCE_OWN;
     table->withheld -= fence->withheld;
     g_queue_delete_link(&table->pending, link);
     g_free(fence);
@@ -214,47 +197,41 @@ void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring
     }
 }
 
-static void set_type(struct fence *fence, uint32_t type)
+/* Turns the answers of a context into errors, and gives them or withholds them. */
+static void fail_fences(struct fence_table *table, uint32_t ctx_id, bool withhold)
 {
-    if (fence->size >= sizeof(type))
-        memcpy(fence->response, &type, sizeof(type));
+    const uint32_t type = VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    GList *next;
+
+    for (GList *link = table->pending.head; link; link = next) {
+        struct fence *fence = link->data;
+
+        next = link->next;
+        if (fence->ctx_id != ctx_id)
+            continue;
+        if (fence->size >= sizeof(type))
+            memcpy(fence->response, &type, sizeof(type));
+        if (withhold && fence->queue != FENCE_OWN) {
+            fence->withheld = true;
+            table->withheld++;
+        } else {
+            complete_fence(table, link, -1);
+        }
+    }
 }
 
 void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-    GList *next;
 
-    for (GList *link = table->pending.head; link; link = next) {
-        struct fence *fence = link->data;
-
-        next = link->next;
-        if (fence->ctx_id != ctx_id)
-            continue;
-        set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
-        complete_fence(table, link, -1);
-    }
+    fail_fences(table, ctx_id, false);
 }
 
 bool fence_withhold(struct fence_table *table, uint32_t ctx_id)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-    GList *next;
 
-    for (GList *link = table->pending.head; link; link = next) {
-        struct fence *fence = link->data;
-
-        next = link->next;
-        if (fence->ctx_id != ctx_id)
-            continue;
-        if (fence->queue == FENCE_OWN) {
-            complete_fence(table, link, -1);
-            continue;
-        }
-        set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
-        fence->withheld = true;
-        table->withheld++;
-    }
+    fail_fences(table, ctx_id, true);
     return table->withheld <= FENCE_MAX_WITHHELD;
 }
 
@@ -264,7 +241,6 @@ void fence_forget_all(struct fence_table *table)
 
     g_queue_clear_full(&table->pending, g_free);
     fence_kept_done(table);
-    table->own = 0;
     table->withheld = 0;
 }
 
@@ -335,7 +311,6 @@ uint64_t fence_add_own(struct fence_table *table, uint32_t ctx_id)
     fence->ctx_id = ctx_id;
     fence->queue = FENCE_OWN;
     g_queue_push_tail(&table->pending, fence);
-    table->own++;
     return fence->id;
 }
 

@@ -26,7 +26,6 @@ struct vgpu_transport;
 /**
  * struct fence_table
  * @pending: struct fence, oldest first
- * @own: how many of @pending are the engine's own
  * @withheld: how many of them are, see fence_withhold()
  * @released: see fence_released()
  * @keep: see fence_keep_next()
@@ -38,7 +37,6 @@ struct fence_table {
     GMutex lock;
     GQueue pending;
     uint64_t last_id;
-    guint own;
     guint withheld;
     gint released;
     int wake_fd;
@@ -55,13 +53,11 @@ void fence_push(struct fence_table *table, const struct request *request,
                 const GByteArray *response);
 
 /*
- * The next answer of fence_push(), if it comes before fence_keep_end(), is kept for the next
- * exchange, which carries it: fence_kept(), NULL if there is none, and fence_kept_done(). Whoever
- * does something else before sends it: fence_flush(), so that no later answer of its timeline comes
- * first.
+ * Whether the next answer of fence_push() is kept for the next exchange, which carries it:
+ * fence_kept(), NULL if there is none, and fence_kept_done(). Whoever does something else before
+ * sends it: fence_flush(), so that no later answer of its timeline comes first.
  */
-void fence_keep_next(struct fence_table *table);
-void fence_keep_end(struct fence_table *table);
+void fence_keep_next(struct fence_table *table, bool keep);
 struct vgpu_queue_answer *fence_kept(struct fence_table *table);
 void fence_kept_done(struct fence_table *table);
 void fence_flush(struct fence_table *table, uint64_t epoch);

@@ -75,16 +75,18 @@ bool hold_unless_idle(struct engine *engine, struct context *context)
     return hold_context(engine, context);
 }
 
-uint64_t hold_probe(struct engine *engine, struct context *context)
+void hold_probe(struct engine *engine, struct context *context)
 {
     hold_take_answer(engine, context);
     if (!context->credits.fence)
         hold_ask(engine, context);
-    return context->credits.fence;
+    context->probe = context->credits.fence;
 }
 
-void hold_unless_reached(struct engine *engine, struct context *context, uint64_t probe)
+bool hold_unless_reached(struct engine *engine, struct context *context)
 {
-    if (probe && fence_is_pending(&engine->fences, probe))
+    if (context->probe && fence_is_pending(&engine->fences, context->probe))
         hold_context(engine, context);
+    context->probe = 0;
+    return hold_is_on(engine, context);
 }

@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct context;
 struct engine;
@@ -27,10 +26,10 @@ bool hold_unless_idle(struct engine *engine, struct context *context);
 bool hold_is_on(struct engine *engine, struct context *context);
 
 /*
- * A check that the worker lives: hold_probe() returns the fence on ring 0 that it has to answer,
- * and hold_unless_reached() holds the context if it has not. 0: none, or the context is lost.
+ * A check that the worker lives: hold_probe() sends the fence on ring 0 that it has to answer, and
+ * hold_unless_reached() holds the context if it has not. Whether it is held.
  */
-uint64_t hold_probe(struct engine *engine, struct context *context);
-void hold_unless_reached(struct engine *engine, struct context *context, uint64_t probe);
+void hold_probe(struct engine *engine, struct context *context);
+bool hold_unless_reached(struct engine *engine, struct context *context);
 
 #endif /* ENGINE_HOLD_H */

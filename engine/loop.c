@@ -83,15 +83,6 @@ static unsigned int kill_strays(const struct engine *engine)
     return engine->render_server || !engine->has_renderer ? children_kill(is_known, engine) : 0;
 }
 
-static bool server_has_ended(int status, GError **error)
-{
-    g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
-                WIFSIGNALED(status) ? "the render server was killed by signal %d"
-                                    : "the render server ended with status %d",
-                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    return false;
-}
-
 /* Without the render server no context works and none can be made. */
 static bool check_children(struct engine *engine, GError **error)
 {
@@ -104,8 +95,13 @@ static bool check_children(struct engine *engine, GError **error)
             fence_release(&engine->fences);
             continue;
         }
-        if (engine->has_renderer && (!engine->render_server || pid == engine->render_server))
-            return server_has_ended(status, error);
+        if (!engine->has_renderer || (engine->render_server && pid != engine->render_server))
+            continue;
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
+                    WIFSIGNALED(status) ? "the render server was killed by signal %d"
+                                        : "the render server ended with status %d",
+                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        return false;
     }
     kill_strays(engine);
     return true;
@@ -205,16 +201,6 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, bool *stop, GErr
     return refresh_info(engine, error);
 }
 
-/* CONFIG may change limits at any time, but only a reset changes the epoch of our objects. */
-static bool handle_config(struct engine *engine, GError **error)
-{
-    uint64_t epoch = engine->epoch;
-    bool ok = refresh_info(engine, error);
-
-    engine->epoch = epoch;
-    return ok;
-}
-
 /* The VM is stopped and is to be saved; it may also go on here. */
 static void handle_save(struct engine *engine)
 {
@@ -260,8 +246,14 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
         return false;
     if (*stop)
         return true;
-    if ((event->events & VGPU_EVENT_CONFIG) && !handle_config(engine, error))
-        return false;
+    if (event->events & VGPU_EVENT_CONFIG) {
+        /* It may change limits at any time, but only a reset changes the epoch of our objects. */
+        uint64_t epoch = engine->epoch;
+
+        if (!refresh_info(engine, error))
+            return false;
+        engine->epoch = epoch;
+    }
     /* A reset before the guest used the device makes a new epoch without an event. */
     if ((event->events & VGPU_EVENT_KICK) && event->epoch > engine->epoch &&
         !refresh_info(engine, error))
@@ -271,14 +263,6 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
     if (event->events & VGPU_EVENT_SAVE)
         handle_save(engine);
     return true;
-}
-
-/* What signals have noted. */
-static bool heed_signals(struct engine *engine, bool *stop, GError **error)
-{
-    if (terminated)
-        *stop = true;
-    return !child_died || check_children(engine, error);
 }
 
 /**
@@ -291,9 +275,8 @@ struct probes {
     uint64_t requests;
 };
 
-/* Checks contexts when it is time; returns how long the loop may sleep until then, in ms; -1: for
- * ever. */
-static int probe_contexts(struct engine *engine, struct probes *probes)
+/* Checks contexts when it is time; returns how long the loop may sleep until then, in ms. */
+static uint32_t probe_contexts(struct engine *engine, struct probes *probes)
 {
     gint64 now = g_get_monotonic_time() / 1000;
 
@@ -302,45 +285,42 @@ static int probe_contexts(struct engine *engine, struct probes *probes)
     probes->requests = engine->requests;
     if (g_hash_table_size(engine->contexts) == 0 || engine->rests >= ENOUGH_RESTS) {
         probes->last = now;
-        return -1;
+        return VGPU_EXCHANGE_FOREVER;
     }
     if (now - probes->last >= PROBE_INTERVAL_MS) {
         probes->last = now;
         stuck_watch_begin(engine);
         engine->rests = watch_contexts(engine) ? engine->rests + 1 : 0;
     }
-    return engine->rests >= ENOUGH_RESTS ? -1 : (int)(probes->last + PROBE_INTERVAL_MS - now);
-}
-
-static int earlier_wait(int a, int b)
-{
-    if (a < 0 || b < 0)
-        return MAX(a, b);
-    return MIN(a, b);
+    return engine->rests >= ENOUGH_RESTS ? VGPU_EXCHANGE_FOREVER
+                                         : (uint32_t)(probes->last + PROBE_INTERVAL_MS - now);
 }
 
 /**
  * struct work - of the loop
  * @queues: to look at in the next turn
- * @wait_ms: how long that may sleep; -1: for ever
+ * @wait_ms: how long that may sleep; VGPU_EXCHANGE_FOREVER is more than all else
  * @turns: since other threads were last heeded
  */
 struct work {
     struct poller poller;
     struct probes probes;
     uint32_t queues;
-    int wait_ms;
+    uint32_t wait_ms;
     unsigned int turns;
 };
 
 /* What is to be done next, and when. */
 static void plan_turn(struct engine *engine, struct work *work, uint32_t queues)
 {
+    uint32_t watchdog = (uint32_t)watchdog_sleep();
+
     /* An answer that waits for the next exchange, or a guest that will soon send more. */
     if (fence_kept(&engine->fences) || poller_time(&work->poller, g_get_monotonic_time()) > 0)
         queues |= 1u << VGPU_QUEUE_CONTROL;
     work->queues = queues;
-    work->wait_ms = earlier_wait(probe_contexts(engine, &work->probes), watchdog_sleep());
+    work->wait_ms = probe_contexts(engine, &work->probes);
+    work->wait_ms = MIN(work->wait_ms, watchdog);
 }
 
 /* Gives the driver the last answer, and sleeps until there is something to do. */
@@ -352,7 +332,7 @@ static bool take_turn(struct engine *engine, struct work *work, struct queue_tur
     *taken = (struct queue_turn){
         .queues = work->queues,
         .room = VGPU_EXCHANGE_MAX,
-        .wait_ms = work->wait_ms < 0 ? VGPU_EXCHANGE_FOREVER : (uint32_t)work->wait_ms,
+        .wait_ms = work->wait_ms,
     };
     /* Nothing but the driver's events ends that, so parked commands do not wait for it. */
     if (engine->parking.requests.length == 0)
@@ -364,13 +344,6 @@ static bool take_turn(struct engine *engine, struct work *work, struct queue_tur
     return ret == 0;
 }
 
-/* Whether there is anything to do that may hang. */
-static bool has_come(struct engine *engine, const struct queue_turn *taken)
-{
-    return taken->count || taken->event.events || taken->state & VGPU_EXCHANGE_WOKEN ||
-           fence_released(&engine->fences);
-}
-
 /* What was taken, and what other threads and processes have reported. */
 static bool handle_turn(struct engine *engine, struct work *work, const struct queue_turn *taken,
                         bool *stop, GError **error)
@@ -379,7 +352,9 @@ static bool handle_turn(struct engine *engine, struct work *work, const struct q
         work->turns = 0;
         watch_lost(engine);
     }
-    if (!heed_signals(engine, stop, error) ||
+    if (terminated)
+        *stop = true;
+    if ((child_died && !check_children(engine, error)) ||
         (!*stop && !loop_handle_event(engine, &taken->event, stop, error)))
         return false;
     if (*stop)
@@ -411,8 +386,9 @@ static bool run_turns(struct engine *engine, GError **error)
     while (!stop) {
         if (!take_turn(engine, &work, &taken, error))
             return false;
-        /* Its timer wakes a sleeping engine, and would do so every 5 s. */
-        if (has_come(engine, &taken))
+        /* What has come may hang. The timer would wake an engine that sleeps every 5 s. */
+        if (taken.count || taken.event.events || taken.state & VGPU_EXCHANGE_WOKEN ||
+            fence_released(&engine->fences))
             stuck_watch_begin(engine);
         ok = handle_turn(engine, &work, &taken, &stop, error);
         stuck_watch_end();

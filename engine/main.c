@@ -22,16 +22,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-static struct vgpu_transport *open_device(const struct options *options, GError **error)
-{
-    if (options->device)
-        return device_open(options->device, error);
-    if (options->fd >= 0)
-        return device_adopt(options->fd, error);
-    g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "no device: give --device or --fd");
-    return NULL;
-}
-
 static bool device_error(GError **error, const char *what, int ret)
 {
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_DEVICE, "%s: %s", what, g_strerror(-ret));
@@ -114,38 +104,27 @@ static bool start_vulkan(struct engine *engine, const struct options *options,
     return ok;
 }
 
-static bool start_cuda_alone(struct engine *engine, const struct options *options,
-                             const struct cuda_worker *worker, const char *why, GError **error)
-{
-    struct gpu *gpu = cuda_alone_enter(engine->info.gpu, options, error);
-
-    if (!gpu)
-        return false;
-    g_message("vGPU without Vulkan, with CUDA alone: %s", why);
-    offer_cuda(engine, options, gpu, worker);
-    engine_start_without_renderer(engine);
-    gpu_free(gpu);
-    return true;
-}
-
 static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
 {
     struct cuda_worker worker = find_cuda_worker(engine, options);
     g_autofree char *no_vulkan = NULL;
+    struct gpu *gpu;
 
     if (worker.path) {
         sandbox_allow_program(worker.path);
         no_vulkan = cuda_alone_why(engine->info.gpu, options);
     }
-    return no_vulkan ? start_cuda_alone(engine, options, &worker, no_vulkan, error)
-                     : start_vulkan(engine, options, &worker, error);
-}
+    if (!no_vulkan)
+        return start_vulkan(engine, options, &worker, error);
 
-static const char *what_is_offered(const struct engine *engine)
-{
-    if (!engine->has_renderer)
-        return ", with CUDA alone";
-    return engine->cuda.program.path ? ", with CUDA" : "";
+    gpu = cuda_alone_enter(engine->info.gpu, options, error);
+    if (!gpu)
+        return false;
+    g_message("vGPU without Vulkan, with CUDA alone: %s", no_vulkan);
+    offer_cuda(engine, options, gpu, &worker);
+    engine_start_without_renderer(engine);
+    gpu_free(gpu);
+    return true;
 }
 
 static bool become_ready(struct engine *engine, GError **error)
@@ -155,11 +134,14 @@ static bool become_ready(struct engine *engine, GError **error)
     bool can_save = engine->info.features & VGPU_FEATURE_STATE;
     uint64_t renderer = can_save ? capset_hash(engine, STATE_VERSION) : 0;
     int ret = transport->ops->ready(transport, engine->num_capsets, renderer);
+    const char *cuda = engine->cuda.program.path ? ", with CUDA" : "";
 
     if (ret < 0)
         return device_error(error, "the driver does not accept this engine", ret);
+    if (!engine->has_renderer)
+        cuda = ", with CUDA alone";
     sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s%s", VGPU_TYPE_NAME_LEN,
-               engine->info.type, engine->info.gpu, what_is_offered(engine));
+               engine->info.type, engine->info.gpu, cuda);
     return true;
 }
 
@@ -196,10 +178,16 @@ static int exit_code_of(const GError *error)
 
 static int run_engine(const struct options *options, GError **error)
 {
-    struct vgpu_transport *transport = open_device(options, error);
+    struct vgpu_transport *transport = NULL;
     struct engine engine;
     bool ok;
 
+    if (options->device)
+        transport = device_open(options->device, error);
+    else if (options->fd >= 0)
+        transport = device_adopt(options->fd, error);
+    else
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "no device: give --device or --fd");
     if (!transport)
         return exit_code_of(*error);
 

@@ -30,13 +30,6 @@ struct parked {
     uint64_t data[];
 };
 
-void parking_init(struct parking *parking)
-{
-    g_queue_init(&parking->requests);
-    parking->bytes = 0;
-    parking->answered = 0;
-}
-
 void parking_clear(struct parking *parking)
 {
     g_queue_clear_full(&parking->requests, g_free);
@@ -69,16 +62,6 @@ static bool is_on_global_timeline(const struct request *request)
            !(request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX);
 }
 
-static bool has_to_follow(const struct request *request, uint32_t resource,
-                          const struct parked *earlier)
-{
-    uint32_t ctx_id = request->hdr.ctx_id;
-
-    return (ctx_id && ctx_id == earlier->request.hdr.ctx_id) ||
-           (resource && resource == earlier->resource) ||
-           (is_on_global_timeline(request) && is_on_global_timeline(&earlier->request));
-}
-
 /* The worker of each context that has the resource is told of its end. */
 static bool must_wait_for_all(struct engine *engine, uint32_t resource)
 {
@@ -96,21 +79,6 @@ static bool must_wait_for_all(struct engine *engine, uint32_t resource)
     return false;
 }
 
-static struct context *find_by_serial(struct engine *engine, uint64_t serial)
-{
-    GHashTableIter iter;
-    void *value;
-
-    g_hash_table_iter_init(&iter, engine->contexts);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        struct context *context = value;
-
-        if (context->serial == serial)
-            return context;
-    }
-    return NULL;
-}
-
 /*
  * A program asks its worker for what it has lent before it ends it. One that does not was killed,
  * or is none of ours: its worker is ended. The guest gives the memory to others after the answer.
@@ -118,13 +86,18 @@ static struct context *find_by_serial(struct engine *engine, uint64_t serial)
 static bool must_wait_for_borrower(struct engine *engine, uint32_t id)
 {
     const struct resource *resource = resource_find(engine, id);
-    struct context *context;
+    GHashTableIter iter;
+    void *value;
 
     if (!resource || !resource->is_borrowed || !cuda_host_has(&engine->cuda, resource->maker))
         return false;
-    context = find_by_serial(engine, resource->maker);
-    if (context)
-        context_end(engine, context);
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct context *context = value;
+
+        if (context->serial == resource->maker)
+            context_end(engine, context);
+    }
     return true;
 }
 
@@ -159,10 +132,16 @@ static bool must_wait_for_worker(struct engine *engine, const struct request *re
 static bool has_to_wait(struct engine *engine, const struct request *request, uint32_t resource,
                         const GList *until)
 {
-    if (is_held(engine, request->hdr.ctx_id))
+    uint32_t ctx_id = request->hdr.ctx_id;
+
+    if (is_held(engine, ctx_id))
         return true;
     for (const GList *link = engine->parking.requests.head; link != until; link = link->next) {
-        if (has_to_follow(request, resource, link->data))
+        const struct parked *earlier = link->data;
+
+        if ((ctx_id && ctx_id == earlier->request.hdr.ctx_id) ||
+            (resource && resource == earlier->resource) ||
+            (is_on_global_timeline(request) && is_on_global_timeline(&earlier->request)))
             return true;
     }
     return must_wait_for_worker(engine, request, resource);
@@ -208,7 +187,7 @@ static void park_request(struct engine *engine, const struct request *request, u
         return;
     parked->answered = true;
     parking->answered++;
-    control_accept(engine, request);
+    control_answer(engine, request, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 /* Its parked commands are useless now: they fail, each in its turn. */
@@ -275,16 +254,6 @@ bool parking_take(struct engine *engine, const struct request *request, bool tru
     return true;
 }
 
-static void carry_out(struct engine *engine, const struct parked *parked)
-{
-    if (parked->answered)
-        control_execute(engine, &parked->request);
-    else if (parked->truncated)
-        control_reject(engine, &parked->request, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
-    else
-        control_process(engine, &parked->request);
-}
-
 void parking_run(struct engine *engine)
 {
     struct parking *parking = &engine->parking;
@@ -292,7 +261,7 @@ void parking_run(struct engine *engine)
 
     /* Their answers go in order, and after one that waits for the next exchange. */
     fence_flush(&engine->fences, engine->epoch);
-    fence_keep_end(&engine->fences);
+    fence_keep_next(&engine->fences, false);
     fence_take_released(&engine->fences);
     for (GList *link = parking->requests.head; link; link = next) {
         struct parked *parked = link->data;
@@ -303,7 +272,12 @@ void parking_run(struct engine *engine)
         g_queue_delete_link(&parking->requests, link);
         parking->bytes -= parked->request.size;
         parking->answered -= parked->answered;
-        carry_out(engine, parked);
+        if (parked->answered)
+            control_execute(engine, &parked->request);
+        else if (parked->truncated)
+            control_answer(engine, &parked->request, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
+        else
+            control_process(engine, &parked->request);
         g_free(parked);
     }
 }

@@ -17,7 +17,7 @@ struct engine;
 struct request;
 
 /**
- * struct parking
+ * struct parking - zeroed, it is empty
  * @requests: struct parked, oldest first
  * @bytes: of them all
  * @answered: how many of them the guest has the answers of
@@ -28,7 +28,6 @@ struct parking {
     guint answered;
 };
 
-void parking_init(struct parking *parking);
 void parking_clear(struct parking *parking);
 
 /*

@@ -9,13 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-static void grow_request_buf(struct engine *engine, uint64_t size)
-{
-    g_free(engine->request_buf);
-    engine->request_buf_size = size;
-    engine->request_buf = g_malloc(size);
-}
-
 static int exchange_requests(struct engine *engine, struct queue_turn *turn, uint64_t *wanted)
 {
     struct vgpu_transport *transport = engine->transport;
@@ -59,7 +52,7 @@ int queue_take(struct engine *engine, struct queue_turn *turn)
     if (ret == -ENOMEM)
         turn->count = 0;
     else if (ret == 0 && turn->count == 0 && wanted > engine->request_buf_size)
-        grow_request_buf(engine, MIN(wanted, ENGINE_MAX_REQUEST));
+        engine_set_request_buf(engine, MIN(wanted, ENGINE_MAX_REQUEST));
     return ret == -ENOMEM ? 0 : ret;
 }
 
@@ -90,7 +83,7 @@ static void handle_request(struct engine *engine, const struct request *request,
     } else if (parking_take(engine, request, truncated)) {
         return;
     } else if (truncated) {
-        control_reject(engine, request, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
+        control_answer(engine, request, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
     } else {
         control_process(engine, request);
     }
@@ -102,10 +95,9 @@ void queue_handle(struct engine *engine, const struct queue_turn *turn)
     for (uint32_t i = 0; i < turn->count; i++) {
         struct request request = request_of(engine, &turn->requests[i]);
 
-        if (i + 1 == turn->count)
-            fence_keep_next(&engine->fences);
+        fence_keep_next(&engine->fences, i + 1 == turn->count);
         engine->requests++;
         handle_request(engine, &request, turn->requests[i].request_size > request.size);
     }
-    fence_keep_end(&engine->fences);
+    fence_keep_next(&engine->fences, false);
 }

@@ -36,11 +36,6 @@ bool renderer_start(renderer_fence on_fence, void *cookie, GError **error)
     return ret == 0;
 }
 
-void renderer_reset(void)
-{
-    virgl_renderer_reset();
-}
-
 void renderer_stop(void)
 {
     virgl_renderer_cleanup(renderer_cookie);

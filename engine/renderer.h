@@ -22,8 +22,6 @@ typedef void (*renderer_fence)(void *cookie, uint32_t ctx_id, uint32_t ring_idx,
 bool renderer_start(renderer_fence on_fence, void *cookie, GError **error);
 
 /* Destroys all contexts and resources. */
-void renderer_reset(void);
-
 void renderer_stop(void);
 
 #endif /* ENGINE_RENDERER_H */

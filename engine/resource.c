@@ -88,27 +88,20 @@ static bool may_map(const struct resource *resource)
     return type != VIRGL_RENDERER_BLOB_FD_TYPE_OPAQUE;
 }
 
-static bool map_by_renderer(struct resource *resource)
+bool resource_map(struct resource *resource)
 {
     struct engine *engine = resource->engine;
 
-    if (engine->mappings >= ENGINE_MAX_MAPPINGS || !may_map(resource) ||
-        virgl_renderer_resource_map(resource->id, &resource->map_addr, &resource->map_size) != 0)
-        return false;
-    engine->mappings++;
-    return true;
-}
-
-bool resource_map(struct resource *resource)
-{
     if (resource->memory) {
         resource->map_addr = resource->memory->at;
         resource->map_size = resource->memory->bytes;
-        resource->map_users++;
-        return true;
+    } else if (resource->map_users == 0) {
+        if (engine->mappings >= ENGINE_MAX_MAPPINGS || !may_map(resource) ||
+            virgl_renderer_resource_map(resource->id, &resource->map_addr, &resource->map_size) !=
+                0)
+            return false;
+        engine->mappings++;
     }
-    if (resource->map_users == 0 && !map_by_renderer(resource))
-        return false;
     resource->map_users++;
     return true;
 }
@@ -135,11 +128,6 @@ void *resource_map_shm(struct engine *engine, uint64_t maker, uint32_t resource_
         return NULL;
     *size = resource->map_size;
     return resource->map_addr;
-}
-
-void resource_unmap_shm(struct engine *engine, uint32_t resource_id)
-{
-    resource_unmap(resource_find(engine, resource_id));
 }
 
 void resource_free(void *data)

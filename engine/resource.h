@@ -102,14 +102,14 @@ bool resource_map(struct resource *resource);
 void resource_unmap(struct resource *resource);
 
 /*
- * Plain shared memory that the context with this serial has made, as Mesa makes its rings. NULL: it
- * has not, or the resource is of another kind. What is written to a ring must not reach another
- * program's memory, so it is not enough that the guest's kernel has attached it to the context.
+ * As resource_map(), of plain shared memory that the context with this serial has made, as Mesa
+ * makes its rings. NULL: it has not, or the resource is of another kind. What is written to a ring
+ * must not reach another program's memory, so it is not enough that the guest's kernel has attached
+ * it to the context.
  *
  * While the guest has it in its window, as it has its rings, this makes no system call.
  */
 void *resource_map_shm(struct engine *engine, uint64_t maker, uint32_t id, uint64_t *size);
-void resource_unmap_shm(struct engine *engine, uint32_t id);
 
 /*
  * The destructor for engine->resources. It returns the guest's memory; virglrenderer must have

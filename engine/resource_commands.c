@@ -23,11 +23,14 @@
 
 static void resource_release(struct resource *resource)
 {
-    scanout_forget(resource->engine, resource);
-    window_unmap(resource->engine, resource);
+    struct engine *engine = resource->engine;
+
+    if (engine->scanout.source == resource)
+        scanout_off(engine);
+    window_unmap(engine, resource);
     if (!resource_has_renderer(resource))
         return;
-    context_forget_resource(resource->engine, resource->id);
+    context_forget_resource(engine, resource->id);
     virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
     virgl_renderer_resource_unref(resource->id);
 }

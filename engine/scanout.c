@@ -149,11 +149,6 @@ void scanout_init(struct scanout *scanout)
     painter_init(&scanout->painter, paint_some, scanout);
 }
 
-void scanout_clear(struct scanout *scanout)
-{
-    painter_clear(&scanout->painter);
-}
-
 static bool map_picture(struct engine *engine)
 {
     struct vgpu_transport *transport = engine->transport;
@@ -275,12 +270,6 @@ void scanout_flush(struct engine *engine, const struct resource *resource,
     painter_leave(&scanout->painter);
 }
 
-void scanout_forget(struct engine *engine, const struct resource *resource)
-{
-    if (engine->scanout.source == resource)
-        scanout_off(engine);
-}
-
 void scanout_reset(struct engine *engine)
 {
     struct scanout *scanout = &engine->scanout;
@@ -297,26 +286,22 @@ void scanout_reset(struct engine *engine)
     painter_leave(&scanout->painter);
 }
 
-static void take_cursor_image(struct cursor *cursor, const struct resource *resource)
-{
-    cursor->format = NULL;
-    if (!resource || !resource->image || resource->width > CURSOR_SIDE ||
-        resource->height > CURSOR_SIDE)
-        return;
-    memcpy(cursor->image, resource->image, resource->image_size);
-    cursor->format = resource->format;
-    cursor->width = resource->width;
-    cursor->height = resource->height;
-}
-
 void scanout_set_cursor(struct engine *engine, const struct resource *resource)
 {
     struct scanout *scanout = &engine->scanout;
+    struct cursor *cursor = &scanout->cursor;
 
     painter_enter(&scanout->painter);
-    want_area(scanout, cursor_area(&scanout->cursor));
-    take_cursor_image(&scanout->cursor, resource);
-    want_area(scanout, cursor_area(&scanout->cursor));
+    want_area(scanout, cursor_area(cursor));
+    cursor->format = NULL;
+    if (resource && resource->image && resource->width <= CURSOR_SIDE &&
+        resource->height <= CURSOR_SIDE) {
+        memcpy(cursor->image, resource->image, resource->image_size);
+        cursor->format = resource->format;
+        cursor->width = resource->width;
+        cursor->height = resource->height;
+    }
+    want_area(scanout, cursor_area(cursor));
     painter_leave(&scanout->painter);
 }
 

@@ -70,9 +70,8 @@ struct scanout {
     struct damage painting;
 };
 
-/* The painter's thread is started and stopped separately. */
+/* The painter is started, stopped and cleared by itself. */
 void scanout_init(struct scanout *scanout);
-void scanout_clear(struct scanout *scanout);
 
 /*
  * Shows @rect of @surface of @resource from now on. Its pixels are copied after the next flush, or
@@ -87,9 +86,6 @@ void scanout_off(struct engine *engine);
 /* @damage, in @resource's coordinates, has changed. Does nothing if that part is not shown. */
 void scanout_flush(struct engine *engine, const struct resource *resource,
                    const struct virtio_gpu_rect *damage);
-
-/* The resource is about to be destroyed. */
-void scanout_forget(struct engine *engine, const struct resource *resource);
 
 /* The guest's reset; the driver shows nothing by then. */
 void scanout_reset(struct engine *engine);

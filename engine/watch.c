@@ -15,29 +15,13 @@
 /* Less than the two minutes after which Linux complains about a task that waits for a fence. */
 #define WITHHELD_FOR (60 * G_TIME_SPAN_SECOND)
 
-/* Logged once: a guest can cause it at every check. */
-static void wake_rings(struct engine *engine, struct context *context)
-{
-    if (!context->kind->wake(engine, context))
-        return;
-    if (!context->woken)
-        g_message("context %u: its render worker slept with commands in a ring, and is woken",
-                  context->id);
-    context->woken = true;
-}
-
 /*
  * After work that took a minute the governor holds the next one back until the slice is at its cap
  * again: with 5 % for 19 minutes. The worker answers nothing meanwhile.
  */
-static unsigned int patience_minutes(const struct engine *engine)
-{
-    return PATIENCE_MIN * 100 / CLAMP(engine->info.cap, 1, 100);
-}
-
 static void give_up_if_stuck(struct engine *engine, struct context *context)
 {
-    unsigned int minutes = patience_minutes(engine);
+    unsigned int minutes = PATIENCE_MIN * 100 / CLAMP(engine->info.cap, 1, 100);
 
     if (g_get_monotonic_time() - context->held_since < minutes * G_TIME_SPAN_MINUTE)
         return;
@@ -47,27 +31,26 @@ static void give_up_if_stuck(struct engine *engine, struct context *context)
     context_end(engine, context);
 }
 
-static void give_answers_in_time(struct engine *engine, struct context *context)
-{
-    if (context->withholds && g_get_monotonic_time() - context->lost_since >= WITHHELD_FOR)
-        context_give_answers(engine, context);
-}
-
 /* False: it must be looked at again. */
-static bool look_at(struct engine *engine, struct context *context)
+static bool watch_context(struct engine *engine, struct context *context)
 {
     if (context->lost) {
-        give_answers_in_time(engine, context);
+        if (context->withholds && g_get_monotonic_time() - context->lost_since >= WITHHELD_FOR)
+            context_give_answers(engine, context);
         return !context->withholds;
     }
-    hold_unless_reached(engine, context, context->probe);
-    context->probe = 0;
-    if (hold_is_on(engine, context)) {
+    if (hold_unless_reached(engine, context)) {
         give_up_if_stuck(engine, context);
         return false;
     }
-    wake_rings(engine, context);
-    context->probe = hold_probe(engine, context);
+    if (context->kind->wake(engine, context)) {
+        /* Logged once: a guest can cause it at every check. */
+        if (!context->woken)
+            g_message("context %u: its render worker slept with commands in a ring, and is woken",
+                      context->id);
+        context->woken = true;
+    }
+    hold_probe(engine, context);
     return context->kind->rest(engine, context);
 }
 
@@ -81,7 +64,7 @@ bool watch_contexts(struct engine *engine)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct context *context = value;
 
-        if (context->kind && !look_at(engine, context))
+        if (context->kind && !watch_context(engine, context))
             rest = false;
     }
     return rest;

@@ -415,7 +415,7 @@ static void test_reset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     send_blob(f, HELD, 10);
     fixture_reset(f);
     g_assert_cmpuint(f->engine.parking.requests.length, ==, 0);
-    g_assert_cmpuint(f->engine.fences.own, ==, 0);
+    g_assert_cmpuint(f->engine.fences.pending.length, ==, 0);
     begin_context(f);
     g_assert_cmphex(fixture_answer_type(f, send_blob(f, HELD, 10)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
