@@ -2,7 +2,8 @@
 #include "clients.h"
 
 #include "children.h"
-#include "spare.h"
+
+#include "lib/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,21 @@
 /* Until another try to make a process. */
 #define RETRY_TIME (100 * G_TIME_SPAN_MILLISECOND)
 
+/**
+ * struct spare_client - what a session's process that was started before its client gets of that
+ * @fd: its connection
+ * @keeper: the connection to the keeper; -1: there is none
+ * @who: for messages
+ */
+struct spare_client {
+    int fd;
+    int keeper;
+    char who[96];
+};
+
+/* The client's connection, and the keeper's if there is one. */
+#define SPARE_FDS 2
+
 void clients_init(struct clients *clients, const struct session_calls *calls)
 {
     *clients = (struct clients){0};
@@ -32,11 +48,11 @@ void clients_init(struct clients *clients, const struct session_calls *calls)
     children_adopt();
 }
 
-static struct client *client_find(struct clients *clients, pid_t pid)
+static struct client *client_find(const struct clients *clients, pid_t pid)
 {
     for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
         if (clients->table[i].pid == pid)
-            return &clients->table[i];
+            return (struct client *)&clients->table[i];
     }
     return NULL;
 }
@@ -45,11 +61,7 @@ static bool is_known(pid_t pid, const void *data)
 {
     const struct clients *clients = data;
 
-    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
-        if (clients->table[i].pid == pid)
-            return true;
-    }
-    return pid == clients->keeper || pid == clients->spare;
+    return client_find(clients, pid) || pid == clients->keeper || pid == clients->spare;
 }
 
 bool clients_ready(const struct clients *clients)
@@ -78,26 +90,6 @@ static char *client_describe(struct clients *clients, int fd)
                            peer.uid);
 }
 
-/* A connection of another client must not stay open in here when that client is dropped. */
-static void close_others(const struct clients *clients)
-{
-    for (size_t i = 0; i < GUARD_CLIENTS_MAX; i++) {
-        if (clients->table[i].pid)
-            close(clients->table[i].fd);
-    }
-}
-
-static void set_signals(void)
-{
-    static const int signals[] = {SIGTERM, SIGINT, SIGCHLD};
-    sigset_t none;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
-        signal(signals[i], SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /*
  * The guard must not close a connection before a new session has closed its copy: that session
  * would be the last to have it, and wait.
@@ -111,8 +103,11 @@ static pid_t fork_apart(const struct clients *clients)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
     pid = fork();
-    if (pid == 0)
-        close_others(clients);
+    /* A connection of another client must not stay open in there when that client is dropped. */
+    for (size_t i = 0; pid == 0 && i < GUARD_CLIENTS_MAX; i++) {
+        if (clients->table[i].pid)
+            close(clients->table[i].fd);
+    }
     close(ends[1]);
     /* The end of the other one's copy. */
     while (pid > 0 && read(ends[0], &none, 1) < 0 && errno == EINTR)
@@ -124,19 +119,27 @@ static pid_t fork_apart(const struct clients *clients)
 /* The life of a session's process. Its name says whether it has a client. */
 G_NORETURN static void run_session(const struct session_calls *calls, pid_t guard, int link)
 {
+    static const int signals[] = {SIGTERM, SIGINT, SIGCHLD};
     struct spare_client client;
+    int fds[SPARE_FDS];
+    sigset_t none;
 
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard)
         _exit(EXIT_FAILURE);
-    set_signals();
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
+        signal(signals[i], SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_NAME, "vgpu-spare");
-    if (!calls->prepare() || !spare_receive(link, &client))
+    if (!calls->prepare() ||
+        descriptor_receive(link, &client, sizeof(client), 0, fds, SPARE_FDS) != sizeof(client) ||
+        fds[0] < 0)
         _exit(EXIT_FAILURE);
     prctl(PR_SET_NAME, "vgpu-guard");
     close(link);
-    _exit(calls->serve(client.fd, client.keeper, client.who));
+    _exit(calls->serve(fds[0], fds[1], client.who));
 }
 
 /* False: no process can be made (errno). */
@@ -184,27 +187,21 @@ void clients_refuse(struct clients *clients, int fd)
     clients->left[clients->num_left++] = fd;
 }
 
-/* Has what the guard has, until it is killed. */
-static pid_t make_last_holder(void)
-{
-    pid_t guard = getpid();
-    pid_t pid = fork();
-
-    if (pid != 0)
-        return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (getppid() == guard)
-        pause();
-    _exit(EXIT_SUCCESS);
-}
-
+/* The new process has what the guard has, until it is killed. */
 void clients_close(struct clients *clients)
 {
+    pid_t guard = getpid();
     pid_t pid;
 
     if (!clients->num_left)
         return;
-    pid = make_last_holder();
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() == guard)
+            pause();
+        _exit(EXIT_SUCCESS);
+    }
     if (pid < 0)
         return;
     for (size_t i = 0; i < clients->num_left; i++)
@@ -216,10 +213,13 @@ void clients_close(struct clients *clients)
 /* The process that was kept may have been killed meanwhile. */
 static bool hand_over(struct clients *clients, const struct spare_client *client)
 {
+    const int fds[SPARE_FDS] = {client->fd, client->keeper};
+
     for (int tries = 0; tries < 2; tries++) {
         if (!clients->spare && !make_spare(clients))
             return false;
-        if (spare_send(clients->link, client))
+        if (descriptor_send(clients->link, client, sizeof(*client), 0, fds, SPARE_FDS) ==
+            sizeof(*client))
             return true;
         forget_spare(clients);
     }
@@ -346,16 +346,6 @@ gint64 clients_next(const struct clients *clients)
     return next;
 }
 
-static void client_forget(struct clients *clients, struct client *client, int status)
-{
-    if (WIFSIGNALED(status) && !client->kill_at)
-        g_message("client %s is dropped: its %s was killed by signal %d", client->who,
-                  client->is_cuda ? "CUDA worker" : "session", WTERMSIG(status));
-    clients_refuse(clients, client->fd);
-    g_free(client->who);
-    *client = (struct client){0};
-}
-
 void clients_reap(struct clients *clients)
 {
     int status;
@@ -364,12 +354,18 @@ void clients_reap(struct clients *clients)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         struct client *client = client_find(clients, pid);
 
-        if (client)
-            client_forget(clients, client, status);
         if (pid == clients->keeper)
             clients->keeper = 0;
         if (pid == clients->spare)
             forget_spare(clients);
+        if (!client)
+            continue;
+        if (WIFSIGNALED(status) && !client->kill_at)
+            g_message("client %s is dropped: its %s was killed by signal %d", client->who,
+                      client->is_cuda ? "CUDA worker" : "session", WTERMSIG(status));
+        clients_refuse(clients, client->fd);
+        g_free(client->who);
+        *client = (struct client){0};
     }
     children_kill(is_known, clients);
 }

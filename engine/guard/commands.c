@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "commands.h"
+/* When each is allowed, its length, and its handler. */
+#include "session.h"
 
 #include "guard_limits.h"
-#include "session.h"
 #include "vtest.h"
 #include "worker.h"
 
@@ -21,20 +21,6 @@
 static bool fail_with(struct session *session, const char *fault)
 {
     return session_fail(session, "%s", fault);
-}
-
-/* The name is written to the journal: one word, without control characters. */
-static bool create_renderer(struct session *session, const void *data, size_t size)
-{
-    const char *name = data;
-    size_t length = MIN(strnlen(name, size), sizeof(session->name) - 1);
-
-    for (size_t i = 0; i < length; i++)
-        session->name[i] = g_ascii_isgraph(name[i]) ? name[i] : '?';
-    session->name[length] = '\0';
-    if (length == 0)
-        strcpy(session->name, "?");
-    return true;
 }
 
 static bool answer_ping(struct session *session, const uint32_t *data G_GNUC_UNUSED,
@@ -196,22 +182,18 @@ static const struct command {
     [VTEST_SUBMIT_CMD2] = {session_submit, STAGE_CONTEXT, 1, WORDS_MAX},
 };
 
-static bool check_name(struct session *session, uint32_t length, size_t *size)
-{
-    if (session->name[0])
-        return fail_with(session, "it names itself twice");
-    if (length == 0 || length > GUARD_NAME_MAX)
-        return session_fail(session, "its name has %u bytes", length);
-    *size = length;
-    return true;
-}
-
 bool command_check(struct session *session, uint32_t id, uint32_t length, size_t *size)
 {
     const struct command *command = id < VTEST_NUM_COMMANDS ? &commands[id] : NULL;
 
-    if (id == VTEST_CREATE_RENDERER)
-        return check_name(session, length, size);
+    if (id == VTEST_CREATE_RENDERER) {
+        if (session->name[0])
+            return fail_with(session, "it names itself twice");
+        if (length == 0 || length > GUARD_NAME_MAX)
+            return session_fail(session, "its name has %u bytes", length);
+        *size = length;
+        return true;
+    }
     if (!session->name[0])
         return session_fail(session, "it begins with command %u instead of its name", id);
     if (!command || !command->run)
@@ -226,7 +208,17 @@ bool command_check(struct session *session, uint32_t id, uint32_t length, size_t
 
 bool command_run(struct session *session, uint32_t id, const uint32_t *data, size_t size)
 {
-    if (id == VTEST_CREATE_RENDERER)
-        return create_renderer(session, data, size);
-    return commands[id].run(session, data, (uint32_t)(size / sizeof(uint32_t)));
+    const char *name = (const char *)data;
+    size_t length;
+
+    if (id != VTEST_CREATE_RENDERER)
+        return commands[id].run(session, data, (uint32_t)(size / sizeof(uint32_t)));
+    /* The name is written to the journal: one word, without control characters. */
+    length = MIN(strnlen(name, size), sizeof(session->name) - 1);
+    for (size_t i = 0; i < length; i++)
+        session->name[i] = g_ascii_isgraph(name[i]) ? name[i] : '?';
+    session->name[length] = '\0';
+    if (length == 0)
+        strcpy(session->name, "?");
+    return true;
 }

@@ -93,20 +93,6 @@ static bool open_sockets(const struct options *options, struct server_doors *doo
     return false;
 }
 
-/* The cache of shaders stays empty; the guard looks that it does. */
-static bool enter_for_cuda(const struct options *options, const char *why, GError **error)
-{
-    struct gpu *gpu = cuda_alone_enter(options->gpu, options, error);
-    bool ok = gpu != NULL;
-
-    gpu_free(gpu);
-    if (ok) {
-        g_message("slice without Vulkan, with CUDA alone: %s", why);
-        sd_notifyf(0, "READY=1\nSTATUS=A slice of %s, with CUDA alone: %s", options->gpu, why);
-    }
-    return ok;
-}
-
 static bool enter_for_vulkan(const struct options *options, struct server_doors *doors,
                              struct vulkan_driver *driver, GError **error)
 {
@@ -128,6 +114,7 @@ static bool serve_slice(const struct options *options, struct server_doors *door
     const char *worker = options->cuda_worker ? options->cuda_worker : VGPU_CUDA_WORKER;
     struct vulkan_driver driver = {0};
     g_autofree char *no_vulkan = NULL;
+    struct gpu *gpu;
     bool ok;
 
     doors->worker.is_confined = !options->no_landlock;
@@ -136,8 +123,18 @@ static bool serve_slice(const struct options *options, struct server_doors *door
         sandbox_allow_program(worker);
         no_vulkan = cuda_alone_why(options->gpu, options);
     }
-    ok = no_vulkan ? enter_for_cuda(options, no_vulkan, error)
-                   : enter_for_vulkan(options, doors, &driver, error);
+    if (!no_vulkan) {
+        ok = enter_for_vulkan(options, doors, &driver, error);
+    } else {
+        gpu = cuda_alone_enter(options->gpu, options, error);
+        ok = gpu != NULL;
+        gpu_free(gpu);
+    }
+    if (ok && no_vulkan) {
+        g_message("slice without Vulkan, with CUDA alone: %s", no_vulkan);
+        sd_notifyf(0, "READY=1\nSTATUS=A slice of %s, with CUDA alone: %s", options->gpu,
+                   no_vulkan);
+    }
     if (ok) {
         ok = server_run(doors, error);
         sd_notify(0, "STOPPING=1");

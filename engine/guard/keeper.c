@@ -49,14 +49,6 @@ static void watch_connection(struct keeping *keeping, int fd)
     g_array_append_val(keeping->connections, connection);
 }
 
-/* A member from the start: a slice with idle members still counts for others. */
-static bool join_slice(struct keeping *keeping)
-{
-    if (!keeping->kept.member)
-        keeping->kept.member = governor_member_new(keeping->socket_path, false);
-    return keeping->kept.member != NULL;
-}
-
 static void leave_slice(struct keeping *keeping)
 {
     governor_member_free(keeping->kept.member);
@@ -68,19 +60,14 @@ static bool keep_buffer(struct keeping *keeping, int connection, uint32_t id, in
 {
     char answer = 0;
 
-    if (fd >= 0 && (shm || join_slice(keeping)))
+    /* It becomes a member with the first: a slice with idle members still counts for others. */
+    if (fd >= 0 && !shm && !keeping->kept.member)
+        keeping->kept.member = governor_member_new(keeping->socket_path, false);
+    if (fd >= 0 && (shm || keeping->kept.member))
         answer = kept_add(&keeping->kept, connection, id, fd, shm);
     else if (fd >= 0)
         close(fd);
     return send(connection, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
-static void release_buffer(struct keeping *keeping, int connection, uint32_t id)
-{
-    /* If one buffer after the other is released, not all of them must be checked each time. */
-    if (!keeping->kept.released->len)
-        sweep_soon(keeping);
-    kept_release(&keeping->kept, connection, id);
 }
 
 /* False: the session must not be listened to any more. */
@@ -103,7 +90,10 @@ static bool take_packet(struct keeping *keeping, int connection)
         close(fd);
     if (packet.call != KEEPER_RELEASE)
         return false;
-    release_buffer(keeping, connection, packet.id);
+    /* If one buffer after the other is released, not all of them must be checked each time. */
+    if (!keeping->kept.released->len)
+        sweep_soon(keeping);
+    kept_release(&keeping->kept, connection, packet.id);
     return true;
 }
 
@@ -129,17 +119,6 @@ static void forget_session(struct keeping *keeping, guint index)
     g_array_remove_index_fast(keeping->connections, index);
 }
 
-static void tell_released(struct keeping *keeping)
-{
-    if (keeping->kept.released->len && !keeping->told && keeping->sweep_ms >= SWEEP_MAX_MS)
-        g_message("%" G_GUINT64_FORMAT " bytes of GPU memory that clients have freed are "
-                  "still open in the container: they stay charged to the slice until the "
-                  "processes that have them end",
-                  kept_released_bytes(&keeping->kept));
-    if (keeping->sweep_ms >= SWEEP_MAX_MS || !keeping->kept.released->len)
-        keeping->told = keeping->kept.released->len > 0;
-}
-
 static void sweep_released(struct keeping *keeping)
 {
     if (kept_sweep(&keeping->kept))
@@ -147,7 +126,13 @@ static void sweep_released(struct keeping *keeping)
     else
         keeping->sweep_ms = MIN(keeping->sweep_ms * 2, SWEEP_MAX_MS);
     keeping->sweep_at = g_get_monotonic_time() + keeping->sweep_ms * G_TIME_SPAN_MILLISECOND;
-    tell_released(keeping);
+    if (keeping->kept.released->len && !keeping->told && keeping->sweep_ms >= SWEEP_MAX_MS)
+        g_message("%" G_GUINT64_FORMAT " bytes of GPU memory that clients have freed are "
+                  "still open in the container: they stay charged to the slice until the "
+                  "processes that have them end",
+                  kept_released_bytes(&keeping->kept));
+    if (keeping->sweep_ms >= SWEEP_MAX_MS || !keeping->kept.released->len)
+        keeping->told = keeping->kept.released->len > 0;
 }
 
 /* Milliseconds, as of poll(). */

@@ -172,11 +172,6 @@ void kept_release_all(struct kept_table *table, int owner)
     }
 }
 
-static bool is_last(const struct kept_table *table, const struct kept *kept)
-{
-    return dmabuf_references(kept->fd) <= copies_of(table, kept);
-}
-
 guint kept_sweep(struct kept_table *table)
 {
     guint before = table->released->len;
@@ -184,7 +179,7 @@ guint kept_sweep(struct kept_table *table)
     for (guint i = before; i-- > 0;) {
         struct kept *kept = g_ptr_array_index(table->released, i);
 
-        if (is_last(table, kept))
+        if (dmabuf_references(kept->fd) <= copies_of(table, kept))
             kept_drop_buffer(table, g_ptr_array_remove_index_fast(table->released, i));
     }
     return before - table->released->len;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "serve.h"
-
-#include "commands.h"
+/* Reads a client's messages, and has the commands in them executed. */
 #include "session.h"
+
 #include "vtest.h"
 #include "worker.h"
 
@@ -56,27 +55,17 @@ static bool serve_message(struct session *session, bool *more)
            read_data(session, size) && command_run(session, header[1], session->data, size);
 }
 
-static bool serve_messages(struct session *session)
-{
-    bool more = true;
-
-    while (more) {
-        if (serve_message(session, &more))
-            continue;
-        /* Without a fault the client disconnected while it was answered. */
-        return session->fault == NULL;
-    }
-    return true;
-}
-
 /* The rings come first: what the client waits for hangs up when this process ends. */
 bool session_run(struct session *session)
 {
-    bool ok = !session->fault && serve_messages(session);
+    bool more = true;
 
+    /* A client that disconnects while it is answered ends this without a fault. */
+    while (!session->fault && more && serve_message(session, &more))
+        ;
     if (worker_is_gone(session->worker))
-        ok = session_fail(session, "its render worker has ended");
-    if (!ok)
+        session_fail(session, "its render worker has ended");
+    if (session->fault)
         session_fail_rings(session);
-    return ok;
+    return !session->fault;
 }

@@ -6,7 +6,6 @@
 #include "keeper.h"
 #include "member.h"
 #include "renderer.h"
-#include "serve.h"
 #include "session.h"
 #include "shader_cache.h"
 #include "watchdog.h"

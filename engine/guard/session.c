@@ -95,20 +95,15 @@ void session_watch_worker(struct session *session)
         session->watch = g_thread_new("watch-worker", watch_worker, session);
 }
 
-static void unwatch_worker(struct session *session)
-{
-    if (session->worker < 0)
-        return;
-    shutdown(session->worker, SHUT_RDWR);
-    g_thread_join(session->watch);
-    close(session->worker);
-}
-
 void session_clear(struct session *session)
 {
     if (session->context)
         virgl_renderer_context_destroy(SESSION_CONTEXT);
-    unwatch_worker(session);
+    if (session->worker >= 0) {
+        shutdown(session->worker, SHUT_RDWR);
+        g_thread_join(session->watch);
+        close(session->worker);
+    }
     session_unmap_blobs(session);
     for (uint32_t id = 1; id <= session->blobs.items->len; id++) {
         if (slots_find(&session->blobs, id))

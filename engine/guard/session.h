@@ -62,6 +62,11 @@ struct session {
  */
 void session_init(struct session *session, int fd);
 
+/*
+ * Serves the client until it disconnects: true. False: it was dropped, and session->fault says why.
+ */
+bool session_run(struct session *session);
+
 /* Releases the context with all of its objects. virglrenderer must still be there. */
 void session_clear(struct session *session);
 
@@ -89,6 +94,14 @@ bool session_answer_fd(struct session *session, uint32_t command, const uint32_t
                        uint32_t words, int fd);
 
 void session_unmap_blobs(struct session *session);
+
+/*
+ * The protocol's commands (commands.c). Whether a client may send @command of @length now; @size:
+ * the bytes of its data. Executes it. False: the session has failed, or the client has
+ * disconnected.
+ */
+bool command_check(struct session *session, uint32_t command, uint32_t length, size_t *size);
+bool command_run(struct session *session, uint32_t command, const uint32_t *data, size_t size);
 
 /* Handlers: @data has @words words, a number that the table of commands allows. */
 bool session_create_blob(struct session *session, const uint32_t *data, uint32_t words);

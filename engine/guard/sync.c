@@ -166,13 +166,6 @@ static bool is_reached(const struct wait *wait)
     return reached == wait->count || (wait->any && reached > 0);
 }
 
-static bool has_gone(const struct wait *wait)
-{
-    struct pollfd end = {.fd = wait->fd};
-
-    return poll(&end, 1, 0) > 0 && (end.revents & POLLERR);
-}
-
 /* Ends the waits that @over says are over. */
 static void sweep_waits(struct sync_table *table,
                         bool (*over)(struct sync_table *table, const struct wait *wait))
@@ -209,27 +202,22 @@ static int reached_pipe(struct sync_table *table, const char **fault)
     return table->reached;
 }
 
-/* Without a pipe it stays, and sync_wait_settle() says why. */
-static bool answer_deferred(struct sync_table *table)
-{
-    const char *fault = NULL;
-    int fd = reached_pipe(table, &fault);
-
-    if (fd < 0)
-        return false;
-    if (!table->answer(table->data, fd))
-        return false;
-    table->deferred = NULL;
-    return true;
-}
-
 static bool wake_if_reached(struct sync_table *table, const struct wait *wait)
 {
+    const char *fault = NULL;
+    int fd;
+
     if (!is_reached(wait))
         return false;
     table->quick = g_get_monotonic_time() - wait->since <= SYNC_QUICK_US;
-    if (wait == table->deferred)
-        return answer_deferred(table);
+    if (wait == table->deferred) {
+        /* Without a pipe it stays, and sync_wait_settle() says why. */
+        fd = reached_pipe(table, &fault);
+        if (fd < 0 || !table->answer(table->data, fd))
+            return false;
+        table->deferred = NULL;
+        return true;
+    }
     if (write(wait->fd, "", 1) < 0) {
         /* EPIPE: the client does not wait any more. */
     }
@@ -238,7 +226,10 @@ static bool wake_if_reached(struct sync_table *table, const struct wait *wait)
 
 static bool nobody_waits(struct sync_table *table G_GNUC_UNUSED, const struct wait *wait)
 {
-    return wait->until <= g_get_monotonic_time() || has_gone(wait);
+    struct pollfd end = {.fd = wait->fd};
+
+    return wait->until <= g_get_monotonic_time() ||
+           (poll(&end, 1, 0) > 0 && (end.revents & POLLERR));
 }
 
 static void move_targets(const struct target *targets, uint32_t count)
@@ -258,11 +249,6 @@ bool sync_write(struct sync_table *table, struct sync_entries entries, const cha
     put_targets(table, targets, entries.count);
     sweep_waits(table, wake_if_reached);
     return true;
-}
-
-static gint64 time_after(uint32_t timeout)
-{
-    return timeout > G_MAXINT32 ? G_MAXINT64 : g_get_monotonic_time() + (gint64)timeout * 1000;
 }
 
 /* Waits that are over are searched only if there is no room: it costs a call for each. */
@@ -320,7 +306,7 @@ static struct wait *add_wait(struct sync_table *table, struct sync_entries entri
     }
     wait->fd = -1;
     wait->since = g_get_monotonic_time();
-    wait->until = time_after(timeout);
+    wait->until = timeout > G_MAXINT32 ? G_MAXINT64 : wait->since + (gint64)timeout * 1000;
     wait->any = any;
     wait->count = entries.count;
     g_queue_push_tail(&table->waits, wait);

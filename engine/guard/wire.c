@@ -4,6 +4,7 @@
 #include "lib/descriptor.h"
 
 #include <errno.h>
+#include <glib.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,7 +20,7 @@
 #define ROOM_PER_BYTE 256u
 
 /* Of a message that has begun, the other pieces are being written. This is less than a sleep. */
-#define PIECES_NS 5000
+#define PIECES_US 5
 
 bool wire_init(struct wire *wire, int fd)
 {
@@ -82,35 +83,12 @@ static bool take_out(struct wire *wire)
     return true;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static void wait_for_pieces(void)
 {
-    int64_t until = now_ns() + PIECES_NS;
+    gint64 until = g_get_monotonic_time() + PIECES_US;
 
-    while (now_ns() < until)
+    while (g_get_monotonic_time() < until)
         ;
-}
-
-/*
- * A client's write that waits for room goes on only when the socket is three quarters empty, and a
- * piece takes its room until its last byte is out. So nothing is left in the socket if more has
- * come than it surely holds.
- */
-static bool make_room(struct wire *wire)
-{
-    if (wire->burst < wire->room)
-        return true;
-    if (!take_out(wire))
-        return false;
-    wire->burst = 0;
-    return true;
 }
 
 static int wait_for_event(struct wire *wire, struct epoll_event *event)
@@ -128,8 +106,16 @@ static int wait_for_event(struct wire *wire, struct epoll_event *event)
  */
 static bool wait_for_more(struct wire *wire)
 {
-    if (!make_room(wire))
-        return false;
+    /*
+     * A client's write that waits for room goes on only when the socket is three quarters empty,
+     * and a piece takes its room until its last byte is out. So nothing is left in the socket if
+     * more has come than it surely holds.
+     */
+    if (wire->burst >= wire->room) {
+        if (!take_out(wire))
+            return false;
+        wire->burst = 0;
+    }
     for (;;) {
         struct epoll_event event;
         int ret = wait_for_event(wire, &event);

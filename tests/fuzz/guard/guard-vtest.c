@@ -9,7 +9,6 @@
  * the renderer from here on.
  */
 #include "fixture.h"
-#include "serve.h"
 
 #include <linux/virtio_gpu.h>
 #include <string.h>

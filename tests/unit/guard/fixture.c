@@ -2,7 +2,6 @@
 #include "fixture.h"
 
 #include "renderer.h"
-#include "serve.h"
 
 #include <poll.h>
 #include <sys/socket.h>

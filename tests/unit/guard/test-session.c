@@ -5,7 +5,6 @@
 #include "guard_limits.h"
 #include "keeper_wire.h"
 #include "mesa_ring.h"
-#include "serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
