@@ -27,7 +27,7 @@ static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t child_died;
 static struct server_doors doors = {.vulkan = -1, .cuda = -1};
 static struct keeper keeper;
-static gint64 empty_cache_at; /* 0: there are clients, or it is empty */
+static gint64 empty_cache_at; /* unless somebody has come until then; 0: it is empty, or in use */
 
 static void on_signal(int signum)
 {
@@ -106,7 +106,6 @@ static void take_client(struct clients *clients)
         return;
     }
     clients_add(clients, fd, connection);
-    empty_cache_at = 0;
     if (connection >= 0)
         close(connection);
 }
@@ -140,19 +139,12 @@ static bool start_keeper(struct clients *clients, GError **error)
     return true;
 }
 
-static void after_clients_ended(struct clients *clients)
-{
-    clients_reap(clients);
-    if (clients_none(clients))
-        empty_cache_at = g_get_monotonic_time() + CACHE_KEPT;
-}
-
-static bool look_at_cache(GError **error)
+static bool look_at_cache(const struct clients *clients, GError **error)
 {
     if (!empty_cache_at || g_get_monotonic_time() < empty_cache_at)
         return true;
     empty_cache_at = 0;
-    if (shader_cache_empty())
+    if (!clients_none(clients) || shader_cache_empty())
         return true;
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "the compiled shaders cannot be removed");
     return false;
@@ -216,9 +208,11 @@ bool server_run(const struct server_doors *offered, GError **error)
         clients_look(&clients, fds + LISTENING, ready > 0 ? count - LISTENING : 0);
         if (child_died) {
             child_died = 0;
-            after_clients_ended(&clients);
+            clients_reap(&clients);
+            if (clients_none(&clients))
+                empty_cache_at = g_get_monotonic_time() + CACHE_KEPT;
         }
-        if (!look_at_cache(error))
+        if (!look_at_cache(&clients, error))
             return false;
         if (keeper.pid && !clients.keeper) {
             g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL,

@@ -52,6 +52,15 @@ ok(within(15, sub { workers($guard) == 1 && keys %{ { below($guard->{pid}) } } =
 kill 'TERM', $witness->{pid};
 is(finish($witness, 30), 0, 'CUDA has gone on, and was right') or diag(output($witness));
 ok(nothing_left($guard, $descriptors), 'no process or descriptor is left of both');
+
+# Its compiled code is in the same place as shaders, which goes 30 s after the last client has left.
+open my $compiled, '>', "$dir/shaders/compiled" or die "$dir/shaders: $!\n";
+close $compiled or die "$dir/shaders: $!\n";
+my $next = holding('next', 'goes-on');
+ok(!within(35, sub { !-e "$dir/shaders/compiled" }), 'what a program of CUDA has compiled stays as long as it is there');
+kill 'TERM', $next->{pid};
+is(finish($next, 30), 0, 'it ends') or diag(output($next));
+ok(nothing_left($guard, $descriptors), 'nothing is left of it, either');
 kill 'TERM', $guard->{pid};
 is(finish($guard, 10), 0, 'the guard ends when it is told to');
 
