@@ -151,6 +151,7 @@ static void drop_fence(struct fence_table *table, GList *link)
 {
     struct fence *fence = link->data;
 
+    table->own -= fence->queue == FENCE_OWN;
     table->withheld -= fence->withheld;
     g_queue_delete_link(&table->pending, link);
     g_free(fence);
@@ -241,6 +242,7 @@ void fence_forget_all(struct fence_table *table)
 
     g_queue_clear_full(&table->pending, g_free);
     fence_kept_done(table);
+    table->own = 0;
     table->withheld = 0;
 }
 
@@ -311,6 +313,7 @@ uint64_t fence_add_own(struct fence_table *table, uint32_t ctx_id)
     fence->ctx_id = ctx_id;
     fence->queue = FENCE_OWN;
     g_queue_push_tail(&table->pending, fence);
+    table->own++;
     return fence->id;
 }
 

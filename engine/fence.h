@@ -26,6 +26,7 @@ struct vgpu_transport;
 /**
  * struct fence_table
  * @pending: struct fence, oldest first
+ * @own: how many of @pending are the engine's own
  * @withheld: how many of them are, see fence_withhold()
  * @released: see fence_released()
  * @keep: see fence_keep_next()
@@ -37,6 +38,7 @@ struct fence_table {
     GMutex lock;
     GQueue pending;
     uint64_t last_id;
+    guint own;
     guint withheld;
     gint released;
     int wake_fd;
