@@ -171,14 +171,16 @@ static const char suspensions[] =
  * UTC. vram, peak_vram: the most. vram_seconds: bytes times seconds; compute_seconds: per cent
  * times seconds.
  */
-static const char months[] =
-    "CREATE TABLE usage_month ("
-    " month INTEGER NOT NULL, uuid TEXT NOT NULL, tenant TEXT NOT NULL, gpu TEXT NOT NULL,"
-    " type TEXT NOT NULL, seconds INTEGER NOT NULL, busy_seconds INTEGER NOT NULL,"
-    " vram INTEGER NOT NULL, peak_vram INTEGER NOT NULL, vram_seconds REAL NOT NULL,"
-    " compute_seconds REAL NOT NULL, gpu_ns INTEGER NOT NULL, requests INTEGER NOT NULL,"
-    " PRIMARY KEY (month, uuid, tenant, gpu, type)) STRICT;"
+#define USAGE_MONTH                                                                                \
+    "CREATE TABLE usage_month ("                                                                   \
+    " month INTEGER NOT NULL, uuid TEXT NOT NULL, tenant TEXT NOT NULL, gpu TEXT NOT NULL,"        \
+    " type TEXT NOT NULL, seconds INTEGER NOT NULL, busy_seconds INTEGER NOT NULL,"                \
+    " vram INTEGER NOT NULL, peak_vram INTEGER NOT NULL, vram_seconds REAL NOT NULL,"              \
+    " compute_seconds REAL NOT NULL, gpu_ns INTEGER NOT NULL, requests INTEGER NOT NULL,"          \
+    " PRIMARY KEY (month, uuid, tenant, gpu, type)) STRICT;"                                       \
     "CREATE INDEX usage_month_tenant ON usage_month (tenant, month);"
+
+static const char months[] = USAGE_MONTH
     /* Not by GROUP BY, which sorts all hours before it adds them up, and takes twice the time. */
     "INSERT INTO usage_month"
     " SELECT CAST(strftime('%s', hour, 'unixepoch', 'start of month') AS INTEGER), uuid, tenant,"
@@ -217,16 +219,9 @@ G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
 /*
  * The meter's tables. owner_use: what slices that were made for an engine's jobs have used, as
- * above; usage_month: as above.
+ * above.
  */
-static const char meter_first[] =
-    "CREATE TABLE usage_month ("
-    " month INTEGER NOT NULL, uuid TEXT NOT NULL, tenant TEXT NOT NULL, gpu TEXT NOT NULL,"
-    " type TEXT NOT NULL, seconds INTEGER NOT NULL, busy_seconds INTEGER NOT NULL,"
-    " vram INTEGER NOT NULL, peak_vram INTEGER NOT NULL, vram_seconds REAL NOT NULL,"
-    " compute_seconds REAL NOT NULL, gpu_ns INTEGER NOT NULL, requests INTEGER NOT NULL,"
-    " PRIMARY KEY (month, uuid, tenant, gpu, type)) STRICT;"
-    "CREATE INDEX usage_month_tenant ON usage_month (tenant, month);"
+static const char meter_first[] = USAGE_MONTH
     "CREATE TABLE owner_use ("
     " uuid TEXT PRIMARY KEY, owner TEXT NOT NULL, gpu_ns INTEGER NOT NULL,"
     " waited_ns INTEGER NOT NULL, throttled_ns INTEGER NOT NULL, peak_vram INTEGER NOT NULL,"
@@ -539,6 +534,54 @@ gboolean db_each(Db *db, GError **error, DbRowFunc func, void *data, const char 
     done = step(db, error, func, data, sql, types, &values);
     va_end(values);
     return done;
+}
+
+static void read_number(sqlite3_stmt *row, void *data)
+{
+    *(gint64 *)data = sqlite3_column_int64(row, 0);
+}
+
+gint64 db_number(Db *db, const char *sql, const char *types, ...)
+{
+    g_autoptr(GError) error = NULL;
+    gint64 number = 0;
+    va_list values;
+
+    va_start(values, types);
+    if (!step(db, &error, read_number, &number, sql, types, &values))
+        g_warning("%s", error->message);
+    va_end(values);
+    return number;
+}
+
+static void read_text(sqlite3_stmt *row, void *data)
+{
+    g_strv_builder_add(data, db_text(row, 0));
+}
+
+GStrv db_texts(Db *db, GError **error, const char *sql, const char *types, ...)
+{
+    g_autoptr(GStrvBuilder) texts = g_strv_builder_new();
+    va_list values;
+    gboolean done;
+
+    va_start(values, types);
+    done = step(db, error, read_text, texts, sql, types, &values);
+    va_end(values);
+    return done ? g_strv_builder_end(texts) : NULL;
+}
+
+GPtrArray *db_list(Db *db, GError **error, DbRowFunc func, GDestroyNotify free_item,
+                   const char *sql, const char *types, ...)
+{
+    g_autoptr(GPtrArray) items = g_ptr_array_new_with_free_func(free_item);
+    va_list values;
+    gboolean done;
+
+    va_start(values, types);
+    done = step(db, error, func, items, sql, types, &values);
+    va_end(values);
+    return done ? g_steal_pointer(&items) : NULL;
 }
 
 gboolean db_begin(Db *db, GError **error)

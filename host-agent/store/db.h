@@ -60,6 +60,19 @@ typedef void (*DbRowFunc)(sqlite3_stmt *row, void *data);
 gboolean db_each(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
                  const char *types, ...);
 
+/*
+ * The first column of the first row, as a number; 0 if there is no row, or it cannot be read, which
+ * is logged.
+ */
+gint64 db_number(Db *db, const char *sql, const char *types, ...);
+
+/* The first column of all rows, as texts; NULL with @error. */
+GStrv db_texts(Db *db, GError **error, const char *sql, const char *types, ...);
+
+/* What @func adds for each row to the array that it is called with; NULL with @error. */
+GPtrArray *db_list(Db *db, GError **error, DbRowFunc func, GDestroyNotify free_item,
+                   const char *sql, const char *types, ...);
+
 /* All statements in between are stored, or none. They do not nest. */
 gboolean db_begin(Db *db, GError **error);
 gboolean db_commit(Db *db, GError **error);

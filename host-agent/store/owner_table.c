@@ -29,14 +29,10 @@ static void read_use(sqlite3_stmt *row, void *data)
 
 GPtrArray *owner_table_read(Db *db, GError **error)
 {
-    g_autoptr(GPtrArray) uses = g_ptr_array_new_with_free_func((GDestroyNotify)owner_use_free);
-
-    if (!db_each(db, error, read_use, uses,
-                 "SELECT uuid, owner, gpu_ns, waited_ns, throttled_ns, peak_vram, last_gpu_ns,"
-                 " last_waited_ns, last_throttled_ns, ended, energy_uj FROM owner_use",
-                 ""))
-        return NULL;
-    return g_steal_pointer(&uses);
+    return db_list(db, error, read_use, (GDestroyNotify)owner_use_free,
+                   "SELECT uuid, owner, gpu_ns, waited_ns, throttled_ns, peak_vram, last_gpu_ns,"
+                   " last_waited_ns, last_throttled_ns, ended, energy_uj FROM owner_use",
+                   "");
 }
 
 gboolean owner_table_put(Db *db, const OwnerUse *use, GError **error)
@@ -55,33 +51,19 @@ gboolean owner_table_remove(Db *db, const char *uuid, GError **error)
     return db_run(db, error, "DELETE FROM owner_use WHERE uuid = ?", "s", uuid);
 }
 
-static void read_pool(sqlite3_stmt *row, void *data)
-{
-    *(char **)data = g_strdup(db_text(row, 0));
-}
-
 char *pool_table_get(Db *db, const char *gpu)
 {
     g_autoptr(GError) error = NULL;
-    char *pool = NULL;
+    g_auto(GStrv) pools = db_texts(db, &error, "SELECT pool FROM pool WHERE gpu = ?", "s", gpu);
 
-    if (!db_each(db, &error, read_pool, &pool, "SELECT pool FROM pool WHERE gpu = ?", "s", gpu))
+    if (!pools)
         g_warning("%s", error->message);
-    return pool;
-}
-
-static void read_gpu(sqlite3_stmt *row, void *data)
-{
-    g_strv_builder_add(data, db_text(row, 0));
+    return pools ? g_strdup(pools[0]) : NULL;
 }
 
 GStrv pool_table_gpus(Db *db, GError **error)
 {
-    g_autoptr(GStrvBuilder) gpus = g_strv_builder_new();
-
-    if (!db_each(db, error, read_gpu, gpus, "SELECT gpu FROM pool ORDER BY gpu", ""))
-        return NULL;
-    return g_strv_builder_end(gpus);
+    return db_texts(db, error, "SELECT gpu FROM pool ORDER BY gpu", "");
 }
 
 gboolean pool_table_set(Db *db, const char *gpu, const char *pool, GError **error)

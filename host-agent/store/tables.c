@@ -41,13 +41,10 @@ static void read_slice(sqlite3_stmt *row, void *data)
 
 GPtrArray *slice_table_read(Db *db, GError **error)
 {
-    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
     g_autofree char *columns = stored_columns("");
     g_autofree char *sql = g_strdup_printf("SELECT %s FROM slice ORDER BY uuid", columns);
 
-    if (!db_each(db, error, read_slice, slices, sql, ""))
-        return NULL;
-    return g_steal_pointer(&slices);
+    return db_list(db, error, read_slice, (GDestroyNotify)slice_free, sql, "");
 }
 
 static int bind_slice(sqlite3_stmt *statement, const void *data)
@@ -142,14 +139,10 @@ static void read_tenant(sqlite3_stmt *row, void *data)
 
 GPtrArray *tenant_table_read(Db *db, GError **error)
 {
-    g_autoptr(GPtrArray) tenants = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
-
-    if (!db_each(db, error, read_tenant, tenants,
-                 "SELECT name, vram, compute, vgpus, models, users, displaced FROM tenant"
-                 " ORDER BY name",
-                 ""))
-        return NULL;
-    return g_steal_pointer(&tenants);
+    return db_list(db, error, read_tenant, (GDestroyNotify)tenant_free,
+                   "SELECT name, vram, compute, vgpus, models, users, displaced FROM tenant"
+                   " ORDER BY name",
+                   "");
 }
 
 gboolean tenant_table_put(Db *db, const Tenant *tenant, GError **error)
@@ -304,7 +297,6 @@ static void take_row(sqlite3_stmt *column, void *data)
 
 GPtrArray *usage_table_sum(Db *db, const char *tenant, gint64 begin, gint64 end, GError **error)
 {
-    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(report_row_free);
     /* A condition "? = '' OR" would keep SQLite from the tenant's index. */
     g_autofree char *sql = g_strdup_printf(
         "SELECT uuid, tenant, gpu, type, sum(seconds), sum(busy_seconds), total(vram_seconds), "
@@ -313,9 +305,8 @@ GPtrArray *usage_table_sum(Db *db, const char *tenant, gint64 begin, gint64 end,
         "GROUP BY uuid, tenant, gpu, type ORDER BY tenant, gpu, uuid",
         *tenant ? "AND tenant = ? " : "");
 
-    if (!db_each(db, error, take_row, rows, sql, *tenant ? "xxs" : "xx", begin, end, tenant))
-        return NULL;
-    return g_steal_pointer(&rows);
+    return db_list(db, error, take_row, report_row_free, sql, *tenant ? "xxs" : "xx", begin, end,
+                   tenant);
 }
 
 /* What is stored for each GPU besides its mode. */
@@ -383,37 +374,17 @@ gboolean gpu_table_evict(Db *db, const char *gpu, const char *tenant, gint64 now
                   now + EVICTED_S);
 }
 
-static void set_true(sqlite3_stmt *row, void *data)
-{
-    (void)row;
-    *(gboolean *)data = TRUE;
-}
-
 gboolean gpu_table_is_evicted(Db *db, const char *gpu, const char *tenant, gint64 now)
 {
-    g_autoptr(GError) error = NULL;
-    gboolean found = FALSE;
-
-    if (!db_each(db, &error, set_true, &found,
-                 "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ? AND until <= ?",
-                 "ssxx", gpu, tenant, now, now + EVICTED_S))
-        g_warning("%s", error->message);
-    return found;
-}
-
-static void read_time(sqlite3_stmt *row, void *data)
-{
-    *(gint64 *)data = sqlite3_column_int64(row, 0);
+    return db_number(db,
+                     "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ? AND "
+                     "until <= ?",
+                     "ssxx", gpu, tenant, now, now + EVICTED_S) != 0;
 }
 
 gint64 gpu_table_due(Db *db, const char *gpu)
 {
-    g_autoptr(GError) error = NULL;
-    gint64 due = 0;
-
-    if (!db_each(db, &error, read_time, &due, "SELECT due FROM schedule WHERE gpu = ?", "s", gpu))
-        g_warning("%s", error->message);
-    return due;
+    return db_number(db, "SELECT due FROM schedule WHERE gpu = ?", "s", gpu);
 }
 
 gboolean gpu_table_set_due(Db *db, const char *gpu, gint64 due, GError **error)
@@ -423,14 +394,6 @@ gboolean gpu_table_set_due(Db *db, const char *gpu, gint64 due, GError **error)
 
 /* What outlives a switch of a GPU's mode. */
 
-static void run_or_log(Db *db, const char *sql, const char *key)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (!db_run(db, &error, sql, "s", key))
-        g_warning("%s", error->message);
-}
-
 gboolean journal_add_stopped(Db *db, const char *gpu, const char *const *uuids, GError **error)
 {
     for (guint i = 0; uuids[i]; i++)
@@ -439,25 +402,29 @@ gboolean journal_add_stopped(Db *db, const char *gpu, const char *const *uuids, 
     return TRUE;
 }
 
-static void add_text(sqlite3_stmt *row, void *data)
+/* None if they cannot be read. */
+static GStrv none_or_log(GStrv texts, const GError *error)
 {
-    g_strv_builder_add(data, db_text(row, 0));
+    if (!texts)
+        g_warning("%s", error->message);
+    return texts ? texts : g_new0(char *, 1);
 }
 
 GStrv journal_stopped(Db *db, const char *gpu)
 {
-    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
     g_autoptr(GError) error = NULL;
+    GStrv uuids =
+        db_texts(db, &error, "SELECT uuid FROM stopped WHERE gpu = ? ORDER BY uuid", "s", gpu);
 
-    if (!db_each(db, &error, add_text, uuids,
-                 "SELECT uuid FROM stopped WHERE gpu = ? ORDER BY uuid", "s", gpu))
-        g_warning("%s", error->message);
-    return g_strv_builder_end(uuids);
+    return none_or_log(uuids, error);
 }
 
 void journal_forget_stopped(Db *db, const char *uuid)
 {
-    run_or_log(db, "DELETE FROM stopped WHERE uuid = ?", uuid);
+    g_autoptr(GError) error = NULL;
+
+    if (!db_run(db, &error, "DELETE FROM stopped WHERE uuid = ?", "s", uuid))
+        g_warning("%s", error->message);
 }
 
 /* In the column ephemeral, of a slice that is to be removed. */
@@ -471,23 +438,15 @@ gboolean slice_table_set_unreturned(Db *db, const char *uuid, GError **error)
 
 GStrv slice_table_unreturned(Db *db)
 {
-    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
     g_autoptr(GError) error = NULL;
+    GStrv uuids = db_texts(db, &error, "SELECT uuid FROM slice WHERE ephemeral = " UNRETURNED, "");
 
-    if (!db_each(db, &error, add_text, uuids,
-                 "SELECT uuid FROM slice WHERE ephemeral = " UNRETURNED, ""))
-        g_warning("%s", error->message);
-    return g_strv_builder_end(uuids);
+    return none_or_log(uuids, error);
 }
 
 gboolean journal_drained(Db *db, const char *gpu)
 {
-    g_autoptr(GError) error = NULL;
-    gboolean drained = FALSE;
-
-    if (!db_each(db, &error, set_true, &drained, "SELECT 1 FROM drain WHERE gpu = ?", "s", gpu))
-        g_warning("%s", error->message);
-    return drained;
+    return db_number(db, "SELECT 1 FROM drain WHERE gpu = ?", "s", gpu) != 0;
 }
 
 gboolean journal_set_drained(Db *db, const char *gpu, gboolean drained, GError **error)
@@ -531,14 +490,10 @@ static void read_row(sqlite3_stmt *found, void *data)
 
 GPtrArray *operation_table_read(Db *db, GError **error)
 {
-    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)operation_row_free);
-
-    if (!db_each(db, error, read_row, rows,
-                 "SELECT id, kind, objects, data, caller, begun, step, item, undoing"
-                 " FROM operation ORDER BY id",
-                 ""))
-        return NULL;
-    return g_steal_pointer(&rows);
+    return db_list(db, error, read_row, (GDestroyNotify)operation_row_free,
+                   "SELECT id, kind, objects, data, caller, begun, step, item, undoing"
+                   " FROM operation ORDER BY id",
+                   "");
 }
 
 static void read_id(sqlite3_stmt *found, void *id)
