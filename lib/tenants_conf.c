@@ -14,15 +14,24 @@ static const char *const dirs[] = {TENANTS_DIR, NULL};
 static const char *const keys[] = {"vram",   "compute", "vgpus", "displaced",
                                    "models", "users",   NULL};
 
-static void entry_free(void *data)
+void tenant_free(Tenant *tenant)
 {
-    TenantEntry *entry = data;
+    g_free(tenant->name);
+    g_free(tenant->file);
+    g_strfreev(tenant->models);
+    g_strfreev(tenant->users);
+    g_free(tenant);
+}
 
-    g_free(entry->name);
-    g_free(entry->file);
-    g_strfreev(entry->models);
-    g_strfreev(entry->users);
-    g_free(entry);
+Tenant *tenant_copy(const Tenant *tenant)
+{
+    Tenant *copy = g_memdup2(tenant, sizeof(*tenant));
+
+    copy->name = g_strdup(tenant->name);
+    copy->file = g_strdup(tenant->file);
+    copy->models = g_strdupv(tenant->models);
+    copy->users = g_strdupv(tenant->users);
+    return copy;
 }
 
 static gboolean read_bytes(const ConfGroup *group, const char *key, guint64 *bytes, GError **error)
@@ -64,9 +73,9 @@ gboolean tenant_name_valid(const char *name)
                                 0);
 }
 
-static gboolean check_name(const ConfGroup *group, const GPtrArray *entries, GError **error)
+static gboolean check_name(const ConfGroup *group, const GPtrArray *tenants, GError **error)
 {
-    const TenantEntry *other = tenants_conf_find(entries, group->name);
+    const Tenant *other = tenants_conf_find(tenants, group->name);
 
     if (!tenant_name_valid(group->name)) {
         g_set_error(
@@ -83,43 +92,43 @@ static gboolean check_name(const ConfGroup *group, const GPtrArray *entries, GEr
     return FALSE;
 }
 
-static gboolean tenant_add(const ConfGroup *group, gpointer entries, GError **error)
+static gboolean tenant_add(const ConfGroup *group, gpointer tenants, GError **error)
 {
-    TenantEntry *entry;
+    Tenant *tenant;
 
-    if (!check_name(group, entries, error))
+    if (!check_name(group, tenants, error))
         return FALSE;
-    entry = g_new0(TenantEntry, 1);
-    g_ptr_array_add(entries, entry);
-    entry->name = g_strdup(group->name);
-    entry->file = g_strdup(group->file);
-    entry->models = read_list(group, "models", error);
-    entry->users = entry->models ? read_list(group, "users", error) : NULL;
-    return entry->users && read_bytes(group, "vram", &entry->vram, error) &&
-           read_bytes(group, "displaced", &entry->displaced, error) &&
-           conf_number(group, "compute", 0, COMPUTE_MAX, 0, &entry->compute, error) &&
-           conf_number(group, "vgpus", 0, VGPUS_MAX, 0, &entry->vgpus, error);
+    tenant = g_new0(Tenant, 1);
+    g_ptr_array_add(tenants, tenant);
+    tenant->name = g_strdup(group->name);
+    tenant->file = g_strdup(group->file);
+    tenant->models = read_list(group, "models", error);
+    tenant->users = tenant->models ? read_list(group, "users", error) : NULL;
+    return tenant->users && read_bytes(group, "vram", &tenant->vram, error) &&
+           read_bytes(group, "displaced", &tenant->displaced, error) &&
+           conf_number(group, "compute", 0, COMPUTE_MAX, 0, &tenant->compute, error) &&
+           conf_number(group, "vgpus", 0, VGPUS_MAX, 0, &tenant->vgpus, error);
 }
 
 GPtrArray *tenants_conf_load(HostRoot *root, GError **error)
 {
-    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(entry_free);
+    g_autoptr(GPtrArray) tenants = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
     g_autoptr(GPtrArray) files = conf_list(root, dirs, error);
 
     for (guint i = 0; files && i < files->len; i++)
-        if (!conf_foreach(root, g_ptr_array_index(files, i), "tenant", keys, tenant_add, entries,
+        if (!conf_foreach(root, g_ptr_array_index(files, i), "tenant", keys, tenant_add, tenants,
                           error))
             return NULL;
-    return files ? g_steal_pointer(&entries) : NULL;
+    return files ? g_steal_pointer(&tenants) : NULL;
 }
 
-const TenantEntry *tenants_conf_find(const GPtrArray *entries, const char *name)
+const Tenant *tenants_conf_find(const GPtrArray *tenants, const char *name)
 {
-    for (guint i = 0; i < entries->len; i++) {
-        const TenantEntry *entry = g_ptr_array_index(entries, i);
+    for (guint i = 0; i < tenants->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants, i);
 
-        if (g_str_equal(entry->name, name))
-            return entry;
+        if (g_str_equal(tenant->name, name))
+            return tenant;
     }
     return NULL;
 }
@@ -146,22 +155,22 @@ static void add_list(GString *text, const char *key, char **list)
         g_string_append_printf(text, "%s=%s\n", key, value);
 }
 
-char *tenants_conf_format(const TenantEntry *entry)
+char *tenants_conf_format(const Tenant *tenant)
 {
     GString *text = g_string_new(NULL);
-    g_autofree char *vram = size_text(entry->vram);
-    g_autofree char *displaced = size_text(entry->displaced);
+    g_autofree char *vram = size_text(tenant->vram);
+    g_autofree char *displaced = size_text(tenant->displaced);
 
-    g_string_append_printf(text, "[tenant %s]\n", entry->name);
-    if (entry->vram)
+    g_string_append_printf(text, "[tenant %s]\n", tenant->name);
+    if (tenant->vram)
         g_string_append_printf(text, "vram=%s\n", vram);
-    if (entry->compute)
-        g_string_append_printf(text, "compute=%u\n", entry->compute);
-    if (entry->vgpus)
-        g_string_append_printf(text, "vgpus=%u\n", entry->vgpus);
-    if (entry->displaced)
+    if (tenant->compute)
+        g_string_append_printf(text, "compute=%u\n", tenant->compute);
+    if (tenant->vgpus)
+        g_string_append_printf(text, "vgpus=%u\n", tenant->vgpus);
+    if (tenant->displaced)
         g_string_append_printf(text, "displaced=%s\n", displaced);
-    add_list(text, "models", entry->models);
-    add_list(text, "users", entry->users);
+    add_list(text, "models", tenant->models);
+    add_list(text, "users", tenant->users);
     return g_string_free(text, FALSE);
 }

@@ -35,7 +35,7 @@
 
 /* Compares /etc/vgpu with the settings of commands. */
 
-/* The tenants that are declared now, of TenantEntry; NULL with AGENT_ERROR_INVALID. */
+/* The tenants that are declared now, of Tenant; NULL with AGENT_ERROR_INVALID. */
 static GPtrArray *config_tenants(HostRoot *root, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -185,7 +185,7 @@ static void read_at_start(Agent *agent)
 
 /**
  * Settings - all of /etc/vgpu, without a mistake
- * @tenants: of TenantEntry
+ * @tenants: of Tenant
  * @schedule: of ScheduleEntry
  */
 typedef struct {

@@ -195,14 +195,6 @@ gboolean room_refusal_passes(const Room *room, const Slice *slice)
 
 /* Tenants, and their quotas. */
 
-void tenant_free(Tenant *tenant)
-{
-    g_free(tenant->name);
-    g_strfreev(tenant->models);
-    g_strfreev(tenant->users);
-    g_free(tenant);
-}
-
 TenantUse tenant_use(const char *tenant, const GPtrArray *slices)
 {
     TenantUse use = {0};

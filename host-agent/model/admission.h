@@ -7,6 +7,7 @@
 #define MODEL_ADMISSION_H
 
 #include "host-agent/model/slice.h"
+#include "lib/tenants_conf.h"
 
 /*
  * A GPU's resources, and the promised part of them. The rules of the ledger:
@@ -97,25 +98,6 @@ gboolean room_refusal_passes(const Room *room, const Slice *slice);
 
 /* Tenants, and their quotas. */
 
-/**
- * Tenant
- * @vram: bytes, in total; 0: no limit
- * @compute: per cent of a GPU, in total, so 250 is two GPUs and a half; 0: no limit
- * @vgpus: number; 0: no limit
- * @displaced: bytes of the hosts' memory for GPU memory that moves, in total; 0: no limit
- * @models: patterns (fnmatch) for GPUs' ids ("10de:*") or names; empty: any
- * @users: names of users who may use it
- */
-typedef struct {
-    char *name;
-    guint64 vram;
-    guint compute;
-    guint vgpus;
-    GStrv models;
-    GStrv users;
-    guint64 displaced;
-} Tenant;
-
 /* A tenant's usage. */
 typedef struct {
     guint64 vram;
@@ -123,9 +105,6 @@ typedef struct {
     guint vgpus;
     guint64 displaced;
 } TenantUse;
-
-void tenant_free(Tenant *tenant);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tenant, tenant_free)
 
 /* The sum of the promised slices of @tenant in @slices. */
 TenantUse tenant_use(const char *tenant, const GPtrArray *slices);

@@ -21,8 +21,6 @@
  * ConfigGpu - a mode or pool of a GPU that was set by command
  * @key: of gpus.conf
  * @mode: what the GPU should have, which its group in gpus.conf needs
- * @declared: gpus.conf has another
- * @sentence: for people
  */
 typedef struct {
     char *address;
@@ -30,21 +28,18 @@ typedef struct {
     char *value;
     char *mode;
     guint partitions;
-    gboolean declared;
-    char *sentence;
 } ConfigGpu;
 
-/* A tenant that was set by command. */
-typedef struct {
-    TenantEntry entry;
-    gboolean declared;
-    char *sentence;
-} ConfigTenant;
-
-/* @gpus: of ConfigGpu. @tenants: of ConfigTenant. */
+/**
+ * ConfigState
+ * @gpus: of ConfigGpu
+ * @tenants: of Tenant: those that were set by command
+ * @undeclared: a sentence for each that is declared nowhere
+ */
 typedef struct {
     GPtrArray *gpus;
     GPtrArray *tenants;
+    GStrvBuilder *undeclared;
 } ConfigState;
 
 static void config_state_free(ConfigState *state);
@@ -61,25 +56,14 @@ static void gpu_free(void *data)
     g_free(gpu->address);
     g_free(gpu->value);
     g_free(gpu->mode);
-    g_free(gpu->sentence);
     g_free(gpu);
-}
-
-static void tenant_free(void *data)
-{
-    ConfigTenant *tenant = data;
-
-    g_free(tenant->entry.name);
-    g_strfreev(tenant->entry.models);
-    g_strfreev(tenant->entry.users);
-    g_free(tenant->sentence);
-    g_free(tenant);
 }
 
 static void config_state_free(ConfigState *state)
 {
     g_ptr_array_unref(state->gpus);
     g_ptr_array_unref(state->tenants);
+    g_strv_builder_unref(state->undeclared);
     g_free(state);
 }
 
@@ -96,10 +80,11 @@ static void add_gpu(ConfigState *state, VgpuGpu *gpu, const char *key, const cha
     entry->value = g_strdup(value);
     entry->mode = g_strdup(vgpu_gpu_get_wanted_mode(gpu));
     entry->partitions = vgpu_gpu_get_wanted_partitions(gpu);
-    entry->declared = !g_str_equal(source, BY_COMMAND);
-    entry->sentence = g_strdup_printf("GPU %s: %s %s is set by command, and not declared",
-                                      entry->address, key, value);
     g_ptr_array_add(state->gpus, entry);
+    if (g_str_equal(source, BY_COMMAND))
+        g_strv_builder_take(state->undeclared,
+                            g_strdup_printf("GPU %s: %s %s is set by command, and not declared",
+                                            entry->address, key, value));
 }
 
 static gboolean add_gpus(ConfigState *state, Client *client, GError **error)
@@ -118,23 +103,24 @@ static gboolean add_gpus(ConfigState *state, Client *client, GError **error)
 static void add_tenant(ConfigState *state, GVariant *dict)
 {
     const char *source = "";
-    ConfigTenant *tenant;
+    Tenant *tenant;
 
     g_variant_lookup(dict, "Source", "&s", &source);
     if (!g_str_has_prefix(source, BY_COMMAND))
         return;
-    tenant = g_new0(ConfigTenant, 1);
-    g_variant_lookup(dict, "Name", "s", &tenant->entry.name);
-    g_variant_lookup(dict, "Vram", "t", &tenant->entry.vram);
-    g_variant_lookup(dict, "Compute", "u", &tenant->entry.compute);
-    g_variant_lookup(dict, "Vgpus", "u", &tenant->entry.vgpus);
-    g_variant_lookup(dict, "Displaced", "t", &tenant->entry.displaced);
-    g_variant_lookup(dict, "Models", "^as", &tenant->entry.models);
-    g_variant_lookup(dict, "Users", "^as", &tenant->entry.users);
-    tenant->declared = !g_str_equal(source, BY_COMMAND);
-    tenant->sentence =
-        g_strdup_printf("tenant %s: set by command, and not declared", tenant->entry.name);
+    tenant = g_new0(Tenant, 1);
+    g_variant_lookup(dict, "Name", "s", &tenant->name);
+    g_variant_lookup(dict, "Vram", "t", &tenant->vram);
+    g_variant_lookup(dict, "Compute", "u", &tenant->compute);
+    g_variant_lookup(dict, "Vgpus", "u", &tenant->vgpus);
+    g_variant_lookup(dict, "Displaced", "t", &tenant->displaced);
+    g_variant_lookup(dict, "Models", "^as", &tenant->models);
+    g_variant_lookup(dict, "Users", "^as", &tenant->users);
     g_ptr_array_add(state->tenants, tenant);
+    if (g_str_equal(source, BY_COMMAND))
+        g_strv_builder_take(
+            state->undeclared,
+            g_strdup_printf("tenant %s: set by command, and not declared", tenant->name));
 }
 
 /* NULL with @error. */
@@ -144,7 +130,8 @@ static ConfigState *config_state_read(Client *client, GError **error)
     g_autoptr(GVariant) tenants = NULL;
 
     state->gpus = g_ptr_array_new_with_free_func(gpu_free);
-    state->tenants = g_ptr_array_new_with_free_func(tenant_free);
+    state->tenants = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
+    state->undeclared = g_strv_builder_new();
     tenants = client_get(client, "ListTenants", NULL, NULL, error);
     if (!tenants || !add_gpus(state, client, error))
         return NULL;
@@ -184,27 +171,13 @@ static void print_sentences(const Options *options, GVariant *list)
 }
 
 /* What was set by command and is declared nowhere. Of sentences. */
-static GVariant *undeclared(Client *client, GError **error)
+static GVariant *list_undeclared(Client *client, GError **error)
 {
     g_autoptr(ConfigState) state = config_state_read(client, error);
-    GVariantBuilder list;
+    g_auto(GStrv) sentences = state ? g_strv_builder_end(state->undeclared) : NULL;
 
-    if (!state)
-        return NULL;
-    g_variant_builder_init(&list, G_VARIANT_TYPE_STRING_ARRAY);
-    for (guint i = 0; i < state->gpus->len; i++) {
-        const ConfigGpu *gpu = g_ptr_array_index(state->gpus, i);
-
-        if (!gpu->declared)
-            g_variant_builder_add(&list, "s", gpu->sentence);
-    }
-    for (guint i = 0; i < state->tenants->len; i++) {
-        const ConfigTenant *tenant = g_ptr_array_index(state->tenants, i);
-
-        if (!tenant->declared)
-            g_variant_builder_add(&list, "s", tenant->sentence);
-    }
-    return g_variant_ref_sink(g_variant_builder_end(&list));
+    return sentences ? g_variant_ref_sink(g_variant_new_strv((const char *const *)sentences, -1))
+                     : NULL;
 }
 
 static void print_document(const Options *options, GVariant *changes, GVariant *only)
@@ -220,7 +193,7 @@ static void print_document(const Options *options, GVariant *changes, GVariant *
 gboolean config_diff_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GVariant) changes = call_apply(client, TRUE, error);
-    g_autoptr(GVariant) only = changes ? undeclared(client, error) : NULL;
+    g_autoptr(GVariant) only = changes ? list_undeclared(client, error) : NULL;
     gsize count;
 
     (void)args;
@@ -345,28 +318,17 @@ static gboolean config_export_put(const Options *options, const char *dir, const
 /* The file that declares the tenant; one of its name if none does. To be freed. */
 static char *tenant_file(const char *tenant, const GPtrArray *declared)
 {
-    const TenantEntry *entry = tenants_conf_find(declared, tenant);
+    const Tenant *its = tenants_conf_find(declared, tenant);
 
-    return entry ? g_path_get_basename(entry->file) : g_strconcat(tenant, ".conf", NULL);
-}
-
-static const ConfigTenant *set_by_command(const ConfigState *state, const char *name)
-{
-    for (guint i = 0; i < state->tenants->len; i++) {
-        const ConfigTenant *tenant = g_ptr_array_index(state->tenants, i);
-
-        if (g_str_equal(tenant->entry.name, name))
-            return tenant;
-    }
-    return NULL;
+    return its ? g_path_get_basename(its->file) : g_strconcat(tenant, ".conf", NULL);
 }
 
 /* If @file is the one of the tenant. */
-static void add_tenant_text(GString *text, const TenantEntry *entry, const char *file,
+static void add_tenant_text(GString *text, const Tenant *tenant, const char *file,
                             const GPtrArray *declared)
 {
-    g_autofree char *own = tenant_file(entry->name, declared);
-    g_autofree char *group = tenants_conf_format(entry);
+    g_autofree char *own = tenant_file(tenant->name, declared);
+    g_autofree char *group = tenants_conf_format(tenant);
 
     if (g_str_equal(own, file))
         g_string_append_printf(text, "%s%s", text->len ? "\n" : "", group);
@@ -378,16 +340,16 @@ static char *tenant_text(const ConfigState *state, const char *file, const GPtrA
     GString *text = g_string_new(NULL);
 
     for (guint i = 0; i < declared->len; i++) {
-        const TenantEntry *entry = g_ptr_array_index(declared, i);
-        const ConfigTenant *set = set_by_command(state, entry->name);
+        const Tenant *tenant = g_ptr_array_index(declared, i);
+        const Tenant *set = tenants_conf_find(state->tenants, tenant->name);
 
-        add_tenant_text(text, set ? &set->entry : entry, file, declared);
+        add_tenant_text(text, set ? set : tenant, file, declared);
     }
     for (guint i = 0; i < state->tenants->len; i++) {
-        const TenantEntry *entry = &((ConfigTenant *)g_ptr_array_index(state->tenants, i))->entry;
+        const Tenant *tenant = g_ptr_array_index(state->tenants, i);
 
-        if (!tenants_conf_find(declared, entry->name))
-            add_tenant_text(text, entry, file, declared);
+        if (!tenants_conf_find(declared, tenant->name))
+            add_tenant_text(text, tenant, file, declared);
     }
     return g_string_free(text, FALSE);
 }
@@ -403,8 +365,8 @@ static gboolean export_tenants(const ConfigState *state, const Options *options,
         return FALSE;
     }
     for (guint i = 0; i < state->tenants->len; i++) {
-        const ConfigTenant *tenant = g_ptr_array_index(state->tenants, i);
-        g_autofree char *file = tenant_file(tenant->entry.name, declared);
+        const Tenant *tenant = g_ptr_array_index(state->tenants, i);
+        g_autofree char *file = tenant_file(tenant->name, declared);
         g_autofree char *name = g_build_filename(TENANTS_SUBDIR, file, NULL);
         g_autofree char *text = tenant_text(state, file, declared);
 

@@ -13,7 +13,7 @@
 struct Tenants {
     Host *host;
     const Slices *slices;
-    GPtrArray *declared;   /* of TenantEntry */
+    GPtrArray *declared;   /* of Tenant */
     GPtrArray *by_command; /* of Tenant, by name: what the database has */
     GPtrArray *list;       /* of Tenant, by name: what is in force */
     Accounts *accounts;    /* their users */
@@ -21,39 +21,9 @@ struct Tenants {
     void *changed_data;
 };
 
-static const Tenant *find(const GPtrArray *list, const char *name)
-{
-    for (guint i = 0; i < list->len; i++) {
-        const Tenant *tenant = g_ptr_array_index(list, i);
-
-        if (g_str_equal(tenant->name, name))
-            return tenant;
-    }
-    return NULL;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp((*(Tenant *const *)a)->name, (*(Tenant *const *)b)->name);
-}
-
-static Tenant *copy(const Tenant *tenant)
-{
-    Tenant *other = g_new0(Tenant, 1);
-
-    *other = *tenant;
-    other->name = g_strdup(tenant->name);
-    other->models = g_strdupv(tenant->models);
-    other->users = g_strdupv(tenant->users);
-    return other;
-}
-
-static Tenant *of_entry(const TenantEntry *entry)
-{
-    const Tenant tenant = {entry->name,   entry->vram,  entry->compute,  entry->vgpus,
-                           entry->models, entry->users, entry->displaced};
-
-    return copy(&tenant);
 }
 
 static void tell_change(void *data)
@@ -84,12 +54,12 @@ static void merge(Tenants *tenants)
     GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
 
     for (guint i = 0; i < tenants->by_command->len; i++)
-        g_ptr_array_add(list, copy(g_ptr_array_index(tenants->by_command, i)));
+        g_ptr_array_add(list, tenant_copy(g_ptr_array_index(tenants->by_command, i)));
     for (guint i = 0; i < tenants->declared->len; i++) {
-        const TenantEntry *entry = g_ptr_array_index(tenants->declared, i);
+        const Tenant *declared = g_ptr_array_index(tenants->declared, i);
 
-        if (!find(tenants->by_command, entry->name))
-            g_ptr_array_add(list, of_entry(entry));
+        if (!tenants_conf_find(tenants->by_command, declared->name))
+            g_ptr_array_add(list, tenant_copy(declared));
     }
     g_ptr_array_sort(list, by_name);
     g_clear_pointer(&tenants->list, g_ptr_array_unref);
@@ -126,13 +96,13 @@ void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data)
 
 const Tenant *tenants_find(const Tenants *tenants, const char *name)
 {
-    return find(tenants->list, name);
+    return tenants_conf_find(tenants->list, name);
 }
 
 /* "": a tenant that there is not. */
 static const char *source_of(const Tenants *tenants, const char *name)
 {
-    if (!find(tenants->by_command, name))
+    if (!tenants_conf_find(tenants->by_command, name))
         return "declared";
     return tenants_conf_find(tenants->declared, name) ? "by command, declared otherwise"
                                                       : "by command";
@@ -322,20 +292,16 @@ static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
 }
 
 /* The tenant as it is, or a new one without limits. */
-static Tenant *begin_with(const Tenants *tenants, const char *name)
+static Tenant *copy_or_new(const Tenants *tenants, const char *name)
 {
     const Tenant *known = tenants_find(tenants, name);
-    Tenant *tenant = g_new0(Tenant, 1);
+    Tenant *tenant = known ? tenant_copy(known) : g_new0(Tenant, 1);
 
+    if (known)
+        return tenant;
     tenant->name = g_strdup(name);
-    tenant->models = known ? g_strdupv(known->models) : g_new0(char *, 1);
-    tenant->users = known ? g_strdupv(known->users) : g_new0(char *, 1);
-    if (known) {
-        tenant->vram = known->vram;
-        tenant->compute = known->compute;
-        tenant->vgpus = known->vgpus;
-        tenant->displaced = known->displaced;
-    }
+    tenant->models = g_new0(char *, 1);
+    tenant->users = g_new0(char *, 1);
     return tenant;
 }
 
@@ -353,7 +319,7 @@ static gboolean check_list(const char *key, const GStrv list, GError **error)
 
 static gboolean set_tenant(Tenants *tenants, const char *name, GVariant *quotas, GError **error)
 {
-    g_autoptr(Tenant) tenant = begin_with(tenants, name);
+    g_autoptr(Tenant) tenant = copy_or_new(tenants, name);
     gboolean dry_run = FALSE;
     TenantUse use;
     const DictKey keys[] = {
@@ -414,7 +380,7 @@ static guint count_slices(const Tenants *tenants, const char *name)
 static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error)
 {
     guint count = count_slices(tenants, name);
-    const TenantEntry *declared = tenants_conf_find(tenants->declared, name);
+    const Tenant *declared = tenants_conf_find(tenants->declared, name);
 
     if (!tenants_check(tenants, name, error))
         return FALSE;
@@ -450,22 +416,13 @@ static void remove_authorized(GDBusMethodInvocation *invocation, const Caller *c
     call_answer(invocation, NULL);
 }
 
-/* What a tenant of the same name has that is declared otherwise. FALSE: nothing. */
-static gboolean differs(const Tenant *tenant, const TenantEntry *entry)
+static gboolean differs(const Tenant *tenant, const Tenant *declared)
 {
-    return tenant->vram != entry->vram || tenant->compute != entry->compute ||
-           tenant->vgpus != entry->vgpus || tenant->displaced != entry->displaced ||
-           !g_strv_equal((const char *const *)tenant->models, (const char *const *)entry->models) ||
-           !g_strv_equal((const char *const *)tenant->users, (const char *const *)entry->users);
-}
-
-/* @entry can be in force: the tenant has no more than it. */
-static gboolean fits(const Tenants *tenants, const TenantEntry *entry, GError **error)
-{
-    g_autoptr(Tenant) tenant = of_entry(entry);
-    const TenantUse use = tenant_use(entry->name, slices_all(tenants->slices));
-
-    return tenant_admit(tenant, &use, error);
+    return tenant->vram != declared->vram || tenant->compute != declared->compute ||
+           tenant->vgpus != declared->vgpus || tenant->displaced != declared->displaced ||
+           !g_strv_equal((const char *const *)tenant->models,
+                         (const char *const *)declared->models) ||
+           !g_strv_equal((const char *const *)tenant->users, (const char *const *)declared->users);
 }
 
 gboolean tenants_apply(Tenants *tenants, const GPtrArray *entries, gboolean dry_run,
@@ -475,17 +432,18 @@ gboolean tenants_apply(Tenants *tenants, const GPtrArray *entries, gboolean dry_
 
     for (guint i = 0; i < tenants->by_command->len; i++) {
         const Tenant *tenant = g_ptr_array_index(tenants->by_command, i);
-        const TenantEntry *entry = tenants_conf_find(entries, tenant->name);
+        const Tenant *declared = tenants_conf_find(entries, tenant->name);
+        const TenantUse use = tenant_use(tenant->name, slices_all(tenants->slices));
 
-        if (!entry)
+        if (!declared)
             continue;
-        if (!fits(tenants, entry, error))
+        if (!tenant_admit(declared, &use, error))
             return FALSE;
         g_ptr_array_add(undone, g_strdup(tenant->name));
-        if (differs(tenant, entry))
+        if (differs(tenant, declared))
             g_strv_builder_take(
                 changes, g_strdup_printf("tenant %s: as %s declares it, not as set by command",
-                                         tenant->name, entry->file));
+                                         tenant->name, declared->file));
     }
     for (guint i = 0; !dry_run && i < undone->len; i++)
         if (!tenant_table_remove(host_db(tenants->host), g_ptr_array_index(undone, i), error))

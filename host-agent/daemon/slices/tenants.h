@@ -18,12 +18,12 @@ Tenants *tenants_new(Host *host, const Slices *slices, GError **error);
 void tenants_free(Tenants *tenants);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tenants, tenants_free)
 
-/* What /etc/vgpu/tenants.d has now; takes @entries, of TenantEntry. It holds for tenants that no
+/* What /etc/vgpu/tenants.d has now; takes @entries, of Tenant. It holds for tenants that no
  * command has set. */
 void tenants_declare(Tenants *tenants, GPtrArray *entries);
 
 /*
- * Forgets what commands have set of tenants that are declared in @entries, of TenantEntry.
+ * Forgets what commands have set of tenants that are declared in @entries, of Tenant.
  * @changes: a sentence for each that was set otherwise. AGENT_ERROR_QUOTA if one has more than is
  * declared: nothing is changed.
  */
