@@ -47,8 +47,9 @@ static GPtrArray *config_tenants(HostRoot *root, GError **error)
 }
 
 /* Pools and tenants can refuse it, and are asked before anything is changed. */
-static gboolean apply(Host *host, Tenants *tenants, const Pools *pools, const GPtrArray *entries,
-                      gboolean dry_run, GStrvBuilder *changes, GError **error)
+static gboolean apply_config(Host *host, Tenants *tenants, const Pools *pools,
+                             const GPtrArray *entries, gboolean dry_run, GStrvBuilder *changes,
+                             GError **error)
 {
     g_autoptr(GStrvBuilder) would_be = g_strv_builder_new();
 
@@ -69,7 +70,7 @@ static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, gboo
     g_autoptr(GPtrArray) entries = config_tenants(host_root(host), error);
     g_autoptr(GStrvBuilder) changes = g_strv_builder_new();
 
-    if (!entries || !apply(host, tenants, pools, entries, dry_run, changes, error))
+    if (!entries || !apply_config(host, tenants, pools, entries, dry_run, changes, error))
         return NULL;
     return g_strv_builder_end(changes);
 }
@@ -81,7 +82,7 @@ static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, gboo
 #define LOCK_DIR  "/run/vgpu"
 #define LOCK_FILE LOCK_DIR "/vgpud.lock"
 
-static int fail(const char *path, int code, GError **error)
+static int set_lock_error(const char *path, int code, GError **error)
 {
     if (code == EWOULDBLOCK)
         g_set_error(
@@ -107,12 +108,12 @@ static int instance_lock(HostRoot *root, GError **error)
     root_mkdir(root, LOCK_DIR, 0755, NULL);
     fd = root_open(root, LOCK_FILE, O_RDWR | O_CREAT, 0600);
     if (fd < 0)
-        return fail(path, errno, error);
+        return set_lock_error(path, errno, error);
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     code = errno;
     close(fd);
-    return fail(path, code, error);
+    return set_lock_error(path, code, error);
 }
 
 /**

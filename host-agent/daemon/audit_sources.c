@@ -57,7 +57,7 @@ static void look_for_gone(const AuditGpus *audit)
     }
 }
 
-static void changed(void *data)
+static void gpus_changed(void *data)
 {
     AuditGpus *audit = data;
     const GPtrArray *gpus = host_gpus(audit->host);
@@ -75,7 +75,7 @@ AuditGpus *audit_gpus_new(Host *host, const Operations *operations)
     audit->host = host;
     audit->operations = operations;
     audit->modes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    host_watch(host, NULL, changed, audit);
+    host_watch(host, NULL, gpus_changed, audit);
     return audit;
 }
 
@@ -120,7 +120,7 @@ static GStrv states_of(const Operation *operation)
     return g_strv_builder_end(states);
 }
 
-static void begins(const Operation *operation, void *data)
+static void operation_begins(const Operation *operation, void *data)
 {
     const AuditOperations *audit = data;
 
@@ -128,7 +128,7 @@ static void begins(const Operation *operation, void *data)
         g_hash_table_replace(audit->before, (void *)operation, states_of(operation));
 }
 
-static void ended(const Operation *operation, const GError *error, void *data)
+static void operation_ended(const Operation *operation, const GError *error, void *data)
 {
     const AuditOperations *audit = data;
     const char *source = source_of(operation);
@@ -149,7 +149,7 @@ AuditOperations *audit_operations_new(Operations *operations)
 
     audit->before =
         g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, (GDestroyNotify)g_strfreev);
-    operations_watch(operations, &(OperationWatch){begins, ended, audit});
+    operations_watch(operations, &(OperationWatch){operation_begins, operation_ended, audit});
     return audit;
 }
 
@@ -161,7 +161,7 @@ void audit_operations_free(AuditOperations *audit)
 
 /* The states of objects for the audit. */
 
-static void add(GString *text, const char *key, const char *value)
+static void add_value(GString *text, const char *key, const char *value)
 {
     g_string_append_printf(text, "%s%s=%s", text->len ? AUDIT_BETWEEN : "", key, value);
 }
@@ -170,12 +170,12 @@ static void add_number(GString *text, const char *key, guint64 number)
 {
     g_autofree char *value = g_strdup_printf("%" G_GUINT64_FORMAT, number);
 
-    add(text, key, value);
+    add_value(text, key, value);
 }
 
 static void add_flag(GString *text, const char *key, gboolean flag)
 {
-    add(text, key, flag ? "yes" : "no");
+    add_value(text, key, flag ? "yes" : "no");
 }
 
 static void add_key(GString *text, const SliceKey *key, const Slice *slice)
@@ -187,7 +187,7 @@ static void add_key(GString *text, const SliceKey *key, const Slice *slice)
         return;
     }
     value = slice_key_text(key, slice);
-    add(text, key->name, value);
+    add_value(text, key->name, value);
 }
 
 static void rename_to(char **name, const char *own)
@@ -209,7 +209,7 @@ static char *slice_state(const AuditWorld *world, char **name, const char *calle
     for (guint i = 0; i < slice_keys_count; i++)
         if (slice_keys[i].uses & SLICE_KEY_AUDITED)
             add_key(text, &slice_keys[i], slice);
-    add(text, "User", user ? user : "");
+    add_value(text, "User", user ? user : "");
     return g_string_free(text, FALSE);
 }
 
@@ -226,8 +226,8 @@ static char *tenant_state(const AuditWorld *world, const char *name)
     add_number(text, "Vram", tenant->vram);
     add_number(text, "Compute", tenant->compute);
     add_number(text, "Vgpus", tenant->vgpus);
-    add(text, "Models", models);
-    add(text, "Users", users);
+    add_value(text, "Models", models);
+    add_value(text, "Users", users);
     return g_string_free(text, FALSE);
 }
 
@@ -251,12 +251,12 @@ static char *gpu_state(const AuditWorld *world, char **name)
     reasons = reasons_of(interface);
     rename_to(name, gpu->pci->address);
     text = g_string_new(NULL);
-    add(text, "Mode", vgpu_gpu_get_mode(interface));
-    add(text, "WantedMode", vgpu_gpu_get_wanted_mode(interface));
-    add(text, "Pool", vgpu_gpu_get_pool(interface));
+    add_value(text, "Mode", vgpu_gpu_get_mode(interface));
+    add_value(text, "WantedMode", vgpu_gpu_get_wanted_mode(interface));
+    add_value(text, "Pool", vgpu_gpu_get_pool(interface));
     add_flag(text, "Draining", vgpu_gpu_get_draining(interface));
     add_flag(text, "Healthy", vgpu_gpu_get_healthy(interface));
-    add(text, "HealthReasons", reasons);
+    add_value(text, "HealthReasons", reasons);
     return g_string_free(text, FALSE);
 }
 

@@ -30,7 +30,7 @@ typedef struct {
     int status;
 } Daemon;
 
-static void refresh(gboolean lost, void *data)
+static void refresh_all(gboolean lost, void *data)
 {
     const Daemon *daemon = data;
 
@@ -73,7 +73,7 @@ static void name_lost(GDBusConnection *bus, const char *name, void *data)
     g_main_loop_quit(daemon->loop);
 }
 
-static gboolean end(void *data)
+static gboolean end_loop(void *data)
 {
     const Daemon *daemon = data;
 
@@ -81,13 +81,13 @@ static gboolean end(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static gboolean start(Daemon *daemon)
+static gboolean start_agent(Daemon *daemon)
 {
     g_autoptr(GError) error = NULL;
 
     daemon->agent = agent_new(daemon->root, &error);
     if (daemon->agent)
-        daemon->hotplug = hotplug_new(refresh, vgpu_changed, daemon, &error);
+        daemon->hotplug = hotplug_new(refresh_all, vgpu_changed, daemon, &error);
     if (!daemon->hotplug) {
         g_printerr("vgpud: %s\n", error->message);
         return FALSE;
@@ -96,7 +96,7 @@ static gboolean start(Daemon *daemon)
     return TRUE;
 }
 
-static void stop(Daemon *daemon)
+static void stop_agent(Daemon *daemon)
 {
     g_clear_pointer(&daemon->hotplug, hotplug_free);
     if (daemon->agent)
@@ -107,13 +107,13 @@ static void stop(Daemon *daemon)
     host_root_unref(daemon->root);
 }
 
-static int serve(Daemon *daemon)
+static int serve_bus(Daemon *daemon)
 {
     guint owner = g_bus_own_name(G_BUS_TYPE_SYSTEM, VGPU_BUS_NAME, G_BUS_NAME_OWNER_FLAGS_NONE,
                                  bus_acquired, NULL, name_lost, daemon, NULL);
 
-    g_unix_signal_add(SIGTERM, end, daemon);
-    g_unix_signal_add(SIGINT, end, daemon);
+    g_unix_signal_add(SIGTERM, end_loop, daemon);
+    g_unix_signal_add(SIGINT, end_loop, daemon);
     g_main_loop_run(daemon->loop);
     g_bus_unown_name(owner);
     return daemon->status;
@@ -171,8 +171,8 @@ int main(int argc, char **argv)
     /* Each user of a slice takes two. */
     program_raise_files();
     daemon.loop = g_main_loop_new(NULL, FALSE);
-    if (start(&daemon))
-        status = serve(&daemon);
-    stop(&daemon);
+    if (start_agent(&daemon))
+        status = serve_bus(&daemon);
+    stop_agent(&daemon);
     return status;
 }

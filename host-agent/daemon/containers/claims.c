@@ -149,7 +149,7 @@ static gboolean any_is(const Claims *claims, EntryFunc func)
     return FALSE;
 }
 
-static gboolean look(void *data)
+static gboolean look_again(void *data)
 {
     claims_look(data);
     return G_SOURCE_CONTINUE;
@@ -174,7 +174,7 @@ static void set_timer(Claims *claims)
     if (!wanted)
         g_clear_handle_id(&claims->timer, g_source_remove);
     else if (!claims->timer)
-        claims->timer = g_timeout_add_seconds(PERIOD_S, look, claims);
+        claims->timer = g_timeout_add_seconds(PERIOD_S, look_again, claims);
 }
 
 /* Takes @claim. */
@@ -270,7 +270,7 @@ void claims_watch_changes(Claims *claims, SlicesFunc func, void *data)
     claims->changed_data = data;
 }
 
-static void tell(const Claims *claims, const char *uuid)
+static void tell_change(const Claims *claims, const char *uuid)
 {
     if (claims->changed)
         claims->changed(uuid, claims->changed_data);
@@ -361,7 +361,8 @@ char *claims_user(const Claims *claims, GHashTable *members, const Slice *slice)
                : g_strdup_printf("%u processes", of_slice->pids->len);
 }
 
-static gboolean refuse(GError **error, const Slice *slice, const char *format, const char *other)
+static gboolean refuse_use(GError **error, const Slice *slice, const char *format,
+                           const char *other)
 {
     g_autofree char *why = g_strdup_printf(format, other);
 
@@ -379,8 +380,8 @@ static gboolean may_be_shared(const Slice *slice)
     return *slice->owner && !slice_is_vgpu(slice);
 }
 
-static gboolean check(const Claims *claims, const Slice *slice, const char *container,
-                      GError **error)
+static gboolean check_container(const Claims *claims, const Slice *slice, const char *container,
+                                GError **error)
 {
     const char *holder = claims_container(claims, slice->uuid);
 
@@ -392,9 +393,9 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
         return FALSE;
     }
     if (holder && !g_str_equal(holder, container) && !may_be_shared(slice))
-        return refuse(error, slice,
-                      "container %s has it; end that first, or make another slice for this one",
-                      holder);
+        return refuse_use(error, slice,
+                          "container %s has it; end that first, or make another slice for this one",
+                          holder);
     return TRUE;
 }
 
@@ -501,7 +502,7 @@ static void drop_former(Claims *claims, const char *uuid, const char *container)
 }
 
 /* Takes @claim, even on failure. */
-static gboolean keep(Claims *claims, Claim *claim, GError **error)
+static gboolean keep_claim(Claims *claims, Claim *claim, GError **error)
 {
     g_autofree char *uuid = g_strdup(claim->uuid);
 
@@ -511,7 +512,7 @@ static gboolean keep(Claims *claims, Claim *claim, GError **error)
         return FALSE;
     }
     put_in(claims, claim);
-    tell(claims, uuid);
+    tell_change(claims, uuid);
     return TRUE;
 }
 
@@ -556,11 +557,12 @@ gboolean claims_take(Claims *claims, const Slice *slice, const char *container, 
 
     if (user)
         claim->member = *user;
-    return check(claims, slice, container, error) && check_process(claims, claim, user, error) &&
+    return check_container(claims, slice, container, error) &&
+           check_process(claims, claim, user, error) &&
            (!user || (check_count(claims, claim, *user, error) &&
                       /* It would replace the claim of that name. */
                       claims_may_release(claims, slice->uuid, container, *user, error))) &&
-           keep(claims, g_steal_pointer(&claim), error);
+           keep_claim(claims, g_steal_pointer(&claim), error);
 }
 
 gboolean claims_take_program(Claims *claims, const Slice *slice, const char *program, guint pid,
@@ -569,13 +571,13 @@ gboolean claims_take_program(Claims *claims, const Slice *slice, const char *pro
     g_autofree char *name = g_path_get_basename(program);
     g_autoptr(Claim) claim = claim_new(claims, slice, g_strdup_printf("%s[%u]", name, pid), pid);
 
-    if (!check(claims, slice, claim->container, error) ||
+    if (!check_container(claims, slice, claim->container, error) ||
         !check_process(claims, claim, &user, error) || !check_count(claims, claim, user, error))
         return FALSE;
     claim->user = user;
     g_free(claim->cgroup);
     claim->cgroup = claim_process_scope(host_root(claims->host), pid, slice->uuid);
-    return keep(claims, g_steal_pointer(&claim), error);
+    return keep_claim(claims, g_steal_pointer(&claim), error);
 }
 
 char *claims_cgroup(const Claims *claims, const char *uuid)
@@ -596,7 +598,7 @@ gboolean claims_are_past(const Claims *claims, const char *uuid)
 void claims_end(Claims *claims, const char *uuid, const char *container)
 {
     if (take_out(claims, uuid, container))
-        tell(claims, uuid);
+        tell_change(claims, uuid);
 }
 
 void claims_forget(Claims *claims, const char *uuid)
@@ -610,7 +612,7 @@ void claims_forget(Claims *claims, const char *uuid)
         changed = take_out(claims, uuid, container);
     }
     if (changed)
-        tell(claims, uuid);
+        tell_change(claims, uuid);
 }
 
 static gboolean is_over(const Claims *claims, const Claim *claim)

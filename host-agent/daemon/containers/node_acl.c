@@ -7,7 +7,7 @@
 
 G_DEFINE_AUTO_CLEANUP_FREE_FUNC(acl_t, acl_free, NULL)
 
-static gboolean failed(const char *path, uid_t uid, GError **error)
+static gboolean set_acl_error(const char *path, uid_t uid, GError **error)
 {
     int code = errno;
 
@@ -35,7 +35,7 @@ static gboolean is_of(acl_entry_t entry, acl_tag_t wanted, uid_t uid)
 }
 
 /* @uid: for ACL_USER only. NULL: none. */
-static acl_entry_t find(acl_t acl, acl_tag_t tag, uid_t uid)
+static acl_entry_t find_entry(acl_t acl, acl_tag_t tag, uid_t uid)
 {
     acl_entry_t entry;
 
@@ -90,8 +90,8 @@ static acl_entry_t new_entry(acl_t *acl, acl_tag_t tag)
 /* The mask is also the mode's middle part, which udev sets and compares. */
 static gboolean widen_mask(acl_t *acl)
 {
-    acl_entry_t mask = find(*acl, ACL_MASK, 0);
-    acl_entry_t group = find(*acl, ACL_GROUP_OBJ, 0);
+    acl_entry_t mask = find_entry(*acl, ACL_MASK, 0);
+    acl_entry_t group = find_entry(*acl, ACL_GROUP_OBJ, 0);
     guint perms = mask ? perms_of(mask) : group ? perms_of(group) : 0;
 
     if (!mask)
@@ -102,8 +102,8 @@ static gboolean widen_mask(acl_t *acl)
 /* Without named entries there is no mask: the mode is the one from before. */
 static gboolean drop_mask(acl_t acl)
 {
-    acl_entry_t mask = find(acl, ACL_MASK, 0);
-    acl_entry_t group = find(acl, ACL_GROUP_OBJ, 0);
+    acl_entry_t mask = find_entry(acl, ACL_MASK, 0);
+    acl_entry_t group = find_entry(acl, ACL_GROUP_OBJ, 0);
 
     if (!mask || !group || is_named(acl))
         return TRUE;
@@ -114,7 +114,7 @@ gboolean node_acl_has(const char *path, uid_t uid)
 {
     g_auto(acl_t) acl = acl_get_file(path, ACL_TYPE_ACCESS);
 
-    return acl && find(acl, ACL_USER, uid);
+    return acl && find_entry(acl, ACL_USER, uid);
 }
 
 gboolean node_acl_add(const char *path, uid_t uid, GError **error)
@@ -126,20 +126,20 @@ gboolean node_acl_add(const char *path, uid_t uid, GError **error)
         set_perms(entry, ACL_READ | ACL_WRITE | ACL_EXECUTE) && widen_mask(&acl) &&
         acl_set_file(path, ACL_TYPE_ACCESS, acl) == 0)
         return TRUE;
-    return failed(path, uid, error);
+    return set_acl_error(path, uid, error);
 }
 
 gboolean node_acl_remove(const char *path, uid_t uid, gboolean hand_over, GError **error)
 {
     g_auto(acl_t) acl = acl_get_file(path, ACL_TYPE_ACCESS);
-    acl_entry_t entry = acl ? find(acl, ACL_USER, uid) : NULL;
+    acl_entry_t entry = acl ? find_entry(acl, ACL_USER, uid) : NULL;
     gboolean ok;
 
     if (!acl)
-        return errno == ENOENT || failed(path, uid, error);
+        return errno == ENOENT || set_acl_error(path, uid, error);
     if (!entry || !(perms_of(entry) & ACL_EXECUTE))
         return TRUE;
     ok = hand_over ? set_perms(entry, ACL_READ | ACL_WRITE)
                    : acl_delete_entry(acl, entry) == 0 && drop_mask(acl);
-    return (ok && acl_set_file(path, ACL_TYPE_ACCESS, acl) == 0) || failed(path, uid, error);
+    return (ok && acl_set_file(path, ACL_TYPE_ACCESS, acl) == 0) || set_acl_error(path, uid, error);
 }

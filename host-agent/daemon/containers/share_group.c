@@ -55,7 +55,7 @@ static guint cap_of_both(const Slice *a, const Slice *b)
 /*
  * A second slice must not give more than either was promised: the lower priority applies to both.
  */
-static void add(Slice *sum, const Slice *other)
+static void add_slice(Slice *sum, const Slice *other)
 {
     sum->resident = slice_resident(sum) + slice_resident(other);
     sum->vram += other->vram;
@@ -79,7 +79,7 @@ Slice *share_group_share(const Slices *slices, const Claims *claims, const Slice
         const Slice *other = g_ptr_array_index(all, i);
 
         if (other != slice && are_together(claims, slice, other))
-            add(sum, other);
+            add_slice(sum, other);
     }
     return sum;
 }

@@ -117,7 +117,7 @@ static void finish_first(GuardUnits *units, const char *why)
 }
 
 /* If it was cancelled, @units are gone. */
-static void ended(GObject *process, GAsyncResult *result, void *data)
+static void step_ended(GObject *process, GAsyncResult *result, void *data)
 {
     g_autofree char *said = NULL;
     g_autoptr(GError) error = NULL;
@@ -158,12 +158,12 @@ static void do_first(GuardUnits *units)
         g_subprocess_launcher_spawn(launcher, &error, units->program,
                                     step->start ? "add" : "remove", step->uuid, "guard", NULL);
     if (process)
-        g_subprocess_communicate_utf8_async(process, NULL, units->end, ended, units);
+        g_subprocess_communicate_utf8_async(process, NULL, units->end, step_ended, units);
     else
         cannot_be_run(units, error);
 }
 
-static void add(GuardUnits *units, const char *uuid, gboolean start)
+static void add_step(GuardUnits *units, const char *uuid, gboolean start)
 {
     Step *step = g_new0(Step, 1);
 
@@ -176,12 +176,12 @@ static void add(GuardUnits *units, const char *uuid, gboolean start)
 
 void guard_units_start(GuardUnits *units, const char *uuid)
 {
-    add(units, uuid, TRUE);
+    add_step(units, uuid, TRUE);
 }
 
 void guard_units_stop(GuardUnits *units, const char *uuid)
 {
-    add(units, uuid, FALSE);
+    add_step(units, uuid, FALSE);
 }
 
 GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus, const GuardFuncs *funcs,

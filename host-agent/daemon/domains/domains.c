@@ -20,7 +20,7 @@ typedef struct {
     void *data;
 } Release;
 
-static void ended(const GError *error, void *data)
+static void removal_ended(const GError *error, void *data)
 {
     Release *release = data;
 
@@ -35,7 +35,7 @@ static void ended(const GError *error, void *data)
 
 static gboolean end_first(void *data)
 {
-    ended(NULL, data);
+    removal_ended(NULL, data);
     return G_SOURCE_REMOVE;
 }
 
@@ -47,20 +47,20 @@ static gboolean may_go(const Lifecycle *life, const Slice *slice)
     return !slice->leaving && (!vgpu || g_str_equal(vgpu->device, "closed"));
 }
 
-static void begin(Release *release, const Lifecycle *life, const char *uuid)
+static void begin_removal(Release *release, const Lifecycle *life, const char *uuid)
 {
     const OperationRequest request = {.kind = &removal_kind,
                                       .objects = (const char *[]){uuid, NULL},
                                       .source = AUDIT_BY_LIBVIRT,
                                       .waits = TRUE,
                                       .background = TRUE,
-                                      .done = ended,
+                                      .done = removal_ended,
                                       .data = release};
     g_autoptr(GError) error = NULL;
 
     release->left++;
     if (!operations_start(life->operations, &request, &error))
-        ended(error, release);
+        removal_ended(error, release);
 }
 
 /*
@@ -83,7 +83,7 @@ static void domain_release_run(const Lifecycle *life, const char *const *uuids, 
             continue;
         g_message("vGPU %s was made for VM %s, which has ended: it is removed", slice->uuid,
                   slice->domain);
-        begin(release, life, uuids[i]);
+        begin_removal(release, life, uuids[i]);
     }
     g_idle_add(end_first, release);
 }
@@ -155,7 +155,7 @@ static gboolean is_over(DomainWatch *watch, const Slice *slice, gint64 now)
     return now - *since >= DOMAIN_WATCH_GRACE;
 }
 
-static void released(const GError *error, void *data)
+static void domain_released(const GError *error, void *data)
 {
     (void)data;
     if (error)
@@ -179,7 +179,7 @@ void domain_watch_look(DomainWatch *watch, gint64 now)
     for (guint i = 0; uuids[i]; i++)
         g_hash_table_remove(watch->since, uuids[i]);
     if (uuids[0])
-        domain_release_run(watch->life, (const char *const *)uuids, released, NULL);
+        domain_release_run(watch->life, (const char *const *)uuids, domain_released, NULL);
 }
 
 gboolean domain_watch_is_needed(const DomainWatch *watch)
@@ -192,7 +192,7 @@ gboolean domain_watch_is_needed(const DomainWatch *watch)
     return FALSE;
 }
 
-static gboolean look(void *data)
+static gboolean look_again(void *data)
 {
     DomainWatch *watch = data;
 
@@ -207,7 +207,7 @@ static gboolean look(void *data)
 void domain_watch_refresh(DomainWatch *watch)
 {
     if (!watch->timer)
-        watch->timer = g_timeout_add_seconds(PERIOD_S, look, watch);
+        watch->timer = g_timeout_add_seconds(PERIOD_S, look_again, watch);
 }
 
 DomainWatch *domain_watch_new(const Lifecycle *life)

@@ -229,7 +229,7 @@ static GString *read_all(int fd, gint64 end)
     return n == 0 ? g_steal_pointer(&text) : NULL;
 }
 
-static guint64 number(JsonObject *object, const char *name)
+static guint64 read_number(JsonObject *object, const char *name)
 {
     gint64 value = json_object_get_int_member_with_default(object, name, 0);
 
@@ -269,25 +269,25 @@ static void read_use(const char *id, JsonObject *object, void *data)
     const UseReader *reader = data;
     g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
     const SliceUse use = {
-        .members = (guint)number(object, "members"),
-        .vram_used = number(object, "vram_used"),
-        .vram_ungoverned = number(object, "vram_ungoverned"),
-        .vram_peak = MAX(number(object, "vram_used"), number(object, "vram_peak")),
-        .spilled = number(object, "spill_used"),
+        .members = (guint)read_number(object, "members"),
+        .vram_used = read_number(object, "vram_used"),
+        .vram_ungoverned = read_number(object, "vram_ungoverned"),
+        .vram_peak = MAX(read_number(object, "vram_used"), read_number(object, "vram_peak")),
+        .spilled = read_number(object, "spill_used"),
         .spill_kind = g_intern_string(
             json_object_get_string_member_with_default(object, "spill_kind", "none")),
-        .submissions = number(object, "submissions"),
-        .gpu_ns = number(object, "gpu_ns"),
-        .ungoverned_ns = number(object, "ungoverned_ns"),
+        .submissions = read_number(object, "submissions"),
+        .gpu_ns = read_number(object, "gpu_ns"),
+        .ungoverned_ns = read_number(object, "ungoverned_ns"),
         .alone = is_alone(object),
-        .waited_ns = number(object, "waited_ns"),
-        .throttled_ns = number(object, "throttled_ns"),
-        .resident = number(object, "resident"),
-        .unmovable = number(object, "floor"),
-        .displaced = number(object, "displaced"),
-        .missing = number(object, "missing"),
-        .moved = number(object, "moved_out") + number(object, "moved_in"),
-        .memory_waited_ns = number(object, "memory_waited_ns"),
+        .waited_ns = read_number(object, "waited_ns"),
+        .throttled_ns = read_number(object, "throttled_ns"),
+        .resident = read_number(object, "resident"),
+        .unmovable = read_number(object, "floor"),
+        .displaced = read_number(object, "displaced"),
+        .missing = read_number(object, "missing"),
+        .moved = read_number(object, "moved_out") + read_number(object, "moved_in"),
+        .memory_waited_ns = read_number(object, "memory_waited_ns"),
     };
 
     read_pids(object, pids);
@@ -309,7 +309,7 @@ static void tell_one(JsonNode *node, SliceFunc func, void *data)
 
 static gboolean was_restarted_now(JsonObject *status)
 {
-    guint64 restarted = number(status, "restarted_ns");
+    guint64 restarted = read_number(status, "restarted_ns");
     struct timespec now;
 
     clock_gettime(CLOCK_BOOTTIME, &now);
@@ -393,7 +393,7 @@ GHashTable *slice_members_new(void)
 
 static void add_members(const char *id, JsonObject *object, void *all)
 {
-    guint64 used = number(object, "vram_used");
+    guint64 used = read_number(object, "vram_used");
     SliceMembers *members;
 
     if (!json_object_has_member(object, "pids"))
@@ -401,8 +401,8 @@ static void add_members(const char *id, JsonObject *object, void *all)
     members = g_new(SliceMembers, 1);
     members->pids = g_array_new(FALSE, FALSE, sizeof(guint));
     members->used = used;
-    members->requested = used - MIN(used, number(object, "vram_ungoverned"));
-    members->since_ns = number(object, "since_ns");
+    members->requested = used - MIN(used, read_number(object, "vram_ungoverned"));
+    members->since_ns = read_number(object, "since_ns");
     read_pids(object, members->pids);
     g_hash_table_insert(all, g_strdup(id), members);
 }

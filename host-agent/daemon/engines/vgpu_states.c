@@ -105,7 +105,7 @@ static gboolean is_at_rest(const VgpuStates *states, const Entry *entry)
 }
 
 /* FALSE: it is gone. */
-static gboolean update(VgpuStates *states, Entry *entry)
+static gboolean update_entry(VgpuStates *states, Entry *entry)
 {
     g_autofree char *state = NULL;
     gboolean closed;
@@ -127,11 +127,11 @@ static gboolean update(VgpuStates *states, Entry *entry)
 }
 
 /* NULL: not one of ours, or gone. */
-static Entry *see(VgpuStates *states, const char *uuid, ino_t inode)
+static Entry *see_vgpu(VgpuStates *states, const char *uuid, ino_t inode)
 {
     Entry *entry = g_hash_table_lookup(states->entries, uuid);
 
-    if (entry && (entry->inode != inode || !update(states, entry))) {
+    if (entry && (entry->inode != inode || !update_entry(states, entry))) {
         g_hash_table_remove(states->entries, uuid);
         entry = NULL;
     }
@@ -176,7 +176,8 @@ const GPtrArray *vgpu_states_look(VgpuStates *states)
     states->rest = TRUE;
     g_ptr_array_set_size(states->list, 0);
     while (dir && (found = readdir(dir))) {
-        Entry *entry = found->d_name[0] == '.' ? NULL : see(states, found->d_name, found->d_ino);
+        Entry *entry =
+            found->d_name[0] == '.' ? NULL : see_vgpu(states, found->d_name, found->d_ino);
 
         if (!entry)
             continue;
@@ -207,7 +208,7 @@ const Vgpu *vgpu_states_read_one(VgpuStates *states, const char *uuid)
     g_ptr_array_set_size(states->list, 0);
     vgpu_states_forget(states, uuid);
     if (fd >= 0 && fstatat(fd, uuid, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        entry = see(states, uuid, status.st_ino);
+        entry = see_vgpu(states, uuid, status.st_ino);
     else
         g_hash_table_remove(states->entries, uuid);
     if (fd >= 0)

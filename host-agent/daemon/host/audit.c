@@ -47,7 +47,7 @@ char *audit_state_of(AuditKind kind, const char *name)
     return audit_state_and_name(kind, &own, NULL);
 }
 
-static void send(const char *const *fields)
+static void send_to_journal(const char *const *fields)
 {
     gsize count = g_strv_length((char **)fields);
     g_autofree struct iovec *list = g_new0(struct iovec, count);
@@ -83,7 +83,7 @@ void audit_write(const AuditEntry *entry)
     g_strv_builder_take(fields, g_strconcat(AUDIT_AFTER "=", entry->after, NULL));
     g_strv_builder_take(fields, g_strconcat(AUDIT_RESULT "=", result, NULL));
     list = g_strv_builder_end(fields);
-    send((const char *const *)list);
+    send_to_journal((const char *const *)list);
 }
 
 void audit_write_change(const char *who, const char *what, AuditKind kind, const char *object,

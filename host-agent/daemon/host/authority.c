@@ -50,7 +50,7 @@ void authority_refuse(GDBusMethodInvocation *invocation, const Caller *caller, c
         caller->user, why ? ": " : "", why ? why : "", action);
 }
 
-static void refuse(const Question *question, const char *why)
+static void refuse_question(const Question *question, const char *why)
 {
     if (question->otherwise)
         question->otherwise(question->invocation, &question->caller, question->data);
@@ -58,7 +58,7 @@ static void refuse(const Question *question, const char *why)
         authority_refuse(question->invocation, &question->caller, question->action, why);
 }
 
-static void allow(const Question *question)
+static void allow_question(const Question *question)
 {
     call_begin(question->invocation, &question->caller);
     question->func(question->invocation, &question->caller, question->data);
@@ -72,9 +72,9 @@ static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data
         polkit_authority_check_authorization_finish(POLKIT_AUTHORITY(authority), answer, &error);
 
     if (result && polkit_authorization_result_get_is_authorized(result))
-        allow(question);
+        allow_question(question);
     else
-        refuse(question, error ? error->message : NULL);
+        refuse_question(question, error ? error->message : NULL);
 }
 
 /* Nobody is asked for a password if there is another right by which the caller may have an answer.
@@ -99,7 +99,7 @@ static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
 
     (void)source;
     if (!authority) {
-        refuse(question, error->message);
+        refuse_question(question, error->message);
         return;
     }
     subject = polkit_system_bus_name_new(g_dbus_method_invocation_get_sender(question->invocation));
@@ -111,7 +111,7 @@ static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
 static void ask_polkit(Question *question)
 {
     if (question->caller.uid == geteuid()) {
-        allow(question);
+        allow_question(question);
         question_free(question);
         return;
     }
@@ -147,7 +147,7 @@ static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
 
     /* A caller that is gone gets no answer. */
     if (!result) {
-        refuse(question, "it has left the bus");
+        refuse_question(question, "it has left the bus");
         return;
     }
     g_variant_get(result, "(u)", &question->caller.uid);
@@ -191,8 +191,8 @@ typedef struct {
 } Method;
 
 /* The method's own arguments, which come after the invocation, are in the invocation, too. */
-static void answer(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
-                   void *hint, void *data)
+static void answer_call(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                        void *hint, void *data)
 {
     const Method *method = (const Method *)closure;
     GDBusMethodInvocation *invocation = g_value_get_object(&arguments[1]);
@@ -217,6 +217,6 @@ void authority_answer(void *interface, const char *signal, const char *action, A
     method->action = action;
     method->func = func;
     method->otherwise = otherwise;
-    g_closure_set_marshal(closure, answer);
+    g_closure_set_marshal(closure, answer_call);
     g_signal_connect_closure(interface, signal, closure, FALSE);
 }

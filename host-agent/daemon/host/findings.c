@@ -122,7 +122,7 @@ static GVariant *dictionaries_of(const Found *found)
     return g_variant_builder_end(&list);
 }
 
-static void show(const Found *found, VgpuGpu *interface)
+static void show_findings(const Found *found, VgpuGpu *interface)
 {
     HealthGrade worst = worst_grade(found);
     g_auto(GStrv) reasons = closing_reasons(found);
@@ -167,7 +167,7 @@ static void take_finding(Found *found, GVariant *dict)
     found->reasons[kind] = g_strdup(reason);
 }
 
-static void take(Found *found, GVariant *told)
+static void take_findings(Found *found, GVariant *told)
 {
     GVariantIter iter;
     GVariant *dict;
@@ -209,10 +209,10 @@ void findings_set(Findings *findings, const char *gpu, GVariant *told)
 
     for (guint i = 0; i < HEALTH_KINDS; i++)
         before[i] = found->reasons[i] != NULL;
-    take(found, told);
+    take_findings(found, told);
     changed = tell_changes(findings, gpu, found, before);
     if (interface)
-        show(found, interface);
+        show_findings(found, interface);
     if (changed)
         audit_write_change(AUDIT_BY_HEALTH, AUDIT_DO_FIND, AUDIT_GPU, gpu, state, NULL);
 }
@@ -284,14 +284,14 @@ static void end_clearing(const Clearing *clearing, guint64 aer_fatal, guint64 ec
     found->aer_fatal = aer_fatal;
     found->ecc = ecc;
     if (interface)
-        show(found, interface);
+        show_findings(found, interface);
     host_event(findings->host, "health", clearing->gpu, NULL, "GPU %s was declared healthy by %s",
                clearing->gpu, clearing->user);
     meter_tell(findings->meter, "HealthCleared",
                g_variant_new("(stt)", clearing->gpu, aer_fatal, ecc));
 }
 
-static void acknowledged(GVariant *answer, const GError *failed, void *data)
+static void errors_acknowledged(GVariant *answer, const GError *failed, void *data)
 {
     g_autoptr(Clearing) clearing = data;
     const Findings *findings = clearing->findings;
@@ -309,7 +309,7 @@ static void acknowledged(GVariant *answer, const GError *failed, void *data)
     call_answer(clearing->invocation, NULL);
 }
 
-static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static void clear_findings(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Findings *findings = data;
     const Gpu *gpu = call_gpu(invocation, findings->host);
@@ -323,7 +323,7 @@ static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void 
     clearing->gpu = g_strdup(gpu->pci->address);
     clearing->user = g_strdup(caller->user);
     meter_ask(findings->meter, "AcknowledgeHealth", g_variant_new("(s)", clearing->gpu),
-              acknowledged, clearing);
+              errors_acknowledged, clearing);
 }
 
 static void gpu_added(VgpuGpu *interface, void *data)
@@ -333,8 +333,9 @@ static void gpu_added(VgpuGpu *interface, void *data)
 
     vgpu_gpu_set_healthy(interface, TRUE);
     if (found)
-        show(found, interface);
-    authority_answer(interface, "handle-clear-health", ACTION_ADMINISTER, clear, NULL, data);
+        show_findings(found, interface);
+    authority_answer(interface, "handle-clear-health", ACTION_ADMINISTER, clear_findings, NULL,
+                     data);
 }
 
 static void load_finding(const char *gpu, HealthKind kind, const char *reason, void *data)
@@ -356,7 +357,7 @@ static void load_cleared(const char *gpu, guint64 aer_fatal, guint64 ecc, void *
 }
 
 /* Only findings that an operator has to clear: the others are found again if they still hold. */
-static void load(Findings *findings)
+static void load_findings(Findings *findings)
 {
     GError *error = NULL;
 
@@ -375,7 +376,7 @@ Findings *findings_new(Host *host, const MeterLink *meter)
     findings->boot = sysfs_read(host_root(host), "/proc/sys/kernel/random", "boot_id");
     if (!findings->boot)
         findings->boot = g_strdup("");
-    load(findings);
+    load_findings(findings);
     host_watch(host, gpu_added, NULL, findings);
     return findings;
 }

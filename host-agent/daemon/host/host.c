@@ -499,7 +499,7 @@ struct Hotplug {
     void *data;
 };
 
-static gboolean tell(void *data)
+static gboolean tell_refresh(void *data)
 {
     Hotplug *hotplug = data;
     gboolean lost = hotplug->lost;
@@ -515,7 +515,7 @@ static void refresh_within(Hotplug *hotplug, guint ms)
     if (hotplug->settle && hotplug->settle_ms <= ms)
         return;
     g_clear_handle_id(&hotplug->settle, g_source_remove);
-    hotplug->settle = g_timeout_add(ms, tell, hotplug);
+    hotplug->settle = g_timeout_add(ms, tell_refresh, hotplug);
     hotplug->settle_ms = ms;
 }
 
@@ -529,7 +529,7 @@ static gboolean is_other(struct udev_device *device)
 }
 
 /* A vGPU's events do not change the GPUs, so these need not be read again. */
-static void take(Hotplug *hotplug, struct udev_device *device, GPtrArray *vgpus)
+static void take_event(Hotplug *hotplug, struct udev_device *device, GPtrArray *vgpus)
 {
     const char *name = udev_device_get_sysname(device);
 
@@ -551,7 +551,7 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
     (void)condition;
     errno = 0;
     while ((device = udev_monitor_receive_device(hotplug->monitor))) {
-        take(hotplug, device, vgpus);
+        take_event(hotplug, device, vgpus);
         udev_device_unref(device);
         errno = 0;
     }
@@ -567,7 +567,7 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static int subscribe(struct udev_monitor *monitor)
+static int subscribe_to_udev(struct udev_monitor *monitor)
 {
     static const char *const subsystems[] = {"pci", "drm", "mdev_bus", "mdev", "misc"};
     int ret = 0;
@@ -594,7 +594,7 @@ Hotplug *hotplug_new(void (*changed)(gboolean lost, void *data),
     if (hotplug->udev)
         hotplug->monitor = udev_monitor_new_from_netlink(hotplug->udev, "udev");
     if (hotplug->monitor)
-        ret = subscribe(hotplug->monitor);
+        ret = subscribe_to_udev(hotplug->monitor);
     if (ret < 0) {
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-ret),
                     "can't listen to udev's events: %s", g_strerror(-ret));

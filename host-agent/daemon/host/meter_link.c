@@ -3,7 +3,7 @@
 
 #include "lib/bus.h"
 
-static void ignore(GVariant *answer, const GError *error, void *data)
+static void ignore_answer(GVariant *answer, const GError *error, void *data)
 {
     (void)answer;
     (void)error;
@@ -25,7 +25,7 @@ void meter_ask(const MeterLink *link, const char *method, GVariant *arguments, M
 
     g_variant_ref_sink(arguments);
     if (link->ask) {
-        link->ask(link->data, method, arguments, func ? func : ignore, data);
+        link->ask(link->data, method, arguments, func ? func : ignore_answer, data);
     } else if (func) {
         g_set_error(&error, AGENT_ERROR, AGENT_ERROR_FAILED,
                     "vgpu-meter does not run; \"systemctl status vgpu-meter\" shows why");

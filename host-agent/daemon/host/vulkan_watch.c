@@ -14,7 +14,7 @@ struct VulkanWatch {
     GHashTable *asked; /* GPU's address to its state when its driver was last queried */
 };
 
-static void show(VgpuGpu *interface, GKeyFile *keyfile)
+static void show_view(VgpuGpu *interface, GKeyFile *keyfile)
 {
     g_autofree char *device = g_key_file_get_string(keyfile, GROUP, "device", NULL);
     g_autofree char *driver = g_key_file_get_string(keyfile, GROUP, "driver", NULL);
@@ -46,7 +46,7 @@ static void read_description(const VulkanWatch *watch, const char *address)
     g_autoptr(GKeyFile) none = g_key_file_new();
 
     if (interface)
-        show(interface, keyfile ? keyfile : none);
+        show_view(interface, keyfile ? keyfile : none);
 }
 
 static void file_event(GFileMonitor *monitor, GFile *file, GFile *other, GFileMonitorEvent event,
@@ -60,7 +60,7 @@ static void file_event(GFileMonitor *monitor, GFile *file, GFile *other, GFileMo
         read_description(data, name);
 }
 
-static void started(GObject *bus, GAsyncResult *answer, void *data)
+static void describe_started(GObject *bus, GAsyncResult *answer, void *data)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GVariant) result =
@@ -71,14 +71,14 @@ static void started(GObject *bus, GAsyncResult *answer, void *data)
         g_message("cannot query Vulkan's view of a GPU: %s", error->message);
 }
 
-static void ask(const VulkanWatch *watch, const char *address)
+static void ask_for_view(const VulkanWatch *watch, const char *address)
 {
     g_autofree char *unit = g_strdup_printf("vgpu-describe@%s.service", address);
 
     g_dbus_connection_call(watch->bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
                            "org.freedesktop.systemd1.Manager", "RestartUnit",
                            g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE, -1,
-                           NULL, started, NULL);
+                           NULL, describe_started, NULL);
 }
 
 /* A GPU of NVIDIA's driver can be one for CUDA alone, of which the engine says so. */
@@ -89,7 +89,7 @@ static gboolean may_describe(const Gpu *gpu)
 }
 
 /* The inputs of Vulkan's result. The host must not touch a GPU that a VM may own as a whole. */
-static char *signature(const Gpu *gpu)
+static char *signature_of(const Gpu *gpu)
 {
     g_autofree char *nodes = g_strjoinv(" ", gpu->drm_nodes);
 
@@ -101,7 +101,7 @@ static char *signature(const Gpu *gpu)
 static void look_at(VulkanWatch *watch, const Gpu *gpu)
 {
     const char *address = gpu->pci->address;
-    g_autofree char *now = signature(gpu);
+    g_autofree char *now = signature_of(gpu);
     const char *before = g_hash_table_lookup(watch->asked, address);
     g_autofree char *path = g_build_filename(VULKAN_DIR, address, NULL);
 
@@ -112,11 +112,11 @@ static void look_at(VulkanWatch *watch, const Gpu *gpu)
         root_remove(host_root(watch->host), path);
     read_description(watch, address);
     if (*now && (before || !root_has(host_root(watch->host), path)))
-        ask(watch, address);
+        ask_for_view(watch, address);
     g_hash_table_insert(watch->asked, g_strdup(address), g_steal_pointer(&now));
 }
 
-static void changed(void *data)
+static void gpus_changed(void *data)
 {
     VulkanWatch *watch = data;
     const GPtrArray *gpus = host_gpus(watch->host);
@@ -131,7 +131,7 @@ VulkanWatch *vulkan_watch_new(Host *host)
 
     watch->host = host;
     watch->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    host_watch(host, NULL, changed, watch);
+    host_watch(host, NULL, gpus_changed, watch);
     return watch;
 }
 
@@ -156,5 +156,5 @@ void vulkan_watch_start(VulkanWatch *watch, GDBusConnection *bus)
     watch->monitor = g_file_monitor_directory(dir, G_FILE_MONITOR_NONE, NULL, NULL);
     if (watch->monitor)
         g_signal_connect(watch->monitor, "changed", G_CALLBACK(file_event), watch);
-    changed(watch);
+    gpus_changed(watch);
 }

@@ -147,7 +147,7 @@ static void answer_report(GVariant *answer, const GError *error, void *data)
         call_fail(invocation, error);
 }
 
-static void report(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static void ask_for_report(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Metering *metering = data;
 
@@ -164,9 +164,9 @@ static void report_to_member(GDBusMethodInvocation *invocation, const Caller *ca
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &tenant, NULL);
     if (tenants_has_user(metering->parts.tenants, tenant, caller->user))
-        authority_ask(invocation, ACTION_USE_OWN_TENANT, report, metering);
+        authority_ask(invocation, ACTION_USE_OWN_TENANT, ask_for_report, metering);
     else
-        authority_ask(invocation, ACTION_SEE, report, metering);
+        authority_ask(invocation, ACTION_SEE, ask_for_report, metering);
 }
 
 Metering *metering_new(const MeteringParts *parts)
@@ -175,7 +175,7 @@ Metering *metering_new(const MeteringParts *parts)
 
     metering->parts = *parts;
     metering->started = g_get_real_time() / G_USEC_PER_SEC;
-    authority_answer(host_manager(parts->host), "handle-report", ACTION_SEE, report,
+    authority_answer(host_manager(parts->host), "handle-report", ACTION_SEE, ask_for_report,
                      report_to_member, metering);
     return metering;
 }

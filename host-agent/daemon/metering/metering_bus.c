@@ -47,7 +47,7 @@ static void meter_vanished(GDBusConnection *connection, const char *name, void *
         "not known; \"systemctl status vgpu-meter\" shows why");
 }
 
-static void begin(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static void begin_metering(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     MeteringBus *bus = data;
 
@@ -69,9 +69,9 @@ static void begin(GDBusMethodInvocation *invocation, const Caller *caller, void 
     g_dbus_method_invocation_return_value(invocation, metering_state(bus->metering));
 }
 
-static void called(GDBusConnection *connection, const char *sender, const char *path,
-                   const char *interface, const char *method, GVariant *arguments,
-                   GDBusMethodInvocation *invocation, void *data)
+static void method_called(GDBusConnection *connection, const char *sender, const char *path,
+                          const char *interface, const char *method, GVariant *arguments,
+                          GDBusMethodInvocation *invocation, void *data)
 {
     MeteringBus *bus = data;
 
@@ -79,7 +79,7 @@ static void called(GDBusConnection *connection, const char *sender, const char *
     (void)path;
     (void)interface;
     if (g_str_equal(method, "Begin")) {
-        authority_ask(invocation, ACTION_ADMINISTER, begin, bus);
+        authority_ask(invocation, ACTION_ADMINISTER, begin_metering, bus);
         return;
     }
     if (g_strcmp0(sender, bus->meter) != 0) {
@@ -91,7 +91,7 @@ static void called(GDBusConnection *connection, const char *sender, const char *
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-static const GDBusInterfaceVTable vtable = {.method_call = called};
+static const GDBusInterfaceVTable vtable = {.method_call = method_called};
 
 static void emit_signal(void *data, const char *signal, GVariant *arguments)
 {
@@ -122,7 +122,7 @@ static GError *error_for_caller(GError *error)
     return own;
 }
 
-static void answered(GObject *connection, GAsyncResult *result, void *data)
+static void meter_answered(GObject *connection, GAsyncResult *result, void *data)
 {
     g_autofree Question *question = data;
     GError *error = NULL;
@@ -154,7 +154,7 @@ static void ask_meter(void *data, const char *method, GVariant *arguments, Meter
         flags = patience[i].starts ? G_DBUS_CALL_FLAGS_NONE : flags;
     }
     g_dbus_connection_call(bus->bus, VGPU_METER_NAME, VGPU_METER_PATH, VGPU_METER_INTERFACE, method,
-                           arguments, NULL, flags, ms, bus->freed, answered, question);
+                           arguments, NULL, flags, ms, bus->freed, meter_answered, question);
 }
 
 MeterLink metering_bus_link(MeteringBus *bus)

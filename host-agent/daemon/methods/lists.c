@@ -30,26 +30,26 @@ static void dict_begin(Dict *dict, GHashTable *keys)
     dict->keys = keys;
 }
 
-static gboolean wants(GHashTable *keys, const char *key)
+static gboolean is_wanted(GHashTable *keys, const char *key)
 {
     return !keys || g_hash_table_contains(keys, key);
 }
 
 static void add_text(Dict *dict, const char *key, const char *text)
 {
-    if (wants(dict->keys, key))
+    if (is_wanted(dict->keys, key))
         g_variant_builder_add(&dict->builder, "{sv}", key, g_variant_new_string(text ? text : ""));
 }
 
 static void add_number(Dict *dict, const char *key, guint64 number)
 {
-    if (wants(dict->keys, key))
+    if (is_wanted(dict->keys, key))
         g_variant_builder_add(&dict->builder, "{sv}", key, g_variant_new_uint64(number));
 }
 
 static void add_flag(Dict *dict, const char *key, gboolean value)
 {
-    if (wants(dict->keys, key))
+    if (is_wanted(dict->keys, key))
         g_variant_builder_add(&dict->builder, "{sv}", key, g_variant_new_boolean(value));
 }
 
@@ -65,7 +65,7 @@ static void add_slice(Dict *dict, const Slice *slice)
 {
     for (guint i = 0; i < slice_keys_count; i++) {
         const SliceKey *key = &slice_keys[i];
-        GVariant *value = is_listed(key, slice) && wants(dict->keys, key->name)
+        GVariant *value = is_listed(key, slice) && is_wanted(dict->keys, key->name)
                               ? slice_key_listed(key, slice)
                               : NULL;
 
@@ -231,7 +231,7 @@ static void add_use(Dict *dict, const Search *search, const char *uuid)
         return;
     g_variant_iter_init(&iter, use);
     while (g_variant_iter_loop(&iter, "{&sv}", &key, &value))
-        if (wants(dict->keys, key))
+        if (is_wanted(dict->keys, key))
             g_variant_builder_add(&dict->builder, "{sv}", key, value);
 }
 
@@ -436,7 +436,7 @@ void slices_find_asked(Vgpus *vgpus, GDBusMethodInvocation *invocation, const ch
         call_fail(invocation, error);
         return;
     }
-    if (!wants(search->keys, "Vm")) {
+    if (!is_wanted(search->keys, "Vm")) {
         ask_meter(g_steal_pointer(&search));
         return;
     }

@@ -50,7 +50,7 @@ static GVariant *unknown_totals(const Release *release)
     return g_variant_new("(@a{sv})", g_variant_dict_end(&dict));
 }
 
-static void answer(GVariant *known, const GError *error, void *data)
+static void answer_release(GVariant *known, const GError *error, void *data)
 {
     g_autoptr(Release) release = data;
 
@@ -59,7 +59,7 @@ static void answer(GVariant *known, const GError *error, void *data)
     call_answer(release->invocation, known ? known : unknown_totals(release));
 }
 
-static void end(Release *release)
+static void end_release(Release *release)
 {
     if (release->error) {
         call_take_error(release->invocation, release->error);
@@ -70,14 +70,14 @@ static void end(Release *release)
         host_event(release->vgpus->host, "owner-released", NULL, NULL,
                    "%u slices of %s were removed by %s", release->removed, release->owner,
                    release->user);
-    meter_ask(release->vgpus->life->meter, "GetOwner", g_variant_new("(s)", release->owner), answer,
-              release);
+    meter_ask(release->vgpus->life->meter, "GetOwner", g_variant_new("(s)", release->owner),
+              answer_release, release);
 }
 
 static void left_one(Release *release)
 {
     if (!--release->left)
-        end(release);
+        end_release(release);
 }
 
 /* @before: its state in the audit, which sees no object in the call. */
@@ -101,7 +101,7 @@ static void write_audit(const Removal *removal, const GError *error)
                                   .error = error});
 }
 
-static void removed(const GError *error, void *data)
+static void slice_removed(const GError *error, void *data)
 {
     Removal *removal = data;
     Release *release = removal->release;
@@ -153,18 +153,18 @@ static void release_all(Release *release, const char *const *uuids)
                                           .objects = (const char *[]){uuids[i], NULL},
                                           .caller = release->user,
                                           .waits = TRUE,
-                                          .done = removed,
+                                          .done = slice_removed,
                                           .data = removal_new(release, uuids[i])};
         g_autoptr(GError) error = NULL;
 
         if (!operations_start(operations, &request, &error))
-            removed(error, request.data);
+            slice_removed(error, request.data);
     }
     left_one(release);
 }
 
 /* Or not: without a meter the slices go as well. */
-static void sampled(GVariant *nothing, const GError *error, void *data)
+static void use_sampled(GVariant *nothing, const GError *error, void *data)
 {
     Release *release = data;
     g_auto(GStrv) uuids = slices_of(release->vgpus, release->owner);
@@ -172,7 +172,7 @@ static void sampled(GVariant *nothing, const GError *error, void *data)
     (void)nothing;
     (void)error;
     if (release->dry_run)
-        end(release);
+        end_release(release);
     else
         release_all(release, (const char *const *)uuids);
 }
@@ -212,7 +212,7 @@ void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void
     release->uid = caller->uid;
     release->dry_run = dry_run;
     /* While the slices exist: the arbiter forgets them with their files. */
-    meter_ask(vgpus->life->meter, "SampleOwners", g_variant_new("()"), sampled, release);
+    meter_ask(vgpus->life->meter, "SampleOwners", g_variant_new("()"), use_sampled, release);
 }
 
 static int by_owner(const void *a, const void *b)
@@ -225,7 +225,7 @@ static int by_owner(const void *a, const void *b)
 }
 
 /* All slices with an owner, by owner and part. */
-static GPtrArray *owned(const Slices *slices)
+static GPtrArray *slices_owned(const Slices *slices)
 {
     const GPtrArray *all = slices_all(slices);
     GPtrArray *some = g_ptr_array_new();
@@ -261,7 +261,7 @@ static GVariant *dict_of_owner(Slice *const *slices, guint count)
 void owner_list(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Vgpus *vgpus = data;
-    g_autoptr(GPtrArray) slices = owned(vgpus->slices);
+    g_autoptr(GPtrArray) slices = slices_owned(vgpus->slices);
     GVariantBuilder owners;
 
     (void)caller;

@@ -140,8 +140,8 @@ static gboolean is_running(const Slice *slice, GError **error)
     return !slice->suspended;
 }
 
-static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
-                  const guint32 *user)
+static void claim_slice(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                        const guint32 *user)
 {
     const char *name;
     const char *container;
@@ -165,17 +165,17 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
 
 void slice_claim(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    claim(invocation, caller, data, NULL);
+    claim_slice(invocation, caller, data, NULL);
 }
 
 void slice_claim_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    claim(invocation, caller, data, &caller->uid);
+    claim_slice(invocation, caller, data, &caller->uid);
 }
 
 /* A slice that is gone, or used by another by now, is already released. */
-static void release(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
-                    const guint32 *user)
+static void release_slice(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                          const guint32 *user)
 {
     const char *name;
     const char *container;
@@ -198,13 +198,13 @@ static void release(GDBusMethodInvocation *invocation, const Caller *caller, Vgp
 
 void slice_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    release(invocation, caller, data, NULL);
+    release_slice(invocation, caller, data, NULL);
 }
 
 /* A member of the slice's tenant: of a container that has ended, or is its own. */
 void slice_release_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    release(invocation, caller, data, &caller->uid);
+    release_slice(invocation, caller, data, &caller->uid);
 }
 
 /* RunSlice: a program of the host gets its own slice, which is removed when the program ends. */
@@ -265,7 +265,7 @@ static gboolean check_layer(HostRoot *root, GError **error)
 }
 
 /* One slice, placed; not stored. */
-static GPtrArray *place(const Run *run, const Request *request, GError **error)
+static GPtrArray *place_slice(const Run *run, const Request *request, GError **error)
 {
     const Vgpus *vgpus = run->vgpus;
     g_autoptr(GPtrArray) slices = placing_find(vgpus->host, vgpus->offers, vgpus->slices,
@@ -298,8 +298,8 @@ static gboolean link_driver(HostRoot *root, const char *gpu, GError **error)
  * The claim goes first: it ends with its process even without a slice, while a slice without a
  * claim would stay if vgpud were killed in between.
  */
-static gboolean store(const Run *run, const GPtrArray *slices, const char *program, guint pid,
-                      GError **error)
+static gboolean store_claimed(const Run *run, const GPtrArray *slices, const char *program,
+                              guint pid, GError **error)
 {
     Vgpus *vgpus = run->vgpus;
     const Slice *slice = g_ptr_array_index(slices, 0);
@@ -313,7 +313,7 @@ static gboolean store(const Run *run, const GPtrArray *slices, const char *progr
 }
 
 /* All else that a program needs to use a stored slice. */
-static gboolean give(const Vgpus *vgpus, const Slice *slice, GError **error)
+static gboolean give_access(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
     HostRoot *root = host_root(vgpus->host);
 
@@ -334,22 +334,22 @@ static gboolean check_program(const char *program, GError **error)
     return FALSE;
 }
 
-static const Slice *make(const Run *run, const Request *request, const char *program, guint pid,
-                         GError **error)
+static const Slice *make_slice(const Run *run, const Request *request, const char *program,
+                               guint pid, GError **error)
 {
     Vgpus *vgpus = run->vgpus;
-    g_autoptr(GPtrArray) slices = place(run, request, error);
+    g_autoptr(GPtrArray) slices = place_slice(run, request, error);
     const char *uuid = request->uuids[0];
     const Slice *slice;
 
-    if (!slices || !store(run, slices, program, pid, error))
+    if (!slices || !store_claimed(run, slices, program, pid, error))
         return NULL;
     call_creates(run->invocation, uuid);
     slice = slices_find(vgpus->slices, uuid);
     host_event(vgpus->host, "slice-created", slice->gpu, uuid,
                "slice %s of GPU %s was made for program %s of %s", uuid, slice->gpu, program,
                run->user);
-    if (give(vgpus, slice, error))
+    if (give_access(vgpus, slice, error))
         return slices_find(vgpus->slices, uuid);
     slice_claim_end(vgpus, uuid, NULL);
     return NULL;
@@ -376,7 +376,7 @@ static GVariant *environment_of(HostRoot *root, const Slice *slice)
     return g_variant_builder_end(&builder);
 }
 
-static void answer(const Run *run, const Slice *slice)
+static void answer_run(const Run *run, const Slice *slice)
 {
     const Vgpus *vgpus = run->vgpus;
     g_autoptr(GPtrArray) list = g_ptr_array_new();
@@ -405,9 +405,9 @@ static void run_as(const Run *run, guint pid)
     request = read_request(asked, &error);
     if (request && check_program(program, &error) &&
         check_layer(host_root(run->vgpus->host), &error))
-        slice = make(run, request, program, pid, &error);
+        slice = make_slice(run, request, program, pid, &error);
     if (slice)
-        answer(run, slice);
+        answer_run(run, slice);
     else
         call_fail(run->invocation, error);
 }

@@ -50,7 +50,7 @@ typedef struct {
     const char *verb;
 } Run;
 
-static void ran(const char *output, const GError *cause, void *data)
+static void program_ran(const char *output, const GError *cause, void *data)
 {
     g_autofree Run *run = data;
     const char *uuid = operation_object(run->operation, 0);
@@ -125,7 +125,7 @@ static void run_program(Run *run, const GArray *pids, guint64 bytes)
     g_autoptr(GPtrArray) argv = command_line(run, slice_of(run), pids, bytes);
     const Program program = {.argv = (const char *const *)argv->pdata, .seconds = PROGRAM_S};
 
-    program_start(&program, NULL, ran, run);
+    program_start(&program, NULL, program_ran, run);
 }
 
 /* If systemd had none to stop, it says so by an error; if one still runs, it refuses the next. */
@@ -173,7 +173,7 @@ static void run_resume(Operation *operation, guint item)
     run_all(operation, "resume");
 }
 
-static void mark(Operation *operation, gboolean suspended)
+static void mark_suspended(Operation *operation, gboolean suspended)
 {
     const Lifecycle *life = operation_world(operation);
     GError *error = NULL;
@@ -185,13 +185,13 @@ static void mark(Operation *operation, gboolean suspended)
 static void run_give(Operation *operation, guint item)
 {
     (void)item;
-    mark(operation, TRUE);
+    mark_suspended(operation, TRUE);
 }
 
 static void run_take(Operation *operation, guint item)
 {
     (void)item;
-    mark(operation, FALSE);
+    mark_suspended(operation, FALSE);
 }
 
 /*
@@ -226,13 +226,13 @@ static void resume_again_plan(Operation *operation)
     operation_add_step(operation, &resume, 0);
 }
 
-static void suspended(Operation *operation, const GError *error)
+static void suspension_ended(Operation *operation, const GError *error)
 {
     lifecycle_settle(operation_world(operation), operation_object(operation, 0), error,
                      "suspended");
 }
 
-static void resumed(Operation *operation, const GError *error)
+static void resumption_ended(Operation *operation, const GError *error)
 {
     lifecycle_settle(operation_world(operation), operation_object(operation, 0), error, "resumed");
 }
@@ -243,7 +243,7 @@ const OperationKind suspension_kind = {.name = "suspend",
                                        .replay = OPERATION_UNDO,
                                        .step_time = PROGRAM_S,
                                        .plan = suspend_plan,
-                                       .ended = suspended};
+                                       .ended = suspension_ended};
 
 const OperationKind resumption_kind = {.name = "resume",
                                        .doing = "being resumed",
@@ -251,7 +251,7 @@ const OperationKind resumption_kind = {.name = "resume",
                                        .replay = OPERATION_UNDO,
                                        .step_time = PROGRAM_S,
                                        .plan = resume_plan,
-                                       .ended = resumed};
+                                       .ended = resumption_ended};
 
 const OperationKind repeated_resumption_kind = {.name = "resume-again",
                                                 .doing = "being resumed",
@@ -259,11 +259,11 @@ const OperationKind repeated_resumption_kind = {.name = "resume-again",
                                                 .replay = OPERATION_FINISH,
                                                 .step_time = PROGRAM_S,
                                                 .plan = resume_again_plan,
-                                                .ended = resumed};
+                                                .ended = resumption_ended};
 
 /* The slice that a call names; there are no options. */
-static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                          const Caller *caller, GError **error)
+static const Slice *slice_named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                                const Caller *caller, GError **error)
 {
     g_autoptr(GVariant) dict = NULL;
     const char *asked;
@@ -355,7 +355,7 @@ void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void
 {
     Vgpus *vgpus = data;
     g_autoptr(GError) error = NULL;
-    const Slice *slice = named(vgpus, invocation, caller, &error);
+    const Slice *slice = slice_named(vgpus, invocation, caller, &error);
 
     if (slice && slice->suspended)
         call_answer(invocation, NULL);
@@ -375,7 +375,7 @@ void slice_resume(GDBusMethodInvocation *invocation, const Caller *caller, void 
 {
     Vgpus *vgpus = data;
     g_autoptr(GError) error = NULL;
-    const Slice *slice = named(vgpus, invocation, caller, &error);
+    const Slice *slice = slice_named(vgpus, invocation, caller, &error);
 
     if (!slice || !may_resume(vgpus, slice, &error))
         call_fail(invocation, error);

@@ -9,7 +9,7 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/model/request.h"
 
-static gboolean moves(const Slice *slice, GError **error)
+static gboolean check_moves(const Slice *slice, GError **error)
 {
     if (slice_lent(slice) && !slice->suspended)
         return TRUE;
@@ -31,7 +31,7 @@ void slice_warm(GDBusMethodInvocation *invocation, const Caller *caller, void *d
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
     if (dict_read(dict, NULL, 0, &error))
         slice = vgpu_call_slice(vgpus, asked, caller, &error);
-    if (slice && moves(slice, &error) && shares_warm(host_root(vgpus->host), slice, &error))
+    if (slice && check_moves(slice, &error) && shares_warm(host_root(vgpus->host), slice, &error))
         call_answer(invocation, NULL);
     else
         call_fail(invocation, error);

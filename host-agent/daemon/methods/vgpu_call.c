@@ -208,7 +208,7 @@ static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
 }
 
 /* Goes on with the function for the caller's right, or answers with the refusal. */
-static void authorize(Vgpus *vgpus, const Method *method, GDBusMethodInvocation *invocation)
+static void authorize_method(Vgpus *vgpus, const Method *method, GDBusMethodInvocation *invocation)
 {
     g_autoptr(GError) error = NULL;
     Asked *asked;
@@ -324,7 +324,7 @@ static void look_again(const Vgpus *vgpus, const char *asked)
         slices_update(vgpus->slices, uuid);
 }
 
-static void check(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static void check_definition(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Vgpus *vgpus = data;
     g_autoptr(GVariant) options = NULL;
@@ -373,7 +373,7 @@ static void list_operations(GDBusMethodInvocation *invocation, const Caller *cal
     call_answer_value(invocation, g_variant_builder_end(&list_operations));
 }
 
-static void cancel(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static void cancel_operation(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Vgpus *vgpus = data;
     GError *error = NULL;
@@ -404,7 +404,7 @@ static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, 
                       g_str_equal(operation_caller(operation), caller->user));
     }
     if (own)
-        cancel(invocation, caller, data);
+        cancel_operation(invocation, caller, data);
     else
         authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
 }
@@ -448,12 +448,12 @@ static const Method methods[] = {
 };
 
 /* Of all these signals, whose arguments the methods read from the invocation. */
-static void handle(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
-                   void *hint, void *method)
+static void handle_method(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                          void *hint, void *method)
 {
     (void)count;
     (void)hint;
-    authorize(closure->data, method, g_value_get_object(&arguments[1]));
+    authorize_method(closure->data, method, g_value_get_object(&arguments[1]));
     g_value_set_boolean(handled, TRUE);
 }
 
@@ -469,11 +469,11 @@ static void handle_old(GClosure *closure, GValue *handled, guint count, const GV
     old_name_translate(old, invocation);
     for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
         if (g_str_equal(methods[i].name, old->method))
-            authorize(closure->data, &methods[i], invocation);
+            authorize_method(closure->data, &methods[i], invocation);
     g_value_set_boolean(handled, TRUE);
 }
 
-static void connect(Vgpus *vgpus, const char *signal, GClosureMarshal func, const void *data)
+static void connect_method(Vgpus *vgpus, const char *signal, GClosureMarshal func, const void *data)
 {
     GClosure *closure = g_closure_new_simple(sizeof(*closure), vgpus);
 
@@ -496,18 +496,18 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     vgpus->freed = g_cancellable_new();
     vgpus->unreturned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
-        connect(vgpus, methods[i].signal, handle, &methods[i]);
+        connect_method(vgpus, methods[i].signal, handle_method, &methods[i]);
     for (const OldName *old = old_names; old->signal; old++)
-        connect(vgpus, old->signal, handle_old, old);
-    authority_answer(manager, "handle-check-definition", ACTION_SEE, check, NULL, vgpus);
+        connect_method(vgpus, old->signal, handle_old, old);
+    authority_answer(manager, "handle-check-definition", ACTION_SEE, check_definition, NULL, vgpus);
     authority_answer(manager, "handle-release-domain", ACTION_ADMINISTER, domain_release, NULL,
                      vgpus);
     authority_answer(manager, "handle-release-owner", ACTION_ADMINISTER, owner_release, NULL,
                      vgpus);
     authority_answer(manager, "handle-list-owners", ACTION_SEE, owner_list, NULL, vgpus);
     authority_answer(manager, "handle-list-operations", ACTION_SEE, list_operations, NULL, vgpus);
-    authority_answer(manager, "handle-cancel-operation", ACTION_ADMINISTER, cancel, cancel_own,
-                     vgpus);
+    authority_answer(manager, "handle-cancel-operation", ACTION_ADMINISTER, cancel_operation,
+                     cancel_own, vgpus);
     return vgpus;
 }
 

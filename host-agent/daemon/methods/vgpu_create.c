@@ -54,7 +54,7 @@ static void run_reserve(Operation *operation, guint item)
 }
 
 /* If it could not be removed again, it is a normal vGPU. */
-static void forget(const Lifecycle *life, const Slice *slice)
+static void forget_made(const Lifecycle *life, const Slice *slice)
 {
     const char *parent = mdevctl_parent(slice->gpu);
     g_autoptr(Definition) definition = definition_read(host_root(life->host), parent, slice->uuid);
@@ -78,7 +78,7 @@ static void undo_reserve(Operation *operation, guint item)
         g_autoptr(Slice) copy = slice ? slice_copy(slice) : NULL;
 
         if (copy)
-            forget(life, copy);
+            forget_made(life, copy);
     }
     operation_step_done(operation, NULL);
 }
@@ -142,7 +142,7 @@ static const OperationStep define = {"define", run_define, undo_define, FALSE};
 static const OperationStep start = {"start", run_start, undo_start, FALSE};
 
 /* After a crash the rollback checks what exists, so it has a step for every possible part. */
-static void plan(Operation *operation)
+static void plan_creation(Operation *operation)
 {
     const Creation *creation = operation_kept(operation);
 
@@ -157,7 +157,7 @@ static void plan(Operation *operation)
 }
 
 /* After a crash: their room stays reserved until they are gone. */
-static void accepted(Operation *operation)
+static void creation_accepted(Operation *operation)
 {
     const Lifecycle *life = operation_world(operation);
 
@@ -174,7 +174,7 @@ static void tell_slice(Host *host, const Slice *slice, const char *user)
                user);
 }
 
-static void ended(Operation *operation, const GError *error)
+static void creation_ended(Operation *operation, const GError *error)
 {
     const Lifecycle *life = operation_world(operation);
 
@@ -218,11 +218,11 @@ const OperationKind creation_kind = {.name = "create",
                                      .what = "the creation",
                                      .replay = OPERATION_UNDO_ALL,
                                      .step_time = 60,
-                                     .plan = plan,
-                                     .accepted = accepted,
-                                     .ended = ended};
+                                     .plan = plan_creation,
+                                     .accepted = creation_accepted,
+                                     .ended = creation_ended};
 
-static void created(const GError *error, void *data)
+static void answer_created(const GError *error, void *data)
 {
     VgpuCall *call = data;
     Vgpus *vgpus = call->vgpus;
@@ -356,7 +356,7 @@ static gboolean place_one(const Vgpus *vgpus, const Request *request, const char
     return TRUE;
 }
 
-static gboolean place(const Vgpus *vgpus, const char *member, Making *making, GError **error)
+static gboolean place_all(const Vgpus *vgpus, const char *member, Making *making, GError **error)
 {
     for (guint i = 0; i < making->requests->len; i++)
         if (!place_one(vgpus, g_ptr_array_index(making->requests, i), member, making, error))
@@ -392,14 +392,14 @@ static guint64 window_of(const Vgpus *vgpus, const Request *request, const Slice
     return offer.desc->window_bytes > most ? most : 0;
 }
 
-static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
-                  Making *making)
+static void begin_creation(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                           Making *making)
 {
     const Request *request = g_ptr_array_index(making->requests, 0);
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_auto(GStrv) uuids = NULL;
     VgpuCall *call;
-    OperationRequest operation = {.done = created};
+    OperationRequest operation = {.done = answer_created};
     GError *error = NULL;
 
     for (guint i = 0; i < making->all->len; i++)
@@ -428,15 +428,15 @@ static void note_made(GDBusMethodInvocation *invocation, const GPtrArray *slices
         call_creates(invocation, ((const Slice *)slices->pdata[i])->uuid);
 }
 
-static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
-                   const char *member)
+static void create_slices(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                          const char *member)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Making) making = making_new();
     const Request *first;
 
     host_catch_up(vgpus->host);
-    if (!read_call(invocation, making, &error) || !place(vgpus, member, making, &error)) {
+    if (!read_call(invocation, making, &error) || !place_all(vgpus, member, making, &error)) {
         call_fail(invocation, error);
         return;
     }
@@ -447,17 +447,17 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     }
     note_made(invocation, making->made);
     if (has_vgpu(making->made))
-        begin(vgpus, invocation, caller, making);
+        begin_creation(vgpus, invocation, caller, making);
     else
         store_slices(vgpus, invocation, caller, making);
 }
 
 void vgpu_create(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    create(invocation, caller, data, NULL);
+    create_slices(invocation, caller, data, NULL);
 }
 
 void vgpu_create_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    create(invocation, caller, data, caller->user);
+    create_slices(invocation, caller, data, caller->user);
 }

@@ -81,8 +81,8 @@ static const Slice *find_unused(const Vgpus *vgpus, const char *name, const Call
     return slice;
 }
 
-static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
-                  const char *uuid)
+static void begin_removal(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                          const char *uuid)
 {
     VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
     OperationRequest request = {.kind = &removal_kind,
@@ -113,7 +113,7 @@ void vgpu_remove(GDBusMethodInvocation *invocation, const Caller *caller, void *
     else if (options.dry_run)
         call_answer(invocation, NULL);
     else
-        begin(vgpus, invocation, caller, slice->uuid);
+        begin_removal(vgpus, invocation, caller, slice->uuid);
 }
 
 /* How long a VM may take to release the group after it has closed the vGPU. */
@@ -164,7 +164,7 @@ static GError *error_of(const Hold *hold, int code)
                        g_strerror(code));
 }
 
-static void stopped(const GError *error, void *data)
+static void vgpu_stopped(const GError *error, void *data)
 {
     Hold *hold = data;
     Operation *operation = hold->operation;
@@ -174,7 +174,7 @@ static void stopped(const GError *error, void *data)
 }
 
 /* Not cancelled once it has begun: mdevctl has its own timeout. */
-static void stop(const char *uuid, MdevctlFunc func, void *data)
+static void stop_by_mdevctl(const char *uuid, MdevctlFunc func, void *data)
 {
     const char *words[] = {"stop", "--uuid", uuid, NULL};
 
@@ -192,9 +192,9 @@ static void end_hold(Hold *hold, int code, gboolean present)
         hold_free(hold);
         operation_step_done(operation, error);
     } else if (hold->stops && present) {
-        stop(hold->uuid, stopped, hold);
+        stop_by_mdevctl(hold->uuid, vgpu_stopped, hold);
     } else if (hold->stops) {
-        stopped(NULL, hold);
+        vgpu_stopped(NULL, hold);
     } else {
         operation_keep(operation, hold, hold_free);
         operation_step_done(operation, NULL);
@@ -216,7 +216,7 @@ static gboolean try_hold(void *data)
     int code = 0;
 
     if (operation_is_abandoned(operation)) {
-        stopped(NULL, hold);
+        vgpu_stopped(NULL, hold);
         return G_SOURCE_REMOVE;
     }
     life = operation_world(operation);
@@ -293,7 +293,7 @@ static void run_stop(Operation *operation, guint item)
     if (!vgpu)
         operation_step_done(operation, NULL);
     else if (operation_kept(operation))
-        stop(uuid, operation_step_ended, operation);
+        stop_by_mdevctl(uuid, operation_step_ended, operation);
     else
         removal_stop(operation, uuid);
 }
@@ -328,7 +328,7 @@ static void run_forget(Operation *operation, guint item)
     operation_step_done(operation, NULL);
 }
 
-static void plan(Operation *operation)
+static void plan_removal(Operation *operation)
 {
     static const OperationStep hold = {"hold", run_hold, undo_hold, FALSE};
     static const OperationStep stop_vgpu = {"stop", run_stop, NULL, TRUE};
@@ -346,7 +346,7 @@ static void plan(Operation *operation)
     operation_add_step(operation, &forget, 0);
 }
 
-static void ended(Operation *operation, const GError *error)
+static void removal_ended(Operation *operation, const GError *error)
 {
     const Lifecycle *life = operation_world(operation);
 
@@ -361,5 +361,5 @@ const OperationKind removal_kind = {.name = "remove",
                                     .what = "the removal",
                                     .replay = OPERATION_FINISH,
                                     .step_time = 60,
-                                    .plan = plan,
-                                    .ended = ended};
+                                    .plan = plan_removal,
+                                    .ended = removal_ended};

@@ -73,7 +73,7 @@ static gboolean write_driver(const Lifecycle *life, const Slice *from, const Sli
 }
 
 /* Values that others change meanwhile stay. */
-static gboolean put(const Lifecycle *life, const Slice *slice, GError **error)
+static gboolean put_slice(const Lifecycle *life, const Slice *slice, GError **error)
 {
     const Slice *known = slices_find(life->slices, slice->uuid);
     Slice *copy = slice_copy(slice);
@@ -93,7 +93,7 @@ static void run_store(Operation *operation, guint item)
     GError *error = NULL;
 
     (void)item;
-    put(operation_world(operation), alteration->wanted, &error);
+    put_slice(operation_world(operation), alteration->wanted, &error);
     operation_step_done(operation, error);
 }
 
@@ -103,7 +103,7 @@ static void undo_store(Operation *operation, guint item)
     GError *error = NULL;
 
     (void)item;
-    put(operation_world(operation), alteration->before, &error);
+    put_slice(operation_world(operation), alteration->before, &error);
     operation_step_done(operation, error);
 }
 
@@ -135,7 +135,7 @@ static void undo_driver(Operation *operation, guint item)
 }
 
 /* Not cancelled: an incomplete file is worse than a second more. */
-static void modify(Operation *operation, const Slice *slice, MdevctlFunc func)
+static void modify_definition(Operation *operation, const Slice *slice, MdevctlFunc func)
 {
     const Lifecycle *life = operation_world(operation);
     HostRoot *root = host_root(life->host);
@@ -154,7 +154,7 @@ static void modify(Operation *operation, const Slice *slice, MdevctlFunc func)
     mdevctl_run(words, json, NULL, func, operation);
 }
 
-static void modified(const GError *error, void *operation)
+static void definition_modified(const GError *error, void *operation)
 {
     Alteration *alteration = operation_kept(operation);
 
@@ -167,7 +167,7 @@ static void run_define(Operation *operation, guint item)
     const Alteration *alteration = operation_kept(operation);
 
     (void)item;
-    modify(operation, alteration->wanted, modified);
+    modify_definition(operation, alteration->wanted, definition_modified);
 }
 
 static void undo_define(Operation *operation, guint item)
@@ -176,7 +176,7 @@ static void undo_define(Operation *operation, guint item)
 
     (void)item;
     if (alteration->definition || operation_is_replayed(operation))
-        modify(operation, alteration->before, operation_step_ended);
+        modify_definition(operation, alteration->before, operation_step_ended);
     else
         operation_step_done(operation, NULL);
 }
@@ -203,7 +203,7 @@ static Alteration *read_details(const Operation *operation)
     return alteration;
 }
 
-static void plan(Operation *operation)
+static void plan_change(Operation *operation)
 {
     static const OperationStep store = {"store", run_store, undo_store, FALSE};
     static const OperationStep driver = {"driver", run_driver, undo_driver, FALSE};
@@ -220,7 +220,7 @@ static void plan(Operation *operation)
     operation_add_step(operation, &define, 0);
 }
 
-static void ended(Operation *operation, const GError *error)
+static void change_ended(Operation *operation, const GError *error)
 {
     const Lifecycle *life = operation_world(operation);
 
@@ -252,8 +252,8 @@ const OperationKind alteration_kind = {.name = "change",
                                        .what = "the change",
                                        .replay = OPERATION_FINISH,
                                        .step_time = 60,
-                                       .plan = plan,
-                                       .ended = ended};
+                                       .plan = plan_change,
+                                       .ended = change_ended};
 
 /* A VMM has read the display's configuration when it opened the vGPU. */
 static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Change *asked,
@@ -321,8 +321,8 @@ static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *
     return g_steal_pointer(&wanted);
 }
 
-static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
-                  const Slice *wanted)
+static void begin_change(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                         const Slice *wanted)
 {
     VgpuCall *call = vgpu_call_new(vgpus, invocation, NULL);
     OperationRequest request = {.done = vgpu_call_ended};
@@ -333,8 +333,8 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
         vgpu_call_refuse(call, error);
 }
 
-static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
-                   const char *member)
+static void change_slice(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                         const char *member)
 {
     const char *uuid;
     g_autoptr(GVariant) dict = NULL;
@@ -357,15 +357,15 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     else if (asked->dry_run)
         call_answer(invocation, NULL);
     else
-        begin(vgpus, invocation, caller, wanted);
+        begin_change(vgpus, invocation, caller, wanted);
 }
 
 void vgpu_set(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    change(invocation, caller, data, NULL);
+    change_slice(invocation, caller, data, NULL);
 }
 
 void vgpu_set_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    change(invocation, caller, data, caller->user);
+    change_slice(invocation, caller, data, caller->user);
 }

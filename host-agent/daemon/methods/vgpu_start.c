@@ -9,8 +9,8 @@
 #include "host-agent/model/request.h"
 
 /* The vGPU that a call names, and @vgpu, what the kernel has of it; there are no options. */
-static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                          const Caller *caller, Vgpu **vgpu, GError **error)
+static const Slice *vgpu_named(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                               const Caller *caller, Vgpu **vgpu, GError **error)
 {
     g_autoptr(GVariant) dict = NULL;
     const char *asked;
@@ -44,7 +44,7 @@ void vgpu_start(GDBusMethodInvocation *invocation, const Caller *caller, void *d
     const Slice *slice;
 
     host_catch_up(vgpus->host);
-    slice = named(vgpus, invocation, caller, &vgpu, &error);
+    slice = vgpu_named(vgpus, invocation, caller, &vgpu, &error);
     if (vgpu)
         call_answer(invocation, NULL);
     else if (slice && may_start(vgpus, slice, &error))
@@ -133,7 +133,7 @@ void vgpu_stop(GDBusMethodInvocation *invocation, const Caller *caller, void *da
     Vgpus *vgpus = data;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    const Slice *slice = named(vgpus, invocation, caller, &vgpu, &error);
+    const Slice *slice = vgpu_named(vgpus, invocation, caller, &vgpu, &error);
 
     if (slice && !vgpu)
         call_answer(invocation, NULL);

@@ -30,7 +30,7 @@ static gboolean set_override(HostRoot *root, const PciDevice *device, const char
     return kernel_write(root, path, line, error);
 }
 
-static gboolean unbind(HostRoot *root, const PciDevice *device, GError **error)
+static gboolean unbind_driver(HostRoot *root, const PciDevice *device, GError **error)
 {
     g_autofree char *path = g_strdup_printf("drivers/%s/unbind", device->driver);
 
@@ -61,7 +61,7 @@ static gboolean must_have_driver(HostRoot *root, const char *address, gboolean v
     return FALSE;
 }
 
-static PciDevice *find(HostRoot *root, const char *address, GError **error)
+static PciDevice *read_device(HostRoot *root, const char *address, GError **error)
 {
     PciDevice *device = pci_device_read(root, address);
 
@@ -73,13 +73,13 @@ static PciDevice *find(HostRoot *root, const char *address, GError **error)
 
 gboolean binding_to_vfio(HostRoot *root, const char *address, GError **error)
 {
-    g_autoptr(PciDevice) device = find(root, address, error);
+    g_autoptr(PciDevice) device = read_device(root, address, error);
 
     if (!device || !set_override(root, device, VFIO_PCI, error))
         return FALSE;
     if (g_strcmp0(device->driver, VFIO_PCI) == 0)
         return TRUE;
-    if (device->driver && !unbind(root, device, error))
+    if (device->driver && !unbind_driver(root, device, error))
         return FALSE;
     return write_bus(root, "drivers_probe", address, error) &&
            must_have_driver(root, address, TRUE, error);
@@ -87,13 +87,13 @@ gboolean binding_to_vfio(HostRoot *root, const char *address, GError **error)
 
 gboolean binding_give_back(HostRoot *root, const char *address, GError **error)
 {
-    g_autoptr(PciDevice) device = find(root, address, error);
+    g_autoptr(PciDevice) device = read_device(root, address, error);
 
     if (!device || !set_override(root, device, "", error))
         return FALSE;
     if (device->driver && !g_str_equal(device->driver, VFIO_PCI))
         return TRUE;
-    if (device->driver && !unbind(root, device, error))
+    if (device->driver && !unbind_driver(root, device, error))
         return FALSE;
     return write_bus(root, "drivers_probe", address, error) &&
            must_have_driver(root, address, FALSE, error);
@@ -151,7 +151,7 @@ static char *proc_text(HostRoot *root, const char *file)
 }
 
 /* A line of proc_pid_mountinfo(5): "36 35 259:1 / /home rw shared:1 - ext4 /dev/nvme0n1p1 rw". */
-static gboolean mounts(const char *line, const char *node, const char *number)
+static gboolean mounts_node(const char *line, const char *node, const char *number)
 {
     g_auto(GStrv) words = g_strsplit(line, " ", 4);
     const char *type = strstr(line, " - ");
@@ -168,7 +168,7 @@ static gboolean is_mounted(HostRoot *root, const char *node, const char *number)
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 
     for (guint i = 0; lines[i]; i++)
-        if (mounts(lines[i], node, number))
+        if (mounts_node(lines[i], node, number))
             return TRUE;
     return FALSE;
 }
@@ -305,7 +305,7 @@ static const char *const outside[] = {
 };
 
 /* @words: of its command line, up to NULL. */
-static gboolean smi(const char *const *words, char **output, GError **error)
+static gboolean run_smi(const char *const *words, char **output, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
 
@@ -318,19 +318,19 @@ static gboolean smi(const char *const *words, char **output, GError **error)
 }
 
 /* Its answer to one query about one GPU; NULL: none. */
-static char *ask(const Gpu *gpu, const char *query)
+static char *ask_smi(const Gpu *gpu, const char *query)
 {
     g_autofree char *id = g_strconcat("--id=", gpu->pci->address, NULL);
     g_autofree char *what = g_strconcat("--query-gpu=", query, NULL);
     const char *const words[] = {id, what, "--format=csv,noheader", NULL};
     char *output = NULL;
 
-    return smi(words, &output, NULL) ? g_strstrip(output) : NULL;
+    return run_smi(words, &output, NULL) ? g_strstrip(output) : NULL;
 }
 
 gboolean nvidia_is_persistent(const Gpu *gpu)
 {
-    g_autofree char *mode = ask(gpu, "persistence_mode");
+    g_autofree char *mode = ask_smi(gpu, "persistence_mode");
 
     return g_strcmp0(mode, "Enabled") == 0;
 }
@@ -344,7 +344,7 @@ static gboolean mig_can(HostRoot *root, const Gpu *gpu)
     if (gpu->pci->vendor != PCI_VENDOR_NVIDIA || g_strcmp0(gpu->pci->driver, "nvidia") != 0)
         return FALSE;
     program = g_find_program_in_path(NVIDIA_SMI);
-    mode = program ? ask(gpu, "mig.mode.current") : NULL;
+    mode = program ? ask_smi(gpu, "mig.mode.current") : NULL;
     return mode && (g_str_equal(mode, "Enabled") || g_str_equal(mode, "Disabled"));
 }
 
@@ -359,25 +359,25 @@ static guint mig_most(const Gpu *gpu)
     return MOST_INSTANCES;
 }
 
-static gboolean mig(const Gpu *gpu, const char *option, const char *value, GError **error)
+static gboolean run_mig(const Gpu *gpu, const char *option, const char *value, GError **error)
 {
     const char *const words[] = {"mig", "-i", gpu->pci->address, option, value, NULL};
 
-    return smi(words, NULL, error);
+    return run_smi(words, NULL, error);
 }
 
 static gboolean set_mode(const Gpu *gpu, const char *mode, GError **error)
 {
     const char *const words[] = {"-i", gpu->pci->address, "-mig", mode, NULL};
 
-    return smi(words, NULL, error);
+    return run_smi(words, NULL, error);
 }
 
 static gboolean mig_take_away(HostRoot *root, const Gpu *gpu, GError **error)
 {
     g_auto(GStrv) names = mig_list(root, gpu);
 
-    if (names[0] && (!mig(gpu, "-dci", NULL, error) || !mig(gpu, "-dgi", NULL, error)))
+    if (names[0] && (!run_mig(gpu, "-dci", NULL, error) || !run_mig(gpu, "-dgi", NULL, error)))
         return FALSE;
     return set_mode(gpu, "0", error);
 }
@@ -399,7 +399,7 @@ static gboolean mig_make(HostRoot *root, const Gpu *gpu, guint count, GError **e
     /* -C makes the compute instances, too. */
     const char *const words[] = {"mig", "-i", gpu->pci->address, "-cgi", profiles->str, "-C", NULL};
 
-    return smi(words, NULL, error);
+    return run_smi(words, NULL, error);
 }
 
 const Partitioner partitioner_mig = {

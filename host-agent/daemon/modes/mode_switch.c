@@ -83,7 +83,7 @@ static HostRoot *root_of(const ModeSwitch *change)
     return host_root(host_of(change));
 }
 
-static void answer(const GError *error, void *data)
+static void answer_switch(const GError *error, void *data)
 {
     ModeSwitch *change = data;
 
@@ -109,12 +109,13 @@ static void add_step(const char *sentence, void *data)
 }
 
 /* As the mode that somebody wants. */
-static gboolean want(const ModeSwitch *change, GpuMode mode, guint partitions, GError **error)
+static gboolean store_wanted(const ModeSwitch *change, GpuMode mode, guint partitions,
+                             GError **error)
 {
     return change->declared || wanted_set(root_of(change), change->gpu, mode, partitions, error);
 }
 
-static void done(const ModeSwitch *change, const GError *error)
+static void end_step(const ModeSwitch *change, const GError *error)
 {
     operation_step_done(change->operation, error ? g_error_copy(error) : NULL);
 }
@@ -128,7 +129,7 @@ static void set_drain(const ModeSwitch *change, gboolean on)
 }
 
 /* Allows new users again, unless an operator drains the GPU. */
-static void resume(const ModeSwitch *change)
+static void resume_drain(const ModeSwitch *change)
 {
     set_drain(change, journal_drained(host_db(host_of(change)), change->gpu));
 }
@@ -154,7 +155,7 @@ static gboolean begin_drain(void *data)
     change->source = 0;
     if (!operation_is_abandoned(change->operation))
         share_drain(root_of(change), change->gpu, TRUE, &error);
-    done(change, error);
+    end_step(change, error);
     return G_SOURCE_REMOVE;
 }
 
@@ -173,7 +174,7 @@ static void undo_drain(Operation *operation, guint item)
 
     (void)item;
     forget_started(change);
-    resume(change);
+    resume_drain(change);
     operation_step_done(operation, NULL);
 }
 
@@ -234,15 +235,15 @@ static void users_waited_for(const char *const *users, const GError *error, void
     g_autoptr(GError) cause = NULL;
 
     if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
-        done(change, NULL);
+        end_step(change, NULL);
     } else if (error) {
-        done(change, error);
+        end_step(change, error);
     } else if (users[0]) {
         operation_step_done(change->operation, in_use(change, users));
     } else {
         if (!change->pool_only)
             note_vgpus(change, &cause);
-        done(change, cause);
+        end_step(change, cause);
     }
 }
 
@@ -271,7 +272,7 @@ static void run_wait(Operation *operation, guint item)
     user_wait_start(&wait);
 }
 
-static void work(ModeSwitch *change, GpuMode target, guint partitions, ReconciledFunc func)
+static void work_on_gpu(ModeSwitch *change, GpuMode target, guint partitions, ReconciledFunc func)
 {
     g_auto(GStrv) start =
         target == GPU_MODE_SHARED ? journal_stopped(host_db(host_of(change)), change->gpu) : NULL;
@@ -300,7 +301,7 @@ static void back_to_wait(const GError *error, void *data)
     g_autoptr(GError) cause = error ? g_error_copy(error) : NULL;
 
     if (operation_is_abandoned(change->operation)) {
-        done(change, error);
+        end_step(change, error);
         return;
     }
     if (change->origin == GPU_MODE_SHARED)
@@ -309,23 +310,23 @@ static void back_to_wait(const GError *error, void *data)
     if (!cause && share_drain(root_of(change), change->gpu, TRUE, &cause))
         operation_step_again(change->operation);
     else
-        done(change, cause);
+        end_step(change, cause);
 }
 
 static void go_back(ModeSwitch *change, ReconciledFunc func)
 {
     g_autoptr(GError) error = NULL;
 
-    if (!want(change, change->origin, change->old_partitions, &error))
+    if (!store_wanted(change, change->origin, change->old_partitions, &error))
         g_warning("%s", error->message);
-    work(change, change->origin, change->old_partitions, func);
+    work_on_gpu(change, change->origin, change->old_partitions, func);
 }
 
 /*
  * A process may have opened the GPU since the last look. The GPU goes back before the journal says
  * that the switch waits: whatever ends the waiting undoes no more than the drain.
  */
-static void reconciled(const GError *error, void *data)
+static void gpu_reverted(const GError *error, void *data)
 {
     ModeSwitch *change = data;
     g_autofree char *step =
@@ -337,19 +338,19 @@ static void reconciled(const GError *error, void *data)
         add_step(step, change);
         go_back(change, back_to_wait);
     } else {
-        done(change, error);
+        end_step(change, error);
     }
 }
 
-static void go(ModeSwitch *change)
+static void begin_work(ModeSwitch *change)
 {
     g_autoptr(GError) error = NULL;
 
     change->begun = TRUE;
-    if (want(change, change->target, change->partitions, &error))
-        work(change, change->target, change->partitions, reconciled);
+    if (store_wanted(change, change->target, change->partitions, &error))
+        work_on_gpu(change, change->target, change->partitions, gpu_reverted);
     else
-        done(change, error);
+        end_step(change, error);
 }
 
 static void looked_again(GStrv found, const GError *error, void *data)
@@ -358,14 +359,14 @@ static void looked_again(GStrv found, const GError *error, void *data)
     g_auto(GStrv) users = NULL;
 
     if (error || operation_is_abandoned(change->operation)) {
-        done(change, error);
+        end_step(change, error);
         return;
     }
     users = with_slices(found, change);
     if (users[0])
         operation_step_done(change->operation, in_use(change, (const char *const *)users));
     else
-        go(change);
+        begin_work(change);
 }
 
 /*
@@ -382,7 +383,7 @@ static void go_on(ModeSwitch *change)
     if (share_drain(root_of(change), change->gpu, TRUE, &error))
         look_for_users(looked_again, change, change);
     else
-        done(change, error);
+        end_step(change, error);
 }
 
 static void run_reconcile(Operation *operation, guint item)
@@ -393,15 +394,15 @@ static void run_reconcile(Operation *operation, guint item)
     if (operation_is_replayed(operation))
         go_on(change);
     else
-        go(change);
+        begin_work(change);
 }
 
 /* It may have stayed registered, and be drained for the switch. */
-static void settle(const ModeSwitch *change, GpuMode mode)
+static void settle_mode(const ModeSwitch *change, GpuMode mode)
 {
     if (mode == GPU_MODE_SHARED) {
         forget_started(change);
-        resume(change);
+        resume_drain(change);
     } else {
         journal_set_drained(host_db(host_of(change)), change->gpu, FALSE, NULL);
     }
@@ -413,8 +414,8 @@ static void gone_back(const GError *error, void *data)
     const ModeSwitch *change = data;
 
     if (!operation_is_abandoned(change->operation))
-        settle(change, change->origin);
-    done(change, error);
+        settle_mode(change, change->origin);
+    end_step(change, error);
 }
 
 static void undo_reconcile(Operation *operation, guint item)
@@ -443,9 +444,9 @@ static void run_settle(Operation *operation, guint item)
 
     (void)item;
     change->begun = TRUE;
-    if ((!change->pool_only || want(change, change->target, change->partitions, &error)) &&
+    if ((!change->pool_only || store_wanted(change, change->target, change->partitions, &error)) &&
         set_pool(change, &error))
-        settle(change, change->target);
+        settle_mode(change, change->target);
     operation_step_done(operation, error);
 }
 
@@ -477,7 +478,7 @@ static ModeSwitch *switch_of(Operation *operation)
                : NULL;
 }
 
-static void plan(Operation *operation)
+static void plan_switch(Operation *operation)
 {
     static const OperationStep drain = {"drain", run_drain, undo_drain, FALSE};
     static const OperationStep wait = {"wait", run_wait, NULL, FALSE};
@@ -495,7 +496,7 @@ static void plan(Operation *operation)
     operation_add_step(operation, &settled, 0);
 }
 
-static void ended(Operation *operation, const GError *error)
+static void switch_ended(Operation *operation, const GError *error)
 {
     const ModeSwitch *change = operation_kept(operation);
     const ModeSwitches *switches = operation_world(operation);
@@ -524,8 +525,8 @@ static const OperationKind kind = {.name = "switch",
                                    .doing = "being switched",
                                    .what = "the switch",
                                    .replay = OPERATION_UNDO,
-                                   .plan = plan,
-                                   .ended = ended,
+                                   .plan = plan_switch,
+                                   .ended = switch_ended,
                                    .cancelled = cancelled_error};
 
 const OperationKind *const mode_switch_kinds[] = {&kind, NULL};
@@ -537,9 +538,9 @@ gboolean mode_switch_is_there(const Gpu *gpu, GpuMode target, guint partitions)
             gpu->pci->vfs == (partitions ? partitions : gpu->pci->total_vfs));
 }
 
-static void said(const GError *error, void *data)
+static void answer_and_free(const GError *error, void *data)
 {
-    answer(error, data);
+    answer_switch(error, data);
     switch_free(data);
 }
 
@@ -553,8 +554,8 @@ static gboolean is_there_already(void *data)
 
     change->source = 0;
     add_step(step, change);
-    want(change, change->target, change->partitions, &error);
-    said(error, change);
+    store_wanted(change, change->target, change->partitions, &error);
+    answer_and_free(error, change);
     return G_SOURCE_REMOVE;
 }
 
@@ -579,7 +580,7 @@ static void read_origin(ModeSwitch *change, const Gpu *gpu)
         change->old_partitions = entry->partitions;
 }
 
-static gboolean begin(ModeSwitch *change, const char *source, GError **error)
+static gboolean begin_switch(ModeSwitch *change, const char *source, GError **error)
 {
     g_autofree char *gpu = g_strdup(change->gpu);
     const char *objects[] = {gpu, NULL};
@@ -589,7 +590,7 @@ static gboolean begin(ModeSwitch *change, const char *source, GError **error)
                                 .source = source,
                                 .kept = change,
                                 .free_kept = switch_free,
-                                .done = answer,
+                                .done = answer_switch,
                                 .data = change};
 
     g_variant_dict_init(&details, NULL);
@@ -625,11 +626,11 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
     change->pool_only = mode_switch_is_there(gpu, change->target, change->partitions);
     read_origin(change, gpu);
     if (request->dry_run)
-        work(change, change->target, change->partitions, said);
+        work_on_gpu(change, change->target, change->partitions, answer_and_free);
     else if (has_all(change, gpu))
         change->source = g_idle_add(is_there_already, change);
     else
-        return begin(change, request->source, error);
+        return begin_switch(change, request->source, error);
     return TRUE;
 }
 

@@ -209,7 +209,7 @@ static GStrv find_users(const Job *job, const Gpu *gpu, GError **error)
                : NULL;
 }
 
-static void look(GTask *task, void *source, void *data, GCancellable *cancellable)
+static void look_for_users(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     const Job *job = data;
     GError *error = NULL;
@@ -224,7 +224,7 @@ static void look(GTask *task, void *source, void *data, GCancellable *cancellabl
         g_task_return_error(task, error);
 }
 
-static void looked(GObject *source, GAsyncResult *result, void *data)
+static void users_found(GObject *source, GAsyncResult *result, void *data)
 {
     const Job *job = g_task_get_task_data(G_TASK(result));
     g_autoptr(GError) error = NULL;
@@ -236,13 +236,13 @@ static void looked(GObject *source, GAsyncResult *result, void *data)
 
 static void start_look(Job *job, HostRoot *root, const char *address, UsersFunc func, void *data)
 {
-    g_autoptr(GTask) task = g_task_new(NULL, NULL, looked, data);
+    g_autoptr(GTask) task = g_task_new(NULL, NULL, users_found, data);
 
     job->root = host_root_ref(root);
     job->address = g_strdup(address);
     job->users = func;
     g_task_set_task_data(task, job, job_free);
-    g_task_run_in_thread(task, look);
+    g_task_run_in_thread(task, look_for_users);
 }
 
 void mode_work_list(HostRoot *root, const char *address, UsersFunc func, void *data)
@@ -330,13 +330,13 @@ static void do_reconcile(GTask *task, void *source, void *data, GCancellable *ca
 
     (void)source;
     (void)cancellable;
-    if (converge(&want, &error))
+    if (converge_gpu(&want, &error))
         g_task_return_boolean(task, TRUE);
     else
         g_task_return_error(task, error);
 }
 
-static void converged(GObject *source, GAsyncResult *result, void *data)
+static void gpu_converged(GObject *source, GAsyncResult *result, void *data)
 {
     const Job *job = g_task_get_task_data(G_TASK(result));
     g_autoptr(GError) error = NULL;
@@ -348,7 +348,7 @@ static void converged(GObject *source, GAsyncResult *result, void *data)
 
 void mode_work_reconcile(const ModeWork *work)
 {
-    g_autoptr(GTask) task = g_task_new(NULL, NULL, converged, work->data);
+    g_autoptr(GTask) task = g_task_new(NULL, NULL, gpu_converged, work->data);
     Job *job = g_new0(Job, 1);
 
     job->root = host_root_ref(work->root);

@@ -52,7 +52,7 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, 
     vgpu_gpu_set_partitions(interface, (const char *const *)partitions);
 }
 
-static void show(const Modes *modes)
+static void show_wanted(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
     g_autoptr(GPtrArray) entries = host_wanted(modes->host);
@@ -91,7 +91,7 @@ gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, 
     if (!may_begin(modes, request, error) ||
         !mode_switch_start(&modes->switches, request, func, data, error))
         return FALSE;
-    show(modes);
+    show_wanted(modes);
     return TRUE;
 }
 
@@ -319,7 +319,7 @@ static void wait_unused_allowed(GDBusMethodInvocation *invocation, const Caller 
 }
 
 /* Stored first: an operator's drain survives restarts of vgpud and of the GPU's driver. */
-static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
+static gboolean set_drained(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
 {
     const char *address = gpu->pci->address;
     gboolean cancelled;
@@ -352,11 +352,11 @@ static void drain_allowed(GDBusMethodInvocation *invocation, const Caller *calle
     if (!gpu)
         return;
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(b)", &on);
-    if (!drain(modes, gpu, on, &error)) {
+    if (!set_drained(modes, gpu, on, &error)) {
         call_take_error(invocation, error);
         return;
     }
-    show(modes);
+    show_wanted(modes);
     host_event(modes->host, "drain", gpu->pci->address, NULL, "GPU %s is %s by %s",
                gpu->pci->address, on ? "drained" : "no longer drained", caller->user);
     call_answer(invocation, NULL);
@@ -425,7 +425,7 @@ static void switch_ended(const Operation *operation, const GError *error, void *
         tell_refused(modes, operation_object(operation, 0), error);
     if (!error)
         g_hash_table_remove(modes->failed, operation_object(operation, 0));
-    show(modes);
+    show_wanted(modes);
     if (modes->ended)
         modes->ended(operation_object(operation, 0), modes->ended_data);
 }
@@ -474,7 +474,7 @@ static gboolean should_give(const Modes *modes, const Gpu *gpu, const GpuEntry *
 }
 
 /* @thorough: at the start, or after an operator's reload; otherwise after an event. */
-static void reconcile(Modes *modes, gboolean thorough)
+static void reconcile_gpus(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
     g_autoptr(GPtrArray) entries = host_wanted(modes->host);
@@ -534,7 +534,7 @@ static void register_again(const Modes *modes)
     }
 }
 
-static void changed(void *data)
+static void gpus_changed(void *data)
 {
     Modes *modes = data;
 
@@ -542,8 +542,8 @@ static void changed(void *data)
         return;
     register_again(modes);
     drain_again(modes);
-    show(modes);
-    reconcile(modes, FALSE);
+    show_wanted(modes);
+    reconcile_gpus(modes, FALSE);
 }
 
 Modes *modes_new(Host *host, Operations *operations)
@@ -557,7 +557,7 @@ Modes *modes_new(Host *host, Operations *operations)
     modes->failed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     modes->end = g_cancellable_new();
     operations_add_kinds(operations, mode_switch_kinds, &modes->switches);
-    host_watch(host, gpu_added, changed, modes);
+    host_watch(host, gpu_added, gpus_changed, modes);
     return modes;
 }
 
@@ -602,7 +602,7 @@ void modes_share_without_driver(const Modes *modes)
         if (entry->mode != GPU_MODE_SHARED)
             continue;
         gpu = reconcile_look(root, entry->name, NULL);
-        /* reconcile() tries again, and reports why one cannot be shared. */
+        /* reconcile_gpus() tries again, and reports why one cannot be shared. */
         if (gpu && is_free_for_containers(modes, gpu))
             share_register(root, entry->name, NULL);
     }
@@ -612,12 +612,12 @@ void modes_recover(Modes *modes)
 {
     modes->recovered = TRUE;
     drain_again(modes);
-    show(modes);
-    reconcile(modes, TRUE);
+    show_wanted(modes);
+    reconcile_gpus(modes, TRUE);
 }
 
 void modes_reload(Modes *modes)
 {
-    show(modes);
-    reconcile(modes, TRUE);
+    show_wanted(modes);
+    reconcile_gpus(modes, TRUE);
 }

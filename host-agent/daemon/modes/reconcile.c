@@ -19,7 +19,7 @@
 /* A shared GPU in the vGPU driver, and its vGPUs in mdevctl. These calls block. */
 
 /* The registrar's codes are exit codes; its sentences are used here, too. */
-static gboolean fail(GError *cause, GError **error)
+static gboolean set_failed(GError *cause, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s", cause->message);
     g_error_free(cause);
@@ -52,7 +52,7 @@ gboolean share_has_driver(HostRoot *root)
 }
 
 /* Without the driver only vgpud enforces the ledger. */
-static gboolean add(HostRoot *root, const Plan *plan, GError **error)
+static gboolean add_gpu(HostRoot *root, const Plan *plan, GError **error)
 {
     gboolean existed, done;
     GError *cause = NULL;
@@ -76,11 +76,11 @@ gboolean share_register(HostRoot *root, const char *address, GError **error)
 {
     GError *cause = NULL;
     Plan *plan = plan_of(root, address, &cause);
-    gboolean done = plan && add(root, plan, &cause);
+    gboolean done = plan && add_gpu(root, plan, &cause);
 
     if (plan)
         plan_free(plan);
-    return done || fail(cause, error);
+    return done || set_failed(cause, error);
 }
 
 /* Absent: the driver is not loaded, or the GPU is not registered. */
@@ -96,7 +96,7 @@ static gboolean done_or_absent(int fd, gboolean done, GError *cause, GError **er
     if (done)
         return TRUE;
     if (!is_absent(cause))
-        return fail(cause, error);
+        return set_failed(cause, error);
     g_error_free(cause);
     return TRUE;
 }
@@ -155,7 +155,7 @@ static gboolean share_start_vgpu(HostRoot *root, const char *uuid, GError **erro
 #define POLL_US          50000
 
 G_GNUC_PRINTF(2, 3)
-static void say(const Reconciliation *want, const char *format, ...)
+static void say_step(const Reconciliation *want, const char *format, ...)
 {
     g_autofree char *sentence = NULL;
     va_list values;
@@ -201,7 +201,7 @@ static gboolean must_be_free(const Reconciliation *want, const Gpu *gpu, GError 
     g_auto(GStrv) users = users_in_the_way(want->root, gpu, want->target);
 
     for (guint i = 0; want->dry_run && users[i]; i++)
-        say(want, "it must wait until it is no longer in use: %s", users[i]);
+        say_step(want, "it must wait until it is no longer in use: %s", users[i]);
     if (!users[0] || want->dry_run)
         return TRUE;
     reconcile_set_in_use(error, want->address, want->target, (const char *const *)users);
@@ -227,16 +227,17 @@ static gboolean leave_shared(const Reconciliation *want, const Gpu *gpu, GError 
     g_auto(GStrv) uuids = users_vgpus(want->root, gpu);
 
     for (guint i = 0; uuids[i]; i++) {
-        say(want, "vGPU %s is stopped; it is started again when the GPU is shared again", uuids[i]);
+        say_step(want, "vGPU %s is stopped; it is started again when the GPU is shared again",
+                 uuids[i]);
         if (want->dry_run)
             continue;
         if (!share_stop_vgpu(want->root, uuids[i], error))
             return FALSE;
     }
     if (gpu->containers_only)
-        say(want, "GPU %s is no longer shared with containers", want->address);
+        say_step(want, "GPU %s is no longer shared with containers", want->address);
     else
-        say(want, "GPU %s is unregistered from the vGPU driver", want->address);
+        say_step(want, "GPU %s is unregistered from the vGPU driver", want->address);
     if (want->dry_run)
         return TRUE;
     return share_unregister(want->root, want->address, error) && wait_for_engines(want, gpu, error);
@@ -270,11 +271,11 @@ static gboolean give_back_all(const Reconciliation *want, const Gpu *gpu, GError
     g_auto(GStrv) moved = companions_moved(want->root, gpu);
 
     for (guint i = 0; moved[i]; i++) {
-        say(want, "%s, of the same IOMMU group, goes back to its driver", moved[i]);
+        say_step(want, "%s, of the same IOMMU group, goes back to its driver", moved[i]);
         if (!want->dry_run && !binding_give_back(want->root, moved[i], error))
             return FALSE;
     }
-    say(want, "GPU %s goes back to the vendor's driver", want->address);
+    say_step(want, "GPU %s goes back to the vendor's driver", want->address);
     return want->dry_run || binding_give_back(want->root, want->address, error);
 }
 
@@ -299,11 +300,11 @@ static gboolean leave_partitioned(const Reconciliation *want, const Gpu *gpu, GE
 
     if (!partitioner)
         return TRUE;
-    say(want, "GPU %s: its partitions (%s) are removed", want->address, partitioner->name);
+    say_step(want, "GPU %s: its partitions (%s) are removed", want->address, partitioner->name);
     return want->dry_run || partitioner->remove(want->root, gpu, error);
 }
 
-static gboolean leave(const Reconciliation *want, const Gpu *gpu, GError **error)
+static gboolean leave_mode(const Reconciliation *want, const Gpu *gpu, GError **error)
 {
     switch (gpu->mode) {
     case GPU_MODE_SHARED:
@@ -373,11 +374,11 @@ static gboolean enter_passthrough(const Reconciliation *want, const Gpu *gpu, GE
     if (!want->dry_run && !binding_load_vfio(want->root, error))
         return FALSE;
     for (guint i = 0; gpu->group_in_use[i]; i++) {
-        say(want, "%s, of the same IOMMU group, goes to vfio-pci too", gpu->group_in_use[i]);
+        say_step(want, "%s, of the same IOMMU group, goes to vfio-pci too", gpu->group_in_use[i]);
         if (!want->dry_run && !binding_to_vfio(want->root, gpu->group_in_use[i], error))
             return FALSE;
     }
-    say(want, "GPU %s goes to vfio-pci", want->address);
+    say_step(want, "GPU %s goes to vfio-pci", want->address);
     return want->dry_run || unbind_for_vm(want, gpu, error);
 }
 
@@ -387,34 +388,34 @@ static gboolean enter_partitioned(const Reconciliation *want, const Gpu *gpu, GE
     g_autofree char *count =
         want->partitions ? g_strdup_printf("%u", want->partitions) : g_strdup("as many as can be");
 
-    say(want, "GPU %s is divided into partitions by %s: %s", want->address, partitioner->name,
-        count);
+    say_step(want, "GPU %s is divided into partitions by %s: %s", want->address, partitioner->name,
+             count);
     return want->dry_run || partitioner->make(want->root, gpu, want->partitions, error);
 }
 
 static gboolean enter_shared(const Reconciliation *want, GError **error)
 {
     if (share_has_driver(want->root))
-        say(want, "GPU %s is registered with the vGPU driver", want->address);
+        say_step(want, "GPU %s is registered with the vGPU driver", want->address);
     else
-        say(want,
-            "GPU %s is shared with containers and jobs, but not with VMs: the kernel module "
-            "mdev_vgpu is not loaded",
-            want->address);
+        say_step(want,
+                 "GPU %s is shared with containers and jobs, but not with VMs: the kernel module "
+                 "mdev_vgpu is not loaded",
+                 want->address);
     if (!want->dry_run && !share_register(want->root, want->address, error))
         return FALSE;
     for (guint i = 0; want->start && want->start[i]; i++) {
         g_autoptr(GError) cause = NULL;
 
-        say(want, "vGPU %s is started again", want->start[i]);
+        say_step(want, "vGPU %s is started again", want->start[i]);
         /* Its definition may have been removed meanwhile: the GPU is shared nevertheless. */
         if (!want->dry_run && !share_start_vgpu(want->root, want->start[i], &cause))
-            say(want, "vGPU %s could not be started: %s", want->start[i], cause->message);
+            say_step(want, "vGPU %s could not be started: %s", want->start[i], cause->message);
     }
     return TRUE;
 }
 
-static gboolean enter(const Reconciliation *want, const Gpu *gpu, GError **error)
+static gboolean enter_mode(const Reconciliation *want, const Gpu *gpu, GError **error)
 {
     switch (want->target) {
     case GPU_MODE_HOST:
@@ -491,7 +492,7 @@ static gboolean must_let_go(const Reconciliation *want, const Gpu *gpu, GError *
                 "(persistence mode); run \"" NVIDIA_SMI " -i %s -pm 0\" first",
                 want->address, want->address);
     if (want->dry_run)
-        say(want, "%s", cause->message);
+        say_step(want, "%s", cause->message);
     else
         g_propagate_error(error, g_steal_pointer(&cause));
     return want->dry_run;
@@ -503,7 +504,7 @@ static gboolean is_unbound(const Gpu *gpu)
     return !gpu_name_is_soft(gpu->pci->address) && !gpu->pci->driver;
 }
 
-gboolean converge(const Reconciliation *want, GError **error)
+gboolean converge_gpu(const Reconciliation *want, GError **error)
 {
     g_autoptr(Gpu) gpu = reconcile_look(want->root, want->address, error);
     g_autoptr(Gpu) left = NULL;
@@ -511,10 +512,10 @@ gboolean converge(const Reconciliation *want, GError **error)
     if (!gpu || !must_be_possible(want, gpu, error) || !must_be_free(want, gpu, error) ||
         !must_let_go(want, gpu, error))
         return FALSE;
-    if (gpu->mode != want->target && !leave(want, gpu, error))
+    if (gpu->mode != want->target && !leave_mode(want, gpu, error))
         return FALSE;
     if (want->dry_run)
-        return enter(want, gpu, error);
+        return enter_mode(want, gpu, error);
     left = reconcile_look(want->root, want->address, error);
     if (!left || !must_be_possible(want, left, error))
         return FALSE;
@@ -525,5 +526,5 @@ gboolean converge(const Reconciliation *want, GError **error)
         if (moved[0] && !give_back_all(want, left, error))
             return FALSE;
     }
-    return must_be_free(want, left, error) && enter(want, left, error);
+    return must_be_free(want, left, error) && enter_mode(want, left, error);
 }

@@ -51,7 +51,7 @@ typedef struct {
  * AGENT_ERROR_IN_USE: the GPU is in use, by the named users; they keep it, but steps before that
  * may have been done. AGENT_ERROR_INVALID: this GPU cannot have that mode.
  */
-gboolean converge(const Reconciliation *want, GError **error);
+gboolean converge_gpu(const Reconciliation *want, GError **error);
 
 /*
  * Whether @gpu can have the mode at all, whoever uses it now: AGENT_ERROR_INVALID says why not. May

@@ -29,7 +29,7 @@ typedef struct {
     void *data;
 } Search;
 
-static void end(Search *search, const GError *error)
+static void end_search(Search *search, const GError *error)
 {
     search->func(&search->last, error, search->data);
     g_strfreev(search->expressions);
@@ -38,7 +38,7 @@ static void end(Search *search, const GError *error)
 }
 
 /* Whether one has elapsed in (asked, until]; the last of those becomes the result. */
-static gboolean take(Search *search, const GPtrArray *times)
+static gboolean take_times(Search *search, const GPtrArray *times)
 {
     gboolean found = FALSE;
 
@@ -53,15 +53,15 @@ static gboolean take(Search *search, const GPtrArray *times)
     return found;
 }
 
-static void ask(Search *search);
+static void ask_calendar(Search *search);
 
-static void answered(const GPtrArray *times, const GError *error, void *data)
+static void calendar_answered(const GPtrArray *times, const GError *error, void *data)
 {
     Search *search = data;
-    gboolean found = times && take(search, times);
+    gboolean found = times && take_times(search, times);
 
     if (!times || (!found && !search->halves)) {
-        end(search, error);
+        end_search(search, error);
         return;
     }
     if (found)
@@ -69,14 +69,14 @@ static void answered(const GPtrArray *times, const GError *error, void *data)
     else
         search->high = search->asked;
     search->halves = !search->halves;
-    ask(search);
+    ask_calendar(search);
 }
 
-static void ask(Search *search)
+static void ask_calendar(Search *search)
 {
     search->asked = search->halves ? search->low + (search->high - search->low) / 2 : search->low;
     calendar_ask((const char *const *)search->expressions, search->asked, search->cancellable,
-                 answered, search);
+                 calendar_answered, search);
 }
 
 void last_due_find(const char *const *expressions, gint64 after, gint64 until,
@@ -92,7 +92,7 @@ void last_due_find(const char *const *expressions, gint64 after, gint64 until,
     search->cancellable = cancellable ? g_object_ref(cancellable) : NULL;
     search->func = func;
     search->data = data;
-    ask(search);
+    ask_calendar(search);
 }
 
 /* How far back a GPU is looked at of which no entry was ever executed. */
@@ -147,7 +147,7 @@ static void question_free(Question *question)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Question, question_free)
 
-static gint64 now(void)
+static gint64 now_s(void)
 {
     return g_get_real_time() / G_USEC_PER_SEC;
 }
@@ -157,7 +157,7 @@ static gint64 late_now(const GPtrArray *entries)
 {
     const ScheduleEntry *first = entries->len ? g_ptr_array_index(entries, 0) : NULL;
 
-    return now() - (first ? first->delay : 0);
+    return now_s() - (first ? first->delay : 0);
 }
 
 static gboolean is_cancelled(const GError *error)
@@ -283,7 +283,7 @@ static gboolean delay_is_over(void *data)
 /* systemd's timers elapse at the time in the file; then the delay begins. */
 static void wait_for_delayed(Schedule *schedule)
 {
-    gint64 at = now();
+    gint64 at = now_s();
     gint64 left;
     const ScheduleEntry *first = NULL;
     g_autofree char *text = NULL;
@@ -323,7 +323,7 @@ static void told_next(const GPtrArray *times, const GError *error, void *data)
 /* An entry may have elapsed before vgpud was started, or the file was changed. */
 static void ask_delayed(Schedule *schedule)
 {
-    if (schedule->bus && late_now(schedule->entries) < now())
+    if (schedule->bus && late_now(schedule->entries) < now_s())
         ask_times(question_new(schedule, schedule->entries), told_next);
 }
 
@@ -334,7 +334,7 @@ static void run_entry(Schedule *schedule, const ScheduleEntry *entry)
     ask_times(question_new(schedule, schedule->entries), told_next);
 }
 
-static void warn(const Schedule *schedule, const ScheduleEntry *entry)
+static void warn_users(const Schedule *schedule, const ScheduleEntry *entry)
 {
     g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(schedule_entry_next(entry));
     g_autofree char *clock = g_date_time_format(time, "%H:%M");
@@ -367,7 +367,7 @@ static void run_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
     }
     entry = g_ptr_array_index(schedule->entries, timer->entry);
     if (timer->warns)
-        warn(schedule, entry);
+        warn_users(schedule, entry);
     else
         run_entry(schedule, entry);
     call_answer(invocation, NULL);
@@ -442,7 +442,7 @@ static void list_allowed(GDBusMethodInvocation *invocation, const Caller *caller
  * If systemd cannot be asked, it judges its timers itself: a host must not be without its types
  * because of that.
  */
-static gboolean check(const GPtrArray *entries, GError **error)
+static gboolean check_entries(const GPtrArray *entries, GError **error)
 {
     g_autoptr(GError) cause = NULL;
 
@@ -463,7 +463,7 @@ GPtrArray *schedule_read(const Schedule *schedule, GError **error)
     g_autoptr(GError) cause = NULL;
     g_autoptr(GPtrArray) entries = schedule_conf_load(host_root(schedule->host), &cause);
 
-    if (entries && check(entries, &cause))
+    if (entries && check_entries(entries, &cause))
         return g_steal_pointer(&entries);
     g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
     return NULL;

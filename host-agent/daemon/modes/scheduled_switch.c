@@ -35,8 +35,8 @@ static char *instance_of(const char *name, const ScheduleTimer *timer)
 }
 
 /* Takes @calendar and @description. */
-static void add(GPtrArray *timers, const GPtrArray *entries, guint entry, gboolean warns,
-                char *calendar, char *description)
+static void add_timer(GPtrArray *timers, const GPtrArray *entries, guint entry, gboolean warns,
+                      char *calendar, char *description)
 {
     ScheduleTimer *timer = g_new0(ScheduleTimer, 1);
 
@@ -69,12 +69,12 @@ GPtrArray *schedule_timers_of(const GPtrArray *entries)
         const ScheduleEntry *entry = g_ptr_array_index(entries, i);
         g_autofree char *text = schedule_entry_text(entry);
 
-        add(timers, entries, i, FALSE, g_strdup(entry->calendar),
-            g_strdup_printf("GPU %s %s (schedule %s)", entry->gpu, text, entry->name));
+        add_timer(timers, entries, i, FALSE, g_strdup(entry->calendar),
+                  g_strdup_printf("GPU %s %s (schedule %s)", entry->gpu, text, entry->name));
         if (entry->warn && entry->next)
-            add(timers, entries, i, TRUE, warning_time(entry),
-                g_strdup_printf("Warning that GPU %s %s (schedule %s)", entry->gpu, text,
-                                entry->name));
+            add_timer(timers, entries, i, TRUE, warning_time(entry),
+                      g_strdup_printf("Warning that GPU %s %s (schedule %s)", entry->gpu, text,
+                                      entry->name));
     }
     return timers;
 }
@@ -135,7 +135,7 @@ static void start_missing(GDBusConnection *bus, const char *const *units, const 
     }
 }
 
-static void listed(GObject *bus, GAsyncResult *answer, void *data)
+static void timers_listed(GObject *bus, GAsyncResult *answer, void *data)
 {
     g_autoptr(GPtrArray) timers = data;
     g_autoptr(GError) error = NULL;
@@ -152,7 +152,7 @@ static void listed(GObject *bus, GAsyncResult *answer, void *data)
 
 void schedule_timers_sync(GPtrArray *timers, GDBusConnection *bus, GCancellable *cancellable)
 {
-    units_list(bus, PREFIX "*" SUFFIX, cancellable, listed, g_ptr_array_ref(timers));
+    units_list(bus, PREFIX "*" SUFFIX, cancellable, timers_listed, g_ptr_array_ref(timers));
 }
 
 struct ScheduledSwitches {
@@ -180,7 +180,7 @@ static void due_free(Due *due)
 }
 
 /* So that it is not due again. */
-static void remember(const ScheduledSwitches *switches, const char *gpu, gint64 when)
+static void remember_due(const ScheduledSwitches *switches, const char *gpu, gint64 when)
 {
     g_autoptr(GError) error = NULL;
 
@@ -188,7 +188,7 @@ static void remember(const ScheduledSwitches *switches, const char *gpu, gint64 
         g_warning("%s", error->message);
 }
 
-static void switched(const char *const *steps, const GError *error, void *data)
+static void mode_switched(const char *const *steps, const GError *error, void *data)
 {
     Due *due = data;
     ScheduledSwitches *switches = due->switches;
@@ -196,7 +196,7 @@ static void switched(const char *const *steps, const GError *error, void *data)
     (void)steps;
     if (switches) {
         g_ptr_array_remove_fast(switches->pending, due);
-        remember(switches, due->gpu, due->when);
+        remember_due(switches, due->gpu, due->when);
         if (error)
             host_event(switches->host, "mode", due->gpu, NULL, "schedule %s: %s", due->name,
                        error->message);
@@ -205,7 +205,7 @@ static void switched(const char *const *steps, const GError *error, void *data)
 }
 
 /* The new entry replaces any earlier one that still waits for the GPU. */
-static void supersede(const ScheduledSwitches *switches, const ScheduleEntry *entry)
+static void supersede_switch(const ScheduledSwitches *switches, const ScheduleEntry *entry)
 {
     for (guint i = switches->pending->len; i > 0; i--) {
         const Due *due = g_ptr_array_index(switches->pending, i - 1);
@@ -231,17 +231,17 @@ void scheduled_switches_add(ScheduledSwitches *switches, const ScheduleEntry *en
     Due *due = g_new0(Due, 1);
     g_autoptr(GError) error = NULL;
 
-    supersede(switches, entry);
+    supersede_switch(switches, entry);
     due->switches = switches;
     due->name = g_strdup(entry->name);
     due->gpu = g_strdup(entry->gpu);
     due->when = when;
     g_ptr_array_add(switches->pending, due);
     g_message("schedule %s: GPU %s %s", entry->name, entry->gpu, text);
-    if (modes_set(switches->modes, &request, switched, due, &error))
+    if (modes_set(switches->modes, &request, mode_switched, due, &error))
         return;
     if (!g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
-        switched(NULL, error, due);
+        mode_switched(NULL, error, due);
         return;
     }
     g_message("schedule %s: %s; it comes after that", entry->name, error->message);

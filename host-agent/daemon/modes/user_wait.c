@@ -72,14 +72,14 @@ static void say_who(Wait *wait, const GStrv users)
     host_event(wait->asked.host, "drain", wait->gpu, NULL, "%s", sentence);
 }
 
-static void looked(GStrv found, const GError *error, void *data);
+static void users_found(GStrv found, const GError *error, void *data);
 
 static gboolean look_again(void *data)
 {
     Wait *wait = data;
 
     wait->again = 0;
-    wait->asked.look(looked, wait, wait->asked.data);
+    wait->asked.look(users_found, wait, wait->asked.data);
     return G_SOURCE_REMOVE;
 }
 
@@ -98,7 +98,7 @@ static gboolean is_over(const Wait *wait, const GStrv users)
     return wait->asked.until && g_get_monotonic_time() >= wait->asked.until;
 }
 
-static void looked(GStrv found, const GError *error, void *data)
+static void users_found(GStrv found, const GError *error, void *data)
 {
     Wait *wait = data;
     g_autoptr(GError) cancelled = NULL;
@@ -120,7 +120,7 @@ static void looked(GStrv found, const GError *error, void *data)
 }
 
 /* While users are looked for, what is found ends the wait. */
-static void cancelled(GCancellable *cancellable, void *data)
+static void wait_cancelled(GCancellable *cancellable, void *data)
 {
     g_autoptr(GError) error = NULL;
     Wait *wait = data;
@@ -140,6 +140,7 @@ void user_wait_start(const UserWait *asked)
     wait->gpu = g_strdup(asked->gpu);
     wait->asker = g_strdup(asked->asker);
     g_object_ref(asked->cancellable);
-    wait->handler = g_signal_connect(asked->cancellable, "cancelled", G_CALLBACK(cancelled), wait);
-    wait->asked.look(looked, wait, wait->asked.data);
+    wait->handler =
+        g_signal_connect(asked->cancellable, "cancelled", G_CALLBACK(wait_cancelled), wait);
+    wait->asked.look(users_found, wait, wait->asked.data);
 }

@@ -11,18 +11,18 @@ static void add_group(GString *text, const char *name, GpuMode mode, guint parti
         g_string_append_printf(text, "partitions=%u\n", partitions);
 }
 
-static gboolean fail(const GError *cause, GError **error)
+static gboolean set_store_error(const GError *cause, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "the wanted mode can't be stored: %s",
                 cause->message);
     return FALSE;
 }
 
-static gboolean store(HostRoot *root, const GString *text, GError **error)
+static gboolean store_modes(HostRoot *root, const GString *text, GError **error)
 {
     g_autoptr(GError) cause = NULL;
 
-    return root_write(root, GPUS_STATE, text->str, 0644, &cause) || fail(cause, error);
+    return root_write(root, GPUS_STATE, text->str, 0644, &cause) || set_store_error(cause, error);
 }
 
 static GString *text_new(void)
@@ -40,7 +40,7 @@ gboolean wanted_set(HostRoot *root, const char *address, GpuMode mode, guint par
     g_autoptr(GPtrArray) entries = gpus_load_state(root, &cause);
 
     if (!entries)
-        return fail(cause, error);
+        return set_store_error(cause, error);
     for (guint i = 0; i < entries->len; i++) {
         const GpuEntry *entry = g_ptr_array_index(entries, i);
 
@@ -48,7 +48,7 @@ gboolean wanted_set(HostRoot *root, const char *address, GpuMode mode, guint par
             add_group(text, entry->name, entry->mode, entry->partitions);
     }
     add_group(text, address, mode, partitions);
-    return store(root, text, error);
+    return store_modes(root, text, error);
 }
 
 static gboolean is_same(const GpuEntry *entry, const GpuEntry *other)
@@ -68,7 +68,7 @@ const char *wanted_source(const GPtrArray *declared, const GPtrArray *set, const
     return is_same(entry, by_command) ? "declared" : "by command, declared otherwise";
 }
 
-static void tell(const GpuEntry *from, const GpuEntry *to, GStrvBuilder *changes)
+static void tell_if_other(const GpuEntry *from, const GpuEntry *to, GStrvBuilder *changes)
 {
     if (!is_same(from, to))
         g_strv_builder_take(changes, g_strdup_printf("GPU %s: mode %s as " GPUS_CONF
@@ -85,15 +85,15 @@ gboolean wanted_apply(HostRoot *root, gboolean dry_run, GStrvBuilder *changes, G
     g_autoptr(GPtrArray) set = declared ? gpus_load_state(root, &cause) : NULL;
 
     if (!set)
-        return fail(cause, error);
+        return set_store_error(cause, error);
     for (guint i = 0; i < set->len; i++) {
         const GpuEntry *entry = g_ptr_array_index(set, i);
         const GpuEntry *other = gpus_find(declared, entry->name);
 
         if (other)
-            tell(entry, other, changes);
+            tell_if_other(entry, other, changes);
         else
             add_group(text, entry->name, entry->mode, entry->partitions);
     }
-    return dry_run || !set->len || store(root, text, error);
+    return dry_run || !set->len || store_modes(root, text, error);
 }

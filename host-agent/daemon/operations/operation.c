@@ -52,7 +52,7 @@ gboolean operation_has_deadline(const Operation *operation)
     return operation->running && !operation->final && !operation->error && operation->deadline;
 }
 
-static void fail(Operation *operation, GError *error)
+static void note_error(Operation *operation, GError *error)
 {
     if (operation->error)
         g_error_free(error);
@@ -66,7 +66,7 @@ static gboolean is_undone(const Operation *operation)
 }
 
 /* Marks as finished, in the journal, an operation that would be undone. */
-static gboolean commit(Operation *operation)
+static gboolean commit_end(Operation *operation)
 {
     GError *error = NULL;
 
@@ -76,11 +76,11 @@ static gboolean commit(Operation *operation)
         operation->row->id = 0;
         return TRUE;
     }
-    fail(operation, error);
+    note_error(operation, error);
     return FALSE;
 }
 
-static gboolean mark(Operation *operation, const Planned *planned, GError **error)
+static gboolean mark_step(Operation *operation, const Planned *planned, GError **error)
 {
     OperationRow *row = operation->row;
 
@@ -91,7 +91,7 @@ static gboolean mark(Operation *operation, const Planned *planned, GError **erro
     return operation_table_mark(operation->operations->db, row, error);
 }
 
-static void tell(const Operation *operation)
+static void tell_progress(const Operation *operation)
 {
     if (operation->progress)
         operation->progress(operation, operation->data);
@@ -102,10 +102,10 @@ static void run_next(Operation *operation)
     const Planned *planned = &g_array_index(operation->steps, Planned, operation->at);
     GError *error = NULL;
 
-    if (!mark(operation, planned, &error)) {
+    if (!mark_step(operation, planned, &error)) {
         /* Steps of an operation that is finished anyway may run twice. */
         if (is_undone(operation) && !operation->final) {
-            fail(operation, error);
+            note_error(operation, error);
             return;
         }
         g_warning("%s", error->message);
@@ -117,7 +117,7 @@ static void run_next(Operation *operation)
         operation->final = TRUE;
         operations_set_wake(operation->operations);
     }
-    tell(operation);
+    tell_progress(operation);
     planned->step->run(operation, planned->item);
 }
 
@@ -133,10 +133,10 @@ static void undo_next(Operation *operation)
         g_object_unref(operation->cancellable);
         operation->cancellable = g_cancellable_new();
     }
-    if (!mark(operation, planned, &error))
+    if (!mark_step(operation, planned, &error))
         g_warning("%s", error->message);
     operation->pending = TRUE;
-    tell(operation);
+    tell_progress(operation);
     planned->step->undo(operation, planned->item);
 }
 
@@ -149,11 +149,11 @@ static void do_next(Operation *operation)
     else if (operation->at < operation->steps->len)
         run_next(operation);
     else
-        operation->over = commit(operation);
+        operation->over = commit_end(operation);
 }
 
 /* A loop instead of a recursion: of a thousand steps most end at once. */
-static void advance(Operation *operation)
+static void advance_steps(Operation *operation)
 {
     if (operation->advancing)
         return;
@@ -178,7 +178,7 @@ void operation_begin(Operation *operation)
     operations_set_wake(operations);
     if (operations->watch.begins)
         operations->watch.begins(operation, operations->watch.data);
-    advance(operation);
+    advance_steps(operation);
 }
 
 /* A failed undo is reported together with the first failure. */
@@ -186,7 +186,7 @@ static void take_error(Operation *operation, GError *error)
 {
     if (operation->error && operation->row->undoing)
         g_prefix_error(&operation->error, "the rollback failed, too (%s): ", error->message);
-    fail(operation, error);
+    note_error(operation, error);
 }
 
 void operation_step_done(Operation *operation, GError *error)
@@ -199,7 +199,7 @@ void operation_step_done(Operation *operation, GError *error)
     }
     if (error)
         take_error(operation, error);
-    advance(operation);
+    advance_steps(operation);
 }
 
 void operation_step_again(Operation *operation)
@@ -254,7 +254,7 @@ void operation_replay(Operation *operation)
 
 void operation_turn_back(Operation *operation, GError *error)
 {
-    fail(operation, error);
+    note_error(operation, error);
     /* The step may end within this call, and the operation with it. */
     if (operation->running) {
         g_cancellable_cancel(operation->cancellable);

@@ -160,13 +160,13 @@ static const char *const *objects_of(const Operation *operation)
     return (const char *const *)operation->row->objects;
 }
 
-static void enqueue(Operation *operation)
+static void enqueue_operation(Operation *operation)
 {
     g_queue_push_tail(&operation->operations->all, operation);
     queues_add(operation->operations->queues, objects_of(operation), operation);
 }
 
-static void dequeue(Operation *operation)
+static void dequeue_operation(Operation *operation)
 {
     g_queue_remove(&operation->operations->all, operation);
     queues_remove(operation->operations->queues, objects_of(operation), operation);
@@ -204,7 +204,7 @@ static Operation *first_to_run(const Operations *operations)
     return NULL;
 }
 
-static void dispatch(Operations *operations)
+static void dispatch_ready(Operations *operations)
 {
     Operation *operation;
 
@@ -221,7 +221,7 @@ void operations_release(Operation *operation)
     Operations *operations = operation->operations;
     g_autoptr(GError) error = NULL;
 
-    dequeue(operation);
+    dequeue_operation(operation);
     operations->in_background -= operation->running && operation->background;
     operations_set_wake(operations);
     if (operation->row->id && !operation_table_end(operations->db, operation->row->id, &error)) {
@@ -235,7 +235,7 @@ void operations_release(Operation *operation)
     if (operation->done)
         operation->done(operation->error, operation->data);
     operation_free(operation);
-    dispatch(operations);
+    dispatch_ready(operations);
 }
 
 static const Known *find_kind(const Operations *operations, const char *name)
@@ -249,9 +249,9 @@ static const Known *find_kind(const Operations *operations, const char *name)
     return NULL;
 }
 
-static void accept(Operation *operation)
+static void accept_operation(Operation *operation)
 {
-    enqueue(operation);
+    enqueue_operation(operation);
     operation->kind->plan(operation);
     if (operation->kind->accepted)
         operation->kind->accepted(operation);
@@ -307,13 +307,13 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
     operation->progress = request->progress;
     operation->done = request->done;
     operation->data = request->data;
-    accept(operation);
+    accept_operation(operation);
     if (may_run(operation))
         operation_begin(operation);
     return TRUE;
 }
 
-static void load(Operations *operations, OperationRow *row)
+static void load_operation(Operations *operations, OperationRow *row)
 {
     const Known *known = find_kind(operations, row->kind);
     g_autoptr(GVariant) details =
@@ -332,7 +332,7 @@ static void load(Operations *operations, OperationRow *row)
     operation = operation_new(operations, known->kind, known->world, row, details);
     operation->background = TRUE;
     operation->replayed = TRUE;
-    accept(operation);
+    accept_operation(operation);
     operation_replay(operation);
 }
 
@@ -344,13 +344,13 @@ gboolean operations_load(Operations *operations, GError **error)
         return FALSE;
     g_ptr_array_set_free_func(rows, NULL);
     for (guint i = 0; i < rows->len; i++)
-        load(operations, g_ptr_array_index(rows, i));
+        load_operation(operations, g_ptr_array_index(rows, i));
     return TRUE;
 }
 
 void operations_resume(Operations *operations)
 {
-    dispatch(operations);
+    dispatch_ready(operations);
 }
 
 const Operation *operations_first(const Operations *operations, const char *object)

@@ -111,7 +111,7 @@ static void tell_of_pressure(const Evictions *evictions, const Want *want)
                gpu, free, mark, want->victims->len);
 }
 
-static void ended(const char *output, const GError *error, void *data)
+static void command_ended(const char *output, const GError *error, void *data)
 {
     g_autofree char *command = data;
 
@@ -149,7 +149,7 @@ static void pressure_command_run(const char *command, const char *gpu, guint64 f
     environment = g_strv_builder_end(builder);
     program.argv = (const char *const *)argv;
     program.environment = (const char *const *)environment;
-    program_start(&program, NULL, ended, g_strdup(command));
+    program_start(&program, NULL, command_ended, g_strdup(command));
 }
 
 static void run_command(const Evictions *evictions, const Want *want)
@@ -294,7 +294,7 @@ static void end_programs(Evictions *evictions, const Slice *slice)
         g_message("%s", error->message);
 }
 
-static void evict(Evictions *evictions, const Want *want)
+static void evict_all(Evictions *evictions, const Want *want)
 {
     const char *gpu = want->gpu;
     g_autofree char *mark = size_format(want->mark);
@@ -330,7 +330,7 @@ static void take_step(Evictions *evictions, PressureStep step, const Want *want)
         run_command(evictions, want);
         break;
     case PRESSURE_EVICT:
-        evict(evictions, want);
+        evict_all(evictions, want);
         break;
     case PRESSURE_OVER:
         host_event(evictions->host, "memory-pressure", want->gpu, NULL,

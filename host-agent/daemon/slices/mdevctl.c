@@ -24,7 +24,7 @@ static gboolean is_full(const GError *error)
            strstr(error->message, "No space left on device (os error 28)");
 }
 
-static void ended(const char *output, const GError *cause, void *data)
+static void mdevctl_ended(const char *output, const GError *cause, void *data)
 {
     g_autofree Run *run = data;
     g_autoptr(GError) error = NULL;
@@ -53,12 +53,12 @@ void mdevctl_run(const char *const *words, const char *json, GCancellable *cance
     program.argv = (const char *const *)argv->pdata;
     run->func = func;
     run->data = data;
-    program_start(&program, cancellable, ended, run);
+    program_start(&program, cancellable, mdevctl_ended, run);
 }
 
 #define PREFIX "vgpu/"
 
-static void append(JsonArray *list, const char *name, const char *value)
+static void append_attribute(JsonArray *list, const char *name, const char *value)
 {
     g_autofree char *attribute = g_strconcat(PREFIX, name, NULL);
     JsonObject *object = json_object_new();
@@ -75,7 +75,7 @@ static void append_slice(JsonArray *list, const Slice *slice)
         g_autofree char *value = name ? slice_key_text(&slice_keys[i], slice) : NULL;
 
         if (value && *value)
-            append(list, name, value);
+            append_attribute(list, name, value);
     }
 }
 
@@ -117,7 +117,7 @@ char *mdevctl_json(const MdevctlSpec *spec)
 
     append_slice(list, spec->slice);
     if (spec->window)
-        append(list, "window_bytes", window);
+        append_attribute(list, "window_bytes", window);
     json_object_set_string_member(object, "mdev_type", spec->slice->type);
     json_object_set_string_member(object, "start", spec->slice->autostart ? "auto" : "manual");
     json_object_set_array_member(object, "attrs", list);

@@ -219,8 +219,8 @@ static const GpuType *find_type(const Offers *offers, const char *name)
     return NULL;
 }
 
-static gboolean fill(const Offers *offers, const Plan *plan, const char *id, const char *name,
-                     Offer *offer)
+static gboolean fill_offer(const Offers *offers, const Plan *plan, const char *id, const char *name,
+                           Offer *offer)
 {
     const GpuType *type;
 
@@ -247,7 +247,7 @@ gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *of
             const char *name = name_of(gpu, id);
 
             if (name && is_called(id, name, type, call) &&
-                fill(offers, offered->plan, id, name, offer))
+                fill_offer(offers, offered->plan, id, name, offer))
                 return TRUE;
         }
     }
@@ -263,7 +263,7 @@ gboolean offers_find_fitting(Offers *offers, const Gpu *gpu, guint64 vram, Offer
         const char *name = name_of(gpu, gpu->types[i]);
         Offer other;
 
-        if (!name || !fill(offers, offered->plan, gpu->types[i], name, &other) ||
+        if (!name || !fill_offer(offers, offered->plan, gpu->types[i], name, &other) ||
             other.desc->vram_bytes < vram ||
             (found && other.desc->vram_bytes >= offer->desc->vram_bytes))
             continue;

@@ -168,7 +168,7 @@ static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices 
     return NULL;
 }
 
-static guint distance(const char *gpu, const char *other, void *data)
+static guint gpu_distance(const char *gpu, const char *other, void *data)
 {
     const Host *host = data;
     const Gpu *from = host_gpu(host, gpu);
@@ -294,7 +294,7 @@ GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
     Placement placement = {
         .slices = all,
         .tenant = tenants_find(tenants, request->wanted->tenant),
-        .distance = distance,
+        .distance = gpu_distance,
         .data = (void *)host,
     };
 
@@ -312,8 +312,8 @@ GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
     return g_steal_pointer(&chosen);
 }
 
-static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
-                      const Change *change)
+static Slice *changed_slice(const Slices *slices, const Gpu *gpu, const Slice *slice,
+                            const Change *change)
 {
     Slice *wanted = slice_copy(slice);
     gboolean resized = change_has(change, "Vram") || change->vram_percent ||
@@ -411,7 +411,7 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
                       const Slice *slice, const Change *change, GError **error)
 {
     const Gpu *gpu = host_gpu(host, slice->gpu);
-    g_autoptr(Slice) wanted = changed(slices, gpu, slice, change);
+    g_autoptr(Slice) wanted = changed_slice(slices, gpu, slice, change);
 
     if (!check_name(slices, slice->uuid, wanted->tenant, wanted->name, error) ||
         !placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))

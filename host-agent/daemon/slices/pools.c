@@ -49,7 +49,7 @@ void pools_refresh(const Pools *pools)
     }
 }
 
-static void changed(void *data)
+static void gpus_changed(void *data)
 {
     pools_refresh(data);
 }
@@ -97,8 +97,8 @@ static gboolean read_call(GDBusMethodInvocation *invocation, const char **pool, 
     return FALSE;
 }
 
-static gboolean set(const Pools *pools, const char *gpu, const char *pool, const char *user,
-                    GError **error)
+static gboolean set_pool(const Pools *pools, const char *gpu, const char *pool, const char *user,
+                         GError **error)
 {
     if (!pool_table_set(host_db(pools->host), gpu, pool, error))
         return FALSE;
@@ -108,7 +108,7 @@ static gboolean set(const Pools *pools, const char *gpu, const char *pool, const
     return TRUE;
 }
 
-static gboolean has(const char *gpu, const char *pool, void *data)
+static gboolean has_pool(const char *gpu, const char *pool, void *data)
 {
     const Pools *pools = data;
     VgpuGpu *interface = host_gpu_interface(pools->host, gpu);
@@ -132,17 +132,17 @@ static void add_users(const char *gpu, const char *pool, GStrvBuilder *users, vo
 
 static gboolean set_by_schedule(const char *gpu, const char *pool, GError **error, void *data)
 {
-    return has(gpu, pool, data) || set(data, gpu, pool, AUDIT_BY_SCHEDULE, error);
+    return has_pool(gpu, pool, data) || set_pool(data, gpu, pool, AUDIT_BY_SCHEDULE, error);
 }
 
 SwitchPools pools_for_switches(Pools *pools)
 {
-    return (SwitchPools){has, add_users, set_by_schedule, pools};
+    return (SwitchPools){has_pool, add_users, set_by_schedule, pools};
 }
 
 /* Of a GPU whose pool is declared, so that what was set by command is to be forgotten. */
-static gboolean forget(const Pools *pools, const char *gpu, const char *declared, gboolean dry_run,
-                       GStrvBuilder *changes, GError **error)
+static gboolean forget_pool(const Pools *pools, const char *gpu, const char *declared,
+                            gboolean dry_run, GStrvBuilder *changes, GError **error)
 {
     g_autofree char *set = pool_table_get(host_db(pools->host), gpu);
 
@@ -170,7 +170,7 @@ gboolean pools_apply(const Pools *pools, gboolean dry_run, GStrvBuilder *changes
     for (guint i = 0; gpus && gpus[i]; i++) {
         const char *declared = declared_of(entries, gpus[i]);
 
-        if (declared && !forget(pools, gpus[i], declared, dry_run, changes, error))
+        if (declared && !forget_pool(pools, gpus[i], declared, dry_run, changes, error))
             return FALSE;
     }
     return gpus != NULL;
@@ -188,7 +188,7 @@ static void set_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
         return;
     if (!read_call(invocation, &pool, &dry_run, &error) ||
         !check_free(pools, gpu->pci->address, pool, &error) ||
-        (!dry_run && !set(pools, gpu->pci->address, pool, caller->user, &error)))
+        (!dry_run && !set_pool(pools, gpu->pci->address, pool, caller->user, &error)))
         call_fail(invocation, error);
     else
         call_answer(invocation, NULL);
@@ -205,7 +205,7 @@ Pools *pools_new(Host *host, const Slices *slices)
 
     pools->host = host;
     pools->slices = slices;
-    host_watch(host, gpu_added, changed, pools);
+    host_watch(host, gpu_added, gpus_changed, pools);
     return pools;
 }
 

@@ -66,7 +66,7 @@ static void take_out(Slices *slices, const char *uuid)
     show_sums(slices, gpu);
 }
 
-static void tell(Slices *slices, const char *uuid)
+static void tell_change(Slices *slices, const char *uuid)
 {
     if (slices->changed)
         slices->changed(uuid, slices->changed_data);
@@ -81,7 +81,7 @@ static void put_in(Slices *slices, Slice *slice)
     if (slice_is_promised(slice))
         room_add(sums_of(slices, slice->gpu), slice);
     show_sums(slices, slice->gpu);
-    tell(slices, slice->uuid);
+    tell_change(slices, slice->uuid);
 }
 
 /*
@@ -104,7 +104,7 @@ static gboolean take_over_marks(const Slices *slices, GError **error)
     return TRUE;
 }
 
-static gboolean load(Slices *slices, GError **error)
+static gboolean load_slices(Slices *slices, GError **error)
 {
     Db *db = host_db(slices->host);
     g_autoptr(GPtrArray) stored = slice_table_read(db, error);
@@ -136,7 +136,7 @@ Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GEr
     slices->by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
     slices->sums =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)room_free);
-    if (!load(slices, error)) {
+    if (!load_slices(slices, error)) {
         slices_free(slices);
         return NULL;
     }
@@ -221,7 +221,7 @@ gboolean slices_put_all(Slices *slices, const GPtrArray *list, GError **error)
 /*
  * A failed write is repeated at the next start, because the kernel's state will still be the same.
  */
-static void store(Slices *slices, Slice *slice)
+static void store_slice(Slices *slices, Slice *slice)
 {
     g_autoptr(GError) error = NULL;
 
@@ -240,7 +240,7 @@ static gboolean remove_rows(const Slices *slices, const char *uuid, GError **err
 static void leave_out(Slices *slices, const char *uuid)
 {
     take_out(slices, uuid);
-    tell(slices, uuid);
+    tell_change(slices, uuid);
 }
 
 gboolean slices_forget(Slices *slices, const char *uuid, GError **error)
@@ -263,7 +263,7 @@ gboolean slices_forget(Slices *slices, const char *uuid, GError **error)
 }
 
 /* In all that others than vgpud can change. */
-static gboolean same(const Slice *a, const Slice *b)
+static gboolean has_same_attributes(const Slice *a, const Slice *b)
 {
     for (guint i = 0; i < slice_keys_count; i++)
         if (slice_keys[i].attribute && !slice_key_is_same(&slice_keys[i], a, b))
@@ -297,8 +297,8 @@ static const Slice *with_presence(Slices *slices, const Slice *known, gboolean p
 }
 
 /* The operation decides the state of a slice that it works on. */
-static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
-                  const Definition *definition, gboolean ours)
+static void merge_actual(Slices *slices, const Slice *known, const Vgpu *vgpu,
+                         const Definition *definition, gboolean ours)
 {
     g_autoptr(Slice) slice = slice_copy(known);
     gboolean ready = !slices_are_busy(slices, known->uuid);
@@ -315,7 +315,7 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
         adopt_definition(slice, definition);
     if (slice->class != known->class)
         slice->compute = slices_compute(slices, host_gpu(slices->host, slice->gpu), slice, 0);
-    if (same(slice, known))
+    if (has_same_attributes(slice, known))
         return;
     by_mdevctl = slice->defined != known->defined || slice->autostart != known->autostart || !vgpu;
     uuid = g_strdup(known->uuid);
@@ -323,14 +323,14 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
     if (ready)
         host_event(slices->host, "vgpu-changed", slice->gpu, slice->uuid, "vGPU %s was changed",
                    slice->uuid);
-    store(slices, g_steal_pointer(&slice));
+    store_slice(slices, g_steal_pointer(&slice));
     if (ready && !ours)
         write_found(uuid, by_mdevctl, before);
 }
 
 /* A vGPU that was made, or defined, without vgpud: by mdevctl, libvirt or a person. */
-static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu, const Definition *definition,
-                  gboolean ours)
+static void adopt_found(Slices *slices, const char *uuid, const Vgpu *vgpu,
+                        const Definition *definition, gboolean ours)
 {
     const Gpu *gpu = vgpu ? host_gpu(slices->host, vgpu->gpu)
                           : host_gpu_of_parent(slices->host, definition->parent);
@@ -357,13 +357,13 @@ static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu, const Defi
     slice->compute = gpu ? slices_compute(slices, gpu, slice, offer.compute) : 0;
     host_event(slices->host, "vgpu-created", slice->gpu, slice->uuid, "vGPU %s was %s on GPU %s",
                slice->uuid, vgpu ? "made" : "defined", slice->gpu);
-    store(slices, g_steal_pointer(&slice));
+    store_slice(slices, g_steal_pointer(&slice));
     if (!ours)
         write_found(uuid, definition != NULL, "");
 }
 
 /* The kernel has none. Rows that could not be removed are dropped at the next start. */
-static void drop(Slices *slices, const Slice *known, gboolean ours)
+static void drop_slice(Slices *slices, const Slice *known, gboolean ours)
 {
     g_autofree char *uuid = g_strdup(known->uuid);
     g_autofree char *before = audit_state_of(AUDIT_SLICE, uuid);
@@ -431,16 +431,16 @@ static void reconcile_slice(Slices *slices, const char *uuid, const Vgpu *vgpu,
         is_somewhere(host_root(slices->host), known))
         return;
     if (known && ready && !vgpu && !definition)
-        drop(slices, known, ours);
+        drop_slice(slices, known, ours);
     else if (known)
-        merge(slices, with_presence(slices, known, vgpu != NULL), vgpu, definition, ours);
+        merge_actual(slices, with_presence(slices, known, vgpu != NULL), vgpu, definition, ours);
     else if (ready && (vgpu || definition))
-        adopt(slices, uuid, vgpu, definition, ours);
+        adopt_found(slices, uuid, vgpu, definition, ours);
     if (known && ready && !vgpu)
         end_suspension(slices, uuid, ours);
 }
 
-static void update(Slices *slices, const char *uuid, gboolean ours)
+static void update_slice(Slices *slices, const char *uuid, gboolean ours)
 {
     g_autoptr(Definition) definition = definition_find(host_root(slices->host), uuid);
 
@@ -450,11 +450,11 @@ static void update(Slices *slices, const char *uuid, gboolean ours)
 
 void slices_update(Slices *slices, const char *uuid)
 {
-    update(slices, uuid, FALSE);
+    update_slice(slices, uuid, FALSE);
 }
 
 /* State that is not in the database. */
-static void mark(Slices *slices, const char *uuid, gboolean reserved, gboolean leaving)
+static void mark_slice(Slices *slices, const char *uuid, gboolean reserved, gboolean leaving)
 {
     const Slice *known = slices_find(slices, uuid);
     Slice *slice;
@@ -469,12 +469,12 @@ static void mark(Slices *slices, const char *uuid, gboolean reserved, gboolean l
 
 void slices_set_reserved(Slices *slices, const char *uuid)
 {
-    mark(slices, uuid, TRUE, FALSE);
+    mark_slice(slices, uuid, TRUE, FALSE);
 }
 
 void slices_set_leaving(Slices *slices, const char *uuid)
 {
-    mark(slices, uuid, FALSE, TRUE);
+    mark_slice(slices, uuid, FALSE, TRUE);
 }
 
 gboolean slices_set_suspended(Slices *slices, const char *uuid, gboolean suspended, GError **error)
@@ -527,9 +527,9 @@ void slices_settle(Slices *slices, const char *uuid)
         slice->present = vgpu != NULL;
         put_in(slices, slice);
     } else if (known) {
-        mark(slices, uuid, FALSE, FALSE);
+        mark_slice(slices, uuid, FALSE, FALSE);
     }
-    update(slices, uuid, TRUE);
+    update_slice(slices, uuid, TRUE);
 }
 
 /* The UUIDs of all slices, from all sources. */

@@ -49,7 +49,7 @@ static GStrv users_named(const Tenants *tenants)
 }
 
 /* What is in force: what was set by command, and what is declared besides. */
-static void merge(Tenants *tenants)
+static void merge_lists(Tenants *tenants)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
 
@@ -77,7 +77,7 @@ static gboolean read_list(Tenants *tenants, GError **error)
         return FALSE;
     g_clear_pointer(&tenants->by_command, g_ptr_array_unref);
     tenants->by_command = list;
-    merge(tenants);
+    merge_lists(tenants);
     return TRUE;
 }
 
@@ -85,7 +85,7 @@ void tenants_declare(Tenants *tenants, GPtrArray *entries)
 {
     g_clear_pointer(&tenants->declared, g_ptr_array_unref);
     tenants->declared = entries;
-    merge(tenants);
+    merge_lists(tenants);
 }
 
 void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data)
@@ -262,7 +262,7 @@ static GVariant *dictionary_of(const Tenants *tenants, const Tenant *tenant)
 }
 
 /* @user: NULL: sees all. */
-static void list(const Tenants *tenants, GDBusMethodInvocation *invocation, const char *user)
+static void answer_list(const Tenants *tenants, GDBusMethodInvocation *invocation, const char *user)
 {
     GVariantBuilder list;
 
@@ -279,14 +279,14 @@ static void list(const Tenants *tenants, GDBusMethodInvocation *invocation, cons
 static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     (void)caller;
-    list(data, invocation, NULL);
+    answer_list(data, invocation, NULL);
 }
 
 /* Who may use a tenant may see what it may have, and has. */
 static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     if (tenants_any_has_user(data, caller->user))
-        list(data, invocation, caller->user);
+        answer_list(data, invocation, caller->user);
     else
         authority_ask(invocation, ACTION_SEE, list_all, data);
 }
@@ -416,7 +416,7 @@ static void remove_authorized(GDBusMethodInvocation *invocation, const Caller *c
     call_answer(invocation, NULL);
 }
 
-static gboolean differs(const Tenant *tenant, const Tenant *declared)
+static gboolean is_other(const Tenant *tenant, const Tenant *declared)
 {
     return tenant->vram != declared->vram || tenant->compute != declared->compute ||
            tenant->vgpus != declared->vgpus || tenant->displaced != declared->displaced ||
@@ -440,7 +440,7 @@ gboolean tenants_apply(Tenants *tenants, const GPtrArray *entries, gboolean dry_
         if (!tenant_admit(declared, &use, error))
             return FALSE;
         g_ptr_array_add(undone, g_strdup(tenant->name));
-        if (differs(tenant, declared))
+        if (is_other(tenant, declared))
             g_strv_builder_take(
                 changes, g_strdup_printf("tenant %s: as %s declares it, not as set by command",
                                          tenant->name, declared->file));

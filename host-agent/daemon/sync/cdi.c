@@ -254,7 +254,7 @@ static GPtrArray *slices_of(const CdiSync *link, const char *owner)
     return list;
 }
 
-static char *spec(const CdiSync *link, const char *owner)
+static char *spec_of_owner(const CdiSync *link, const char *owner)
 {
     g_autoptr(DoorHost) of = door_host_new(link->host);
     g_autoptr(GPtrArray) slices = slices_of(link, owner);
@@ -285,7 +285,7 @@ static gboolean want_file_of(Wants *wants, const char *owner, void *data)
 {
     const CdiSync *link = data;
     g_autofree char *path = path_of_owner(owner);
-    g_autofree char *text = spec(link, owner);
+    g_autofree char *text = spec_of_owner(link, owner);
 
     name_nodes(link->host);
     if (!text)
@@ -389,7 +389,7 @@ void cdi_sync_start(CdiSync *link)
 static void get_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const CdiSync *link = data;
-    g_autofree char *text = spec(link, NULL);
+    g_autofree char *text = spec_of_owner(link, NULL);
 
     (void)caller;
     call_answer_value(invocation, g_variant_new_string(text ? text : ""));

@@ -45,7 +45,7 @@ static GPtrArray *plans_new(const Host *host, const Offers *offers, GError **err
 }
 
 /* The types of another driver's mediated devices are no concern of ours. */
-static gboolean update(int fd, HostRoot *root, const Plan *plan, GError **error)
+static gboolean update_types(int fd, HostRoot *root, const Plan *plan, GError **error)
 {
     g_autoptr(GError) cause = NULL;
 
@@ -65,7 +65,7 @@ static void go_back(int fd, const Host *host, const Offers *before, const GPtrAr
         g_autoptr(GError) error = NULL;
         g_autoptr(Plan) plan = offers_plan_new(before, host_gpu(host, address), &error);
 
-        if (!plan || !update(fd, host_root(host), plan, &error))
+        if (!plan || !update_types(fd, host_root(host), plan, &error))
             g_warning("GPU %s: the driver keeps types that vgpud does not use: %s; correct "
                       "/etc/vgpu, then \"vgpuctl reload\"",
                       address, error->message);
@@ -76,7 +76,7 @@ static gboolean update_all(int fd, const Host *host, const Offers *before, const
                            GError **error)
 {
     for (guint i = 0; i < plans->len; i++) {
-        if (update(fd, host_root(host), g_ptr_array_index(plans, i), error))
+        if (update_types(fd, host_root(host), g_ptr_array_index(plans, i), error))
             continue;
         go_back(fd, host, before, plans, i);
         return FALSE;

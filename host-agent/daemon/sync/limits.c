@@ -153,8 +153,9 @@ static void ask_first(LimitsSync *link)
                            answer_came, link);
 }
 
-static void ask(LimitsSync *link, const char *method, GVariant *parameters, const char *uuid,
-                void (*answered)(LimitsSync *, const char *, const GError *))
+static void ask_systemd(LimitsSync *link, const char *method, GVariant *parameters,
+                        const char *uuid,
+                        void (*answered)(LimitsSync *, const char *, const GError *))
 {
     Question *question = g_new0(Question, 1);
 
@@ -183,10 +184,11 @@ static void set_device_limits(const char *uuid, void *data)
 {
     g_autofree char *unit = g_strconcat("vgpu-device-limits@", uuid, ".service", NULL);
 
-    ask(data, "RestartUnit", g_variant_new("(ss)", unit, "replace"), uuid, device_limits_set);
+    ask_systemd(data, "RestartUnit", g_variant_new("(ss)", unit, "replace"), uuid,
+                device_limits_set);
 }
 
-static void reverted(LimitsSync *link, const char *uuid, const GError *error)
+static void unit_reverted(LimitsSync *link, const char *uuid, const GError *error)
 {
     (void)link;
     if (error)
@@ -205,11 +207,11 @@ static gboolean is_there(const LimitsSync *link, const char *uuid)
  * The slice was removed while systemd was asked: vgpu-engine-user may have run too early to remove
  * this.
  */
-static void revert(LimitsSync *link, const char *uuid, const char *unit)
+static void revert_unit(LimitsSync *link, const char *uuid, const char *unit)
 {
     const char *units[] = {unit, NULL};
 
-    ask(link, "RevertUnitFiles", g_variant_new("(^as)", units), uuid, reverted);
+    ask_systemd(link, "RevertUnitFiles", g_variant_new("(^as)", units), uuid, unit_reverted);
 }
 
 static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *error)
@@ -219,7 +221,7 @@ static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *
     if (error)
         outputs_failed(link->outputs, &limits_kind, uuid, error->message);
     else if (!is_there(link, uuid))
-        revert(link, uuid, unit);
+        revert_unit(link, uuid, unit);
 }
 
 static void guard_limits_set(LimitsSync *link, const char *uuid, const GError *error)
@@ -229,7 +231,7 @@ static void guard_limits_set(LimitsSync *link, const char *uuid, const GError *e
     if (error)
         outputs_failed(link->outputs, &limits_kind, uuid, error->message);
     else if (!slices_find(link->slices, uuid))
-        revert(link, uuid, unit);
+        revert_unit(link, uuid, unit);
 }
 
 static gboolean is_being_asked(const LimitsSync *link, const char *uuid)
@@ -301,9 +303,9 @@ static void set_limits(const char *uuid, void *data)
     EngineLimits limits;
 
     if (find_limits(link, slice, &limits))
-        ask(link, "SetUnitProperties",
-            g_variant_new("(sb@a(sv))", unit, TRUE, engine_limits_properties(&limits)), uuid,
-            is_guarded(slice) ? guard_limits_set : engine_limits_set);
+        ask_systemd(link, "SetUnitProperties",
+                    g_variant_new("(sb@a(sv))", unit, TRUE, engine_limits_properties(&limits)),
+                    uuid, is_guarded(slice) ? guard_limits_set : engine_limits_set);
 }
 
 const OutputKind limits_kind = {

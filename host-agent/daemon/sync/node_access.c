@@ -198,7 +198,7 @@ gboolean node_access_take_back(HostRoot *root)
     return done;
 }
 
-static gboolean settled(void *data)
+static gboolean nodes_settled(void *data)
 {
     NodeAccess *access = data;
 
@@ -217,7 +217,7 @@ static void node_changed(GFileMonitor *monitor, GFile *file, GFile *other, GFile
     (void)other;
     (void)event;
     if (!access->settle)
-        access->settle = g_timeout_add(SETTLE_MS, settled, access);
+        access->settle = g_timeout_add(SETTLE_MS, nodes_settled, access);
 }
 
 static void watch_nodes(NodeAccess *access)

@@ -94,7 +94,7 @@ static void wants_free(Wants *wants)
     g_free(wants);
 }
 
-static Output *want(Wants *wants, OutputType type, const char *path, const char *text)
+static Output *want_output(Wants *wants, OutputType type, const char *path, const char *text)
 {
     Output *output = g_new0(Output, 1);
 
@@ -107,7 +107,7 @@ static Output *want(Wants *wants, OutputType type, const char *path, const char 
 
 void want_dir(Wants *wants, DirEnd end, const char *path, mode_t mode)
 {
-    Output *output = want(wants, OUTPUT_DIR, path, NULL);
+    Output *output = want_output(wants, OUTPUT_DIR, path, NULL);
 
     output->end = end;
     output->mode = mode;
@@ -143,37 +143,37 @@ void want_dir_of(Wants *wants, DirEnd end, const char *path, const char *may, co
 
 void want_link(Wants *wants, const char *path, const char *target)
 {
-    want(wants, OUTPUT_LINK, path, target);
+    want_output(wants, OUTPUT_LINK, path, target);
 }
 
 void want_file(Wants *wants, const char *path, const char *text)
 {
-    want(wants, OUTPUT_FILE, path, text);
+    want_output(wants, OUTPUT_FILE, path, text);
 }
 
 void want_unit(Wants *wants, const char *settings)
 {
-    want(wants, OUTPUT_UNIT, "", settings);
+    want_output(wants, OUTPUT_UNIT, "", settings);
 }
 
 void want_own(Wants *wants, const char *name)
 {
-    want(wants, OUTPUT_OWN, name, NULL);
+    want_output(wants, OUTPUT_OWN, name, NULL);
 }
 
 void want_end_of(Wants *wants, const char *path)
 {
-    want(wants, OUTPUT_OF_OTHERS, path, NULL);
+    want_output(wants, OUTPUT_OF_OTHERS, path, NULL);
 }
 
 void want_note(Wants *wants, const char *note)
 {
-    want(wants, OUTPUT_NOTE, "", note);
+    want_output(wants, OUTPUT_NOTE, "", note);
 }
 
 void want_trouble(Wants *wants, const char *why)
 {
-    want(wants, OUTPUT_TROUBLE, "", why);
+    want_output(wants, OUTPUT_TROUBLE, "", why);
 }
 
 void want_anew(Wants *wants)
@@ -230,7 +230,7 @@ static gboolean make_file(HostRoot *root, const Output *output, GError **error)
 }
 
 /* The same thing, whatever is in it. */
-static const Output *find(const Wants *wants, const Output *other)
+static const Output *find_output(const Wants *wants, const Output *other)
 {
     for (guint i = 0; i < wants->list->len; i++) {
         const Output *output = wants->list->pdata[i];
@@ -244,7 +244,7 @@ static const Output *find(const Wants *wants, const Output *other)
 /* @before: what was there for the subject. */
 static void make_unit(Held *held, const Output *output, const Wants *before)
 {
-    const Output *old = find(before, output);
+    const Output *old = find_output(before, output);
     gboolean runs = old && !old->failed;
 
     if (runs && g_str_equal(old->text, output->text))
@@ -255,7 +255,7 @@ static void make_unit(Held *held, const Output *output, const Wants *before)
     held->kind->start(held->subject, held->data);
 }
 
-static gboolean make(Held *held, const Output *output, const Wants *before, GError **error)
+static gboolean make_output(Held *held, const Output *output, const Wants *before, GError **error)
 {
     HostRoot *root = held->outputs->root;
 
@@ -319,7 +319,7 @@ static gboolean take_all_away(const Held *held, const Wants *wants, const Wants 
                               GError **error)
 {
     for (guint i = wants->list->len; i-- > 0;)
-        if ((!but || !find(but, wants->list->pdata[i])) &&
+        if ((!but || !find_output(but, wants->list->pdata[i])) &&
             !take_away(held, wants->list->pdata[i], error))
             return FALSE;
     return TRUE;
@@ -364,14 +364,14 @@ static Held *held_of(Outputs *outputs, const OutputKind *kind, void *data, const
     return held;
 }
 
-static void update(Held *held);
+static void update_held(Held *held);
 
 static gboolean try_again(void *data)
 {
     Held *held = data;
 
     held->retry = 0;
-    update(held);
+    update_held(held);
     return G_SOURCE_REMOVE;
 }
 
@@ -394,7 +394,7 @@ static void keep_before(GPtrArray *list, guint from, const Wants *before)
 {
     for (guint i = list->len; i-- > from;) {
         Output *output = list->pdata[i];
-        const Output *old = find(before, output);
+        const Output *old = find_output(before, output);
 
         if (!old) {
             g_ptr_array_remove_index(list, i);
@@ -411,7 +411,7 @@ static void make_all(Held *held, const Wants *before)
     for (guint i = 0; i < held->there->list->len; i++) {
         g_autoptr(GError) error = NULL;
 
-        if (make(held, held->there->list->pdata[i], before, &error))
+        if (make_output(held, held->there->list->pdata[i], before, &error))
             continue;
         note_trouble(held, error->message);
         keep_before(held->there->list, i, before);
@@ -420,7 +420,7 @@ static void make_all(Held *held, const Wants *before)
 }
 
 /* Takes @wants in exchange for those of before, or leaves both as they are. */
-static void exchange(Held *held, Wants **wants)
+static void exchange_wants(Held *held, Wants **wants)
 {
     Wants *before = held->there;
     g_autoptr(GError) error = NULL;
@@ -439,14 +439,14 @@ static void exchange(Held *held, Wants **wants)
 }
 
 /* Frees @held if there is nothing for the subject. */
-static void update(Held *held)
+static void update_held(Held *held)
 {
     Wants *wants = wants_new();
 
     g_clear_handle_id(&held->retry, g_source_remove);
     held->asked = FALSE;
     if (held->kind->want(wants, held->subject, held->data))
-        exchange(held, &wants);
+        exchange_wants(held, &wants);
     wants_free(wants);
     if (!held->retry && !held->asked)
         g_clear_pointer(&held->trouble, g_free);
@@ -459,7 +459,7 @@ void outputs_update(Outputs *outputs, const OutputKind *kind, void *data, const 
     Held *held = held_of(outputs, kind, data, subject);
 
     held->delay = 0;
-    update(held);
+    update_held(held);
 }
 
 void outputs_set_steps(Outputs *outputs, const OutputStep *steps, guint count)
@@ -491,7 +491,7 @@ void outputs_update_all(Outputs *outputs, const OutputKind *kind)
     g_autoptr(GList) all = subjects ? g_hash_table_get_values(subjects) : NULL;
 
     for (const GList *one = all; one; one = one->next)
-        update(one->data);
+        update_held(one->data);
 }
 
 /* Of those without a path there is one at most. NULL: none. */
@@ -499,7 +499,7 @@ static Output *find_only(const Held *held, OutputType type)
 {
     const Output only = {.type = type, .path = (char *)""};
 
-    return held ? (Output *)find(held->there, &only) : NULL;
+    return held ? (Output *)find_output(held->there, &only) : NULL;
 }
 
 void outputs_failed(Outputs *outputs, const OutputKind *kind, const char *subject, const char *why)
@@ -526,7 +526,7 @@ gboolean outputs_has_own(const Outputs *outputs, const OutputKind *kind, const c
     const Output own = {.type = OUTPUT_OWN, .path = (char *)name};
     const Held *held = held_find(outputs, kind, subject);
 
-    return held && find(held->there, &own);
+    return held && find_output(held->there, &own);
 }
 
 const char *outputs_note(const Outputs *outputs, const OutputKind *kind, const char *subject)

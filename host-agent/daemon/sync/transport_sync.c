@@ -264,7 +264,7 @@ static void find_left_guards(TransportSync *link)
     }
 }
 
-static void sweep(TransportSync *link)
+static void sweep_left(TransportSync *link)
 {
     outputs_update_all(link->outputs, &guard_kind);
     outputs_update_all(link->outputs, &slice_dirs_kind);
@@ -292,7 +292,7 @@ void transport_sync_start(TransportSync *link, GDBusConnection *bus, GuardStarts
     link->starts_data = data;
     link->units = guard_units_new(host_root(link->host), bus, &funcs, link);
     find_left_guards(link);
-    sweep(link);
+    sweep_left(link);
     transport_sync_refresh(link);
 }
 

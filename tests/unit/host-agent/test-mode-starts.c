@@ -26,7 +26,7 @@ static gboolean cut_short(HostRoot *root, GpuMode target, guint after)
     gboolean done;
 
     fake_kernel_cut_after(after);
-    done = converge(&want, NULL);
+    done = converge_gpu(&want, NULL);
     fake_kernel_cut_after(G_MAXUINT);
     return !done;
 }
