@@ -28,8 +28,8 @@ struct AgentBus {
 
 #define BEGIN_AGAIN_S 5
 
-static void heard(GDBusConnection *connection, const char *sender, const char *path,
-                  const char *interface, const char *signal, GVariant *arguments, void *data)
+static void signal_heard(GDBusConnection *connection, const char *sender, const char *path,
+                         const char *interface, const char *signal, GVariant *arguments, void *data)
 {
     const AgentBus *agent = data;
 
@@ -52,7 +52,7 @@ static void call_agent(void *data, const char *method, GVariant *arguments)
                                G_DBUS_CALL_FLAGS_NO_AUTO_START, -1, NULL, NULL, NULL);
 }
 
-static void reply(GVariant *answer, const GError *error, void *data)
+static void answer_call(GVariant *answer, const GError *error, void *data)
 {
     GDBusMethodInvocation *invocation = data;
 
@@ -62,9 +62,9 @@ static void reply(GVariant *answer, const GError *error, void *data)
         g_dbus_method_invocation_return_value(invocation, answer);
 }
 
-static void called(GDBusConnection *connection, const char *sender, const char *path,
-                   const char *interface, const char *method, GVariant *arguments,
-                   GDBusMethodInvocation *invocation, void *data)
+static void method_called(GDBusConnection *connection, const char *sender, const char *path,
+                          const char *interface, const char *method, GVariant *arguments,
+                          GDBusMethodInvocation *invocation, void *data)
 {
     const AgentBus *agent = data;
 
@@ -72,13 +72,13 @@ static void called(GDBusConnection *connection, const char *sender, const char *
     (void)path;
     (void)interface;
     if (g_strcmp0(sender, agent->agent) == 0)
-        meter_answer(agent->meter, method, arguments, reply, invocation);
+        meter_answer(agent->meter, method, arguments, answer_call, invocation);
     else
         g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                                               "only vgpud may call this");
 }
 
-static const GDBusInterfaceVTable vtable = {.method_call = called};
+static const GDBusInterfaceVTable vtable = {.method_call = method_called};
 
 static void name_lost(GDBusConnection *connection, const char *name, void *data)
 {
@@ -92,7 +92,7 @@ static void name_lost(GDBusConnection *connection, const char *name, void *data)
 }
 
 /* From now on vgpud can ask. */
-static void serve(AgentBus *agent)
+static void serve_methods(AgentBus *agent)
 {
     g_autoptr(GError) error = NULL;
 
@@ -106,7 +106,7 @@ static void serve(AgentBus *agent)
         agent->bus, VGPU_METER_NAME, G_BUS_NAME_OWNER_FLAGS_NONE, NULL, name_lost, agent, NULL);
 }
 
-static void begin(AgentBus *agent, GVariant *state)
+static void begin_meter(AgentBus *agent, GVariant *state)
 {
     const AgentLink link = {agent, call_agent};
     g_autoptr(GError) error = NULL;
@@ -119,7 +119,7 @@ static void begin(AgentBus *agent, GVariant *state)
             agent->failed(error->message, agent->data);
             return;
         }
-        serve(agent);
+        serve_methods(agent);
     }
     meter_set_agent_up(agent->meter, TRUE);
 }
@@ -136,7 +136,7 @@ static gboolean begin_again(void *data)
 }
 
 /* vgpud may be busy for longer than a call waits. */
-static void begun(GObject *connection, GAsyncResult *result, void *data)
+static void agent_began(GObject *connection, GAsyncResult *result, void *data)
 {
     AgentBus *agent = data;
     g_autoptr(GError) error = NULL;
@@ -146,7 +146,7 @@ static void begun(GObject *connection, GAsyncResult *result, void *data)
     if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
         return;
     if (state) {
-        begin(agent, state);
+        begin_meter(agent, state);
         return;
     }
     g_warning("vgpud does not tell its meter what there is: %s; it is asked again", error->message);
@@ -158,10 +158,11 @@ static void ask_to_begin(AgentBus *agent)
 {
     g_dbus_connection_call(agent->bus, agent->agent, VGPU_METERING_PATH, VGPU_METERING_INTERFACE,
                            "Begin", NULL, NULL, G_DBUS_CALL_FLAGS_NO_AUTO_START, -1, agent->freed,
-                           begun, agent);
+                           agent_began, agent);
 }
 
-static void appeared(GDBusConnection *connection, const char *name, const char *owner, void *data)
+static void agent_appeared(GDBusConnection *connection, const char *name, const char *owner,
+                           void *data)
 {
     AgentBus *agent = data;
 
@@ -170,11 +171,11 @@ static void appeared(GDBusConnection *connection, const char *name, const char *
     agent->agent = g_strdup(owner);
     agent->signals = g_dbus_connection_signal_subscribe(
         connection, owner, VGPU_METERING_INTERFACE, NULL, VGPU_METERING_PATH, NULL,
-        G_DBUS_SIGNAL_FLAGS_NONE, heard, agent, NULL);
+        G_DBUS_SIGNAL_FLAGS_NONE, signal_heard, agent, NULL);
     ask_to_begin(agent);
 }
 
-static void vanished(GDBusConnection *connection, const char *name, void *data)
+static void agent_vanished(GDBusConnection *connection, const char *name, void *data)
 {
     AgentBus *agent = data;
 
@@ -199,7 +200,7 @@ AgentBus *agent_bus_new(HostRoot *root, GDBusConnection *bus,
     agent->data = data;
     agent->freed = g_cancellable_new();
     agent->watch = g_bus_watch_name_on_connection(bus, VGPU_BUS_NAME, G_BUS_NAME_WATCHER_FLAGS_NONE,
-                                                  appeared, vanished, agent, NULL);
+                                                  agent_appeared, agent_vanished, agent, NULL);
     return agent;
 }
 

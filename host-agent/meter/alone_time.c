@@ -93,7 +93,8 @@ static guint64 of_members(const SliceUse *use)
 
 /* Others may have worked between two looks, too: then the arbiter has measured a part of the time.
  */
-static void look(HostRoot *root, Part *part, const ReportedSlice *slice, const SliceUse *use)
+static void look_at_part(HostRoot *root, Part *part, const ReportedSlice *slice,
+                         const SliceUse *use)
 {
     GHashTable *clients = clients_of(root, slice->gpu, slice->pids);
     gint64 elapsed = slice->now - part->at;
@@ -124,7 +125,7 @@ void alone_time_add(AloneTime *times, const ReportedSlice *slice, SliceUse *use)
     Part *part = part_of(times, slice->uuid);
 
     if (use->alone)
-        look(times->root, part, slice, use);
+        look_at_part(times->root, part, slice, use);
     else
         g_clear_pointer(&part->clients, g_hash_table_unref);
     use->alone_ns = part->ns;

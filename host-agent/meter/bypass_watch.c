@@ -184,7 +184,7 @@ static gboolean has_channel(HostRoot *root, guint pid, const char *gpu, Rest *re
     return maps_node(root, pid, ends, &rest->maps);
 }
 
-static gboolean contains(const GArray *pids, guint pid)
+static gboolean has_pid(const GArray *pids, guint pid)
 {
     for (guint i = 0; i < pids->len; i++)
         if (g_array_index(pids, guint, i) == pid)
@@ -303,7 +303,7 @@ static void end_process(guint pid, guint64 started)
     process_end(names, NULL, process_ended, GUINT_TO_POINTER(pid));
 }
 
-static void tell(const BypassWatch *watch, const Slice *slice, guint pid, guint64 started)
+static void tell_bypass(const BypassWatch *watch, const Slice *slice, guint pid, guint64 started)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
     g_autofree char *name = process_name(host_view_root(watch->view), dir);
@@ -332,8 +332,8 @@ static gboolean is_older(guint64 started, const SliceMembers *known)
  * Whether it was seen before. @at: when it used the GPU. A member that has just left may be listed
  * of a time in which it was one.
  */
-static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, const SliceMembers *known,
-                    gint64 at)
+static gboolean was_seen(BypassWatch *watch, const Slice *slice, guint pid,
+                         const SliceMembers *known, gint64 at)
 {
     guint64 started = claim_process_started(host_view_root(watch->view), pid);
     Seen *seen = g_hash_table_lookup(watch->seen, GUINT_TO_POINTER(pid));
@@ -350,7 +350,7 @@ static gboolean saw(BypassWatch *watch, const Slice *slice, guint pid, const Sli
         seen->counts = TRUE;
         seen->told = !is_older(started, known);
         if (seen->told)
-            tell(watch, slice, pid, started);
+            tell_bypass(watch, slice, pid, started);
     }
     seen->round = watch->round;
     return seen->counts;
@@ -371,12 +371,12 @@ static GArray *find_others(BypassWatch *watch, const Slice *slice, const char *c
         guint pid = g_array_index(pids, guint, i);
         gboolean found = FALSE;
 
-        if (contains(members->known->pids, pid))
+        if (has_pid(members->known->pids, pid))
             continue;
         if (goes_round(root, pid, slice->gpu, members, &rest))
-            found = saw(watch, slice, pid, members->known, g_get_monotonic_time());
+            found = was_seen(watch, slice, pid, members->known, g_get_monotonic_time());
         else if (is_listed(pid, look))
-            found = saw(watch, slice, pid, members->known, look->nvidia_at);
+            found = was_seen(watch, slice, pid, members->known, look->nvidia_at);
         if (found)
             g_array_append_val(others, pid);
     }
@@ -479,12 +479,12 @@ guint bypass_watch_count(const BypassWatch *watch, const char *uuid)
     return count;
 }
 
-static gboolean tick(void *data)
+static gboolean look_again(void *data)
 {
     BypassWatch *watch = data;
 
-    watch->timer =
-        g_timeout_add_seconds(bypass_watch_look(watch) ? LOOK_SECONDS : PAUSE_SECONDS, tick, watch);
+    watch->timer = g_timeout_add_seconds(bypass_watch_look(watch) ? LOOK_SECONDS : PAUSE_SECONDS,
+                                         look_again, watch);
     return G_SOURCE_REMOVE;
 }
 
@@ -508,7 +508,7 @@ void bypass_watch_refresh(BypassWatch *watch)
     gboolean needed = is_needed(watch);
 
     if (needed && !watch->timer)
-        watch->timer = g_timeout_add_seconds(LOOK_SECONDS, tick, watch);
+        watch->timer = g_timeout_add_seconds(LOOK_SECONDS, look_again, watch);
     if (needed)
         return;
     g_clear_handle_id(&watch->timer, g_source_remove);

@@ -134,7 +134,7 @@ static guint users_of(const Health *health, const char *gpu)
 }
 
 /* GPUs with slices that were never seen. */
-static void miss(Health *health)
+static void miss_losses(Health *health)
 {
     const GPtrArray *slices = host_view_slices(health->view);
 
@@ -152,7 +152,7 @@ static void look_for_gone(Health *health)
     void *gpu;
     void *watched;
 
-    miss(health);
+    miss_losses(health);
     g_hash_table_iter_init(&iter, health->gpus);
     while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
         if (host_view_gpu(health->view, gpu))
@@ -164,7 +164,7 @@ static void look_for_gone(Health *health)
 
 static gboolean look_again(void *data);
 
-static void arm(Health *health)
+static void arm_timer(Health *health)
 {
     gboolean needed = FALSE;
     GHashTableIter iter;
@@ -181,7 +181,7 @@ static void arm(Health *health)
     }
 }
 
-static void look(Health *health)
+static void look_at_all(Health *health)
 {
     const GPtrArray *gpus = host_view_gpus(health->view);
     gint64 now = g_get_monotonic_time();
@@ -329,8 +329,8 @@ void health_gpus_changed(Health *health)
     if (!health->engines_seen)
         look_at_engines(health, FALSE);
     health->engines_seen = TRUE;
-    look(health);
-    arm(health);
+    look_at_all(health);
+    arm_timer(health);
 }
 
 /* Other drivers' counters are files of theirs: one that is missing has nothing to say later. */
@@ -367,7 +367,7 @@ void health_cleared(Health *health, const char *gpu, guint64 aer_fatal, guint64 
     gpu_health_clear(watched->health);
     gpu_health_set_cleared(watched->health, aer_fatal, ecc);
     g_clear_pointer(&watched->told, g_variant_unref);
-    look(health);
+    look_at_all(health);
 }
 
 void health_restore(Health *health, GVariant *held, GVariant *cleared)

@@ -124,14 +124,14 @@ static Known *known_new(GVariant *told)
     return known;
 }
 
-static void forget(HostView *view, const Known *known)
+static void forget_slice(HostView *view, const Known *known)
 {
     g_ptr_array_remove(view->slices, known->slice);
     g_hash_table_remove(view->by_uuid, known->slice->uuid);
 }
 
 /* It keeps its place: who goes through all of them in parts comes to each once. */
-static void put(HostView *view, const Known *before, Known *known)
+static void put_slice(HostView *view, const Known *before, Known *known)
 {
     guint at;
 
@@ -150,12 +150,12 @@ void host_view_set_slice(HostView *view, const char *uuid, GVariant *told)
 
     if (!told) {
         if (before)
-            forget(view, before);
+            forget_slice(view, before);
         return;
     }
     known = known_new(told);
     slice_set_text(&known->slice->uuid, uuid);
-    put(view, before, known);
+    put_slice(view, before, known);
 }
 
 void host_view_set_slices(HostView *view, GVariant *told)

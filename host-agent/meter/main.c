@@ -30,7 +30,7 @@ static void end_with_error(const char *why, void *data)
     g_main_loop_quit(process->loop);
 }
 
-static gboolean end(void *data)
+static gboolean end_loop(void *data)
 {
     const Process *process = data;
 
@@ -38,7 +38,7 @@ static gboolean end(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static int serve(HostRoot *root)
+static int serve_agent(HostRoot *root)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GDBusConnection) bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, &error);
@@ -52,8 +52,8 @@ static int serve(HostRoot *root)
     }
     process.loop = g_main_loop_new(NULL, FALSE);
     agent = agent_bus_new(root, bus, end_with_error, &process);
-    g_unix_signal_add(SIGTERM, end, &process);
-    g_unix_signal_add(SIGINT, end, &process);
+    g_unix_signal_add(SIGTERM, end_loop, &process);
+    g_unix_signal_add(SIGINT, end_loop, &process);
     g_main_loop_run(process.loop);
     agent_bus_free(agent);
     g_main_loop_unref(process.loop);
@@ -98,5 +98,5 @@ int main(int argc, char **argv)
         return 2;
     }
     program_raise_files();
-    return serve(root);
+    return serve_agent(root);
 }

@@ -48,7 +48,7 @@ static void read_settings(Meter *meter, const VgpudConf *conf)
     offer_metrics(meter, conf->metrics_listen);
 }
 
-static void refresh(Meter *meter)
+static void refresh_watches(Meter *meter)
 {
     pressure_watch_refresh(meter->pressure);
     usage_sampler_refresh(meter->usage);
@@ -59,7 +59,7 @@ static void read_gpus(Meter *meter)
 {
     host_view_read_gpus(meter->view);
     health_gpus_changed(meter->health);
-    refresh(meter);
+    refresh_watches(meter);
 }
 
 static gboolean make_modules(Meter *meter, OnBypass on_bypass, GError **error)
@@ -186,7 +186,7 @@ static void hear_slice(Meter *meter, GVariant *arguments)
 
     g_variant_get(arguments, "(s@a{sv})", &uuid, &told);
     set_slice(meter, uuid, g_variant_n_children(told) ? told : NULL);
-    refresh(meter);
+    refresh_watches(meter);
 }
 
 static void hear_gpus(Meter *meter, GVariant *arguments)
@@ -202,7 +202,7 @@ static void hear_vgpu(Meter *meter, GVariant *arguments)
     g_variant_get(arguments, "(&s)", &uuid);
     counters_read_one(host_view_counters(meter->view), uuid);
     health_vgpu_changed(meter->health, uuid);
-    refresh(meter);
+    refresh_watches(meter);
 }
 
 static void hear_losses(Meter *meter, GVariant *arguments)
@@ -248,7 +248,7 @@ void meter_hear(Meter *meter, const char *signal, GVariant *arguments)
             signals[i].hear(meter, arguments);
 }
 
-static void reply(MeterReplyFunc func, void *data, GVariant *answer)
+static void reply_with(MeterReplyFunc func, void *data, GVariant *answer)
 {
     g_variant_ref_sink(answer);
     func(answer, NULL, data);
@@ -266,7 +266,7 @@ static void answer_report(Meter *meter, GVariant *arguments, MeterReplyFunc func
 static void answer_list_use(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
 {
     (void)arguments;
-    reply(func, data, g_variant_new("(@a{sa{sv}})", use_list(meter->view)));
+    reply_with(func, data, g_variant_new("(@a{sa{sv}})", use_list(meter->view)));
 }
 
 static void answer_acknowledge(Meter *meter, GVariant *arguments, MeterReplyFunc func, void *data)
@@ -277,7 +277,7 @@ static void answer_acknowledge(Meter *meter, GVariant *arguments, MeterReplyFunc
 
     g_variant_get(arguments, "(&s)", &gpu);
     if (health_acknowledge(meter->health, gpu, &aer_fatal, &ecc, &error))
-        reply(func, data, g_variant_new("(tt)", aer_fatal, ecc));
+        reply_with(func, data, g_variant_new("(tt)", aer_fatal, ecc));
     else
         func(NULL, error, data);
 }
@@ -286,7 +286,7 @@ static void answer_sample_owners(Meter *meter, GVariant *arguments, MeterReplyFu
 {
     (void)arguments;
     owners_sample(meter->owners);
-    reply(func, data, g_variant_new("()"));
+    reply_with(func, data, g_variant_new("()"));
 }
 
 static GVariant *dict_of_totals(const OwnerTotals *totals)
@@ -311,7 +311,7 @@ static void answer_get_owner(Meter *meter, GVariant *arguments, MeterReplyFunc f
 
     g_variant_get(arguments, "(&s)", &owner);
     totals = owners_totals(meter->owners, owner);
-    reply(func, data, g_variant_new("(@a{sv})", dict_of_totals(&totals)));
+    reply_with(func, data, g_variant_new("(@a{sv})", dict_of_totals(&totals)));
 }
 
 static const struct {

@@ -58,7 +58,8 @@ static enum MHD_Result server_answer(struct MHD_Connection *connection, guint st
     return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, guint status, const char *why)
+static enum MHD_Result refuse_request(struct MHD_Connection *connection, guint status,
+                                      const char *why)
 {
     return server_answer(connection, status, g_strdup(why), strlen(why), "text/plain");
 }
@@ -80,9 +81,9 @@ static char *server_text(MetricsServer *server, gsize *length)
     return g_memdup2(text, *length);
 }
 
-static enum MHD_Result handle(void *data, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **context)
+static enum MHD_Result handle_request(void *data, struct MHD_Connection *connection,
+                                      const char *url, const char *method, const char *version,
+                                      const char *upload, size_t *upload_size, void **context)
 {
     gsize length = 0;
     char *text;
@@ -92,25 +93,25 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
     (void)upload_size;
     (void)context;
     if (!g_str_equal(method, "GET") && !g_str_equal(method, "HEAD"))
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is supported.\n");
+        return refuse_request(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is supported.\n");
     if (!g_str_equal(url, "/metrics"))
-        return refuse(connection, MHD_HTTP_NOT_FOUND, "Only /metrics exists.\n");
+        return refuse_request(connection, MHD_HTTP_NOT_FOUND, "Only /metrics exists.\n");
     text = server_text(data, &length);
     return server_answer(connection, MHD_HTTP_OK, text, length, CONTENT_TYPE);
 }
 
-static void run(MetricsServer *server);
+static void run_daemon(MetricsServer *server);
 
 static gboolean timed_out(void *data)
 {
     MetricsServer *server = data;
 
     server->timeout = 0;
-    run(server);
+    run_daemon(server);
     return G_SOURCE_REMOVE;
 }
 
-static void run(MetricsServer *server)
+static void run_daemon(MetricsServer *server)
 {
     MHD_UNSIGNED_LONG_LONG ms;
 
@@ -120,11 +121,11 @@ static void run(MetricsServer *server)
         server->timeout = g_timeout_add((guint)MIN(ms, G_MAXINT), timed_out, server);
 }
 
-static gboolean ready(int fd, GIOCondition condition, void *data)
+static gboolean daemon_ready(int fd, GIOCondition condition, void *data)
 {
     (void)fd;
     (void)condition;
-    run(data);
+    run_daemon(data);
     return G_SOURCE_CONTINUE;
 }
 
@@ -175,12 +176,12 @@ static int listen_at(MetricsServer *server, HostRoot *root, const char *where, G
     return dup(g_socket_get_fd(socket));
 }
 
-static gboolean start(MetricsServer *server, int fd)
+static gboolean start_daemon(MetricsServer *server, int fd)
 {
     const union MHD_DaemonInfo *info;
 
     server->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL, handle, server,
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL, handle_request, server,
                          MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
                          MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
     if (!server->daemon) {
@@ -190,7 +191,7 @@ static gboolean start(MetricsServer *server, int fd)
     info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     if (!info)
         return FALSE;
-    server->watch = g_unix_fd_add(info->epoll_fd, G_IO_IN, ready, server);
+    server->watch = g_unix_fd_add(info->epoll_fd, G_IO_IN, daemon_ready, server);
     return TRUE;
 }
 
@@ -208,7 +209,7 @@ MetricsServer *metrics_server_new(HostRoot *root, const char *listen, MetricsFun
         g_prefix_error(error, "cannot serve metrics at %s (listen= in vgpud.conf): ", listen);
         return NULL;
     }
-    if (!start(server, fd)) {
+    if (!start_daemon(server, fd)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
                     "cannot serve metrics at %s: libmicrohttpd does not start", listen);
         return NULL;

@@ -24,7 +24,7 @@ static gboolean has_counter(const OwnerEnergy *energy)
     return FALSE;
 }
 
-static void count(const OwnerEnergy *energy, const Slice *slice)
+static void count_use(const OwnerEnergy *energy, const Slice *slice)
 {
     const Counters *counters = host_view_counters(energy->view);
     const VgpuCounters *vgpu = counters_known(counters, slice->uuid);
@@ -44,7 +44,7 @@ void owner_energy_look(OwnerEnergy *energy)
     if (!energy->started)
         return;
     for (guint i = 0; i < slices->len; i++)
-        count(energy, g_ptr_array_index(slices, i));
+        count_use(energy, g_ptr_array_index(slices, i));
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
         guint64 uj, vram;
@@ -68,7 +68,7 @@ void owner_energy_update(OwnerEnergy *energy, const char *uuid)
         energy_forget(energy->energy, uuid);
 }
 
-static gboolean begin(void *data)
+static gboolean begin_interval(void *data)
 {
     OwnerEnergy *energy = data;
     const GPtrArray *slices = host_view_slices(energy->view);
@@ -86,7 +86,7 @@ static gboolean begin(void *data)
 void owner_energy_start(OwnerEnergy *energy)
 {
     if (!energy->started && !energy->beginning && has_counter(energy))
-        energy->beginning = g_idle_add(begin, energy);
+        energy->beginning = g_idle_add(begin_interval, energy);
 }
 
 void owner_energy_stop(OwnerEnergy *energy)

@@ -26,7 +26,7 @@ static gint64 now_s(void)
 }
 
 /* What could not be written is written with the next sample. */
-static void put(const Owners *owners, OwnerUse *use)
+static void put_use(const Owners *owners, OwnerUse *use)
 {
     g_autoptr(GError) error = NULL;
 
@@ -45,7 +45,7 @@ static guint64 step(guint64 *last, guint64 now)
 }
 
 /* @alone_ns: beside the GPU time of @now. */
-static void add(OwnerUse *use, const OwnerCounts *now, guint64 alone_ns, guint64 vram)
+static void add_counts(OwnerUse *use, const OwnerCounts *now, guint64 alone_ns, guint64 vram)
 {
     OwnerUse before = *use;
 
@@ -69,14 +69,14 @@ static void add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
         now.throttled_ns = vgpu->slice.throttled_ns;
     }
     counters_vram(vgpu, &vram);
-    add(use, &now, alone_ns, vgpu->slice_known ? MAX(vram, vgpu->slice.vram_peak) : vram);
+    add_counts(use, &now, alone_ns, vgpu->slice_known ? MAX(vram, vgpu->slice.vram_peak) : vram);
 }
 
 static void add_slice(OwnerUse *use, const SliceUse *slice)
 {
     if (slice)
-        add(use, &(OwnerCounts){slice->gpu_ns, slice->waited_ns, slice->throttled_ns},
-            slice->alone_ns, slice->vram_peak);
+        add_counts(use, &(OwnerCounts){slice->gpu_ns, slice->waited_ns, slice->throttled_ns},
+                   slice->alone_ns, slice->vram_peak);
 }
 
 static void add_energy(const Owners *owners, OwnerUse *use)
@@ -90,7 +90,7 @@ static void add_energy(const Owners *owners, OwnerUse *use)
 }
 
 /* A row that can't be removed is read again with the next start, and goes when it is old. */
-static void forget(const Owners *owners, const OwnerUse *use)
+static void forget_use(const Owners *owners, const OwnerUse *use)
 {
     g_autoptr(GError) error = NULL;
 
@@ -106,11 +106,11 @@ static gboolean is_old(void *uuid, void *value, void *data)
     (void)uuid;
     if (!use->ended || now_s() - use->ended < KEPT_S)
         return FALSE;
-    forget(owners, use);
+    forget_use(owners, use);
     return TRUE;
 }
 
-static gboolean tick(void *data)
+static gboolean sample_again(void *data)
 {
     Owners *owners = data;
 
@@ -126,7 +126,7 @@ static gboolean tick(void *data)
 static void set_timer(Owners *owners)
 {
     if (g_hash_table_size(owners->uses) && !owners->timer)
-        owners->timer = g_timeout_add_seconds(SAMPLE_S, tick, owners);
+        owners->timer = g_timeout_add_seconds(SAMPLE_S, sample_again, owners);
 }
 
 void owners_look(Owners *owners)
@@ -151,7 +151,7 @@ void owners_look(Owners *owners)
     }
 }
 
-static void store(const Owners *owners)
+static void store_changed(const Owners *owners)
 {
     g_autoptr(GPtrArray) put_now = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
@@ -163,7 +163,7 @@ static void store(const Owners *owners)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         if (!((OwnerUse *)value)->changed)
             continue;
-        put(owners, value);
+        put_use(owners, value);
         g_ptr_array_add(put_now, value);
     }
     if (!begun || db_commit(host_view_db(owners->view), &error))
@@ -180,13 +180,13 @@ void owners_sample(Owners *owners)
         return;
     counters_read(host_view_counters(owners->view));
     owners_look(owners);
-    store(owners);
+    store_changed(owners);
 }
 
-static void end(const Owners *owners, OwnerUse *use)
+static void end_use(const Owners *owners, OwnerUse *use)
 {
     use->ended = now_s();
-    put(owners, use);
+    put_use(owners, use);
 }
 
 static gboolean has_slices(const Owners *owners, const char *owner)
@@ -216,13 +216,13 @@ static void begin_owner(Owners *owners, const char *owner)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         if (!g_str_equal(((const OwnerUse *)value)->owner, owner))
             continue;
-        forget(owners, value);
+        forget_use(owners, value);
         g_hash_table_iter_remove(&iter);
     }
 }
 
 /* The row is written when the slice is used, or ends. */
-static void note(Owners *owners, const Slice *slice)
+static void note_slice(Owners *owners, const Slice *slice)
 {
     OwnerUse *use;
 
@@ -244,9 +244,9 @@ void owners_update(Owners *owners, const char *uuid)
     OwnerUse *use = g_hash_table_lookup(owners->uses, uuid);
 
     if (slice)
-        note(owners, slice);
+        note_slice(owners, slice);
     else if (use && !use->ended)
-        end(owners, use);
+        end_use(owners, use);
     owner_energy_update(owners->energy, uuid);
 }
 
@@ -334,10 +334,10 @@ Owners *owners_new(const HostView *view, GError **error)
         g_hash_table_insert(owners->uses, use->uuid, use);
         /* vgpud was killed between both writes. */
         if (!use->ended && !host_view_slice(view, use->uuid))
-            end(owners, use);
+            end_use(owners, use);
     }
     for (guint i = 0; i < all->len; i++)
-        note(owners, g_ptr_array_index(all, i));
+        note_slice(owners, g_ptr_array_index(all, i));
     g_hash_table_foreach_remove(owners->uses, is_old, owners);
     set_timer(owners);
     return owners;
@@ -347,7 +347,7 @@ void owners_free(Owners *owners)
 {
     g_clear_handle_id(&owners->timer, g_source_remove);
     if (g_hash_table_size(owners->uses))
-        store(owners);
+        store_changed(owners);
     owner_energy_free(owners->energy);
     g_hash_table_unref(owners->uses);
     g_free(owners);

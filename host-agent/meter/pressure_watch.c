@@ -126,7 +126,7 @@ void pressure_watch_look(PressureWatch *watch, gint64 now_us)
         look_at(watch, g_ptr_array_index(gpus, i), vgpus, now_us);
 }
 
-static gboolean tick(void *data)
+static gboolean look_again(void *data)
 {
     pressure_watch_look(data, g_get_monotonic_time());
     return G_SOURCE_CONTINUE;
@@ -176,7 +176,7 @@ void pressure_watch_refresh(PressureWatch *watch)
     gboolean needed = is_needed(watch);
 
     if (needed && !watch->timer)
-        watch->timer = g_timeout_add_seconds(LOOK_SECONDS, tick, watch);
+        watch->timer = g_timeout_add_seconds(LOOK_SECONDS, look_again, watch);
     if (needed)
         return;
     g_clear_handle_id(&watch->timer, g_source_remove);

@@ -204,7 +204,7 @@ void ungoverned_keep(Ungoverned *ungoverned, const Slice *slice)
         part->round = ungoverned->round;
 }
 
-static gboolean leave(void *uuid, void *value, void *data)
+static gboolean leave_round(void *uuid, void *value, void *data)
 {
     const Ungoverned *ungoverned = data;
     const Part *part = value;
@@ -217,6 +217,6 @@ static gboolean leave(void *uuid, void *value, void *data)
 
 void ungoverned_end_round(Ungoverned *ungoverned)
 {
-    g_hash_table_foreach_remove(ungoverned->parts, leave, ungoverned);
+    g_hash_table_foreach_remove(ungoverned->parts, leave_round, ungoverned);
     ungoverned->round++;
 }

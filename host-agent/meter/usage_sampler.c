@@ -55,7 +55,7 @@ static gint64 now_s(void)
     return g_get_real_time() / G_USEC_PER_SEC;
 }
 
-static void complain(GError *error)
+static void log_failure(GError *error)
 {
     g_message("cannot store usage yet: %s", error->message);
     g_error_free(error);
@@ -95,7 +95,7 @@ static void tell_expected(UsageSampler *sampler)
 }
 
 /* FALSE: not now. Then the rows are kept. */
-static gboolean store(UsageSampler *sampler)
+static gboolean store_usage(UsageSampler *sampler)
 {
     g_autoptr(GPtrArray) rows = usage_take(sampler->usage);
     Db *db = host_view_db(sampler->view);
@@ -105,7 +105,7 @@ static gboolean store(UsageSampler *sampler)
     sampler->stored = now;
     if (rows->len && !usage_table_add(db, rows, &error)) {
         usage_give_back(sampler->usage, rows);
-        complain(error);
+        log_failure(error);
         return FALSE;
     }
     tell_expected(sampler);
@@ -113,7 +113,7 @@ static gboolean store(UsageSampler *sampler)
         return TRUE;
     sampler->pruned = now;
     if (!usage_table_prune(db, &error) || !memory_table_prune(db, &error))
-        complain(error);
+        log_failure(error);
     return TRUE;
 }
 
@@ -169,7 +169,7 @@ static void add_rest(UsageSampler *sampler)
 }
 
 /* The clock may have been set, or the host suspended. */
-static void rest(UsageSampler *sampler, guint seconds)
+static void rest_for(UsageSampler *sampler, guint seconds)
 {
     gint64 now = now_s();
 
@@ -205,7 +205,7 @@ void usage_sampler_sample(UsageSampler *sampler, guint seconds)
     }
     usage_forget_gone(sampler->usage);
     if (is_due(sampler, STORE_S))
-        store(sampler);
+        store_usage(sampler);
 }
 
 static guint seconds_since_tick(UsageSampler *sampler)
@@ -217,13 +217,13 @@ static guint seconds_since_tick(UsageSampler *sampler)
     return (guint)MIN((us + G_USEC_PER_SEC / 2) / G_USEC_PER_SEC, sampler->period + LATE_S);
 }
 
-static gboolean tick(void *data);
+static gboolean sample_again(void *data);
 
 static void set_period(UsageSampler *sampler, guint seconds)
 {
     g_clear_handle_id(&sampler->timer, g_source_remove);
     sampler->period = seconds;
-    sampler->timer = g_timeout_add_seconds(seconds, tick, sampler);
+    sampler->timer = g_timeout_add_seconds(seconds, sample_again, sampler);
 }
 
 /* Until is_due(REST_S). */
@@ -240,7 +240,7 @@ static void rest_ended(void *data)
 {
     UsageSampler *sampler = data;
 
-    rest(sampler, seconds_since_tick(sampler));
+    rest_for(sampler, seconds_since_tick(sampler));
     sampler->rests = FALSE;
     set_period(sampler, SAMPLE_S);
 }
@@ -253,11 +253,11 @@ static gboolean can_rest(const UsageSampler *sampler)
 /* Nothing has changed that a sample would find. */
 static void rest_and_store(UsageSampler *sampler, guint seconds)
 {
-    rest(sampler, seconds);
+    rest_for(sampler, seconds);
     if (!is_due(sampler, REST_S))
         return;
     add_rest(sampler);
-    store(sampler);
+    store_usage(sampler);
 }
 
 void usage_sampler_tick(UsageSampler *sampler, guint seconds)
@@ -291,13 +291,13 @@ static gboolean has_slices(const UsageSampler *sampler)
     return FALSE;
 }
 
-static gboolean tick(void *data)
+static gboolean sample_again(void *data)
 {
     UsageSampler *sampler = data;
 
     sampler->timer = 0;
     usage_sampler_tick(sampler, seconds_since_tick(sampler));
-    if (!has_slices(sampler) && store(sampler))
+    if (!has_slices(sampler) && store_usage(sampler))
         g_clear_handle_id(&sampler->timer, g_source_remove);
     return G_SOURCE_REMOVE;
 }
@@ -472,9 +472,9 @@ static gboolean report_begin(UsageSampler *sampler, Report *report, const char *
         return FALSE;
     }
     if (sampler->rests)
-        rest(sampler, seconds_since_tick(sampler));
+        rest_for(sampler, seconds_since_tick(sampler));
     add_rest(sampler);
-    store(sampler);
+    store_usage(sampler);
     report->db = db_open_meter_reader(host_view_root(sampler->view), error);
     return report->db != NULL;
 }
@@ -527,7 +527,7 @@ void usage_sampler_free(UsageSampler *sampler)
         g_source_remove(sampler->timer);
         usage_sampler_sample(sampler, seconds_since_tick(sampler));
     }
-    store(sampler);
+    store_usage(sampler);
     usage_free(sampler->usage);
     g_free(sampler);
 }
