@@ -83,7 +83,7 @@ static char *vram_refusal(guint64 free, guint64 whole, const char *of)
     return g_strdup_printf("%s of %s%s are free", left, all, of);
 }
 
-static guint64 rest(guint64 whole, guint64 used)
+static guint64 left_of(guint64 whole, guint64 used)
 {
     return used < whole ? whole - used : 0;
 }
@@ -104,7 +104,7 @@ guint64 room_usable(guint64 vram)
 
 static char *displaced_refusal(const Room *room, const Slice *slice)
 {
-    guint64 left = rest(room->displaced_most, room->displaced);
+    guint64 left = left_of(room->displaced_most, room->displaced);
     g_autofree char *needs = size_format(slice_displaced(slice));
     g_autofree char *free = size_format(left);
     g_autofree char *most = size_format(room->displaced_most);
@@ -119,7 +119,7 @@ static char *displaced_refusal(const Room *room, const Slice *slice)
 /* Each slice can have all of its memory while the others have what is resident. */
 static char *lent_refusal(const Room *room, const Slice *slice)
 {
-    guint64 pool = rest(room_usable(room->vram), room->promised_vram + slice_resident(slice));
+    guint64 pool = left_of(room_usable(room->vram), room->promised_vram + slice_resident(slice));
     guint64 lent = MAX(room->lent[0], slice_lent(slice));
     g_autofree char *needs = size_format(lent);
     g_autofree char *left = size_format(pool);
@@ -142,7 +142,7 @@ static char *expected_refusal(const Room *room, const Slice *slice)
     guint64 most = room_observable(room->vram);
 
     for (guint hour = 0; room->observed && hour < MEMORY_HOURS_OF_DAY; hour++) {
-        guint64 left = rest(most, room->expected[hour]);
+        guint64 left = left_of(most, room->expected[hour]);
         g_autofree char *free = size_format(left), *all = size_format(most);
 
         if (slice_expected(slice, hour) > left)
@@ -158,18 +158,18 @@ static char *promise_refusal(const Room *room, const Slice *slice)
     gboolean guaranteed = slice->class == SLICE_GUARANTEED;
     guint compute = compute_capacity(room);
 
-    if (slice_resident(slice) > rest(room->capacity, room->promised_vram))
-        return vram_refusal(rest(room->capacity, room->promised_vram), room->capacity, "");
-    if (guaranteed && slice->vram > rest(room->vram, room->guaranteed_vram))
-        return vram_refusal(rest(room->vram, room->guaranteed_vram), room->vram,
+    if (slice_resident(slice) > left_of(room->capacity, room->promised_vram))
+        return vram_refusal(left_of(room->capacity, room->promised_vram), room->capacity, "");
+    if (guaranteed && slice->vram > left_of(room->vram, room->guaranteed_vram))
+        return vram_refusal(left_of(room->vram, room->guaranteed_vram), room->vram,
                             " for guaranteed slices");
-    if (slice->compute > rest(compute, room->promised_compute))
+    if (slice->compute > left_of(compute, room->promised_compute))
         return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free, of %u %%",
-                               rest(compute, room->promised_compute), compute);
-    if (guaranteed && slice->compute > rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute))
+                               left_of(compute, room->promised_compute), compute);
+    if (guaranteed && slice->compute > left_of(ROOM_WHOLE_COMPUTE, room->guaranteed_compute))
         return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free for guaranteed "
                                "slices",
-                               rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute));
+                               left_of(ROOM_WHOLE_COMPUTE, room->guaranteed_compute));
     return expected_refusal(room, slice);
 }
 
@@ -182,7 +182,7 @@ char *room_refusal(const Room *room, const Slice *slice)
 
 static gboolean fits_alone(const Room *room, const Slice *slice)
 {
-    return slice_lent(slice) <= rest(room_usable(room->vram), slice_resident(slice)) &&
+    return slice_lent(slice) <= left_of(room_usable(room->vram), slice_resident(slice)) &&
            slice_displaced(slice) <= room->displaced_most;
 }
 
@@ -223,7 +223,8 @@ gboolean tenant_may_use(const Tenant *tenant, const Room *room)
     return FALSE;
 }
 
-static gboolean refuse(const Tenant *tenant, const char *would, const char *may, GError **error)
+static gboolean refuse_quota(const Tenant *tenant, const char *would, const char *may,
+                             GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_QUOTA,
                 "tenant %s would have %s, and may have %s; remove a vGPU of the tenant, or let an "
@@ -242,24 +243,24 @@ gboolean tenant_admit(const Tenant *tenant, const TenantUse *use, GError **error
         g_autofree char *most = size_format(tenant->vram);
 
         would = g_strconcat(bytes, " of VRAM", NULL);
-        return refuse(tenant, would, most, error);
+        return refuse_quota(tenant, would, most, error);
     }
     if (tenant->displaced && use->displaced > tenant->displaced) {
         g_autofree char *bytes = size_format(use->displaced);
         g_autofree char *most = size_format(tenant->displaced);
 
         would = g_strconcat(bytes, " of the host's memory for what moves", NULL);
-        return refuse(tenant, would, most, error);
+        return refuse_quota(tenant, would, most, error);
     }
     if (tenant->compute && use->compute > tenant->compute) {
         would = g_strdup_printf("%u %% of compute", use->compute);
         may = g_strdup_printf("%u %%", tenant->compute);
-        return refuse(tenant, would, may, error);
+        return refuse_quota(tenant, would, may, error);
     }
     if (tenant->vgpus && use->vgpus > tenant->vgpus) {
         would = g_strdup_printf("%u vGPUs", use->vgpus);
         may = g_strdup_printf("%u", tenant->vgpus);
-        return refuse(tenant, would, may, error);
+        return refuse_quota(tenant, would, may, error);
     }
     return TRUE;
 }

@@ -115,7 +115,7 @@ static GPtrArray *parts_of(const Energy *energy, const char *gpu)
 }
 
 /* How much of the time since @from it has existed, 0 to 1. */
-static double presence(const Part *part, gint64 from, gint64 now)
+static double presence_of(const Part *part, gint64 from, gint64 now)
 {
     return (double)(now - CLAMP(part->since, from, now)) / (double)(now - from);
 }
@@ -134,10 +134,10 @@ static void measure_lone(const GPtrArray *parts, gint64 from, gint64 now)
             lone = part;
     }
     if (lone)
-        lone->ns = presence(lone, from, now) * (double)(now - from) * US_TO_NS;
+        lone->ns = presence_of(lone, from, now) * (double)(now - from) * US_TO_NS;
 }
 
-static void split(const GPtrArray *parts, double uj, double whole, gint64 from, gint64 now)
+static void split_energy(const GPtrArray *parts, double uj, double whole, gint64 from, gint64 now)
 {
     double elapsed = (double)(now - from) * US_TO_NS, ns = 0, promised = 0, busy;
 
@@ -146,7 +146,7 @@ static void split(const GPtrArray *parts, double uj, double whole, gint64 from, 
         const Part *part = parts->pdata[i];
 
         ns += part->ns;
-        promised += (double)part->promised * presence(part, from, now);
+        promised += (double)part->promised * presence_of(part, from, now);
     }
     busy = MIN(ns / elapsed, 1);
     whole = MAX(whole, promised);
@@ -157,7 +157,7 @@ static void split(const GPtrArray *parts, double uj, double whole, gint64 from, 
             part->uj += uj * busy * part->ns / ns;
         if (whole > 0)
             part->uj +=
-                uj * (1 - busy) * (double)part->promised * presence(part, from, now) / whole;
+                uj * (1 - busy) * (double)part->promised * presence_of(part, from, now) / whole;
     }
 }
 
@@ -181,7 +181,7 @@ void energy_read(Energy *energy, const char *gpu, guint64 uj, guint64 whole, gin
     if (last && now == last->at)
         return;
     if (is_next)
-        split(parts, (double)(uj - last->uj), (double)whole, last->at, now);
+        split_energy(parts, (double)(uj - last->uj), (double)whole, last->at, now);
     begin_again(parts, is_next);
     if (!last) {
         last = g_new0(Reading, 1);

@@ -194,7 +194,7 @@ gboolean gpu_health_is_good(const GpuHealth *health)
 }
 
 /* Takes @reason. A held finding keeps its first reason, which names the original cause. */
-static void find(GpuHealth *health, HealthKind kind, char *reason)
+static void note_reason(GpuHealth *health, HealthKind kind, char *reason)
 {
     if (kinds[kind].held && health->reasons[kind]) {
         g_free(reason);
@@ -204,14 +204,14 @@ static void find(GpuHealth *health, HealthKind kind, char *reason)
     health->reasons[kind] = reason;
 }
 
-static void lift(GpuHealth *health, HealthKind kind)
+static void lift_reason(GpuHealth *health, HealthKind kind)
 {
     g_clear_pointer(&health->reasons[kind], g_free);
 }
 
 void gpu_health_restore(GpuHealth *health, HealthKind kind, const char *reason)
 {
-    find(health, kind, g_strdup(reason));
+    note_reason(health, kind, g_strdup(reason));
 }
 
 void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_uncorrectable)
@@ -220,7 +220,7 @@ void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_un
     health->ecc.cleared = ecc_uncorrectable;
 }
 
-static guint64 acknowledged(const Counter *counter)
+static guint64 acknowledged_errors(const Counter *counter)
 {
     return counter->known ? counter->seen : counter->cleared;
 }
@@ -228,8 +228,8 @@ static guint64 acknowledged(const Counter *counter)
 gboolean gpu_health_acknowledge(const GpuHealth *health, guint64 *aer_fatal,
                                 guint64 *ecc_uncorrectable)
 {
-    *aer_fatal = acknowledged(&health->fatal);
-    *ecc_uncorrectable = acknowledged(&health->ecc);
+    *aer_fatal = acknowledged_errors(&health->fatal);
+    *ecc_uncorrectable = acknowledged_errors(&health->ecc);
     return health->ecc.known || !health->reasons[HEALTH_ECC];
 }
 
@@ -272,40 +272,44 @@ static void bucket_observe(Bucket *bucket, gboolean has, guint64 counter, gint64
 static void judge_aer(GpuHealth *health, const GpuReadings *readings, gint64 now)
 {
     if (readings->has_aer && has_grown(&health->fatal, readings->aer_fatal))
-        find(health, HEALTH_AER_FATAL,
-             g_strdup_printf("%" G_GUINT64_FORMAT " fatal errors on its PCI Express link (AER); "
-                             "the kernel's log has more",
-                             readings->aer_fatal - health->fatal.cleared));
+        note_reason(health, HEALTH_AER_FATAL,
+                    g_strdup_printf("%" G_GUINT64_FORMAT
+                                    " fatal errors on its PCI Express link (AER); "
+                                    "the kernel's log has more",
+                                    readings->aer_fatal - health->fatal.cleared));
     bucket_observe(&health->nonfatal, readings->has_aer, readings->aer_nonfatal, now,
                    NONFATAL_LEAK_US);
     if (health->nonfatal.level > 0)
-        find(health, HEALTH_AER_NONFATAL,
-             g_strdup_printf(
-                 "errors on its PCI Express link that were not corrected (AER), %" G_GUINT64_FORMAT
-                 " so far",
-                 health->nonfatal.seen));
+        note_reason(
+            health, HEALTH_AER_NONFATAL,
+            g_strdup_printf(
+                "errors on its PCI Express link that were not corrected (AER), %" G_GUINT64_FORMAT
+                " so far",
+                health->nonfatal.seen));
     else
-        lift(health, HEALTH_AER_NONFATAL);
+        lift_reason(health, HEALTH_AER_NONFATAL);
     bucket_observe(&health->corrected, readings->has_aer, readings->aer_correctable, now,
                    CORRECTED_LEAK_US);
     if (health->corrected.level >= CORRECTED_MANY)
-        find(health, HEALTH_AER_CORRECTED,
-             g_strdup("many errors on its PCI Express link, so far corrected (AER): a bad slot, "
-                      "riser or cable"));
+        note_reason(
+            health, HEALTH_AER_CORRECTED,
+            g_strdup("many errors on its PCI Express link, so far corrected (AER): a bad slot, "
+                     "riser or cable"));
     else if (health->corrected.level < CORRECTED_FEW)
-        lift(health, HEALTH_AER_CORRECTED);
+        lift_reason(health, HEALTH_AER_CORRECTED);
 }
 
 /* Only the width: the speed drops when idle, to save power. */
 static void judge_link(GpuHealth *health, const GpuReadings *readings)
 {
     if (readings->link_width && readings->link_width < readings->link_width_max)
-        find(health, HEALTH_LINK,
-             g_strdup_printf("its PCI Express link has %u lanes and could have %u: a bad slot, "
-                             "riser or seat",
-                             readings->link_width, readings->link_width_max));
+        note_reason(
+            health, HEALTH_LINK,
+            g_strdup_printf("its PCI Express link has %u lanes and could have %u: a bad slot, "
+                            "riser or seat",
+                            readings->link_width, readings->link_width_max));
     else
-        lift(health, HEALTH_LINK);
+        lift_reason(health, HEALTH_LINK);
 }
 
 static void judge_temperature(GpuHealth *health, const GpuReadings *readings)
@@ -313,30 +317,30 @@ static void judge_temperature(GpuHealth *health, const GpuReadings *readings)
     gint64 limit = readings->temperature_limit;
 
     if (!readings->has_temperature || !limit)
-        return lift(health, HEALTH_TEMPERATURE);
+        return lift_reason(health, HEALTH_TEMPERATURE);
     if (readings->temperature >= limit)
-        find(health, HEALTH_TEMPERATURE,
-             g_strdup_printf("%" G_GINT64_FORMAT
-                             " degrees Celsius%s%s, critical from %" G_GINT64_FORMAT
-                             " on: look at its fans and its air",
-                             readings->temperature / 1000, readings->sensor[0] ? " at " : "",
-                             readings->sensor, limit / 1000));
+        note_reason(health, HEALTH_TEMPERATURE,
+                    g_strdup_printf("%" G_GINT64_FORMAT
+                                    " degrees Celsius%s%s, critical from %" G_GINT64_FORMAT
+                                    " on: look at its fans and its air",
+                                    readings->temperature / 1000, readings->sensor[0] ? " at " : "",
+                                    readings->sensor, limit / 1000));
     else if (readings->temperature < limit - COOLED)
-        lift(health, HEALTH_TEMPERATURE);
+        lift_reason(health, HEALTH_TEMPERATURE);
 }
 
 static void judge_ecc(GpuHealth *health, const GpuReadings *readings)
 {
     if (readings->has_ecc && has_grown(&health->ecc, readings->ecc_uncorrectable))
-        find(health, HEALTH_ECC,
-             g_strdup_printf("%" G_GUINT64_FORMAT " errors in its memory that ECC could not "
-                             "correct; data of its users may be wrong",
-                             readings->ecc_uncorrectable - health->ecc.cleared));
+        note_reason(health, HEALTH_ECC,
+                    g_strdup_printf("%" G_GUINT64_FORMAT " errors in its memory that ECC could not "
+                                    "correct; data of its users may be wrong",
+                                    readings->ecc_uncorrectable - health->ecc.cleared));
 }
 
 void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 now_us)
 {
-    lift(health, HEALTH_GONE);
+    lift_reason(health, HEALTH_GONE);
     judge_aer(health, readings, now_us);
     judge_link(health, readings);
     judge_temperature(health, readings);
@@ -433,10 +437,10 @@ static gboolean has_several_suspects(const GpuHealth *health)
 static void blame_gpu(GpuHealth *health, const char *uuid, const Engine *engine)
 {
     if (engine->loops)
-        find(health, HEALTH_ENGINE_CRASHES, gpu_health_engine_loops(health, uuid));
+        note_reason(health, HEALTH_ENGINE_CRASHES, gpu_health_engine_loops(health, uuid));
     if (engine->failure)
-        find(health, HEALTH_ENGINE_FAILED,
-             g_strdup_printf("the engine of vGPU %s gave up: %s", uuid, engine->failure));
+        note_reason(health, HEALTH_ENGINE_FAILED,
+                    g_strdup_printf("the engine of vGPU %s gave up: %s", uuid, engine->failure));
 }
 
 static void let_losses_age(GpuHealth *health, gint64 now_us)
@@ -459,7 +463,7 @@ void gpu_health_judge_engines(GpuHealth *health, gint64 now_us)
     void *engine;
 
     let_losses_age(health, now_us);
-    lift(health, HEALTH_ENGINE_FAILED);
+    lift_reason(health, HEALTH_ENGINE_FAILED);
     if (has_witness(health, now_us) || !has_several_suspects(health))
         return;
     g_hash_table_iter_init(&iter, health->engines);
@@ -496,14 +500,14 @@ char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid)
 void gpu_health_observe_gone(GpuHealth *health, guint users)
 {
     if (users)
-        find(health, HEALTH_GONE,
-             g_strdup_printf("it is missing, and %u vGPUs are promised of it", users));
+        note_reason(health, HEALTH_GONE,
+                    g_strdup_printf("it is missing, and %u vGPUs are promised of it", users));
     else
-        lift(health, HEALTH_GONE);
+        lift_reason(health, HEALTH_GONE);
 }
 
 /* Its count of losses stays known: the next loss is the first that counts. */
-static void forgive(Engine *engine)
+static void forgive_losses(Engine *engine)
 {
     engine->losses.level = 0;
     engine->loops = FALSE;
@@ -516,17 +520,17 @@ void gpu_health_clear(GpuHealth *health)
     void *engine;
 
     for (guint i = 0; i < HEALTH_KINDS; i++)
-        lift(health, (HealthKind)i);
+        lift_reason(health, (HealthKind)i);
     health->nonfatal.level = 0;
     health->corrected.level = 0;
     g_hash_table_iter_init(&iter, health->engines);
     while (g_hash_table_iter_next(&iter, NULL, &engine))
-        forgive(engine);
+        forgive_losses(engine);
 }
 
 /* The steps if a GPU has less free memory than its water mark. */
 
-static PressureStep next(const Pressure *pressure, guint victims, gboolean suspends)
+static PressureStep next_step(const Pressure *pressure, guint victims, gboolean suspends)
 {
     switch (pressure->last) {
     case PRESSURE_TELL:
@@ -554,7 +558,7 @@ PressureStep pressure_step(Pressure *pressure, guint64 free, guint64 mark, guint
     }
     if (pressure_is_on(pressure) && now_us - pressure->since < grace_us)
         return PRESSURE_NOTHING;
-    step = next(pressure, victims, suspends);
+    step = next_step(pressure, victims, suspends);
     if (step != PRESSURE_NOTHING) {
         pressure->last = step;
         pressure->since = now_us;

@@ -15,8 +15,8 @@ static const char *of_what(const Slice *wanted)
     return *wanted->type ? "a vGPU of type " : "a slice of its size";
 }
 
-static gboolean refuse(const Slice *wanted, const char *what, guint asked, guint most,
-                       GError **error)
+static gboolean refuse_cost(const Slice *wanted, const char *what, guint asked, guint most,
+                            GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
                 "%s %u is at the cost of others: %s%s has %u, and only an administrator can give "
@@ -26,7 +26,7 @@ static gboolean refuse(const Slice *wanted, const char *what, guint asked, guint
 }
 
 /* A cap of 0 is none. */
-static guint looseness(guint cap)
+static guint looseness_of(guint cap)
 {
     return cap ? cap : G_MAXUINT;
 }
@@ -71,16 +71,17 @@ gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer
     guint priority = MAX(offer ? offer->desc->priority : 0, before ? before->priority : 0);
     guint64 oversubscribe =
         MAX(offer ? offer->oversubscribe : 0, before ? before->oversubscribe : 0);
-    guint cap = MAX(offer ? looseness(offer->desc->cap) : 0, before ? looseness(before->cap) : 0);
+    guint cap =
+        MAX(offer ? looseness_of(offer->desc->cap) : 0, before ? looseness_of(before->cap) : 0);
 
     if (!offer && !before)
         return refuse_unknown(wanted, error);
     if (wanted->weight > weight)
-        return refuse(wanted, "weight", wanted->weight, weight, error);
+        return refuse_cost(wanted, "weight", wanted->weight, weight, error);
     if (wanted->priority > priority)
-        return refuse(wanted, "priority", wanted->priority, priority, error);
-    if (looseness(wanted->cap) > cap)
-        return refuse(wanted, "cap", wanted->cap, cap, error);
+        return refuse_cost(wanted, "priority", wanted->priority, priority, error);
+    if (looseness_of(wanted->cap) > cap)
+        return refuse_cost(wanted, "cap", wanted->cap, cap, error);
     if (wanted->oversubscribe > oversubscribe)
         return refuse_oversubscription(wanted, oversubscribe, error);
     if (before && engines_join(wanted->engines, before->engines) != before->engines)
@@ -143,7 +144,7 @@ typedef struct {
     double fill;
 } Score;
 
-static gboolean matches(const GStrv patterns, const Room *room)
+static gboolean matches_gpu(const GStrv patterns, const Room *room)
 {
     for (guint i = 0; patterns && patterns[i]; i++)
         if (!fnmatch(patterns[i], room->gpu, FNM_CASEFOLD) ||
@@ -171,9 +172,9 @@ static char *choice_refusal(const Placement *placement, const Request *request,
 {
     const Room *room = candidate->room;
 
-    if (request->gpus && request->gpus[0] && !matches(request->gpus, room))
+    if (request->gpus && request->gpus[0] && !matches_gpu(request->gpus, room))
         return g_strdup("it was not requested");
-    if (matches(request->not_gpus, room))
+    if (matches_gpu(request->not_gpus, room))
         return g_strdup("it is excluded");
     if (request->wanted->replica[0] &&
         (has_replica(placement->slices, room->gpu, request->wanted->replica) ||
@@ -193,8 +194,8 @@ static AdmissionRequest admission_of(const Placement *placement, const Candidate
 /*
  * NULL: the slice may go there; else why not. @chosen: the slices placed for this request so far.
  */
-static char *refusal(const Placement *placement, const Request *request, const Candidate *candidate,
-                     const GPtrArray *chosen)
+static char *refusal_of(const Placement *placement, const Request *request,
+                        const Candidate *candidate, const GPtrArray *chosen)
 {
     const AdmissionRequest admission = admission_of(placement, candidate);
     char *why = choice_refusal(placement, request, candidate, chosen);
@@ -261,14 +262,15 @@ static gboolean is_better(const Score *a, const Score *b)
  * The best GPU for one more slice. Choosing the best for each in turn places all of them whenever
  * that is possible: a GPU's number of places does not depend on the other GPUs.
  */
-static Candidate *best(const Placement *placement, const Request *request, const GPtrArray *chosen)
+static Candidate *find_best(const Placement *placement, const Request *request,
+                            const GPtrArray *chosen)
 {
     Candidate *found = NULL;
     Score found_score = {0};
 
     for (guint i = 0; i < placement->candidates->len; i++) {
         Candidate *candidate = g_ptr_array_index(placement->candidates, i);
-        g_autofree char *why = refusal(placement, request, candidate, chosen);
+        g_autofree char *why = refusal_of(placement, request, candidate, chosen);
         Score score;
 
         if (why)
@@ -282,15 +284,15 @@ static Candidate *best(const Placement *placement, const Request *request, const
     return found;
 }
 
-static void explain(const Placement *placement, const Request *request, const GPtrArray *chosen,
-                    GError **error)
+static void explain_refusals(const Placement *placement, const Request *request,
+                             const GPtrArray *chosen, GError **error)
 {
     g_autoptr(GString) reasons = g_string_new(NULL);
     AgentError code = AGENT_ERROR_NO_ROOM;
 
     for (guint i = 0; i < placement->candidates->len; i++) {
         const Candidate *candidate = g_ptr_array_index(placement->candidates, i);
-        g_autofree char *why = refusal(placement, request, candidate, chosen);
+        g_autofree char *why = refusal_of(placement, request, candidate, chosen);
 
         if (refusal_passes(placement, request, candidate, chosen))
             code = AGENT_ERROR_NO_ROOM_NOW;
@@ -316,11 +318,11 @@ GPtrArray *placement_find(const Placement *placement, const Request *request, GE
     g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
 
     for (guint i = 0; i < request->count; i++) {
-        Candidate *candidate = best(placement, request, chosen);
+        Candidate *candidate = find_best(placement, request, chosen);
         Slice *slice;
 
         if (!candidate) {
-            explain(placement, request, chosen, error);
+            explain_refusals(placement, request, chosen, error);
             return NULL;
         }
         slice = slice_copy(candidate->slice);

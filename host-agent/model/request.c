@@ -12,7 +12,7 @@
 #define MAX_TEXT 255
 #define MAX_LIST 1024
 
-static const DictKey *find(const DictKey *keys, gsize count, const char *name)
+static const DictKey *find_key(const DictKey *keys, gsize count, const char *name)
 {
     for (gsize i = 0; i < count; i++)
         if (g_str_equal(keys[i].key, name))
@@ -38,14 +38,14 @@ static const char *type_string(char type)
     }
 }
 
-static gboolean bad(GError **error, const char *key, const char *why)
+static gboolean set_bad_value(GError **error, const char *key, const char *why)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s %s", key, why);
     return FALSE;
 }
 
-static gboolean unknown(GError **error, guint use, const DictKey *keys, gsize count,
-                        const char *name)
+static gboolean set_unknown_key(GError **error, guint use, const DictKey *keys, gsize count,
+                                const char *name)
 {
     g_autoptr(GString) known = g_string_new(NULL);
 
@@ -69,13 +69,13 @@ static gboolean check_number(const char *key, guint64 number, guint64 min, guint
     why = g_strdup_printf("must be from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
                           ", not %" G_GUINT64_FORMAT,
                           min, max, number);
-    return bad(error, key, why);
+    return set_bad_value(error, key, why);
 }
 
 static gboolean check_length(const char *key, GVariant *text, GError **error)
 {
     return g_variant_get_size(text) <= MAX_TEXT + 1 ||
-           bad(error, key, "is longer than 255 characters");
+           set_bad_value(error, key, "is longer than 255 characters");
 }
 
 static gboolean read_text(const DictKey *key, GVariant *value, GError **error)
@@ -90,7 +90,7 @@ static gboolean read_text(const DictKey *key, GVariant *value, GError **error)
 static gboolean read_list(const DictKey *key, GVariant *value, GError **error)
 {
     if (g_variant_n_children(value) > MAX_LIST)
-        return bad(error, key->key, "has more than 1024 entries");
+        return set_bad_value(error, key->key, "has more than 1024 entries");
     g_strfreev(*(GStrv *)key->value);
     *(GStrv *)key->value = g_variant_dup_strv(value, NULL);
     return TRUE;
@@ -128,7 +128,7 @@ static gboolean check_type(const char *name, GVariant *value, const char *type, 
         return TRUE;
     why = g_strdup_printf("must be of the D-Bus type \"%s\", not \"%s\"", type,
                           g_variant_get_type_string(value));
-    return bad(error, name, why);
+    return set_bad_value(error, name, why);
 }
 
 /* The value of a slice. The driver takes sizes that a request can't have. */
@@ -164,7 +164,7 @@ gboolean dict_check_unique(GVariant *dict, GError **error)
     g_variant_iter_init(&iter, dict);
     while (g_variant_iter_next(&iter, "{&s@v}", &name, NULL))
         if (!g_hash_table_add(seen, g_strdup(name)))
-            return bad(error, name, "is there twice");
+            return set_bad_value(error, name, "is there twice");
     return TRUE;
 }
 
@@ -189,10 +189,10 @@ gboolean dict_read_slice(GVariant *dict, guint use, Slice *slice, guint64 *given
     while (g_variant_iter_next(&iter, "{&sv}", &name, &value)) {
         g_autoptr(GVariant) owned = value;
         const SliceKey *row = find_row(use, name);
-        const DictKey *key = find(keys, count, name);
+        const DictKey *key = find_key(keys, count, name);
 
         if (!row && !key)
-            return unknown(error, use, keys, count, name);
+            return set_unknown_key(error, use, keys, count, name);
         if (row)
             *given |= slice_key_bit(row);
         if (row ? !read_row(row, use, owned, slice, error)
@@ -230,7 +230,7 @@ gboolean request_has(const Request *request, const char *name)
     return is_given(request->given, name);
 }
 
-static gboolean invalid(GError **error, const char *format, const char *value)
+static gboolean set_invalid(GError **error, const char *format, const char *value)
 {
     g_autofree char *message =
         value ? g_strdup_printf("%s: \"%s\"", format, value) : g_strdup(format);
@@ -244,7 +244,7 @@ static gboolean parse_policy(const char *text, Policy *policy, GError **error)
     *policy = g_strcmp0(text, "spread") == 0 ? POLICY_SPREAD : POLICY_BINPACK;
     if (!text || g_str_equal(text, "spread") || g_str_equal(text, "binpack"))
         return TRUE;
-    return invalid(error, "Policy must be binpack or spread", text);
+    return set_invalid(error, "Policy must be binpack or spread", text);
 }
 
 /* A slice that is removed with its VM cannot be persistent. */
@@ -252,9 +252,9 @@ static gboolean check_domain(const Request *request, GError **error)
 {
     if (!request->wanted->domain[0] || !request->define)
         return TRUE;
-    return invalid(error,
-                   "vGPUs of a domain end with it, so Define and Autostart can't be set for Domain",
-                   request->wanted->domain);
+    return set_invalid(
+        error, "vGPUs of a domain end with it, so Define and Autostart can't be set for Domain",
+        request->wanted->domain);
 }
 
 static gboolean check_window(const char *key, guint64 window, GError **error)
@@ -276,12 +276,12 @@ static gboolean check_uuids(const Request *request, GError **error)
     }
     for (guint i = 0; request->uuids[i]; i++) {
         if (!g_uuid_string_is_valid(request->uuids[i]))
-            return invalid(error, "Uuids has an entry that is no UUID", request->uuids[i]);
+            return set_invalid(error, "Uuids has an entry that is no UUID", request->uuids[i]);
         for (char *at = request->uuids[i]; *at; at++)
             *at = g_ascii_tolower(*at);
         for (guint k = 0; k < i; k++)
             if (g_str_equal(request->uuids[k], request->uuids[i]))
-                return invalid(error, "Uuids has an entry twice", request->uuids[i]);
+                return set_invalid(error, "Uuids has an entry twice", request->uuids[i]);
     }
     return TRUE;
 }
@@ -308,7 +308,7 @@ guint64 vram_of_percent(guint64 vram, guint percent)
 static gboolean check_vram(gboolean vram_given, guint percent, GError **error)
 {
     return !vram_given || !percent ||
-           invalid(error, "Vram and VramPercent cannot both be given", "both");
+           set_invalid(error, "Vram and VramPercent cannot both be given", "both");
 }
 
 /* A VM's needs a type, because mdevctl and libvirt do. */
@@ -373,20 +373,22 @@ static gboolean check_owner(const Request *request, GError **error)
 
     if (!request_has(request, "Owner"))
         return !(request_has(request, "Part") || has_pool || request->uid_given) ||
-               invalid(error, "Part, Pool and Uid need an Owner", NULL);
+               set_invalid(error, "Part, Pool and Uid need an Owner", NULL);
     if (!slice_owner_valid(wanted->owner))
-        return invalid(error, "Owner " OWNER_RULE, wanted->owner);
+        return set_invalid(error, "Owner " OWNER_RULE, wanted->owner);
     if (!slice_owner_valid(wanted->part))
-        return invalid(error, "Part is needed with Owner, and " OWNER_RULE, wanted->part);
+        return set_invalid(error, "Part is needed with Owner, and " OWNER_RULE, wanted->part);
     if (has_pool && !gpu_pool_valid(wanted->pool))
-        return invalid(error, "Pool must be " GPU_POOL_RULE, wanted->pool);
+        return set_invalid(error, "Pool must be " GPU_POOL_RULE, wanted->pool);
     if (wanted->ephemeral || request->define || wanted->autostart || *wanted->domain)
-        return invalid(error,
-                       "a slice with an Owner ends with it, so it can't have Ephemeral, Define, "
-                       "Autostart or Domain",
-                       wanted->owner);
+        return set_invalid(
+            error,
+            "a slice with an Owner ends with it, so it can't have Ephemeral, Define, "
+            "Autostart or Domain",
+            wanted->owner);
     /* A part is one slice, so that a call that is repeated finds it. */
-    return request->count == 1 || invalid(error, "Count must be 1 with an Owner", wanted->owner);
+    return request->count == 1 ||
+           set_invalid(error, "Count must be 1 with an Owner", wanted->owner);
 }
 
 #define DOOR_AUTO "auto"
@@ -395,7 +397,7 @@ static gboolean check_owner(const Request *request, GError **error)
 static gboolean finish_container(Request *request, const char *door, GError **error)
 {
     if (request->count != 1)
-        return invalid(error, "Count must be 1 for a slice of containers", "more");
+        return set_invalid(error, "Count must be 1 for a slice of containers", "more");
     if (request->wanted->transport != SLICE_TRANSPORT_VFIO)
         return check_no_vgpu(request, door, error);
     if (!request->wanted->ephemeral && !request_has(request, "Owner"))
@@ -409,16 +411,17 @@ static gboolean finish_door(Request *request, const char *door, GError **error)
     if (request->transport_auto)
         request->wanted->transport = SLICE_TRANSPORT_GUARDED;
     else if (!slice_transport_parse(door, &request->wanted->transport))
-        return invalid(error, "Door must be auto, native, guarded, vfio or vm", door);
+        return set_invalid(error, "Door must be auto, native, guarded, vfio or vm", door);
     if (!check_owner(request, error))
         return FALSE;
     if (request->wanted->transport != SLICE_TRANSPORT_VM)
         return finish_container(request, door, error);
     return !request->wanted->ephemeral ||
-           invalid(error, "Ephemeral is for containers' slices, so it can't be set for Door", door);
+           set_invalid(error, "Ephemeral is for containers' slices, so it can't be set for Door",
+                       door);
 }
 
-static gboolean finish(Request *request, const char *policy, GError **error)
+static gboolean finish_request(Request *request, const char *policy, GError **error)
 {
     Slice *wanted = request->wanted;
 
@@ -428,7 +431,7 @@ static gboolean finish(Request *request, const char *policy, GError **error)
         return FALSE;
     /* A name is of one. */
     if (*wanted->name && request->count != 1)
-        return invalid(error, "Name needs a Count of 1", wanted->name);
+        return set_invalid(error, "Name needs a Count of 1", wanted->name);
     if (!request->uuids)
         make_up_uuids(request);
     request->define = request->define || wanted->autostart;
@@ -464,7 +467,8 @@ Request *request_parse(GVariant *dict, GError **error)
     if (!dict_read_slice(dict, use, request->wanted, &request->given, keys, G_N_ELEMENTS(keys),
                          error) ||
         !check_vram(request->wanted->vram != 0, request->vram_percent, error) ||
-        !finish_door(request, door ? door : DOOR_AUTO, error) || !finish(request, policy, error))
+        !finish_door(request, door ? door : DOOR_AUTO, error) ||
+        !finish_request(request, policy, error))
         return NULL;
     if (request->uid_given)
         request->wanted->uid = request->uid;
@@ -476,13 +480,13 @@ Request *request_parse(GVariant *dict, GError **error)
 static gboolean check_beside(const Request *first, const Request *other, GError **error)
 {
     if (!g_str_equal(first->wanted->owner, other->wanted->owner))
-        return invalid(error, "all slices of a call must have the same Owner",
-                       other->wanted->owner);
+        return set_invalid(error, "all slices of a call must have the same Owner",
+                           other->wanted->owner);
     if (g_str_equal(first->wanted->part, other->wanted->part))
-        return invalid(error, "a Part is there twice", other->wanted->part);
+        return set_invalid(error, "a Part is there twice", other->wanted->part);
     if (first->dry_run != other->dry_run || first->window != other->window)
-        return invalid(error, "DryRun and Window must be the same for all slices of a call",
-                       other->wanted->part);
+        return set_invalid(error, "DryRun and Window must be the same for all slices of a call",
+                           other->wanted->part);
     return TRUE;
 }
 
@@ -492,7 +496,7 @@ gboolean requests_check_owner(const GPtrArray *requests, GError **error)
         const Request *request = g_ptr_array_index(requests, i);
 
         if (!*request->wanted->owner)
-            return invalid(error, "several slices of one call need an Owner", NULL);
+            return set_invalid(error, "several slices of one call need an Owner", NULL);
         for (guint k = 0; k < i; k++)
             if (!check_beside(g_ptr_array_index(requests, k), request, error))
                 return FALSE;

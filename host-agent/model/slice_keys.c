@@ -10,7 +10,7 @@
 #define PER_CENT_MAX 100
 #define PRIORITY_MAX 15
 
-static gboolean refuse(const char *name, const char *rule, const char *text, GError **error)
+static gboolean refuse_value(const char *name, const char *rule, const char *text, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s must be %s: \"%s\"", name, rule, text);
     return FALSE;
@@ -19,15 +19,16 @@ static gboolean refuse(const char *name, const char *rule, const char *text, GEr
 static gboolean check_tenant(const char *name, const char *text, GError **error)
 {
     return !*text || tenant_name_valid(text) ||
-           refuse(name, "up to 63 letters, digits, \"_\", \"-\" and \".\"", text, error);
+           refuse_value(name, "up to 63 letters, digits, \"_\", \"-\" and \".\"", text, error);
 }
 
 static gboolean check_name(const char *name, const char *text, GError **error)
 {
     return !*text || slice_name_valid(text) ||
-           refuse(name,
-                  "up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and no UUID",
-                  text, error);
+           refuse_value(
+               name,
+               "up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and no UUID",
+               text, error);
 }
 
 /* It is shown on terminals and written to logs. */
@@ -44,7 +45,7 @@ static gboolean check_class(const char *name, const char *text, GError **error)
     SliceClass class;
 
     return slice_class_parse(text, &class) ||
-           refuse(name, "guaranteed, burstable or best-effort", text, error);
+           refuse_value(name, "guaranteed, burstable or best-effort", text, error);
 }
 
 static gboolean check_engines(const char *name, const char *text, GError **error)

@@ -128,7 +128,7 @@ static Last *last_new(Usage *usage, const char *uuid)
     return last;
 }
 
-static void promise(UsageRow *row, const UsageSample *sample)
+static void note_promise(UsageRow *row, const UsageSample *sample)
 {
     g_set_str(&row->tenant, sample->tenant);
     g_set_str(&row->gpu, sample->gpu);
@@ -169,7 +169,7 @@ void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint second
     if (first)
         last = last_new(usage, sample->uuid);
     last->sampled = TRUE;
-    promise(&last->row, sample);
+    note_promise(&last->row, sample);
     if (!first && seconds)
         row = add_promised(usage, &last->row, now, seconds);
     if (sample->unknown)
@@ -265,7 +265,7 @@ void report_row_free(void *data)
 }
 
 /* The smallest type that would have been enough; NULL: none is much smaller than the row's. */
-static const ReportSize *smaller(const ReportRow *row, const GArray *sizes)
+static const ReportSize *find_smaller(const ReportRow *row, const GArray *sizes)
 {
     double enough = (double)row->peak_vram * ROOM_FACTOR;
     const ReportSize *best = NULL;
@@ -284,7 +284,7 @@ static const ReportSize *smaller(const ReportRow *row, const GArray *sizes)
 char *report_advice(const ReportRow *row, const GArray *sizes)
 {
     double busy = row->seconds ? (double)row->busy_seconds / (double)row->seconds : 0;
-    const ReportSize *size = smaller(row, sizes);
+    const ReportSize *size = find_smaller(row, sizes);
     g_autofree char *peak = NULL;
     g_autofree char *whole = NULL;
 

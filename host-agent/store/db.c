@@ -289,7 +289,7 @@ static gboolean is_damaged(const Db *db)
     return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
 }
 
-static gboolean fail(const Db *db, const char *what, GError **error)
+static gboolean set_error(const Db *db, const char *what, GError **error)
 {
     if (is_full(db))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
@@ -301,11 +301,11 @@ static gboolean fail(const Db *db, const char *what, GError **error)
     return FALSE;
 }
 
-static gboolean exec(Db *db, const char *sql, GError **error)
+static gboolean exec_sql(Db *db, const char *sql, GError **error)
 {
     if (sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK)
         return TRUE;
-    return fail(db, sql, error);
+    return set_error(db, sql, error);
 }
 
 static void read_version(sqlite3_stmt *row, void *data)
@@ -324,9 +324,9 @@ static gboolean keep_copy(Db *db, guint version, GError **error)
     /* There may be one of an earlier upgrade: it is older than what is in use now. */
     g_remove(part);
     sql = sqlite3_mprintf("VACUUM INTO %Q", part);
-    done = exec(db, sql, error);
+    done = exec_sql(db, sql, error);
     sqlite3_free(sql);
-    return done && (g_rename(part, copy) == 0 || fail(db, "its copy can't be renamed", error));
+    return done && (g_rename(part, copy) == 0 || set_error(db, "its copy can't be renamed", error));
 }
 
 /* Not in a transaction. */
@@ -334,13 +334,13 @@ static gboolean attach_source(Db *db, HostRoot *root, GError **error)
 {
     g_autofree char *path = root_path(root, STATE_DIR, db->schema->source, NULL);
     char *sql = sqlite3_mprintf("ATTACH %Q AS agent", path);
-    gboolean done = exec(db, sql, error);
+    gboolean done = exec_sql(db, sql, error);
 
     sqlite3_free(sql);
     return done;
 }
 
-static gboolean upgrade(Db *db, HostRoot *root, GError **error)
+static gboolean upgrade_tables(Db *db, HostRoot *root, GError **error)
 {
     const Schema *schema = db->schema;
     guint version = 0;
@@ -368,17 +368,17 @@ static gboolean upgrade(Db *db, HostRoot *root, GError **error)
             g_strdup_printf("BEGIN%s; %s PRAGMA user_version = %u; COMMIT",
                             attached ? "" : " IMMEDIATE", schema->steps[version], version + 1);
 
-        if (!exec(db, sql, error))
+        if (!exec_sql(db, sql, error))
             return FALSE;
     }
-    return !attached || exec(db, "DETACH agent", error);
+    return !attached || exec_sql(db, "DETACH agent", error);
 }
 
-static gboolean prepare(Db *db, HostRoot *root, GError **error)
+static gboolean prepare_database(Db *db, HostRoot *root, GError **error)
 {
     sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
-    return exec(db, "PRAGMA journal_mode = WAL", error) &&
-           exec(db, "PRAGMA synchronous = FULL", error) && upgrade(db, root, error);
+    return exec_sql(db, "PRAGMA journal_mode = WAL", error) &&
+           exec_sql(db, "PRAGMA synchronous = FULL", error) && upgrade_tables(db, root, error);
 }
 
 static Db *open_schema(HostRoot *root, const Schema *schema, GError **error)
@@ -393,10 +393,10 @@ static Db *open_schema(HostRoot *root, const Schema *schema, GError **error)
         return NULL;
     }
     if (sqlite3_open(db->path, &db->sqlite) != SQLITE_OK) {
-        fail(db, "can't be opened", error);
+        set_error(db, "can't be opened", error);
         return NULL;
     }
-    if (!prepare(db, root, error)) {
+    if (!prepare_database(db, root, error)) {
         /* A full disk, a lock, or rights that are missing have damaged nothing. */
         if (is_damaged(db))
             g_prefix_error(error,
@@ -425,7 +425,7 @@ Db *db_open_meter_reader(HostRoot *root, GError **error)
     db->schema = &meter_schema;
     db->path = root_path(root, STATE_DIR, METER_FILE, NULL);
     if (sqlite3_open_v2(db->path, &db->sqlite, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
-        fail(db, "can't be opened", error);
+        set_error(db, "can't be opened", error);
         return NULL;
     }
     sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
@@ -476,11 +476,11 @@ static gboolean step_all(Db *db, GError **error, DbRowFunc func, void *data, con
             if (func)
                 func(statement, data);
     sqlite3_finalize(statement);
-    return ret == SQLITE_DONE ? TRUE : fail(db, sql, error);
+    return ret == SQLITE_DONE ? TRUE : set_error(db, sql, error);
 }
 
-static gboolean step(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
-                     const char *types, va_list *values)
+static gboolean step_with(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
+                          const char *types, va_list *values)
 {
     sqlite3_stmt *statement = NULL;
     int ret = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
@@ -506,7 +506,7 @@ gboolean db_run(Db *db, GError **error, const char *sql, const char *types, ...)
     gboolean done;
 
     va_start(values, types);
-    done = step(db, error, NULL, NULL, sql, types, &values);
+    done = step_with(db, error, NULL, NULL, sql, types, &values);
     va_end(values);
     return done;
 }
@@ -516,12 +516,12 @@ gboolean db_run_later(Db *db, GError **error, const char *sql, const char *types
     va_list values;
     gboolean done;
 
-    if (!exec(db, "PRAGMA synchronous = NORMAL", error))
+    if (!exec_sql(db, "PRAGMA synchronous = NORMAL", error))
         return FALSE;
     va_start(values, types);
-    done = step(db, error, NULL, NULL, sql, types, &values);
+    done = step_with(db, error, NULL, NULL, sql, types, &values);
     va_end(values);
-    return exec(db, "PRAGMA synchronous = FULL", done ? error : NULL) && done;
+    return exec_sql(db, "PRAGMA synchronous = FULL", done ? error : NULL) && done;
 }
 
 gboolean db_each(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
@@ -531,7 +531,7 @@ gboolean db_each(Db *db, GError **error, DbRowFunc func, void *data, const char 
     gboolean done;
 
     va_start(values, types);
-    done = step(db, error, func, data, sql, types, &values);
+    done = step_with(db, error, func, data, sql, types, &values);
     va_end(values);
     return done;
 }
@@ -548,7 +548,7 @@ gint64 db_number(Db *db, const char *sql, const char *types, ...)
     va_list values;
 
     va_start(values, types);
-    if (!step(db, &error, read_number, &number, sql, types, &values))
+    if (!step_with(db, &error, read_number, &number, sql, types, &values))
         g_warning("%s", error->message);
     va_end(values);
     return number;
@@ -566,7 +566,7 @@ GStrv db_texts(Db *db, GError **error, const char *sql, const char *types, ...)
     gboolean done;
 
     va_start(values, types);
-    done = step(db, error, read_text, texts, sql, types, &values);
+    done = step_with(db, error, read_text, texts, sql, types, &values);
     va_end(values);
     return done ? g_strv_builder_end(texts) : NULL;
 }
@@ -579,24 +579,24 @@ GPtrArray *db_list(Db *db, GError **error, DbRowFunc func, GDestroyNotify free_i
     gboolean done;
 
     va_start(values, types);
-    done = step(db, error, func, items, sql, types, &values);
+    done = step_with(db, error, func, items, sql, types, &values);
     va_end(values);
     return done ? g_steal_pointer(&items) : NULL;
 }
 
 gboolean db_begin(Db *db, GError **error)
 {
-    return exec(db, "BEGIN IMMEDIATE", error);
+    return exec_sql(db, "BEGIN IMMEDIATE", error);
 }
 
 gboolean db_commit(Db *db, GError **error)
 {
-    return exec(db, "COMMIT", error);
+    return exec_sql(db, "COMMIT", error);
 }
 
 void db_rollback(Db *db)
 {
-    exec(db, "ROLLBACK", NULL);
+    exec_sql(db, "ROLLBACK", NULL);
 }
 
 const char *db_text(sqlite3_stmt *row, int column)

@@ -8,7 +8,7 @@ void owner_use_free(OwnerUse *use)
     g_free(use);
 }
 
-static guint64 number(sqlite3_stmt *row, int column)
+static guint64 number_at(sqlite3_stmt *row, int column)
 {
     return (guint64)sqlite3_column_int64(row, column);
 }
@@ -19,9 +19,9 @@ static void read_use(sqlite3_stmt *row, void *data)
 
     use->uuid = g_strdup(db_text(row, 0));
     use->owner = g_strdup(db_text(row, 1));
-    use->sum = (OwnerCounts){number(row, 2), number(row, 3), number(row, 4)};
-    use->peak_vram = number(row, 5);
-    use->last = (OwnerCounts){number(row, 6), number(row, 7), number(row, 8)};
+    use->sum = (OwnerCounts){number_at(row, 2), number_at(row, 3), number_at(row, 4)};
+    use->peak_vram = number_at(row, 5);
+    use->last = (OwnerCounts){number_at(row, 6), number_at(row, 7), number_at(row, 8)};
     use->ended = sqlite3_column_int64(row, 9);
     use->energy_uj = sqlite3_column_int64(row, 10);
     g_ptr_array_add(data, use);
