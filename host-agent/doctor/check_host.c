@@ -73,7 +73,7 @@ void check_groups(Examination *exam)
 /* KVM before Linux 6.13, and its effect on a vGPU's window (host-kernel.h). */
 
 /* The KVM module that allows nested VMs; NULL: none does. */
-static const char *nesting(const Examination *exam)
+static const char *nesting_module(const Examination *exam)
 {
     static const char *const modules[] = {"kvm_amd", "kvm_intel"};
 
@@ -108,7 +108,7 @@ static void check_blocks(Examination *exam, const char *release)
 void check_kvm_window(Examination *exam)
 {
     g_autofree char *release = host_kernel_release(exam->root);
-    const char *module = nesting(exam);
+    const char *module = nesting_module(exam);
 
     if (!exam->for_vms)
         return;
@@ -385,7 +385,7 @@ static guint64 least_window(HostRoot *root)
     return least;
 }
 
-static void judge(Examination *exam, const char *vm, const RootPorts *ports, guint64 least)
+static void judge_window(Examination *exam, const char *vm, const RootPorts *ports, guint64 least)
 {
     g_autofree char *window = size_format(ports->window);
     g_autofree char *needed = size_format(least);
@@ -430,6 +430,6 @@ void check_vms(Examination *exam)
         RootPorts ports;
 
         if (*vms[i] && root_ports_read(NULL, vms[i], &ports))
-            judge(exam, vms[i], &ports, least);
+            judge_window(exam, vms[i], &ports, least);
     }
 }

@@ -144,7 +144,7 @@ static GPtrArray *find_unknown(GHashTable *of_driver, GHashTable *of_door, guint
     return unknown;
 }
 
-static char *join(const GPtrArray *names)
+static char *join_names(const GPtrArray *names)
 {
     GString *text = g_string_new(NULL);
 
@@ -168,15 +168,15 @@ static const char *missing_in(GHashTable *of_driver)
     return NULL;
 }
 
-static void compare(Examination *exam, const char *version, const ElfFile *driver,
-                    const ElfFile *door)
+static void compare_exports(Examination *exam, const char *version, const ElfFile *driver,
+                            const ElfFile *door)
 {
     g_autoptr(GHashTable) of_driver = elf_file_exports(driver);
     g_autoptr(GHashTable) of_door = elf_file_exports(door);
     const char *missing = missing_in(of_driver);
     guint count;
     g_autoptr(GPtrArray) unknown = find_unknown(of_driver, of_door, &count);
-    g_autofree char *names = join(unknown);
+    g_autofree char *names = join_names(unknown);
 
     if (missing)
         finding_add(exam, FINDING_WARNING, CUDA_SUBJECT,
@@ -204,7 +204,7 @@ static void compare_files(Examination *exam, const NvidiaDriver *driver, const c
     g_autoptr(ElfFile) of_door = of_driver ? elf_file_open(exam->root, door_path, &error) : NULL;
 
     if (of_door)
-        compare(exam, driver->version, of_driver, of_door);
+        compare_exports(exam, driver->version, of_driver, of_door);
     else
         finding_add(exam, FINDING_WARNING, CUDA_SUBJECT, g_strdup(error->message),
                     g_strdup("install the package again that the file belongs to"));

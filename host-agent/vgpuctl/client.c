@@ -98,7 +98,7 @@ typedef struct {
     GError *error;
 } Call;
 
-static void answered(GObject *object, GAsyncResult *result, void *data)
+static void call_answered(GObject *object, GAsyncResult *result, void *data)
 {
     Call *call = data;
 
@@ -157,7 +157,7 @@ GVariant *client_call_object(GDBusProxy *object, const char *method, GVariant *a
     if (what)
         progress_begin(what, limit);
     g_dbus_proxy_call(object, method, arguments, G_DBUS_CALL_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION,
-                      G_MAXINT, NULL, answered, &call);
+                      G_MAXINT, NULL, call_answered, &call);
     g_main_loop_run(call.loop);
     g_main_loop_unref(call.loop);
     if (what)

@@ -175,7 +175,7 @@ typedef struct {
 } Line;
 
 /* The word with what it means, if it can be that one. */
-static void offer(const Line *line, const char *word, const char *help)
+static void offer_word(const Line *line, const char *word, const char *help)
 {
     g_autofree char *shown = text_printable(g_strdup(word));
 
@@ -214,7 +214,7 @@ static void offer_option(const GOptionEntry *option, void *line)
 {
     g_autofree char *word = g_strconcat("--", option->long_name, NULL);
 
-    offer(line, word, option->description);
+    offer_word(line, word, option->description);
 }
 
 typedef struct {
@@ -288,7 +288,7 @@ static void offer_kind(const Line *line, const char *name)
         qsort(words, g_strv_length(words), sizeof(*words), by_name);
     for (guint i = 0; words[i]; i++)
         if (i == 0 || !g_str_equal(words[i], words[i - 1]))
-            offer(line, words[i], NULL);
+            offer_word(line, words[i], NULL);
 }
 
 /* Of the command's arguments the next one, or the last again. */
@@ -316,7 +316,7 @@ static void offer_nouns(const Line *line)
         if (command->flags & COMMAND_HIDDEN || g_str_equal(command->noun, last))
             continue;
         last = command->noun;
-        offer(line, command->noun, command->verb ? NULL : command->help);
+        offer_word(line, command->noun, command->verb ? NULL : command->help);
     }
 }
 
@@ -325,7 +325,7 @@ static void offer_verbs(const Line *line)
     for (guint i = 0; i < commands_count; i++)
         if (g_str_equal(commands[i].noun, line->noun) && commands[i].verb &&
             !(commands[i].flags & COMMAND_HIDDEN))
-            offer(line, commands[i].verb, commands[i].help);
+            offer_word(line, commands[i].verb, commands[i].help);
 }
 
 static void offer_words(const Line *line)

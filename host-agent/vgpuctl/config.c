@@ -434,7 +434,7 @@ static int take_text(void *text, int columns, char **values, char **names)
 }
 
 /* What @sql returns first; NULL: nothing. To be freed. */
-static char *query(Sqlite *sqlite, const char *sql)
+static char *query_first(Sqlite *sqlite, const char *sql)
 {
     char *text = NULL;
 
@@ -444,7 +444,7 @@ static char *query(Sqlite *sqlite, const char *sql)
 
 static gboolean check_version(Sqlite *sqlite, const char *path, GError **error)
 {
-    g_autofree char *text = query(sqlite, "PRAGMA user_version");
+    g_autofree char *text = query_first(sqlite, "PRAGMA user_version");
     guint64 version = text ? g_ascii_strtoull(text, NULL, 10) : 0;
     g_autofree char *why = NULL;
 
@@ -457,20 +457,21 @@ static gboolean check_version(Sqlite *sqlite, const char *path, GError **error)
 }
 
 /* It is whole, and vgpud's: SQLite has written all of it, and its version is one of ours. */
-static gboolean check(Sqlite *sqlite, const char *path, GError **error)
+static gboolean check_database(Sqlite *sqlite, const char *path, GError **error)
 {
-    g_autofree char *verdict = query(sqlite, "PRAGMA integrity_check(1)");
+    g_autofree char *verdict = query_first(sqlite, "PRAGMA integrity_check(1)");
     g_autofree char *tables = NULL;
 
     if (g_strcmp0(verdict, "ok") != 0)
         return set_error("use", path, verdict ? verdict : sqlite3_errmsg(sqlite), error);
-    tables = query(sqlite, "SELECT count(*) FROM sqlite_master WHERE name IN ('tenant', 'slice')");
+    tables =
+        query_first(sqlite, "SELECT count(*) FROM sqlite_master WHERE name IN ('tenant', 'slice')");
     if (g_strcmp0(tables, "2") != 0)
         return set_error("use", path, "it is not a database of vgpud", error);
     return check_version(sqlite, path, error);
 }
 
-static gboolean copy(Sqlite *from, const char *path, GError **error)
+static gboolean copy_database(Sqlite *from, const char *path, GError **error)
 {
     g_autoptr(Sqlite) to = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error);
     sqlite3_backup *backup = to ? sqlite3_backup_init(to, "main", from, "main") : NULL;
@@ -502,12 +503,12 @@ static gboolean copy_to(const char *from, const char *part, GError **error)
 {
     g_autoptr(Sqlite) sqlite = open_database(from, SQLITE_OPEN_READWRITE, error);
 
-    if (!sqlite || !check(sqlite, from, error))
+    if (!sqlite || !check_database(sqlite, from, error))
         return FALSE;
     g_unlink(part);
     if (!make_private(part, error))
         return FALSE;
-    if (copy(sqlite, part, error))
+    if (copy_database(sqlite, part, error))
         return TRUE;
     g_unlink(part);
     return FALSE;

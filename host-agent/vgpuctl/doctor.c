@@ -38,7 +38,7 @@ static void print_document(const Options *options, const GPtrArray *findings)
     json_array_unref(array);
 }
 
-static guint count(const GPtrArray *findings, Severity severity)
+static guint count_severity(const GPtrArray *findings, Severity severity)
 {
     guint sum = 0;
 
@@ -77,7 +77,7 @@ gboolean doctor_command(Client *client, const Options *options, char **args, GEr
     if (with_card)
         return become_card(options, error);
     findings = doctor_examine(options->root);
-    problems = count(findings, FINDING_PROBLEM);
+    problems = count_severity(findings, FINDING_PROBLEM);
     if (output_is_document(options))
         print_document(options, findings);
     else

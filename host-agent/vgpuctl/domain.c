@@ -215,7 +215,7 @@ static gboolean check_request(const Client *client, GVariant *request, GError **
     return FALSE;
 }
 
-static gboolean define(const VmLink *link, const char *xml, GError **error)
+static gboolean define_domain(const VmLink *link, const char *xml, GError **error)
 {
     virDomainPtr defined = virDomainDefineXML(link->connection, xml);
 
@@ -262,7 +262,7 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     }
     uuid = uuid_of(request);
     edited = domain_edit_add(xml, uuid, request, error);
-    if (!edited || (!slice_options_dry_run() && !define(link, edited, error)))
+    if (!edited || (!slice_options_dry_run() && !define_domain(link, edited, error)))
         return FALSE;
     if (slice_options_dry_run())
         fputs(edited, options->out);
@@ -320,7 +320,8 @@ static char *made_uuid(GVariant *vgpus)
     return dict_text(vgpu, "Uuid");
 }
 
-static gboolean plug(const VmLink *link, const char *uuid, const Options *options, GError **error)
+static gboolean plug_vgpu(const VmLink *link, const char *uuid, const Options *options,
+                          GError **error)
 {
     g_autofree char *xml = domain_edit_hostdev(uuid);
 
@@ -331,7 +332,7 @@ static gboolean plug(const VmLink *link, const char *uuid, const Options *option
     return vm_link_set_error("libvirt refuses to attach it", error);
 }
 
-static void undo(const Client *client, const char *uuid)
+static void remove_made(const Client *client, const char *uuid)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GVariant) answer =
@@ -357,7 +358,7 @@ static gboolean check_display(GVariantDict *dict, GError **error)
 }
 
 /* @room: for its window; 0: not known. */
-static GVariant *make(Client *client, const VmLink *link, guint64 room, GError **error)
+static GVariant *make_vgpu(Client *client, const VmLink *link, guint64 room, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
     GVariant *vgpus;
@@ -409,14 +410,14 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
     g_autofree char *uuid = NULL;
 
     known = domain ? slices_get(client, vgpu_doors, NULL, error) : NULL;
-    vgpus = known ? make(client, link, room, error) : NULL;
+    vgpus = known ? make_vgpu(client, link, room, error) : NULL;
     if (!vgpus)
         return FALSE;
     uuid = made_uuid(vgpus);
-    if (!slice_options_dry_run() && !plug(link, uuid, options, error)) {
+    if (!slice_options_dry_run() && !plug_vgpu(link, uuid, options, error)) {
         g_prefix_error(error, "cannot attach vGPU %s to domain %s, so it is removed again: ", uuid,
                        vm_link_name(link));
-        undo(client, uuid);
+        remove_made(client, uuid);
         return FALSE;
     }
     if (options->format != FORMAT_TABLE)
@@ -446,7 +447,7 @@ static int has_vgpu(const VmLink *link, const char *uuid, GError **error)
 }
 
 /* The guest takes its time, and may never agree. */
-static gboolean unplug(const VmLink *link, const char *uuid, GError **error)
+static gboolean unplug_vgpu(const VmLink *link, const char *uuid, GError **error)
 {
     gint64 end = g_get_monotonic_time() + DETACH_TIMEOUT_S * G_USEC_PER_SEC;
     g_autofree char *xml = domain_edit_hostdev(uuid);
@@ -491,7 +492,7 @@ static char *only_vgpu(const VmLink *link, GVariant *vgpus, GError **error)
 }
 
 /* @name: as on the command line; NULL: the only one. NULL if the domain has none. */
-static char *choose(const VmLink *link, GVariant *vgpus, const char *name, GError **error)
+static char *choose_vgpu(const VmLink *link, GVariant *vgpus, const char *name, GError **error)
 {
     g_autoptr(GVariant) vgpu = name ? find_vgpu(vgpus, name) : NULL;
     g_autofree char *uuid = NULL;
@@ -551,8 +552,8 @@ gboolean detach_command(Client *client, const Options *options, char **args, GEr
     vgpus = slices_get(client, vgpu_doors, NULL, error);
     if (!vgpus)
         return FALSE;
-    uuid = choose(link, vgpus, args[1], error);
-    if (!uuid || !unplug(link, uuid, error))
+    uuid = choose_vgpu(link, vgpus, args[1], error);
+    if (!uuid || !unplug_vgpu(link, uuid, error))
         return FALSE;
     made = is_made_for(vgpus, uuid, vm_link_name(link));
     if (made && !remove_vgpu(client, uuid, error))

@@ -101,21 +101,21 @@ static void print_event(const Options *options, GDBusObject *object, const char 
     fflush(options->out);
 }
 
-static void added(GDBusObjectManager *manager, GDBusObject *object, void *options)
+static void gpu_added(GDBusObjectManager *manager, GDBusObject *object, void *options)
 {
     (void)manager;
     print_event(options, object, "added", NULL);
 }
 
-static void removed(GDBusObjectManager *manager, GDBusObject *object, void *options)
+static void gpu_removed(GDBusObjectManager *manager, GDBusObject *object, void *options)
 {
     (void)manager;
     print_event(options, object, "removed", NULL);
 }
 
-static void changed(GDBusObjectManagerClient *manager, GDBusObjectProxy *object,
-                    GDBusProxy *interface, GVariant *properties, const char *const *invalidated,
-                    void *options)
+static void gpu_changed(GDBusObjectManagerClient *manager, GDBusObjectProxy *object,
+                        GDBusProxy *interface, GVariant *properties, const char *const *invalidated,
+                        void *options)
 {
     (void)manager;
     (void)interface;
@@ -134,8 +134,8 @@ static void told_document(const Options *options, const char *kind, const char *
 }
 
 /* What vgpud says in words. */
-static void told(VgpuManager *manager, const char *kind, const char *gpu, const char *vgpu,
-                 const char *text, const Options *options)
+static void event_told(VgpuManager *manager, const char *kind, const char *gpu, const char *vgpu,
+                       const char *text, const Options *options)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     g_autofree char *time = g_date_time_format(now, "%F %T");
@@ -148,7 +148,7 @@ static void told(VgpuManager *manager, const char *kind, const char *gpu, const 
     fflush(options->out);
 }
 
-static gboolean end(void *loop)
+static gboolean end_loop(void *loop)
 {
     g_main_loop_quit(loop);
     return G_SOURCE_CONTINUE;
@@ -182,13 +182,13 @@ gboolean events_command(Client *client, const Options *options, char **args, GEr
     if (geteuid() != 0)
         g_printerr("The bus gives what vgpud says of vGPUs, tenants and users to root only; this "
                    "shows changes of GPUs.\n");
-    g_signal_connect(client->manager, "event", G_CALLBACK(told), (void *)options);
-    g_signal_connect(objects, "object-added", G_CALLBACK(added), (void *)options);
-    g_signal_connect(objects, "object-removed", G_CALLBACK(removed), (void *)options);
-    g_signal_connect(objects, "interface-proxy-properties-changed", G_CALLBACK(changed),
+    g_signal_connect(client->manager, "event", G_CALLBACK(event_told), (void *)options);
+    g_signal_connect(objects, "object-added", G_CALLBACK(gpu_added), (void *)options);
+    g_signal_connect(objects, "object-removed", G_CALLBACK(gpu_removed), (void *)options);
+    g_signal_connect(objects, "interface-proxy-properties-changed", G_CALLBACK(gpu_changed),
                      (void *)options);
-    g_unix_signal_add(SIGINT, end, loop);
-    g_unix_signal_add(SIGTERM, end, loop);
+    g_unix_signal_add(SIGINT, end_loop, loop);
+    g_unix_signal_add(SIGTERM, end_loop, loop);
     g_main_loop_run(loop);
     return TRUE;
 }
@@ -259,7 +259,7 @@ gboolean operation_list_command(Client *client, const Options *options, char **a
     return TRUE;
 }
 
-static gboolean cancel(Client *client, const char *name, void *data, GError **error)
+static gboolean cancel_operation(Client *client, const char *name, void *data, GError **error)
 {
     g_autoptr(GVariant) answer = NULL;
     guint64 id;
@@ -280,7 +280,7 @@ gboolean operation_cancel_command(Client *client, const Options *options, char *
                                   GError **error)
 {
     (void)options;
-    return each_name(client, args, "cancelling operations", cancel, NULL, error);
+    return each_name(client, args, "cancelling operations", cancel_operation, NULL, error);
 }
 
 /* vgpuctl audit: the changes that vgpud has written to the journal, by journalctl(1). */
@@ -375,7 +375,7 @@ static char *read_journal(GError **error)
 }
 
 /* journalctl has null for what is not text. */
-static const char *member(JsonObject *entry, const char *name)
+static const char *text_member(JsonObject *entry, const char *name)
 {
     return json_object_get_string_member_with_default(entry, name, "");
 }
@@ -384,16 +384,16 @@ static GVariant *change_of(JsonObject *entry)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
     g_autofree char *change =
-        audit_difference(member(entry, AUDIT_BEFORE), member(entry, AUDIT_AFTER));
+        audit_difference(text_member(entry, AUDIT_BEFORE), text_member(entry, AUDIT_AFTER));
 
     g_variant_dict_insert(&dict, "Time", "x",
-                          g_ascii_strtoll(member(entry, "__REALTIME_TIMESTAMP"), NULL, 10));
-    g_variant_dict_insert(&dict, "User", "s", member(entry, AUDIT_USER));
-    g_variant_dict_insert(&dict, "Method", "s", member(entry, AUDIT_METHOD));
-    g_variant_dict_insert(&dict, "Object", "s", member(entry, AUDIT_OBJECT));
-    g_variant_dict_insert(&dict, "Result", "s", member(entry, AUDIT_RESULT));
-    g_variant_dict_insert(&dict, "Before", "s", member(entry, AUDIT_BEFORE));
-    g_variant_dict_insert(&dict, "After", "s", member(entry, AUDIT_AFTER));
+                          g_ascii_strtoll(text_member(entry, "__REALTIME_TIMESTAMP"), NULL, 10));
+    g_variant_dict_insert(&dict, "User", "s", text_member(entry, AUDIT_USER));
+    g_variant_dict_insert(&dict, "Method", "s", text_member(entry, AUDIT_METHOD));
+    g_variant_dict_insert(&dict, "Object", "s", text_member(entry, AUDIT_OBJECT));
+    g_variant_dict_insert(&dict, "Result", "s", text_member(entry, AUDIT_RESULT));
+    g_variant_dict_insert(&dict, "Before", "s", text_member(entry, AUDIT_BEFORE));
+    g_variant_dict_insert(&dict, "After", "s", text_member(entry, AUDIT_AFTER));
     g_variant_dict_insert(&dict, "Change", "s", change);
     return g_variant_dict_end(&dict);
 }

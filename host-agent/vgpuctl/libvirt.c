@@ -93,7 +93,7 @@ Domain *vm_link_domain(const VmLink *link, GError **error)
 #define LIBRARY "libvirt.so.0"
 
 /* The library; NULL: it can't be loaded. */
-static void *library(void)
+static void *load_library(void)
 {
     static void *handle;
 
@@ -102,16 +102,16 @@ static void *library(void)
     return handle;
 }
 
-static void *find(const char *name)
+static void *find_symbol(const char *name)
 {
-    return library() ? dlsym(library(), name) : NULL;
+    return load_library() ? dlsym(load_library(), name) : NULL;
 }
 
 /* @otherwise: what libvirt returns where it fails. */
 #define CALL(type, otherwise, name, parameters, arguments)                                         \
     type name parameters                                                                           \
     {                                                                                              \
-        type(*call) parameters = (type(*) parameters)find(#name);                                  \
+        type(*call) parameters = (type(*) parameters)find_symbol(#name);                           \
                                                                                                    \
         return call ? call arguments : (otherwise);                                                \
     }
@@ -136,7 +136,8 @@ CALL(const char *, "this host has no libvirt; install the package vgpu-libvirt",
 
 void virSetErrorFunc(void *data, virErrorFunc handler)
 {
-    void (*call)(void *, virErrorFunc) = (void (*)(void *, virErrorFunc))find("virSetErrorFunc");
+    void (*call)(void *, virErrorFunc) =
+        (void (*)(void *, virErrorFunc))find_symbol("virSetErrorFunc");
 
     if (call)
         call(data, handler);

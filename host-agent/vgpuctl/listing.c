@@ -51,7 +51,7 @@ static SmartTable *table_new(const Options *options, gboolean heads)
 }
 
 /* Makes each of @widths, of the columns, at least its cell's. */
-static void widen(gsize *widths, gsize columns, struct libscols_line *line)
+static void widen_columns(gsize *widths, gsize columns, struct libscols_line *line)
 {
     for (gsize i = 0; i < columns; i++) {
         const char *data = scols_cell_get_data(scols_line_get_cell(line, i));
@@ -71,7 +71,7 @@ static gsize table_width(SmartTable *table)
     for (gsize i = 0; i < columns; i++)
         widths[i] = strlen(scols_column_get_name(scols_table_get_column(table, i)));
     while (scols_table_next_line(table, lines, &line) == 0)
-        widen(widths, columns, line);
+        widen_columns(widths, columns, line);
     scols_free_iter(lines);
     for (gsize i = 0; i < columns; i++)
         sum += widths[i] + strlen(GAP);
@@ -103,7 +103,7 @@ static void add_column(SmartTable *table, const Options *options, const char *he
 }
 
 /* What is shown of @text, which is taken. */
-static char *shown(char *text)
+static char *shown_text(char *text)
 {
     if (!text || !*text) {
         g_free(text);
@@ -116,7 +116,7 @@ static char *shown(char *text)
 static void set_cell(const Options *options, struct libscols_line *line, guint at, char *text,
                      guint flags)
 {
-    g_autofree char *cell = shown(text);
+    g_autofree char *cell = shown_text(text);
 
     scols_line_set_data(line, at, cell);
     if (options->colour && flags & COLUMN_STATE)
@@ -437,8 +437,8 @@ static gboolean is_same(const char *value, const char *asked)
     return g_str_equal(value, asked);
 }
 
-static gboolean fits(GVariant *object, const char *key, char **asked,
-                     gboolean (*is)(const char *value, const char *asked))
+static gboolean fits_filter(GVariant *object, const char *key, char **asked,
+                            gboolean (*is)(const char *value, const char *asked))
 {
     const char *value = "";
 
@@ -456,7 +456,7 @@ static gboolean fits_state(GVariant *object, const char *const *keys)
     if (!keys || !filter_states)
         return TRUE;
     for (; *keys; keys++)
-        if (fits(object, *keys, filter_states, is_same))
+        if (fits_filter(object, *keys, filter_states, is_same))
             return TRUE;
     return FALSE;
 }
@@ -498,9 +498,10 @@ static GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **
     for (gsize i = 0; i < g_variant_n_children(all); i++) {
         g_autoptr(GVariant) object = g_variant_get_child_value(all, i);
 
-        if (fits(object, filter->gpu, gpus, is_gpu) &&
-            fits(object, filter->tenant, tenants, is_same) &&
-            fits(object, filter->type, types, filter_type_is) && fits_state(object, filter->states))
+        if (fits_filter(object, filter->gpu, gpus, is_gpu) &&
+            fits_filter(object, filter->tenant, tenants, is_same) &&
+            fits_filter(object, filter->type, types, filter_type_is) &&
+            fits_state(object, filter->states))
             g_variant_builder_add_value(&some, object);
     }
     return g_variant_ref_sink(g_variant_builder_end(&some));

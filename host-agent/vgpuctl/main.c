@@ -37,17 +37,18 @@ static char *run_once(const Command *command, Client *client, const Options *opt
     return NULL;
 }
 
-static void told(GDBusConnection *bus, const char *sender, const char *path, const char *interface,
-                 const char *signal, GVariant *arguments, void *changed)
+static void signal_told(GDBusConnection *bus, const char *sender, const char *path,
+                        const char *interface, const char *signal, GVariant *arguments,
+                        void *changed)
 {
     (void)bus, (void)sender, (void)path, (void)interface, (void)signal, (void)arguments;
     *(gboolean *)changed = TRUE;
 }
 
-static guint subscribe(GDBusConnection *bus, gboolean *changed)
+static guint subscribe_to_agent(GDBusConnection *bus, gboolean *changed)
 {
     return g_dbus_connection_signal_subscribe(bus, VGPU_BUS_NAME, NULL, NULL, NULL, NULL,
-                                              G_DBUS_SIGNAL_FLAGS_NONE, told, changed, NULL);
+                                              G_DBUS_SIGNAL_FLAGS_NONE, signal_told, changed, NULL);
 }
 
 static gboolean look_again(void *changed)
@@ -57,7 +58,7 @@ static gboolean look_again(void *changed)
 }
 
 /* Documents that follow each other: JSON on one line each, YAML with its own separator. */
-static void print(const Options *options, const char *text)
+static void print_document(const Options *options, const char *text)
 {
     g_autoptr(JsonNode) node = options->format == FORMAT_JSON ? json_from_string(text, NULL) : NULL;
     g_autofree char *line = node ? json_to_string(node, FALSE) : NULL;
@@ -91,7 +92,7 @@ static gboolean watch_run(const Command *command, Client *client, const Options 
         client ? g_dbus_proxy_get_connection(G_DBUS_PROXY(client->manager)) : NULL;
     gboolean changed = FALSE;
     char *last = NULL;
-    guint subscription = bus ? subscribe(bus, &changed) : 0;
+    guint subscription = bus ? subscribe_to_agent(bus, &changed) : 0;
     guint timer = g_timeout_add(INTERVAL_MS, look_again, &changed);
 
     for (;;) {
@@ -103,7 +104,7 @@ static gboolean watch_run(const Command *command, Client *client, const Options 
             break;
         }
         if (text && g_strcmp0(text, last) != 0)
-            print(options, text);
+            print_document(options, text);
         if (text) {
             free(last);
             last = text;
@@ -153,7 +154,8 @@ static gboolean set_unknown(char **args, GError **error)
     return FALSE;
 }
 
-static gboolean run(const Command *command, char **args, const Options *options, GError **error)
+static gboolean execute_command(const Command *command, char **args, const Options *options,
+                                GError **error)
 {
     g_autoptr(Client) client = NULL;
     char **rest;
@@ -199,7 +201,7 @@ static int exit_code(const GError *error)
     }
 }
 
-static int report(const GError *error)
+static int report_error(const GError *error)
 {
     each_print_error(error);
     if (g_error_matches(error, VGPUCTL_ERROR, VGPUCTL_USAGE))
@@ -219,12 +221,12 @@ int main(int argc, char **argv)
     /* So that vgpud's errors come as what they are. */
     (void)AGENT_ERROR;
     if (!everywhere_parse(command, words[0], &argc, &argv, &options, &error))
-        return report(error);
+        return report_error(error);
     if (everywhere_version()) {
         puts("vgpuctl " VGPU_VERSION);
         status = 0;
     } else {
-        status = run(command, argv + 1, &options, &error) ? 0 : report(error);
+        status = execute_command(command, argv + 1, &options, &error) ? 0 : report_error(error);
     }
     host_root_unref(options.root);
     return status;

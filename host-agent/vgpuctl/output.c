@@ -58,7 +58,7 @@ static gboolean is_block(JsonNode *node)
     return JSON_NODE_HOLDS_ARRAY(node) && json_array_get_length(json_node_get_array(node)) > 0;
 }
 
-static void indent(GString *text, guint depth)
+static void add_indent(GString *text, guint depth)
 {
     g_string_append_printf(text, "%*s", (int)(depth * INDENT), "");
 }
@@ -91,14 +91,14 @@ static void add_object(GString *text, JsonObject *object, guint depth, gboolean 
 
     for (GList *at = names; at; at = at->next) {
         if (at != names || !begun)
-            indent(text, depth);
+            add_indent(text, depth);
         add_member(text, at->data, json_object_get_member(object, at->data), depth);
     }
 }
 
 static void add_entry(GString *text, JsonNode *node, guint depth)
 {
-    indent(text, depth);
+    add_indent(text, depth);
     g_string_append_c(text, '-');
     if (JSON_NODE_HOLDS_OBJECT(node) && is_block(node)) {
         g_string_append_c(text, ' ');
@@ -230,7 +230,7 @@ static guint timer;
 static gboolean drawn;
 
 /* "1:05", "12 s" */
-static char *duration(gint64 microseconds)
+static char *duration_text(gint64 microseconds)
 {
     gint64 seconds = MAX(microseconds, 0) / G_USEC_PER_SEC;
 
@@ -245,18 +245,18 @@ static char *left_text(const Step *step, gint64 now)
     g_autofree char *left = NULL;
 
     if (step->done && step->done < step->all) {
-        left = duration((now - step->since) / step->done * (step->all - step->done));
+        left = duration_text((now - step->since) / step->done * (step->all - step->done));
         return g_strdup_printf("about %s left", left);
     }
     if (!step->limit_at)
         return NULL;
-    left = duration(step->limit_at - now + G_USEC_PER_SEC - 1);
+    left = duration_text(step->limit_at - now + G_USEC_PER_SEC - 1);
     return g_strdup_printf("at most %s left", left);
 }
 
-static void draw(const Step *step, gint64 now)
+static void draw_step(const Step *step, gint64 now)
 {
-    g_autofree char *taken = duration(now - step->since);
+    g_autofree char *taken = duration_text(now - step->since);
     g_autofree char *left = left_text(step, now);
 
     fprintf(stderr, CLEAR_LINE "%s", step->what);
@@ -267,7 +267,7 @@ static void draw(const Step *step, gint64 now)
     drawn = TRUE;
 }
 
-static gboolean redraw(void *data)
+static gboolean redraw_steps(void *data)
 {
     gint64 now = g_get_monotonic_time();
     const Step *shown = &steps[depth - 1];
@@ -278,7 +278,7 @@ static gboolean redraw(void *data)
         if (steps[i - 1].all > 1)
             shown = &steps[i - 1];
     if (now - steps[0].since >= SILENCE_US)
-        draw(shown, now);
+        draw_step(shown, now);
     return G_SOURCE_CONTINUE;
 }
 
@@ -292,7 +292,7 @@ void progress_begin(const char *what, guint limit)
     if (limit)
         step->limit_at = step->since + limit * G_USEC_PER_SEC;
     if (depth == 1 && isatty(STDERR_FILENO))
-        timer = g_timeout_add(REDRAW_MS, redraw, NULL);
+        timer = g_timeout_add(REDRAW_MS, redraw_steps, NULL);
 }
 
 void progress_parts(guint done, guint all)
@@ -316,7 +316,7 @@ void progress_end(void)
         g_clear_handle_id(&timer, g_source_remove);
 }
 
-static gboolean wake(void *woken)
+static gboolean wake_waiter(void *woken)
 {
     *(gboolean *)woken = TRUE;
     return G_SOURCE_REMOVE;
@@ -326,7 +326,7 @@ void progress_sleep(gint64 microseconds)
 {
     gboolean woken = FALSE;
 
-    g_timeout_add((guint)(microseconds / 1000), wake, &woken);
+    g_timeout_add((guint)(microseconds / 1000), wake_waiter, &woken);
     while (!woken)
         g_main_context_iteration(NULL, TRUE);
 }
@@ -345,7 +345,7 @@ void each_print_error(const GError *error)
 }
 
 /* One of several: @first is kept. */
-static void fail(GError *cause, GError **first)
+static void keep_first(GError *cause, GError **first)
 {
     each_print_error(cause);
     if (*first)
@@ -371,7 +371,7 @@ gboolean each_name(Client *client, char **names, const char *doing, EachFunc fun
         if (func(client, names[i], data, &cause))
             continue;
         failed++;
-        fail(cause, &first);
+        keep_first(cause, &first);
     }
     progress_end();
     if (!first)

@@ -95,7 +95,7 @@ static void add_named(GVariantBuilder *list, const char *name, GVariant *totals)
     g_variant_builder_add_value(list, g_variant_dict_end(&dict));
 }
 
-static gboolean release(Client *client, const char *name, void *data, GError **error)
+static gboolean release_owner(Client *client, const char *name, void *data, GError **error)
 {
     Releasing *releasing = data;
     g_autofree char *what = g_strdup_printf("releasing the slices of %s", name);
@@ -123,7 +123,7 @@ gboolean owner_release_command(Client *client, const Options *options, char **ar
     gboolean done;
 
     g_variant_builder_init(&releasing.totals, G_VARIANT_TYPE("aa{sv}"));
-    done = each_name(client, args, "releasing owners", release, &releasing, error);
+    done = each_name(client, args, "releasing owners", release_owner, &releasing, error);
     list = g_variant_ref_sink(g_variant_builder_end(&releasing.totals));
     if (output_is_document(options))
         output_variant(options, list);

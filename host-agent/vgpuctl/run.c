@@ -79,7 +79,7 @@ static gboolean too_late(void *data)
     return G_SOURCE_REMOVE;
 }
 
-static GVariant *properties(void)
+static GVariant *scope_properties(void)
 {
     const guint32 pid = (guint32)getpid();
     GVariantBuilder builder;
@@ -94,8 +94,8 @@ static GVariant *properties(void)
     return g_variant_builder_end(&builder);
 }
 
-static GVariant *call(GDBusConnection *bus, const char *method, GVariant *parameters,
-                      const char *type, GError **error)
+static GVariant *call_systemd(GDBusConnection *bus, const char *method, GVariant *parameters,
+                              const char *type, GError **error)
 {
     return g_dbus_connection_call_sync(bus, SYSTEMD, SYSTEMD_PATH, MANAGER, method, parameters,
                                        type ? G_VARIANT_TYPE(type) : NULL, G_DBUS_CALL_FLAGS_NONE,
@@ -115,15 +115,16 @@ static void wait_for(Job *job)
         g_source_remove(late);
 }
 
-static gboolean start(GDBusConnection *bus, const char *unit, Job *job, GError **error)
+static gboolean start_scope(GDBusConnection *bus, const char *unit, Job *job, GError **error)
 {
-    g_autoptr(GVariant) subscribed = call(bus, "Subscribe", NULL, NULL, error);
+    g_autoptr(GVariant) subscribed = call_systemd(bus, "Subscribe", NULL, NULL, error);
     g_autoptr(GVariant) started = NULL;
 
     if (subscribed)
-        started = call(bus, "StartTransientUnit",
-                       g_variant_new("(ss@a(sv)a(sa(sv)))", unit, "fail", properties(), NULL),
-                       "(o)", error);
+        started = call_systemd(
+            bus, "StartTransientUnit",
+            g_variant_new("(ss@a(sv)a(sa(sv)))", unit, "fail", scope_properties(), NULL), "(o)",
+            error);
     if (!started)
         return FALSE;
     g_variant_get(started, "(o)", &job->path);
@@ -160,7 +161,7 @@ static gboolean run_scope_enter(const char *uuid, GError **error)
     subscription =
         g_dbus_connection_signal_subscribe(bus, SYSTEMD, MANAGER, "JobRemoved", SYSTEMD_PATH, NULL,
                                            G_DBUS_SIGNAL_FLAGS_NONE, job_removed, &job, NULL);
-    done = start(bus, unit, &job, error);
+    done = start_scope(bus, unit, &job, error);
     g_dbus_connection_signal_unsubscribe(bus, subscription);
     g_hash_table_unref(job.ended);
     g_main_loop_unref(job.loop);
@@ -201,7 +202,7 @@ static gboolean has_size(GVariantDict *dict)
            g_variant_dict_contains(dict, "VramPercent");
 }
 
-static GVariant *request(const char *uuid, GError **error)
+static GVariant *run_request(const char *uuid, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
 
@@ -278,8 +279,8 @@ static gboolean wait_for_arbiter(GVariant *slice, GVariant *environment, GError 
 }
 
 /* Returns only where it fails. @argv: as the caller gave it. */
-static gboolean become(const char *path, char **argv, const struct sigaction *pipe_action,
-                       GError **error)
+static gboolean become_program(const char *path, char **argv, const struct sigaction *pipe_action,
+                               GError **error)
 {
     int code;
 
@@ -332,7 +333,7 @@ gboolean run_command(Client *unused, const Options *options, char **args, GError
     sigaction(SIGPIPE, NULL, &pipe_action);
     args += g_str_equal(args[0], "--") && args[1];
     path = find_program(args[0], error);
-    asked = path ? request(uuid, error) : NULL;
+    asked = path ? run_request(uuid, error) : NULL;
     if (!asked)
         return FALSE;
     g_variant_ref_sink(asked);
@@ -344,5 +345,5 @@ gboolean run_command(Client *unused, const Options *options, char **args, GError
         !wait_for_arbiter(slice, environment, error))
         return FALSE;
     set_environment(environment);
-    return become(path, args, &pipe_action, error);
+    return become_program(path, args, &pipe_action, error);
 }

@@ -288,7 +288,7 @@ typedef struct {
     GVariant *options;
 } Change;
 
-static gboolean change(Client *client, const char *name, void *data, GError **error)
+static gboolean change_slice(Client *client, const char *name, void *data, GError **error)
 {
     const Change *change = data;
     g_autofree char *what = g_strdup_printf("%s %s", change->doing, name);
@@ -305,7 +305,7 @@ static gboolean change_each(Client *client, char **names, const char *method, co
     g_autoptr(GVariant) options = g_variant_ref_sink(dict ? dict : g_variant_new("a{sv}", NULL));
     Change all = {method, doing, options};
 
-    return each_name(client, names, doing, change, &all, error);
+    return each_name(client, names, doing, change_slice, &all, error);
 }
 
 gboolean slice_set_command(Client *client, const Options *options, char **args, GError **error)

@@ -39,7 +39,7 @@ const GOptionEntry tenant_set_options[] = {
 };
 
 /* "4.0 GiB of 8.0 GiB". Takes both. */
-static char *part(char *used, char *most)
+static char *used_part(char *used, char *most)
 {
     char *text = g_strdup_printf("%s of %s", used ? used : "0", most ? most : "any");
 
@@ -53,14 +53,14 @@ static char *bytes_part(GVariant *tenant, const char *key)
 {
     g_autofree char *used = g_strconcat("Used", key, NULL);
 
-    return part(dict_bytes(tenant, used), dict_bytes(tenant, key));
+    return used_part(dict_bytes(tenant, used), dict_bytes(tenant, key));
 }
 
 static char *number_part(GVariant *tenant, const char *key)
 {
     g_autofree char *used = g_strconcat("Used", key, NULL);
 
-    return part(dict_limit(tenant, used), dict_limit(tenant, key));
+    return used_part(dict_limit(tenant, used), dict_limit(tenant, key));
 }
 
 static char *words_text(GVariant *tenant, const char *key)
@@ -171,7 +171,7 @@ static double number_of(GVariant *slice, const char *key)
 }
 
 /* Hours to a tenth. */
-static char *hours(GVariant *slice, const char *key)
+static char *hours_text(GVariant *slice, const char *key)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -196,7 +196,7 @@ static char *gpu_hours(GVariant *slice, const char *key)
     return g_strdup(g_ascii_formatd(text, sizeof(text), "%.1f", seconds / 3600));
 }
 
-static char *peak(GVariant *slice, const char *key)
+static char *peak_text(GVariant *slice, const char *key)
 {
     char *text = dict_bytes(slice, key);
 
@@ -208,12 +208,12 @@ static const Column report_columns[] = {
     {"VGPU", "Uuid", dict_text, 0},
     {"GPU", "Gpu", dict_text, 0},
     {"TYPE", "Type", dict_text, 0},
-    {"HOURS", "Hours", hours, 0},
-    {"VRAM GIBH", "VramHours", hours, 0},
-    {"GPUS H", "ComputeHours", hours, 0},
+    {"HOURS", "Hours", hours_text, 0},
+    {"VRAM GIBH", "VramHours", hours_text, 0},
+    {"GPUS H", "ComputeHours", hours_text, 0},
     {"BUSY %", "BusyHours", busy_share, 0},
     {"GPU HOURS", "GpuSeconds", gpu_hours, 0},
-    {"PEAK VRAM", "PeakVram", peak, 0},
+    {"PEAK VRAM", "PeakVram", peak_text, 0},
     {"ADVICE", "Advice", dict_text, 0},
 };
 
@@ -288,7 +288,7 @@ static gboolean look_at(const Client *client, const Options *options, Look *look
 }
 
 /* How much the counter has grown in a second; NAN: nobody reports it, or the vGPU has just come. */
-static double rate(GVariant *before, GVariant *now, const char *key, gint64 us)
+static double rate_of(GVariant *before, GVariant *now, const char *key, gint64 us)
 {
     guint64 then = 0;
     guint64 value = 0;
@@ -315,12 +315,12 @@ static Rates rates_of(const Look *before, const Look *now, GVariant *vgpu)
     gint64 us = MAX(now->at - before->at, 1);
 
     return (Rates){
-        .gpu = rate(then, vgpu, "GpuTime", us) / NS * 100,
-        .waited = rate(then, vgpu, "Waited", us) / NS,
-        .moved = rate(then, vgpu, "Moved", us),
-        .memory_waited = rate(then, vgpu, "MemoryWaited", us) / NS,
-        .requests = rate(then, vgpu, "Requests", us),
-        .doorbells = rate(then, vgpu, "Doorbells", us),
+        .gpu = rate_of(then, vgpu, "GpuTime", us) / NS * 100,
+        .waited = rate_of(then, vgpu, "Waited", us) / NS,
+        .moved = rate_of(then, vgpu, "Moved", us),
+        .memory_waited = rate_of(then, vgpu, "MemoryWaited", us) / NS,
+        .requests = rate_of(then, vgpu, "Requests", us),
+        .doorbells = rate_of(then, vgpu, "Doorbells", us),
     };
 }
 
@@ -355,12 +355,12 @@ static char *number_text(GVariant *vgpu, const char *key, const char *format)
     return g_strdup(g_ascii_formatd(text, sizeof(text), format, value));
 }
 
-static char *whole(GVariant *vgpu, const char *key)
+static char *whole_text(GVariant *vgpu, const char *key)
 {
     return number_text(vgpu, key, "%.0f");
 }
 
-static char *hundredths(GVariant *vgpu, const char *key)
+static char *hundredths_text(GVariant *vgpu, const char *key)
 {
     return number_text(vgpu, key, "%.2f");
 }
@@ -389,16 +389,16 @@ static const Column top_columns[] = {
     {"TENANT", "Tenant", dict_text, 0},
     {"CONTAINER", "Container", dict_text, COLUMN_WIDE},
     {"CLASS", "Class", dict_text, 0},
-    {"GPU %", "GpuPercent", whole, 0},
-    {"WAIT S/S", "WaitedPerSecond", hundredths, 0},
+    {"GPU %", "GpuPercent", whole_text, 0},
+    {"WAIT S/S", "WaitedPerSecond", hundredths_text, 0},
     {"VRAM", "Vram", vram_text, 0},
     {"RESIDENT", "OnGpu", dict_bytes, 0},
     {"FLOOR", "Unmovable", dict_bytes, 0},
     {"OUT", "Displaced", dict_bytes, 0},
     {"MOVED/S", "MovedPerSecond", moved_text, 0},
-    {"MEM WAIT S/S", "MemoryWaitedPerSecond", hundredths, 0},
-    {"REQUESTS/S", "RequestsPerSecond", whole, 0},
-    {"DOORBELLS/S", "DoorbellsPerSecond", whole, 0},
+    {"MEM WAIT S/S", "MemoryWaitedPerSecond", hundredths_text, 0},
+    {"REQUESTS/S", "RequestsPerSecond", whole_text, 0},
+    {"DOORBELLS/S", "DoorbellsPerSecond", whole_text, 0},
     {"ENGINE", "Engine", dict_text, COLUMN_STATE},
 };
 
@@ -409,7 +409,7 @@ static const Listing top_listing = {
     .none = "This host has no vGPU and no slice.",
 };
 
-static void print(const Options *options, const Look *before, const Look *now)
+static void print_rates(const Options *options, const Look *before, const Look *now)
 {
     g_autoptr(GVariant) list = NULL;
     GVariantBuilder builder;
@@ -437,7 +437,7 @@ gboolean top_command(Client *client, const Options *options, char **args, GError
             return FALSE;
         if (!single && isatty(fileno(options->out)))
             fputs(CLEAR, options->out);
-        print(options, &before, &now);
+        print_rates(options, &before, &now);
         fflush(options->out);
         look_clear(&before);
         before = now;
