@@ -45,12 +45,14 @@ struct coded {
     bool is_doubtful; /* an object is none of its type: the worker says what is wrong */
 };
 
-/* What a pointer to a number points to. */
-static void read_numbers(struct coded *call)
+/* What pointers to numbers point to; @tells: the call says why it failed. */
+static void read_numbers(struct coded *call, bool *tells)
 {
+    *tells = false;
     for (unsigned int i = 0; i < call->signature->count; i++) {
         const struct argument *argument = &call->signature->arguments[i];
 
+        *tells |= argument->is_told;
         if (call->given[i] && argument_is_read(argument) && !argument->object &&
             argument->count < 0 && argument->fixed == 1 &&
             (argument->bytes == 4 || argument->bytes == 8))
@@ -162,23 +164,16 @@ static void take_objects(struct coded *call, CUresult result)
     }
 }
 
-static bool tells_why(const struct signature *signature)
-{
-    for (unsigned int i = 0; i < signature->count; i++)
-        if (signature->arguments[i].is_told)
-            return true;
-    return false;
-}
-
 static CUresult send_call(unsigned int number, const uint64_t *words, bool may_be_posted)
 {
     struct coded call = {.signature = &signatures[number], .given = words};
     struct exchange exchange_of;
     CUresult result = CUDA_ERROR_INVALID_VALUE;
+    bool tells;
 
     exchange_begin(&exchange_of, number, call.words, call.signature->count * sizeof(uint64_t));
-    exchange_of.keeps_failed = !tells_why(call.signature);
-    read_numbers(&call);
+    read_numbers(&call, &tells);
+    exchange_of.keeps_failed = !tells;
     for (unsigned int i = 0; i < call.signature->count; i++)
         code_word(&call, i);
     exchange_of.is_posted = may_be_posted && !call.is_doubtful;

@@ -84,26 +84,23 @@ static bool reserve_arena(uint64_t address, uint64_t bytes)
     return false;
 }
 
-/* False: there is no worker, or it says nothing that we understand. */
-static bool greet_at(uint64_t address, uint64_t bytes)
+static CUresult greet_worker(void)
 {
     struct control_hello hello = {
-        .message = {CONTROL_MAGIC, CONTROL_HELLO, address, bytes},
+        .message = {CONTROL_MAGIC, CONTROL_HELLO, 0, 0},
         .major = CONTROL_MAJOR,
         .minor = CONTROL_MINOR,
     };
 
     add_settings(&hello);
-    return transport->ask(&hello, sizeof(hello), &welcome, sizeof(welcome)) &&
-           welcome.reply.magic == CONTROL_MAGIC;
-}
-
-static CUresult greet_worker(void)
-{
     for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++) {
         if (!reserve_arena(arenas[i].address, arenas[i].bytes))
             continue;
-        if (!greet_at(arenas[i].address, arenas[i].bytes))
+        hello.message.address = arenas[i].address;
+        hello.message.bytes = arenas[i].bytes;
+        /* There is no worker, or it says nothing that we understand. */
+        if (!transport->ask(&hello, sizeof(hello), &welcome, sizeof(welcome)) ||
+            welcome.reply.magic != CONTROL_MAGIC)
             return CUDA_ERROR_NO_DEVICE;
         if (welcome.reply.result == CONTROL_OK) {
             shared_begin(arenas[i].address, arenas[i].bytes);

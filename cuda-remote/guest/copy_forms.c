@@ -43,13 +43,21 @@ static bool attributes_fit(const CUmemcpyAttributes *attributes, const size_t *i
     return true;
 }
 
+#define BATCH_ARGUMENTS                                                                            \
+    CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,                               \
+        CUmemcpyAttributes *attributes, size_t *indices, size_t attributes_count
+
 /* One after the other, which is an order that a batch may have. */
-static CUresult copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
-                           size_t count, size_t *failed, CUstream stream,
+static CUresult copy_batch(BATCH_ARGUMENTS, size_t *failed, CUstream stream,
                            CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream))
 {
     CUresult result = connect_state();
 
+    if (failed)
+        *failed = NO_COPY;
+    if (!to || !from || !sizes || !count ||
+        !attributes_fit(attributes, indices, attributes_count, count))
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
         result = copy(to[i], from[i], sizes[i], stream);
         if (result != CUDA_SUCCESS && failed)
@@ -58,27 +66,12 @@ static CUresult copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const
     return result;
 }
 
-#define BATCH_ARGUMENTS                                                                            \
-    CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,                               \
-        CUmemcpyAttributes *attributes, size_t *indices, size_t attributes_count
-
-static CUresult check_and_copy(BATCH_ARGUMENTS, size_t *failed, CUstream stream,
-                               CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream))
-{
-    if (failed)
-        *failed = NO_COPY;
-    if (!to || !from || !sizes || !count ||
-        !attributes_fit(attributes, indices, attributes_count, count))
-        return CUDA_ERROR_INVALID_VALUE;
-    return copy_batch(to, from, sizes, count, failed, stream, copy);
-}
-
 #define BATCH_TELLING(name, copy)                                                                  \
     EXPORT CUresult name(BATCH_ARGUMENTS, size_t *failed, CUstream stream);                        \
     CUresult name(BATCH_ARGUMENTS, size_t *failed, CUstream stream)                                \
     {                                                                                              \
-        return check_and_copy(to, from, sizes, count, attributes, indices, attributes_count,       \
-                              failed, stream, copy);                                               \
+        return copy_batch(to, from, sizes, count, attributes, indices, attributes_count, failed,   \
+                          stream, copy);                                                           \
     }
 BATCH_TELLING(cuMemcpyBatchAsync, cuMemcpyAsync)
 BATCH_TELLING(cuMemcpyBatchAsync_ptsz, cuMemcpyAsync_ptsz)
@@ -87,8 +80,8 @@ BATCH_TELLING(cuMemcpyBatchAsync_ptsz, cuMemcpyAsync_ptsz)
     EXPORT CUresult name(BATCH_ARGUMENTS, CUstream stream);                                        \
     CUresult name(BATCH_ARGUMENTS, CUstream stream)                                                \
     {                                                                                              \
-        return check_and_copy(to, from, sizes, count, attributes, indices, attributes_count, NULL, \
-                              stream, copy);                                                       \
+        return copy_batch(to, from, sizes, count, attributes, indices, attributes_count, NULL,     \
+                          stream, copy);                                                           \
     }
 BATCH(cuMemcpyBatchAsync_v2, cuMemcpyAsync)
 BATCH(cuMemcpyBatchAsync_v2_ptsz, cuMemcpyAsync_ptsz)

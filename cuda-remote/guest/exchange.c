@@ -137,15 +137,6 @@ static bool grow_bulk(struct channel *channel, size_t bytes)
     return channel->bulk != NULL;
 }
 
-static void shrink_bulk(struct channel *channel)
-{
-    if (channel->bulk_bytes <= BULK_KEPT)
-        return;
-    shared_end(channel->bulk);
-    channel->bulk = NULL;
-    channel->bulk_bytes = 0;
-}
-
 static void put_parts(uint8_t *to, const struct exchange *exchange)
 {
     for (unsigned int i = 0; i < exchange->in_count; i++) {
@@ -298,8 +289,11 @@ CUresult exchange_run(struct exchange *exchange)
     result = take_answer(channel, exchange, is_bulk);
     if (!has_answer(channel) && connect_is_dead())
         return CUDA_ERROR_LAUNCH_FAILED;
-    if (is_bulk)
-        shrink_bulk(channel);
+    if (is_bulk && channel->bulk_bytes > BULK_KEPT) {
+        shared_end(channel->bulk);
+        channel->bulk = NULL;
+        channel->bulk_bytes = 0;
+    }
     if (exchange->has_output && exchange->number != HAND_OUTPUT)
         output_print();
     return result;

@@ -37,14 +37,6 @@ static struct captured *own_captured(void)
     return NULL;
 }
 
-static void keep_captured(struct captured *captured, const struct hand_dependency *dependencies)
-{
-    for (size_t i = 0; i < captured->count; i++) {
-        captured->nodes[i] = (CUgraphNode)(uintptr_t)object_of_number(dependencies[i].node);
-        captured->edges[i] = dependencies[i].edge;
-    }
-}
-
 static CUresult ask_capture(unsigned int number, CUstream stream, struct hand_capture *capture,
                             struct captured *captured)
 {
@@ -62,7 +54,10 @@ static CUresult ask_capture(unsigned int number, CUstream stream, struct hand_ca
     if (result != CUDA_SUCCESS)
         return result;
     captured->count = (size_t)ask.extra;
-    keep_captured(captured, dependencies);
+    for (size_t i = 0; i < captured->count; i++) {
+        captured->nodes[i] = (CUgraphNode)(uintptr_t)object_of_number(dependencies[i].node);
+        captured->edges[i] = dependencies[i].edge;
+    }
     return CUDA_SUCCESS;
 }
 

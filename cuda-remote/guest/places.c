@@ -126,16 +126,6 @@ static void remove_place(size_t at)
     atomic_store_explicit(&count, count - 1, memory_order_release);
 }
 
-static void insert_place(size_t at, uint64_t address, uint64_t bytes, struct facts *facts)
-{
-    for (size_t i = count; i > at; i--)
-        move_place(&places[i], &places[i - 1]);
-    store_word(&places[at].address, address);
-    store_word(&places[at].bytes, bytes);
-    atomic_store_explicit(&places[at].facts, facts, memory_order_release);
-    atomic_store_explicit(&count, count + 1, memory_order_release);
-}
-
 /* What the driver gives out is free: memory that was there has ended in a way that nobody saw. */
 void place_add(uint64_t address, uint64_t bytes)
 {
@@ -147,8 +137,14 @@ void place_add(uint64_t address, uint64_t bytes)
     while (at < count && load_word(&places[at].address) < address + bytes)
         remove_place(at);
     facts = bytes && make_room() ? take_facts() : NULL;
-    if (facts)
-        insert_place(at, address, bytes, facts);
+    if (facts) {
+        for (size_t i = count; i > at; i--)
+            move_place(&places[i], &places[i - 1]);
+        store_word(&places[at].address, address);
+        store_word(&places[at].bytes, bytes);
+        atomic_store_explicit(&places[at].facts, facts, memory_order_release);
+        atomic_store_explicit(&count, count + 1, memory_order_release);
+    }
     end_change();
 }
 

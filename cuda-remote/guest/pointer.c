@@ -65,14 +65,6 @@ static bool is_fact(const struct place_fact *fact)
     return fact->result == CUDA_SUCCESS ? fact->written : fact->result == CUDA_ERROR_INVALID_VALUE;
 }
 
-static void learn_facts(unsigned int count, const unsigned int *attributes,
-                        const struct place_fact *facts, CUdeviceptr address, uint64_t changes)
-{
-    for (unsigned int i = 0; i < count; i++)
-        if (is_lasting(attributes[i]) && is_fact(&facts[i]))
-            place_learn(address, attributes[i], &facts[i], changes);
-}
-
 static CUresult ask_facts(unsigned int number, unsigned int count, const unsigned int *attributes,
                           struct place_fact *facts, CUdeviceptr address)
 {
@@ -85,9 +77,11 @@ static CUresult ask_facts(unsigned int number, unsigned int count, const unsigne
     exchange_in(&ask, attributes, count * sizeof(*attributes));
     exchange_out(&ask, values, count * sizeof(*values));
     result = exchange_run(&ask);
-    for (unsigned int i = 0; i < count; i++)
+    for (unsigned int i = 0; i < count; i++) {
         facts[i] = fact_of(attributes[i], &values[i], address);
-    learn_facts(count, attributes, facts, address, changes);
+        if (is_lasting(attributes[i]) && is_fact(&facts[i]))
+            place_learn(address, attributes[i], &facts[i], changes);
+    }
     return result;
 }
 

@@ -149,17 +149,11 @@ static void *map_blob(uint64_t id, uint64_t bytes, void *at, int flags)
     return mapped;
 }
 
-static bool is_virtio_gpu(void)
-{
-    char name[16] = "";
-    struct drm_version version = {.name = name, .name_len = sizeof(name) - 1};
-
-    return call_driver(DRM_IOCTL_VERSION, &version) == 0 && strcmp(name, "virtio_gpu") == 0;
-}
-
 /* A capset of this number could be somebody else's: the magic says that it is ours. */
 static bool has_cuda(void)
 {
+    char driver[16] = "";
+    struct drm_version version = {.name = driver, .name_len = sizeof(driver) - 1};
     struct control_caps caps = {0};
     uint64_t capsets = 0;
     struct drm_virtgpu_getparam ask = {.param = VIRTGPU_PARAM_SUPPORTED_CAPSET_IDs,
@@ -167,7 +161,8 @@ static bool has_cuda(void)
     struct drm_virtgpu_get_caps get = {
         .cap_set_id = CONTROL_CAPSET, .addr = (uintptr_t)&caps, .size = sizeof(caps)};
 
-    if (call_driver(DRM_IOCTL_VIRTGPU_GETPARAM, &ask) < 0 || !(capsets & 1ull << CONTROL_CAPSET) ||
+    if (call_driver(DRM_IOCTL_VERSION, &version) < 0 || strcmp(driver, "virtio_gpu") != 0 ||
+        call_driver(DRM_IOCTL_VIRTGPU_GETPARAM, &ask) < 0 || !(capsets & 1ull << CONTROL_CAPSET) ||
         call_driver(DRM_IOCTL_VIRTGPU_GET_CAPS, &get) < 0 || caps.magic != CONTROL_MAGIC)
         return false;
     engine_minor = caps.minor;
@@ -222,7 +217,7 @@ static bool open_node(const char *path, uint16_t minor)
 
         snprintf(name, sizeof(name), "/dev/dri/renderD%d", FIRST_NODE + i);
         node = open(path ? path : name, O_RDWR | O_CLOEXEC);
-        if (node >= 0 && is_virtio_gpu() && has_cuda() && engine_minor >= minor && make_context())
+        if (node >= 0 && has_cuda() && engine_minor >= minor && make_context())
             return true;
         if (node >= 0)
             close_node();
@@ -262,19 +257,12 @@ static bool share_memory(const struct control_message *message, struct control_r
     return true;
 }
 
-/* Before the blob ends: the engine ends a program whose blob does while its worker has it. */
-static bool take_back(uint64_t address)
-{
-    const struct control_message message = {CONTROL_MAGIC, CONTROL_SHARE_END, address, 0};
-    struct control_reply reply;
-
-    return ask_worker(&message, sizeof(message), &reply, sizeof(reply));
-}
-
 /* The VM's own memory, of which the guest's kernel tells the engine where it is. */
 static bool lend_memory(const struct control_message *message, struct control_reply *reply,
                         bool *is_mapped)
 {
+    const struct control_message back = {CONTROL_MAGIC, CONTROL_SHARE_END, message->address, 0};
+    struct control_reply answer;
     uint32_t handle =
         can_lend ? create_blob(VIRTGPU_BLOB_MEM_HOST3D_GUEST, message->address, message->bytes) : 0;
     bool ok = true;
@@ -289,7 +277,9 @@ static bool lend_memory(const struct control_message *message, struct control_re
                  map_handle(handle, message->bytes, (void *)(uintptr_t)message->address,
                             MAP_FIXED) != MAP_FAILED;
     if (ok && reply->result == CONTROL_OK && !*is_mapped) {
-        ok = take_back(message->address);
+        /* Before the blob ends: the engine ends a program whose blob does while its worker has it.
+         */
+        ok = ask_worker(&back, sizeof(back), &answer, sizeof(answer));
         reply->result = CONTROL_NO_MEMORY;
     }
     close_handle(handle);
@@ -303,23 +293,19 @@ static void wake_worker(struct channel_shared *channel)
     submit_message(&message, sizeof(message), NO_RING);
 }
 
-/* Those of threads that wait at the same time should be different, but need not. */
-static uint32_t ring_of(const struct channel_shared *channel)
-{
-    return CONTROL_RING_WAIT +
-           (uint32_t)(((uintptr_t)channel >> 16) % (CONTROL_RINGS - CONTROL_RING_WAIT));
-}
-
 /* If the engine has too many that wait, it lets some go at once: they do not come back at once. */
 static void await_answers(struct channel_shared *channel, uint64_t answers)
 {
     const struct control_message message = {CONTROL_MAGIC, CONTROL_WAIT, (uintptr_t)channel,
                                             answers};
     const struct timespec moment = {.tv_nsec = 1000000};
+    /* Those of threads that wait at the same time should be different, but need not. */
+    const uint32_t rings = CONTROL_RINGS - CONTROL_RING_WAIT;
+    uint32_t ring = CONTROL_RING_WAIT + (uint32_t)(((uintptr_t)channel >> 16) % rings);
 
     atomic_exchange(&channel->client.state, CHANNEL_ASLEEP_FAR);
     if (!transport_has_answers(channel, answers)) {
-        int fence = submit_message(&message, sizeof(message), ring_of(channel));
+        int fence = submit_message(&message, sizeof(message), ring);
 
         if (fence >= 0)
             await_fence(fence);
