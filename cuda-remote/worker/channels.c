@@ -128,15 +128,6 @@ __attribute__((noinline)) static void await_others(struct worker_channel *own, u
         own->seen = after;
 }
 
-/* Of an earlier call: as with the driver, the next one that can says it. */
-static void tell_posted_error(struct worker_channel *channel, struct request *request)
-{
-    if (!channel->posted_error || request->result || request->makes_objects)
-        return;
-    request->result = channel->posted_error;
-    channel->posted_error = 0;
-}
-
 /* All but @used, which is filled as far as it is counted. */
 static void begin_request(struct worker_channel *channel, const struct channel_record *record,
                           struct request *request)
@@ -179,10 +170,13 @@ static bool serve_record(struct worker_channel *channel)
     atomic_store(&channel->since, 0);
     if (is_bulk && !request_uses(&request, request.bulk, request.out_bytes ? request.out_bytes : 1))
         request.is_broken = true;
-    if (is_waited)
-        tell_posted_error(channel, &request);
-    else if (request.result && !channel->posted_error)
+    if (!is_waited && request.result && !channel->posted_error)
         channel->posted_error = request.result;
+    /* Of an earlier call: as with the driver, the next one that can says it. */
+    if (is_waited && channel->posted_error && !request.result && !request.makes_objects) {
+        request.result = channel->posted_error;
+        channel->posted_error = 0;
+    }
     if (!request.is_broken && is_waited)
         give_answer(channel, &request, is_bulk);
     request_end(&request);

@@ -31,21 +31,18 @@ static const char *const allowed[] = {
     NULL,
 };
 
-/* For who lists the slice's processes: what the program says has no other use. */
-static void take_name(const char *pid)
-{
-    char name[16];
-
-    snprintf(name, sizeof(name), WORKER_NAME "%u", (unsigned int)strtoul(pid, NULL, 10));
-    prctl(PR_SET_NAME, name);
-}
-
 static void use_setting(char *text)
 {
+    const size_t prefix = strlen(CONTROL_PID);
     char *value = strchr(text, '=');
+    char name[16];
 
-    if (!strncmp(text, CONTROL_PID, strlen(CONTROL_PID)))
-        take_name(text + strlen(CONTROL_PID));
+    /* For who lists the slice's processes: what the program says has no other use. */
+    if (!strncmp(text, CONTROL_PID, prefix)) {
+        snprintf(name, sizeof(name), WORKER_NAME "%u",
+                 (unsigned int)strtoul(text + prefix, NULL, 10));
+        prctl(PR_SET_NAME, name);
+    }
     for (unsigned int i = 0; value && allowed[i]; i++)
         if (strlen(allowed[i]) == (size_t)(value - text) &&
             !strncmp(allowed[i], text, (size_t)(value - text)))

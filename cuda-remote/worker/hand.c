@@ -153,19 +153,15 @@ static const hand_function by_hand[] = {
     [HAND_OUTPUT - HAND_LAYOUT] = hand_output,
 };
 
-static hand_function find_function(unsigned int number)
-{
-    if (number < CALL_NUMBERS)
-        return by_call[number];
-    if (number >= HAND_LAYOUT && number - HAND_LAYOUT < sizeof(by_hand) / sizeof(by_hand[0]))
-        return by_hand[number - HAND_LAYOUT];
-    return NULL;
-}
-
 bool hand_carry_out(struct request *request)
 {
-    hand_function carry_out = find_function(request->number);
+    unsigned int number = request->number;
+    hand_function carry_out = NULL;
 
+    if (number < CALL_NUMBERS)
+        carry_out = by_call[number];
+    else if (number >= HAND_LAYOUT && number - HAND_LAYOUT < sizeof(by_hand) / sizeof(by_hand[0]))
+        carry_out = by_hand[number - HAND_LAYOUT];
     if (!carry_out)
         return false;
     request->makes_objects = true;

@@ -168,21 +168,15 @@ CUresult hand_occupancy(struct request *request)
     return result;
 }
 
-static CUresult launch_by_config(struct request *request, struct launch *launch, void **extra)
-{
-    CUresult (*call)(const CUlaunchConfig *, void *, void **, void **) =
-        driver_function(request->number);
-    const CUlaunchConfig config = config_of(launch);
-
-    return call ? call(&config, launch->function, NULL, extra) : CUDA_ERROR_NOT_SUPPORTED;
-}
-
 CUresult hand_launch(struct request *request)
 {
     CUresult (*call)(void *, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                      unsigned int, unsigned int, void *, void **, void **) =
         driver_function(request->number);
+    CUresult (*by_config)(const CUlaunchConfig *, void *, void **, void **) =
+        driver_function(request->number);
     struct launch launch = {0};
+    CUlaunchConfig config;
     CUresult result = take_launch(request, &launch);
     const struct hand_launch *head = launch.head;
     void *extra[] = {(void *)EXTRA_BUFFER, (void *)launch.parameters, (void *)EXTRA_SIZE,
@@ -190,16 +184,17 @@ CUresult hand_launch(struct request *request)
 
     if (result != CUDA_SUCCESS)
         return result;
+    if (!call)
+        return CUDA_ERROR_NOT_SUPPORTED;
     switch (request->number) {
     case CALL_cuLaunchKernelEx:
     case CALL_cuLaunchKernelEx_ptsz:
-        return launch_by_config(request, &launch, extra);
+        config = config_of(&launch);
+        return by_config(&config, launch.function, NULL, extra);
     case CALL_cuLaunchCooperativeKernel:
     case CALL_cuLaunchCooperativeKernel_ptsz:
         return launch_cooperative(request, &launch);
     }
-    if (!call)
-        return CUDA_ERROR_NOT_SUPPORTED;
     return call(launch.function, head->grid[0], head->grid[1], head->grid[2], head->block[0],
                 head->block[1], head->block[2], head->shared_bytes, launch.stream, NULL, extra);
 }

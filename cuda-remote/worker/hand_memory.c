@@ -100,18 +100,10 @@ static void get_value(unsigned int attribute, CUdeviceptr address, struct hand_v
         value->value = object_number(OBJECT_CUmemoryPool, (void *)(uintptr_t)first, 0);
 }
 
-static CUresult set_value(const struct hand_pointer *head, const uint32_t *attribute)
+CUresult hand_pointer(struct request *request)
 {
     CUresult (*set)(const void *, unsigned int, CUdeviceptr) =
         driver_function(CALL_cuPointerSetAttribute);
-
-    if (!set || *attribute != POINTER_SYNC_MEMOPS)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    return set(&head->value, *attribute, head->address);
-}
-
-CUresult hand_pointer(struct request *request)
-{
     const struct hand_pointer *head = (const void *)request->head;
     size_t at = request->flags & RECORD_BULK ? 0 : sizeof(*head);
     CUresult result = CUDA_SUCCESS;
@@ -125,7 +117,9 @@ CUresult hand_pointer(struct request *request)
     if (!attributes)
         return CUDA_ERROR_INVALID_VALUE;
     if (request->number == CALL_cuPointerSetAttribute)
-        return set_value(head, attributes);
+        return set && attributes[0] == POINTER_SYNC_MEMOPS
+                   ? set(&head->value, attributes[0], head->address)
+                   : CUDA_ERROR_NOT_SUPPORTED;
     for (uint32_t i = 0; i < head->count; i++) {
         struct hand_value *value = request_answer(request, sizeof(*value));
 

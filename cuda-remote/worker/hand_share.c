@@ -79,22 +79,6 @@ static int find_shared(const struct hand_token *token)
     return fd;
 }
 
-static void send_descriptor(int socket, int fd)
-{
-    const char none = 0;
-
-    descriptor_send(socket, &none, sizeof(none), 0, &fd, 1);
-}
-
-static int receive_descriptor(int socket)
-{
-    char none;
-    int fd;
-
-    descriptor_receive(socket, &none, sizeof(none), 0, &fd, 1);
-    return fd;
-}
-
 static void *serve_others(void *data)
 {
     int listening = (int)(intptr_t)data;
@@ -112,7 +96,7 @@ static void *serve_others(void *data)
             recv(other, &token, sizeof(token), 0) == (ssize_t)sizeof(token))
             fd = find_shared(&token);
         if (fd >= 0) {
-            send_descriptor(other, fd);
+            descriptor_send(other, "", 1, 0, &fd, 1);
             close(fd);
         }
         close(other);
@@ -211,6 +195,7 @@ static int ask_other(const struct hand_token *token)
     int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd = -1;
     struct sockaddr_un address;
     socklen_t bytes;
+    char none;
 
     if (other < 0)
         return -1;
@@ -218,7 +203,7 @@ static int ask_other(const struct hand_token *token)
     if (limit_patience(other) && connect(other, (const struct sockaddr *)&address, bytes) == 0 &&
         is_of_own_user(other) &&
         send(other, token, sizeof(*token), MSG_NOSIGNAL) == (ssize_t)sizeof(*token))
-        fd = receive_descriptor(other);
+        descriptor_receive(other, &none, sizeof(none), 0, &fd, 1);
     close(other);
     return fd;
 }

@@ -96,14 +96,6 @@ static nvmlReturn_t give_structure(void *function, nvmlDevice_t device, size_t b
     return ((nvmlReturn_t(*)(nvmlDevice_t, void *))function)(device, answer->data);
 }
 
-static nvmlReturn_t give_memory(void *function, nvmlDevice_t device, struct nvml_answer *answer)
-{
-    nvmlMemory_v2_t *memory = (nvmlMemory_v2_t *)answer->data;
-
-    memory->version = NVML_MEMORY_V2;
-    return give_structure(function, device, sizeof(*memory), answer);
-}
-
 /* A worker's name has the number of its program (control.c), which knows no other. */
 static void name_program(nvmlProcessInfo_v2_t *process)
 {
@@ -169,7 +161,8 @@ static nvmlReturn_t answer_question(enum nvml_number number, unsigned int index,
     case NVML_nvmlDeviceGetMemoryInfo:
         return give_structure(function, device, sizeof(nvmlMemory_t), answer);
     case NVML_nvmlDeviceGetMemoryInfo_v2:
-        return give_memory(function, device, answer);
+        ((nvmlMemory_v2_t *)answer->data)->version = NVML_MEMORY_V2;
+        return give_structure(function, device, sizeof(nvmlMemory_v2_t), answer);
     case NVML_nvmlDeviceGetUtilizationRates:
         return give_structure(function, device, 2 * sizeof(unsigned int), answer);
     case NVML_nvmlDeviceGetComputeRunningProcesses_v3:

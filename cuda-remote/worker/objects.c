@@ -167,12 +167,6 @@ void object_end_children(uint64_t number)
     pthread_mutex_unlock(&lock);
 }
 
-/* Each time that the driver hands it out is a reference, and ends by a call. */
-static bool is_counted(unsigned int type)
-{
-    return type == OBJECT_CUmemGenericAllocationHandle;
-}
-
 void object_end(uint64_t number)
 {
     struct slot *slot;
@@ -180,7 +174,8 @@ void object_end(uint64_t number)
     object_end_children(number);
     pthread_mutex_lock(&lock);
     slot = slot_of(number);
-    if (slot && !(is_counted(slot->type) && --slot->references))
+    /* Each time that the driver hands out such a handle is a reference, and ends by a call. */
+    if (slot && !(slot->type == OBJECT_CUmemGenericAllocationHandle && --slot->references))
         remove_slot((uint32_t)(slot - slots));
     pthread_mutex_unlock(&lock);
 }

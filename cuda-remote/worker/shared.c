@@ -69,11 +69,13 @@ static unsigned int part_behind(uint64_t address)
     return low;
 }
 
+/* Whole pages of the arena in which nothing is. */
 static bool is_free(uint64_t address, uint64_t bytes)
 {
     unsigned int at = part_behind(address);
 
-    return address >= arena && bytes <= arena_bytes && address - arena <= arena_bytes - bytes &&
+    return address % 4096 == 0 && bytes % 4096 == 0 && bytes && address >= arena &&
+           bytes <= arena_bytes && address - arena <= arena_bytes - bytes &&
            (at == count || parts[at].address >= address + bytes);
 }
 
@@ -89,12 +91,6 @@ static int make_memory(uint64_t bytes)
         return fd;
     close(fd);
     return -1;
-}
-
-static bool map_part(uint64_t address, uint64_t bytes, int fd)
-{
-    return mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                fd, 0) != MAP_FAILED;
 }
 
 static void unmap_part(uint64_t address, uint64_t bytes)
@@ -118,9 +114,12 @@ int shared_add(uint64_t address, uint64_t bytes, int *fd)
     int result = CONTROL_REFUSED;
 
     pthread_mutex_lock(&lock);
-    if (address % 4096 == 0 && bytes % 4096 == 0 && bytes && is_free(address, bytes)) {
+    if (is_free(address, bytes)) {
         *fd = count < SHARED_MOST ? make_memory(bytes) : -1;
-        result = *fd >= 0 && map_part(address, bytes, *fd) ? CONTROL_OK : CONTROL_NO_MEMORY;
+        result = *fd >= 0 && mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_FIXED, *fd, 0) != MAP_FAILED
+                     ? CONTROL_OK
+                     : CONTROL_NO_MEMORY;
         if (result == CONTROL_OK) {
             insert_part(address, bytes, 0);
         } else if (*fd >= 0) {
@@ -159,7 +158,7 @@ int shared_borrow(uint64_t address, uint64_t bytes, int fd)
     int result = CONTROL_REFUSED;
 
     pthread_mutex_lock(&lock);
-    if (address % 4096 == 0 && bytes % 4096 == 0 && bytes && is_free(address, bytes)) {
+    if (is_free(address, bytes)) {
         unsigned int pieces = count < SHARED_MOST ? map_pieces(address, bytes, fd) : 0;
 
         if (pieces)
