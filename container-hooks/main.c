@@ -10,6 +10,7 @@
 #include <syslog.h>
 
 #include "container-hooks/cuda_door.h"
+#include "container-hooks/namespaces.h"
 #include "container-hooks/own_mounts.h"
 #include "container-hooks/state.h"
 #include "lib/bus.h"
@@ -66,15 +67,26 @@ static int release_slice(const char *slice)
     return EXIT_SUCCESS;
 }
 
+/*
+ * Of the container that is being made; NULL with @error. The hook is in its namespaces then: the
+ * bundle is the runtime's, and the container's root may be unable to read it.
+ */
+static Bundle *enter_container(GError **error)
+{
+    g_auto(State) state = {0};
+    g_autoptr(Bundle) bundle = NULL;
+
+    if (state_read(&state, error))
+        bundle = bundle_read(state.bundle, error);
+    return bundle && namespaces_enter(state.pid, error) ? g_steal_pointer(&bundle) : NULL;
+}
+
 /* If this fails the container does not start: its programs would not find the slice. */
 static int restore_mounts(void)
 {
-    g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
-    g_autoptr(Bundle) bundle = NULL;
+    g_autoptr(Bundle) bundle = enter_container(&error);
 
-    if (state_read(&state, &error))
-        bundle = bundle_read(state.bundle, &error);
     if (bundle && own_mounts_restore(bundle, &error))
         return EXIT_SUCCESS;
     log_refusal(LOG_ERR, "cannot give the container its slice%s: %s", "", error->message);
@@ -87,12 +99,9 @@ static int restore_mounts(void)
  */
 static int put_cuda(const char *folder, gboolean (*put)(const Bundle *, const char *, GError **))
 {
-    g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
-    g_autoptr(Bundle) bundle = NULL;
+    g_autoptr(Bundle) bundle = enter_container(&error);
 
-    if (state_read(&state, &error))
-        bundle = bundle_read(state.bundle, &error);
     if (bundle && put(bundle, folder, &error))
         return EXIT_SUCCESS;
     log_refusal(LOG_ERR, "cannot put the CUDA door %s into the container: %s", folder,
@@ -110,14 +119,15 @@ int main(int argc, char **argv)
         return claim_slice(argv[2]);
     if (argc == 3 && g_str_equal(argv[1], "release"))
         return release_slice(argv[2]);
-    if (argc == 2 && g_str_equal(argv[1], "mounts"))
+    if (argc == 2 && g_str_equal(argv[1], "restore-mounts"))
         return restore_mounts();
-    if (argc == 3 && g_str_equal(argv[1], "cuda") && g_path_is_absolute(argv[2]))
+    if (argc == 3 && g_str_equal(argv[1], "put-cuda") && g_path_is_absolute(argv[2]))
         return put_cuda(argv[2], cuda_door_put);
-    if (argc == 3 && g_str_equal(argv[1], "cuda-remote") && g_path_is_absolute(argv[2]))
+    if (argc == 3 && g_str_equal(argv[1], "put-cuda-remote") && g_path_is_absolute(argv[2]))
         return put_cuda(argv[2], cuda_remote_put);
     g_printerr(
         "vgpu-container-hook: usage, by container runtimes: vgpu-container-hook claim|release "
-        "SLICE, or mounts, or cuda|cuda-remote FOLDER, see vgpu-container-hook(8)\n");
+        "SLICE, or restore-mounts, or put-cuda|put-cuda-remote FOLDER, see "
+        "vgpu-container-hook(8)\n");
     return 2;
 }

@@ -66,7 +66,7 @@ static void write_mount(FILE *file, const char *library, const char *name, const
 static void write_hook(FILE *file, const char *args, const char *after)
 {
     fprintf(file,
-            "      {\"hookName\": \"createContainer\", "
+            "      {\"hookName\": \"createRuntime\", "
             "\"path\": \"" VGPU_FOLDER "/guest-cuda/vgpu-container-hook\", "
             "\"args\": [\"vgpu-container-hook\", %s], \"env\": [\"LC_ALL=C.UTF-8\"], "
             "\"timeout\": 40}%s\n",
@@ -83,8 +83,8 @@ static void write_edits(FILE *file)
     write_mount(file, "libnvidia-ml.so.1", "libnvidia-ml.so.1", ",");
     write_mount(file, "libnvidia-ml.so.1", "libnvidia-ml.so", "");
     fprintf(file, "    ],\n    \"hooks\": [\n");
-    write_hook(file, "\"mounts\"", ",");
-    write_hook(file, "\"cuda-remote\", \"" VGPU_FOLDER "\"", "");
+    write_hook(file, "\"restore-mounts\"", ",");
+    write_hook(file, "\"put-cuda-remote\", \"" VGPU_FOLDER "\"", "");
     fprintf(file, "    ]\n  }\n");
 }
 

@@ -87,14 +87,14 @@ static void mount_device(void)
 
 static void run_verb(const char *verb)
 {
-    sh("echo '{\"id\":\"web\",\"pid\":7,\"bundle\":\"%s\"}' | env -i LC_ALL=C.UTF-8 " CONTAINER_HOOK
-       " %s " FOLDER,
-       kit_live.root, verb);
+    sh("echo '{\"id\":\"web\",\"pid\":%d,\"bundle\":\"%s\"}' | env -i "
+       "LC_ALL=C.UTF-8 " CONTAINER_HOOK " %s " FOLDER,
+       getpid(), kit_live.root, verb);
 }
 
 static void run_hook(void)
 {
-    run_verb("cuda");
+    run_verb("put-cuda");
 }
 
 static void enter(void *unused)
@@ -240,7 +240,7 @@ static void guarded(void)
     sh("cd %s" COMPAT " && ln -s libcuda.so.1 libcuda.so && ln -s libnvidia-ml.so.1 "
        "libnvidia-ml.so",
        image);
-    run_verb("cuda-remote");
+    run_verb("put-cuda-remote");
     g_assert_true(g_spawn_sync(NULL, (char **)argv, (char **)nothing, G_SPAWN_DEFAULT, enter, NULL,
                                NULL, NULL, &status, NULL));
     g_assert_cmpint(status, ==, 0);

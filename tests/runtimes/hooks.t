@@ -77,8 +77,8 @@ make_path($guard =~ s{/[^/]*$}{}r);
 
 my @mounts = map { { hostPath => $_->[0], containerPath => $_->[1], options => [qw(ro nosuid nodev bind)] } }
     [$guard, '/run/vgpu/cuda/web.sock'], [$guard, '/run/vgpu/cuda.sock'], map { ["$door/guest/$_", "$door/guest/$_"] } qw(libcuda.so.1 libcuda.so);
-my @hooks = map { { hookName => 'createContainer', path => $hook, args => ['vgpu-container-hook', @$_], env => ['LC_ALL=C.UTF-8'], timeout => 40 } }
-    ['mounts'], ['cuda-remote', $door];
+my @hooks = map { { hookName => 'createRuntime', path => $hook, args => ['vgpu-container-hook', @$_], env => ['LC_ALL=C.UTF-8'], timeout => 40 } }
+    ['restore-mounts'], ['put-cuda-remote', $door];
 put('/run/cdi/mdev-vgpu.json', encode_json({ cdiVersion => '0.5.0', kind => 'mdev-vgpu.org/slice',
     devices => [{ name => 'web', containerEdits => { mounts => \@mounts, hooks => \@hooks } }] }));
 sh("ln -sfn /run /var/run") if !-e '/var/run/cdi';
@@ -110,6 +110,23 @@ for my $runtime (sort keys %run) {
     $computes->("-v $volumes/libraries:/$libraries:ro", 'with the image\'s libraries on a volume that nobody writes to');
     is(sh("find $volumes/libraries -iname '*cuda*'"), '', "$runtime: nothing was written to the volume of libraries");
     $computes->("-v $volumes/usr:/usr", 'with all of /usr on one');
+}
+
+# A user's containers: in the namespace of the user's podman, and in one of their own in it.
+my $home = '/home/computes';
+sh("useradd -u 4711 computes && mkdir -p $home && mount -t tmpfs -o mode=0711 tmpfs $home && mkdir $home/run && cp -a $image $home/image && chown -R computes: $home");
+for my $options ('', '--read-only', '--userns=keep-id', '--userns=keep-id --read-only --tmpfs /run') {
+    my $as_user_podman = "cd $home && setpriv --reuid computes --regid computes --init-groups env HOME=$home XDG_RUNTIME_DIR=$home/run podman --log-level=error";
+    my $text = `$as_user_podman run $device --cgroups=disabled --annotation run.oci.hooks.stderr=/dev/stderr $options --rootfs $home/image:O $program 2>&1`;
+    is("$? $text", '0 ', "podman of a user ($options): a container computes");
+}
+
+# podman's containers of root with a user namespace of their own: their root is nobody on the host.
+sh("tar -C $image -cf - . | podman import - small");
+put("/etc/$_", "containers:1000000:1000000\n") for qw(subuid subgid);
+for my $options ('', '--read-only', $hard, "-v $volumes/libraries:/$libraries:ro") {
+    my $text = `podman run $device --cgroups=disabled --annotation run.oci.hooks.stderr=/dev/stderr --userns=auto $options localhost/small $program 2>&1`;
+    is("$? $text", '0 ', "podman (--userns=auto $options): a container computes");
 }
 
 # Files of other vendors' devices beside ours, of which one is none.

@@ -91,7 +91,7 @@ point('a slice has nodes, driver, door and hook in CDI\'s file', sub {
     my $edits = $device->{containerEdits};
     my @nodes = sort map { $_->{path} } @{ $edits->{deviceNodes} };
     die "nodes: @nodes\n" if "@nodes" ne '/dev/nvidia-uvm /dev/nvidia0 /dev/nvidiactl';
-    die "no hook\n" if !grep { $_->{hookName} eq 'createContainer' && $_->{args}[1] eq 'cuda' } @{ $edits->{hooks} };
+    die "no hook\n" if !grep { $_->{hookName} eq 'createRuntime' && $_->{args}[1] eq 'put-cuda' } @{ $edits->{hooks} };
     VGPU::Slice::soon(sub { VGPU::Slice::in_arbiter($gpu, $web) }, 'the arbiter does not know it');
     return $said . JSON::PP->new->pretty->encode($edits);
 });

@@ -41,6 +41,12 @@ struct CdiSync {
 
 #define HOOK         "/lib/mdev-vgpu/vgpu-container-hook"
 #define HOOK_TIMEOUT 40
+/*
+ * When the container's mounts are made, and its process waits to change its root. Not
+ * createContainer, at which a runtime starts the hook in the container's user namespace, whose root
+ * cannot read the container's description.
+ */
+#define CREATED "createRuntime"
 
 /* Where the containers' hook is installed; the system's path if it is nowhere. */
 static const char *cdi_hook_find(HostRoot *root)
@@ -125,8 +131,8 @@ static void add_hook(JsonBuilder *json, const char *hook, const char *name, cons
 }
 
 /*
- * Runs as root with the image as its working directory. With an environment of its own it does not
- * get the container's, in which an image may have LD_PRELOAD (CVE-2025-23266 was that).
+ * Enters the container. With an environment of its own it does not get the container's, in which an
+ * image may have LD_PRELOAD (CVE-2025-23266 was that).
  */
 static void add_inner_hook(JsonBuilder *json, const char *hook, const char *verb,
                            const char *folder)
@@ -134,7 +140,7 @@ static void add_inner_hook(JsonBuilder *json, const char *hook, const char *verb
     const char *const args[] = {"vgpu-container-hook", verb, folder, NULL};
     static const char *const env[] = {"LC_ALL=C.UTF-8", NULL};
 
-    begin_hook(json, hook, "createContainer", args);
+    begin_hook(json, hook, CREATED, args);
     add_list(json, "env", env);
     json_builder_end_object(json);
 }
@@ -152,9 +158,9 @@ static void add_device(JsonBuilder *json, const char *name, const Slice *slice, 
     if (door->mounts->len)
         add_mounts(json, door);
     begin_list(json, "hooks");
-    add_hook(json, hook, "createRuntime", "claim", slice->uuid);
+    add_hook(json, hook, CREATED, "claim", slice->uuid);
     if (door->mounts->len)
-        add_inner_hook(json, hook, "mounts", NULL);
+        add_inner_hook(json, hook, "restore-mounts", NULL);
     if (door->cuda)
         add_inner_hook(json, hook, door->cuda, cuda->folder);
     add_hook(json, hook, "poststop", "release", slice->uuid);

@@ -18,8 +18,8 @@
 #define CUDA_SOCKET_INSIDE "/run/vgpu/" CUDA_SOCKET
 #define CUDA_SOCKETS_DIR   "/run/vgpu/cuda"
 /* What vgpu-container-hook does. */
-#define HOOK_CUDA        "cuda"
-#define HOOK_CUDA_REMOTE "cuda-remote"
+#define HOOK_CUDA        "put-cuda"
+#define HOOK_CUDA_REMOTE "put-cuda-remote"
 
 const char *const door_mount_options[] = {"ro", "nosuid", "nodev", "bind", NULL};
 

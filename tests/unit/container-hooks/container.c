@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include "tests/unit/file_tree.h"
 
@@ -87,7 +88,7 @@ void container_put_config(const Container *c, const char *environment, const cha
 
 char *container_state(const Container *c)
 {
-    return g_strdup_printf("{\"id\":\"web\",\"pid\":7,\"bundle\":\"%s\"}", c->bundle);
+    return g_strdup_printf("{\"id\":\"web\",\"pid\":%d,\"bundle\":\"%s\"}", getpid(), c->bundle);
 }
 
 int container_run_hook(const Container *c, const char *arguments, const char *state, char **said)
@@ -112,7 +113,7 @@ void container_put_door(const Container *c, const char *environment, const char 
     g_autofree char *said = NULL;
 
     container_put_config(c, environment, mount);
-    g_assert_cmpint(container_run_hook(c, "cuda " DOOR, state, &said), ==, 0);
+    g_assert_cmpint(container_run_hook(c, "put-cuda " DOOR, state, &said), ==, 0);
     g_assert_cmpstr(said, ==, "");
 }
 
@@ -123,7 +124,7 @@ void container_assert_refused(const Container *c, const char *environment, const
     g_autofree char *said = NULL;
 
     container_put_config(c, environment, mount);
-    g_assert_cmpint(container_run_hook(c, "cuda " DOOR, state, &said), !=, 0);
+    g_assert_cmpint(container_run_hook(c, "put-cuda " DOOR, state, &said), !=, 0);
     g_assert_nonnull(strstr(said, "cannot put the CUDA door " DOOR " into the container: "));
     g_assert_nonnull(strstr(said, words));
 }

@@ -148,14 +148,14 @@ static void test_states(void)
     for (guint i = 0; i < G_N_ELEMENTS(states); i++) {
         g_autofree char *said = NULL;
 
-        g_assert_cmpint(container_run_hook(&c, "cuda " DOOR, states[i], &said), !=, 0);
+        g_assert_cmpint(container_run_hook(&c, "put-cuda " DOOR, states[i], &said), !=, 0);
         g_assert_nonnull(strstr(said, "cannot put the CUDA door"));
     }
     for (guint i = 0; i < G_N_ELEMENTS(configs); i++) {
         g_autofree char *said = NULL;
 
         file_tree_write(c.tree, "/config.json", configs[i]);
-        g_assert_cmpint(container_run_hook(&c, "cuda " DOOR, good, &said), !=, 0);
+        g_assert_cmpint(container_run_hook(&c, "put-cuda " DOOR, good, &said), !=, 0);
         g_assert_nonnull(strstr(said, "cannot put the CUDA door"));
     }
     container_assert_link(&c, CUDA, NULL);

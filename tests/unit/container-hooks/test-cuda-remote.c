@@ -18,7 +18,7 @@ static void test_remote(void)
     container_put(&c, LIBS "/libnvidia-ml.so.1", "theirs");
     file_tree_write(c.tree, "/config.json",
                     "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[]}");
-    g_assert_cmpint(container_run_hook(&c, "cuda-remote " DOOR, state, &said), ==, 0);
+    g_assert_cmpint(container_run_hook(&c, "put-cuda-remote " DOOR, state, &said), ==, 0);
     g_assert_cmpstr(said, ==, "");
     container_assert_link(&c, CUDA, DOOR "/guest/libcuda.so.1");
     container_assert_link(&c, LIBS "/libcuda.so", DOOR "/guest/libcuda.so.1");
@@ -40,7 +40,7 @@ static void test_remote_nvml(void)
     file_tree_write(c.tree, "/config.json",
                     "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[" MOUNT(
                         DOOR "/guest/libnvidia-ml.so.1", DOOR "/guest/libnvidia-ml.so.1") "]}");
-    g_assert_cmpint(container_run_hook(&c, "cuda-remote " DOOR, state, &said), ==, 0);
+    g_assert_cmpint(container_run_hook(&c, "put-cuda-remote " DOOR, state, &said), ==, 0);
     g_assert_cmpstr(said, ==, "");
     container_assert_link(&c, CUDA, DOOR "/guest/libcuda.so.1");
     container_assert_link(&c, LIBS "/libnvidia-ml.so.1", DOOR "/guest/libnvidia-ml.so.1");
@@ -58,12 +58,12 @@ static void test_remote_beside_others(void)
     container_put(&c, DOOR "/guest/libcuda.so.1", "ours");
     container_put(&c, LIBS "/libc.so.6", "libc");
     container_put_config(&c, PLAIN, "," MOUNT("/a/libcuda.so.1", LIBS "/libcuda.so.1"));
-    g_assert_cmpint(container_run_hook(&c, "cuda-remote " DOOR, state, &said), !=, 0);
+    g_assert_cmpint(container_run_hook(&c, "put-cuda-remote " DOOR, state, &said), !=, 0);
     g_assert_nonnull(strstr(said, "also given NVIDIA's driver"));
     g_free(g_steal_pointer(&said));
     container_put_config(&c, PLAIN,
                          "," MOUNT(DOOR "/cuda/libcuda.so.1", DOOR "/cuda/libcuda.so.1"));
-    g_assert_cmpint(container_run_hook(&c, "cuda-remote " DOOR, state, &said), ==, 0);
+    g_assert_cmpint(container_run_hook(&c, "put-cuda-remote " DOOR, state, &said), ==, 0);
     container_assert_link(&c, CUDA, NULL);
     container_free(&c);
 }

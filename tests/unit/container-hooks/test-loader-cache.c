@@ -151,7 +151,7 @@ static void test_volume_and_cache(void)
     put_cache(&c, "new");
     file_tree_write(c.tree, "/config.json",
                     "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[]}");
-    g_assert_cmpint(container_run_hook(&c, "cuda-remote " DOOR, state, &said), ==, 0);
+    g_assert_cmpint(container_run_hook(&c, "put-cuda-remote " DOOR, state, &said), ==, 0);
     assert_listed(&c, "libcuda.so.1", DOOR "/guest/libcuda.so.1");
     container_unbind(&c, CUDA);
     container_unbind(&c, LIBS);

@@ -13,7 +13,7 @@ static int run_mounts(const Container *c, const char *mounts, char **said)
         "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[]},\"mounts\":[%s]}", mounts);
 
     file_tree_write(c->tree, "/config.json", config);
-    return container_run_hook(c, "mounts", state, said);
+    return container_run_hook(c, "restore-mounts", state, said);
 }
 
 static void put_tmpfs(const Container *c, const char *path, unsigned long flags)

@@ -148,11 +148,11 @@ static void test_cdi(void)
     assert_in_file(&at, CDI_PATH, "\"JULIA_CUDA_USE_COMPAT=false\"");
     assert_not_in_file(&at, CDI_PATH, "opencl");
     assert_in_file(&at, CDI_PATH,
-                   "            \"hookName\" : \"createContainer\",\n"
+                   "            \"hookName\" : \"createRuntime\",\n"
                    "            \"path\" : \"/usr/lib/mdev-vgpu/vgpu-container-hook\",\n"
                    "            \"args\" : [\n"
                    "              \"vgpu-container-hook\",\n"
-                   "              \"cuda\",\n"
+                   "              \"put-cuda\",\n"
                    "              \"/usr/lib/mdev-vgpu\"\n"
                    "            ],\n"
                    "            \"timeout\" : 40,\n"
@@ -236,7 +236,7 @@ static void test_cdi_guarded(void)
     assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/run/vgpu/cuda.sock\"");
     assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/run/vgpu/cuda/web.sock\"");
     assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/usr/lib/mdev-vgpu/guest/libcuda.so.1\"");
-    assert_in_file(&at, CDI_PATH, "              \"cuda-remote\",\n");
+    assert_in_file(&at, CDI_PATH, "              \"put-cuda-remote\",\n");
     assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"/run/vgpu/vtest/web.sock\"");
     assert_in_file(&at, CDI_PATH, "\"NVIDIA_VISIBLE_DEVICES=void\"");
     assert_not_in_file(&at, CDI_PATH, "/dev/");
