@@ -18,19 +18,20 @@
 
 extern char **environ;
 
+/* Bound under another name and renamed, so that nobody finds it before it listens. -1: errno. */
 static int listen_at(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-    if (strlen(path) >= sizeof(address.sun_path)) {
+    if (snprintf(address.sun_path, sizeof(address.sun_path), "%s.new", path) >=
+        (int)sizeof(address.sun_path)) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    strcpy(address.sun_path, path);
-    unlink(path);
+    unlink(address.sun_path);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) ||
-        chmod(path, 0666) || listen(fd, SOMAXCONN))
+        chmod(address.sun_path, 0666) || listen(fd, SOMAXCONN) || rename(address.sun_path, path))
         return -1;
     return fd;
 }
