@@ -113,7 +113,7 @@ check-governor: $(GOVERNOR_TESTS)
 # Races between a member's threads. The arbiter has one thread; test-kills sees writes by signals of its own. The
 # sanitizer knows no fences: ours are between processes, which it does not see either. A member's child starts a thread
 # of its own.
-GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor/test-,classes gate live markers objects waits)
+GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor/test-,classes gate live markers objects vault waits)
 unit-tsan: tsan-governor
 tsan-governor:
 	$(MAKE) GOVERNOR_OUT=build/tsan/governor GOVERNOR_TESTS_OUT=build/tsan/governor GOVERNOR_SANITIZE='-fsanitize=thread -Wno-tsan' \

@@ -159,19 +159,27 @@ static void note(int fd, const struct governor_message *message)
     }
 }
 
+static void keep_connection(int fd)
+{
+    pthread_mutex_lock(&lock);
+    connection = fd;
+    pthread_mutex_unlock(&lock);
+}
+
 static void *serve(void *data)
 {
     struct governor_message message;
     int fd;
 
     while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        connection = fd;
+        keep_connection(fd);
         while (recv(fd, &message, sizeof(message), 0) == sizeof(message)) {
             pthread_mutex_lock(&lock);
             note(fd, &message);
             pthread_cond_broadcast(&changed);
             pthread_mutex_unlock(&lock);
         }
+        keep_connection(-1);
         close(fd);
     }
     return data;
