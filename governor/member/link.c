@@ -222,11 +222,9 @@ static bool take_connection(GovernorMember *member, int fd)
 
 int link_join(GovernorMember *member, uint64_t until_ns)
 {
-    struct governor_message join = {
-        .version = GOVERNOR_PROTOCOL_VERSION,
-        .type = GOVERNOR_JOIN,
-        .value = member->held + objects_bytes(member, GOVERNOR_MEMORY_DEVICE),
-        .other = member->held_spilled + objects_bytes(member, GOVERNOR_MEMORY_SPILL)};
+    struct governor_message join =
+        message_of(GOVERNOR_JOIN, member->held + objects_bytes(member, GOVERNOR_MEMORY_DEVICE),
+                   member->held_spilled + objects_bytes(member, GOVERNOR_MEMORY_SPILL));
     int fd = connect_to(member->socket_path, until_ns);
     uint64_t asked_at = clock_now(), at = 0;
     int fds[2], error;

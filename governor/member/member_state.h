@@ -212,6 +212,13 @@ void link_forget(GovernorMember *member);
 /* There is no arbiter: its last values apply. */
 void link_lost(GovernorMember *member);
 
+static inline struct governor_message message_of(enum governor_message_type type, uint64_t value,
+                                                 uint64_t other)
+{
+    return (struct governor_message){
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = type, .value = value, .other = other};
+}
+
 /* messages.c: the link's thread calls spare_look() soon. False: it cannot be woken. */
 bool link_wake(GovernorMember *member);
 /* Never waits; a hint that finds no room is lost. */

@@ -145,10 +145,7 @@ static bool settle_room(GovernorMember *member, struct governor_message *answer)
 
 enum governor_memory memory_take(GovernorMember *member, uint64_t bytes, bool may_spill)
 {
-    struct governor_message request = {.version = GOVERNOR_PROTOCOL_VERSION,
-                                       .type = GOVERNOR_RESERVE,
-                                       .value = bytes,
-                                       .other = may_spill};
+    struct governor_message request = message_of(GOVERNOR_RESERVE, bytes, may_spill);
     struct governor_message answer;
 
     do {
@@ -189,10 +186,8 @@ uint64_t memory_uncharge(GovernorMember *member, uint64_t bytes, enum governor_m
 
 void memory_freed(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
 {
-    struct governor_message release = {.version = GOVERNOR_PROTOCOL_VERSION,
-                                       .type = GOVERNOR_RELEASE,
-                                       .value = bytes,
-                                       .other = kind == GOVERNOR_MEMORY_SPILL ? bytes : 0};
+    struct governor_message release =
+        message_of(GOVERNOR_RELEASE, bytes, kind == GOVERNOR_MEMORY_SPILL ? bytes : 0);
 
     if (!bytes)
         return;
@@ -228,8 +223,7 @@ void governor_member_pages(GovernorMember *member)
 
 void memory_tell_driver(GovernorMember *member)
 {
-    struct governor_message driver = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_DRIVER, .value = member->driver};
+    struct governor_message driver = message_of(GOVERNOR_DRIVER, member->driver, 0);
 
     link_tell_back(member, &driver);
 }
@@ -249,8 +243,7 @@ void governor_member_driver(GovernorMember *member, uint64_t bytes)
 /* The arbiter answers in order. */
 static void await_returns(GovernorMember *member)
 {
-    const struct governor_message request = {.version = GOVERNOR_PROTOCOL_VERSION,
-                                             .type = GOVERNOR_RESERVE};
+    const struct governor_message request = message_of(GOVERNOR_RESERVE, 0, 0);
     struct governor_message answer;
 
     if (!memory_ask(member, &request, &answer))

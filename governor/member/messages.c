@@ -19,8 +19,7 @@
 void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t value,
                uint64_t other)
 {
-    struct governor_message message = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = type, .value = value, .other = other};
+    struct governor_message message = message_of(type, value, other);
 
     if (member->link == LINK_JOINED)
         send(member->fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -129,8 +128,7 @@ static void await_piece(GovernorMember *member, const struct vault_ask *ask)
 
 int link_ask_vault(GovernorMember *member, uint64_t bytes, uint64_t *number)
 {
-    const struct governor_message request = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_VAULT, .value = bytes};
+    const struct governor_message request = message_of(GOVERNOR_VAULT, bytes, 0);
     struct vault_ask ask = {.fd = -1};
 
     while (member->vault_ask)

@@ -23,8 +23,7 @@ bool governor_member_moves(const GovernorMember *member)
 static bool tell_moved(GovernorMember *member, enum governor_message_type type, uint64_t value,
                        uint64_t other)
 {
-    const struct governor_message message = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = type, .value = value, .other = other};
+    const struct governor_message message = message_of(type, value, other);
 
     if (member->link != LINK_JOINED)
         return false;

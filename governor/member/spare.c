@@ -61,8 +61,7 @@ bool spare_take(GovernorMember *member, uint64_t bytes)
 
 void spare_report(GovernorMember *member)
 {
-    struct governor_message release = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_RELEASE, .value = member->spare};
+    struct governor_message release = message_of(GOVERNOR_RELEASE, member->spare, 0);
 
     if (!member->spare)
         return;
