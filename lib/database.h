@@ -5,6 +5,6 @@
 
 /* PRAGMA user_version of a database of this vgpud. An older one it migrates; a newer one it
  * refuses. */
-#define DATABASE_VERSION 17
+#define DATABASE_VERSION 18
 
 #endif

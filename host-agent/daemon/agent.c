@@ -133,6 +133,7 @@ struct Agent {
     Claims *claims;
     MeterLink meter;
     Findings *findings;
+    Returns *returns;
     Evictions *evictions;
     Metering *metering;
     Pools *pools;
@@ -311,8 +312,9 @@ static gboolean make_metering(Agent *agent, GError **error)
         return FALSE;
     slices_set_displaced(agent->slices, conf->displaced);
     agent->findings = findings_new(agent->host, &agent->meter);
-    agent->evictions =
-        evictions_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
+    agent->returns = returns_new(agent->host, agent->slices);
+    agent->evictions = evictions_new(agent->host, agent->offers, agent->slices, agent->returns,
+                                     conf->pressure_grace);
     evictions_set_native(agent->evictions, conf->pressure_native);
     agent->metering =
         metering_new(&(MeteringParts){agent->host, agent->slices, agent->tenants, agent->claims,
@@ -445,7 +447,8 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
 
 static gboolean make_modules(Agent *agent, GError **error)
 {
-    static const ProgramsForRoom programs = {slice_suspend_for_room, slice_end_for_room};
+    static const ProgramsForRoom programs = {slice_suspend_for_room, slice_resume_with_room,
+                                             slice_end_for_room};
     SwitchPools pools;
 
     agent->host = host_new(agent->inventory, agent->db);
@@ -470,7 +473,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     if (!operations_load(agent->operations, error))
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
-    agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
+    agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants, agent->returns);
     evictions_set_programs(agent->evictions, &programs, agent->vgpus);
     claims_watch(agent->claims, container_ended, agent);
     agent->outputs = outputs_new(host_root(agent->host));
@@ -535,6 +538,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->pools, pools_free);
     g_clear_pointer(&agent->metering, metering_free);
     g_clear_pointer(&agent->evictions, evictions_free);
+    g_clear_pointer(&agent->returns, returns_free);
     g_clear_pointer(&agent->findings, findings_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);

@@ -71,7 +71,29 @@ static const char **slices_without(const PressureWatch *watch, const char *gpu)
     return without;
 }
 
-/* Each time while memory is short: vgpud takes one step after the other. */
+static gboolean is_suspended_victim(const Slice *slice)
+{
+    return slice->suspended && slice->class == SLICE_BEST_EFFORT;
+}
+
+/* A slice may return to it. */
+static gboolean has_suspended(const PressureWatch *watch, const char *gpu)
+{
+    const GPtrArray *slices = host_view_slices(watch->view);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (is_suspended_victim(slice) && g_str_equal(slice->gpu, gpu))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/*
+ * Each time while memory is short: vgpud takes one step after the other. Also while a slice is
+ * suspended, which vgpud lets go on when there has been room for some time.
+ */
 static void tell_memory(const PressureWatch *watch, const char *gpu, guint64 free, guint64 mark,
                         gint64 now_us)
 {
@@ -79,7 +101,7 @@ static void tell_memory(const PressureWatch *watch, const char *gpu, guint64 fre
 
     if (free < mark)
         g_hash_table_add(watch->told, g_strdup(gpu));
-    else if (!g_hash_table_remove(watch->told, gpu))
+    else if (!g_hash_table_remove(watch->told, gpu) && !has_suspended(watch, gpu))
         return;
     without = slices_without(watch, gpu);
     agent_note_memory(watch->agent, gpu, free, mark, without, now_us);
@@ -111,10 +133,12 @@ static void look_at(const PressureWatch *watch, const Gpu *gpu, const GPtrArray 
         return;
     if (missing)
         tell_memory(watch, address, 0, MAX(mark, missing), now_us);
-    else if (!mark)
+    else if (!mark && !has_suspended(watch, address))
         tell_memory(watch, address, 0, 0, now_us);
     else if (free_vram(watch, gpu, vgpus, &free))
         tell_memory(watch, address, free, mark, now_us);
+    else if (!mark)
+        tell_memory(watch, address, 0, 0, now_us);
 }
 
 void pressure_watch_look(PressureWatch *watch, gint64 now_us)
@@ -146,7 +170,10 @@ static gboolean has_slices(const PressureWatch *watch, const char *gpu, gboolean
     return FALSE;
 }
 
-/* Only GPUs with a mark and with slices, of VMs, containers or jobs, and those that are lent. */
+/*
+ * Only GPUs with a mark and with slices, of VMs, containers or jobs, those that are lent, and those
+ * to which a slice may return.
+ */
 static gboolean is_needed(const PressureWatch *watch)
 {
     const GPtrArray *gpus = host_view_gpus(watch->view);
@@ -154,7 +181,8 @@ static gboolean is_needed(const PressureWatch *watch)
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        if (has_slices(watch, gpu->pci->address, !pressure_watch_mark(watch, gpu)))
+        if (has_slices(watch, gpu->pci->address, !pressure_watch_mark(watch, gpu)) ||
+            has_suspended(watch, gpu->pci->address))
             return TRUE;
     }
     return FALSE;

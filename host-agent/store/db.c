@@ -211,10 +211,14 @@ static const char residents[] = "ALTER TABLE slice ADD COLUMN resident INTEGER N
 static const char tenants_displaced[] =
     "ALTER TABLE tenant ADD COLUMN displaced INTEGER NOT NULL DEFAULT 0;";
 
+/* Slices that are suspended because memory was short; bytes: that they had of the GPU. */
+static const char ways_back[] =
+    "CREATE TABLE way_back (uuid TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT;";
+
 const char *const schema_steps[] = {
-    first,       oversubscription, domains,   containers, displays,          engines,
-    operations,  programs,         owners,    sharing,    energies,          members,
-    suspensions, months,           old_names, residents,  tenants_displaced, NULL};
+    first,     oversubscription, domains,           containers, displays, engines,     operations,
+    programs,  owners,           sharing,           energies,   members,  suspensions, months,
+    old_names, residents,        tenants_displaced, ways_back,  NULL};
 G_STATIC_ASSERT(G_N_ELEMENTS(schema_steps) == DATABASE_VERSION + 1);
 
 /*

@@ -113,6 +113,36 @@ gboolean suspension_table_remove(Db *db, const char *uuid, GError **error)
     return db_run(db, error, "DELETE FROM suspension WHERE uuid = ?", "s", uuid);
 }
 
+/**
+ * WayBackReader
+ */
+typedef struct {
+    WayBackFunc func;
+    void *data;
+} WayBackReader;
+
+static void read_way_back(sqlite3_stmt *row, void *data)
+{
+    const WayBackReader *reader = data;
+
+    reader->func(db_text(row, 0), (guint64)sqlite3_column_int64(row, 1), reader->data);
+}
+
+gboolean way_back_table_read(Db *db, WayBackFunc func, void *data, GError **error)
+{
+    WayBackReader reader = {func, data};
+
+    return db_each(db, error, read_way_back, &reader,
+                   "SELECT uuid, bytes FROM way_back ORDER BY rowid", "");
+}
+
+gboolean way_back_table_set(Db *db, const char *uuid, guint64 bytes, GError **error)
+{
+    if (!bytes)
+        return db_run(db, error, "DELETE FROM way_back WHERE uuid = ?", "s", uuid);
+    return db_run(db, error, "INSERT OR REPLACE INTO way_back VALUES (?, ?)", "st", uuid, bytes);
+}
+
 /* Tenants in the database. */
 
 /* Separates the entries of a list: no name of a user or a model contains it. */

@@ -42,6 +42,16 @@ gboolean suspension_table_put(Db *db, const char *uuid, const char *boot, GError
 gboolean suspension_table_remove(Db *db, const char *uuid, GError **error);
 
 /*
+ * Those of them that were suspended because memory was short, with the bytes that their programs
+ * had of the GPU; 0: it is none of them (any more).
+ */
+typedef void (*WayBackFunc)(const char *uuid, guint64 bytes, void *data);
+
+gboolean way_back_table_read(Db *db, WayBackFunc func, void *data, GError **error);
+
+gboolean way_back_table_set(Db *db, const char *uuid, guint64 bytes, GError **error);
+
+/*
  * UUIDs of tenants' slices that are older than tenants' own names, to their names of then; NULL
  * with @error.
  */

@@ -338,17 +338,22 @@ static gboolean may_be_suspended(const Vgpus *vgpus, const Slice *slice)
            !is_vgpu_without_cuda(root, slice);
 }
 
+static gboolean begin_for_room(const Vgpus *vgpus, const Slice *slice, const OperationKind *kind,
+                               GError **error)
+{
+    const char *const objects[] = {slice->uuid, NULL};
+    const OperationRequest request = {
+        .kind = kind, .objects = objects, .source = AUDIT_BY_PRESSURE, .background = TRUE};
+
+    return operations_start(vgpus->life->operations, &request, error);
+}
+
 gboolean slice_suspend_for_room(const Slice *slice, void *data, GError **error)
 {
     const Vgpus *vgpus = data;
-    const char *const objects[] = {slice->uuid, NULL};
-    const OperationRequest request = {.kind = &suspension_kind,
-                                      .objects = objects,
-                                      .source = AUDIT_BY_PRESSURE,
-                                      .background = TRUE};
 
     return may_suspend(vgpus, slice, error) &&
-           operations_start(vgpus->life->operations, &request, error);
+           begin_for_room(vgpus, slice, &suspension_kind, error);
 }
 
 void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -357,6 +362,8 @@ void slice_suspend(GDBusMethodInvocation *invocation, const Caller *caller, void
     g_autoptr(GError) error = NULL;
     const Slice *slice = slice_named(vgpus, invocation, caller, &error);
 
+    if (slice)
+        returns_forget(vgpus->returns, slice->uuid);
     if (slice && slice->suspended)
         call_answer(invocation, NULL);
     else if (slice && may_suspend(vgpus, slice, &error))
@@ -369,6 +376,13 @@ static gboolean may_resume(const Vgpus *vgpus, const Slice *slice, GError **erro
 {
     return slice_is_promised(slice) ||
            placing_admit_resumed(vgpus->host, vgpus->slices, vgpus->tenants, slice, error);
+}
+
+gboolean slice_resume_with_room(const Slice *slice, void *data, GError **error)
+{
+    const Vgpus *vgpus = data;
+
+    return may_resume(vgpus, slice, error) && begin_for_room(vgpus, slice, &resumption_kind, error);
 }
 
 void slice_resume(GDBusMethodInvocation *invocation, const Caller *caller, void *data)

@@ -481,7 +481,7 @@ static void connect_method(Vgpus *vgpus, const char *signal, GClosureMarshal fun
     g_signal_connect_closure(host_manager(vgpus->host), signal, closure, FALSE);
 }
 
-Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
+Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants, Returns *returns)
 {
     Vgpus *vgpus = g_new0(Vgpus, 1);
     VgpuManager *manager = host_manager(life->host);
@@ -491,6 +491,7 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     vgpus->offers = offers;
     vgpus->slices = life->slices;
     vgpus->tenants = tenants;
+    vgpus->returns = returns;
     vgpus->claims = life->claims;
     vgpus->vms = vms_new(host_root(life->host));
     vgpus->freed = g_cancellable_new();

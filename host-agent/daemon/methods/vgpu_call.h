@@ -70,7 +70,7 @@ void removal_undefine(Operation *operation, const char *uuid);
 typedef struct Vgpus Vgpus;
 
 /* All of them live longer. */
-Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants);
+Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants, Returns *returns);
 
 void vgpus_free(Vgpus *vgpus);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Vgpus, vgpus_free)
@@ -83,6 +83,7 @@ struct Vgpus {
     Offers *offers;
     Slices *slices;
     const Tenants *tenants;
+    Returns *returns;
     Claims *claims;
     Vms *vms;
     GCancellable *freed;
@@ -157,6 +158,7 @@ AuthorizedFunc vgpu_start, vgpu_stop, vgpu_remove;
 AuthorizedFunc slice_run, slice_run_own;
 /* As those of ProgramsForRoom; @data: Vgpus. */
 gboolean slice_suspend_for_room(const Slice *slice, void *data, GError **error);
+gboolean slice_resume_with_room(const Slice *slice, void *data, GError **error);
 gboolean slice_end_for_room(const Slice *slice, const ProgramsEnded *done, void *data,
                             GError **error);
 

@@ -27,6 +27,7 @@ struct Evictions {
     Host *host;
     Offers *offers;
     const Slices *slices;
+    Returns *returns;
     gint64 grace_us;
     PressureNative native;
     const ProgramsForRoom *programs;
@@ -42,6 +43,7 @@ typedef struct {
     guint64 free;
     guint64 mark;
     GPtrArray *victims; /* of Slice */
+    gint64 now_us;
 } Want;
 
 /*
@@ -173,23 +175,53 @@ typedef struct {
     const char *after;
 } Eviction;
 
+static guint64 bytes_of(GHashTable *members, const Slice *slice)
+{
+    const SliceMembers *of_slice = members ? g_hash_table_lookup(members, slice->uuid) : NULL;
+
+    return of_slice ? of_slice->used : 0;
+}
+
 /* Nothing of their work is lost, if the host has room for it. */
 static void suspend_all(const Evictions *evictions, const Want *want)
 {
+    g_autoptr(GHashTable) members = arbiters_members(host_arbiters(evictions->host), want->gpu);
+
     for (guint i = 0; i < want->victims->len; i++) {
         const Slice *slice = g_ptr_array_index(want->victims, i);
         g_autoptr(GError) error = NULL;
 
         if (slice->transport != SLICE_TRANSPORT_NATIVE)
             continue;
-        if (evictions->programs->suspend(slice, evictions->programs_data, &error))
-            host_event(evictions->host, "evicted", want->gpu, slice->uuid,
-                       "the programs of slice %s (best effort) are being suspended, because GPU %s "
-                       "is short of memory; \"vgpuctl slice resume %s\" lets them go on",
-                       slice->uuid, want->gpu, slice->uuid);
-        else
+        if (!evictions->programs->suspend(slice, evictions->programs_data, &error)) {
             g_message("%s", error->message);
+            continue;
+        }
+        returns_note(evictions->returns, slice, bytes_of(members, slice), want->now_us);
+        host_event(evictions->host, "evicted", want->gpu, slice->uuid,
+                   "the programs of slice %s (best effort) are being suspended, because GPU %s "
+                   "is short of memory; they go on when it has room again",
+                   slice->uuid, want->gpu);
     }
+}
+
+/* One whose room there has been for some time. */
+static void let_return(const Evictions *evictions, const char *gpu, guint64 free, guint64 mark,
+                       gint64 now_us)
+{
+    const Slice *slice = returns_next(evictions->returns, gpu, free, mark, now_us);
+    g_autofree char *uuid = slice ? g_strdup(slice->uuid) : NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (!slice)
+        return;
+    /* It is another one as soon as it is resumed. */
+    if (evictions->programs->resume(slice, evictions->programs_data, &error))
+        host_event(evictions->host, "returned", gpu, uuid,
+                   "the programs of slice %s go on, because GPU %s has room for them again", uuid,
+                   gpu);
+    else
+        g_message("slice %s stays suspended: %s", uuid, error->message);
 }
 
 static void eviction_free(Eviction *eviction)
@@ -357,12 +389,13 @@ void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, 
 {
     g_autoptr(GPtrArray) victims =
         free < mark ? victims_on(evictions, gpu, without) : g_ptr_array_new();
-    const Want want = {gpu, free, mark, victims};
+    const Want want = {gpu, free, mark, victims, now_us};
 
     take_step(evictions,
               pressure_step(pressure_of(evictions, gpu), free, mark, victims->len,
                             may_suspend(evictions, victims), now_us, evictions->grace_us),
               &want);
+    let_return(evictions, gpu, free, mark, now_us);
 }
 
 void evictions_forget(Evictions *evictions)
@@ -391,13 +424,15 @@ void evictions_set_programs(Evictions *evictions, const ProgramsForRoom *program
     evictions->programs_data = data;
 }
 
-Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, guint grace)
+Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, Returns *returns,
+                         guint grace)
 {
     Evictions *evictions = g_new0(Evictions, 1);
 
     evictions->host = host;
     evictions->offers = offers;
     evictions->slices = slices;
+    evictions->returns = returns;
     evictions_set_grace(evictions, grace);
     evictions->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     evictions->freed = g_cancellable_new();

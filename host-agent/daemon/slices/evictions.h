@@ -8,13 +8,15 @@
 #ifndef VGPUD_SLICES_EVICTIONS_H
 #define VGPUD_SLICES_EVICTIONS_H
 
+#include "host-agent/daemon/slices/returns.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "lib/vgpud_conf.h"
 
 typedef struct Evictions Evictions;
 
 /* @grace: seconds between two steps. All of them live longer. */
-Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, guint grace);
+Evictions *evictions_new(Host *host, Offers *offers, const Slices *slices, Returns *returns,
+                         guint grace);
 
 void evictions_free(Evictions *evictions);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Evictions, evictions_free)
@@ -38,10 +40,12 @@ typedef struct {
 /**
  * ProgramsForRoom - what is done with the programs of native slices
  * @suspend: begins to suspend them. FALSE with @error: they cannot be
+ * @resume: begins to let them go on. FALSE with @error: there is no room for what was promised
  * @end: begins to kill them, if there are any. FALSE with @error: they must not be
  */
 typedef struct {
     gboolean (*suspend)(const Slice *slice, void *data, GError **error);
+    gboolean (*resume)(const Slice *slice, void *data, GError **error);
     gboolean (*end)(const Slice *slice, const ProgramsEnded *done, void *data, GError **error);
 } ProgramsForRoom;
 
@@ -56,8 +60,8 @@ void evictions_forget(Evictions *evictions);
 
 /*
  * So many bytes are free on @gpu, and @mark should be; slices @without have none of its memory; at
- * @now_us, of the monotonic clock. To be called every few seconds while there are less, and once
- * when there are as many again.
+ * @now_us, of the monotonic clock. To be called every few seconds while there are less or a slice
+ * of it is suspended, and once when there are as many again.
  */
 void evictions_note_memory(Evictions *evictions, const char *gpu, guint64 free, guint64 mark,
                            const char *const *without, gint64 now_us);

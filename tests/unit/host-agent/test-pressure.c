@@ -499,6 +499,61 @@ static void take_step(PressureWatch *watch, gint64 *at_us)
     }
 }
 
+/* Suspended for room, which there is again. */
+static PressureWatch *open_out(AgentOnBus *at, FakeArbiter *arbiter, gint64 *at_us)
+{
+    PressureWatch *watch = open_ladder(at, arbiter, nvidia_kit_tree());
+    g_autoptr(GString) signals = hear_signals(at);
+
+    while (!strstr(signals->str, "slice " UUID " was suspended"))
+        take_step(watch, at_us);
+    g_dbus_connection_signal_unsubscribe(at->bus, hearing);
+    hearing = 0;
+    g_atomic_pointer_set(&arbiter->text, "{\"slices\":[" HAS "]}");
+    write_reading(at->root, 4 * GIB);
+    return watch;
+}
+
+static gboolean has_resumed(const AgentOnBus *at)
+{
+    g_autofree char *log = text_of(at, "/suspend-log");
+
+    return log && strstr(log, "resume 77 78\n");
+}
+
+/* It goes on by itself after a minute with room, also if vgpud was restarted meanwhile. */
+static void test_returns(gconstpointer restart)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    gint64 at_us = 0, out_us;
+    PressureWatch *watch = open_out(&at, &arbiter, &at_us);
+
+    if (restart)
+        agent_on_bus_restart(&at);
+    watch = meter_pressure(at.meter);
+    out_us = at_us;
+    while (!has_resumed(&at))
+        take_step(watch, &at_us);
+    g_assert_cmpint(at_us - out_us, >=, 60 * SECOND);
+    close_slices(&at, &arbiter);
+}
+
+/* What an operator wants suspended stays so. */
+static void test_kept_out(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+    gint64 at_us = 0;
+    PressureWatch *watch = open_out(&at, &arbiter, &at_us);
+
+    assert_says("slice suspend " UUID, 0, "", "");
+    for (guint i = 0; i < 20; i++)
+        take_step(watch, &at_us);
+    g_assert_false(has_resumed(&at));
+    close_slices(&at, &arbiter);
+}
+
 /* Of those that the arbiter names one has ended; the other began at 5. @fails: verbs. */
 static PressureWatch *open_stubborn(AgentOnBus *at, FakeArbiter *arbiter, const char *fails)
 {
@@ -653,6 +708,9 @@ int main(int argc, char **argv)
     g_test_add_func("/pressure/on-bus", test_on_bus);
     g_test_add_func("/pressure/slices", test_slices);
     g_test_add_func("/pressure/suspended", test_suspended);
+    g_test_add_data_func("/pressure/returns", NULL, test_returns);
+    g_test_add_data_func("/pressure/returns-after-restart", "", test_returns);
+    g_test_add_func("/pressure/kept-out", test_kept_out);
     g_test_add_func("/pressure/ended", test_ended);
     g_test_add_func("/pressure/not-ended", test_not_ended);
     g_test_add_func("/pressure/shared", test_shared);

@@ -648,6 +648,7 @@ static void test_old_name(void)
     g_assert_cmpuint(devices_called(&at, "web"), ==, 0);
     agent_on_bus_stop(&at);
     run_sql(&at, STATE_DB, "DROP TABLE old_name", NULL);
+    run_sql(&at, STATE_DB, "DROP TABLE way_back", NULL);
     run_sql(&at, STATE_DB, "ALTER TABLE slice DROP COLUMN resident", NULL);
     run_sql(&at, STATE_DB, "ALTER TABLE tenant DROP COLUMN displaced", NULL);
     run_sql(&at, STATE_DB, "PRAGMA user_version = 14", NULL);
