@@ -235,7 +235,8 @@ CUDA_CARD_CC = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(C
 	-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"'
 CUDA_LOAD_SRCS := tests/bench/cuda/cuda-load.c tests/bench/cuda/by-name.c $(CUDA_TEST_SRC)/spin.c
 
-.PHONY: cuda-on-card cuda-on-card-remote
+.PHONY: cuda-on-card cuda-on-card-remote cuda-on-card-memory
+cuda-on-card-memory: cuda-on-card $(CUDA_ON_CARD)/card-service $(GOVERNOR_OUT)/vgpu-vault
 cuda-on-card-remote: cuda-on-card cuda-remote $(CUDA_ON_CARD)/card-micro $(CUDA_TEST)/remote-client
 cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe card-tenant cuda-load both-load vgpu-suspend spike) $(GOVERNOR_OUT)/vgpu-arbiter
 
@@ -253,7 +254,7 @@ $(CUDA_STAND_INS): $(CUDA_TEST)/stand-ins/lib%: $(wildcard $(CUDA_TEST_SRC)/spik
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -shared -fPIC -o $@ $(CUDA_TEST_SRC)/spike/stand-ins/$(firstword $(subst .so, ,$*)).c -ldl
 
-$(CUDA_ON_CARD)/card-probe $(CUDA_ON_CARD)/card-tenant: $(CUDA_ON_CARD)/%: $(CUDA_TEST_SRC)/%.c $(CUDA_TEST_SRC)/spin.c
+$(addprefix $(CUDA_ON_CARD)/,card-probe card-tenant card-service): $(CUDA_ON_CARD)/%: $(CUDA_TEST_SRC)/%.c $(CUDA_TEST_SRC)/spin.c
 	@mkdir -p $(@D)
 	$(CUDA_CARD_CC) -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
 
@@ -290,6 +291,10 @@ check-cuda: cuda cuda-budgets
 	tests/prove --timer -e '' $(CUDA_TEST)/test-vm :: -m slow
 
 # Instructions for a launch, by valgrind.
+.PHONY: cuda-on-card-test
+cuda-on-card-test:
+	tests/prove --timer $(CUDA_TEST_SRC)/on-card-memory.t
+
 .PHONY: cuda-budgets
 cuda-budgets: bench-cuda-programs
 	tests/prove --timer $(CUDA_TEST_SRC)/budgets.t

@@ -72,14 +72,14 @@ sub environment_of {
         VGPU_GOVERNOR_SOCKET => "$root/run/vgpu/slices/$slice/governor.sock" };
 }
 
-# An arbiter with slices (name => lines of its file), for as long as $code takes.
+# An arbiter with slices (name => lines of its file), for as long as $code takes. $of_gpu: lines of the GPU's file.
 sub with_slices {
-    my ($slices, $code) = @_;
+    my ($slices, $code, $of_gpu) = @_;
     $root = File::Temp->newdir('vgpu-on-card-XXXXXX', TMPDIR => 1);
     $ENV{FAKE_CUDA_CARD} = "$root/card";
     my $confs = "$root/run/vgpu/governor/$gpu/slices";
     make_path($confs, "$root/run/vgpu/slices");
-    write_file("$root/run/vgpu/governor/$gpu/gpu.conf", "[gpu]\n");
+    write_file("$root/run/vgpu/governor/$gpu/gpu.conf", "[gpu]\n" . ($of_gpu // ''));
     write_file("$confs/$_.conf", "[slice]\n$slices->{$_}") for keys %$slices;
     my $arbiter = start({}, 'build/governor/vgpu-arbiter', '--root', "$root", $gpu);
     my $value = eval {

@@ -24,6 +24,7 @@ my %commands = (
     'unit-alone' => sub { return (command => [@make, 'unit-alone'], limit => 1800) },
     check => sub { return (command => ['tests/prove', '-v', 'tests/check.t'], limit => 300) },
     cuda => sub { return (command => [@make, 'cuda'], limit => 900) },
+    'cuda-on-card' => sub { return (command => [@make, 'cuda-on-card-test'], limit => 900) },
     'cuda-budgets' => sub { return (command => [@make, 'cuda-budgets'], limit => 900) },
     fuzz => sub { return (command => [@make, 'fuzz'], limit => 1800) },
     rig => sub { return (command => ['tests/prove', '-v', 'tests/rig/rig.t'], limit => 1800) },
