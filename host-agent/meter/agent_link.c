@@ -23,7 +23,7 @@ void agent_note_memory(const AgentLink *link, const char *gpu, guint64 free, gui
 
 void agent_set_expected(const AgentLink *link, GVariant *expected)
 {
-    call(link, "SetExpected", g_variant_new("(@a{sat})", expected));
+    call_agent(link, "SetExpected", g_variant_new("(@a{sat})", expected));
 }
 
 void agent_tell_event(const AgentLink *link, const char *kind, const char *gpu, const char *slice,
