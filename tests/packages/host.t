@@ -160,7 +160,7 @@ point('purged: nothing is left but what the operator wrote', sub {
     my $said = host("$apt purge \$(dpkg-query -W -f '\${db:Status-Status} \${Package}\\n' $packages 2>/dev/null | sed -n 's/^installed //p')",
         timeout => 600);
     my $left = host('find / /run -xdev \( -path /root -o -path /etc/vgpu -o -path /proc -o -path /sys -o -path /var/log -o -path /var/cache '
-        . '-o -path /var/lib/dpkg -o -path /var/lib/apt \) -prune -o -iname "*vgpu*" -print; find /run/vgpu -mindepth 1; '
+        . '-o -path /var/lib/dpkg -o -path /var/lib/apt \) -prune -o -iname "*vgpu*" -print; find /run/vgpu -mindepth 1 2>/dev/null; '
         . 'systemctl list-units --all --no-legend --plain "vgpu*"; grep ^mdev_vgpu /proc/modules; getent passwd | grep vgpu; ls /sys/bus/mdev/devices 2>/dev/null',
         fail => 1);
     die "$left\n$said" if $left =~ /\S/;

@@ -98,7 +98,8 @@ void engine_peer_kill(EnginePeer *peer);
 typedef int (*EngineCall)(EngineCtx *ctx, void *arg);
 int engine_peer_call(EnginePeer *peer, EngineCall fn, void *arg, size_t size);
 
-/* From now on the engine does not do @what (ENGINE_HOLD_...). It has read that when this returns. */
+/* From now on the engine does not do @what (ENGINE_HOLD_...). It has read that when this returns.
+ */
 void engine_peer_hold(EnginePeer *peer, unsigned int what);
 
 /* ---- for use in the engine's process; 0 or a negative errno ---- */
