@@ -138,7 +138,7 @@ point('a user without rights is refused on every method', sub {
         Metering => ['Host1', 'metering', qr/Access denied/],
         Meter => ['Meter1', 'meter', qr/Access denied/],
     );
-    my %value = (s => '""', 'a{sv}' => '0', 'aa{sv}' => '0', b => 'false', u => '0', t => '0', x => '0', as => '0');
+    my %value = (s => '""', 'a{sv}' => '0', 'aa{sv}' => '0', 'a{sat}' => '0', b => 'false', u => '0', t => '0', x => '0', as => '0');
     my ($count, $said) = (0, '');
     while ($xml =~ /<interface name="org\.mdev_vgpu\.Host1\.(\w+)">(.*?)<\/interface>/gs) {
         my ($interface, $body) = ($1, $2);
