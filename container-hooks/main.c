@@ -111,6 +111,9 @@ static int put_cuda(const char *folder, gboolean (*put)(const Bundle *, const ch
 
 int main(int argc, char **argv)
 {
+    /* Of an older release, which called them at createContainer. */
+    static const char *const old_verbs[] = {"mounts", "cuda", "cuda-remote", NULL};
+
     if (argc == 2 && g_str_equal(argv[1], "--version")) {
         puts("vgpu-container-hook " VGPU_VERSION);
         return EXIT_SUCCESS;
@@ -125,6 +128,13 @@ int main(int argc, char **argv)
         return put_cuda(argv[2], cuda_door_put);
     if (argc == 3 && g_str_equal(argv[1], "put-cuda-remote") && g_path_is_absolute(argv[2]))
         return put_cuda(argv[2], cuda_remote_put);
+    if (argc > 1 && g_strv_contains(old_verbs, argv[1])) {
+        log_refusal(LOG_ERR, "%s%s", "",
+                    "the container's CDI file is of an older release: restart vgpud, or in a VM "
+                    "vgpu-guest-cdi, and start the container again; if that is in vain, make it "
+                    "again");
+        return EXIT_FAILURE;
+    }
     g_printerr(
         "vgpu-container-hook: usage, by container runtimes: vgpu-container-hook claim|release "
         "SLICE, or restore-mounts, or put-cuda|put-cuda-remote FOLDER, see "

@@ -308,9 +308,9 @@ static void explain_refusals(const Placement *placement, const Request *request,
                     request->count, *request->wanted->type ? " of type " : "",
                     request->wanted->type, reasons->str);
     else
-        g_set_error(
-            error, AGENT_ERROR, code, "there is no room for the slice%s, so it was not made%s",
-            code == AGENT_ERROR_NO_ROOM_NOW ? " until lent memory returns" : "", reasons->str);
+        g_set_error(error, AGENT_ERROR, code,
+                    "there is no room for the slice%s, so it was not made%s",
+                    code == AGENT_ERROR_NO_ROOM_NOW ? " now" : "", reasons->str);
 }
 
 GPtrArray *placement_find(const Placement *placement, const Request *request, GError **error)

@@ -237,7 +237,7 @@ static void print_times(void)
     printf("jobs %u\njob %.6f\nfirst %.6f\n", service.jobs, service.job_s[service.jobs / 2], first);
 }
 
-static void serve(double at, double busy, double gap, double seconds)
+static void serve_jobs(double at, double busy, double gap, double seconds)
 {
     double from;
 
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
     service.bytes = strtoull(argv[2], NULL, 10) / BLOCKS / (2 * MIB) * (2 * MIB);
     service.lock = argc > 7 ? open(argv[7], O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
     open_card();
-    serve(strtod(argv[3], NULL), strtod(argv[4], NULL), strtod(argv[5], NULL),
-          strtod(argv[6], NULL));
+    serve_jobs(strtod(argv[3], NULL), strtod(argv[4], NULL), strtod(argv[5], NULL),
+               strtod(argv[6], NULL));
     return 0;
 }

@@ -14,7 +14,7 @@
 typedef enum {
     AGENT_OK,
     AGENT_NO_ROOM,   /* the ledger has less than was asked for */
-    AGENT_LENT,      /* what is promised has room, but memory that moves is lent to others */
+    AGENT_LENT,      /* no room now: memory is lent to others, or best effort gives way */
     AGENT_REFUSED,   /* this request will never be granted here, or the tenant has its quota */
     AGENT_UNHEALTHY, /* the card, by vgpud */
     AGENT_FAILED,    /* vgpud and the card are well, and it still cannot be done */

@@ -25,7 +25,7 @@
 #define REFUSAL_SECONDS 3600
 #define REFUSALS        FLEET_JOBS_DIR "/refused"
 
-/* A job that waits for memory that is lent: at first, and doubled as often. */
+/* A job that waits for memory, lent or short: at first, and doubled as often. */
 #define LENT_SECONDS 60
 #define LENT_DOUBLED 4
 
@@ -96,9 +96,8 @@ static int put_off(HostRoot *root, const NodeJob *job, guint restarts, const cha
 {
     guint seconds = LENT_SECONDS << MIN(restarts, LENT_DOUBLED);
     g_autofree char *says =
-        g_strdup_printf("it waits until memory that is lent returns, and is tried again in %u "
-                        "minutes: %s",
-                        seconds / 60, why);
+        g_strdup_printf("there is no room now, and it is tried again in %u minute%s: %s",
+                        seconds / 60, seconds == 60 ? "" : "s", why);
 
     close_door(root, job, says);
     node_say(LOG_NOTICE, "job %u gets no slice now: %s", job->id, says);

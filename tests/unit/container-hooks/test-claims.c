@@ -91,6 +91,21 @@ static void test_usage(void)
     }
 }
 
+/* Whoever reads it knows what to do. */
+static void test_old_release(void)
+{
+    static const char *const lines[] = {CONTAINER_HOOK " mounts", CONTAINER_HOOK " cuda /x",
+                                        CONTAINER_HOOK " cuda-remote /x"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        Said said = run_beside(lines[i]);
+
+        g_assert_cmpint(said.status, ==, 1);
+        g_assert_nonnull(strstr(said.err, "of an older release: restart vgpud"));
+        said_clear(&said);
+    }
+}
+
 static void hook_ended(GObject *process, GAsyncResult *result, void *data)
 {
     g_subprocess_wait_finish(G_SUBPROCESS(process), result, NULL);
@@ -402,6 +417,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-claims/hook", test_hook);
     g_test_add_func("/slice-claims/states", test_states);
     g_test_add_func("/slice-claims/usage", test_usage);
+    g_test_add_func("/slice-claims/old-release", test_old_release);
     g_test_add_func("/slice-claims/busy-agent", test_busy_agent);
     g_test_add_func("/slice-claims/silent-end", test_silent_end);
     g_test_add_func("/slice-claims/ephemeral", test_ephemeral);
