@@ -38,6 +38,14 @@ for unit in "${units[@]}"; do
     point $status "systemd takes $unit as it is" "$said"
 done
 
+# TemporaryFileSystem= hides /run from commands with "+", too: a limit would not be found, and systemctl no systemd.
+for unit in "${units[@]}"; do
+    grep -q '^TemporaryFileSystem=/run:' "$unit" || continue
+    said=$(grep -E '^Exec[A-Za-z]+=[-@:|]*\+' "$unit" | grep -vE '^Exec[A-Za-z]+=[-@:|]*\+/usr/bin/nsenter -t 1 -m ')
+    [ -z "$said" ]
+    point $? "privileged commands of $unit see the host's /run" "$said"
+done
+
 # The same check with a fault that it must report.
 printf '[Service]\nExecStart=%s/usr/sbin/vgpud\nRestrat=always\n' "$dir" >"$dir/units/wrong.service"
 said=$(SYSTEMD_UNIT_PATH="$dir/units:" systemd-analyze verify --man=no --recursive-errors=no "$dir/units/wrong.service" 2>&1)
