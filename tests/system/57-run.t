@@ -16,7 +16,7 @@ sub host { return VGPU::Lab::host(@_) }
 # Without those of the rig's VMs.
 sub slices { return host('vgpuctl slice list | grep -v " vm "') }
 sub given_back { return VGPU::Slice::soon(sub { slices() !~ $slice }, 'the slice is there still') }
-sub as { my ($user, $command) = @_; return "setpriv --reuid $user --regid $user --clear-groups env HOME=/tmp $command" }
+sub as { my ($user, $command) = @_; return "setpriv --reuid $user --regid $user --init-groups env HOME=/tmp $command" }
 
 # vgpuctl run as a user, with what it printed and its exit status.
 sub run_as {
